@@ -1,0 +1,306 @@
+//! SQL types as PostgreSQL names them, and the few physical forms that they rest in.
+
+use arrow_schema::{DataType as ArrowType, Field, TimeUnit};
+use std::sync::Arc;
+
+/// A PostgreSQL type with its modifier.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum DataType {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    /// Precision and scale, or unconstrained. `p ≤ 18` rests as scaled i64, `p ≤ 38` as i128, anything
+    /// else in the variable form of [`crate::numeric`].
+    Numeric(Option<(u16, i16)>),
+    Text,
+    /// At most this many characters.
+    Varchar(Option<u32>),
+    /// Blank-padded to this many characters.
+    Bpchar(Option<u32>),
+    Bytea,
+    /// Days since 1970-01-01 (as Arrow counts; the wire format's 2000-01-01 is `server`'s business);
+    /// `i32::MIN` and `i32::MAX` are the infinities.
+    Date,
+    /// Microseconds since midnight.
+    Time,
+    /// Microseconds since 1970-01-01; `i64::MIN` and `i64::MAX` are the infinities.
+    Timestamp,
+    /// As `Timestamp`, in UTC.
+    TimestampTz,
+    /// Months i32, days i32, microseconds i64, little-endian, in 16 bytes.
+    Interval,
+    Uuid,
+    Json,
+    Jsonb,
+    /// PostgreSQL's catalog types, for `pg_catalog`.
+    Name,
+    Char,
+    Oid,
+    Regclass,
+    Regtype,
+    Regproc,
+    Regnamespace,
+    Regrole,
+    Array(Box<DataType>),
+    /// A row type, for composite results; not storable.
+    Record,
+    /// A literal or NULL whose type is still open.
+    Unknown,
+    Void,
+}
+
+/// How values of a type rest in rows, pages and segments.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum PhysType {
+    Bool = 0,
+    I16 = 1,
+    I32 = 2,
+    I64 = 3,
+    I128 = 4,
+    F32 = 5,
+    F64 = 6,
+    /// Text (valid UTF-8), bytea, json, variable numeric, encoded arrays.
+    Bytes = 7,
+    /// Uuid, interval.
+    Fixed16 = 8,
+}
+
+impl PhysType {
+    pub fn from_u8(raw: u8) -> Option<PhysType> {
+        use PhysType::*;
+        [Bool, I16, I32, I64, I128, F32, F64, Bytes, Fixed16].get(usize::from(raw)).copied()
+    }
+
+    /// Width in a row, or `None` for `Bytes`.
+    pub fn fixed_width(self) -> Option<usize> {
+        match self {
+            PhysType::Bool => Some(1),
+            PhysType::I16 => Some(2),
+            PhysType::I32 | PhysType::F32 => Some(4),
+            PhysType::I64 | PhysType::F64 => Some(8),
+            PhysType::I128 | PhysType::Fixed16 => Some(16),
+            PhysType::Bytes => None,
+        }
+    }
+
+    /// The Arrow type in which stored columns leave `cold` and `hot`, before [`DataType::to_arrow`].
+    pub fn to_arrow(self) -> ArrowType {
+        match self {
+            PhysType::Bool => ArrowType::Boolean,
+            PhysType::I16 => ArrowType::Int16,
+            PhysType::I32 => ArrowType::Int32,
+            PhysType::I64 => ArrowType::Int64,
+            PhysType::I128 => ArrowType::Decimal128(38, 0),
+            PhysType::F32 => ArrowType::Float32,
+            PhysType::F64 => ArrowType::Float64,
+            PhysType::Bytes => ArrowType::BinaryView,
+            PhysType::Fixed16 => ArrowType::FixedSizeBinary(16),
+        }
+    }
+}
+
+impl DataType {
+    /// How values rest. `None` for types that no column can have.
+    pub fn phys(&self) -> Option<PhysType> {
+        use DataType::*;
+        Some(match self {
+            Bool => PhysType::Bool,
+            Int2 => PhysType::I16,
+            Int4 | Date => PhysType::I32,
+            Int8 | Time | Timestamp | TimestampTz => PhysType::I64,
+            Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => PhysType::I64,
+            Float4 => PhysType::F32,
+            Float8 => PhysType::F64,
+            Numeric(_) => match self.decimal() {
+                Some((p, _)) if p <= 18 => PhysType::I64,
+                Some(_) => PhysType::I128,
+                None => PhysType::Bytes,
+            },
+            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | Name | Char | Array(_) => PhysType::Bytes,
+            Interval | Uuid => PhysType::Fixed16,
+            Record | Unknown | Void => return None,
+        })
+    }
+
+    /// Precision and scale if values are scaled integers: `0 ≤ scale ≤ precision ≤ 38`.
+    pub fn decimal(&self) -> Option<(u8, i8)> {
+        match self {
+            DataType::Numeric(Some((p, s))) if *p <= 38 && *s >= 0 && *s as u16 <= *p => Some((*p as u8, *s as i8)),
+            _ => None,
+        }
+    }
+
+    /// The Arrow type of vectors of this type between operators. [`crate::batch::to_logical`] turns a
+    /// stored column into it, without copying except for 64-bit decimals.
+    pub fn to_arrow(&self) -> ArrowType {
+        use DataType::*;
+        match self {
+            Bool => ArrowType::Boolean,
+            Int2 => ArrowType::Int16,
+            Int4 => ArrowType::Int32,
+            Int8 => ArrowType::Int64,
+            Float4 => ArrowType::Float32,
+            Float8 => ArrowType::Float64,
+            Numeric(_) => match self.decimal() {
+                Some((p, s)) => ArrowType::Decimal128(p, s),
+                None => ArrowType::BinaryView,
+            },
+            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | Name | Char | Unknown => ArrowType::Utf8View,
+            Bytea => ArrowType::BinaryView,
+            Date => ArrowType::Date32,
+            Time => ArrowType::Time64(TimeUnit::Microsecond),
+            Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
+            TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Interval | Uuid => ArrowType::FixedSizeBinary(16),
+            Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => ArrowType::Int64,
+            Array(element) => ArrowType::List(Arc::new(Field::new("item", element.to_arrow(), true))),
+            Record => ArrowType::Utf8View,
+            Void => ArrowType::Null,
+        }
+    }
+
+    /// PostgreSQL's oid in `pg_type`.
+    pub fn oid(&self) -> u32 {
+        use DataType::*;
+        match self {
+            Bool => 16,
+            Bytea => 17,
+            Char => 18,
+            Name => 19,
+            Int8 => 20,
+            Int2 => 21,
+            Int4 => 23,
+            Regproc => 24,
+            Text => 25,
+            Oid => 26,
+            Json => 114,
+            Float4 => 700,
+            Float8 => 701,
+            Unknown => 705,
+            Bpchar(_) => 1042,
+            Varchar(_) => 1043,
+            Date => 1082,
+            Time => 1083,
+            Timestamp => 1114,
+            TimestampTz => 1184,
+            Interval => 1186,
+            Numeric(_) => 1700,
+            Regclass => 2205,
+            Regtype => 2206,
+            Record => 2249,
+            Void => 2278,
+            Uuid => 2950,
+            Jsonb => 3802,
+            Regnamespace => 4089,
+            Regrole => 4096,
+            Array(element) => match **element {
+                Bool => 1000,
+                Bytea => 1001,
+                Char => 1002,
+                Name => 1003,
+                Int2 => 1005,
+                Int4 => 1007,
+                Text => 1009,
+                Bpchar(_) => 1014,
+                Varchar(_) => 1015,
+                Int8 => 1016,
+                Float4 => 1021,
+                Float8 => 1022,
+                Oid => 1028,
+                Timestamp => 1115,
+                Date => 1182,
+                Time => 1183,
+                TimestampTz => 1185,
+                Interval => 1187,
+                Numeric(_) => 1231,
+                Uuid => 2951,
+                Json => 199,
+                Jsonb => 3807,
+                Regclass => 2210,
+                Regtype => 2211,
+                _ => 2277,
+            },
+        }
+    }
+
+    /// PostgreSQL's `atttypmod`: -1 without a modifier.
+    pub fn typmod(&self) -> i32 {
+        match self {
+            DataType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | (i32::from(*s) & 0x7ff)) + 4,
+            DataType::Varchar(Some(n)) | DataType::Bpchar(Some(n)) => *n as i32 + 4,
+            _ => -1,
+        }
+    }
+
+    /// `typlen`: bytes, or -1 for variable length.
+    pub fn pg_len(&self) -> i16 {
+        use DataType::*;
+        match self {
+            Bool | Char => 1,
+            Int2 => 2,
+            Int4 | Float4 | Date | Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole | Void => 4,
+            Int8 | Float8 | Time | Timestamp | TimestampTz => 8,
+            Interval | Uuid => 16,
+            Name => 64,
+            Unknown => -2,
+            _ => -1,
+        }
+    }
+
+    /// The name that PostgreSQL prints (`format_type`).
+    pub fn sql_name(&self) -> String {
+        use DataType::*;
+        let plain = match self {
+            Bool => "boolean",
+            Int2 => "smallint",
+            Int4 => "integer",
+            Int8 => "bigint",
+            Float4 => "real",
+            Float8 => "double precision",
+            Numeric(Some((p, s))) => return format!("numeric({p},{s})"),
+            Numeric(None) => "numeric",
+            Text => "text",
+            Varchar(Some(n)) => return format!("character varying({n})"),
+            Varchar(None) => "character varying",
+            Bpchar(Some(n)) => return format!("character({n})"),
+            Bpchar(None) => "character",
+            Bytea => "bytea",
+            Date => "date",
+            Time => "time without time zone",
+            Timestamp => "timestamp without time zone",
+            TimestampTz => "timestamp with time zone",
+            Interval => "interval",
+            Uuid => "uuid",
+            Json => "json",
+            Jsonb => "jsonb",
+            Name => "name",
+            Char => "\"char\"",
+            Oid => "oid",
+            Regclass => "regclass",
+            Regtype => "regtype",
+            Regproc => "regproc",
+            Regnamespace => "regnamespace",
+            Regrole => "regrole",
+            Array(element) => return format!("{}[]", element.sql_name()),
+            Record => "record",
+            Unknown => "unknown",
+            Void => "void",
+        };
+        plain.to_string()
+    }
+
+    /// The same type without its modifier, as functions and operators are resolved.
+    pub fn base(&self) -> DataType {
+        match self {
+            DataType::Numeric(_) => DataType::Numeric(None),
+            DataType::Varchar(_) => DataType::Varchar(None),
+            DataType::Bpchar(_) => DataType::Bpchar(None),
+            DataType::Array(element) => DataType::Array(Box::new(element.base())),
+            other => other.clone(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! One value at rest, without its SQL type.
+
+use crate::PhysType;
+
+/// A value in its physical form; the column's [`crate::DataType`] says what it means.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Datum {
+    Null,
+    Bool(bool),
+    I16(i16),
+    I32(i32),
+    I64(i64),
+    I128(i128),
+    F32(f32),
+    F64(f64),
+    Bytes(Box<[u8]>),
+    Fixed16([u8; 16]),
+}
+
+impl Datum {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    pub fn phys(&self) -> Option<PhysType> {
+        Some(match self {
+            Datum::Null => return None,
+            Datum::Bool(_) => PhysType::Bool,
+            Datum::I16(_) => PhysType::I16,
+            Datum::I32(_) => PhysType::I32,
+            Datum::I64(_) => PhysType::I64,
+            Datum::I128(_) => PhysType::I128,
+            Datum::F32(_) => PhysType::F32,
+            Datum::F64(_) => PhysType::F64,
+            Datum::Bytes(_) => PhysType::Bytes,
+            Datum::Fixed16(_) => PhysType::Fixed16,
+        })
+    }
+
+    pub fn text(text: &str) -> Datum {
+        Datum::Bytes(text.as_bytes().into())
+    }
+}

@@ -1,0 +1,27 @@
+//! The words that every other crate speaks: identities, versions, types, rows, keys, column batches.
+//!
+//! Nothing here does I/O, reads a clock, spawns a thread or knows what SQL means. A change to a layout
+//! in [`row`], [`key`] or [`numeric`] changes bytes on disk: see `docs/format/`.
+
+pub mod batch;
+pub mod datatype;
+pub mod datum;
+pub mod error;
+pub mod ids;
+pub mod key;
+pub mod numeric;
+pub mod predicate;
+pub mod row;
+pub mod schema;
+pub mod stamp;
+pub mod varint;
+
+pub use batch::ColumnBuilder;
+pub use datatype::{DataType, PhysType};
+pub use datum::Datum;
+pub use error::ErrorKind;
+pub use ids::*;
+pub use key::Key;
+pub use predicate::{ColumnPredicate, CompareOp};
+pub use schema::{ColumnDef, TableDef};
+pub use stamp::{ReadAt, Snapshot, Stamp, TxnId, TxnState, TxnStates, Version};

@@ -1,0 +1,34 @@
+//! Conditions simple enough for storage: one column against constants. Scans use them to skip row groups
+//! and to drop rows early; they never replace the full condition above.
+
+use crate::{ColumnId, Datum};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompareOp {
+    Eq,
+    NotEq,
+    Lt,
+    LtEq,
+    Gt,
+    GtEq,
+}
+
+/// A conjunct over one column. The constants are of the column's physical type, not null.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ColumnPredicate {
+    Compare { column: ColumnId, op: CompareOp, value: Datum },
+    In { column: ColumnId, values: Vec<Datum> },
+    IsNull { column: ColumnId },
+    IsNotNull { column: ColumnId },
+}
+
+impl ColumnPredicate {
+    pub fn column(&self) -> ColumnId {
+        match self {
+            ColumnPredicate::Compare { column, .. }
+            | ColumnPredicate::In { column, .. }
+            | ColumnPredicate::IsNull { column }
+            | ColumnPredicate::IsNotNull { column } => *column,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Tables and columns as storage needs them. SQL text (defaults, view bodies) is carried, not understood.
+
+use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, TabletId, key};
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct ColumnDef {
+    pub id: ColumnId,
+    pub name: String,
+    pub ty: DataType,
+    pub not_null: bool,
+    /// SQL text of `DEFAULT`, evaluated at INSERT.
+    pub default: Option<String>,
+    /// What rows and files written before this column existed read.
+    pub missing: Datum,
+    pub dropped: bool,
+}
+
+/// How rows find their tablet inside a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Distribution {
+    /// One tablet, or ranges of the key once it splits.
+    Range,
+    /// xxh3 of the encoded columns, modulo the number of tablets.
+    Hash(Vec<ColumnId>),
+}
+
+/// A table starts as one unbounded partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartitionDef {
+    pub name: String,
+    pub tablets: Vec<TabletId>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct TableDef {
+    pub id: ObjectId,
+    pub namespace: ObjectId,
+    pub name: String,
+    pub owner: String,
+    /// Every column ever defined, in id order; dropped ones stay.
+    pub columns: Vec<ColumnDef>,
+    /// Key columns in key order. Without one, rows are named by their hidden row id.
+    pub primary_key: Option<PrimaryKey>,
+    pub partitions: Vec<PartitionDef>,
+    pub distribution: Distribution,
+    /// `WITH (…)` options as given, canonical order.
+    pub options: Vec<(String, String)>,
+    pub comment: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PrimaryKey {
+    pub constraint_id: ObjectId,
+    pub constraint_name: String,
+    pub columns: Vec<ColumnId>,
+}
+
+impl TableDef {
+    pub fn live_columns(&self) -> impl Iterator<Item = &ColumnDef> {
+        self.columns.iter().filter(|column| !column.dropped)
+    }
+
+    pub fn column(&self, id: ColumnId) -> &ColumnDef {
+        &self.columns[id.position()]
+    }
+
+    pub fn column_named(&self, name: &str) -> Option<&ColumnDef> {
+        self.live_columns().find(|column| column.name == name)
+    }
+
+    /// Physical types in column-id order: the layout of a row.
+    pub fn phys_types(&self) -> Vec<PhysType> {
+        self.columns.iter().map(|column| column.ty.phys().expect("a column's type is storable")).collect()
+    }
+
+    pub fn missing(&self) -> Vec<Datum> {
+        self.columns.iter().map(|column| column.missing.clone()).collect()
+    }
+
+    /// The primary key of a row given in column-id order; `None` for a table without one.
+    pub fn key_of(&self, row: &[Datum]) -> Option<Key> {
+        let primary_key = self.primary_key.as_ref()?;
+        let mut out = Vec::with_capacity(16);
+        for id in &primary_key.columns {
+            key::encode_column(&self.column(*id).ty, &row[id.position()], &mut out);
+        }
+        Some(Key(out.into()))
+    }
+
+    pub fn tablets(&self) -> impl Iterator<Item = TabletId> + '_ {
+        self.partitions.iter().flat_map(|partition| partition.tablets.iter().copied())
+    }
+
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
