@@ -1,1 +1,20 @@
+//! The metakeeper's state: catalog, commit order, transaction table, file lists, pins (DESIGN 2, 4, 5).
+//!
+//! State only: `engine` writes the log records that carry these edits and the checkpoints that hold them.
+//! This crate never opens a file, and never knows what a row or a page is.
 
+pub mod catalog;
+pub mod edit;
+pub mod error;
+pub mod filelist;
+pub mod order;
+pub mod pins;
+pub mod txns;
+
+pub use catalog::{Catalog, Database, Namespace, Role, ViewDef};
+pub use edit::CatalogEdit;
+pub use error::{Error, Result};
+pub use filelist::{FileInfo, FileKind, FileStamps};
+pub use order::CommitOrder;
+pub use pins::{Pin, PinTable};
+pub use txns::TxnTable;

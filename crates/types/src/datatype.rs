@@ -4,7 +4,7 @@ use arrow_schema::{DataType as ArrowType, Field, TimeUnit};
 use std::sync::Arc;
 
 /// A PostgreSQL type with its modifier.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum DataType {
     Bool,
     Int2,

@@ -3,7 +3,7 @@
 use crate::PhysType;
 
 /// A value in its physical form; the column's [`crate::DataType`] says what it means.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Datum {
     Null,
     Bool(bool),

@@ -2,7 +2,7 @@
 
 use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, TabletId, key};
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ColumnDef {
     pub id: ColumnId,
     pub name: String,
@@ -16,7 +16,7 @@ pub struct ColumnDef {
 }
 
 /// How rows find their tablet inside a partition.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Distribution {
     /// One tablet, or ranges of the key once it splits.
     Range,
@@ -25,13 +25,13 @@ pub enum Distribution {
 }
 
 /// A table starts as one unbounded partition.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PartitionDef {
     pub name: String,
     pub tablets: Vec<TabletId>,
 }
 
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct TableDef {
     pub id: ObjectId,
     pub namespace: ObjectId,
@@ -48,7 +48,7 @@ pub struct TableDef {
     pub comment: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PrimaryKey {
     pub constraint_id: ObjectId,
     pub constraint_name: String,

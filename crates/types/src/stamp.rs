@@ -7,7 +7,7 @@
 use std::fmt;
 
 /// A place in the one commit order of the cluster. 0 is before everything.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Version(pub u64);
 
 impl Version {
@@ -22,7 +22,7 @@ impl fmt::Display for Version {
 }
 
 /// Who writes: start epoch (upper 23 bits) and counter (lower 40 bits), so that an id is never drawn twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct TxnId(pub u64);
 
 impl TxnId {

@@ -1,0 +1,37 @@
+//! Changes to the catalog, as commit records and checkpoints carry them: JSON of whole objects.
+//!
+//! Catalog edits are rare and small, and readers of a newer version must understand older ones:
+//! self-describing text is worth its bytes here. Row data never travels this way.
+
+use crate::catalog::{Database, Namespace, Role, ViewDef};
+use crate::{Error, Result};
+use basalt_types::{ObjectId, TableDef};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum CatalogEdit {
+    PutDatabase(Database),
+    DropDatabase(ObjectId),
+    PutNamespace(Namespace),
+    DropNamespace(ObjectId),
+    /// Creates or replaces. Tablets that the earlier definition had and this one lacks are dropped.
+    PutTable(Arc<TableDef>),
+    DropTable(ObjectId),
+    PutView(ViewDef),
+    DropView(ObjectId),
+    PutRole(Role),
+    DropRole(ObjectId),
+    SetSetting {
+        name: String,
+        value: Option<String>,
+    },
+}
+
+pub fn encode(edits: &[CatalogEdit]) -> Vec<u8> {
+    serde_json::to_vec(edits).expect("catalog edits are plain data")
+}
+
+pub fn decode(bytes: &[u8]) -> Result<Vec<CatalogEdit>> {
+    serde_json::from_slice(bytes).map_err(|error| Error::BadEdit(error.to_string()))
+}

@@ -1,0 +1,25 @@
+use basalt_types::{ErrorKind, ObjectId};
+
+#[derive(thiserror::Error, Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    #[error("{what} \"{name}\" already exists")]
+    Exists { what: &'static str, name: String },
+    #[error("{what} {name} does not exist")]
+    Missing { what: &'static str, name: String },
+    #[error("catalog object {0} is not there: the edit was made against another catalog")]
+    Stale(ObjectId),
+    #[error("catalog edit cannot be read: {0}")]
+    BadEdit(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Exists { .. } | Error::Missing { .. } => ErrorKind::Invalid,
+            Error::Stale(_) => ErrorKind::Conflict,
+            Error::BadEdit(_) => ErrorKind::Corrupt,
+        }
+    }
+}

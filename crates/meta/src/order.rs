@@ -1,0 +1,98 @@
+//! The commit order: which version is next, which are durable, which rows are restamped.
+//!
+//! Invariants:
+//! - versions are handed out under the lock under which the commit record is appended: log order is
+//!   version order;
+//! - `published` is the greatest version whose record, and every earlier one, is durable;
+//! - `settled` is the greatest version below which no committed row still carries a TxnId.
+
+use basalt_types::{Lsn, Version};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub struct CommitOrder {
+    inner: Mutex<Inner>,
+    published: AtomicU64,
+    settled: Condvar,
+    unsettled: Mutex<BTreeSet<Version>>,
+}
+
+struct Inner {
+    last: Version,
+    /// Ends of commit records that are not known durable, in order.
+    pending: VecDeque<(Lsn, Version)>,
+}
+
+/// Held while a commit record is appended.
+pub struct Turn<'a> {
+    order: &'a CommitOrder,
+    inner: MutexGuard<'a, Inner>,
+}
+
+impl CommitOrder {
+    pub fn new(last: Version) -> CommitOrder {
+        CommitOrder {
+            inner: Mutex::new(Inner { last, pending: VecDeque::new() }),
+            published: AtomicU64::new(last.0),
+            settled: Condvar::new(),
+            unsettled: Mutex::new(BTreeSet::new()),
+        }
+    }
+
+    /// Everybody else's commits wait while the turn is held: append, decide, drop.
+    pub fn take_turn(&self) -> Turn<'_> {
+        Turn { order: self, inner: self.inner.lock() }
+    }
+
+    pub fn published(&self) -> Version {
+        Version(self.published.load(Ordering::Acquire))
+    }
+
+    /// Called by the log when everything before `lsn` is durable.
+    pub fn durable(&self, lsn: Lsn) {
+        let mut inner = self.inner.lock();
+        let mut last = None;
+        while let Some((_, version)) = inner.pending.pop_front_if(|(end, _)| *end <= lsn) {
+            last = Some(version);
+        }
+        if let Some(version) = last {
+            self.published.store(version.0, Ordering::Release);
+        }
+    }
+
+    /// The committer of `version` has restamped its rows.
+    pub fn settle(&self, version: Version) {
+        self.unsettled.lock().remove(&version);
+        self.settled.notify_all();
+    }
+
+    /// Blocks until every version up to `version` is settled. Short: committers settle right away.
+    pub fn wait_settled(&self, version: Version) {
+        let mut unsettled = self.unsettled.lock();
+        while unsettled.first().is_some_and(|first| *first <= version) {
+            self.settled.wait(&mut unsettled);
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// The greatest version handed out.
+    pub fn last(&self) -> Version {
+        self.inner.last
+    }
+
+    /// The version that [`Turn::commit`] will give.
+    pub fn next(&self) -> Version {
+        Version(self.inner.last.0 + 1)
+    }
+
+    /// Takes the next version for a record that ends at `end`. The caller must [`CommitOrder::settle`] it.
+    pub fn commit(&mut self, end: Lsn) -> Version {
+        let version = self.next();
+        self.inner.last = version;
+        self.inner.pending.push_back((end, version));
+        self.order.unsettled.lock().insert(version);
+        version
+    }
+}
