@@ -1,1 +1,21 @@
+//! The row section of a tablet: pages of rows in memory, the newest version in place, before-images in
+//! undo (DESIGN 5, Hot; Colibri's hot section).
+//!
+//! [`HotTablet`] is the only door. What it holds, from the outside in:
+//!
+//! ```text
+//! tablet   latch, the operations       read, write, sweep: one file each
+//!  └ store    pages + index + undo + the queue of pages that have something to sweep
+//!     ├ index    B+-tree: separators → page
+//!     ├ page     records in key order: version header | key | row
+//!     │  └ heads    common prefix and four-byte heads, for searching sorted keys
+//!     └ slab     numbered items in chunks: pages, tree nodes, undo versions
+//! ```
 
+mod rows;
+mod tablet;
+mod version;
+
+pub use rows::{HotRow, Rows};
+pub use tablet::HotTablet;
+pub use version::{Change, Lookup, Newest, Reader, Swept};

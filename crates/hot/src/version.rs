@@ -1,0 +1,58 @@
+//! What callers hand in and get back: readers, changes, and versions of a key.
+
+use basalt_types::{ReadAt, Rid, Stamp, TxnStates, ViewNo};
+
+/// Who reads: what has happened for it, and which read view tells it where moved versions are.
+///
+/// `txns` is asked while the tablet is latched: it must answer at once and never call back into a tablet.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    pub at: ReadAt,
+    pub view: ViewNo,
+    pub txns: &'a dyn TxnStates,
+}
+
+/// Where a reader finds a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Lookup {
+    /// Here: the version that the reader sees.
+    Row { row: Vec<u8>, stamp: Stamp, seq: u32, rid: Rid },
+    /// Nowhere: the reader sees a deletion. Files need not be asked.
+    Deleted,
+    /// The version that the reader sees has moved: it is in a file of the reader's view.
+    Elsewhere,
+    /// Hot knows no version that the reader sees: if the key exists for it, it is in a file.
+    Absent,
+}
+
+/// The newest version of a key, whoever wrote it and whether or not it is decided.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Newest {
+    pub stamp: Stamp,
+    pub seq: u32,
+    /// Of a deletion: the row id of the deleted row if hot knew it, otherwise 0.
+    pub rid: Rid,
+    /// `None`: deleted.
+    pub row: Option<Vec<u8>>,
+    /// The first view that finds this version in a file instead of here.
+    pub moved_at: Option<ViewNo>,
+}
+
+/// A row to put, or (`row` is `None`) a key to delete; `rid` of a deletion is not used by `put_many`.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    pub key: &'a [u8],
+    pub row: Option<&'a [u8]>,
+    pub rid: Rid,
+}
+
+/// What one call of `sweep` did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Swept {
+    /// Undo versions removed.
+    pub versions: usize,
+    /// Keys removed: moved to files, or deleted for everybody.
+    pub keys: usize,
+    /// The round is not finished: call again. A round visits each key once that has something to sweep.
+    pub more: bool,
+}
