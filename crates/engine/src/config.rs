@@ -1,0 +1,45 @@
+//! What an engine can be told. Every limit is explicit (DESIGN rule 7).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    pub data_dir: PathBuf,
+    /// Everything that the engine keeps in memory: hot rows, undo, caches, buffers.
+    pub memory_bytes_max: u64,
+    /// Log written since the last checkpoint that starts the next one.
+    pub checkpoint_log_bytes: u64,
+    /// Longest time between checkpoints while there is something to write.
+    pub checkpoint_interval: Duration,
+    /// Rows not changed for this long are cool enough to freeze.
+    pub cool_after: Duration,
+    /// A tablet with fewer cool rows than this is left hot (unless memory is short or it is asked for).
+    pub freeze_rows_min: u64,
+    /// Batches of at least this many rows per tablet go straight to files.
+    pub bulk_rows_min: usize,
+    /// Rows per segment that freeze, bulk loads and compaction aim for.
+    pub segment_rows: u64,
+    /// Background freeze, compaction and checkpoints run by themselves.
+    pub background: bool,
+    pub log_file_bytes: u64,
+    pub locks_max: usize,
+}
+
+impl EngineConfig {
+    pub fn new(data_dir: impl Into<PathBuf>) -> EngineConfig {
+        EngineConfig {
+            data_dir: data_dir.into(),
+            memory_bytes_max: 4 << 30,
+            checkpoint_log_bytes: 1 << 30,
+            checkpoint_interval: Duration::from_secs(300),
+            cool_after: Duration::from_secs(10),
+            freeze_rows_min: 65_536,
+            bulk_rows_min: 16_384,
+            segment_rows: 1 << 20,
+            background: true,
+            log_file_bytes: 64 << 20,
+            locks_max: 10_000_000,
+        }
+    }
+}
