@@ -1,0 +1,272 @@
+//! Verified blocks of files in memory, bounded by bytes and resistant to scans.
+//!
+//! The policy is S3-FIFO (Yang et al., SOSP 2023): a new block enters a small queue (a tenth of the bytes);
+//! if it was touched again before it reaches that queue's end it moves to the main queue, otherwise only its
+//! name is remembered in the ghost list, and a block whose name is there enters the main queue at once. One
+//! scan therefore passes through the small queue and leaves the main queue as it was.
+//!
+//! Blocks are keyed by (file, offset). Files are immutable and ids never reused, so the key is the version:
+//! a block can be missing, never stale. Row and column blocks live in separate pools with bounds of their
+//! own, so that an analytic scan cannot push out what point reads live on.
+
+use basalt_types::FileId;
+use bytes::Bytes;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const SHARDS: usize = 16;
+/// What an entry costs besides its bytes: map slot, queue slot, allocation.
+const ENTRY_OVERHEAD_BYTES: u64 = 96;
+const FREQUENCY_MAX: u8 = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockKind {
+    Row,
+    Column,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheStats {
+    pub bytes: u64,
+    pub bytes_max: u64,
+    pub blocks: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub evictions: u64,
+}
+
+type BlockId = (u64, u64);
+
+pub struct BlockCache {
+    row: Pool,
+    column: Pool,
+}
+
+impl BlockCache {
+    pub fn new(row_bytes_max: u64, column_bytes_max: u64) -> BlockCache {
+        BlockCache { row: Pool::new(row_bytes_max), column: Pool::new(column_bytes_max) }
+    }
+
+    fn pool(&self, kind: BlockKind) -> &Pool {
+        match kind {
+            BlockKind::Row => &self.row,
+            BlockKind::Column => &self.column,
+        }
+    }
+
+    pub fn get(&self, kind: BlockKind, file: FileId, offset: u64) -> Option<Bytes> {
+        self.pool(kind).get((file.to_u64(), offset))
+    }
+
+    /// Keeps a block whose checksum has been verified. A block larger than a shard's share is not kept.
+    pub fn insert(&self, kind: BlockKind, file: FileId, offset: u64, block: Bytes) {
+        self.pool(kind).insert((file.to_u64(), offset), block)
+    }
+
+    /// Drops the blocks of a file that has been deleted.
+    pub fn remove_file(&self, file: FileId) {
+        self.row.remove_file(file.to_u64());
+        self.column.remove_file(file.to_u64());
+    }
+
+    /// Changes a pool's bound; shrinking evicts at once.
+    pub fn resize(&self, kind: BlockKind, bytes_max: u64) {
+        self.pool(kind).resize(bytes_max);
+    }
+
+    pub fn stats(&self, kind: BlockKind) -> CacheStats {
+        self.pool(kind).stats()
+    }
+}
+
+struct Pool {
+    shards: Vec<Mutex<Shard>>,
+    bytes_max: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Pool {
+    fn new(bytes_max: u64) -> Pool {
+        let mut shards = Vec::with_capacity(SHARDS);
+        shards.resize_with(SHARDS, || Mutex::new(Shard::new(bytes_max / SHARDS as u64)));
+        Pool { shards, bytes_max: AtomicU64::new(bytes_max), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+
+    fn shard(&self, id: BlockId) -> &Mutex<Shard> {
+        let mixed = (id.0 ^ id.1.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.shards[(mixed >> 60) as usize % SHARDS]
+    }
+
+    fn get(&self, id: BlockId) -> Option<Bytes> {
+        let found = self.shard(id).lock().get(id);
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Relaxed);
+        found
+    }
+
+    fn insert(&self, id: BlockId, block: Bytes) {
+        self.shard(id).lock().insert(id, block);
+    }
+
+    fn remove_file(&self, file: u64) {
+        self.shards.iter().for_each(|shard| shard.lock().remove_file(file));
+    }
+
+    fn resize(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Relaxed);
+        self.shards.iter().for_each(|shard| shard.lock().resize(bytes_max / SHARDS as u64));
+    }
+
+    fn stats(&self) -> CacheStats {
+        let mut stats = CacheStats {
+            bytes_max: self.bytes_max.load(Relaxed),
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            ..CacheStats::default()
+        };
+        for shard in &self.shards {
+            let shard = shard.lock();
+            stats.bytes += shard.small_bytes + shard.main_bytes;
+            stats.blocks += shard.blocks.len() as u64;
+            stats.evictions += shard.evictions;
+        }
+        stats
+    }
+}
+
+struct Block {
+    bytes: Bytes,
+    frequency: u8,
+    in_main: bool,
+}
+
+impl Block {
+    fn cost(&self) -> u64 {
+        self.bytes.len() as u64 + ENTRY_OVERHEAD_BYTES
+    }
+}
+
+struct Shard {
+    bytes_max: u64,
+    blocks: HashMap<BlockId, Block>,
+    small: VecDeque<BlockId>,
+    main: VecDeque<BlockId>,
+    ghost: VecDeque<BlockId>,
+    ghost_names: HashSet<BlockId>,
+    small_bytes: u64,
+    main_bytes: u64,
+    evictions: u64,
+}
+
+impl Shard {
+    fn new(bytes_max: u64) -> Shard {
+        Shard {
+            bytes_max,
+            blocks: HashMap::new(),
+            small: VecDeque::new(),
+            main: VecDeque::new(),
+            ghost: VecDeque::new(),
+            ghost_names: HashSet::new(),
+            small_bytes: 0,
+            main_bytes: 0,
+            evictions: 0,
+        }
+    }
+
+    fn get(&mut self, id: BlockId) -> Option<Bytes> {
+        let block = self.blocks.get_mut(&id)?;
+        block.frequency = (block.frequency + 1).min(FREQUENCY_MAX);
+        Some(block.bytes.clone())
+    }
+
+    fn insert(&mut self, id: BlockId, bytes: Bytes) {
+        if self.blocks.contains_key(&id) {
+            return;
+        }
+        let in_main = self.ghost_names.remove(&id);
+        let block = Block { bytes, frequency: 0, in_main };
+        if block.cost() > self.bytes_max {
+            return;
+        }
+        let (queue, total) =
+            if in_main { (&mut self.main, &mut self.main_bytes) } else { (&mut self.small, &mut self.small_bytes) };
+        queue.push_back(id);
+        *total += block.cost();
+        self.blocks.insert(id, block);
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
+        while self.small_bytes + self.main_bytes > self.bytes_max {
+            if self.small_bytes > self.bytes_max / 10 || self.main.is_empty() {
+                self.evict_small();
+            } else {
+                self.evict_main();
+            }
+        }
+    }
+
+    fn evict_small(&mut self) {
+        let Some(id) = self.small.pop_front() else { return };
+        let block = self.blocks.get_mut(&id).expect("a queued block is in the map");
+        let cost = block.cost();
+        self.small_bytes -= cost;
+        if block.frequency > 0 {
+            block.frequency = 0;
+            block.in_main = true;
+            self.main_bytes += cost;
+            self.main.push_back(id);
+            return;
+        }
+        self.blocks.remove(&id);
+        self.evictions += 1;
+        self.ghost.push_back(id);
+        self.ghost_names.insert(id);
+        while self.ghost.len() > self.blocks.len().max(64) {
+            let oldest = self.ghost.pop_front().expect("not empty");
+            self.ghost_names.remove(&oldest);
+        }
+    }
+
+    fn evict_main(&mut self) {
+        let Some(id) = self.main.pop_front() else { return };
+        let block = self.blocks.get_mut(&id).expect("a queued block is in the map");
+        if block.frequency > 0 {
+            block.frequency -= 1;
+            self.main.push_back(id);
+            return;
+        }
+        self.main_bytes -= block.cost();
+        self.blocks.remove(&id);
+        self.evictions += 1;
+    }
+
+    fn remove_file(&mut self, file: u64) {
+        let blocks = &mut self.blocks;
+        let (mut small, mut main) = (0, 0);
+        blocks.retain(|id, block| {
+            if id.0 != file {
+                return true;
+            }
+            *(if block.in_main { &mut main } else { &mut small }) += block.cost();
+            false
+        });
+        self.small_bytes -= small;
+        self.main_bytes -= main;
+        self.small.retain(|id| id.0 != file);
+        self.main.retain(|id| id.0 != file);
+        self.ghost.retain(|id| id.0 != file);
+        self.ghost_names.retain(|id| id.0 != file);
+    }
+
+    fn resize(&mut self, bytes_max: u64) {
+        self.bytes_max = bytes_max;
+        self.shrink();
+    }
+}
+
+#[cfg(test)]
+mod tests;

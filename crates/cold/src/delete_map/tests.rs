@@ -1,0 +1,82 @@
+use super::*;
+use basalt_types::Epoch;
+
+struct Txns;
+
+/// Transactions with an even counter have committed at version 100 + counter, odd ones run.
+impl TxnStates for Txns {
+    fn state(&self, txn: TxnId) -> TxnState {
+        let counter = txn.0 & ((1 << TxnId::COUNTER_BITS) - 1);
+        if counter.is_multiple_of(2) { TxnState::Committed(Version(100 + counter)) } else { TxnState::Active }
+    }
+}
+
+fn txn(counter: u64) -> TxnId {
+    TxnId::new(Epoch(1), counter)
+}
+
+fn bits(map: &DeleteMap, rows: Range<u32>, read: ReadAt) -> Option<Vec<bool>> {
+    map.live(rows, &read, &Txns).map(|live| live.iter().collect())
+}
+
+#[test]
+fn readers_see_deletions_of_their_past_and_their_own() {
+    let map = DeleteMap::new();
+    assert_eq!(bits(&map, 0..4, ReadAt::version(Version(50))), None);
+    map.mark(0, Stamp::version(Version(10)), 0).unwrap();
+    map.mark(1, Stamp::txn(txn(2)), 1).unwrap();
+    map.mark(2, Stamp::txn(txn(3)), 1).unwrap();
+    assert_eq!(bits(&map, 0..4, ReadAt::version(Version(9))), None);
+    assert_eq!(bits(&map, 0..4, ReadAt::version(Version(10))), Some(vec![false, true, true, true]));
+    assert_eq!(bits(&map, 0..4, ReadAt::version(Version(102))), Some(vec![false, false, true, true]));
+    let own = ReadAt { snapshot: Version(10), own: Some(txn(3)), seq: 2 };
+    assert_eq!(bits(&map, 0..4, own), Some(vec![false, true, false, true]));
+    assert_eq!(bits(&map, 1..3, own), Some(vec![true, false]));
+    assert!(!map.is_deleted(2, &ReadAt { seq: 1, ..own }, &Txns));
+}
+
+#[test]
+fn a_marked_row_cannot_be_marked_again_until_its_writer_rolls_back() {
+    let map = DeleteMap::new();
+    map.mark(7, Stamp::txn(txn(3)), 4).unwrap();
+    let taken = AlreadyMarked { stamp: Stamp::txn(txn(3)), seq: 4 };
+    assert_eq!(map.mark(7, Stamp::txn(txn(5)), 0), Err(taken));
+    assert!(!map.unmark(7, txn(5)));
+    assert!(map.unmark(7, txn(3)));
+    assert_eq!(map.count(), 0);
+    map.mark(7, Stamp::txn(txn(5)), 0).unwrap();
+    assert!(map.restamp(7, txn(5), Version(20)));
+    assert!(!map.restamp(7, txn(5), Version(21)));
+    map.prune(Version(19));
+    assert_eq!(map.status(7), Some((Stamp::version(Version(20)), 0)));
+    map.prune(Version(20));
+    assert_eq!(map.status(7), Some((Stamp::version(Version(0)), 0)));
+    assert!(map.mark(7, Stamp::txn(txn(7)), 0).is_err());
+    assert_eq!(map.marks().len(), 1);
+}
+
+#[test]
+fn bytes_hold_what_was_decided_at_the_version_and_damage_is_noticed() {
+    let map = DeleteMap::new();
+    for ordinal in [3, 5, 900] {
+        map.mark(ordinal, Stamp::version(Version(u64::from(ordinal))), 0).unwrap();
+    }
+    map.mark(4, Stamp::txn(txn(2)), 0).unwrap();
+    map.mark(6, Stamp::txn(txn(3)), 0).unwrap();
+    map.prune(Version(3));
+    let bytes = map.to_bytes(Version(102), &Txns);
+    let again = DeleteMap::from_bytes(&bytes, 1000, Version(4)).unwrap();
+    assert_eq!(again.count(), 3);
+    assert_eq!(again.status(3), Some((Stamp::version(Version(0)), 0)));
+    assert_eq!(again.status(4), Some((Stamp::version(Version(102)), 0)));
+    assert_eq!(again.status(6), None);
+    assert!(DeleteMap::from_bytes(&bytes, 5, Version(0)).is_err());
+    for cut in 0..bytes.len() {
+        assert!(DeleteMap::from_bytes(&bytes[..cut], 1000, Version(0)).is_err());
+    }
+    for i in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[i] ^= 0x40;
+        assert!(DeleteMap::from_bytes(&flipped, 1000, Version(0)).is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! What can go wrong with files, with the evidence: which file, which byte, expected and found.
+
+use basalt_types::ErrorKind;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {action} {path}: {source}")]
+    Store { action: &'static str, path: String, source: object_store::Error },
+
+    #[error("checksum mismatch in {path} at byte {offset}, {bytes} bytes: stored {stored:#010x}, computed {computed:#010x}")]
+    Checksum { path: String, offset: u64, bytes: u64, stored: u32, computed: u32 },
+
+    #[error("{path} is damaged at byte {offset}: {what}")]
+    Damaged { path: String, offset: u64, what: &'static str },
+
+    #[error("{path} has format version {found}, this program reads version {expected}")]
+    FormatVersion { path: String, found: u16, expected: u16 },
+
+    #[error("{path} has {rows} rows, ordinal {ordinal} was asked for")]
+    OrdinalOutOfRange { path: String, ordinal: u32, rows: u32 },
+
+    #[error("a file holds at most {rows_max} rows: {path} is full")]
+    TooManyRows { path: String, rows_max: u32 },
+
+    #[error("a value of column {column} has {bytes} bytes, row group of {path} cannot hold it (at most {bytes_max})")]
+    TooLarge { path: String, column: u16, bytes: u64, bytes_max: u64 },
+
+    #[error("rows pushed to {path} are out of key order: {key:02x?} after {previous:02x?}")]
+    OutOfOrder { path: String, previous: Vec<u8>, key: Vec<u8> },
+
+    #[error("rows pushed to {path} do not fit its schema: {what}")]
+    SchemaMismatch { path: String, what: String },
+
+    #[error("stored delete map is damaged at byte {offset}: {what}")]
+    DamagedDeleteMap { offset: usize, what: &'static str },
+}
+
+impl Error {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Store { source: object_store::Error::NotFound { .. }, .. } => ErrorKind::Corrupt,
+            Error::Store { .. } => ErrorKind::Internal,
+            Error::Checksum { .. }
+            | Error::Damaged { .. }
+            | Error::FormatVersion { .. }
+            | Error::DamagedDeleteMap { .. } => ErrorKind::Corrupt,
+            Error::TooManyRows { .. } | Error::TooLarge { .. } => ErrorKind::Limit,
+            Error::OrdinalOutOfRange { .. } | Error::OutOfOrder { .. } | Error::SchemaMismatch { .. } => {
+                ErrorKind::Internal
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A blocked Bloom filter: says for certain that a key is not in a file.
+//!
+//! The split-block layout (Putze, Sanders, Singler 2007, as Parquet specifies it): a block is eight 32-bit
+//! words, one bit set in each, so a lookup touches 32 bytes. At ten bits a key about one absent key in a
+//! hundred passes.
+
+/// The hash by which filters, key indexes and the locator know a key: xxh3, 64 bits.
+pub fn key_hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}
+
+pub(crate) const BLOCK_BYTES: usize = 32;
+const BITS_PER_KEY: u64 = 10;
+const SALT: [u32; 8] = [
+    0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31,
+];
+
+/// Number of blocks for so many keys.
+pub(crate) fn block_count(keys: u64) -> u32 {
+    (keys * BITS_PER_KEY).div_ceil(BLOCK_BYTES as u64 * 8).max(1) as u32
+}
+
+/// Which block of `blocks` a hash falls into.
+pub(crate) fn block_of(hash: u64, blocks: u32) -> u32 {
+    ((hash >> 32) * u64::from(blocks) >> 32) as u32
+}
+
+fn masks(hash: u64) -> [u32; 8] {
+    SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27))
+}
+
+/// All blocks for these key hashes.
+pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
+    let blocks = block_count(hashes.len() as u64);
+    let mut words = vec![[0u32; 8]; blocks as usize];
+    for &hash in hashes {
+        let block = &mut words[block_of(hash, blocks) as usize];
+        for (word, mask) in block.iter_mut().zip(masks(hash)) {
+            *word |= mask;
+        }
+    }
+    words.into_iter().flatten().flat_map(u32::to_le_bytes).collect()
+}
+
+/// Whether a block may hold the hash. A short block holds anything.
+pub(crate) fn block_contains(block: &[u8], hash: u64) -> bool {
+    let words = block.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("4 bytes")));
+    words.zip(masks(hash)).all(|(word, mask)| word & mask != 0)
+}
+
+#[cfg(test)]
+mod tests;
