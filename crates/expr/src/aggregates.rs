@@ -1,0 +1,80 @@
+//! Aggregates over groups: one accumulator holds the states of all groups of one aggregate call.
+//!
+//! Groups are numbered densely from 0 by whoever groups. Partial states travel as vectors
+//! ([`GroupsAccumulator::state`]), so that threads and spills meet in [`GroupsAccumulator::merge`].
+//! `DISTINCT` and `ORDER BY` inside a call are done before `update` sees the rows.
+
+use crate::error::Error;
+use crate::functions::TypePattern;
+use arrow_array::{ArrayRef, BooleanArray};
+use basalt_types::DataType;
+
+pub trait GroupsAccumulator: Send {
+    /// Takes in rows: `groups[i]` is the group of row `i`, below `total_groups`. Rows where `filter` is
+    /// not true are left out. `args` are vectors of the resolved argument types.
+    fn update(
+        &mut self,
+        groups: &[u32],
+        args: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> Result<(), Error>;
+
+    /// Takes in states that another accumulator of the same call gave: row `i` belongs to `groups[i]`.
+    fn merge(&mut self, groups: &[u32], states: &[ArrayRef], total_groups: usize) -> Result<(), Error>;
+
+    /// The states of all groups, emptied: one vector per [`ResolvedAggregate::state_types`].
+    fn state(&mut self) -> Result<Vec<ArrayRef>, Error>;
+
+    /// The results of all groups, in group order, as vectors of [`ResolvedAggregate::ty`]. Leaves the
+    /// states as they are.
+    fn evaluate(&mut self) -> Result<ArrayRef, Error>;
+
+    /// Heap memory held, for the memory budget.
+    fn size_bytes(&self) -> usize;
+}
+
+/// Makes an accumulator for given argument and result types.
+pub type MakeAccumulator = fn(&[DataType], &DataType) -> Box<dyn GroupsAccumulator>;
+
+pub struct Aggregate {
+    /// PostgreSQL's oid.
+    pub oid: u32,
+    pub name: String,
+    pub args: Vec<TypePattern>,
+    pub ret: TypePattern,
+    pub make: MakeAccumulator,
+    /// Types of a partial state, from argument types and result type.
+    pub state_types: fn(&[DataType], &DataType) -> Vec<DataType>,
+}
+
+impl PartialEq for Aggregate {
+    fn eq(&self, other: &Aggregate) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl std::fmt::Debug for Aggregate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({:?})", self.name, self.args)
+    }
+}
+
+/// An aggregate with its types settled.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResolvedAggregate {
+    pub aggregate: &'static Aggregate,
+    /// What the arguments are to be cast to.
+    pub arg_types: Vec<DataType>,
+    pub ty: DataType,
+}
+
+impl ResolvedAggregate {
+    pub fn accumulator(&self) -> Box<dyn GroupsAccumulator> {
+        (self.aggregate.make)(&self.arg_types, &self.ty)
+    }
+
+    pub fn state_types(&self) -> Vec<DataType> {
+        (self.aggregate.state_types)(&self.arg_types, &self.ty)
+    }
+}

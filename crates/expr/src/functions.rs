@@ -1,0 +1,94 @@
+//! The function catalogue: what exists, by PostgreSQL's names and oids, and the code behind it.
+//!
+//! Facts (oid, argument types, volatility) are rows of text taken from PostgreSQL's catalog; code is bound
+//! to them by name and argument types when the catalogue is first used. A fact without code is not in
+//! the catalogue. Every function has a kernel over single values; those that queries spend their time in
+//! have one over vectors too.
+
+use crate::context::EvalContext;
+use crate::error::Error;
+use crate::vector::Vector;
+use basalt_types::{DataType, Datum};
+use std::fmt;
+use std::sync::Arc;
+
+/// When calling again with the same arguments may give another result. Ordered: later is worse.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Volatility {
+    Immutable,
+    /// Fixed within a statement.
+    Stable,
+    Volatile,
+}
+
+/// A declared argument or result type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TypePattern {
+    Exact(DataType),
+    AnyElement,
+    AnyArray,
+    AnyNonArray,
+    AnyCompatible,
+    AnyCompatibleArray,
+    AnyCompatibleNonArray,
+    /// PostgreSQL's `"any"`.
+    Any,
+}
+
+/// What a kernel knows beside its arguments.
+pub struct CallInfo<'a> {
+    pub function: &'a Function,
+    pub arg_types: &'a [DataType],
+    pub ty: &'a DataType,
+    pub ctx: &'a EvalContext,
+}
+
+/// One call. Strict functions are not called with nulls.
+pub type ScalarKernel = fn(&[Datum], &CallInfo) -> Result<Datum, Error>;
+/// One call per row; sees nulls. At least one argument is an array of `rows` elements.
+pub type VectorKernel = fn(&[Vector], usize, &CallInfo) -> Result<Vector, Error>;
+/// The rows of a set-returning function for one call, one value per result column.
+pub type SetKernel = fn(&[Datum], &CallInfo) -> Result<Vec<Vec<Datum>>, Error>;
+/// Code of a function that another crate registered.
+pub type CustomKernel = dyn Fn(&[Datum], &CallInfo) -> Result<Datum, Error> + Send + Sync;
+
+#[derive(Clone)]
+pub enum Kernel {
+    Native { scalar: ScalarKernel, vector: Option<VectorKernel> },
+    Custom(Arc<CustomKernel>),
+    Set(SetKernel),
+}
+
+pub struct Function {
+    /// PostgreSQL's oid, or 0.
+    pub oid: u32,
+    pub name: String,
+    pub args: Vec<TypePattern>,
+    /// The last argument may repeat.
+    pub variadic: bool,
+    /// Trailing arguments that may be left out; the kernel then sees fewer.
+    pub optional: usize,
+    pub ret: TypePattern,
+    pub returns_set: bool,
+    /// Null in, null out.
+    pub strict: bool,
+    pub volatility: Volatility,
+    pub kernel: Kernel,
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({:?})", self.name, self.args)
+    }
+}
+
+pub mod pattern_types;
+mod registry;
+
+pub use registry::{Operator, Registry};

@@ -1,0 +1,72 @@
+//! Declared types as PostgreSQL's catalog spells them, and what they accept.
+
+use super::TypePattern;
+use basalt_types::DataType;
+
+impl TypePattern {
+    /// Reads a `pg_type.typname`.
+    pub fn parse(name: &str) -> Option<TypePattern> {
+        Some(match name {
+            "anyelement" => TypePattern::AnyElement,
+            "anyarray" => TypePattern::AnyArray,
+            "anynonarray" => TypePattern::AnyNonArray,
+            "anycompatible" => TypePattern::AnyCompatible,
+            "anycompatiblearray" => TypePattern::AnyCompatibleArray,
+            "anycompatiblenonarray" => TypePattern::AnyCompatibleNonArray,
+            "any" => TypePattern::Any,
+            name => TypePattern::Exact(type_named(name)?),
+        })
+    }
+
+    pub fn exact(&self) -> Option<&DataType> {
+        match self {
+            TypePattern::Exact(ty) => Some(ty),
+            _ => None,
+        }
+    }
+
+    pub fn is_polymorphic(&self) -> bool {
+        !matches!(self, TypePattern::Exact(_))
+    }
+}
+
+/// A type by its `pg_type.typname`.
+pub fn type_named(name: &str) -> Option<DataType> {
+    use DataType::*;
+    if let Some(element) = name.strip_prefix('_') {
+        return Some(Array(Box::new(type_named(element)?)));
+    }
+    Some(match name {
+        "bool" => Bool,
+        "int2" => Int2,
+        "int4" => Int4,
+        "int8" => Int8,
+        "float4" => Float4,
+        "float8" => Float8,
+        "numeric" => Numeric(None),
+        "text" => Text,
+        "varchar" => Varchar(None),
+        "bpchar" => Bpchar(None),
+        "bytea" => Bytea,
+        "date" => Date,
+        "time" => Time,
+        "timestamp" => Timestamp,
+        "timestamptz" => TimestampTz,
+        "interval" => Interval,
+        "uuid" => Uuid,
+        "json" => Json,
+        "jsonb" => Jsonb,
+        "name" => Name,
+        "char" => Char,
+        "oid" => Oid,
+        "regclass" => Regclass,
+        "regtype" => Regtype,
+        "regproc" => Regproc,
+        "regnamespace" => Regnamespace,
+        "regrole" => Regrole,
+        "record" => Record,
+        "unknown" => Unknown,
+        "void" => Void,
+        _ => return None,
+    })
+}

@@ -1,0 +1,214 @@
+//! Builders: an operation and its bound operands in, a typed expression with all casts out.
+
+use super::coerce::{coerce, coerce_argument, resolve_common_type};
+use super::{Resolved, decimal};
+use crate::aggregates::ResolvedAggregate;
+use crate::cast::CastContext;
+use crate::context::EvalContext;
+use crate::error::{Error, Result};
+use crate::functions::Registry;
+use crate::tree::Expr;
+use basalt_types::DataType;
+
+fn types(args: &[Expr]) -> Vec<DataType> {
+    args.iter().map(Expr::ty).collect()
+}
+
+fn apply(resolved: Resolved, args: Vec<Expr>, ctx: &EvalContext) -> Result<Expr> {
+    let args = args
+        .into_iter()
+        .zip(&resolved.arg_types)
+        .map(|(arg, ty)| coerce_argument(arg, ty, ctx))
+        .collect::<Result<Vec<_>>>()?;
+    let ty = decimal::physical_result(resolved.function, &types(&args), resolved.ty);
+    Ok(Expr::Call { function: resolved.function, args, ty })
+}
+
+/// A function call. A type's name with one argument is a cast where no function has that name.
+pub fn call(registry: &Registry, name: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<Expr> {
+    match registry.resolve_function(name, &types(&args)) {
+        Ok(resolved) => apply(resolved, args, ctx),
+        Err(error) => match (crate::functions::pattern_types::type_named(name), args.len()) {
+            (Some(ty), 1) if !name.starts_with('_') => {
+                let arg = args.into_iter().next().expect("one argument");
+                coerce(arg, &ty, CastContext::Explicit, ctx).map_err(|_| error)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// `left symbol right`, or `symbol right`.
+pub fn operator(
+    registry: &Registry,
+    symbol: &str,
+    left: Option<Expr>,
+    right: Expr,
+    ctx: &EvalContext,
+) -> Result<Expr> {
+    let resolved = registry.resolve_operator(symbol, left.as_ref().map(Expr::ty).as_ref(), &right.ty())?;
+    apply(resolved, left.into_iter().chain([right]).collect(), ctx)
+}
+
+/// An aggregate and its arguments, cast to what it takes. `count(*)` has none.
+pub fn aggregate(
+    registry: &Registry,
+    name: &str,
+    args: Vec<Expr>,
+    ctx: &EvalContext,
+) -> Result<(ResolvedAggregate, Vec<Expr>)> {
+    let resolved = registry.resolve_aggregate(name, &types(&args))?;
+    let args = args
+        .into_iter()
+        .zip(&resolved.arg_types)
+        .map(|(arg, ty)| coerce(arg, ty, CastContext::Implicit, ctx))
+        .collect::<Result<Vec<_>>>()?;
+    Ok((resolved, args))
+}
+
+/// All of `args` in their common type.
+fn unify(what: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<(Vec<Expr>, DataType)> {
+    let ty = resolve_common_type(what, &types(&args))?;
+    let args =
+        args.into_iter().map(|arg| coerce(arg, &ty, CastContext::Implicit, ctx)).collect::<Result<Vec<_>>>()?;
+    Ok((args, ty))
+}
+
+/// A comparison's function and its operands as it takes them.
+fn comparison(registry: &Registry, symbol: &str, left: Expr, right: Expr, ctx: &EvalContext) -> Result<Comparison> {
+    match operator(registry, symbol, Some(left), right, ctx)? {
+        Expr::Call { function, mut args, ty: DataType::Bool } if args.len() == 2 => {
+            let right = args.pop().expect("two operands");
+            let left = args.pop().expect("two operands");
+            Ok(Comparison { function, left, right })
+        }
+        _ => Err(Error::new("42804", format!("operator {symbol} does not yield boolean"))),
+    }
+}
+
+struct Comparison {
+    function: &'static crate::functions::Function,
+    left: Expr,
+    right: Expr,
+}
+
+/// `left IS [NOT] DISTINCT FROM right`.
+pub fn distinct(registry: &Registry, left: Expr, right: Expr, negated: bool, ctx: &EvalContext) -> Result<Expr> {
+    let Comparison { function, left, right } = comparison(registry, "=", left, right, ctx)?;
+    Ok(Expr::IsDistinct { left: Box::new(left), right: Box::new(right), equal: function, negated })
+}
+
+pub fn nullif(registry: &Registry, left: Expr, right: Expr, ctx: &EvalContext) -> Result<Expr> {
+    let Comparison { function, left, right } = comparison(registry, "=", left, right, ctx)?;
+    Ok(Expr::NullIf { left: Box::new(left), right: Box::new(right), equal: function })
+}
+
+/// `CASE`; with an operand each condition is compared with it.
+pub fn case(
+    registry: &Registry,
+    operand: Option<Expr>,
+    branches: Vec<(Expr, Expr)>,
+    otherwise: Option<Expr>,
+    ctx: &EvalContext,
+) -> Result<Expr> {
+    let (conditions, mut values): (Vec<Expr>, Vec<Expr>) = branches.into_iter().unzip();
+    let has_else = otherwise.is_some();
+    // PostgreSQL looks at ELSE first when it chooses the type.
+    values.splice(0..0, otherwise);
+    let (mut values, ty) = unify("CASE", values, ctx)?;
+    let otherwise = has_else.then(|| Box::new(values.remove(0)));
+    let conditions = conditions
+        .into_iter()
+        .map(|condition| match &operand {
+            Some(operand) => self::operator(registry, "=", Some(operand.clone()), condition, ctx),
+            None => boolean("CASE/WHEN", condition, ctx),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Expr::Case { branches: conditions.into_iter().zip(values).collect(), otherwise, ty })
+}
+
+/// A condition: boolean, or 42804 as `argument of WHERE must be type boolean, not type integer`.
+pub fn boolean(place: &str, expr: Expr, ctx: &EvalContext) -> Result<Expr> {
+    let ty = expr.ty();
+    coerce(expr, &DataType::Bool, CastContext::Implicit, ctx).map_err(|error| match error.sqlstate {
+        "42846" => Error::new(
+            "42804",
+            format!("argument of {place} must be type boolean, not type {}", ty.base().sql_name()),
+        ),
+        _ => error,
+    })
+}
+
+pub fn coalesce(args: Vec<Expr>, ctx: &EvalContext) -> Result<Expr> {
+    let (args, ty) = unify("COALESCE", args, ctx)?;
+    Ok(Expr::Coalesce { args, ty })
+}
+
+/// `GREATEST` or `LEAST`.
+pub fn extreme(args: Vec<Expr>, greatest: bool, ctx: &EvalContext) -> Result<Expr> {
+    let (args, ty) = unify(if greatest { "GREATEST" } else { "LEAST" }, args, ctx)?;
+    Ok(Expr::Extreme { args, greatest, ty })
+}
+
+/// `expr [NOT] IN (list)`: one comparison for all where their types have a common one, otherwise one each.
+pub fn in_list(registry: &Registry, expr: Expr, list: Vec<Expr>, negated: bool, ctx: &EvalContext) -> Result<Expr> {
+    let mut all = types(&list);
+    all.insert(0, expr.ty());
+    if let Ok(common) = resolve_common_type("IN", &all) {
+        let probe = Expr::Hole { id: usize::MAX, ty: common.clone() };
+        if let Ok(Comparison { function, left, .. }) =
+            comparison(registry, "=", probe.clone(), probe, ctx)
+        {
+            let ty = left.ty();
+            let expr = coerce_argument(expr, &ty, ctx)?;
+            let list = list.into_iter().map(|item| coerce_argument(item, &ty, ctx)).collect::<Result<Vec<_>>>()?;
+            return Ok(Expr::InList { expr: Box::new(expr), list, equal: function, negated });
+        }
+    }
+    let mut terms = Vec::with_capacity(list.len());
+    for item in list {
+        terms.push(self::operator(registry, if negated { "<>" } else { "=" }, Some(expr.clone()), item, ctx)?);
+    }
+    Ok(if negated { Expr::And(terms) } else { Expr::Or(terms) })
+}
+
+/// `ARRAY[…]`. `element` fixes the element type (`ARRAY[]::int[]`).
+pub fn array_literal(elements: Vec<Expr>, element: Option<DataType>, ctx: &EvalContext) -> Result<Expr> {
+    if elements.is_empty() && element.is_none() {
+        return Err(Error::new("42P18", "cannot determine type of empty array")
+            .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+    }
+    let (elements, ty) = match element {
+        Some(ty) => {
+            let cast = |item| coerce(item, &ty, CastContext::Explicit, ctx);
+            (elements.into_iter().map(cast).collect::<Result<Vec<_>>>()?, ty)
+        }
+        None => unify("ARRAY", elements, ctx)?,
+    };
+    Ok(Expr::ArrayLiteral { elements, ty: DataType::Array(Box::new(ty)) })
+}
+
+/// `left symbol ANY (array)` or `ALL`.
+pub fn any_all(
+    registry: &Registry,
+    left: Expr,
+    symbol: &str,
+    array: Expr,
+    all: bool,
+    ctx: &EvalContext,
+) -> Result<Expr> {
+    let array_ty = array.ty();
+    let element = match &array_ty {
+        DataType::Array(element) => (**element).clone(),
+        DataType::Unknown => left.ty(),
+        _ => return Err(Error::new("42809", "op ANY/ALL (array) requires array on right side")),
+    };
+    let probe = Expr::Hole { id: usize::MAX, ty: element };
+    let Comparison { function, left, right } = comparison(registry, symbol, left, probe, ctx)
+        .map_err(|error| match error.sqlstate {
+            "42804" => Error::new("42809", "op ANY/ALL (array) requires operator to yield boolean"),
+            _ => error,
+        })?;
+    let array = coerce(array, &DataType::Array(Box::new(right.ty())), CastContext::Implicit, ctx)?;
+    Ok(Expr::AnyAll { left: Box::new(left), function, array: Box::new(array), all })
+}

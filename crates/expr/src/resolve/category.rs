@@ -1,0 +1,39 @@
+//! Type categories and the preferred type of each (`pg_type.typcategory`, `typispreferred`).
+
+use basalt_types::DataType;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Category {
+    Boolean,
+    Numeric,
+    String,
+    DateTime,
+    Timespan,
+    User,
+    Array,
+    Unknown,
+    Pseudo,
+    Internal,
+}
+
+pub fn category(ty: &DataType) -> Category {
+    use DataType::*;
+    match ty {
+        Bool => Category::Boolean,
+        Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_) | Oid | Regclass | Regtype | Regproc | Regnamespace
+        | Regrole => Category::Numeric,
+        Text | Varchar(_) | Bpchar(_) | Name => Category::String,
+        Date | Time | Timestamp | TimestampTz => Category::DateTime,
+        Interval => Category::Timespan,
+        Bytea | Uuid | Json | Jsonb => Category::User,
+        Char => Category::Internal,
+        Array(_) => Category::Array,
+        Unknown => Category::Unknown,
+        Record | Void => Category::Pseudo,
+    }
+}
+
+pub fn is_preferred(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(ty, Bool | Float8 | Oid | Text | TimestampTz | Interval)
+}

@@ -1,0 +1,342 @@
+//! Typed expressions: what a binder builds, folds and hands to an engine.
+//!
+//! Every node knows its type. Operands are already cast to what their function takes, so evaluation
+//! resolves nothing. A `Const`, `Param` or `Column` holds values in the physical form of its type; for
+//! `Numeric` that form depends on the modifier, which is why arithmetic keeps a *physical* precision and
+//! scale in its type (see [`crate::resolve::decimal_result_type`]). What a client is told is [`Expr::typmod`].
+
+use crate::context::EvalContext;
+use crate::functions::{Function, Kernel, Volatility};
+use basalt_types::{DataType, Datum};
+
+/// What `IS [NOT] …` asks of a boolean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Truth {
+    True,
+    False,
+    Unknown,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Expr {
+    /// Position among the vectors (or row values) that evaluation is given.
+    Column { index: usize, ty: DataType },
+    /// Counted from 0; the value comes with the [`EvalContext`].
+    Param { index: usize, ty: DataType },
+    Const { value: Datum, ty: DataType },
+    Call { function: &'static Function, args: Vec<Expr>, ty: DataType },
+    Cast { expr: Box<Expr>, to: DataType, explicit: bool },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    IsNull(Box<Expr>),
+    IsNotNull(Box<Expr>),
+    BoolTest { expr: Box<Expr>, truth: Truth, negated: bool },
+    /// `IS [NOT] DISTINCT FROM`; `equal` compares the two operands as they are.
+    IsDistinct { left: Box<Expr>, right: Box<Expr>, equal: &'static Function, negated: bool },
+    /// `CASE WHEN … THEN …`; the form with an operand is bound to comparisons.
+    Case { branches: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>>, ty: DataType },
+    Coalesce { args: Vec<Expr>, ty: DataType },
+    NullIf { left: Box<Expr>, right: Box<Expr>, equal: &'static Function },
+    /// `GREATEST` or `LEAST`; the arguments are of type `ty`.
+    Extreme { args: Vec<Expr>, greatest: bool, ty: DataType },
+    InList { expr: Box<Expr>, list: Vec<Expr>, equal: &'static Function, negated: bool },
+    /// `ARRAY[…]`; `ty` is the array type, the elements are of its element type.
+    ArrayLiteral { elements: Vec<Expr>, ty: DataType },
+    /// `left op ANY (array)`, or `ALL`.
+    AnyAll { left: Box<Expr>, function: &'static Function, array: Box<Expr>, all: bool },
+    /// Filled in by the planner (subqueries, outer references, aggregates); never evaluated.
+    Hole { id: usize, ty: DataType },
+}
+
+impl Expr {
+    pub fn null(ty: DataType) -> Expr {
+        Expr::Const { value: Datum::Null, ty }
+    }
+
+    pub fn bool(value: bool) -> Expr {
+        Expr::Const { value: Datum::Bool(value), ty: DataType::Bool }
+    }
+
+    pub fn int4(value: i32) -> Expr {
+        Expr::Const { value: Datum::I32(value), ty: DataType::Int4 }
+    }
+
+    pub fn int8(value: i64) -> Expr {
+        Expr::Const { value: Datum::I64(value), ty: DataType::Int8 }
+    }
+
+    pub fn text(value: &str) -> Expr {
+        Expr::Const { value: Datum::text(value), ty: DataType::Text }
+    }
+
+    /// A string literal whose type the context decides.
+    pub fn unknown(value: &str) -> Expr {
+        Expr::Const { value: Datum::text(value), ty: DataType::Unknown }
+    }
+
+    pub fn ty(&self) -> DataType {
+        match self {
+            Expr::Column { ty, .. }
+            | Expr::Param { ty, .. }
+            | Expr::Const { ty, .. }
+            | Expr::Call { ty, .. }
+            | Expr::Case { ty, .. }
+            | Expr::Coalesce { ty, .. }
+            | Expr::Extreme { ty, .. }
+            | Expr::ArrayLiteral { ty, .. }
+            | Expr::Hole { ty, .. } => ty.clone(),
+            Expr::Cast { to, .. } => to.clone(),
+            Expr::NullIf { left, .. } => left.ty(),
+            Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::BoolTest { .. }
+            | Expr::IsDistinct { .. }
+            | Expr::InList { .. }
+            | Expr::AnyAll { .. } => DataType::Bool,
+        }
+    }
+
+    /// The type modifier that PostgreSQL reports for this expression; -1 for computed values, whose
+    /// physical precision and scale are nobody's business.
+    pub fn typmod(&self) -> i32 {
+        match self {
+            Expr::Column { ty, .. } | Expr::Hole { ty, .. } => ty.typmod(),
+            Expr::Cast { to, explicit: true, .. } => to.typmod(),
+            Expr::NullIf { left, .. } => left.typmod(),
+            Expr::Case { branches, otherwise, .. } => {
+                let mut all = branches.iter().map(|(_, value)| value).chain(otherwise.as_deref());
+                same_typmod(&mut all)
+            }
+            Expr::Coalesce { args, .. } | Expr::Extreme { args, .. } => same_typmod(&mut args.iter()),
+            _ => -1,
+        }
+    }
+
+    /// Direct operands, in the order of evaluation.
+    pub fn children(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Column { .. } | Expr::Param { .. } | Expr::Const { .. } | Expr::Hole { .. } => Vec::new(),
+            Expr::Call { args, .. }
+            | Expr::And(args)
+            | Expr::Or(args)
+            | Expr::Coalesce { args, .. }
+            | Expr::Extreme { args, .. }
+            | Expr::ArrayLiteral { elements: args, .. } => args.iter().collect(),
+            Expr::Cast { expr, .. }
+            | Expr::Not(expr)
+            | Expr::IsNull(expr)
+            | Expr::IsNotNull(expr)
+            | Expr::BoolTest { expr, .. } => vec![expr],
+            Expr::IsDistinct { left, right, .. } | Expr::NullIf { left, right, .. } => vec![left, right],
+            Expr::AnyAll { left, array, .. } => vec![left, array],
+            Expr::Case { branches, otherwise, .. } => {
+                let pairs = branches.iter().flat_map(|(condition, value)| [condition, value]);
+                pairs.chain(otherwise.as_deref()).collect()
+            }
+            Expr::InList { expr, list, .. } => std::iter::once(&**expr).chain(list).collect(),
+        }
+    }
+
+    /// As [`Expr::children`], for changing them.
+    pub fn children_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Expr::Column { .. } | Expr::Param { .. } | Expr::Const { .. } | Expr::Hole { .. } => Vec::new(),
+            Expr::Call { args, .. }
+            | Expr::And(args)
+            | Expr::Or(args)
+            | Expr::Coalesce { args, .. }
+            | Expr::Extreme { args, .. }
+            | Expr::ArrayLiteral { elements: args, .. } => args.iter_mut().collect(),
+            Expr::Cast { expr, .. }
+            | Expr::Not(expr)
+            | Expr::IsNull(expr)
+            | Expr::IsNotNull(expr)
+            | Expr::BoolTest { expr, .. } => vec![expr],
+            Expr::IsDistinct { left, right, .. } | Expr::NullIf { left, right, .. } => vec![left, right],
+            Expr::AnyAll { left, array, .. } => vec![left, array],
+            Expr::Case { branches, otherwise, .. } => {
+                let pairs = branches.iter_mut().flat_map(|(condition, value)| [condition, value]);
+                pairs.chain(otherwise.as_deref_mut()).collect()
+            }
+            Expr::InList { expr, list, .. } => std::iter::once(&mut **expr).chain(list).collect(),
+        }
+    }
+
+    /// Visits this node and everything below it, parents first. Stops descending where `visit` is false.
+    pub fn walk(&self, visit: &mut impl FnMut(&Expr) -> bool) {
+        if visit(self) {
+            self.children().into_iter().for_each(|child| child.walk(visit));
+        }
+    }
+
+    /// Rebuilds the tree bottom-up.
+    pub fn rewrite(mut self, change: &mut impl FnMut(Expr) -> Expr) -> Expr {
+        for child in self.children_mut() {
+            let taken = std::mem::replace(child, Expr::Hole { id: usize::MAX, ty: DataType::Void });
+            *child = taken.rewrite(change);
+        }
+        change(self)
+    }
+
+    /// Whether any node answers to `test`.
+    pub fn any(&self, test: &mut impl FnMut(&Expr) -> bool) -> bool {
+        test(self) || self.children().into_iter().any(|child| child.any(test))
+    }
+
+    /// The greatest volatility of anything inside.
+    pub fn volatility(&self) -> Volatility {
+        let own = match self {
+            Expr::Call { function, .. } => function.volatility,
+            Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
+            _ => Volatility::Immutable,
+        };
+        self.children().into_iter().map(Expr::volatility).fold(own, Volatility::max)
+    }
+
+    /// No columns, no holes, no parameters, nothing volatile: one value per statement.
+    pub fn is_const(&self) -> bool {
+        self.volatility() < Volatility::Volatile
+            && !self.any(&mut |node| matches!(node, Expr::Column { .. } | Expr::Hole { .. } | Expr::Param { .. }))
+    }
+
+    /// Computes what can be computed now. `ctx` gives parameters and the session's settings; with
+    /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
+    /// touched. An operand whose computation fails stays as it is: the error belongs to the row that
+    /// reaches it, and `CASE` may see to it that none does.
+    pub fn fold(self, ctx: &EvalContext, stable: bool) -> Expr {
+        self.rewrite(&mut |node| node.fold_node(ctx, stable))
+    }
+
+    fn fold_node(self, ctx: &EvalContext, stable: bool) -> Expr {
+        match self {
+            Expr::Const { .. } | Expr::Column { .. } | Expr::Hole { .. } => self,
+            Expr::Param { .. } if !stable => self,
+            Expr::And(args) => fold_logic(args, false),
+            Expr::Or(args) => fold_logic(args, true),
+            Expr::Case { branches, otherwise, ty } => fold_case(branches, otherwise, ty),
+            Expr::Coalesce { mut args, ty } => {
+                args.retain(|arg| !arg.is_null_const());
+                match args.first() {
+                    None => Expr::null(ty),
+                    Some(Expr::Const { .. }) => args.swap_remove(0),
+                    Some(_) => Expr::Coalesce { args, ty },
+                }
+            }
+            Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
+                if function.returns_set { Expr::Call { function, args, ty } } else { Expr::null(ty) }
+            }
+            node => node.fold_value(ctx, stable),
+        }
+    }
+
+    fn fold_value(self, ctx: &EvalContext, stable: bool) -> Expr {
+        let limit = if stable { Volatility::Volatile } else { Volatility::Stable };
+        let operands = self.children().into_iter().all(|child| matches!(child, Expr::Const { .. }));
+        let own = match &self {
+            Expr::Call { function, .. } if !matches!(function.kernel, Kernel::Native { .. }) => return self,
+            Expr::Call { function, .. } => function.volatility,
+            Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
+            _ => Volatility::Immutable,
+        };
+        if !operands || own >= limit {
+            return self;
+        }
+        match self.eval_scalar(&[], ctx) {
+            Ok(value) => Expr::Const { value, ty: self.ty() },
+            Err(_) => self,
+        }
+    }
+
+    pub fn is_null_const(&self) -> bool {
+        matches!(self, Expr::Const { value: Datum::Null, .. })
+    }
+
+    /// The conjuncts of a condition.
+    pub fn split_and(self) -> Vec<Expr> {
+        match self {
+            Expr::And(args) => args.into_iter().flat_map(Expr::split_and).collect(),
+            other => vec![other],
+        }
+    }
+
+    /// All of `args`, which may be none.
+    pub fn and(mut args: Vec<Expr>) -> Expr {
+        match args.len() {
+            0 => Expr::bool(true),
+            1 => args.remove(0),
+            _ => Expr::And(args),
+        }
+    }
+}
+
+fn same_typmod(args: &mut dyn Iterator<Item = &Expr>) -> i32 {
+    let mut found = None;
+    for arg in args.filter(|arg| !arg.is_null_const()) {
+        match (found, arg.typmod()) {
+            (None, typmod) => found = Some((arg.ty().base(), typmod)),
+            (Some((ty, typmod)), other) if typmod == other && ty == arg.ty().base() => found = Some((ty, typmod)),
+            _ => return -1,
+        }
+    }
+    found.map_or(-1, |(_, typmod)| typmod)
+}
+
+/// Casts that read the session's time zone, or the clock (`'now'::timestamp`).
+fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
+    use DataType::*;
+    let textual = |ty: &DataType| matches!(ty, Text | Varchar(_) | Bpchar(_) | Unknown | Name);
+    match (from, to) {
+        (TimestampTz, Date | Time | Timestamp) | (Date | Timestamp, TimestampTz) => Volatility::Stable,
+        (TimestampTz, to) if textual(to) => Volatility::Stable,
+        (from, Date | Time | Timestamp | TimestampTz) if textual(from) => Volatility::Stable,
+        (from, Regclass | Regtype | Regproc | Regnamespace | Regrole) if textual(from) => Volatility::Stable,
+        (Regclass | Regtype | Regproc | Regnamespace | Regrole, to) if textual(to) => Volatility::Stable,
+        _ => Volatility::Immutable,
+    }
+}
+
+/// `AND` (`decisive` false) and `OR` (true): constants that change nothing go, a decisive one decides.
+fn fold_logic(args: Vec<Expr>, decisive: bool) -> Expr {
+    let mut kept = Vec::with_capacity(args.len());
+    for arg in args {
+        match arg {
+            Expr::Const { value: Datum::Bool(value), .. } if value == decisive => return Expr::bool(decisive),
+            Expr::Const { value: Datum::Bool(_), .. } => {}
+            Expr::And(inner) if !decisive => kept.extend(inner),
+            Expr::Or(inner) if decisive => kept.extend(inner),
+            other => kept.push(other),
+        }
+    }
+    if !kept.is_empty() && kept.iter().all(Expr::is_null_const) {
+        return Expr::null(DataType::Bool);
+    }
+    match (kept.len(), decisive) {
+        (0, _) => Expr::bool(!decisive),
+        (1, _) => kept.remove(0),
+        (_, false) => Expr::And(kept),
+        (_, true) => Expr::Or(kept),
+    }
+}
+
+fn fold_case(branches: Vec<(Expr, Expr)>, mut otherwise: Option<Box<Expr>>, ty: DataType) -> Expr {
+    let mut kept = Vec::with_capacity(branches.len());
+    for (condition, value) in branches {
+        match condition {
+            Expr::Const { value: Datum::Bool(true), .. } => {
+                otherwise = Some(Box::new(value));
+                break;
+            }
+            Expr::Const { .. } => {}
+            condition => kept.push((condition, value)),
+        }
+    }
+    match (kept.is_empty(), otherwise) {
+        (true, Some(value)) => *value,
+        (true, None) => Expr::null(ty),
+        (false, otherwise) => Expr::Case { branches: kept, otherwise, ty },
+    }
+}
