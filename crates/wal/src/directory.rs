@@ -1,0 +1,153 @@
+//! The names in the log directory: live files (`<sequence>.log`) and spares (`<serial>.spare`).
+//!
+//! A live name always has a valid header: it is written and synced under a spare name first, then renamed.
+//! Every rename and removal is made durable before the next, oldest file first when files are released and
+//! newest first when a start drops unused ones, so that a crash never leaves a hole in the sequence. For the
+//! same reason a recycled file's new header is written only once its old name is durably gone.
+
+use crate::error::{Error, Result};
+use crate::format::{FileHeader, log_name, parse_log_name, parse_spare_name, spare_name};
+use basalt_sched::{File, OpenMode, Os};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A live file found on disk.
+#[derive(Clone, Debug)]
+pub struct FoundFile {
+    pub path: PathBuf,
+    pub header: FileHeader,
+}
+
+/// All live files in order of sequence, each with a sound header. A missing directory has none.
+pub fn live_files(os: &Os, dir: &Path) -> Result<Vec<FoundFile>> {
+    let entries = match os.fs.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(Error::io("list", dir))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let Some(sequence) = parse_log_name(&entry.name) else { continue };
+        let path = dir.join(&entry.name);
+        let file = os.fs.open(&path, OpenMode::Read).map_err(Error::io("open", &path))?;
+        let mut page = [0; 64];
+        let mut filled = 0;
+        while filled < page.len() {
+            match file.read_at(&mut page[filled..], filled as u64).map_err(Error::io("read", &path))? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        let header = FileHeader::decode(&path, sequence, &page[..filled])?;
+        files.push(FoundFile { path, header });
+    }
+    files.sort_by_key(|file| file.header.sequence);
+    Ok(files)
+}
+
+/// Why a file could not be made or retired.
+pub enum ChangeError {
+    /// Nothing changed; may be tried again.
+    Harmless(Error),
+    /// It is unknown whether a name is durable: the log must stop.
+    Fatal(Error),
+}
+
+impl ChangeError {
+    pub fn into_inner(self) -> Error {
+        match self {
+            ChangeError::Harmless(error) | ChangeError::Fatal(error) => error,
+        }
+    }
+}
+
+pub struct Directory {
+    os: Os,
+    dir: PathBuf,
+    file_bytes: u64,
+    recycle_files_max: usize,
+    spares: Vec<PathBuf>,
+    next_spare: u64,
+}
+
+impl Directory {
+    /// Adopts the spares that have the wanted size and removes the others.
+    pub fn open(os: Os, dir: PathBuf, file_bytes: u64, recycle_files_max: usize) -> Result<Directory> {
+        let mut directory = Directory { os, dir, file_bytes, recycle_files_max, spares: Vec::new(), next_spare: 0 };
+        let dir = directory.dir.clone();
+        for entry in directory.os.fs.list(&dir).map_err(Error::io("list", &dir))? {
+            let Some(serial) = parse_spare_name(&entry.name) else { continue };
+            directory.next_spare = directory.next_spare.max(serial.saturating_add(1));
+            let path = dir.join(&entry.name);
+            if entry.bytes == file_bytes && directory.spares.len() < recycle_files_max {
+                directory.spares.push(path);
+            } else {
+                directory.os.fs.remove(&path).map_err(Error::io("remove", &path))?;
+            }
+        }
+        Ok(directory)
+    }
+
+    pub fn path_of(&self, sequence: u64) -> PathBuf {
+        self.dir.join(log_name(sequence))
+    }
+
+    /// Makes the live file that `header` describes, allocated in full, in place of one of the same name.
+    pub fn make(&mut self, header: &FileHeader) -> Result<Arc<dyn File>, ChangeError> {
+        let (path, recycled) = match self.spares.pop() {
+            Some(path) => (path, true),
+            None => (self.new_spare_path(), false),
+        };
+        let file = match self.fill(&path, recycled, header) {
+            Ok(file) => file,
+            Err(error) => {
+                // Best effort: gives the room back. What stays is a spare, to be adopted or removed at the next start.
+                if let Err(left) = self.os.fs.remove(&path) {
+                    tracing::debug!(path = %path.display(), error = %left, "an unfinished log file stays");
+                }
+                return Err(ChangeError::Harmless(error));
+            }
+        };
+        let live = self.path_of(header.sequence);
+        self.os.fs.rename(&path, &live).map_err(Error::io("rename", &path)).map_err(ChangeError::Fatal)?;
+        self.sync().map_err(ChangeError::Fatal)?;
+        Ok(file)
+    }
+
+    fn fill(&self, path: &Path, recycled: bool, header: &FileHeader) -> Result<Arc<dyn File>> {
+        let mode = if recycled { OpenMode::Write } else { OpenMode::CreateNew };
+        let file = self.os.fs.open(path, mode).map_err(Error::io("open", path))?;
+        file.allocate(self.file_bytes).map_err(Error::io("allocate", path))?;
+        file.write_at(&header.encode(), 0).map_err(Error::io("write", path))?;
+        file.sync().map_err(Error::io("sync", path))?;
+        Ok(file)
+    }
+
+    fn new_spare_path(&mut self) -> PathBuf {
+        let path = self.dir.join(spare_name(self.next_spare));
+        self.next_spare += 1;
+        path
+    }
+
+    /// Takes a live file away: it becomes a spare if it fits and one is wanted.
+    pub fn retire(&mut self, sequence: u64, file_bytes: u64) -> Result<(), ChangeError> {
+        let live = self.path_of(sequence);
+        if file_bytes == self.file_bytes && self.spares.len() < self.recycle_files_max {
+            let spare = self.new_spare_path();
+            self.os.fs.rename(&live, &spare).map_err(Error::io("rename", &live)).map_err(ChangeError::Harmless)?;
+            self.sync().map_err(ChangeError::Fatal)?;
+            self.spares.push(spare);
+            Ok(())
+        } else {
+            self.remove(&live)
+        }
+    }
+
+    pub fn remove(&self, live: &Path) -> Result<(), ChangeError> {
+        self.os.fs.remove(live).map_err(Error::io("remove", live)).map_err(ChangeError::Harmless)?;
+        self.sync().map_err(ChangeError::Fatal)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.os.fs.sync_dir(&self.dir).map_err(Error::io("sync", &self.dir))
+    }
+}

@@ -1,0 +1,198 @@
+//! A disk in memory that fails on demand and can lose power, for the tests of this crate.
+
+use basalt_sched::os::{Clock, DirEntry, File, FileSystem, OpenMode, Os, Random, real};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+#[derive(Default)]
+struct Content {
+    now: Vec<u8>,
+    synced: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Disk {
+    now: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
+    synced: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
+}
+
+/// What goes wrong, and what was done.
+pub struct Faults {
+    /// Bytes that files may have in all.
+    pub room_bytes: AtomicU64,
+    pub fail_syncs: AtomicBool,
+    pub fail_writes: AtomicBool,
+    pub sync_micros: AtomicU64,
+    pub syncs: AtomicU64,
+}
+
+pub struct FaultFs {
+    disk: Arc<Mutex<Disk>>,
+    pub faults: Arc<Faults>,
+}
+
+struct FaultFile {
+    content: Arc<Mutex<Content>>,
+    disk: Arc<Mutex<Disk>>,
+    faults: Arc<Faults>,
+}
+
+impl FaultFs {
+    pub fn new() -> Arc<FaultFs> {
+        let faults = Faults {
+            room_bytes: AtomicU64::new(u64::MAX),
+            fail_syncs: AtomicBool::new(false),
+            fail_writes: AtomicBool::new(false),
+            sync_micros: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+        };
+        Arc::new(FaultFs { disk: Arc::default(), faults: Arc::new(faults) })
+    }
+
+    pub fn os(self: &Arc<FaultFs>) -> Os {
+        let random: Arc<dyn Random> = Arc::new(real::RealRandom);
+        let clock: Arc<dyn Clock> = Arc::new(real::RealClock::new());
+        Os { fs: self.clone(), clock, random }
+    }
+
+    /// Everything that was not synced is gone, in the copy that is returned. Open files stay with the old one.
+    pub fn after_power_cut(&self) -> Arc<FaultFs> {
+        let cut = FaultFs::new();
+        for (path, content) in &self.disk.lock().synced {
+            cut.put(path, content.lock().synced.clone());
+        }
+        cut
+    }
+
+    /// The disk as a killed process leaves it.
+    pub fn snapshot(&self) -> Arc<FaultFs> {
+        let copy = FaultFs::new();
+        for (path, content) in &self.disk.lock().now {
+            copy.put(path, content.lock().now.clone());
+        }
+        copy
+    }
+
+    pub fn put(&self, path: &Path, bytes: Vec<u8>) {
+        let content = Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes }));
+        let mut disk = self.disk.lock();
+        disk.now.insert(path.to_path_buf(), content.clone());
+        disk.synced.insert(path.to_path_buf(), content);
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.disk.lock().now.keys().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+}
+
+impl File for FaultFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let content = self.content.lock();
+        let begin = (offset as usize).min(content.now.len());
+        let count = buf.len().min(content.now.len() - begin);
+        buf[..count].copy_from_slice(&content.now[begin..begin + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        if self.faults.fail_writes.load(Ordering::SeqCst) {
+            return Err(io::Error::other("injected write error"));
+        }
+        let mut content = self.content.lock();
+        let end = offset as usize + buf.len();
+        if content.now.len() < end {
+            content.now.resize(end, 0);
+        }
+        content.now[offset as usize..end].copy_from_slice(buf);
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.content.lock().now.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.content.lock().now.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        let used: u64 = self.disk.lock().now.values().map(|content| content.lock().now.len() as u64).sum();
+        let more = len.saturating_sub(self.len()?);
+        if used + more > self.faults.room_bytes.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.set_len(len.max(self.len()?))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let micros = self.faults.sync_micros.load(Ordering::SeqCst);
+        if micros > 0 {
+            real::RealClock::new().sleep(Duration::from_micros(micros));
+        }
+        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
+        if self.faults.fail_syncs.load(Ordering::SeqCst) {
+            return Err(io::Error::other("injected sync error"));
+        }
+        let mut content = self.content.lock();
+        content.synced = content.now.clone();
+        Ok(())
+    }
+}
+
+impl FileSystem for FaultFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut disk = self.disk.lock();
+        let content = match (disk.now.get(path).cloned(), mode) {
+            (Some(_), OpenMode::CreateNew) => return Err(io::ErrorKind::AlreadyExists.into()),
+            (None, OpenMode::CreateNew) => disk.now.entry(path.to_path_buf()).or_default().clone(),
+            (None, _) => return Err(io::ErrorKind::NotFound.into()),
+            (Some(content), _) => content,
+        };
+        Ok(Arc::new(FaultFile { content, disk: self.disk.clone(), faults: self.faults.clone() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        let content = disk.now.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        disk.now.insert(to.to_path_buf(), content);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.lock().now.remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<DirEntry>> {
+        let disk = self.disk.lock();
+        let entry = |(path, content): (&PathBuf, &Arc<Mutex<Content>>)| DirEntry {
+            name: path.file_name().unwrap().to_string_lossy().into_owned(),
+            bytes: content.lock().now.len() as u64,
+            is_dir: false,
+        };
+        Ok(disk.now.iter().map(entry).collect())
+    }
+
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        disk.synced = disk.now.clone();
+        Ok(())
+    }
+
+    fn lock(&self, _: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        Ok(Box::new(()))
+    }
+
+    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.faults.room_bytes.load(Ordering::SeqCst))
+    }
+}
