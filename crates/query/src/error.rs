@@ -1,0 +1,217 @@
+//! What a client is told when a statement fails, and the one place where error kinds become SQLSTATEs.
+
+use basalt_types::ErrorKind;
+use datafusion::error::DataFusionError;
+use std::fmt;
+use std::sync::Arc;
+
+pub type Result<T, E = SqlError> = std::result::Result<T, E>;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    Debug,
+    Log,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Fatal,
+}
+
+impl Severity {
+    /// As the protocol spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Debug => "DEBUG",
+            Severity::Log => "LOG",
+            Severity::Info => "INFO",
+            Severity::Notice => "NOTICE",
+            Severity::Warning => "WARNING",
+            Severity::Error => "ERROR",
+            Severity::Fatal => "FATAL",
+        }
+    }
+}
+
+/// An error or notice with PostgreSQL's fields.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SqlError {
+    pub sqlstate: &'static str,
+    pub severity: Severity,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    /// Character of the statement, counted from 1.
+    pub position: Option<u32>,
+    /// `CONTEXT`: where in the data it happened.
+    pub context: Option<String>,
+    /// Which object a constraint error is about.
+    pub object: Option<Box<ErrorObject>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ErrorObject {
+    pub schema: Option<String>,
+    pub table: Option<String>,
+    pub column: Option<String>,
+    pub constraint: Option<String>,
+}
+
+impl SqlError {
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> SqlError {
+        SqlError {
+            sqlstate,
+            severity: Severity::Error,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            context: None,
+            object: None,
+        }
+    }
+
+    pub fn notice(severity: Severity, sqlstate: &'static str, message: impl Into<String>) -> SqlError {
+        SqlError { severity, ..SqlError::new(sqlstate, message) }
+    }
+
+    pub fn fatal(sqlstate: &'static str, message: impl Into<String>) -> SqlError {
+        SqlError::notice(Severity::Fatal, sqlstate, message)
+    }
+
+    /// XX000: a broken invariant of Basalt's own.
+    pub fn internal(message: impl Into<String>) -> SqlError {
+        SqlError::new("XX000", message)
+    }
+
+    /// 0A000.
+    pub fn not_supported(what: impl Into<String>) -> SqlError {
+        SqlError::new("0A000", what)
+    }
+
+    /// 42601.
+    pub fn syntax(message: impl Into<String>) -> SqlError {
+        SqlError::new("42601", message)
+    }
+
+    pub fn canceled() -> SqlError {
+        SqlError::new("57014", "canceling statement due to user request")
+    }
+
+    pub fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Sets the position unless one is known already: the innermost is the most exact.
+    pub fn at(mut self, position: Option<u32>) -> SqlError {
+        self.position = self.position.or(position);
+        self
+    }
+
+    pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
+        self.context = Some(context.into());
+        self
+    }
+
+    pub fn with_object(mut self, object: ErrorObject) -> SqlError {
+        self.object = Some(Box::new(object));
+        self
+    }
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.severity.name(), self.message, self.sqlstate)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+impl From<basalt_engine::Error> for SqlError {
+    fn from(error: basalt_engine::Error) -> SqlError {
+        use basalt_engine::Error;
+        let sqlstate = match &error {
+            Error::Serialization(_) => "40001",
+            Error::Deadlock => "40P01",
+            Error::LockNotAvailable(_) | Error::LockTimeout(_) => "55P03",
+            Error::TooManyLocks { .. } => "53200",
+            Error::NoSpace { .. } => "53100",
+            Error::Memory(_) => "53200",
+            Error::DuplicateKey { .. } => "23505",
+            Error::TableGone(_) => "42P01",
+            Error::Corrupt(_) => "XX001",
+            Error::DirectoryInUse { .. } => "55006",
+            Error::LogFailed(_) | Error::Io(_) | Error::Directory(_) => "58030",
+            Error::ShuttingDown => "57P01",
+            Error::Catalog(_) | Error::Internal(_) => match error.kind() {
+                ErrorKind::Conflict => "40001",
+                ErrorKind::Retry => "55P03",
+                ErrorKind::Limit => "53000",
+                ErrorKind::Corrupt => "XX001",
+                ErrorKind::Invalid | ErrorKind::Fenced | ErrorKind::Internal => "XX000",
+            },
+        };
+        SqlError::new(sqlstate, error.to_string())
+    }
+}
+
+impl From<DataFusionError> for SqlError {
+    /// Finds the error that Basalt's own code put into DataFusion's; otherwise maps DataFusion's kinds.
+    fn from(error: DataFusionError) -> SqlError {
+        match error {
+            DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
+                Ok(error) => *error,
+                Err(inner) => match inner.downcast::<DataFusionError>() {
+                    Ok(error) => SqlError::from(*error),
+                    Err(inner) => SqlError::internal(inner.to_string()),
+                },
+            },
+            DataFusionError::Shared(shared) => from_shared(&shared),
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => SqlError::from(*inner),
+            DataFusionError::ResourcesExhausted(message) => SqlError::new("53200", "out of memory")
+                .with_detail(message)
+                .with_hint("Raise basalt.query_memory_limit, or let the query read less at once."),
+            DataFusionError::NotImplemented(message) => SqlError::not_supported(message),
+            DataFusionError::ArrowError(inner, _) => match *inner {
+                datafusion::arrow::error::ArrowError::ExternalError(inner) => match inner.downcast::<SqlError>() {
+                    Ok(error) => *error,
+                    Err(inner) => SqlError::internal(inner.to_string()),
+                },
+                datafusion::arrow::error::ArrowError::DivideByZero => SqlError::new("22012", "division by zero"),
+                other => SqlError::internal(other.to_string()),
+            },
+            DataFusionError::Collection(mut errors) if !errors.is_empty() => SqlError::from(errors.swap_remove(0)),
+            other => SqlError::internal(other.to_string()),
+        }
+    }
+}
+
+/// One error that several consumers of a stream see.
+fn from_shared(shared: &Arc<DataFusionError>) -> SqlError {
+    if let DataFusionError::External(inner) = shared.find_root()
+        && let Some(error) = inner.downcast_ref::<SqlError>()
+    {
+        return error.clone();
+    }
+    match shared.find_root() {
+        DataFusionError::ResourcesExhausted(message) => {
+            SqlError::from(DataFusionError::ResourcesExhausted(message.clone()))
+        }
+        other => SqlError::internal(other.to_string()),
+    }
+}
+
+impl From<SqlError> for DataFusionError {
+    fn from(error: SqlError) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests;
