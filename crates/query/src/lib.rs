@@ -1,1 +1,13 @@
+//! SQL on top of the engine: sessions, statements, binder, plans and their execution.
+//!
+//! The way of a statement: [`session`] (text, transaction, portal) → `statement` (one file per verb) →
+//! `bind` (names and types, PostgreSQL's rules) → `plan` → `lower` (DataFusion's operators) → `run`.
+//! This is the only crate that knows DataFusion, and it knows nothing of any wire format.
 
+pub mod database;
+pub mod error;
+pub mod session;
+
+pub use database::{Database, DatabaseConfig};
+pub use error::{Severity, SqlError};
+pub use session::{CopyIn, CopyOut, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus};
