@@ -1,0 +1,179 @@
+//! The bound plan: what a statement means, with every name, type and coercion settled.
+//!
+//! Columns are known by ids that are unique in the whole statement, never by names. An expression refers
+//! to a column, an aggregate's result or a subquery as [`Expr::Hole`] with that id; a hole that no input
+//! of its node defines belongs to an outer query (or to [`Query::subqueries`]). A node outputs the columns
+//! that [`Plan::columns`] lists, in that order.
+
+use crate::pgcatalog::VirtualTable;
+use basalt_expr::tree::Expr;
+use basalt_expr::aggregates::ResolvedAggregate;
+use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names one column (or subquery) of a statement.
+pub type ColId = usize;
+
+/// A whole query.
+#[derive(Clone, Debug)]
+pub struct Query {
+    pub plan: Plan,
+    /// What the client gets, in order.
+    pub columns: Vec<OutputColumn>,
+    /// Subqueries inside expressions, by the hole that stands for them.
+    pub subqueries: BTreeMap<ColId, Subquery>,
+    /// Tables that are read, for locks and revalidation.
+    pub tables: Vec<ObjectId>,
+}
+
+/// A result column as a client is told of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OutputColumn {
+    pub id: ColId,
+    pub name: String,
+    pub ty: DataType,
+    /// -1 for computed values, whatever physical precision `ty` carries.
+    pub typmod: i32,
+    /// Where a plain column comes from; 0 otherwise.
+    pub table_oid: u32,
+    pub column_no: i16,
+}
+
+#[derive(Clone, Debug)]
+pub struct Subquery {
+    pub kind: SubqueryKind,
+    pub plan: Plan,
+}
+
+#[derive(Clone, Debug)]
+pub enum SubqueryKind {
+    /// The value of the only column of at most one row (21000 if there are more).
+    Scalar { column: ColId, ty: DataType },
+    Exists,
+    /// `left op ANY (…)` where the condition compares `left` with the only column.
+    Any { left: Expr, column: ColId, condition: Expr },
+    /// `NOT IN`, `op ALL`: true if the condition holds for all rows.
+    All { left: Expr, column: ColId, condition: Expr },
+    /// `ARRAY(…)`, in the subquery's order.
+    Array { column: ColId, ty: DataType },
+}
+
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// One row without columns.
+    Unit,
+    Scan {
+        table: Arc<TableDef>,
+        columns: Vec<(ColId, ColumnId)>,
+        /// Tablet, key and stamp of each row.
+        identity: Option<[ColId; 3]>,
+    },
+    VirtualScan { table: &'static VirtualTable, columns: Vec<(ColId, usize)> },
+    Values { columns: Vec<(ColId, DataType)>, rows: Vec<Vec<Expr>> },
+    /// A set-returning function in FROM. Its arguments may refer to the left side of a lateral join.
+    SetFunction { call: Expr, columns: Vec<(ColId, DataType)>, ordinality: Option<ColId> },
+    /// An expression that is its own id passes a column through.
+    Project { input: Box<Plan>, exprs: Vec<(ColId, Expr)> },
+    /// As `Project`, with set-returning functions among the expressions: one row per element, the shorter
+    /// sets filled with nulls.
+    ProjectSet { input: Box<Plan>, exprs: Vec<(ColId, Expr)> },
+    Filter { input: Box<Plan>, condition: Expr },
+    Join { left: Box<Plan>, right: Box<Plan>, kind: JoinKind, condition: Option<Expr>, lateral: bool },
+    Aggregate {
+        input: Box<Plan>,
+        groups: Vec<(ColId, Expr)>,
+        /// Which groups are keys, set by set, for GROUPING SETS; empty means one set of all.
+        sets: Vec<Vec<usize>>,
+        aggregates: Vec<(ColId, AggregateCall)>,
+    },
+    Window { input: Box<Plan>, calls: Vec<(ColId, WindowCall)> },
+    Sort { input: Box<Plan>, keys: Vec<SortKey> },
+    Limit { input: Box<Plan>, limit: Option<Expr>, offset: Option<Expr> },
+    /// With `on`, the first row of each group in the input's order.
+    Distinct { input: Box<Plan>, on: Option<Vec<Expr>> },
+    SetOp { op: SetOp, all: bool, left: Box<Plan>, right: Box<Plan>, columns: Vec<SetColumn> },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetOp {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// A column of a set operation: both inputs are already of its type.
+#[derive(Clone, Debug)]
+pub struct SetColumn {
+    pub id: ColId,
+    pub left: ColId,
+    pub right: ColId,
+    pub ty: DataType,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct SortKey {
+    pub expr: Expr,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct AggregateCall {
+    pub resolved: ResolvedAggregate,
+    /// Already cast to the resolved argument types.
+    pub args: Vec<Expr>,
+    pub distinct: bool,
+    pub filter: Option<Expr>,
+    pub order_by: Vec<SortKey>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum WindowFunction {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile(Expr),
+    Lag { value: Expr, offset: Option<Expr>, default: Option<Expr>, lead: bool },
+    FirstValue(Expr),
+    LastValue(Expr),
+    NthValue(Expr, Expr),
+    Aggregate(AggregateCall),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameUnits {
+    Rows,
+    Range,
+    Groups,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Expr),
+    CurrentRow,
+    Following(Expr),
+    UnboundedFollowing,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct WindowCall {
+    pub function: WindowFunction,
+    pub ty: DataType,
+    pub partition_by: Vec<Expr>,
+    pub order_by: Vec<SortKey>,
+    pub units: FrameUnits,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
