@@ -1,6 +1,9 @@
 //! A disk in memory that fails on demand and can lose power, for the tests of this crate.
 
+use crate::format::log_name;
+use crate::{Appended, Error, Log, LogConfig, ReplayEnd, Result, replay};
 use basalt_sched::os::{Clock, DirEntry, File, FileSystem, OpenMode, Os, Random, real};
+use basalt_types::{Epoch, Lsn};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -69,6 +72,23 @@ impl FaultFs {
         cut
     }
 
+    /// Of what was not synced, `pick` decides sector by sector.
+    pub fn after_torn_power_cut(&self, pick: &mut dyn FnMut() -> bool) -> Arc<FaultFs> {
+        let cut = FaultFs::new();
+        for (path, content) in &self.disk.lock().synced {
+            let content = content.lock();
+            let mut bytes = content.synced.clone();
+            bytes.resize(content.now.len().max(bytes.len()), 0);
+            for (old, new) in bytes.chunks_mut(512).zip(content.now.chunks(512)) {
+                if old[..new.len()] != *new && pick() {
+                    old[..new.len()].copy_from_slice(new);
+                }
+            }
+            cut.put(path, bytes);
+        }
+        cut
+    }
+
     /// The disk as a killed process leaves it.
     pub fn snapshot(&self) -> Arc<FaultFs> {
         let copy = FaultFs::new();
@@ -83,6 +103,10 @@ impl FaultFs {
         let mut disk = self.disk.lock();
         disk.now.insert(path.to_path_buf(), content.clone());
         disk.synced.insert(path.to_path_buf(), content);
+    }
+
+    pub fn bytes(&self, path: &Path) -> Vec<u8> {
+        self.disk.lock().now[path].lock().now.clone()
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -103,6 +127,7 @@ impl File for FaultFile {
         if self.faults.fail_writes.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected write error"));
         }
+        let _one_instant = self.disk.lock();
         let mut content = self.content.lock();
         let end = offset as usize + buf.len();
         if content.now.len() < end {
@@ -139,6 +164,7 @@ impl File for FaultFile {
         if self.faults.fail_syncs.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected sync error"));
         }
+        let _one_instant = self.disk.lock();
         let mut content = self.content.lock();
         content.synced = content.now.clone();
         Ok(())
@@ -195,4 +221,45 @@ impl FileSystem for FaultFs {
     fn free_bytes(&self, _: &Path) -> io::Result<u64> {
         Ok(self.faults.room_bytes.load(Ordering::SeqCst))
     }
+}
+
+pub const DIR: &str = "/log";
+pub const FILE_BYTES: u64 = 64 << 10;
+
+pub fn config() -> LogConfig {
+    LogConfig { file_bytes: FILE_BYTES, ..LogConfig::new(DIR.into()) }
+}
+
+pub fn open_log(fs: &Arc<FaultFs>, epoch: u32, start: Lsn) -> Arc<Log> {
+    Log::open(fs.os(), config(), Epoch(epoch), start, Box::new(|_| {})).unwrap()
+}
+
+pub fn path_of(sequence: u64) -> PathBuf {
+    Path::new(DIR).join(log_name(sequence))
+}
+
+pub fn commit(log: &Log, payload: &[u8]) -> Appended {
+    let appended = log.append(&[payload]).unwrap();
+    log.wait_durable_blocking(appended.end).unwrap();
+    appended
+}
+
+pub type Records = Vec<(Lsn, Vec<u8>)>;
+
+pub fn try_read(fs: &Arc<FaultFs>, from: Lsn) -> Result<(Records, ReplayEnd)> {
+    let mut records = Records::new();
+    let end = replay(&fs.os(), Path::new(DIR), from, &mut |_| {}, &mut |lsn, payload| {
+        records.push((lsn, payload.to_vec()));
+        Ok::<(), Error>(())
+    })?;
+    assert_eq!(end.records, records.len() as u64);
+    Ok((records, end))
+}
+
+pub fn read(fs: &Arc<FaultFs>) -> (Records, ReplayEnd) {
+    try_read(fs, Lsn(0)).unwrap()
+}
+
+pub fn payloads(fs: &Arc<FaultFs>) -> Vec<Vec<u8>> {
+    read(fs).0.into_iter().map(|(_, payload)| payload).collect()
 }
