@@ -7,6 +7,7 @@ use basalt_types::{Epoch, Lsn};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,8 @@ use std::time::Duration;
 struct Content {
     now: Vec<u8>,
     synced: Vec<u8>,
+    /// Ranges that the next sync brings to the disk. A failed sync forgets them, as page caches do.
+    dirty: Vec<Range<usize>>,
 }
 
 #[derive(Default)]
@@ -99,7 +102,7 @@ impl FaultFs {
     }
 
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
-        let content = Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes }));
+        let content = Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes, dirty: Vec::new() }));
         let mut disk = self.disk.lock();
         disk.now.insert(path.to_path_buf(), content.clone());
         disk.synced.insert(path.to_path_buf(), content);
@@ -134,6 +137,7 @@ impl File for FaultFile {
             content.now.resize(end, 0);
         }
         content.now[offset as usize..end].copy_from_slice(buf);
+        content.dirty.push(offset as usize..end);
         Ok(())
     }
 
@@ -161,12 +165,16 @@ impl File for FaultFile {
             real::RealClock::new().sleep(Duration::from_micros(micros));
         }
         self.faults.syncs.fetch_add(1, Ordering::SeqCst);
+        let _one_instant = self.disk.lock();
+        let content = &mut *self.content.lock();
+        let dirty = std::mem::take(&mut content.dirty);
         if self.faults.fail_syncs.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected sync error"));
         }
-        let _one_instant = self.disk.lock();
-        let mut content = self.content.lock();
-        content.synced = content.now.clone();
+        content.synced.resize(content.now.len(), 0);
+        for range in dirty {
+            content.synced[range.clone()].copy_from_slice(&content.now[range]);
+        }
         Ok(())
     }
 }

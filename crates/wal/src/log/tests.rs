@@ -94,6 +94,7 @@ fn failed_sync_stops_the_log_and_acknowledges_nothing() {
     let log = Log::open(fs.os(), config(), Epoch(1), Lsn(0), on_durable).unwrap();
     let kept = commit(&log, b"kept");
     let durable = log.durable();
+    assert!(announced.load(Ordering::SeqCst) >= kept.end.0, "announced before the waiter was woken");
     fs.faults.fail_syncs.store(true, Ordering::SeqCst);
     let lost = log.append(&[b"lost"]).unwrap();
     let error = log.wait_durable_blocking(lost.end).unwrap_err();
@@ -275,7 +276,9 @@ fn start_refuses_a_wrong_end_and_a_used_epoch() {
     open(4, end).unwrap();
     open(5, end).unwrap();
     open(6, end).unwrap();
-    assert_eq!(fs.names().iter().filter(|name| name.ends_with(".log")).count(), 3, "{:?}", fs.names());
+    // The file with the record, the one of epoch 6 and perhaps one prepared: empty ones do not pile up.
+    let live = fs.names().iter().filter(|name| name.ends_with(".log")).count();
+    assert!((2..=3).contains(&live), "{:?}", fs.names());
 }
 
 #[test]
