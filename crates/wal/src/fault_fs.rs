@@ -34,7 +34,18 @@ pub struct Faults {
     pub fail_syncs: AtomicBool,
     pub fail_writes: AtomicBool,
     pub sync_micros: AtomicU64,
-    pub syncs: AtomicU64,
+    /// What the test was told is durable, and what it gave up.
+    pub acknowledged: AtomicU64,
+    pub released: AtomicU64,
+    /// Power cuts after every operation, when wanted.
+    pub cuts: Mutex<Option<Vec<Cut>>>,
+}
+
+/// A disk after a power cut, and what the test knew then.
+pub struct Cut {
+    pub fs: Arc<FaultFs>,
+    pub acknowledged: Lsn,
+    pub released: Lsn,
 }
 
 pub struct FaultFs {
@@ -55,7 +66,9 @@ impl FaultFs {
             fail_syncs: AtomicBool::new(false),
             fail_writes: AtomicBool::new(false),
             sync_micros: AtomicU64::new(0),
-            syncs: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            cuts: Mutex::new(None),
         };
         Arc::new(FaultFs { disk: Arc::default(), faults: Arc::new(faults) })
     }
@@ -117,6 +130,20 @@ impl FaultFs {
     }
 }
 
+/// Records two cuts: unsynced names lost, and kept. Unsynced content is lost in both.
+fn record_cuts(disk: &Disk, faults: &Faults) {
+    let mut cuts = faults.cuts.lock();
+    let Some(cuts) = cuts.as_mut() else { return };
+    for names in [&disk.synced, &disk.now] {
+        let fs = FaultFs::new();
+        for (path, content) in names {
+            fs.put(path, content.lock().synced.clone());
+        }
+        let acknowledged = Lsn(faults.acknowledged.load(Ordering::SeqCst));
+        cuts.push(Cut { fs, acknowledged, released: Lsn(faults.released.load(Ordering::SeqCst)) });
+    }
+}
+
 impl File for FaultFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let content = self.content.lock();
@@ -164,9 +191,9 @@ impl File for FaultFile {
         if micros > 0 {
             real::RealClock::new().sleep(Duration::from_micros(micros));
         }
-        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
-        let _one_instant = self.disk.lock();
-        let content = &mut *self.content.lock();
+        let disk = self.disk.lock();
+        let mut guard = self.content.lock();
+        let content = &mut *guard;
         let dirty = std::mem::take(&mut content.dirty);
         if self.faults.fail_syncs.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected sync error"));
@@ -175,6 +202,8 @@ impl File for FaultFile {
         for range in dirty {
             content.synced[range.clone()].copy_from_slice(&content.now[range]);
         }
+        drop(guard);
+        record_cuts(&disk, &self.faults);
         Ok(())
     }
 }
@@ -195,11 +224,15 @@ impl FileSystem for FaultFs {
         let mut disk = self.disk.lock();
         let content = disk.now.remove(from).ok_or(io::ErrorKind::NotFound)?;
         disk.now.insert(to.to_path_buf(), content);
+        record_cuts(&disk, &self.faults);
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.lock().now.remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())
+        let mut disk = self.disk.lock();
+        disk.now.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        record_cuts(&disk, &self.faults);
+        Ok(())
     }
 
     fn list(&self, _: &Path) -> io::Result<Vec<DirEntry>> {
@@ -219,6 +252,7 @@ impl FileSystem for FaultFs {
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         let mut disk = self.disk.lock();
         disk.synced = disk.now.clone();
+        record_cuts(&disk, &self.faults);
         Ok(())
     }
 

@@ -85,6 +85,47 @@ fn torn_power_cuts_keep_what_was_durable_and_a_prefix_of_the_rest() {
     }
 }
 
+/// Starts, fills files, releases and recycles them, three times over; every sync, rename and removal is
+/// followed by a power cut of a copy, which must replay and start.
+#[test]
+fn power_cut_after_any_operation_leaves_a_log_that_starts() {
+    let fs = FaultFs::new();
+    *fs.faults.cuts.lock() = Some(Vec::new());
+    let mut start = Lsn(0);
+    let mut written: Vec<(Lsn, Vec<u8>)> = Vec::new();
+    let small = LogConfig { file_bytes: crate::format::FILE_BYTES_MIN, recycle_files_max: 2, ..config() };
+    for epoch in 1..=3u32 {
+        let faults = fs.faults.clone();
+        let on_durable: OnDurable = Box::new(move |lsn| faults.acknowledged.store(lsn.0, Ordering::SeqCst));
+        let log = Log::open(fs.os(), small.clone(), Epoch(epoch), start, on_durable).unwrap();
+        for i in 0..24u8 {
+            let payload = vec![i ^ epoch as u8; usize::from(i) * 300];
+            written.push((commit(&log, &payload).start, payload));
+            if i % 8 == 7 {
+                fs.faults.released.store(log.durable().0, Ordering::SeqCst);
+                log.release_before(log.durable()).unwrap();
+            }
+        }
+        log.close().unwrap();
+        start = log.durable();
+    }
+    let cuts = fs.faults.cuts.lock().take().unwrap();
+    assert!(cuts.len() > 300, "{}", cuts.len());
+    for (i, cut) in cuts.iter().enumerate() {
+        let (records, end) = match try_read(&cut.fs, cut.released) {
+            Ok(read) => read,
+            Err(error) => panic!("cut {i}, needed from {}: {error}; {:?}", cut.released, cut.fs.names()),
+        };
+        assert!(end.end >= cut.acknowledged, "cut {i}: {} of {}", end.end, cut.acknowledged);
+        let needed = written.iter().skip_while(|(lsn, _)| *lsn < cut.released);
+        assert!(records.iter().eq(needed.take(records.len())), "cut {i}");
+        let log = Log::open(cut.fs.os(), small.clone(), Epoch(9), end.end, Box::new(|_| {})).unwrap();
+        log.append(&[b"next"]).unwrap();
+        log.close().unwrap();
+        assert_eq!(try_read(&cut.fs.after_power_cut(), cut.released).unwrap().0.len(), records.len() + 1, "cut {i}");
+    }
+}
+
 #[test]
 fn failed_sync_stops_the_log_and_acknowledges_nothing() {
     let fs = FaultFs::new();
