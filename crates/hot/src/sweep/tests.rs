@@ -53,6 +53,17 @@ fn pages_that_only_an_old_snapshot_holds_are_passed_over_until_it_goes() {
 }
 
 #[test]
+fn pages_with_versions_yet_to_be_published_are_looked_at_again() {
+    let mut store = Store::default();
+    for version in [1, 4, 5] {
+        commit(&mut store, version, 0..1000, Some(b"row"));
+    }
+    // 4 may still be somebody's snapshot, although 3 is the newest now.
+    assert_eq!(sweep(&mut store, &[3]).versions, 0);
+    assert_eq!(sweep(&mut store, &[3, 9]).versions, 1000);
+}
+
+#[test]
 fn sparse_pages_are_joined_and_every_key_is_still_found() {
     let mut store = Store::default();
     // Not ascending, so that pages and tree nodes split in the middle.
