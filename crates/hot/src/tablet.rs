@@ -11,7 +11,6 @@
 //!    and the files decide.
 //! 3. Sweeping changes no answer: it removes a version only if no live snapshot sees it, or if what
 //!    remains makes hot silent where the files of every live view give the same answer.
-
 //!
 //! What callers owe for it:
 //!
