@@ -21,7 +21,7 @@ pub(crate) fn block_count(keys: u64) -> u32 {
 
 /// Which block of `blocks` a hash falls into.
 pub(crate) fn block_of(hash: u64, blocks: u32) -> u32 {
-    ((hash >> 32) * u64::from(blocks) >> 32) as u32
+    (((hash >> 32) * u64::from(blocks)) >> 32) as u32
 }
 
 fn masks(hash: u64) -> [u32; 8] {

@@ -20,7 +20,7 @@ fn entries(count: u64) -> Vec<RowEntry> {
         key: Key::from(&(i / 2 * 10).to_be_bytes()[..]),
         rid: Rid(i * 3),
         version: Version(1000 - i % 50),
-        row: (i % 3 != 0).then(|| vec![i as u8; (i % 90) as usize].into()),
+        row: (!i.is_multiple_of(3)).then(|| vec![i as u8; (i % 90) as usize].into()),
     };
     (0..count).map(entry).collect()
 }
