@@ -9,6 +9,7 @@ pub mod context;
 pub mod datetime;
 pub mod error;
 pub mod interval;
+pub mod io;
 pub mod numeric;
 
 pub use context::EvalContext;
