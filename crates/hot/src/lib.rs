@@ -4,15 +4,23 @@
 //! [`HotTablet`] is the only door. What it holds, from the outside in:
 //!
 //! ```text
-//! tablet   latch, the operations       read, write, sweep: one file each
-//!  └ store    pages + index + undo + the queue of pages that have something to sweep
+//! tablet   latch and doors
+//!  └ store    pages + index + undo; changes here, reads in `read`, removal in `sweep`
 //!     ├ index    B+-tree: separators → page
 //!     ├ page     records in key order: version header | key | row
 //!     │  └ heads    common prefix and four-byte heads, for searching sorted keys
 //!     └ slab     numbered items in chunks: pages, tree nodes, undo versions
 //! ```
 
+mod heads;
+mod index;
+mod page;
+mod queue;
+mod read;
 mod rows;
+mod slab;
+mod store;
+mod sweep;
 mod tablet;
 mod version;
 

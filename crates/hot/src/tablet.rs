@@ -12,13 +12,28 @@
 //! 3. Sweeping changes no answer: it removes a version only if no live snapshot sees it, or if what
 //!    remains makes hot silent where the files of every live view give the same answer.
 
+//!
+//! One latch guards the tablet; no method holds it for longer than a chunk of rows. A scan holds it chunk
+//! by chunk: its snapshot and view, not the latch, make it see one state.
+
+use crate::slab::NONE;
+use crate::store::Store;
+use crate::sweep::Live;
 use crate::{Change, Lookup, Newest, Reader, Rows, Swept};
 use basalt_types::{Key, Rid, Stamp, TxnId, Version, ViewNo};
+use parking_lot::RwLock;
 use std::ops::Bound;
 
-/// Internally synchronized; no method holds the latch for longer than a chunk of rows.
+/// Keys that one hold of the latch writes.
+const WRITE_CHUNK: usize = 256;
+/// Pages that one call of `sweep` visits.
+const SWEEP_PAGES: usize = 256;
+
+/// Internally synchronized: share it freely.
 #[derive(Default)]
-pub struct HotTablet {}
+pub struct HotTablet {
+    store: RwLock<Store>,
+}
 
 impl HotTablet {
     pub fn new() -> HotTablet {
@@ -27,14 +42,21 @@ impl HotTablet {
 
     /// The version of `key` that the reader sees, or where to look for it.
     pub fn get(&self, key: &[u8], reader: &Reader<'_>) -> Lookup {
-        let _ = (key, reader);
-        todo!()
+        self.store.read().get(key, reader)
     }
 
     /// The newest version whatever its stamp: what a writer that holds the row's lock builds upon.
     pub fn newest(&self, key: &[u8]) -> Option<Newest> {
-        let _ = key;
-        todo!()
+        let store = self.store.read();
+        let place = store.locate(key).ok()?;
+        let (newest, _, row) = store.pages[place.page].entry(place.slot);
+        Some(Newest {
+            stamp: newest.stamp,
+            seq: newest.seq,
+            rid: Rid(newest.rid),
+            row: row.map(<[u8]>::to_vec),
+            moved_at: newest.moved_at,
+        })
     }
 
     /// Makes `row` the newest version. The caller holds the row's lock.
@@ -42,8 +64,7 @@ impl HotTablet {
     /// # Panics
     /// If the newest version is another transaction's and undecided: restamp before unlocking.
     pub fn put(&self, key: &[u8], row: &[u8], rid: Rid, txn: TxnId, seq: u32) {
-        let _ = (key, row, rid, txn, seq);
-        todo!()
+        self.store.write().push(NONE, key, Some(row), rid.0, txn, seq);
     }
 
     /// Makes a deletion the newest version, also where hot did not know the key.
@@ -51,38 +72,50 @@ impl HotTablet {
     /// # Panics
     /// As [`put`](HotTablet::put).
     pub fn delete(&self, key: &[u8], txn: TxnId, seq: u32) {
-        let _ = (key, txn, seq);
-        todo!()
+        self.store.write().push(NONE, key, None, 0, txn, seq);
     }
 
     /// Puts and deletes in any order (ascending keys are fastest); other work runs between chunks.
     pub fn put_many(&self, changes: &[Change<'_>], txn: TxnId, seq: u32) {
-        let _ = (changes, txn, seq);
-        todo!()
+        for chunk in changes.chunks(WRITE_CHUNK) {
+            let mut store = self.store.write();
+            let mut near = NONE;
+            for change in chunk {
+                near = store.push(near, change.key, change.row, change.rid.0, txn, seq);
+            }
+        }
     }
 
     /// Undoes the newest change of `txn` on `key`, one level. False: the newest version is not `txn`'s.
     pub fn rollback(&self, key: &[u8], txn: TxnId) -> bool {
-        let _ = (key, txn);
-        todo!()
+        self.store.write().pop(key, txn)
     }
 
     /// Gives all versions of `txn` on `key` its version.
     pub fn restamp(&self, key: &[u8], txn: TxnId, version: Version) {
-        let _ = (key, txn, version);
-        todo!()
+        self.store.write().restamp(NONE, key, txn, version);
     }
 
     /// [`restamp`](HotTablet::restamp) of many keys; other work runs between chunks.
     pub fn restamp_many(&self, keys: &[&[u8]], txn: TxnId, version: Version) {
-        let _ = (keys, txn, version);
-        todo!()
+        for chunk in keys.chunks(WRITE_CHUNK) {
+            let mut store = self.store.write();
+            let mut near = NONE;
+            for key in chunk {
+                near = store.restamp(near, key, txn, version);
+            }
+        }
     }
 
     /// Replay and checkpoint loading: each change replaces all that hot knew of its key.
     pub fn load_many(&self, changes: &[Change<'_>], version: Version) {
-        let _ = (changes, version);
-        todo!()
+        for chunk in changes.chunks(WRITE_CHUNK) {
+            let mut store = self.store.write();
+            let mut near = NONE;
+            for change in chunk {
+                near = store.load(near, change.key, change.row, change.rid.0, version);
+            }
+        }
     }
 
     /// Appends to `out`, in key order, up to `rows_max` rows that the reader sees and finds here.
@@ -97,8 +130,7 @@ impl HotTablet {
         rows_max: usize,
         out: &mut Rows,
     ) -> Option<Key> {
-        let _ = (from, to, reader, rows_max, out);
-        todo!()
+        self.store.read().scan(from, to, reader, rows_max, out)
     }
 
     /// What freeze may take: rows whose newest version is stamped with a version ≤ `upto` and not moved.
@@ -111,15 +143,25 @@ impl HotTablet {
         rows_max: usize,
         out: &mut Rows,
     ) -> Option<Key> {
-        let _ = (from, to, upto, rows_max, out);
-        todo!()
+        self.store.read().scan_settled(from, to, upto, rows_max, out)
     }
 
     /// Says of each row whether its newest version still has exactly the expected (decided) stamp, is a
     /// row, and was not moved; if so, views from `view` on find it in a file.
     pub fn mark_moved(&self, rows: &[(&[u8], Stamp)], view: ViewNo) -> Vec<bool> {
-        let _ = (rows, view);
-        todo!()
+        let mut moved = Vec::with_capacity(rows.len());
+        for chunk in rows.chunks(WRITE_CHUNK) {
+            let mut store = self.store.write();
+            let mut near = NONE;
+            for (key, expected) in chunk {
+                let place = store.locate_near(near, key).ok();
+                moved.push(place.is_some_and(|place| {
+                    near = place.page;
+                    store.mark_moved(place, *expected, view)
+                }));
+            }
+        }
+        moved
     }
 
     /// Removes some of what nobody needs any more; see [`Swept::more`].
@@ -128,37 +170,49 @@ impl HotTablet {
     /// later snapshots are at least that. Live snapshots above it need not be given. `oldest_view` is the
     /// oldest one pinned.
     pub fn sweep(&self, snapshots: &[Version], oldest_view: ViewNo) -> Swept {
-        let _ = (snapshots, oldest_view);
-        todo!()
+        assert!(!snapshots.is_empty(), "the newest published version is always live");
+        let live = Live { snapshots, oldest_view };
+        let mut swept = Swept::default();
+        for visit in 0..SWEEP_PAGES {
+            let mut store = self.store.write();
+            if visit == 0 {
+                store.queue.begin_round();
+            }
+            swept.more = store.sweep_page(&live, &mut swept) && !store.queue.round_is_over();
+            if !swept.more {
+                break;
+            }
+        }
+        swept
     }
 
     /// All memory held: pages, index and undo.
     pub fn bytes(&self) -> usize {
-        todo!()
+        self.store.read().bytes()
     }
 
     /// Keys whose newest version is a row that was not moved.
     pub fn rows(&self) -> usize {
-        todo!()
+        self.store.read().rows()
     }
 
     /// Keys with any version, deletions and moved rows included.
     pub fn keys(&self) -> usize {
-        todo!()
+        self.store.read().keys()
     }
 
     pub fn undo_versions(&self) -> usize {
-        todo!()
+        self.store.read().undo.len()
     }
 
     /// The least key with any version.
     pub fn min_key(&self) -> Option<Key> {
-        todo!()
+        self.store.read().min_key().map(Key::from)
     }
 
     /// The greatest key with any version.
     pub fn max_key(&self) -> Option<Key> {
-        todo!()
+        self.store.read().max_key().map(Key::from)
     }
 
     /// No key has any version.
@@ -166,3 +220,6 @@ impl HotTablet {
         self.keys() == 0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,10 +10,12 @@ pub use outcome::{CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
 use crate::database::Database;
 use crate::error::{Result, SqlError};
+use basalt_expr::EvalContext;
 use basalt_types::DataType;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a client asks for when it connects.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,13 @@ pub enum TransactionStatus {
     Idle,
     InTransaction,
     Failed,
+}
+
+/// A bound on a client's silence.
+pub struct IdleLimit {
+    pub after: Duration,
+    /// FATAL: 57P05 or 25P03.
+    pub error: SqlError,
 }
 
 /// One statement of a simple query.
@@ -141,6 +150,22 @@ impl Session {
     /// Ends an implicit transaction of the extended protocol: commits it, or rolls it back after an error.
     pub async fn sync(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// The server met an error of its own while it served this statement (text that is not UTF-8, a row too
+    /// long for the wire): the transaction fails as if the statement had. Harmless after an error that came
+    /// from here.
+    pub fn fail(&mut self) {}
+
+    /// How long the client may now be silent, and what it is told after that
+    /// (`idle_session_timeout`, `idle_in_transaction_session_timeout`).
+    pub fn idle_timeout(&self) -> Option<IdleLimit> {
+        None
+    }
+
+    /// What the text of results depends on: DateStyle, TimeZone, `bytea_output` and their kin.
+    pub fn formats(&self) -> Arc<EvalContext> {
+        Arc::new(EvalContext::at(0))
     }
 
     /// Takes a CopyData message in; waits while the pipeline behind it is full.

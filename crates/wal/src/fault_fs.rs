@@ -1,9 +1,13 @@
 //! A disk in memory that fails on demand and can lose power, for the tests of this crate.
 
+use crate::format::log_name;
+use crate::{Appended, Error, Log, LogConfig, ReplayEnd, Result, replay};
 use basalt_sched::os::{Clock, DirEntry, File, FileSystem, OpenMode, Os, Random, real};
+use basalt_types::{Epoch, Lsn};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +17,8 @@ use std::time::Duration;
 struct Content {
     now: Vec<u8>,
     synced: Vec<u8>,
+    /// Ranges that the next sync brings to the disk. A failed sync forgets them, as page caches do.
+    dirty: Vec<Range<usize>>,
 }
 
 #[derive(Default)]
@@ -28,7 +34,18 @@ pub struct Faults {
     pub fail_syncs: AtomicBool,
     pub fail_writes: AtomicBool,
     pub sync_micros: AtomicU64,
-    pub syncs: AtomicU64,
+    /// What the test was told is durable, and what it gave up.
+    pub acknowledged: AtomicU64,
+    pub released: AtomicU64,
+    /// Power cuts after every operation, when wanted.
+    pub cuts: Mutex<Option<Vec<Cut>>>,
+}
+
+/// A disk after a power cut, and what the test knew then.
+pub struct Cut {
+    pub fs: Arc<FaultFs>,
+    pub acknowledged: Lsn,
+    pub released: Lsn,
 }
 
 pub struct FaultFs {
@@ -49,7 +66,9 @@ impl FaultFs {
             fail_syncs: AtomicBool::new(false),
             fail_writes: AtomicBool::new(false),
             sync_micros: AtomicU64::new(0),
-            syncs: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            cuts: Mutex::new(None),
         };
         Arc::new(FaultFs { disk: Arc::default(), faults: Arc::new(faults) })
     }
@@ -69,6 +88,23 @@ impl FaultFs {
         cut
     }
 
+    /// Of what was not synced, `pick` decides sector by sector.
+    pub fn after_torn_power_cut(&self, pick: &mut dyn FnMut() -> bool) -> Arc<FaultFs> {
+        let cut = FaultFs::new();
+        for (path, content) in &self.disk.lock().synced {
+            let content = content.lock();
+            let mut bytes = content.synced.clone();
+            bytes.resize(content.now.len().max(bytes.len()), 0);
+            for (old, new) in bytes.chunks_mut(512).zip(content.now.chunks(512)) {
+                if old[..new.len()] != *new && pick() {
+                    old[..new.len()].copy_from_slice(new);
+                }
+            }
+            cut.put(path, bytes);
+        }
+        cut
+    }
+
     /// The disk as a killed process leaves it.
     pub fn snapshot(&self) -> Arc<FaultFs> {
         let copy = FaultFs::new();
@@ -79,14 +115,32 @@ impl FaultFs {
     }
 
     pub fn put(&self, path: &Path, bytes: Vec<u8>) {
-        let content = Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes }));
+        let content = Arc::new(Mutex::new(Content { now: bytes.clone(), synced: bytes, dirty: Vec::new() }));
         let mut disk = self.disk.lock();
         disk.now.insert(path.to_path_buf(), content.clone());
         disk.synced.insert(path.to_path_buf(), content);
     }
 
+    pub fn bytes(&self, path: &Path) -> Vec<u8> {
+        self.disk.lock().now[path].lock().now.clone()
+    }
+
     pub fn names(&self) -> Vec<String> {
         self.disk.lock().now.keys().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// Records two cuts: unsynced names lost, and kept. Unsynced content is lost in both.
+fn record_cuts(disk: &Disk, faults: &Faults) {
+    let mut cuts = faults.cuts.lock();
+    let Some(cuts) = cuts.as_mut() else { return };
+    for names in [&disk.synced, &disk.now] {
+        let fs = FaultFs::new();
+        for (path, content) in names {
+            fs.put(path, content.lock().synced.clone());
+        }
+        let acknowledged = Lsn(faults.acknowledged.load(Ordering::SeqCst));
+        cuts.push(Cut { fs, acknowledged, released: Lsn(faults.released.load(Ordering::SeqCst)) });
     }
 }
 
@@ -103,12 +157,14 @@ impl File for FaultFile {
         if self.faults.fail_writes.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected write error"));
         }
+        let _one_instant = self.disk.lock();
         let mut content = self.content.lock();
         let end = offset as usize + buf.len();
         if content.now.len() < end {
             content.now.resize(end, 0);
         }
         content.now[offset as usize..end].copy_from_slice(buf);
+        content.dirty.push(offset as usize..end);
         Ok(())
     }
 
@@ -135,12 +191,19 @@ impl File for FaultFile {
         if micros > 0 {
             real::RealClock::new().sleep(Duration::from_micros(micros));
         }
-        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
+        let disk = self.disk.lock();
+        let mut guard = self.content.lock();
+        let content = &mut *guard;
+        let dirty = std::mem::take(&mut content.dirty);
         if self.faults.fail_syncs.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected sync error"));
         }
-        let mut content = self.content.lock();
-        content.synced = content.now.clone();
+        content.synced.resize(content.now.len(), 0);
+        for range in dirty {
+            content.synced[range.clone()].copy_from_slice(&content.now[range]);
+        }
+        drop(guard);
+        record_cuts(&disk, &self.faults);
         Ok(())
     }
 }
@@ -161,11 +224,15 @@ impl FileSystem for FaultFs {
         let mut disk = self.disk.lock();
         let content = disk.now.remove(from).ok_or(io::ErrorKind::NotFound)?;
         disk.now.insert(to.to_path_buf(), content);
+        record_cuts(&disk, &self.faults);
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.lock().now.remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())
+        let mut disk = self.disk.lock();
+        disk.now.remove(path).ok_or(io::ErrorKind::NotFound)?;
+        record_cuts(&disk, &self.faults);
+        Ok(())
     }
 
     fn list(&self, _: &Path) -> io::Result<Vec<DirEntry>> {
@@ -185,6 +252,7 @@ impl FileSystem for FaultFs {
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
         let mut disk = self.disk.lock();
         disk.synced = disk.now.clone();
+        record_cuts(&disk, &self.faults);
         Ok(())
     }
 
@@ -195,4 +263,45 @@ impl FileSystem for FaultFs {
     fn free_bytes(&self, _: &Path) -> io::Result<u64> {
         Ok(self.faults.room_bytes.load(Ordering::SeqCst))
     }
+}
+
+pub const DIR: &str = "/log";
+pub const FILE_BYTES: u64 = 64 << 10;
+
+pub fn config() -> LogConfig {
+    LogConfig { file_bytes: FILE_BYTES, ..LogConfig::new(DIR.into()) }
+}
+
+pub fn open_log(fs: &Arc<FaultFs>, epoch: u32, start: Lsn) -> Arc<Log> {
+    Log::open(fs.os(), config(), Epoch(epoch), start, Box::new(|_| {})).unwrap()
+}
+
+pub fn path_of(sequence: u64) -> PathBuf {
+    Path::new(DIR).join(log_name(sequence))
+}
+
+pub fn commit(log: &Log, payload: &[u8]) -> Appended {
+    let appended = log.append(&[payload]).unwrap();
+    log.wait_durable_blocking(appended.end).unwrap();
+    appended
+}
+
+pub type Records = Vec<(Lsn, Vec<u8>)>;
+
+pub fn try_read(fs: &Arc<FaultFs>, from: Lsn) -> Result<(Records, ReplayEnd)> {
+    let mut records = Records::new();
+    let end = replay(&fs.os(), Path::new(DIR), from, &mut |_| {}, &mut |lsn, payload| {
+        records.push((lsn, payload.to_vec()));
+        Ok::<(), Error>(())
+    })?;
+    assert_eq!(end.records, records.len() as u64);
+    Ok((records, end))
+}
+
+pub fn read(fs: &Arc<FaultFs>) -> (Records, ReplayEnd) {
+    try_read(fs, Lsn(0)).unwrap()
+}
+
+pub fn payloads(fs: &Arc<FaultFs>) -> Vec<Vec<u8>> {
+    read(fs).0.into_iter().map(|(_, payload)| payload).collect()
 }

@@ -180,7 +180,7 @@ impl FileHeader {
         if header.sequence != sequence {
             return field(16, "sequence", header.sequence);
         }
-        if header.first % PAGE_BYTES != 0 || header.first > LSN_MAX {
+        if !header.first.is_multiple_of(PAGE_BYTES) || header.first > LSN_MAX {
             return field(24, "first LSN", header.first);
         }
         if !file_bytes_allowed(header.file_bytes) {

@@ -50,6 +50,9 @@ pub struct ReplayEnd {
     pub epoch: Option<Epoch>,
 }
 
+/// Takes position and payload of a record.
+pub type Visit<'v, E> = dyn FnMut(Lsn, &[u8]) -> Result<(), E> + 'v;
+
 /// Calls `visit` with position and payload of every record that starts at `from` or behind it, in order.
 ///
 /// `from` must have been durable (or be 0). Nothing that follows from a visit may be made durable or told to
@@ -59,7 +62,7 @@ pub fn replay<E: From<Error>>(
     dir: &Path,
     from: Lsn,
     progress: &mut dyn FnMut(Progress),
-    visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+    visit: &mut Visit<'_, E>,
 ) -> Result<ReplayEnd, E> {
     let files = live_files(os, dir)?;
     let Some(oldest) = files.first() else {
@@ -194,17 +197,17 @@ impl<'a> Scan<'a> {
         mut self,
         from: Lsn,
         progress: &mut dyn FnMut(Progress),
-        visit: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+        visit: &mut Visit<'_, E>,
     ) -> Result<ReplayEnd, E> {
         let first = self.files[0].header.first;
         let total_bytes = self.limit(self.files.len() - 1) - first;
         let mut records = 0;
-        let mut visit_from = |lsn: u64, payload: &[u8]| {
-            if lsn < from.0 {
+        let mut visit_from = |lsn: Lsn, payload: &[u8]| {
+            if lsn < from {
                 return Ok(());
             }
             records += 1;
-            visit(Lsn(lsn), payload)
+            visit(lsn, payload)
         };
         let mut end = first;
         let mut torn_bytes = 0;
@@ -229,7 +232,7 @@ impl<'a> Scan<'a> {
         &mut self,
         index: usize,
         advance: &mut dyn FnMut(u64),
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+        visit: &mut Visit<'_, E>,
     ) -> Result<Stop, E> {
         let files = self.files;
         let found = &files[index];
@@ -264,7 +267,7 @@ impl<'a> Scan<'a> {
         found: &FoundFile,
         block: &BlockHeader,
         content: &[u8],
-        visit: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>,
+        visit: &mut Visit<'_, E>,
     ) -> Result<(), E> {
         let (head, mut body) = content.split_at(block.first_record as usize);
         let durable = self.durable;
@@ -276,7 +279,7 @@ impl<'a> Scan<'a> {
                     Some(count) if count == partial.bytes.len() => {
                         let payload = check_record(&found.header, partial.lsn, &partial.bytes)
                             .map_err(|flaw| corrupt(partial.lsn.max(found.header.first), flaw))?;
-                        visit(partial.lsn, payload)?;
+                        visit(Lsn(partial.lsn), payload)?;
                     }
                     None if body.is_empty() && partial.bytes.len() <= RECORD_BYTES_MAX + RECORD_HEADER_BYTES => {
                         self.partial = Some(partial);
@@ -298,7 +301,7 @@ impl<'a> Scan<'a> {
             };
             let (record, rest) = body.split_at(count);
             let payload = check_record(&found.header, lsn, record).map_err(|flaw| corrupt(lsn, flaw))?;
-            visit(lsn, payload)?;
+            visit(Lsn(lsn), payload)?;
             lsn += count as u64;
             body = rest;
         }

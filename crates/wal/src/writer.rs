@@ -72,7 +72,12 @@ fn next_batch(shared: &Shared, gather: &mut Gather, mut empty: Image) -> Option<
         }
         state.writer = WriterState::Idle;
         match state.soon_at {
-            Some(at) => drop(shared.writer_wakes.wait_for(&mut state, at.saturating_sub(now))),
+            Some(at) => {
+                // Time spent waiting counts, whatever an injected clock says.
+                if shared.writer_wakes.wait_for(&mut state, at.saturating_sub(now)).timed_out() {
+                    state.soon_at = Some(now);
+                }
+            }
             None => shared.writer_wakes.wait(&mut state),
         }
         state.writer = WriterState::Busy;
@@ -189,8 +194,11 @@ impl Gather {
         let mut now = begin;
         state.writer = WriterState::Gathering(target);
         while now < until && shared.waiters.count() < target && !state.closing && shared.poison.get().is_none() {
-            shared.writer_wakes.wait_for(state, until - now);
+            let timed_out = shared.writer_wakes.wait_for(state, until - now).timed_out();
             now = shared.os.clock.monotonic();
+            if timed_out {
+                break;
+            }
         }
         state.writer = WriterState::Busy;
         if now > begin {

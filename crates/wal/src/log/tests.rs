@@ -1,1 +1,363 @@
+use super::*;
+use crate::fault_fs::*;
+use std::path::Path;
 
+/// Repeats its numbers for a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[test]
+fn concurrent_appenders_are_acknowledged_in_one_order_and_nothing_acknowledged_is_lost() {
+    let fs = FaultFs::new();
+    fs.faults.sync_micros.store(300, Ordering::SeqCst);
+    let log = open_log(&fs, 1, Lsn(0));
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let log = &log;
+            scope.spawn(move || {
+                let mut last = Lsn(0);
+                for i in 0..50u64 {
+                    let appended = log.append(&[&thread.to_le_bytes(), &i.to_le_bytes()]).unwrap();
+                    assert!(appended.start > last && appended.end > appended.start);
+                    last = appended.start;
+                    log.wait_durable_blocking(appended.end).unwrap();
+                    assert!(log.durable() >= appended.end);
+                }
+            });
+        }
+    });
+    let records = payloads(&fs.after_power_cut());
+    assert_eq!(records.len(), 400);
+    for thread in 0..8u64 {
+        let of_thread: Vec<&[u8]> =
+            records.iter().filter(|r| r[..8] == thread.to_le_bytes()).map(|r| &r[8..]).collect();
+        assert!(of_thread.iter().enumerate().all(|(i, r)| **r == (i as u64).to_le_bytes()));
+    }
+    let stats = log.stats();
+    assert_eq!((stats.records, stats.payload_bytes), (400, 6400));
+    assert!(stats.syncs < 250, "commits are grouped: {stats:?}");
+}
+
+/// Appends, syncs, loses power with sectors of the last flush torn at random, starts again; many times.
+#[test]
+fn torn_power_cuts_keep_what_was_durable_and_a_prefix_of_the_rest() {
+    for seed in 1..=40u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut fs = FaultFs::new();
+        let mut written: Vec<(Lsn, Vec<u8>)> = Vec::new();
+        let mut start = Lsn(0);
+        for epoch in 1..=6u32 {
+            let log = open_log(&fs, epoch, start);
+            let mut durable = log.durable();
+            for i in 0..dice.below(30) {
+                let bytes = if dice.below(6) == 0 { dice.below(150_000) } else { dice.below(3000) };
+                let payload = vec![(seed + i) as u8 ^ epoch as u8; bytes as usize];
+                let appended = log.append(&[&payload]).unwrap();
+                written.push((appended.start, payload));
+                if dice.below(3) == 0 {
+                    log.wait_durable_blocking(appended.end).unwrap();
+                }
+                durable = log.durable();
+            }
+            let odds = dice.below(5);
+            let cut = if dice.below(2) == 0 {
+                // Everything appended so far is written, but the disk lies about the sync.
+                fs.faults.fail_syncs.store(true, Ordering::SeqCst);
+                let _ = log.wait_durable_blocking(log.end());
+                fs.after_torn_power_cut(&mut || dice.below(5) >= odds)
+            } else {
+                fs.after_torn_power_cut(&mut || dice.below(5) >= odds)
+            };
+            let (records, end) = try_read(&cut, Lsn(0)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert!(end.end >= durable, "seed {seed} epoch {epoch}: durable {durable}, {end:?}");
+            assert_eq!(records[..], written[..records.len()], "seed {seed} epoch {epoch}");
+            written.truncate(records.len());
+            (fs, start) = (cut, end.end);
+        }
+    }
+}
+
+/// Starts, fills files, releases and recycles them, three times over; every sync, rename and removal is
+/// followed by a power cut of a copy, which must replay and start.
+#[test]
+fn power_cut_after_any_operation_leaves_a_log_that_starts() {
+    let fs = FaultFs::new();
+    *fs.faults.cuts.lock() = Some(Vec::new());
+    let mut start = Lsn(0);
+    let mut written: Vec<(Lsn, Vec<u8>)> = Vec::new();
+    let small = LogConfig { file_bytes: crate::format::FILE_BYTES_MIN, recycle_files_max: 2, ..config() };
+    for epoch in 1..=3u32 {
+        let faults = fs.faults.clone();
+        let on_durable: OnDurable = Box::new(move |lsn| faults.acknowledged.store(lsn.0, Ordering::SeqCst));
+        let log = Log::open(fs.os(), small.clone(), Epoch(epoch), start, on_durable).unwrap();
+        for i in 0..24u8 {
+            let payload = vec![i ^ epoch as u8; usize::from(i) * 300];
+            written.push((commit(&log, &payload).start, payload));
+            if i % 8 == 7 {
+                fs.faults.released.store(log.durable().0, Ordering::SeqCst);
+                log.release_before(log.durable()).unwrap();
+            }
+        }
+        log.close().unwrap();
+        start = log.durable();
+    }
+    let cuts = fs.faults.cuts.lock().take().unwrap();
+    assert!(cuts.len() > 300, "{}", cuts.len());
+    for (i, cut) in cuts.iter().enumerate() {
+        let (records, end) = match try_read(&cut.fs, cut.released) {
+            Ok(read) => read,
+            Err(error) => panic!("cut {i}, needed from {}: {error}; {:?}", cut.released, cut.fs.names()),
+        };
+        assert!(end.end >= cut.acknowledged, "cut {i}: {} of {}", end.end, cut.acknowledged);
+        let needed = written.iter().skip_while(|(lsn, _)| *lsn < cut.released);
+        assert!(records.iter().eq(needed.take(records.len())), "cut {i}");
+        let log = Log::open(cut.fs.os(), small.clone(), Epoch(9), end.end, Box::new(|_| {})).unwrap();
+        log.append(&[b"next"]).unwrap();
+        log.close().unwrap();
+        assert_eq!(try_read(&cut.fs.after_power_cut(), cut.released).unwrap().0.len(), records.len() + 1, "cut {i}");
+    }
+}
+
+#[test]
+fn failed_sync_stops_the_log_and_acknowledges_nothing() {
+    let fs = FaultFs::new();
+    let announced = Arc::new(AtomicU64::new(0));
+    let seen = announced.clone();
+    let on_durable: OnDurable = Box::new(move |lsn| seen.store(lsn.0, Ordering::SeqCst));
+    let log = Log::open(fs.os(), config(), Epoch(1), Lsn(0), on_durable).unwrap();
+    let kept = commit(&log, b"kept");
+    let durable = log.durable();
+    assert!(announced.load(Ordering::SeqCst) >= kept.end.0, "announced before the waiter was woken");
+    fs.faults.fail_syncs.store(true, Ordering::SeqCst);
+    let lost = log.append(&[b"lost"]).unwrap();
+    let error = log.wait_durable_blocking(lost.end).unwrap_err();
+    assert!(error.to_string().contains("injected sync error"), "{error}");
+    fs.faults.fail_syncs.store(false, Ordering::SeqCst);
+    assert!(matches!(log.append(&[b"more"]), Err(Error::Poisoned { .. })));
+    assert!(matches!(log.wait_durable_blocking(lost.end), Err(Error::Poisoned { .. })));
+    assert!(matches!(block_on(log.admit()), Err(Error::Poisoned { .. })));
+    assert!(matches!(log.release_before(durable), Err(Error::Poisoned { .. })));
+    assert!(matches!(log.close(), Err(Error::Poisoned { .. })));
+    log.wait_durable_blocking(kept.end).unwrap();
+    assert_eq!((log.durable(), announced.load(Ordering::SeqCst)), (durable, durable.0));
+    assert_eq!(payloads(&fs.after_power_cut()), [b"kept".to_vec()]);
+}
+
+#[test]
+fn failed_write_stops_the_log() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 1, Lsn(0));
+    fs.faults.fail_writes.store(true, Ordering::SeqCst);
+    let lost = log.append(&[b"lost"]).unwrap();
+    let error = log.wait_durable_blocking(lost.end).unwrap_err();
+    assert!(error.to_string().contains("injected write error"), "{error}");
+    assert_eq!(log.durable(), Lsn(0));
+}
+
+#[test]
+fn panic_in_the_callback_stops_the_log_instead_of_hanging_it() {
+    let log = Log::open(FaultFs::new().os(), config(), Epoch(1), Lsn(0), Box::new(|_| panic!("expected"))).unwrap();
+    let appended = log.append(&[b"x"]).unwrap();
+    // The sync itself succeeded, so this wait may be served either way; the next one may not.
+    let _ = log.wait_durable_blocking(appended.end);
+    assert!(matches!(log.close(), Err(Error::Poisoned { .. })));
+    assert!(matches!(log.append(&[b"y"]), Err(Error::Poisoned { .. })));
+}
+
+#[test]
+fn full_disk_refuses_records_before_accepting_them_and_recovers() {
+    let fs = FaultFs::new();
+    fs.faults.room_bytes.store(2 * FILE_BYTES, Ordering::SeqCst);
+    let log = open_log(&fs, 1, Lsn(0));
+    let mut accepted = 0;
+    let error = loop {
+        match log.append(&[&[1; 10_000]]) {
+            Ok(appended) => log.wait_durable_blocking(appended.end).unwrap(),
+            Err(error) => break error,
+        }
+        accepted += 1;
+    };
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert_eq!(error.kind(), basalt_types::ErrorKind::Limit);
+    assert!((9..=11).contains(&accepted), "{accepted}");
+    assert!(matches!(log.append(&[&[1; 10_000]]), Err(Error::NoSpace { .. })));
+    fs.faults.room_bytes.store(u64::MAX, Ordering::SeqCst);
+    let clock = fs.os().clock;
+    let give_up = clock.monotonic() + Duration::from_secs(5);
+    while let Err(error) = log.append(&[&[2; 10_000]]) {
+        assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+        assert!(clock.monotonic() < give_up);
+        clock.sleep(Duration::from_millis(5));
+    }
+    commit(&log, b"end");
+    assert_eq!(payloads(&fs.after_power_cut()).len(), accepted + 2);
+}
+
+#[test]
+fn released_files_are_recycled_and_their_past_stays_dead() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 1, Lsn(0));
+    for i in 0..60u32 {
+        commit(&log, &[i as u8; 10_000]);
+        if i % 20 == 19 {
+            log.release_before(log.durable()).unwrap();
+        }
+    }
+    assert!(log.first_lsn() > Lsn(300_000) && log.first_lsn() <= log.durable());
+    let first = log.first_lsn();
+    let spares = fs.names().iter().filter(|name| name.ends_with(".spare")).count();
+    assert!((1..=4).contains(&spares), "{:?}", fs.names());
+    drop(log);
+    let fs = fs.after_power_cut();
+    let (records, end) = try_read(&fs, first).unwrap();
+    assert!(records.iter().all(|(_, payload)| payload[0] >= 39), "only what was not released");
+    assert!(matches!(try_read(&fs, Lsn(0)), Err(Error::Missing { .. })));
+    let log = open_log(&fs, 2, end.end);
+    log.release_before(Lsn(u64::MAX)).unwrap();
+    assert_eq!(log.first_lsn(), end.end);
+    commit(&log, b"on");
+    assert_eq!(try_read(&fs.after_power_cut(), end.end).unwrap().0.len(), 1);
+}
+
+#[test]
+fn greatest_record_spans_files() {
+    let fs = FaultFs::new();
+    let config = LogConfig { file_bytes: 16 << 20, ..config() };
+    let log = Log::open(fs.os(), config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
+    let payload: Vec<u8> = (0..RECORD_BYTES_MAX).map(|i| (i / 1000) as u8).collect();
+    commit(&log, b"before");
+    let appended = log.append(&[&payload[..1000], &payload[1000..]]).unwrap();
+    log.append(&[b"after"]).unwrap();
+    assert!(matches!(log.append(&[&payload, b"x"]), Err(Error::TooLarge { .. })));
+    block_on(log.admit()).unwrap();
+    log.close().unwrap();
+    let (records, _) = read(&fs.after_power_cut());
+    assert_eq!(records.len(), 3);
+    assert_eq!(records[1].0, appended.start);
+    assert!(records[1].1 == payload && records[2].1 == b"after");
+}
+
+#[test]
+fn flush_soon_flushes_without_a_waiter_and_append_alone_does_not() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 1, Lsn(0));
+    let appended = log.append(&[b"x"]).unwrap();
+    let clock = fs.os().clock;
+    clock.sleep(Duration::from_millis(30));
+    assert!(log.durable() < appended.end);
+    log.flush_soon();
+    let begin = clock.monotonic();
+    while log.durable() < appended.end {
+        clock.sleep(Duration::from_millis(1));
+        assert!(clock.monotonic() - begin < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn admit_waits_until_the_buffer_has_drained() {
+    let fs = FaultFs::new();
+    fs.faults.sync_micros.store(5000, Ordering::SeqCst);
+    let config = LogConfig { buffer_bytes_max: 20_000, ..config() };
+    let log = Log::open(fs.os(), config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
+    block_on(log.admit()).unwrap();
+    let appended = log.append(&[&[1; 30_000]]).unwrap();
+    block_on(log.admit()).unwrap();
+    assert!(log.durable() >= appended.end);
+}
+
+#[test]
+fn close_and_drop_flush_what_was_appended() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 1, Lsn(0));
+    log.append(&[b"closed"]).unwrap();
+    log.close().unwrap();
+    assert!(matches!(log.append(&[b"late"]), Err(Error::Closed)));
+    drop(log);
+    let log = open_log(&fs, 2, read(&fs).1.end);
+    log.append(&[b"dropped"]).unwrap();
+    drop(log);
+    assert_eq!(payloads(&fs.after_power_cut()), [b"closed".to_vec(), b"dropped".to_vec()]);
+}
+
+#[test]
+fn cancelled_wait_leaves_the_list_and_wait_beyond_the_end_is_refused() {
+    let fs = FaultFs::new();
+    fs.faults.sync_micros.store(20_000, Ordering::SeqCst);
+    let log = open_log(&fs, 1, Lsn(0));
+    let appended = log.append(&[b"x"]).unwrap();
+    assert!(matches!(log.wait_durable_blocking(Lsn(appended.end.0 + 1)), Err(Error::BeyondEnd { .. })));
+    {
+        let mut wait = pin!(log.wait_durable(appended.end));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+        assert_eq!(log.shared.waiters.count(), 1);
+    }
+    assert_eq!(log.shared.waiters.count(), 0);
+}
+
+#[test]
+fn start_refuses_a_wrong_end_and_a_used_epoch() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 3, Lsn(0));
+    commit(&log, b"x");
+    drop(log);
+    let end = read(&fs).1.end;
+    let open = |epoch, start| Log::open(fs.os(), config(), Epoch(epoch), start, Box::new(|_| {})).map(drop);
+    assert!(matches!(open(3, end), Err(Error::StaleEpoch { .. })));
+    assert!(matches!(open(4, Lsn(0)), Err(Error::WrongStart { .. })));
+    assert!(matches!(open(4, Lsn(end.0 + 4096)), Err(Error::WrongStart { .. })));
+    open(4, end).unwrap();
+    open(5, end).unwrap();
+    open(6, end).unwrap();
+    // The file with the record, the one of epoch 6 and perhaps one prepared: empty ones do not pile up.
+    let live = fs.names().iter().filter(|name| name.ends_with(".log")).count();
+    assert!((2..=3).contains(&live), "{:?}", fs.names());
+}
+
+#[test]
+fn start_writes_again_what_a_failed_sync_left_in_the_cache() {
+    let fs = FaultFs::new();
+    let log = open_log(&fs, 1, Lsn(0));
+    commit(&log, b"durable");
+    fs.faults.fail_syncs.store(true, Ordering::SeqCst);
+    let unsynced = log.append(&[b"cached"]).unwrap();
+    assert!(log.wait_durable_blocking(unsynced.end).is_err());
+    drop(log);
+    fs.faults.fail_syncs.store(false, Ordering::SeqCst);
+    let (records, end) = read(&fs);
+    assert_eq!(records.len(), 2);
+    let log = open_log(&fs, 2, end.end);
+    assert_eq!(payloads(&fs.after_power_cut()).len(), 2);
+    drop(log);
+}
+
+#[test]
+fn works_on_the_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = LogConfig { file_bytes: FILE_BYTES, ..LogConfig::new(dir.path().join("log")) };
+    let os = Os::real();
+    for epoch in 1..4u32 {
+        let mut seen = 0u32;
+        let end = crate::replay(&os, &config.dir, Lsn(0), &mut |_| {}, &mut |_, payload: &[u8]| {
+            assert_eq!(payload[..4], seen.to_le_bytes());
+            seen += 1;
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+        assert_eq!(seen, (epoch - 1) * 10);
+        let log = Log::open(os.clone(), config.clone(), Epoch(epoch), end.end, Box::new(|_| {})).unwrap();
+        for i in 0..10 {
+            log.append(&[&(seen + i).to_le_bytes(), &[0; 20_000]]).unwrap();
+        }
+        log.wait_durable_blocking(log.end()).unwrap();
+    }
+    crate::verify(&os, Path::new(&config.dir), &mut |_| {}).unwrap();
+}

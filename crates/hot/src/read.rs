@@ -1,0 +1,185 @@
+//! Reading: which version of a key a reader sees, one key at a time or page by page.
+
+use crate::page::{Header, Page};
+use crate::slab::NONE;
+use crate::store::{Place, Store};
+use crate::{Lookup, Reader, Rows};
+use basalt_types::{Key, Rid, Version};
+use std::ops::Bound;
+
+/// Keys that one chunk of a scan looks at, and bytes that it copies: the latch is free in between.
+const SCAN_KEYS_MAX: usize = 4096;
+const SCAN_BYTES_MAX: usize = 1 << 20;
+
+/// The version that decides for a reader.
+enum Seen<'s> {
+    Row(Header, &'s [u8]),
+    Deleted,
+    Elsewhere,
+    Nothing,
+}
+
+impl Store {
+    pub fn get(&self, key: &[u8], reader: &Reader<'_>) -> Lookup {
+        let Ok(place) = self.locate(key) else { return Lookup::Absent };
+        let (newest, _, row) = self.pages[place.page].entry(place.slot);
+        match self.seen(newest, row, reader) {
+            Seen::Row(header, row) => {
+                Lookup::Row { row: row.to_vec(), stamp: header.stamp, seq: header.seq, rid: Rid(header.rid) }
+            }
+            Seen::Deleted => Lookup::Deleted,
+            Seen::Elsewhere => Lookup::Elsewhere,
+            Seen::Nothing => Lookup::Absent,
+        }
+    }
+
+    #[inline]
+    fn seen<'s>(&'s self, newest: Header, row: Option<&'s [u8]>, reader: &Reader<'_>) -> Seen<'s> {
+        let (mut header, mut row) = (newest, row);
+        while !reader.at.sees(header.stamp, header.seq, reader.txns) {
+            if header.undo == NONE {
+                return Seen::Nothing;
+            }
+            let older = &self.undo[header.undo];
+            (header, row) = (older.header, older.row.as_deref());
+        }
+        match (header.moved_at, row) {
+            (Some(moved_at), _) if moved_at <= reader.view => Seen::Elsewhere,
+            (_, Some(row)) => Seen::Row(header, row),
+            (_, None) => Seen::Deleted,
+        }
+    }
+
+    pub fn scan(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        reader: &Reader<'_>,
+        rows_max: usize,
+        out: &mut Rows,
+    ) -> Option<Key> {
+        let snapshot = reader.at.snapshot;
+        let mut chunk = Chunk::new(self, from, to, rows_max, out);
+        while let Some((page, slots)) = chunk.next_page(|page| page.wholly_invisible(snapshot)) {
+            if page.wholly_visible(snapshot) {
+                for slot in slots {
+                    let (header, key, row) = page.entry(slot);
+                    out.push(key, row.unwrap_or_default(), Rid(header.rid), header.stamp);
+                    if chunk.is_full(out) {
+                        return Some(Key::from(key));
+                    }
+                }
+                continue;
+            }
+            for slot in slots {
+                let (newest, key, row) = page.entry(slot);
+                if let Seen::Row(header, row) = self.seen(newest, row, reader) {
+                    out.push(key, row, Rid(header.rid), header.stamp);
+                }
+                if chunk.is_full(out) {
+                    return Some(Key::from(key));
+                }
+            }
+        }
+        chunk.cut_short()
+    }
+
+    pub fn scan_settled(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        upto: Version,
+        rows_max: usize,
+        out: &mut Rows,
+    ) -> Option<Key> {
+        let mut chunk = Chunk::new(self, from, to, rows_max, out);
+        while let Some((page, slots)) = chunk.next_page(Page::has_no_rows) {
+            for slot in slots {
+                let (newest, key, row) = page.entry(slot);
+                let settled = newest.moved_at.is_none() && newest.stamp.as_version().is_some_and(|at| at <= upto);
+                if let (true, Some(row)) = (settled, row) {
+                    out.push(key, row, Rid(newest.rid), newest.stamp);
+                }
+                if chunk.is_full(out) {
+                    return Some(Key::from(key));
+                }
+            }
+        }
+        chunk.cut_short()
+    }
+}
+
+/// The walk of one chunk: page after page up to the end of the range or of a budget.
+struct Chunk<'s, 'k> {
+    store: &'s Store,
+    place: Place,
+    to: Bound<&'k [u8]>,
+    keys_left: usize,
+    rows_end: usize,
+    bytes_end: usize,
+    /// The last key of a page after which the budget for looking was spent.
+    cut: Option<&'s [u8]>,
+}
+
+impl<'s, 'k> Chunk<'s, 'k> {
+    fn new(store: &'s Store, from: Bound<&[u8]>, to: Bound<&'k [u8]>, rows_max: usize, out: &Rows) -> Chunk<'s, 'k> {
+        let place = match from {
+            Bound::Unbounded => store.first_place(),
+            Bound::Included(key) => store.locate(key).unwrap_or_else(|place| place),
+            Bound::Excluded(key) => match store.locate(key) {
+                Ok(place) => Place { slot: place.slot + 1, ..place },
+                Err(place) => place,
+            },
+        };
+        Chunk {
+            store,
+            place,
+            to,
+            keys_left: SCAN_KEYS_MAX,
+            rows_end: out.len() + rows_max.max(1),
+            bytes_end: out.bytes() + SCAN_BYTES_MAX,
+            cut: None,
+        }
+    }
+
+    /// The slots of the next page that are in the range; pages that `skip` says are passed over.
+    fn next_page(&mut self, skip: impl Fn(&Page) -> bool) -> Option<(&'s Page, std::ops::Range<usize>)> {
+        while self.place.page != NONE {
+            let page = &self.store.pages[self.place.page];
+            let from = self.place.slot;
+            let beyond = match self.to {
+                Bound::Unbounded => page.len(),
+                Bound::Included(key) => page.find(key).map_or_else(|slot| slot, |slot| slot + 1),
+                Bound::Excluded(key) => page.find(key).unwrap_or_else(|slot| slot),
+            };
+            let next = if beyond < page.len() { NONE } else { page.next };
+            self.place = Place { page: next, slot: 0 };
+            if from >= beyond {
+                continue;
+            }
+            let skipped = skip(page);
+            // A skipped page costs little, but a chunk ends after many of them, too.
+            let looked = if skipped { 16 } else { beyond - from };
+            let spent = self.keys_left < looked;
+            self.keys_left = self.keys_left.saturating_sub(looked);
+            if spent && next != NONE {
+                self.cut = Some(page.key(beyond - 1));
+                self.place.page = NONE;
+            }
+            if !skipped {
+                return Some((page, from..beyond));
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn is_full(&self, out: &Rows) -> bool {
+        out.len() >= self.rows_end || out.bytes() >= self.bytes_end
+    }
+
+    /// Where to go on if the walk ended before the range did.
+    fn cut_short(&self) -> Option<Key> {
+        self.cut.map(Key::from)
+    }
+}
