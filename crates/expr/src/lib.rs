@@ -1,1 +1,17 @@
+//! What SQL means: values' text and wire forms, casts, operators, functions and aggregates, as PostgreSQL
+//! 15 defines them. No plans, no I/O; every engine calls the same code.
+//!
+//! A value is a [`basalt_types::Datum`] alone, or a cell of an Arrow array of
+//! [`basalt_types::DataType::to_arrow`]; both carry no SQL type, so every entry takes it beside them.
 
+pub mod array_value;
+pub mod context;
+pub mod datetime;
+pub mod error;
+pub mod interval;
+pub mod numeric;
+
+pub use context::EvalContext;
+pub use error::{Error, Result};
+pub use interval::Interval;
+pub use numeric::Numeric;

@@ -109,6 +109,13 @@ fn updates(watch: &Watch, hot: &HotTablet, keys: &[[u8; 8]]) {
     let mut out = Rows::new();
     watch.time("scan, all from undo", ROWS, || assert_eq!(scan_all(hot, &early, &mut out), ROWS));
     watch.time("sweep, a snapshot keeps all", ROWS, || while hot.sweep(&[Version(1), Version(2)], ViewNo(0)).more {});
+    watch.time(
+        "sweep again, nothing has changed",
+        ROWS,
+        || {
+            while hot.sweep(&[Version(1), Version(2)], ViewNo(0)).more {}
+        },
+    );
     watch.time("sweep of undo", ROWS, || while hot.sweep(&[Version(2)], ViewNo(0)).more {});
     assert_eq!(hot.undo_versions(), 0);
     let few: Vec<_> = keys.iter().step_by(1000).collect();

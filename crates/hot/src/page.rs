@@ -69,6 +69,8 @@ pub struct Page {
     dead: usize,
     pub prev: u32,
     pub next: u32,
+    /// What the last sweep depended on, if nothing has changed here since.
+    pub swept_for: Option<u64>,
     /// Bounds of the decided stamps of newest versions; `least` from below, `greatest` from above.
     least: u64,
     greatest: u64,
@@ -89,6 +91,7 @@ impl Default for Page {
             dead: 0,
             prev: NONE,
             next: NONE,
+            swept_for: None,
             least: u64::MAX,
             greatest: 0,
             undecided: 0,
@@ -139,6 +142,11 @@ impl Page {
     /// Any key with undo, a deletion or a moved row.
     pub fn has_marks(&self) -> bool {
         self.marked > 0
+    }
+
+    /// An upper bound of all stamps here, if all are decided.
+    pub fn greatest(&self) -> Option<Version> {
+        (self.undecided == 0).then_some(Version(self.greatest))
     }
 
     /// Each key's newest version is a row that stays here and that every reader at `snapshot` sees.

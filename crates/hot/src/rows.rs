@@ -8,6 +8,8 @@ pub struct HotRow<'a> {
     pub key: &'a [u8],
     pub row: &'a [u8],
     pub rid: Rid,
+    /// Of the version. A transaction's id if the row is the reader's own, or its commit is so fresh that
+    /// the row has yet to be restamped: then the transaction table knows the version.
     pub stamp: Stamp,
 }
 

@@ -200,6 +200,7 @@ impl Store {
         let page = &mut self.pages[at];
         let before = page.weight();
         let result = change(page);
+        page.swept_for = None;
         let after = page.weight();
         if page.has_marks() {
             self.queue.push(at);
@@ -220,27 +221,36 @@ impl Store {
         self.drop_page(place.page, &key);
     }
 
-    /// Gives back the memory of a page that lost much, and joins it with the next one where both are small.
-    pub fn tidy(&mut self, at: u32) {
+    /// Gives back the memory of a page that was just swept, and joins it with its neighbours where both are
+    /// small. A right neighbour with marks waits for its own turn in the round. False: the page is gone.
+    pub fn tidy(&mut self, at: u32) -> bool {
         let page = &self.pages[at];
         if page.live_bytes() * 2 < page.all_bytes() {
             self.edit(at, Page::compact);
         }
         let page = &self.pages[at];
-        if page.next == NONE || page.len() == 0 || page.live_bytes() > PAGE_BYTES / 4 {
-            return;
+        if page.next != NONE && !self.pages[page.next].has_marks() {
+            self.join(at, page.next);
         }
-        let next = page.next;
-        if self.pages[next].has_marks() {
-            // It waits for its own turn in the round.
-            return;
+        let prev = self.pages[at].prev;
+        prev == NONE || !self.join(prev, at)
+    }
+
+    /// Moves all of a page to the one before it, if both together are small.
+    fn join(&mut self, left: u32, right: u32) -> bool {
+        if self.pages[left].live_bytes() + self.pages[right].live_bytes() > PAGE_BYTES / 2 {
+            return false;
         }
-        let key = self.pages[next].key(0).to_vec();
-        if page.live_bytes() + self.pages[next].live_bytes() > PAGE_BYTES / 2 || !self.index.left_inherits(&key) {
-            return;
+        let key = self.pages[right].key(0).to_vec();
+        if !self.index.left_inherits(&key) {
+            return false;
         }
-        let absorbed = self.drop_page(next, &key);
-        self.edit(at, |page| page.absorb(&absorbed));
+        let absorbed = self.drop_page(right, &key);
+        self.edit(left, |page| {
+            page.compact();
+            page.absorb(&absorbed);
+        });
+        true
     }
 
     pub fn bytes(&self) -> usize {

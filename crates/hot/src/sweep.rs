@@ -7,10 +7,11 @@
 //! a deletion that every snapshot sees. Undecided versions stay, and what is under them stays for rollback.
 //!
 //! Work is by page: pages with marks wait in a queue, one round visits each once, and slots say which keys
-//! are marked. The latch is taken per page.
+//! are marked. The latch is taken per page. A page that keeps something for an old snapshot remembers what
+//! that depended on, and is passed over until it changes: old readers cost memory, not sweeping.
 
 use crate::Swept;
-use crate::page::Header;
+use crate::page::{Header, Page};
 use crate::slab::NONE;
 use crate::store::{Place, Store};
 use basalt_types::{Version, ViewNo};
@@ -33,6 +34,17 @@ impl Live<'_> {
         until > published || self.snapshots.get(next).is_some_and(|snapshot| *snapshot < until)
     }
 
+    /// A digest of all that a sweep of a page depends on besides the page: the snapshots below its stamps,
+    /// and the oldest view. `None`: it depends on commits to come. Equal digests of unequal causes delay a
+    /// sweep, no more.
+    fn digest(&self, page: &Page) -> Option<u64> {
+        let published = *self.snapshots.last().expect("checked at the door");
+        let greatest = page.greatest().filter(|greatest| *greatest <= published)?;
+        let below = &self.snapshots[..self.snapshots.partition_point(|snapshot| *snapshot < greatest)];
+        let mix = |digest: u64, part: u64| (digest.rotate_left(5) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Some(below.iter().fold(self.oldest_view.0, |digest, snapshot| mix(digest, snapshot.0)))
+    }
+
     /// Whether hot may fall silent about a decided version with nothing below it.
     fn replaced_by_files(&self, header: &Header) -> bool {
         if let Some(moved_at) = header.moved_at {
@@ -46,6 +58,10 @@ impl Store {
     /// Visits the next page of the round. False: the round is over.
     pub fn sweep_page(&mut self, live: &Live<'_>, swept: &mut Swept) -> bool {
         let Some(at) = self.queue.pop() else { return false };
+        if self.is_quiet(at, live) {
+            self.queue.push(at);
+            return true;
+        }
         let mut from = 0;
         while let Some(slot) = self.pages[at].next_marked(from) {
             let place = Place { page: at, slot };
@@ -62,8 +78,17 @@ impl Store {
         if self.pages[at].has_marks() {
             self.queue.push(at);
         }
-        self.tidy(at);
+        if self.pages[at].len() > 0 && self.tidy(at) {
+            let page = &mut self.pages[at];
+            page.swept_for = live.digest(page);
+        }
         true
+    }
+
+    /// Whether a sweep of the page would find what the last one left.
+    fn is_quiet(&self, at: u32, live: &Live<'_>) -> bool {
+        let page = &self.pages[at];
+        page.swept_for.is_some() && page.swept_for == live.digest(page)
     }
 
     /// Prunes the undo of a key; returns its newest version as it is then.
@@ -108,3 +133,6 @@ impl Store {
         newest
     }
 }
+
+#[cfg(test)]
+mod tests;

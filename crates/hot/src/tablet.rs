@@ -11,7 +11,14 @@
 //!    and the files decide.
 //! 3. Sweeping changes no answer: it removes a version only if no live snapshot sees it, or if what
 //!    remains makes hot silent where the files of every live view give the same answer.
-
+//!
+//! What callers owe for it:
+//!
+//! - Writers hold the key's row lock from the write until its `restamp` or `rollback`.
+//! - A mover first copies rows to a file, then calls `mark_moved`, then publishes the view: no reader may
+//!   have `view` before all marks for it are made. Rows for which `mark_moved` said no have changed since
+//!   they were copied: the file must not show them in that view.
+//! - A deletion that hot may forget is marked in the files, with its stamp, wherever they hold the key.
 //!
 //! One latch guards the tablet; no method holds it for longer than a chunk of rows. A scan holds it chunk
 //! by chunk: its snapshot and view, not the latch, make it see one state.
@@ -147,7 +154,7 @@ impl HotTablet {
     }
 
     /// Says of each row whether its newest version still has exactly the expected (decided) stamp, is a
-    /// row, and was not moved; if so, views from `view` on find it in a file.
+    /// row, and was not moved; if so, views from `view` on find it in a file. Call before publishing `view`.
     pub fn mark_moved(&self, rows: &[(&[u8], Stamp)], view: ViewNo) -> Vec<bool> {
         let mut moved = Vec::with_capacity(rows.len());
         for chunk in rows.chunks(WRITE_CHUNK) {

@@ -38,7 +38,7 @@ pub struct Newest {
     pub moved_at: Option<ViewNo>,
 }
 
-/// A row to put, or (`row` is `None`) a key to delete; `rid` of a deletion is not used by `put_many`.
+/// A row to put, or (`row` is `None`) a key to delete: that keeps the row id that hot knew, not `rid`.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     pub key: &'a [u8],

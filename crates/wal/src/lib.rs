@@ -18,5 +18,5 @@ mod writer;
 
 pub use error::{Error, Result};
 pub use format::{FORMAT_VERSION, Flaw, RECORD_BYTES_MAX};
-pub use log::{Appended, Log, LogConfig, OnDurable, Stats};
+pub use log::{Appended, FLUSH_SOON, Log, LogConfig, OnDurable, Stats};
 pub use replay::{Progress, ReplayEnd, Verified, Visit, replay, verify};

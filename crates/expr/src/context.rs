@@ -1,0 +1,92 @@
+//! What evaluation may ask of its surroundings: parameters, the transaction's clock, the session's
+//! formats. Nothing here is global, so that one expression can run for many sessions at once.
+
+use crate::Error;
+use crate::datetime::TimeZone;
+use basalt_types::{DataType, Datum};
+use std::sync::Arc;
+
+/// `DateStyle`'s output half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DateFormat {
+    #[default]
+    Iso,
+    Sql,
+    Postgres,
+    German,
+}
+
+/// `DateStyle`'s input half: how `1/2/2003` is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DateOrder {
+    #[default]
+    Mdy,
+    Dmy,
+    Ymd,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IntervalStyle {
+    #[default]
+    Postgres,
+    PostgresVerbose,
+    SqlStandard,
+    Iso8601,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ByteaOutput {
+    #[default]
+    Hex,
+    Escape,
+}
+
+/// Names of catalog objects, for `regclass` and its kin. Without it they read and print numbers.
+pub trait CatalogNames: Send + Sync {
+    /// The object that text names, or PostgreSQL's error that it does not exist.
+    fn oid_of(&self, ty: &DataType, name: &str) -> Result<u32, Error>;
+    /// As PostgreSQL prints it: quoted and qualified where needed.
+    fn name_of(&self, ty: &DataType, oid: u32) -> Option<String>;
+}
+
+/// Everything that a value may depend on besides its arguments.
+#[derive(Clone)]
+pub struct EvalContext {
+    pub params: Vec<Datum>,
+    pub timezone: TimeZone,
+    /// Start of the transaction: `now()`. Microseconds since 1970-01-01 UTC, as the two below.
+    pub now_micros: i64,
+    /// `statement_timestamp()`.
+    pub statement_micros: i64,
+    /// `clock_timestamp()`, read at each call.
+    pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// Fills bytes with randomness.
+    pub random: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+    pub date_format: DateFormat,
+    pub date_order: DateOrder,
+    pub interval_style: IntervalStyle,
+    pub bytea_output: ByteaOutput,
+    /// 1 and more: shortest text that reads back as the same float; otherwise 15 (or 6) digits plus this.
+    pub extra_float_digits: i32,
+    pub names: Option<Arc<dyn CatalogNames>>,
+}
+
+impl EvalContext {
+    /// Default settings at a fixed moment: clock and randomness are constant until replaced.
+    pub fn at(now_micros: i64) -> EvalContext {
+        EvalContext {
+            params: Vec::new(),
+            timezone: TimeZone::UTC,
+            now_micros,
+            statement_micros: now_micros,
+            clock: Arc::new(move || now_micros),
+            random: Arc::new(|bytes| bytes.fill(0)),
+            date_format: DateFormat::Iso,
+            date_order: DateOrder::Mdy,
+            interval_style: IntervalStyle::Postgres,
+            bytea_output: ByteaOutput::Hex,
+            extra_float_digits: 1,
+            names: None,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Time zones: fixed offsets, the IANA database, and PostgreSQL's default abbreviations.
+
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND};
+use chrono::{DateTime, Offset, TimeZone as _};
+use chrono_tz::{OffsetComponents, OffsetName, TZ_VARIANTS, Tz};
+
+/// Where local time is kept. Offsets are seconds *east* of UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeZone {
+    Fixed(i32),
+    Named(Tz),
+}
+
+/// Abbreviations of PostgreSQL's `Default` set that need no region to be understood: seconds east.
+const ABBREVIATIONS: &[(&str, i32)] = &[
+    ("acdt", 37_800), ("acst", 34_200), ("adt", -10_800), ("aedt", 39_600), ("aest", 36_000),
+    ("akdt", -28_800), ("akst", -32_400), ("art", -10_800), ("ast", -14_400), ("awst", 28_800),
+    ("bst", 3_600), ("brt", -10_800), ("cadt", 37_800), ("cast", 34_200), ("cct", 28_800),
+    ("cdt", -18_000), ("cest", 7_200), ("cet", 3_600), ("cetdst", 7_200), ("cst", -21_600),
+    ("edt", -14_400), ("eest", 10_800), ("eet", 7_200), ("eetdst", 10_800), ("est", -18_000),
+    ("fet", 10_800), ("gmt", 0), ("hkt", 28_800), ("hst", -36_000), ("ict", 25_200),
+    ("idt", 10_800), ("ist", 7_200), ("jst", 32_400), ("kst", 32_400), ("mdt", -21_600),
+    ("met", 3_600), ("mest", 7_200), ("metdst", 7_200), ("msd", 14_400), ("msk", 10_800),
+    ("mst", -25_200), ("ndt", -9_000), ("nst", -12_600), ("nzdt", 46_800), ("nzst", 43_200),
+    ("nzt", 43_200), ("pdt", -25_200), ("pht", 28_800), ("pkt", 18_000), ("pst", -28_800),
+    ("sast", 7_200), ("sgt", 28_800), ("uct", 0), ("ut", 0), ("utc", 0), ("wadt", 28_800),
+    ("wast", 25_200), ("wat", 3_600), ("wdt", 32_400), ("wet", 0), ("wetdst", 3_600), ("z", 0),
+    ("zulu", 0),
+];
+
+impl TimeZone {
+    pub const UTC: TimeZone = TimeZone::Named(Tz::UTC);
+
+    /// An IANA name or an abbreviation, in any case. `None` if there is no such zone.
+    pub fn parse(name: &str) -> Option<TimeZone> {
+        if let Ok(zone) = name.parse::<Tz>() {
+            return Some(TimeZone::Named(zone));
+        }
+        if let Some(offset) = TimeZone::abbreviation(name) {
+            return Some(TimeZone::Fixed(offset));
+        }
+        TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(name)).map(|zone| TimeZone::Named(*zone))
+    }
+
+    /// Seconds east that an abbreviation stands for.
+    pub(crate) fn abbreviation(name: &str) -> Option<i32> {
+        ABBREVIATIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, offset)| *offset)
+    }
+
+    /// As `SHOW timezone` prints it.
+    pub fn name(&self) -> String {
+        match self {
+            TimeZone::Named(zone) => zone.name().to_string(),
+            TimeZone::Fixed(offset) => {
+                let sign = if *offset < 0 { '-' } else { '+' };
+                let opposite = if *offset < 0 { '+' } else { '-' };
+                let shown = offset_digits(offset.abs());
+                format!("<{sign}{shown}>{opposite}{shown}")
+            }
+        }
+    }
+
+    /// Seconds east of UTC at a moment (microseconds since 1970).
+    #[inline]
+    pub fn offset_at(&self, utc_micros: i64) -> i32 {
+        match self {
+            TimeZone::Fixed(offset) => *offset,
+            TimeZone::Named(Tz::UTC) => 0,
+            TimeZone::Named(zone) => zone.offset_from_utc_datetime(&naive(utc_micros)).fix().local_minus_utc(),
+        }
+    }
+
+    /// The zone's abbreviation at a moment (`CET`), and whether it is daylight time.
+    pub fn abbreviation_at(&self, utc_micros: i64) -> (String, bool) {
+        match self {
+            TimeZone::Fixed(offset) => {
+                let sign = if *offset < 0 { '-' } else { '+' };
+                (format!("{sign}{}", offset_digits(offset.abs())), false)
+            }
+            TimeZone::Named(zone) => {
+                let offset = zone.offset_from_utc_datetime(&naive(utc_micros));
+                let dst = offset.dst_offset().num_seconds() != 0;
+                (offset.abbreviation().unwrap_or("").to_string(), dst)
+            }
+        }
+    }
+
+    /// The moment of a local time. A time that a clock change skips counts with the offset before the
+    /// change, one that it repeats with standard time, as PostgreSQL does.
+    pub fn to_utc(&self, local_micros: i64) -> i64 {
+        let offset = match self {
+            TimeZone::Fixed(offset) => *offset,
+            TimeZone::Named(Tz::UTC) => 0,
+            TimeZone::Named(_) => self.local_offset(local_micros),
+        };
+        local_micros.saturating_sub(i64::from(offset) * MICROS_PER_SECOND)
+    }
+
+    fn local_offset(&self, local_micros: i64) -> i32 {
+        // The offsets a day before and after bracket any change near this local time.
+        let before = self.offset_at(local_micros.saturating_sub(MICROS_PER_DAY));
+        let after = self.offset_at(local_micros.saturating_add(MICROS_PER_DAY));
+        if before == after {
+            return before;
+        }
+        let fits = |offset: i32| {
+            self.offset_at(local_micros.saturating_sub(i64::from(offset) * MICROS_PER_SECOND)) == offset
+        };
+        match (fits(before), fits(after)) {
+            (true, false) => before,
+            (false, true) => after,
+            // Skipped: the clock was still on the offset before.
+            (false, false) => before,
+            // Repeated: the later reading, which is standard time.
+            (true, true) => after,
+        }
+    }
+}
+
+fn offset_digits(seconds: i32) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (minutes, seconds) {
+        (0, 0) => format!("{hours:02}"),
+        (_, 0) => format!("{hours:02}:{minutes:02}"),
+        _ => format!("{hours:02}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// Chrono's form of a moment, clamped to the years that it knows; rules do not change out there.
+fn naive(utc_micros: i64) -> chrono::NaiveDateTime {
+    DateTime::from_timestamp_micros(utc_micros)
+        .map(|moment| moment.naive_utc())
+        .unwrap_or(if utc_micros < 0 { chrono::NaiveDateTime::MIN } else { chrono::NaiveDateTime::MAX })
+}

@@ -1,0 +1,1 @@
+//! Roots, powers, exponentials and logarithms.
