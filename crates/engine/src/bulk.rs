@@ -170,10 +170,7 @@ impl BulkInsert<'_> {
         let txn = self.txn.writer()?;
         let mut entries = Vec::new();
         for meta in metas {
-            let stamps = EntryStamps::Uniform {
-                stamp: AtomicU64::new(Stamp::txn(txn).raw()),
-                seq: self.txn.seq(),
-            };
+            let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.txn.seq() };
             let segment = match self.txn.engine.open_segment(meta.id) {
                 Ok(segment) => segment,
                 Err(error) => {
@@ -233,5 +230,9 @@ impl BulkInsert<'_> {
 
 /// The hidden key column of consecutive rows.
 pub(crate) fn hidden_keys(first: Rid, rows: usize) -> ArrayRef {
-    Arc::new(Int64Array::from_iter_values((0..rows as u64).map(|i| (first.0 + i) as i64)))
+    hidden_keys_of((0..rows as u64).map(|i| Rid(first.0 + i)))
+}
+
+pub(crate) fn hidden_keys_of(rids: impl Iterator<Item = Rid>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(rids.map(|rid| rid.0 as i64)))
 }

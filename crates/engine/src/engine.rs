@@ -8,9 +8,7 @@ use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use basalt_cold::{BlockCache, FileKind, Files, Segment};
 use basalt_meta::{CommitOrder, Pin, PinTable, TxnTable};
 use basalt_sched::Os;
-use basalt_types::{
-    Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo,
-};
+use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
 use basalt_wal::Log;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -226,8 +224,7 @@ impl Engine {
 
     /// Notes that no view lists a file any more; garbage collection removes it when nothing needs it.
     pub(crate) fn drop_file(&self, file: &Arc<FileEntry>, last_named: Lsn) {
-        let dropped =
-            DroppedFile { kind: FileKind::Segment, last_named, entry: Some(Arc::downgrade(file)) };
+        let dropped = DroppedFile { kind: FileKind::Segment, last_named, entry: Some(Arc::downgrade(file)) };
         self.dropped.lock().insert(file.id(), dropped);
     }
 

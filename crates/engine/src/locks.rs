@@ -91,16 +91,8 @@ impl Mode {
     /// The modes that conflict with any of `self`'s.
     fn conflicts(self) -> Mode {
         // Rows of manual tables 13.2 and 13.3 as bit sets, bit i = mode i.
-        const TABLE: [u16; 8] = [
-            0b1000_0000,
-            0b1100_0000,
-            0b1111_0000,
-            0b1111_1000,
-            0b1110_1100,
-            0b1111_1100,
-            0b1111_1110,
-            0b1111_1111,
-        ];
+        const TABLE: [u16; 8] =
+            [0b1000_0000, 0b1100_0000, 0b1111_0000, 0b1111_1000, 0b1110_1100, 0b1111_1100, 0b1111_1110, 0b1111_1111];
         const ROW: [u16; 4] = [0b1000, 0b1100, 0b1110, 0b1111];
         let mut set = 0;
         for (i, row) in TABLE.iter().enumerate() {
@@ -284,7 +276,11 @@ impl Table {
         let upgrade = entry.holders.iter().any(|(holder, _)| *holder == owner);
         let waiter = Waiter { owner, mode, wake };
         // A holder that wants more goes first: those in the queue wait for it anyway.
-        if upgrade { entry.queue.push_front(waiter) } else { entry.queue.push_back(waiter) }
+        if upgrade {
+            entry.queue.push_front(waiter)
+        } else {
+            entry.queue.push_back(waiter)
+        }
         self.waiting.insert(owner, object.clone());
         while let Some(cycle) = graph::cycle_through(self, owner) {
             let victim = *cycle.iter().max().expect("a cycle has members");

@@ -5,7 +5,7 @@
 //! and applies them at its commit record. File edits, inside commit records, do name ordinals: they were
 //! appended under the tablet latch and mean the file list at their position.
 
-use basalt_meta::{CatalogEdit, FileInfo, FileStamps, filelist, edit};
+use basalt_meta::{CatalogEdit, FileInfo, FileStamps, edit, filelist};
 use basalt_types::{FileId, Rid, TabletId, TxnId, Version, varint};
 
 const PUT: u8 = 1;
@@ -26,15 +26,36 @@ pub struct PutRow<'a> {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Record<'a> {
     /// Insert or full after-image.
-    Put { txn: TxnId, tablet: TabletId, row: PutRow<'a> },
-    Delete { txn: TxnId, tablet: TabletId, key: &'a [u8] },
+    Put {
+        txn: TxnId,
+        tablet: TabletId,
+        row: PutRow<'a>,
+    },
+    Delete {
+        txn: TxnId,
+        tablet: TabletId,
+        key: &'a [u8],
+    },
     /// Several puts of one batch into one tablet.
-    Batch { txn: TxnId, tablet: TabletId, rows: Vec<PutRow<'a>> },
+    Batch {
+        txn: TxnId,
+        tablet: TabletId,
+        rows: Vec<PutRow<'a>>,
+    },
     /// The transaction's row operations from number `from` on (counted from 0) never happened.
-    Void { txn: TxnId, from: u64 },
+    Void {
+        txn: TxnId,
+        from: u64,
+    },
     /// Decides `txn` (none: background work) and carries catalog and file edits.
-    Commit { txn: Option<TxnId>, version: Version, edits: Edits },
-    Abort { txn: TxnId },
+    Commit {
+        txn: Option<TxnId>,
+        version: Version,
+        edits: Edits,
+    },
+    Abort {
+        txn: TxnId,
+    },
 }
 
 /// What a commit changes besides rows.

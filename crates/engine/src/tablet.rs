@@ -15,9 +15,7 @@
 use basalt_cold::{DeleteMap, Segment};
 use basalt_hot::HotTablet;
 use basalt_meta::{FileInfo, FileStamps};
-use basalt_types::{
-    FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo,
-};
+use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
 use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -135,13 +133,26 @@ pub struct Tablet {
 pub enum Place {
     /// Never there, or nothing of it is left.
     Nowhere,
-    Hot { stamp: Stamp, seq: u32, rid: Rid, row: Vec<u8> },
+    Hot {
+        stamp: Stamp,
+        seq: u32,
+        rid: Rid,
+        row: Vec<u8>,
+    },
     /// Live in a file: nobody has marked it.
-    Cold { file: Arc<FileEntry>, ordinal: u32, stamp: Stamp },
+    Cold {
+        file: Arc<FileEntry>,
+        ordinal: u32,
+        stamp: Stamp,
+    },
     /// Deleted by this writer.
-    Deleted { stamp: Stamp },
+    Deleted {
+        stamp: Stamp,
+    },
     /// In a file that a transaction registered and has not decided.
-    Pending { txn: TxnId },
+    Pending {
+        txn: TxnId,
+    },
 }
 
 impl Tablet {

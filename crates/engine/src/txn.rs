@@ -162,11 +162,7 @@ impl Txn {
     }
 
     pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint {
-            changes: self.writes.len(),
-            operations: self.operations,
-            catalog_edits: self.catalog_edits.len(),
-        }
+        Savepoint { changes: self.writes.len(), operations: self.operations, catalog_edits: self.catalog_edits.len() }
     }
 
     /// Undoes everything since the savepoint, which stays usable. Locks taken since are kept.

@@ -177,9 +177,9 @@ impl Catalog {
         }
         let names = self.tables.values().map(|table| (table.namespace, &table.name, table.id));
         let names = names.chain(self.views.values().map(|view| (view.namespace, &view.name, view.id)));
-        let shadowed = names.into_iter().find(|(namespace, name, id)| {
-            self.by_name.get(&(*namespace, name.to_string())) != Some(id)
-        });
+        let shadowed = names
+            .into_iter()
+            .find(|(namespace, name, id)| self.by_name.get(&(*namespace, name.to_string())) != Some(id));
         let name = shadowed.map(|(_, name, _)| name.clone()).unwrap_or_default();
         Err(Error::Exists { what: "relation", name })
     }

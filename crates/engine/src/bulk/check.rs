@@ -1,5 +1,6 @@
 //! Whether the keys of a registered batch are new, compared with all that other writers have.
 
+use crate::freeze::as_bytes;
 use crate::locks::{Mode, Object};
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Error, Result, RowLock, Txn, WaitPolicy};
@@ -61,14 +62,9 @@ fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry) -> Result<Opt
     let mut rows = Rows::new();
     let view = tablet.view();
     loop {
-        let start = match &from {
-            Bound::Excluded(key) => Bound::Excluded(key.as_bytes()),
-            Bound::Included(key) => Bound::Included(key.as_bytes()),
-            Bound::Unbounded => Bound::Unbounded,
-        };
         rows.clear();
         let reader = Reader { at, view: view.number, txns: &*txn.engine.txns };
-        let last = tablet.hot.scan(start, to, &reader, CHUNK_ROWS, &mut rows);
+        let last = tablet.hot.scan(as_bytes(&from), to, &reader, CHUNK_ROWS, &mut rows);
         for row in rows.iter() {
             if !file.segment.find(row.key)?.is_empty() {
                 return Ok(Some(Key::from(row.key)));
@@ -140,4 +136,3 @@ async fn is_live(txn: &mut Txn, file: &FileEntry, ordinal: u32) -> Result<bool> 
         }
     }
 }
-

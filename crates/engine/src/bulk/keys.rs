@@ -18,7 +18,8 @@ impl KeyBytes {
     pub fn of(table: &TableDef, columns: &[ArrayRef]) -> KeyBytes {
         let key_columns = &table.primary_key.as_ref().expect("the table has a key").columns;
         let rows = columns[0].len();
-        let mut keys = KeyBytes { bytes: Vec::with_capacity(rows * 8 * key_columns.len()), ends: Vec::with_capacity(rows) };
+        let mut keys =
+            KeyBytes { bytes: Vec::with_capacity(rows * 8 * key_columns.len()), ends: Vec::with_capacity(rows) };
         let parts: Vec<_> = (key_columns.iter())
             .map(|id| {
                 let column = table.column(*id);

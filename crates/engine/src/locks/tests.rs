@@ -103,8 +103,16 @@ async fn the_number_of_locks_is_bounded() {
 #[test]
 fn table_modes_conflict_as_in_the_manual() {
     use TableLock::*;
-    let modes =
-        [AccessShare, RowShare, RowExclusive, ShareUpdateExclusive, Share, ShareRowExclusive, Exclusive, AccessExclusive];
+    let modes = [
+        AccessShare,
+        RowShare,
+        RowExclusive,
+        ShareUpdateExclusive,
+        Share,
+        ShareRowExclusive,
+        Exclusive,
+        AccessExclusive,
+    ];
     for a in modes {
         for b in modes {
             let conflict = Mode::from(a).conflicts_with(b.into());

@@ -2,6 +2,7 @@
 
 use super::{BATCH_ROWS, Part, ScanBatch, Shared, TabletScan};
 use crate::Result;
+use crate::freeze::as_bytes;
 use crate::tablet::{ReadView, Tablet};
 use arrow_array::builder::{BinaryViewBuilder, Int64Builder};
 use arrow_array::{ArrayRef, Int64Array};
@@ -42,18 +43,10 @@ impl HotScan {
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         self.rows.clear();
         while let Some(from) = self.from.take() {
-            let reader = Reader {
-                at: self.shared.read.at,
-                view: self.view.number,
-                txns: &*self.shared.read.engine.txns,
-            };
-            let start = match &from {
-                Bound::Excluded(key) => Bound::Excluded(key.as_bytes()),
-                Bound::Included(key) => Bound::Included(key.as_bytes()),
-                Bound::Unbounded => Bound::Unbounded,
-            };
+            let reader =
+                Reader { at: self.shared.read.at, view: self.view.number, txns: &*self.shared.read.engine.txns };
             let budget = BATCH_ROWS - self.rows.len();
-            let last = self.tablet.hot.scan(start, Bound::Unbounded, &reader, budget, &mut self.rows);
+            let last = self.tablet.hot.scan(as_bytes(&from), Bound::Unbounded, &reader, budget, &mut self.rows);
             self.from = last.map(Bound::Excluded);
             if self.rows.len() >= BATCH_ROWS {
                 break;

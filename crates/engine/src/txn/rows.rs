@@ -32,7 +32,10 @@ pub enum Locked {
 pub enum Inserted {
     Done,
     /// A live row has this primary key: 23505, or ON CONFLICT.
-    Duplicate { tablet: TabletId, key: Key },
+    Duplicate {
+        tablet: TabletId,
+        key: Key,
+    },
 }
 
 const WAIT: WaitPolicy = WaitPolicy::Wait(None);
@@ -146,14 +149,7 @@ impl Txn {
     }
 
     /// Logs and applies the newest version of a key whose lock is held.
-    fn put(
-        &mut self,
-        table: &TableDef,
-        tablet: &Arc<Tablet>,
-        key: &Key,
-        rid: Rid,
-        values: &[Datum],
-    ) -> Result<()> {
+    fn put(&mut self, table: &TableDef, tablet: &Arc<Tablet>, key: &Key, rid: Rid, values: &[Datum]) -> Result<()> {
         let txn = self.writer()?;
         let mut encoded = Vec::with_capacity(64);
         row::encode(&table.phys_types(), values, &mut encoded);
