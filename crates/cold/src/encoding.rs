@@ -1,1 +1,36 @@
+//! How values become bytes inside a page, and back (`docs/format/segment.md`, "Values").
+//!
+//! Every form gives one value at bounded cost: [`linear`] in O(1), [`ints`] in O(log runs) or one restart of
+//! 128 deltas, [`bytes`] with a walk over at most 127 lengths. Parsing checks all lengths, so that damaged
+//! bytes end in [`Damage`], never in a panic; checksums were verified before.
 
+pub(crate) mod bits;
+pub(crate) mod bytes;
+pub(crate) mod dictionary;
+pub(crate) mod fsst;
+pub(crate) mod ints;
+pub(crate) mod linear;
+
+#[cfg(test)]
+mod tests;
+
+/// Which structure did not hold. The reader adds file and position.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Damage(pub &'static str);
+
+pub(crate) type Decoded<T> = std::result::Result<T, Damage>;
+
+/// Values between two restarts of a delta sequence or of string offsets.
+pub(crate) const RESTART: usize = 128;
+
+pub(crate) fn take<'a>(input: &mut &'a [u8], count: usize, what: &'static str) -> Decoded<&'a [u8]> {
+    basalt_types::varint::take_bytes(input, count).ok_or(Damage(what))
+}
+
+pub(crate) fn take_array<const N: usize>(input: &mut &[u8], what: &'static str) -> Decoded<[u8; N]> {
+    Ok(take(input, N, what)?.try_into().expect("exactly N bytes"))
+}
+
+pub(crate) fn take_varint(input: &mut &[u8], what: &'static str) -> Decoded<u64> {
+    basalt_types::varint::take(input).ok_or(Damage(what))
+}

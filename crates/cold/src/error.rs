@@ -24,8 +24,8 @@ pub enum Error {
     #[error("a file holds at most {rows_max} rows: {path} is full")]
     TooManyRows { path: String, rows_max: u32 },
 
-    #[error("a value of column {column} has {bytes} bytes, row group of {path} cannot hold it (at most {bytes_max})")]
-    TooLarge { path: String, column: u16, bytes: u64, bytes_max: u64 },
+    #[error("a block of {path} would have {bytes} bytes, at most {bytes_max} are possible")]
+    TooLarge { path: String, bytes: u64, bytes_max: u64 },
 
     #[error("rows pushed to {path} are out of key order: {key:02x?} after {previous:02x?}")]
     OutOfOrder { path: String, previous: Vec<u8>, key: Vec<u8> },

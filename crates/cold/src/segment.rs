@@ -10,11 +10,14 @@
 //! uses is covered by a checksum that is checked when it comes from the store.
 
 mod chunk;
+mod column;
 mod directory;
 mod keys;
 mod layout;
+mod page;
 mod prune;
 mod reader;
+mod values;
 mod writer;
 mod zone;
 
@@ -24,11 +27,11 @@ mod tests;
 use basalt_types::{ColumnId, DataType, FileId, Key, PhysType, Version};
 use std::sync::Arc;
 
-pub use keys::{KeyIndex, Keys};
+pub use keys::Keys;
 pub use layout::RowGroup;
 pub use reader::Segment;
 pub use writer::SegmentWriter;
-pub use zone::{Bound, ZoneMap};
+pub use zone::ZoneMap;
 
 /// Rows of every row group but the last.
 pub const ROW_GROUP_ROWS: u32 = 1 << 16;

@@ -60,15 +60,20 @@ pub fn encode_column(ty: &DataType, value: &Datum, out: &mut Vec<u8>) {
         Datum::I128(value) => out.extend((*value as u128 ^ 1 << 127).to_be_bytes()),
         Datum::F32(value) => out.extend(ordered_f32(*value).to_be_bytes()),
         Datum::F64(value) => out.extend(ordered_f64(*value).to_be_bytes()),
-        Datum::Bytes(value) => match ty {
-            DataType::Numeric(_) => encode_bytes(numeric::key_bytes(value), out),
-            DataType::Bpchar(_) => encode_bytes(value.trim_ascii_end_spaces(), out),
-            _ => encode_bytes(value, out),
-        },
+        Datum::Bytes(value) => encode_bytes_column(ty, value, out),
         Datum::Fixed16(value) => match ty {
             DataType::Interval => out.extend((interval_span(value) as u128 ^ 1 << 127).to_be_bytes()),
             _ => out.extend_from_slice(value),
         },
+    }
+}
+
+/// [`encode_column`] of a value whose physical form is bytes, borrowed.
+pub fn encode_bytes_column(ty: &DataType, value: &[u8], out: &mut Vec<u8>) {
+    match ty {
+        DataType::Numeric(_) => encode_bytes(numeric::key_bytes(value), out),
+        DataType::Bpchar(_) => encode_bytes(value.trim_ascii_end_spaces(), out),
+        _ => encode_bytes(value, out),
     }
 }
 

@@ -1,1 +1,354 @@
+//! Encodes one column of one row group: chooses between a dictionary, symbols and plain values for the
+//! chunk from samples, and the form of each page from its values.
 
+use super::directory::{ChunkEntry, PageEntry, page_rows};
+use super::values::{Values, fill_nulls, validity};
+use super::zone::ZoneMap;
+use super::{PAGE_ROWS, SegmentColumn};
+use crate::Result;
+use crate::encoding::dictionary::{self, SharedKind};
+use crate::encoding::{bytes, fsst as symbols, ints};
+use crate::frame::{Extent, write_block};
+use crate::store::FileSink;
+use arrow_array::ArrayRef;
+use arrow_buffer::BooleanBuffer;
+use basalt_types::PhysType;
+use fsst::Compressor;
+use hashbrown::{HashMap, HashTable};
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Page flags.
+pub(super) const HAS_NULLS: u8 = 1;
+pub(super) const ALL_NULL: u8 = 2;
+/// Forms of 16-byte values.
+pub(super) const SIXTEEN_PLAIN: u8 = 0;
+pub(super) const SIXTEEN_CONSTANT: u8 = 1;
+pub(super) const SIXTEEN_NARROW: u8 = 2;
+
+/// Chunks below this many string bytes are not worth a symbol table.
+const SYMBOLS_BYTES_MIN: usize = 8 << 10;
+const SAMPLE_STRINGS: usize = 256;
+/// A table is kept for the next chunk while it compresses at most this much worse than when it was trained.
+const REUSE_LOSS_MAX: f64 = 1.02;
+/// Compression to more than this is not worth decoding.
+const SYMBOLS_RATIO_MAX: f64 = 0.9;
+const INT_DICTIONARY_MAX: usize = 1 << 12;
+
+/// A symbol table in use by consecutive chunks.
+struct Trained {
+    compressor: Compressor,
+    /// Compressed to plain bytes when it was trained.
+    ratio: f64,
+    extent: Extent,
+}
+
+/// Encodes the chunks of one column, one row group after the other.
+pub(super) struct ChunkEncoder {
+    column: SegmentColumn,
+    trained: Option<Trained>,
+    /// The dictionary written last, so that an equal one is not written again.
+    dictionary: Option<(SharedKind, Vec<u8>, Extent)>,
+}
+
+impl ChunkEncoder {
+    pub fn new(column: SegmentColumn) -> ChunkEncoder {
+        ChunkEncoder { column, trained: None, dictionary: None }
+    }
+
+    /// Writes shared block and pages. `pieces` hold the rows of the row group.
+    pub fn encode(&mut self, pieces: &[ArrayRef], sink: &mut FileSink) -> Result<ChunkEntry> {
+        let nulls = validity(pieces);
+        match Values::gather(self.column.ty, pieces) {
+            Values::Ints(values) => self.encode_ints(values, nulls, sink),
+            Values::Wide(values) => self.encode_fixed(values, nulls, sink, put_wide),
+            Values::Fixed16(values) => self.encode_fixed(values, nulls, sink, put_fixed16),
+            Values::Strings(values) => self.encode_strings(values, nulls, sink),
+        }
+    }
+
+    fn encode_ints(
+        &mut self,
+        mut values: Vec<i64>,
+        nulls: Option<BooleanBuffer>,
+        sink: &mut FileSink,
+    ) -> Result<ChunkEntry> {
+        let pages = Pages::new(&self.column, values.len(), nulls);
+        pages.fill_nulls(&mut values);
+        let zones = pages.zones(|zone, rows| zone.bound_ints(self.column.ty, &values[rows]));
+        let Some((dictionary, codes)) = int_dictionary(self.column.ty, &values) else {
+            return pages.write(sink, None, zones, |rows, out| ints::encode(&values[rows], out));
+        };
+        let mut block = Vec::new();
+        dictionary::encode_ints(&dictionary, &mut block);
+        let shared = self.write_dictionary(SharedKind::Ints, block, sink)?;
+        pages.write(sink, Some(shared), zones, |rows, out| ints::encode(&codes[rows], out))
+    }
+
+    fn encode_fixed<T: Copy>(
+        &mut self,
+        mut values: Vec<T>,
+        nulls: Option<BooleanBuffer>,
+        sink: &mut FileSink,
+        put: fn(&[T], &mut Vec<u8>),
+    ) -> Result<ChunkEntry>
+    where
+        ZoneMap: BoundFixed<T>,
+    {
+        let pages = Pages::new(&self.column, values.len(), nulls);
+        pages.fill_nulls(&mut values);
+        let zones = pages.zones(|zone, rows| zone.bound_fixed(&values[rows]));
+        pages.write(sink, None, zones, |rows, out| put(&values[rows], out))
+    }
+
+    fn encode_strings(
+        &mut self,
+        mut values: Vec<&[u8]>,
+        nulls: Option<BooleanBuffer>,
+        sink: &mut FileSink,
+    ) -> Result<ChunkEntry> {
+        let pages = Pages::new(&self.column, values.len(), nulls);
+        pages.fill_nulls(&mut values);
+        let order = self.column.order;
+        if let Some((dictionary, codes)) = string_dictionary(&values) {
+            let zones = pages.zones(|zone, rows| {
+                let mut used: Vec<i64> = codes[rows].to_vec();
+                used.sort_unstable();
+                used.dedup();
+                zone.bound_strings(order, used.into_iter().map(|code| dictionary[code as usize]));
+            });
+            let mut block = Vec::new();
+            dictionary::encode_strings(&dictionary, &mut block);
+            let shared = self.write_dictionary(SharedKind::Strings, block, sink)?;
+            return pages.write(sink, Some(shared), zones, |rows, out| ints::encode(&codes[rows], out));
+        }
+        let zones = pages.zones(|zone, rows| zone.bound_strings(order, values[rows].iter().copied()));
+        let Some(trained) = self.train(&values, sink)? else {
+            return pages.write(sink, None, zones, |rows, out| bytes::encode(&values[rows], out));
+        };
+        let (mut codes, mut ends) = (Vec::new(), Vec::new());
+        pages.write(sink, Some((SharedKind::Symbols, trained.extent)), zones, |rows, out| {
+            let strings = &values[rows];
+            codes.clear();
+            ends.clear();
+            trained.compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(strings, &mut codes, &mut ends);
+            let decoded_bytes = strings.iter().map(|string| string.len()).sum();
+            bytes::encode_compressed(decoded_bytes, &codes, &ends, out);
+        })
+    }
+
+    /// The symbol table for these strings: the previous chunk's while it does, else a new one.
+    /// `None` if symbols do not pay.
+    fn train(&mut self, values: &Vec<&[u8]>, sink: &mut FileSink) -> Result<Option<&Trained>> {
+        let plain_bytes: usize = values.iter().map(|value| value.len()).sum();
+        if plain_bytes < SYMBOLS_BYTES_MIN {
+            return Ok(None);
+        }
+        let step = values.len().div_ceil(SAMPLE_STRINGS);
+        let sample: Vec<&[u8]> = values.iter().step_by(step).copied().collect();
+        let fits = |trained: &Trained| compression_ratio(&trained.compressor, &sample) <= trained.ratio * REUSE_LOSS_MAX;
+        if !self.trained.as_ref().is_some_and(fits) {
+            let compressor = Compressor::train(values);
+            let ratio = compression_ratio(&compressor, &sample);
+            if ratio > SYMBOLS_RATIO_MAX {
+                self.trained = None;
+                return Ok(None);
+            }
+            let mut table = Vec::new();
+            symbols::put_symbols(&compressor, &mut table);
+            self.trained = Some(Trained { compressor, ratio, extent: write_block(sink, &table)? });
+        }
+        Ok(self.trained.as_ref())
+    }
+
+    fn write_dictionary(&mut self, kind: SharedKind, block: Vec<u8>, sink: &mut FileSink) -> Result<(SharedKind, Extent)> {
+        match &self.dictionary {
+            Some((last_kind, last, extent)) if *last_kind == kind && *last == block => Ok((kind, *extent)),
+            _ => {
+                let extent = write_block(sink, &block)?;
+                self.dictionary = Some((kind, block, extent));
+                Ok((kind, extent))
+            }
+        }
+    }
+}
+
+/// Bounds of values of one fixed-width form.
+pub(super) trait BoundFixed<T> {
+    fn bound_fixed(&mut self, values: &[T]);
+}
+
+fn compression_ratio(compressor: &Compressor, sample: &[&[u8]]) -> f64 {
+    let (mut codes, mut ends) = (Vec::new(), Vec::new());
+    compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(sample, &mut codes, &mut ends);
+    let plain: usize = sample.iter().map(|value| value.len()).sum();
+    codes.len() as f64 / plain.max(1) as f64
+}
+
+/// The pages of a chunk: their rows and validity.
+struct Pages {
+    rows: usize,
+    nulls: Option<BooleanBuffer>,
+    has_zone: bool,
+}
+
+impl Pages {
+    fn new(column: &SegmentColumn, rows: usize, nulls: Option<BooleanBuffer>) -> Pages {
+        Pages { rows, nulls, has_zone: !matches!(column.order, super::ValueOrder::Opaque | super::ValueOrder::Interval) }
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let rows = self.rows;
+        (0..rows).step_by(PAGE_ROWS as usize).map(move |start| start..(start + PAGE_ROWS as usize).min(rows))
+    }
+
+    fn valid(&self, rows: &Range<usize>) -> Option<BooleanBuffer> {
+        let nulls = self.nulls.as_ref()?.slice(rows.start, rows.len());
+        (nulls.count_set_bits() < rows.len()).then_some(nulls)
+    }
+
+    /// Gives nulls the value before them, which costs the least in every form.
+    fn fill_nulls<T: Copy>(&self, values: &mut [T]) {
+        for rows in self.ranges() {
+            if let Some(valid) = self.valid(&rows) {
+                fill_nulls(&mut values[rows], &valid);
+            }
+        }
+    }
+
+    fn zones(&self, mut bound: impl FnMut(&mut ZoneMap, Range<usize>)) -> Vec<ZoneMap> {
+        let zone = |rows: Range<usize>| {
+            let mut zone = ZoneMap::new(page_rows(self.rows as u32, (rows.start as u32) / PAGE_ROWS));
+            zone.nulls = self.valid(&rows).map_or(0, |valid| (valid.len() - valid.count_set_bits()) as u32);
+            if self.has_zone && !zone.all_null() {
+                bound(&mut zone, rows);
+            }
+            zone
+        };
+        self.ranges().map(zone).collect()
+    }
+
+    fn write(
+        self,
+        sink: &mut FileSink,
+        shared: Option<(SharedKind, Extent)>,
+        zones: Vec<ZoneMap>,
+        mut encode: impl FnMut(Range<usize>, &mut Vec<u8>),
+    ) -> Result<ChunkEntry> {
+        let mut pages = Vec::with_capacity(zones.len());
+        let mut out = Vec::new();
+        for (rows, zone) in self.ranges().zip(zones) {
+            out.clear();
+            match self.valid(&rows) {
+                None => out.push(0),
+                Some(_) if zone.all_null() => out.push(ALL_NULL),
+                Some(valid) => {
+                    out.push(HAS_NULLS);
+                    out.extend_from_slice(&valid.sliced()[..rows.len().div_ceil(8)]);
+                }
+            }
+            if !zone.all_null() {
+                encode(rows, &mut out);
+            }
+            pages.push(PageEntry { extent: write_block(sink, &out)?, zone });
+        }
+        Ok(ChunkEntry { shared, pages })
+    }
+}
+
+fn put_wide(values: &[i128], out: &mut Vec<u8>) {
+    let min = values.iter().copied().min().unwrap_or(0);
+    let max = values.iter().copied().max().unwrap_or(0);
+    if i64::try_from(max.wrapping_sub(min)).is_ok_and(|span| span >= 0) {
+        out.push(SIXTEEN_NARROW);
+        out.extend_from_slice(&min.to_le_bytes());
+        let distances: Vec<i64> = values.iter().map(|value| value.wrapping_sub(min) as i64).collect();
+        return ints::encode(&distances, out);
+    }
+    out.push(SIXTEEN_PLAIN);
+    values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+}
+
+fn put_fixed16(values: &[[u8; 16]], out: &mut Vec<u8>) {
+    if values.iter().all(|value| *value == values[0]) {
+        out.push(SIXTEEN_CONSTANT);
+        return out.extend_from_slice(&values[0]);
+    }
+    out.push(SIXTEEN_PLAIN);
+    values.iter().for_each(|value| out.extend_from_slice(value));
+}
+
+/// Ascending distinct values and a code for each value, if that is much smaller than frames would be.
+fn int_dictionary(ty: PhysType, values: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> {
+    if !matches!(ty, PhysType::I32 | PhysType::I64 | PhysType::F32 | PhysType::F64) || values.len() < 1024 {
+        return None;
+    }
+    let mut sample: Vec<i64> = values.iter().step_by(values.len() / 512).copied().collect();
+    sample.sort_unstable();
+    let span = sample[sample.len() - 1].wrapping_sub(sample[0]) as u64;
+    sample.dedup();
+    let code_bits = sample.len().ilog2() + 1;
+    if sample.len() > 256 || span.max(1).ilog2() + 1 < code_bits * 2 {
+        return None;
+    }
+    let mut codes_by_value = HashMap::with_capacity(sample.len() * 2);
+    for value in values {
+        codes_by_value.entry(*value).or_insert(0i64);
+        if codes_by_value.len() > INT_DICTIONARY_MAX {
+            return None;
+        }
+    }
+    let mut dictionary: Vec<i64> = codes_by_value.keys().copied().collect();
+    dictionary.sort_unstable();
+    for (code, value) in dictionary.iter().enumerate() {
+        codes_by_value.insert(*value, code as i64);
+    }
+    let codes: Vec<i64> = values.iter().map(|value| codes_by_value[value]).collect();
+    let page = ..values.len().min(PAGE_ROWS as usize);
+    let (mut as_codes, mut as_values) = (Vec::new(), Vec::new());
+    ints::encode(&codes[page], &mut as_codes);
+    ints::encode(&values[page], &mut as_values);
+    let pages = values.len().div_ceil(PAGE_ROWS as usize);
+    (as_codes.len() * pages + dictionary.len() * 8 < as_values.len() * pages * 7 / 10).then_some((dictionary, codes))
+}
+
+/// Ascending distinct strings and a code for each string, if they repeat enough.
+fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
+    let mut table = HashTable::<u32>::new();
+    let mut distinct: Vec<&[u8]> = Vec::new();
+    let mut codes: Vec<i64> = Vec::with_capacity(values.len());
+    for (i, value) in values.iter().enumerate() {
+        if i > 0 && values[i - 1] == *value {
+            codes.push(codes[i - 1]);
+            continue;
+        }
+        let entry = table.entry(xxh3_64(value), |code| distinct[*code as usize] == *value, |code| {
+            xxh3_64(distinct[*code as usize])
+        });
+        let code = match entry {
+            hashbrown::hash_table::Entry::Occupied(entry) => *entry.get(),
+            hashbrown::hash_table::Entry::Vacant(entry) => {
+                let code = distinct.len() as u32;
+                entry.insert(code);
+                distinct.push(value);
+                code
+            }
+        };
+        codes.push(i64::from(code));
+        // Repeated less than twice so far: the strings themselves are smaller.
+        if i >= 1024 && distinct.len() * 2 > i {
+            return None;
+        }
+    }
+    if distinct.len() * 2 > values.len() && distinct.len() > 1 {
+        return None;
+    }
+    let mut order: Vec<u32> = (0..distinct.len() as u32).collect();
+    order.sort_unstable_by_key(|code| distinct[*code as usize]);
+    let mut rank = vec![0i64; distinct.len()];
+    for (new, old) in order.iter().enumerate() {
+        rank[*old as usize] = new as i64;
+    }
+    codes.iter_mut().for_each(|code| *code = rank[*code as usize]);
+    Some((order.into_iter().map(|old| distinct[old as usize]).collect(), codes))
+}

@@ -1,116 +1,472 @@
-//! Reads a segment.
+//! Reads a segment: pruning, scans, chosen rows, single rows, keys.
+//!
+//! An open segment holds its footer; page directories and the sparse key index are loaded when first needed
+//! and kept. Pages go through the block cache. Any thread may read at any time.
 
-use super::{Keys, RowGroup, RowStamps, SegmentMeta, SegmentSchema, ZoneMap};
-use crate::{BlockCache, Files, Result};
-use arrow_array::ArrayRef;
-use basalt_types::{ColumnId, ColumnPredicate, Datum, FileId, Key, Version};
+use super::column::ColumnDecoder;
+use super::directory::{ChunkEntry, Directory, page_rows};
+use super::keys::{Keys, SparseKeys, encode_keys, find_hash, key_type};
+use super::layout::{Layout, MAGIC, RowGroup};
+use super::page::Page;
+use super::prune::rules_out;
+use super::zone::ZoneMap;
+use super::{KeySpec, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, SegmentMeta, SegmentSchema};
+use crate::encoding::dictionary::Shared;
+use crate::encoding::{Damage, Decoded};
+use crate::frame::{FramedFile, SECTION_FILTER, SECTION_KEY_HASHES, SECTION_SPARSE_KEYS, filter_contains};
+use crate::{BlockCache, Error, FileKind, Files, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef};
+use basalt_types::{ColumnId, ColumnPredicate, Datum, FileId, Key, PhysType, Version, key};
+use bytes::Bytes;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-pub struct Segment {}
+pub struct Segment {
+    file: FramedFile,
+    layout: Layout,
+    meta: SegmentMeta,
+    /// Of the whole file, in schema order.
+    zones: Vec<ZoneMap>,
+    directories: Vec<OnceLock<Directory>>,
+    sparse: OnceLock<SparseKeys>,
+}
 
 impl Segment {
     /// Reads the footer.
-    pub fn open(_files: &Files, _id: FileId, _cache: &Arc<BlockCache>) -> Result<Segment> {
-        unimplemented!()
+    pub fn open(files: &Files, id: FileId, cache: &Arc<BlockCache>) -> Result<Segment> {
+        let (file, footer) = FramedFile::open(files, id, FileKind::Segment, MAGIC, cache)?;
+        let layout = Layout::decode(&footer.body).map_err(|damage| file.damaged(footer.offset, damage))?;
+        if layout.id != id {
+            return Err(file.damaged(footer.offset, Damage("the footer names another file")));
+        }
+        let mut zones: Vec<ZoneMap> = layout.schema.columns.iter().map(|_| ZoneMap::new(0)).collect();
+        for row_group in &layout.row_groups {
+            zones.iter_mut().zip(&row_group.zones).for_each(|(zone, of_group)| zone.merge(of_group));
+        }
+        let stamp_range = layout.row_groups.iter().filter_map(|row_group| row_group.stamp_range);
+        let meta = SegmentMeta {
+            id,
+            rows: layout.rows,
+            bytes: file.bytes,
+            key_range: layout.key_range.clone(),
+            sorted: layout.sorted,
+            stamp_range: stamp_range.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
+            checksum: footer.crc,
+        };
+        let directories = layout.row_groups.iter().map(|_| OnceLock::new()).collect();
+        Ok(Segment { file, layout, meta, zones, directories, sparse: OnceLock::new() })
     }
 
     pub fn id(&self) -> FileId {
-        unimplemented!()
+        self.file.id
     }
 
     pub fn rows(&self) -> u32 {
-        unimplemented!()
+        self.layout.rows
     }
 
     pub fn meta(&self) -> &SegmentMeta {
-        unimplemented!()
+        &self.meta
     }
 
     pub fn schema(&self) -> &SegmentSchema {
-        unimplemented!()
+        &self.layout.schema
     }
 
+    /// Least and greatest key; `None` in an empty file.
     pub fn key_range(&self) -> Option<&(Key, Key)> {
-        unimplemented!()
+        self.layout.key_range.as_ref()
     }
 
     pub fn row_groups(&self) -> &[RowGroup] {
-        unimplemented!()
+        &self.layout.row_groups
     }
 
     /// Of the whole file; `None` for a column that the file lacks.
-    pub fn zone_map(&self, _column: ColumnId) -> Option<&ZoneMap> {
-        unimplemented!()
+    pub fn zone_map(&self, column: ColumnId) -> Option<&ZoneMap> {
+        Some(&self.zones[self.layout.position(column)?])
     }
 
     /// True if no row of the file can satisfy all predicates. Columns that the file lacks decide nothing.
-    pub fn prune_file(&self, _predicates: &[ColumnPredicate]) -> bool {
-        unimplemented!()
+    pub fn prune_file(&self, predicates: &[ColumnPredicate]) -> bool {
+        self.any_rules_out(predicates, |column| &self.zones[column])
     }
 
     /// True if no row of the row group can satisfy all predicates.
-    pub fn prune(&self, _row_group: usize, _predicates: &[ColumnPredicate]) -> bool {
-        unimplemented!()
+    pub fn prune(&self, row_group: usize, predicates: &[ColumnPredicate]) -> bool {
+        self.any_rules_out(predicates, |column| &self.layout.row_groups[row_group].zones[column])
     }
 
-    /// Row ranges of a row group (page by page, joined) that may hold rows that satisfy all predicates.
-    pub fn surviving(&self, _row_group: usize, _predicates: &[ColumnPredicate]) -> Result<Vec<Range<u32>>> {
-        unimplemented!()
+    fn any_rules_out<'z>(&self, predicates: &[ColumnPredicate], zone: impl Fn(usize) -> &'z ZoneMap) -> bool {
+        predicates.iter().any(|predicate| match self.layout.position(predicate.column()) {
+            Some(at) => rules_out(&self.layout.schema.columns[at], zone(at), predicate),
+            None => false,
+        })
+    }
+
+    /// Row ranges of a row group (page by page, adjacent ones joined) that may hold rows that satisfy all
+    /// predicates. Loads the row group's page directory.
+    pub fn surviving(&self, row_group: usize, predicates: &[ColumnPredicate]) -> Result<Vec<Range<u32>>> {
+        let rows = self.layout.row_groups[row_group].rows;
+        let directory = self.directory(row_group)?;
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        for page in 0..rows.div_ceil(PAGE_ROWS) {
+            if self.any_rules_out(predicates, |column| &directory.chunks[column].pages[page as usize].zone) {
+                continue;
+            }
+            let start = page * PAGE_ROWS;
+            let end = start + page_rows(rows, page);
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        Ok(ranges)
+    }
+
+    fn directory(&self, row_group: usize) -> Result<&Directory> {
+        let slot = &self.directories[row_group];
+        if let Some(directory) = slot.get() {
+            return Ok(directory);
+        }
+        let group = &self.layout.row_groups[row_group];
+        let block = self.file.read_checked(group.directory)?;
+        let directory = Directory::parse(&block, group.rows, self.layout.chunks())
+            .map_err(|damage| self.file.damaged(group.directory.offset, damage))?;
+        Ok(slot.get_or_init(|| directory))
+    }
+
+    fn shared(&self, chunk: &ChunkEntry) -> Result<Option<Shared>> {
+        let Some((kind, extent)) = chunk.shared else { return Ok(None) };
+        let block = self.file.block(extent)?;
+        Shared::parse(kind, block).map(Some).map_err(|damage| self.file.damaged(extent.offset, damage))
     }
 
     /// Rows (counted inside the row group) of some columns, in stored form. `None` for a column that the
     /// file lacks: the caller fills in its default.
-    pub fn read(&self, _row_group: usize, _columns: &[ColumnId], _rows: Range<u32>) -> Result<Vec<Option<ArrayRef>>> {
-        unimplemented!()
+    ///
+    /// # Panics
+    /// If there is no such row group.
+    pub fn read(&self, row_group: usize, columns: &[ColumnId], rows: Range<u32>) -> Result<Vec<Option<ArrayRef>>> {
+        let read = |column: &ColumnId| match self.layout.position(*column) {
+            Some(at) => self.read_chunk(row_group, at, rows.clone()).map(Some),
+            None => Ok(None),
+        };
+        columns.iter().map(read).collect()
     }
 
-    /// The rows at ascending ordinals (repetition allowed).
-    pub fn read_at(&self, _ordinals: &[u32], _columns: &[ColumnId]) -> Result<Vec<Option<ArrayRef>>> {
-        unimplemented!()
+    fn chunk_type(&self, chunk: usize) -> PhysType {
+        self.layout.schema.columns.get(chunk).map_or(PhysType::I64, |column| column.ty)
     }
 
-    /// One row. `None` for a column that the file lacks.
-    pub fn row_at(&self, _ordinal: u32, _columns: &[ColumnId]) -> Result<Vec<Option<Datum>>> {
-        unimplemented!()
+    fn read_chunk(&self, row_group: usize, chunk: usize, rows: Range<u32>) -> Result<ArrayRef> {
+        let group = &self.layout.row_groups[row_group];
+        if rows.end > group.rows || rows.start > rows.end {
+            return Err(self.out_of_range(group.first_ordinal.saturating_add(rows.end.max(rows.start))));
+        }
+        let entry = &self.directory(row_group)?.chunks[chunk];
+        let pages = rows.start / PAGE_ROWS..rows.end.div_ceil(PAGE_ROWS);
+        let ty = self.chunk_type(chunk);
+        if rows.is_empty() {
+            return self.sound(0, ColumnDecoder::new(ty, 0).finish());
+        }
+        let shared = self.shared(entry)?;
+        let entries = &entry.pages[pages.start as usize..pages.end as usize];
+        let extents: Vec<_> = entries.iter().map(|page| page.extent).collect();
+        let blocks = self.file.blocks(&extents)?;
+        let mut decoder = ColumnDecoder::new(ty, entries.len() * PAGE_ROWS as usize);
+        for ((page, extent), block) in pages.clone().zip(&extents).zip(&blocks) {
+            let page_rows = page_rows(group.rows, page) as usize;
+            let decoded = Page::parse(block, ty, page_rows, shared.as_ref());
+            self.sound(extent.offset, decoded.and_then(|page| decoder.append_page(&page)))?;
+        }
+        let array = self.sound(extents[0].offset, decoder.finish())?;
+        let skipped = (rows.start - pages.start * PAGE_ROWS) as usize;
+        if skipped == 0 && array.len() == rows.len() { Ok(array) } else { Ok(array.slice(skipped, rows.len())) }
     }
 
-    pub fn stamps(&self, _row_group: usize) -> Result<RowStamps> {
-        unimplemented!()
+    fn sound<T>(&self, offset: u64, decoded: Decoded<T>) -> Result<T> {
+        decoded.map_err(|damage| self.file.damaged(offset, damage))
+    }
+
+    fn out_of_range(&self, ordinal: u32) -> Error {
+        Error::OrdinalOutOfRange { path: self.file.path.to_string(), ordinal, rows: self.layout.rows }
+    }
+
+    /// The rows at ascending ordinals (repetition allowed) of some columns.
+    pub fn read_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> Result<Vec<Option<ArrayRef>>> {
+        debug_assert!(ordinals.is_sorted(), "ordinals ascend");
+        if let Some(last) = ordinals.iter().max().filter(|last| **last >= self.layout.rows) {
+            return Err(self.out_of_range(*last));
+        }
+        let read = |column: &ColumnId| match self.layout.position(*column) {
+            Some(at) => self.read_chunk_at(ordinals, at).map(Some),
+            None => Ok(None),
+        };
+        columns.iter().map(read).collect()
+    }
+
+    fn read_chunk_at(&self, ordinals: &[u32], chunk: usize) -> Result<ArrayRef> {
+        let ty = self.chunk_type(chunk);
+        let mut decoder = ColumnDecoder::new(ty, ordinals.len());
+        for in_group in ordinals.chunk_by(|a, b| a / ROW_GROUP_ROWS == b / ROW_GROUP_ROWS) {
+            let row_group = (in_group[0] / ROW_GROUP_ROWS) as usize;
+            let entry = &self.directory(row_group)?.chunks[chunk];
+            let shared = self.shared(entry)?;
+            decoder.next_chunk();
+            for in_page in in_group.chunk_by(|a, b| a / PAGE_ROWS == b / PAGE_ROWS) {
+                let page = in_page[0] % ROW_GROUP_ROWS / PAGE_ROWS;
+                let rows = page_rows(self.layout.row_groups[row_group].rows, page) as usize;
+                let extent = entry.pages[page as usize].extent;
+                let block = self.file.block(extent)?;
+                let chosen: Vec<usize> = in_page.iter().map(|ordinal| (ordinal % PAGE_ROWS) as usize).collect();
+                let decoded = Page::parse(&block, ty, rows, shared.as_ref());
+                self.sound(extent.offset, decoded.and_then(|page| decoder.append_rows(&page, &chosen)))?;
+            }
+        }
+        self.sound(0, decoder.finish())
+    }
+
+    /// One row of some columns. `None` for a column that the file lacks.
+    pub fn row_at(&self, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<Option<Datum>>> {
+        let value = |column: &ColumnId| match self.layout.position(*column) {
+            Some(at) => PageCursor::new(self, at).get(ordinal).map(Some),
+            None => Ok(None),
+        };
+        columns.iter().map(value).collect()
+    }
+
+    pub fn stamps(&self, row_group: usize) -> Result<RowStamps> {
+        if !self.layout.stamped {
+            return Ok(RowStamps::Uniform);
+        }
+        let group = &self.layout.row_groups[row_group];
+        if let Some((min, max)) = group.stamp_range
+            && min == max
+        {
+            return Ok(RowStamps::Same(min));
+        }
+        let versions = self.read_chunk(row_group, self.layout.schema.columns.len(), 0..group.rows)?;
+        let versions = versions.as_primitive::<Int64Type>();
+        Ok(RowStamps::Each(versions.values().iter().map(|version| Version(*version as u64)).collect()))
     }
 
     /// The row's own version; `None` if it carries the one under which the file was registered.
-    pub fn stamp_at(&self, _ordinal: u32) -> Result<Option<Version>> {
-        unimplemented!()
+    pub fn stamp_at(&self, ordinal: u32) -> Result<Option<Version>> {
+        if !self.layout.stamped {
+            return Ok(None);
+        }
+        match PageCursor::new(self, self.layout.schema.columns.len()).get(ordinal)? {
+            Datum::I64(version) => Ok(Some(Version(version as u64))),
+            _ => Err(self.file.damaged(0, Damage("a row without a version"))),
+        }
     }
 
-    pub fn key_at(&self, _ordinal: u32) -> Result<Key> {
-        unimplemented!()
+    pub fn key_at(&self, ordinal: u32) -> Result<Key> {
+        KeyCursor::new(self).get(ordinal)
     }
 
     /// The keys of consecutive rows.
-    pub fn keys(&self, _ordinals: Range<u32>) -> Result<Keys> {
-        unimplemented!()
+    pub fn keys(&self, ordinals: Range<u32>) -> Result<Keys> {
+        let mut all = Keys::default();
+        let mut start = ordinals.start;
+        while start < ordinals.end {
+            let row_group = start / ROW_GROUP_ROWS;
+            let first = row_group * ROW_GROUP_ROWS;
+            let rows = start - first..(ordinals.end - first).min(ROW_GROUP_ROWS);
+            if row_group as usize >= self.layout.row_groups.len() {
+                return Err(self.out_of_range(start));
+            }
+            start = first + rows.end;
+            let columns = self.read(row_group as usize, &self.layout.schema.key_columns(), rows.clone())?;
+            let columns: Vec<ArrayRef> = columns.into_iter().flatten().collect();
+            self.sound(0, encode_keys(&self.layout.schema, &columns, 0..rows.len(), &mut all))?;
+        }
+        Ok(all)
     }
 
     /// Ordinals of the rows with this key, ascending: usually none or one; more when versions of one row
-    /// met in this file.
-    pub fn find(&self, _key: &[u8]) -> Result<Vec<u32>> {
-        unimplemented!()
+    /// met in this file. Asks the filter first.
+    pub fn find(&self, key: &[u8]) -> Result<Vec<u32>> {
+        let outside = |range: &(Key, Key)| key < range.0.as_bytes() || key > range.1.as_bytes();
+        if self.key_range().is_none_or(outside) {
+            return Ok(Vec::new());
+        }
+        let hash = crate::key_hash(key);
+        if !self.may_contain(hash)? {
+            return Ok(Vec::new());
+        }
+        let mut cursor = KeyCursor::new(self);
+        let mut found = Vec::new();
+        if self.layout.sorted {
+            let first = self.lower_bound_with(&mut cursor, key)?;
+            for ordinal in first..self.layout.rows {
+                if cursor.get(ordinal)?.as_bytes() != key {
+                    break;
+                }
+                found.push(ordinal);
+            }
+            return Ok(found);
+        }
+        let section = self.layout.section(SECTION_KEY_HASHES);
+        let section = section.ok_or_else(|| self.file.damaged(0, Damage("a file without key index")))?;
+        for ordinal in find_hash(&self.file, section, hash)? {
+            if ordinal >= self.layout.rows {
+                return Err(self.file.damaged(section.offset, Damage("a key index with rows beyond the file")));
+            }
+            if cursor.get(ordinal)?.as_bytes() == key {
+                found.push(ordinal);
+            }
+        }
+        Ok(found)
     }
 
-    /// The first ordinal whose key is not below `key` ([`rows`](Self::rows) if there is none). Of sorted files only.
-    pub fn lower_bound(&self, _key: &[u8]) -> Result<u32> {
-        unimplemented!()
+    /// The first ordinal whose key is not below `key` ([`rows`](Self::rows) if there is none).
+    ///
+    /// # Panics
+    /// If the file is not sorted.
+    pub fn lower_bound(&self, key: &[u8]) -> Result<u32> {
+        assert!(self.layout.sorted, "{} is not sorted", self.file.path);
+        self.lower_bound_with(&mut KeyCursor::new(self), key)
+    }
+
+    fn lower_bound_with(&self, cursor: &mut KeyCursor<'_>, key: &[u8]) -> Result<u32> {
+        let Range { start: mut low, end: mut high } = self.sparse()?.candidates(key, self.layout.rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if cursor.get(middle)?.as_bytes() < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    fn sparse(&self) -> Result<&SparseKeys> {
+        if let Some(sparse) = self.sparse.get() {
+            return Ok(sparse);
+        }
+        let section = self.layout.section(SECTION_SPARSE_KEYS).filter(|section| section.pages() == 1);
+        let section = section.ok_or_else(|| self.file.damaged(0, Damage("a sorted file without sparse key index")))?;
+        let block = self.file.read_checked(section.page(0))?;
+        let sparse = self.sound(section.offset, SparseKeys::parse(block, self.layout.rows))?;
+        Ok(self.sparse.get_or_init(|| sparse))
     }
 
     /// False only if no row has a key with this hash ([`crate::key_hash`]). True where there is no filter.
-    pub fn may_contain(&self, _key_hash: u64) -> Result<bool> {
-        unimplemented!()
+    pub fn may_contain(&self, key_hash: u64) -> Result<bool> {
+        match self.layout.section(SECTION_FILTER) {
+            Some(filter) => filter_contains(&self.file, filter, key_hash),
+            None => Ok(self.layout.rows > 0),
+        }
     }
 
-    /// Reads everything and checks every checksum and structure.
+    /// Bytes that a column's pages and shared blocks take; 0 for a column that the file lacks.
+    pub fn column_bytes(&self, column: ColumnId) -> Result<u64> {
+        let Some(at) = self.layout.position(column) else { return Ok(0) };
+        let mut bytes = 0;
+        let mut last_shared = None;
+        for row_group in 0..self.layout.row_groups.len() {
+            let chunk = &self.directory(row_group)?.chunks[at];
+            bytes += chunk.pages.iter().map(|page| u64::from(page.extent.bytes)).sum::<u64>();
+            let shared = chunk.shared.map(|(_, extent)| extent);
+            if shared != last_shared {
+                bytes += shared.map_or(0, |extent| u64::from(extent.bytes));
+                last_shared = shared;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Reads everything, past the cache, and checks every checksum and structure, and the order of
+    /// keys.
     pub fn verify(&self) -> Result<()> {
-        unimplemented!()
+        let fresh = Arc::new(BlockCache::new(0, 0));
+        let segment = Segment::open(self.file.files(), self.file.id, &fresh)?;
+        for section in &segment.layout.sections {
+            (0..section.pages()).try_for_each(|page| segment.file.read_checked(section.page(page)).map(drop))?;
+        }
+        let mut previous: Option<Vec<u8>> = None;
+        for (index, group) in segment.layout.row_groups.iter().enumerate() {
+            for chunk in 0..segment.layout.chunks() {
+                segment.read_chunk(index, chunk, 0..group.rows)?;
+            }
+            let keys = segment.keys(group.first_ordinal..group.first_ordinal + group.rows)?;
+            for key in keys.iter() {
+                let outside = |(min, max): &(Key, Key)| key < min.as_bytes() || key > max.as_bytes();
+                let misplaced = segment.layout.sorted && previous.as_deref().is_some_and(|previous| key < previous);
+                if misplaced || segment.key_range().is_none_or(outside) {
+                    return Err(segment.file.damaged(0, Damage("keys out of order or out of their range")));
+                }
+                previous = Some(key.to_vec());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Single values of one chunk's column; keeps the page at hand.
+struct PageCursor<'s> {
+    segment: &'s Segment,
+    chunk: usize,
+    /// First ordinal of the page, its rows, offset, bytes, and what its chunk shares.
+    at: Option<(u32, usize, u64, Bytes, Option<Shared>)>,
+}
+
+impl<'s> PageCursor<'s> {
+    fn new(segment: &'s Segment, chunk: usize) -> PageCursor<'s> {
+        PageCursor { segment, chunk, at: None }
+    }
+
+    fn get(&mut self, ordinal: u32) -> Result<Datum> {
+        let segment = self.segment;
+        if ordinal >= segment.layout.rows {
+            return Err(segment.out_of_range(ordinal));
+        }
+        let first = ordinal / PAGE_ROWS * PAGE_ROWS;
+        let (_, rows, offset, block, shared) = match &mut self.at {
+            Some(at) if at.0 == first => at,
+            at => {
+                let row_group = (ordinal / ROW_GROUP_ROWS) as usize;
+                let page = ordinal % ROW_GROUP_ROWS / PAGE_ROWS;
+                let entry = &segment.directory(row_group)?.chunks[self.chunk];
+                let extent = entry.pages[page as usize].extent;
+                let rows = page_rows(segment.layout.row_groups[row_group].rows, page) as usize;
+                at.insert((first, rows, extent.offset, segment.file.block(extent)?, segment.shared(entry)?))
+            }
+        };
+        let ty = segment.chunk_type(self.chunk);
+        let page = Page::parse(block, ty, *rows, shared.as_ref());
+        segment.sound(*offset, page.and_then(|page| page.get(ty, (ordinal - first) as usize)))
+    }
+}
+
+/// Keys of single rows.
+struct KeyCursor<'s> {
+    segment: &'s Segment,
+    columns: Vec<PageCursor<'s>>,
+}
+
+impl<'s> KeyCursor<'s> {
+    fn new(segment: &'s Segment) -> KeyCursor<'s> {
+        let positions = segment.layout.schema.key_positions().unwrap_or_default();
+        KeyCursor { segment, columns: positions.into_iter().map(|at| PageCursor::new(segment, at)).collect() }
+    }
+
+    fn get(&mut self, ordinal: u32) -> Result<Key> {
+        let schema = &self.segment.layout.schema;
+        let mut out = Vec::with_capacity(16);
+        for cursor in &mut self.columns {
+            let value = cursor.get(ordinal)?;
+            match (&schema.key, value) {
+                (_, Datum::Null) => return Err(self.segment.file.damaged(0, Damage("a key column holds a null"))),
+                (KeySpec::Hidden, Datum::I64(rid)) => out.extend_from_slice(&rid.to_be_bytes()),
+                (_, value) => key::encode_column(&key_type(&schema.columns[cursor.chunk]), &value, &mut out),
+            }
+        }
+        Ok(Key(out.into()))
     }
 }

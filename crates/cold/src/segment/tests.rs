@@ -1,1 +1,438 @@
+use super::*;
+use crate::{BlockCache, Error, Files, key_hash};
+use arrow_array::{Array, ArrayRef};
+use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use proptest::prelude::*;
 
+const ID: FileId = FileId { epoch: Epoch(2), serial: 7 };
+
+fn files() -> Files {
+    Files::new(Arc::new(InMemory::new()))
+}
+
+fn cache() -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(1 << 20, 8 << 20))
+}
+
+fn array(ty: PhysType, values: &[Datum]) -> ArrayRef {
+    let mut builder = ColumnBuilder::new(ty, values.len());
+    assert!(values.iter().all(|value| builder.push(value)));
+    builder.finish()
+}
+
+fn datums(ty: PhysType, array: &ArrayRef) -> Vec<Datum> {
+    (0..array.len()).map(|i| datum_at(ty, array, i)).collect()
+}
+
+/// Bit-exact equality: NaN equals itself.
+fn same(a: &Datum, b: &Datum) -> bool {
+    match (a, b) {
+        (Datum::F32(a), Datum::F32(b)) => a.to_bits() == b.to_bits(),
+        (Datum::F64(a), Datum::F64(b)) => a.to_bits() == b.to_bits(),
+        _ => a == b,
+    }
+}
+
+fn assert_same(ty: PhysType, array: &ArrayRef, expected: &[Datum]) {
+    assert_eq!(*array.data_type(), ty.to_arrow());
+    let got = datums(ty, array);
+    assert_eq!(got.len(), expected.len());
+    for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
+        assert!(same(got, expected), "row {i}: {got:?}, expected {expected:?}");
+    }
+}
+
+/// A file with a key of Int8 and Text and one value column, from rows of datums.
+struct Table {
+    schema: SegmentSchema,
+    columns: Vec<Vec<Datum>>,
+}
+
+const NUMBER: ColumnId = ColumnId(3);
+const NAME: ColumnId = ColumnId(1);
+const VALUE: ColumnId = ColumnId(9);
+const ABSENT: ColumnId = ColumnId(4);
+
+impl Table {
+    fn new(rows: usize, number: impl Fn(usize) -> i64, value: SegmentColumn, values: Vec<Datum>) -> Table {
+        let columns = vec![
+            SegmentColumn::new(NUMBER, &DataType::Int8).unwrap(),
+            SegmentColumn::new(NAME, &DataType::Text).unwrap(),
+            value,
+        ];
+        let numbers = (0..rows).map(|i| Datum::I64(number(i))).collect();
+        let names = (0..rows).map(|i| Datum::text(&format!("name {:03}", i % 7))).collect();
+        let schema = SegmentSchema { columns, key: KeySpec::Columns(vec![NUMBER, NAME]) };
+        Table { schema, columns: vec![numbers, names, values] }
+    }
+
+    fn ints(rows: usize, number: impl Fn(usize) -> i64) -> Table {
+        let values = (0..rows).map(|i| if i % 5 == 1 { Datum::Null } else { Datum::I32((i * 31 % 1000) as i32) });
+        Table::new(rows, number, SegmentColumn::new(VALUE, &DataType::Int4).unwrap(), values.collect())
+    }
+
+    fn rows(&self) -> usize {
+        self.columns[0].len()
+    }
+
+    fn arrays(&self) -> Vec<ArrayRef> {
+        self.columns.iter().zip(&self.schema.columns).map(|(values, column)| array(column.ty, values)).collect()
+    }
+
+    fn key(&self, row: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        key::encode_column(&DataType::Int8, &self.columns[0][row], &mut out);
+        key::encode_column(&DataType::Text, &self.columns[1][row], &mut out);
+        out
+    }
+
+    fn write(&self, files: &Files, options: SegmentOptions, step: usize, versions: Option<&[Version]>) -> SegmentMeta {
+        let mut writer = SegmentWriter::create(files, ID, self.schema.clone(), options).unwrap();
+        let arrays = self.arrays();
+        for start in (0..self.rows()).step_by(step) {
+            let rows = step.min(self.rows() - start);
+            let piece: Vec<ArrayRef> = arrays.iter().map(|array| array.slice(start, rows)).collect();
+            let stamps = versions.map_or(Stamps::Uniform, |versions| Stamps::Versions(&versions[start..start + rows]));
+            writer.push(&piece, stamps).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    fn check(&self, segment: &Segment) {
+        for (at, column) in self.schema.columns.iter().enumerate() {
+            for (index, group) in segment.row_groups().iter().enumerate() {
+                let read = segment.read(index, &[column.id, ABSENT], 0..group.rows).unwrap();
+                let first = group.first_ordinal as usize;
+                let expected = &self.columns[at][first..first + group.rows as usize];
+                assert_same(column.ty, read[0].as_ref().unwrap(), expected);
+                assert!(read[1].is_none());
+                let part = group.rows / 3..group.rows / 3 * 2;
+                let read = segment.read(index, &[column.id], part.clone()).unwrap();
+                assert_same(column.ty, read[0].as_ref().unwrap(), &expected[part.start as usize..part.end as usize]);
+            }
+            for step in [1, 3, 1001] {
+                let ordinals: Vec<u32> = (0..self.rows() as u32).step_by(step).collect();
+                let expected: Vec<Datum> = ordinals.iter().map(|i| self.columns[at][*i as usize].clone()).collect();
+                let read = segment.read_at(&ordinals, &[column.id]).unwrap();
+                assert_same(column.ty, read[0].as_ref().unwrap(), &expected);
+            }
+            for row in (0..self.rows()).step_by(1 + self.rows() / 50) {
+                let read = segment.row_at(row as u32, &[column.id, ABSENT]).unwrap();
+                assert!(same(read[0].as_ref().unwrap(), &self.columns[at][row]) && read[1].is_none());
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_come_back_from_scans_lookups_and_single_reads() {
+    let rows = 150_000;
+    let table = Table::ints(rows, |i| i as i64);
+    let (files, cache) = (files(), cache());
+    let meta = table.write(&files, SegmentOptions::default(), 40_000, None);
+    let segment = Segment::open(&files, ID, &cache).unwrap();
+    assert_eq!(segment.meta(), &meta);
+    assert_eq!((meta.rows as usize, meta.stamp_range), (rows, None));
+    assert_eq!(meta.key_range, Some((Key::from(&table.key(0)[..]), Key::from(&table.key(rows - 1)[..]))));
+    assert_eq!(segment.stamps(1).unwrap(), RowStamps::Uniform);
+    table.check(&segment);
+    segment.verify().unwrap();
+    assert!(segment.read(2, &[NUMBER], 0..65_536).is_err());
+    assert!(segment.read_at(&[150_000], &[NUMBER]).is_err());
+    assert!(segment.row_at(150_000, &[NUMBER]).is_err());
+    assert!(cache.stats(crate::BlockKind::Column).hits > 0);
+}
+
+fn check_find(table: &Table, segment: &Segment, rows: impl Iterator<Item = usize>) {
+    for row in rows {
+        let key = table.key(row);
+        assert!(segment.may_contain(key_hash(&key)).unwrap());
+        let found = segment.find(&key).unwrap();
+        assert!(found.contains(&(row as u32)), "row {row}: {found:?}");
+        assert!(found.is_sorted() && found.iter().all(|other| table.key(*other as usize) == key));
+        assert_eq!(segment.key_at(row as u32).unwrap().as_bytes(), key);
+    }
+}
+
+#[test]
+fn keys_are_found_in_sorted_and_unsorted_files_and_absent_ones_are_not() {
+    for (sorted, rows, filter) in [(true, 70_000, true), (false, 70_000, true), (true, 1, false), (false, 300, false)] {
+        let scatter = |i: usize| (i as i64 * 7_919) % 1_000_003;
+        // Equal keys: the same number comes 3 times, the names differ only inside of 7 rows.
+        let table = if sorted { Table::ints(rows, |i| i as i64 / 21 * 2) } else { Table::ints(rows, scatter) };
+        let mut sorted_rows = table;
+        if sorted {
+            let mut order: Vec<usize> = (0..rows).collect();
+            order.sort_by_key(|row| sorted_rows.key(*row));
+            for column in &mut sorted_rows.columns {
+                *column = order.iter().map(|row| column[*row].clone()).collect();
+            }
+        }
+        let files = files();
+        sorted_rows.write(&files, SegmentOptions { sorted, filter }, 9_000, None);
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        check_find(&sorted_rows, &segment, (0..rows).step_by(1 + rows / 300));
+        check_find(&sorted_rows, &segment, 0..rows.min(300));
+        let mut absent = Vec::new();
+        key::encode_column(&DataType::Int8, &Datum::I64(5), &mut absent);
+        key::encode_column(&DataType::Text, &Datum::text("nobody"), &mut absent);
+        assert_eq!(segment.find(&absent).unwrap(), []);
+        assert_eq!(segment.find(b"").unwrap(), []);
+        assert_eq!(segment.find(&[0xff; 40]).unwrap(), []);
+        if sorted {
+            for row in (0..rows).step_by(1 + rows / 100) {
+                let bound = segment.lower_bound(&sorted_rows.key(row)).unwrap() as usize;
+                assert!(bound <= row && sorted_rows.key(bound) == sorted_rows.key(row));
+                assert!(bound == 0 || sorted_rows.key(bound - 1) < sorted_rows.key(row));
+            }
+            assert_eq!(segment.lower_bound(&[0xff; 9]).unwrap() as usize, rows);
+        }
+        let keys = segment.keys(0..rows as u32).unwrap();
+        assert!(keys.iter().enumerate().all(|(row, key)| key == sorted_rows.key(row)));
+        segment.verify().unwrap();
+    }
+}
+
+#[test]
+fn a_table_without_key_is_found_by_its_hidden_row_id() {
+    let schema = SegmentSchema { columns: vec![SegmentColumn::hidden_key()], key: KeySpec::Hidden };
+    let files = files();
+    let mut writer = SegmentWriter::create(&files, ID, schema, SegmentOptions::default()).unwrap();
+    let rids: Vec<Datum> = (0..1000).map(|i| Datum::I64(i * 3)).collect();
+    writer.push(&[array(PhysType::I64, &rids)], Stamps::Uniform).unwrap();
+    writer.finish().unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.find(Key::hidden(Rid(300)).as_bytes()).unwrap(), [100]);
+    assert_eq!(segment.find(Key::hidden(Rid(301)).as_bytes()).unwrap(), []);
+    assert_eq!(segment.key_at(5).unwrap().as_hidden(), Some(Rid(15)));
+}
+
+#[test]
+fn versions_of_rows_come_back_and_constant_ones_cost_nothing() {
+    let rows = 80_000;
+    let table = Table::ints(rows, |i| i as i64);
+    let files = files();
+    let uniform = table.write(&files, SegmentOptions::default(), rows, None).bytes;
+    let constant = table.write(&files, SegmentOptions::default(), rows, Some(&vec![Version(44); rows]));
+    assert!(constant.bytes < uniform + 1_000, "{} after {uniform}", constant.bytes);
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.stamps(0).unwrap(), RowStamps::Same(Version(44)));
+    assert_eq!(segment.stamp_at(79_999).unwrap(), Some(Version(44)));
+    let versions: Vec<Version> = (0..rows as u64).map(|i| Version(100 + i % 9)).collect();
+    let meta = table.write(&files, SegmentOptions::default(), 7_000, Some(&versions));
+    assert_eq!(meta.stamp_range, Some((Version(100), Version(108))));
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.stamps(1).unwrap(), RowStamps::Each(versions[65_536..].into()));
+    assert_eq!(segment.stamp_at(70_001).unwrap(), Some(versions[70_001]));
+    table.check(&segment);
+}
+
+#[test]
+fn rows_that_do_not_fit_are_refused() {
+    let table = Table::ints(100, |i| 100 - i as i64);
+    let files = files();
+    let create = || SegmentWriter::create(&files, ID, table.schema.clone(), SegmentOptions::default()).unwrap();
+    let arrays = table.arrays();
+    assert!(matches!(create().push(&arrays, Stamps::Uniform), Err(Error::OutOfOrder { .. })));
+    assert!(matches!(create().push(&arrays[..2], Stamps::Uniform), Err(Error::SchemaMismatch { .. })));
+    let swapped = [arrays[1].clone(), arrays[0].clone(), arrays[2].clone()];
+    assert!(matches!(create().push(&swapped, Stamps::Uniform), Err(Error::SchemaMismatch { .. })));
+    let null_key = [array(PhysType::I64, &vec![Datum::Null; 100]), arrays[1].clone(), arrays[2].clone()];
+    assert!(matches!(create().push(&null_key, Stamps::Uniform), Err(Error::SchemaMismatch { .. })));
+    assert_eq!(files.list().unwrap(), []);
+}
+
+#[test]
+fn an_empty_file_is_a_file() {
+    let table = Table::ints(0, |i| i as i64);
+    let files = files();
+    for sorted in [true, false] {
+        let meta = table.write(&files, SegmentOptions { sorted, filter: true }, 1, None);
+        assert_eq!((meta.rows, meta.key_range), (0, None));
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        assert_eq!(segment.find(b"x").unwrap(), []);
+        assert!(segment.row_groups().is_empty() && !segment.may_contain(1).unwrap());
+        segment.verify().unwrap();
+    }
+}
+
+#[test]
+fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
+    let values = |i: usize| Datum::text(&format!("some text that repeats {}", i % 40));
+    let value = SegmentColumn::new(VALUE, &DataType::Text).unwrap();
+    let table = Table::new(300, |i| i as i64 / 7, value, (0..300).map(values).collect());
+    let versions: Vec<Version> = (0..300).map(|i| Version(i % 7)).collect();
+    for sorted in [true, false] {
+        let files = files();
+        table.write(&files, SegmentOptions { sorted, filter: true }, 300, Some(&versions));
+        let path = Files::path(ID, crate::FileKind::Segment);
+        let bytes = files.read(&path, 0..files.bytes(&path).unwrap()).unwrap();
+        let read = |damaged: Vec<u8>| {
+            files.put(&Path::from(path.as_ref()), damaged).unwrap();
+            let segment = Segment::open(&files, ID, &cache())?;
+            let ids: Vec<ColumnId> = table.schema.columns.iter().map(|column| column.id).collect();
+            let columns = segment.read(0, &ids, 0..300)?;
+            for (column, (array, values)) in table.schema.columns.iter().zip(columns.iter().zip(&table.columns)) {
+                assert_same(column.ty, array.as_ref().unwrap(), values);
+            }
+            assert_eq!(segment.stamps(0)?, RowStamps::Each(versions.as_slice().into()));
+            for row in [0, 131, 299] {
+                assert!(segment.find(&table.key(row))?.contains(&(row as u32)));
+            }
+            segment.verify()
+        };
+        read(bytes.to_vec()).unwrap();
+        for cut in 0..bytes.len() {
+            assert!(read(bytes[..cut].to_vec()).is_err(), "cut at {cut}");
+        }
+        let mut harmless = 0;
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.to_vec();
+            flipped[at] ^= 1 << (at % 8);
+            harmless += usize::from(read(flipped).is_ok());
+        }
+        assert_eq!(harmless, 8, "the magic at the start alone is not read");
+    }
+}
+
+fn value_of(ty: DataType) -> BoxedStrategy<Datum> {
+    let phys = ty.phys().unwrap();
+    match phys {
+        PhysType::Bool => any::<bool>().prop_map(Datum::Bool).boxed(),
+        PhysType::I16 => prop_oneof![any::<i16>(), 0i16..5].prop_map(Datum::I16).boxed(),
+        PhysType::I32 => prop_oneof![any::<i32>(), -3i32..3].prop_map(Datum::I32).boxed(),
+        PhysType::I64 => prop_oneof![any::<i64>(), 0i64..50, Just(i64::MIN)].prop_map(Datum::I64).boxed(),
+        PhysType::I128 => prop_oneof![any::<i128>(), 0i128..50].prop_map(Datum::I128).boxed(),
+        PhysType::F32 => prop_oneof![any::<f32>(), Just(f32::NAN), Just(-0.0)].prop_map(Datum::F32).boxed(),
+        PhysType::F64 => prop_oneof![any::<f64>(), Just(f64::NAN), Just(0.0), Just(-0.0)].prop_map(Datum::F64).boxed(),
+        PhysType::Bytes => match ty {
+            DataType::Numeric(_) => any::<(i16, u8, u16)>().prop_map(|(weight, digit, scale)| {
+                let digits = vec![u16::from(digit) + 1];
+                let class = basalt_types::numeric::CLASS_POSITIVE;
+                let parts = basalt_types::numeric::Parts { class, weight: weight % 3, digits, display_scale: scale % 3 };
+                let mut out = Vec::new();
+                basalt_types::numeric::encode(&parts, &mut out);
+                Datum::Bytes(out.into())
+            }).boxed(),
+            DataType::Bpchar(_) => "[ab]{0,2} {0,3}".prop_map(|text| Datum::text(&text)).boxed(),
+            _ => prop_oneof![
+                "[a-c]{0,3}".prop_map(|text| Datum::text(&text)),
+                prop::collection::vec(any::<u8>(), 0..60).prop_map(|bytes| Datum::Bytes(bytes.into())),
+                prop::collection::vec(Just(0xffu8), 30..40).prop_map(|bytes| Datum::Bytes(bytes.into())),
+            ].boxed(),
+        },
+        PhysType::Fixed16 => prop_oneof![any::<[u8; 16]>(), Just([7; 16])].prop_map(Datum::Fixed16).boxed(),
+    }
+}
+
+fn any_type() -> impl Strategy<Value = DataType> {
+    use DataType::*;
+    prop::sample::select(vec![
+        Bool, Int2, Int4, Int8, Numeric(Some((30, 2))), Float4, Float8, Text, Bytea, Numeric(None), Bpchar(Some(5)),
+        Uuid, Interval, Jsonb,
+    ])
+}
+
+/// A type, and a column of values that repeats a random sample so often that several pages are filled.
+fn any_column() -> impl Strategy<Value = (DataType, Vec<Datum>)> {
+    (any_type(), prop::sample::select(vec![0u32, 3, 10]), 1usize..20_000).prop_flat_map(|(ty, nulls, rows)| {
+        let value = prop_oneof![nulls => Just(Datum::Null), 10 - nulls.min(9) => value_of(ty.clone())];
+        let sample = prop::collection::vec(value, 1..200);
+        (sample, any::<u64>()).prop_map(move |(sample, seed)| {
+            let pick = |i: usize| match seed % 3 {
+                0 => i % sample.len(),
+                1 => i / 700 % sample.len(),
+                _ => (i as u64).wrapping_mul(seed | 1) as usize / 8 % sample.len(),
+            };
+            (ty.clone(), (0..rows).map(|i| sample[pick(i)].clone()).collect())
+        })
+    })
+}
+
+/// What SQL says of a comparison, by the key encoding, which is tested on its own.
+fn satisfies(ty: &DataType, value: &Datum, op: CompareOp, constant: &Datum) -> bool {
+    if value.is_null() {
+        return false;
+    }
+    let encoded = |value: &Datum| {
+        let mut out = Vec::new();
+        key::encode_column(ty, value, &mut out);
+        out
+    };
+    let order = encoded(value).cmp(&encoded(constant));
+    match op {
+        CompareOp::Eq => order.is_eq(),
+        CompareOp::NotEq => order.is_ne(),
+        CompareOp::Lt => order.is_lt(),
+        CompareOp::LtEq => order.is_le(),
+        CompareOp::Gt => order.is_gt(),
+        CompareOp::GtEq => order.is_ge(),
+    }
+}
+
+fn check_pruning(ty: &DataType, segment: &Segment, values: &[Datum], constants: &[Datum]) {
+    use CompareOp::*;
+    let mut predicates = vec![
+        (ColumnPredicate::IsNull { column: VALUE }, values.iter().map(Datum::is_null).collect::<Vec<_>>()),
+        (ColumnPredicate::IsNotNull { column: VALUE }, values.iter().map(|value| !value.is_null()).collect()),
+    ];
+    for constant in constants.iter().filter(|constant| !constant.is_null()) {
+        for op in [Eq, NotEq, Lt, LtEq, Gt, GtEq] {
+            let matches = values.iter().map(|value| satisfies(ty, value, op, constant)).collect();
+            predicates.push((ColumnPredicate::Compare { column: VALUE, op, value: constant.clone() }, matches));
+        }
+    }
+    let several: Vec<Datum> = constants.iter().filter(|constant| !constant.is_null()).cloned().collect();
+    let in_matches = values.iter().map(|value| several.iter().any(|one| satisfies(ty, value, Eq, one))).collect();
+    predicates.push((ColumnPredicate::In { column: VALUE, values: several }, in_matches));
+    for (predicate, matches) in predicates {
+        let predicates = [predicate];
+        let any = matches.contains(&true);
+        assert!(!(any && segment.prune_file(&predicates)), "{predicates:?} pruned the file");
+        assert!(!(any && segment.prune(0, &predicates)), "{predicates:?} pruned the row group");
+        let surviving = segment.surviving(0, &predicates).unwrap();
+        for (row, _) in matches.iter().enumerate().filter(|(_, matches)| **matches) {
+            assert!(surviving.iter().any(|range| range.contains(&(row as u32))), "{predicates:?} lost row {row}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn columns_of_every_type_round_trip_and_pruning_drops_no_match(
+        (ty, values) in any_column(),
+        step in 1usize..20_000,
+        probe in any::<prop::sample::Index>(),
+    ) {
+        let column = SegmentColumn::new(VALUE, &ty).unwrap();
+        let table = Table::new(values.len(), |i| i as i64, column, values.clone());
+        let files = files();
+        table.write(&files, SegmentOptions::default(), step.max(values.len() / 10), None);
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        table.check(&segment);
+        let constants = [values[0].clone(), values[probe.index(values.len())].clone()];
+        if !matches!(ty, DataType::Jsonb) {
+            check_pruning(&ty, &segment, &values, &constants);
+        }
+    }
+}
+
+#[test]
+fn zone_maps_do_prune() {
+    let table = Table::ints(100_000, |i| i as i64);
+    let files = files();
+    table.write(&files, SegmentOptions::default(), 100_000, None);
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    let at_least = |value| [ColumnPredicate::Compare { column: NUMBER, op: CompareOp::GtEq, value: Datum::I64(value) }];
+    assert!(segment.prune_file(&at_least(100_000)) && !segment.prune_file(&at_least(99_999)));
+    assert!(segment.prune(0, &at_least(65_536)) && !segment.prune(1, &at_least(65_536)));
+    assert_eq!(segment.surviving(0, &at_least(8192 * 5)).unwrap(), [8192 * 5..65_536]);
+    let absent = [ColumnPredicate::IsNull { column: ABSENT }];
+    assert!(!segment.prune_file(&absent) && !segment.prune(0, &absent));
+    assert_eq!(segment.zone_map(NUMBER).unwrap().max, Some(Datum::I64(99_999)));
+    assert_eq!(segment.zone_map(VALUE).unwrap().nulls, 20_000);
+}

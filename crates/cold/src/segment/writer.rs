@@ -1,35 +1,223 @@
-//! Writes a segment.
+//! Writes a segment, row group by row group: memory is bounded by one row group and the indexes.
 
-use super::{SegmentMeta, SegmentOptions, SegmentSchema, Stamps};
-use crate::{Files, Result};
-use arrow_array::ArrayRef;
-use basalt_types::FileId;
+use super::chunk::ChunkEncoder;
+use super::directory::ChunkEntry;
+use super::keys::{KeyIndexBuilder, Keys, encode_keys};
+use super::layout::{Layout, MAGIC, RowGroup};
+use super::zone::ZoneMap;
+use super::{ROW_GROUP_ROWS, ROWS_MAX, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, Stamps, ValueOrder};
+use crate::frame::{self, write_block};
+use crate::store::FileSink;
+use crate::{Error, FileKind, Files, Result};
+use arrow_array::{Array, ArrayRef, Int64Array};
+use basalt_types::{ColumnId, FileId, PhysType, Version};
+use std::sync::Arc;
 
-pub struct SegmentWriter {}
+/// Rows of which keys are computed at a time.
+const KEY_ROWS: usize = 1024;
+
+pub struct SegmentWriter {
+    id: FileId,
+    schema: SegmentSchema,
+    key_positions: Vec<usize>,
+    options: SegmentOptions,
+    sink: FileSink,
+    encoders: Vec<ChunkEncoder>,
+    /// Pieces of the row group at hand, per column of the schema, then the versions.
+    pending: Vec<Vec<ArrayRef>>,
+    pending_rows: u32,
+    rows: u32,
+    /// Set by the first push.
+    stamped: Option<bool>,
+    keys: KeyIndexBuilder,
+    row_groups: Vec<RowGroup>,
+    /// Page directories, written behind the data.
+    directories: Vec<Vec<u8>>,
+}
 
 impl SegmentWriter {
     /// Starts a file. Nothing is visible in the store before [`finish`](Self::finish).
-    pub fn create(_: &Files, _: FileId, _: SegmentSchema, _: SegmentOptions) -> Result<SegmentWriter> {
-        unimplemented!()
+    pub fn create(files: &Files, id: FileId, schema: SegmentSchema, options: SegmentOptions) -> Result<SegmentWriter> {
+        let mut sink = files.create(id, FileKind::Segment)?;
+        let Some(key_positions) = schema.key_positions() else {
+            let (path, what) = (sink.path().to_string(), format!("key {:?} is not among its columns", schema.key));
+            return Err(Error::SchemaMismatch { path, what });
+        };
+        sink.write(MAGIC)?;
+        // Versions ride along as one more column.
+        let versions = SegmentColumn { id: ColumnId(u16::MAX), ty: PhysType::I64, order: ValueOrder::Natural };
+        let columns = schema.columns.iter().chain([&versions]);
+        Ok(SegmentWriter {
+            id,
+            key_positions,
+            encoders: columns.map(|column| ChunkEncoder::new(*column)).collect(),
+            pending: vec![Vec::new(); schema.columns.len() + 1],
+            pending_rows: 0,
+            rows: 0,
+            stamped: None,
+            keys: KeyIndexBuilder::new(options.sorted, options.filter),
+            row_groups: Vec::new(),
+            directories: Vec::new(),
+            schema,
+            options,
+            sink,
+        })
     }
 
-    /// Appends rows: one array per column of the schema, in its order, in stored form.
-    pub fn push(&mut self, _columns: &[ArrayRef], _stamps: Stamps<'_>) -> Result<()> {
-        unimplemented!()
+    /// Appends rows: one array per column of the schema, in its order, in stored form
+    /// ([`PhysType::to_arrow`]). An error leaves the writer fit only to be dropped.
+    pub fn push(&mut self, columns: &[ArrayRef], stamps: Stamps<'_>) -> Result<()> {
+        let rows = self.check(columns, stamps)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        self.push_keys(columns, rows)?;
+        let mut arrays = columns.to_vec();
+        if let Stamps::Versions(versions) = stamps {
+            arrays.push(Arc::new(Int64Array::from_iter_values(versions.iter().map(|version| version.0 as i64))));
+        }
+        let mut at = 0;
+        while at < rows {
+            let room = (ROW_GROUP_ROWS - self.pending_rows) as usize;
+            let taken = room.min(rows - at);
+            for (pieces, array) in self.pending.iter_mut().zip(&arrays) {
+                pieces.push(array.slice(at, taken));
+            }
+            self.pending_rows += taken as u32;
+            at += taken;
+            if self.pending_rows == ROW_GROUP_ROWS {
+                self.write_row_group()?;
+            }
+        }
+        self.rows += rows as u32;
+        Ok(())
     }
 
     /// Rows pushed so far: the ordinal of the next row.
     pub fn rows(&self) -> u32 {
-        unimplemented!()
+        self.rows
     }
 
-    /// Bytes encoded so far.
+    /// Bytes encoded so far; rows of the row group at hand are not counted.
     pub fn bytes(&self) -> u64 {
-        unimplemented!()
+        self.sink.position()
     }
 
     /// Writes what remains; the file is durable on return.
-    pub fn finish(self) -> Result<SegmentMeta> {
-        unimplemented!()
+    pub fn finish(mut self) -> Result<SegmentMeta> {
+        if self.pending_rows > 0 {
+            self.write_row_group()?;
+        }
+        for (row_group, directory) in self.row_groups.iter_mut().zip(&self.directories) {
+            row_group.directory = write_block(&mut self.sink, directory)?;
+        }
+        let key_range = self.keys.key_range();
+        let sections = self.keys.finish(self.options.filter, &mut self.sink)?;
+        let stamp_range = self.row_groups.iter().filter_map(|row_group| row_group.stamp_range);
+        let stamp_range = stamp_range.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let layout = Layout {
+            id: self.id,
+            rows: self.rows,
+            schema: self.schema,
+            sorted: self.options.sorted,
+            stamped: self.stamped.unwrap_or(false),
+            key_range: key_range.clone(),
+            row_groups: self.row_groups,
+            sections,
+        };
+        let (bytes, checksum) = frame::finish(self.sink, &layout.encode(), MAGIC)?;
+        let (id, rows, sorted) = (self.id, self.rows, layout.sorted);
+        Ok(SegmentMeta { id, rows, bytes, key_range, sorted, stamp_range, checksum })
+    }
+
+    /// Number of rows, if the arrays fit the schema.
+    fn check(&mut self, columns: &[ArrayRef], stamps: Stamps<'_>) -> Result<usize> {
+        if columns.len() != self.schema.columns.len() {
+            return Err(self.mismatch(format!("{} arrays for {} columns", columns.len(), self.schema.columns.len())));
+        }
+        let rows = match (columns.first(), stamps) {
+            (Some(column), _) => column.len(),
+            (None, Stamps::Versions(versions)) => versions.len(),
+            (None, Stamps::Uniform) => 0,
+        };
+        for (array, column) in columns.iter().zip(&self.schema.columns) {
+            if *array.data_type() != column.ty.to_arrow() || array.len() != rows {
+                let (ty, len) = (array.data_type(), array.len());
+                return Err(self.mismatch(format!("{len} rows of {ty} for {rows} rows of {column:?}")));
+            }
+        }
+        if matches!(stamps, Stamps::Versions(versions) if versions.len() != rows) {
+            return Err(self.mismatch(format!("{rows} rows, another number of versions")));
+        }
+        let stamped = matches!(stamps, Stamps::Versions(_));
+        if *self.stamped.get_or_insert(stamped) != stamped {
+            return Err(self.mismatch("some rows with versions of their own, some without".into()));
+        }
+        if rows > (ROWS_MAX - self.rows) as usize {
+            return Err(Error::TooManyRows { path: self.sink.path().to_string(), rows_max: ROWS_MAX });
+        }
+        Ok(rows)
+    }
+
+    fn mismatch(&self, what: String) -> Error {
+        Error::SchemaMismatch { path: self.sink.path().to_string(), what }
+    }
+
+    fn push_keys(&mut self, columns: &[ArrayRef], rows: usize) -> Result<()> {
+        let key_columns: Vec<ArrayRef> = self.key_positions.iter().map(|at| columns[*at].clone()).collect();
+        let mut keys = Keys::default();
+        for start in (0..rows).step_by(KEY_ROWS) {
+            let range = start..(start + KEY_ROWS).min(rows);
+            keys.clear();
+            encode_keys(&self.schema, &key_columns, range, &mut keys).map_err(|damage| self.mismatch(damage.0.into()))?;
+            for key in keys.iter() {
+                if !self.keys.push(key) {
+                    let (path, previous) = (self.sink.path().to_string(), self.keys.last().to_vec());
+                    return Err(Error::OutOfOrder { path, previous, key: key.to_vec() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_row_group(&mut self) -> Result<()> {
+        let mut directory = Vec::new();
+        let mut zones = Vec::with_capacity(self.schema.columns.len());
+        let mut stamp_range = None;
+        for (at, (encoder, pieces)) in self.encoders.iter_mut().zip(&mut self.pending).enumerate() {
+            let pieces = std::mem::take(pieces);
+            if pieces.is_empty() {
+                continue;
+            }
+            let chunk = encoder.encode(&pieces, &mut self.sink)?;
+            chunk.put(&mut directory);
+            let zone = chunk_zone(&chunk);
+            if at < self.schema.columns.len() {
+                zones.push(zone);
+            } else {
+                stamp_range = version_range(&zone);
+            }
+        }
+        let first_ordinal = self.row_groups.len() as u32 * ROW_GROUP_ROWS;
+        // The directory is placed when the file is finished.
+        let placeholder = frame::Extent { offset: 0, bytes: 0, crc: 0 };
+        let rows = std::mem::take(&mut self.pending_rows);
+        self.row_groups.push(RowGroup { first_ordinal, rows, stamp_range, zones, directory: placeholder });
+        self.directories.push(directory);
+        Ok(())
+    }
+}
+
+fn chunk_zone(chunk: &ChunkEntry) -> ZoneMap {
+    let mut zone = ZoneMap::new(0);
+    chunk.pages.iter().for_each(|page| zone.merge(&page.zone));
+    zone
+}
+
+fn version_range(zone: &ZoneMap) -> Option<(Version, Version)> {
+    use basalt_types::Datum;
+    match (&zone.min, &zone.max) {
+        (Some(Datum::I64(min)), Some(Datum::I64(max))) => Some((Version(*min as u64), Version(*max as u64))),
+        _ => None,
     }
 }

@@ -1,0 +1,197 @@
+//! Bit-packing.
+//!
+//! Full blocks of 1,024 values are interleaved so that plain loops over lanes become vector instructions:
+//! with widths up to 32, value `i` belongs to lane `i % 32`, and word `k` of lane `l` is the 32-bit word
+//! `k * 32 + l` of the block; with wider values, 16 lanes of 64-bit words. A lane's values lie in its words
+//! one after the other, least significant bits first. What remains below 1,024 values is one plain bit
+//! stream, least significant bits first. Any value is found by arithmetic alone.
+
+pub(crate) const BLOCK: usize = 1024;
+const LANES_32: usize = 32;
+const LANES_64: usize = 16;
+
+/// Bits that hold every value up to `max`.
+pub(crate) fn width_of(max: u64) -> u8 {
+    (u64::BITS - max.leading_zeros()) as u8
+}
+
+/// Bytes that `count` values of `width` bits take.
+pub(crate) fn packed_bytes(count: usize, width: u8) -> usize {
+    let width = usize::from(width);
+    count / BLOCK * (BLOCK * width / 8) + (count % BLOCK * width).div_ceil(8)
+}
+
+macro_rules! block_codec {
+    ($word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident) => {
+        fn $pack<const W: usize>(values: &[u64; BLOCK], out: &mut Vec<u8>) {
+            let mut words = [[0 as $word; $lanes]; W];
+            for (row, values) in values.chunks_exact($lanes).enumerate() {
+                let (word, shift) = (row * W / $bits, row * W % $bits);
+                if W == 0 {
+                    return;
+                }
+                for (lane, value) in words[word].iter_mut().zip(values) {
+                    *lane |= (*value as $word) << shift;
+                }
+                if shift + W > $bits {
+                    for (lane, value) in words[word + 1].iter_mut().zip(values) {
+                        *lane |= (*value as $word) >> ($bits - shift);
+                    }
+                }
+            }
+            for word in words.iter().flatten() {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+
+        fn $unpack<const W: usize>(packed: &[u8], out: &mut [$word; BLOCK]) {
+            if W == 0 {
+                out.fill(0);
+                return;
+            }
+            let mut words = [[0 as $word; $lanes]; W];
+            for (word, bytes) in words.iter_mut().flatten().zip(packed.chunks_exact($bits / 8)) {
+                *word = <$word>::from_le_bytes(bytes.try_into().expect("one word"));
+            }
+            let mask = <$word>::MAX >> ($bits - W);
+            for (row, out) in out.chunks_exact_mut($lanes).enumerate() {
+                let (word, shift) = (row * W / $bits, row * W % $bits);
+                let low = &words[word];
+                if shift + W > $bits {
+                    let high = &words[word + 1];
+                    for ((out, low), high) in out.iter_mut().zip(low).zip(high) {
+                        *out = (low >> shift | high << ($bits - shift)) & mask;
+                    }
+                } else {
+                    for (out, low) in out.iter_mut().zip(low) {
+                        *out = low >> shift & mask;
+                    }
+                }
+            }
+        }
+    };
+}
+
+block_codec!(u32, 32, LANES_32, pack_32, unpack_32);
+block_codec!(u64, 64, LANES_64, pack_64, unpack_64);
+
+/// A table of a const-generic function for the widths listed.
+macro_rules! by_width {
+    ($function:ident: $($width:literal)*) => { [$($function::<$width>),*] };
+}
+
+type Pack = fn(&[u64; BLOCK], &mut Vec<u8>);
+type Unpack<T> = fn(&[u8], &mut [T; BLOCK]);
+
+const PACK_32: [Pack; 33] =
+    by_width!(pack_32: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+const UNPACK_32: [Unpack<u32>; 33] =
+    by_width!(unpack_32: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+const PACK_64: [Pack; 32] = by_width!(pack_64: 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55
+    56 57 58 59 60 61 62 63 64);
+const UNPACK_64: [Unpack<u64>; 32] = by_width!(unpack_64: 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52
+    53 54 55 56 57 58 59 60 61 62 63 64);
+
+/// Appends `values`, each below 2^width.
+pub(crate) fn pack(values: &[u64], width: u8, out: &mut Vec<u8>) {
+    out.reserve(packed_bytes(values.len(), width));
+    let (blocks, tail) = values.as_chunks::<BLOCK>();
+    let pack = if width <= 32 { PACK_32[usize::from(width)] } else { PACK_64[usize::from(width) - 33] };
+    blocks.iter().for_each(|block| pack(block, out));
+    let (mut pending, mut bits) = (0u128, 0u32);
+    for value in tail {
+        pending |= u128::from(*value) << bits;
+        bits += u32::from(width);
+        while bits >= 8 {
+            out.push(pending as u8);
+            pending >>= 8;
+            bits -= 8;
+        }
+    }
+    if bits > 0 {
+        out.push(pending as u8);
+    }
+}
+
+/// Value `index` of `count`; `packed` has exactly [`packed_bytes`] of them.
+#[inline]
+pub(crate) fn get(packed: &[u8], count: usize, width: u8, index: usize) -> u64 {
+    debug_assert!(index < count && packed.len() == packed_bytes(count, width));
+    let width = usize::from(width);
+    if width == 0 {
+        return 0;
+    }
+    let block_bytes = BLOCK * width / 8;
+    let (block, at) = (index / BLOCK, index % BLOCK);
+    let packed = &packed[block * block_bytes..];
+    if (block + 1) * BLOCK > count {
+        return get_bits(packed, at * width, width);
+    }
+    if width <= 32 {
+        let (row, lane) = (at / LANES_32, at % LANES_32);
+        let (word, shift) = (row * width / 32, row * width % 32);
+        let low = u64::from(word_32(packed, word * LANES_32 + lane));
+        let high = if shift + width > 32 { u64::from(word_32(packed, (word + 1) * LANES_32 + lane)) } else { 0 };
+        return (high << 32 | low) >> shift & mask(width);
+    }
+    let (row, lane) = (at / LANES_64, at % LANES_64);
+    let (word, shift) = (row * width / 64, row * width % 64);
+    let low = u128::from(word_64(packed, word * LANES_64 + lane));
+    let high = if shift + width > 64 { u128::from(word_64(packed, (word + 1) * LANES_64 + lane)) } else { 0 };
+    ((high << 64 | low) >> shift) as u64 & mask(width)
+}
+
+fn mask(width: usize) -> u64 {
+    u64::MAX >> (64 - width)
+}
+
+fn word_32(packed: &[u8], index: usize) -> u32 {
+    u32::from_le_bytes(packed[index * 4..][..4].try_into().expect("4 bytes"))
+}
+
+fn word_64(packed: &[u8], index: usize) -> u64 {
+    u64::from_le_bytes(packed[index * 8..][..8].try_into().expect("8 bytes"))
+}
+
+fn get_bits(stream: &[u8], bit: usize, width: usize) -> u64 {
+    let from = &stream[bit / 8..];
+    let mut bytes = [0; 16];
+    let available = from.len().min(9);
+    bytes[..available].copy_from_slice(&from[..available]);
+    (u128::from_le_bytes(bytes) >> (bit % 8)) as u64 & mask(width)
+}
+
+/// Hands all values to `sink` in order, in runs of up to 1,024, as 32-bit or 64-bit words by width.
+pub(crate) fn unpack(packed: &[u8], count: usize, width: u8, mut sink: impl FnMut(Unpacked<'_>)) {
+    let block_bytes = BLOCK * usize::from(width) / 8;
+    let blocks = count / BLOCK;
+    if width <= 32 {
+        let mut block = [0u32; BLOCK];
+        for i in 0..blocks {
+            UNPACK_32[usize::from(width)](&packed[i * block_bytes..][..block_bytes], &mut block);
+            sink(Unpacked::Narrow(&block));
+        }
+    } else {
+        let mut block = [0u64; BLOCK];
+        for i in 0..blocks {
+            UNPACK_64[usize::from(width) - 33](&packed[i * block_bytes..][..block_bytes], &mut block);
+            sink(Unpacked::Wide(&block));
+        }
+    }
+    let tail = count % BLOCK;
+    if tail > 0 {
+        let mut values = [0u64; BLOCK];
+        if width > 0 {
+            let stream = &packed[blocks * block_bytes..];
+            for (i, value) in values[..tail].iter_mut().enumerate() {
+                *value = get_bits(stream, i * usize::from(width), usize::from(width));
+            }
+        }
+        sink(Unpacked::Wide(&values[..tail]));
+    }
+}
+
+pub(crate) enum Unpacked<'a> {
+    Narrow(&'a [u32]),
+    Wide(&'a [u64]),
+}

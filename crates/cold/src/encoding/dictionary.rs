@@ -1,0 +1,104 @@
+//! What the pages of a chunk share: a symbol table, or a dictionary whose codes the pages hold.
+//!
+//! ```text
+//! symbols   the table
+//! strings   compressed u8 | (table) | count u32 | strings in ascending order
+//! integers  count u32 | integers in ascending order
+//! ```
+
+use super::fsst::{Symbols, put_symbols};
+use super::ints::{self, Ints};
+use super::{Damage, Decoded, bytes, bytes::Strings, take_array};
+use ::bytes::Bytes;
+use fsst::Compressor;
+
+/// Entries of a dictionary: a chunk has no more values.
+const COUNT_MAX: u32 = 1 << 16;
+/// Dictionaries below this many bytes are not worth a symbol table.
+const COMPRESS_BYTES_MIN: usize = 2048;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum SharedKind {
+    Symbols = 1,
+    Strings = 2,
+    Ints = 3,
+}
+
+impl SharedKind {
+    pub fn from_u8(raw: u8) -> Option<SharedKind> {
+        [SharedKind::Symbols, SharedKind::Strings, SharedKind::Ints].into_iter().find(|kind| *kind as u8 == raw)
+    }
+}
+
+/// A parsed shared block.
+pub(crate) struct Shared {
+    pub kind: SharedKind,
+    pub symbols: Option<Box<Symbols>>,
+    pub count: usize,
+    values: Bytes,
+}
+
+impl Shared {
+    pub fn parse(kind: SharedKind, block: Bytes) -> Decoded<Shared> {
+        let mut rest = block.as_ref();
+        let symbols = match kind {
+            SharedKind::Symbols => Some(Symbols::parse(&mut rest)?),
+            SharedKind::Strings => match take_array(&mut rest, "form of a dictionary")? {
+                [0] => None,
+                [1] => Some(Symbols::parse(&mut rest)?),
+                _ => return Err(Damage("unknown form of a dictionary")),
+            },
+            SharedKind::Ints => None,
+        };
+        let count = match kind {
+            SharedKind::Symbols => 0,
+            _ => u32::from_le_bytes(take_array(&mut rest, "size of a dictionary")?),
+        };
+        if count > COUNT_MAX {
+            return Err(Damage("a dictionary larger than its chunk"));
+        }
+        let values = block.slice(block.len() - rest.len()..);
+        Ok(Shared { kind, symbols, count: count as usize, values })
+    }
+
+    pub fn strings(&self) -> Decoded<Strings<'_>> {
+        Strings::parse(&mut self.values.as_ref(), self.count, self.symbols.as_deref())
+    }
+
+    pub fn ints(&self) -> Decoded<Ints<'_>> {
+        Ints::parse(&mut self.values.as_ref(), self.count)
+    }
+
+    /// A code that a page holds, as an index into the dictionary.
+    pub fn index(&self, code: i64) -> Decoded<usize> {
+        usize::try_from(code).ok().filter(|code| *code < self.count).ok_or(Damage("a code beyond its dictionary"))
+    }
+}
+
+/// Appends a dictionary of ascending strings.
+pub(crate) fn encode_strings(strings: &Vec<&[u8]>, out: &mut Vec<u8>) {
+    let decoded_bytes: usize = strings.iter().map(|string| string.len()).sum();
+    let count = (strings.len() as u32).to_le_bytes();
+    if decoded_bytes >= COMPRESS_BYTES_MIN {
+        let compressor = Compressor::train(strings);
+        let (mut codes, mut ends, mut table) = (Vec::new(), Vec::new(), Vec::new());
+        compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(strings, &mut codes, &mut ends);
+        put_symbols(&compressor, &mut table);
+        if codes.len() + table.len() < decoded_bytes {
+            out.push(1);
+            out.append(&mut table);
+            out.extend_from_slice(&count);
+            return bytes::encode_compressed(decoded_bytes, &codes, &ends, out);
+        }
+    }
+    out.push(0);
+    out.extend_from_slice(&count);
+    bytes::encode(strings, out);
+}
+
+/// Appends a dictionary of ascending integers.
+pub(crate) fn encode_ints(values: &[i64], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(values.len() as u32).to_le_bytes());
+    ints::encode(values, out);
+}

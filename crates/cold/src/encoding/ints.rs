@@ -1,0 +1,184 @@
+//! Integers (and floats by their bits): the smallest of frame of reference, deltas with restarts, and runs.
+//!
+//! ```text
+//! 0 | frame                                        values themselves
+//! 1 | frame of restarts | frame of deltas          restarts[i / 128] + deltas after it; deltas[0] is unused
+//! 2 | runs varint | frame of ends | frame of values    ends ascend, the last is the count
+//! ```
+//!
+//! Choosing costs one exact pass over a page, which is cheaper than being wrong about it.
+
+use super::bits::width_of;
+use super::linear::{self, Linear, Word};
+use super::{Damage, Decoded, RESTART, take_array, take_varint};
+use basalt_types::varint;
+
+const FRAME: u8 = 0;
+const DELTA: u8 = 1;
+const RUNS: u8 = 2;
+
+pub(crate) enum Ints<'a> {
+    Frame(Linear<'a>),
+    Delta { restarts: Linear<'a>, deltas: Linear<'a> },
+    Runs { count: usize, ends: Linear<'a>, values: Linear<'a> },
+}
+
+impl<'a> Ints<'a> {
+    pub fn parse(input: &mut &'a [u8], count: usize) -> Decoded<Ints<'a>> {
+        match take_array(input, "encoding of integers")? {
+            [FRAME] => Ok(Ints::Frame(Linear::parse(input, count)?)),
+            [DELTA] => {
+                let restarts = Linear::parse(input, count.div_ceil(RESTART))?;
+                Ok(Ints::Delta { restarts, deltas: Linear::parse(input, count)? })
+            }
+            [RUNS] => {
+                let runs = take_varint(input, "number of runs")?;
+                if runs > count as u64 || (runs == 0 && count > 0) {
+                    return Err(Damage("more runs than values"));
+                }
+                let ends = Linear::parse(input, runs as usize)?;
+                Ok(Ints::Runs { count, ends, values: Linear::parse(input, runs as usize)? })
+            }
+            _ => Err(Damage("unknown encoding of integers")),
+        }
+    }
+
+    /// # Panics
+    /// If `index` is not below the count.
+    pub fn get(&self, index: usize) -> i64 {
+        match self {
+            Ints::Frame(frame) => frame.get(index),
+            Ints::Delta { restarts, deltas } => {
+                let restart = index / RESTART;
+                let after = (restart * RESTART + 1..=index).map(|i| deltas.get(i));
+                after.fold(restarts.get(restart), i64::wrapping_add)
+            }
+            Ints::Runs { ends, values, .. } => {
+                let (mut low, mut high) = (0, ends.count - 1);
+                while low < high {
+                    let middle = (low + high) / 2;
+                    if ends.get(middle) as u64 > index as u64 {
+                        high = middle;
+                    } else {
+                        low = middle + 1;
+                    }
+                }
+                values.get(low)
+            }
+        }
+    }
+
+    /// Appends all values, truncated to `T`.
+    pub fn decode<T: Word>(&self, out: &mut Vec<T>) -> Decoded<()> {
+        match self {
+            Ints::Frame(frame) => frame.decode(out),
+            Ints::Delta { restarts, deltas } => {
+                let from = out.len();
+                deltas.decode(out);
+                for (i, run) in out[from..].chunks_mut(RESTART).enumerate() {
+                    let mut value = T::from_u64(restarts.get(i) as u64);
+                    run[0] = value;
+                    for delta in &mut run[1..] {
+                        value = value.plus(*delta);
+                        *delta = value;
+                    }
+                }
+            }
+            Ints::Runs { count, ends, values } => {
+                let (mut lengths, mut run_values) = (Vec::<i64>::new(), Vec::<T>::new());
+                ends.decode(&mut lengths);
+                values.decode(&mut run_values);
+                let (from, mut done) = (out.len(), 0);
+                out.reserve(*count);
+                for (end, value) in lengths.into_iter().zip(run_values) {
+                    let end = usize::try_from(end).ok().filter(|end| *end > done && *end <= *count);
+                    done = end.ok_or(Damage("ends of runs do not ascend"))?;
+                    out.resize(from + done, value);
+                }
+                if done != *count {
+                    return Err(Damage("runs end before the page"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Shape {
+    min: i64,
+    max: i64,
+    runs: usize,
+    delta_min: i64,
+    delta_max: i64,
+}
+
+fn shape_of(values: &[i64]) -> Shape {
+    let (mut min, mut max) = (i64::MAX, i64::MIN);
+    for value in values {
+        min = min.min(*value);
+        max = max.max(*value);
+    }
+    let (mut delta_min, mut delta_max, mut changes) = (i64::MAX, i64::MIN, 0);
+    for (a, b) in values.iter().zip(&values[1..]) {
+        let delta = b.wrapping_sub(*a);
+        delta_min = delta_min.min(delta);
+        delta_max = delta_max.max(delta);
+        changes += usize::from(delta != 0);
+    }
+    Shape { min, max, runs: changes + 1, delta_min, delta_max }
+}
+
+/// Appends values in their smallest form.
+pub(crate) fn encode(values: &[i64], out: &mut Vec<u8>) {
+    if values.is_empty() {
+        out.push(FRAME);
+        return linear::encode(values, 0, 0, out);
+    }
+    let shape = shape_of(values);
+    let width = usize::from(width_of(shape.max.wrapping_sub(shape.min) as u64));
+    let count = values.len();
+    let frame_bits = count * width;
+    let runs_bits = 200 + shape.runs * (usize::from(width_of(count as u64)) + width);
+    let delta_width = match count {
+        1 => width,
+        _ => usize::from(width_of(shape.delta_max.wrapping_sub(shape.delta_min) as u64)),
+    };
+    let delta_bits = 100 + count * delta_width + count.div_ceil(RESTART) * width;
+    // Frames decode fastest: another form must save a tenth.
+    if runs_bits.min(delta_bits) * 10 > frame_bits * 9 {
+        out.push(FRAME);
+        linear::encode(values, shape.min, shape.max, out);
+    } else if runs_bits <= delta_bits {
+        encode_runs(values, &shape, out);
+    } else {
+        encode_deltas(values, &shape, out);
+    }
+}
+
+fn encode_deltas(values: &[i64], shape: &Shape, out: &mut Vec<u8>) {
+    out.push(DELTA);
+    let restarts: Vec<i64> = values.iter().step_by(RESTART).copied().collect();
+    linear::encode_any(&restarts, out);
+    let mut deltas = Vec::with_capacity(values.len());
+    deltas.push(shape.delta_min);
+    deltas.extend(values.iter().zip(&values[1..]).map(|(a, b)| b.wrapping_sub(*a)));
+    linear::encode(&deltas, shape.delta_min, shape.delta_max, out);
+}
+
+fn encode_runs(values: &[i64], shape: &Shape, out: &mut Vec<u8>) {
+    out.push(RUNS);
+    varint::put(out, shape.runs as u64);
+    let (mut ends, mut run_values) = (Vec::with_capacity(shape.runs), Vec::with_capacity(shape.runs));
+    for (i, value) in values.iter().enumerate() {
+        if run_values.last() == Some(value) {
+            continue;
+        }
+        if i > 0 {
+            ends.push(i as i64);
+        }
+        run_values.push(*value);
+    }
+    ends.push(values.len() as i64);
+    linear::encode_any(&ends, out);
+    linear::encode(&run_values, shape.min, shape.max, out);
+}

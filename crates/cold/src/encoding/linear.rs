@@ -1,0 +1,150 @@
+//! Frame of reference: `value = base + factor × packed`, in wrapping 64-bit arithmetic.
+//!
+//! The factor is the greatest common divisor of all distances from the base: whole amounts in a column of
+//! cents, whole seconds in microseconds. Width 0 is a constant.
+//!
+//! `base i64 | factor varint | width u8 | bit-packed`; the count is known from outside.
+
+use super::bits::{self, Unpacked, packed_bytes, width_of};
+use super::{Damage, Decoded, take, take_array, take_varint};
+use basalt_types::varint;
+
+/// An integer that wraps: decoding computes modulo its width.
+pub(crate) trait Word: Copy + Default {
+    fn from_u64(value: u64) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+macro_rules! word {
+    ($($ty:ty)*) => {$(
+        impl Word for $ty {
+            #[inline(always)]
+            fn from_u64(value: u64) -> Self {
+                value as $ty
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+        }
+    )*};
+}
+
+word!(i16 i32 i64 u32);
+
+#[derive(Clone, Copy)]
+pub(crate) struct Linear<'a> {
+    pub count: usize,
+    base: u64,
+    factor: u64,
+    width: u8,
+    packed: &'a [u8],
+}
+
+impl<'a> Linear<'a> {
+    pub fn parse(input: &mut &'a [u8], count: usize) -> Decoded<Linear<'a>> {
+        let base = u64::from_le_bytes(take_array(input, "base of a frame")?);
+        let factor = take_varint(input, "factor of a frame")?;
+        let [width] = take_array(input, "width of a frame")?;
+        if width > 64 {
+            return Err(Damage("a frame wider than 64 bits"));
+        }
+        let packed = take(input, packed_bytes(count, width), "packed values")?;
+        Ok(Linear { count, base, factor, width, packed })
+    }
+
+    pub fn is_constant(&self) -> bool {
+        self.width == 0
+    }
+
+    /// # Panics
+    /// If `index` is not below the count.
+    #[inline]
+    pub fn get(&self, index: usize) -> i64 {
+        let packed = bits::get(self.packed, self.count, self.width, index);
+        self.base.wrapping_add(self.factor.wrapping_mul(packed)) as i64
+    }
+
+    /// Appends all values, truncated to `T`.
+    pub fn decode<T: Word>(&self, out: &mut Vec<T>) {
+        let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));
+        if self.width == 0 {
+            out.resize(out.len() + self.count, base);
+            return;
+        }
+        out.reserve(self.count);
+        let unit = self.factor == 1;
+        bits::unpack(self.packed, self.count, self.width, |run| match run {
+            Unpacked::Narrow(run) if unit => out.extend(run.iter().map(|v| base.plus(T::from_u64(u64::from(*v))))),
+            Unpacked::Narrow(run) => {
+                out.extend(run.iter().map(|v| base.plus(factor.times(T::from_u64(u64::from(*v))))));
+            }
+            Unpacked::Wide(run) => out.extend(run.iter().map(|v| base.plus(factor.times(T::from_u64(*v))))),
+        });
+    }
+}
+
+/// Appends values known to lie in `min..=max`.
+pub(crate) fn encode(values: &[i64], min: i64, max: i64, out: &mut Vec<u8>) {
+    let distance = |value: i64| value.wrapping_sub(min) as u64;
+    let span = distance(max);
+    let factor = common_factor(values, min, span);
+    out.extend_from_slice(&min.to_le_bytes());
+    varint::put(out, factor);
+    let width = width_of(span / factor);
+    out.push(width);
+    if width == 0 {
+        return;
+    }
+    let packed: Vec<u64> = if factor == 1 {
+        values.iter().map(|value| distance(*value)).collect()
+    } else {
+        values.iter().map(|value| distance(*value) / factor).collect()
+    };
+    bits::pack(&packed, width, out);
+}
+
+/// Appends values of unknown bounds.
+pub(crate) fn encode_any(values: &[i64], out: &mut Vec<u8>) {
+    let min = values.iter().copied().min().unwrap_or(0);
+    let max = values.iter().copied().max().unwrap_or(0);
+    encode(values, min, max, out);
+}
+
+/// The greatest common divisor of all distances from `min`, 1 if they are all 0 or too narrow to gain.
+fn common_factor(values: &[i64], min: i64, span: u64) -> u64 {
+    let mut factor = span;
+    if span < 2 {
+        return 1;
+    }
+    for value in values {
+        let distance = value.wrapping_sub(min) as u64;
+        if !divides(factor, distance) {
+            factor = gcd(factor, distance);
+            if factor == 1 {
+                break;
+            }
+        }
+    }
+    factor.max(1)
+}
+
+#[inline]
+fn divides(factor: u64, value: u64) -> bool {
+    match (u32::try_from(factor), u32::try_from(value)) {
+        (Ok(factor), Ok(value)) => value.is_multiple_of(factor),
+        _ => value.is_multiple_of(factor),
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

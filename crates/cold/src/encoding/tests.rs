@@ -1,0 +1,104 @@
+use super::bytes::Strings;
+use super::ints::Ints;
+use super::*;
+use proptest::prelude::*;
+
+fn check_ints(values: &[i64]) -> usize {
+    let mut encoded = Vec::new();
+    ints::encode(values, &mut encoded);
+    let mut input = encoded.as_slice();
+    let ints = Ints::parse(&mut input, values.len()).unwrap();
+    assert!(input.is_empty());
+    let mut decoded = Vec::<i64>::new();
+    ints.decode(&mut decoded).unwrap();
+    assert_eq!(decoded, values);
+    let mut narrow = Vec::<i16>::new();
+    ints.decode(&mut narrow).unwrap();
+    assert!(narrow.iter().zip(values).all(|(narrow, value)| *narrow == *value as i16));
+    for (i, value) in values.iter().enumerate().step_by(1 + values.len() / 500) {
+        assert_eq!(ints.get(i), *value, "value {i} of {}", values.len());
+    }
+    encoded.len()
+}
+
+#[test]
+fn every_width_and_length_round_trips() {
+    for width in 0..=64u32 {
+        for count in [0, 1, 7, 127, 128, 129, 1023, 1024, 1025, 4000, 8192] {
+            let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+            let value = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i << 7) & mask;
+            check_ints(&(0..count).map(|i| value(i) as i64).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn each_shape_takes_the_form_that_suits_it() {
+    let sizes = [
+        ("constant", check_ints(&[77; 8192]), 20),
+        ("runs", check_ints(&(0..8192).map(|i| i / 500 * 1_000_003).collect::<Vec<_>>()), 130),
+        ("ascending", check_ints(&(0..8192).map(|i| i * 4 + (i * i) % 3).collect::<Vec<_>>()), 3300),
+        ("scaled", check_ints(&(0..8192).map(|i| (i * 7919) % 50 * 100).collect::<Vec<_>>()), 6200),
+        ("narrow", check_ints(&(0..8192).map(|i| 1 << 40 | (i * 7919) % 16).collect::<Vec<_>>()), 4120),
+        ("extremes", check_ints(&[i64::MIN, i64::MAX, 0, -1].repeat(2000)), 64_020),
+    ];
+    for (shape, bytes, bytes_max) in sizes {
+        assert!(bytes <= bytes_max, "{shape}: {bytes} bytes, at most {bytes_max} expected");
+    }
+}
+
+fn check_strings(strings: &Vec<&[u8]>) {
+    let mut plain = Vec::new();
+    bytes::encode(strings, &mut plain);
+    let compressor = ::fsst::Compressor::train(strings);
+    let (mut codes, mut ends, mut table, mut compressed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    compressor.compress_bulk_into::<4>(strings, &mut codes, &mut ends);
+    fsst::put_symbols(&compressor, &mut table);
+    let decoded_bytes = strings.iter().map(|string| string.len()).sum();
+    bytes::encode_compressed(decoded_bytes, &codes, &ends, &mut compressed);
+    let symbols = fsst::Symbols::parse(&mut table.as_slice()).unwrap();
+    for (encoded, symbols) in [(plain, None), (compressed, Some(symbols.as_ref()))] {
+        let parsed = Strings::parse(&mut encoded.as_slice(), strings.len(), symbols).unwrap();
+        let mut views = Vec::new();
+        let buffer = parsed.decode(0, &mut views).unwrap();
+        let array = arrow_array::BinaryViewArray::try_new(views.into(), vec![buffer.into()], None).unwrap();
+        assert!(array.iter().map(Option::unwrap).eq(strings.iter().copied()));
+        for (i, string) in strings.iter().enumerate() {
+            assert_eq!(parsed.get(i).unwrap().as_ref(), *string);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn integers_round_trip(values in prop::collection::vec(any::<i64>(), 0..2500), shift in 0u32..64, sort: bool) {
+        let mut values: Vec<i64> = values.into_iter().map(|value| value >> shift).collect();
+        if sort {
+            values.sort();
+        }
+        check_ints(&values);
+    }
+
+    #[test]
+    fn strings_round_trip(strings in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..400)) {
+        check_strings(&strings.iter().map(|string| string.as_slice()).collect());
+    }
+
+    #[test]
+    fn damaged_values_end_in_an_error_or_in_some_values(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        count in 1usize..1500,
+    ) {
+        if let Ok(ints) = Ints::parse(&mut bytes.as_slice(), count) {
+            (0..count).for_each(|i| drop(ints.get(i)));
+            drop(ints.decode(&mut Vec::<i32>::new()));
+        }
+        let symbols = fsst::Symbols::parse(&mut bytes.as_slice());
+        for symbols in [None, symbols.as_deref().ok()] {
+            if let Ok(strings) = Strings::parse(&mut bytes.as_slice(), count, symbols) {
+                (0..count).for_each(|i| drop(strings.get(i)));
+                drop(strings.decode(0, &mut Vec::new()));
+            }
+        }
+    }
+}
