@@ -32,7 +32,7 @@ pub fn check(os: &Os, data_dir: &Path, progress: &mut dyn FnMut(&str)) -> Result
     })?;
     let _lock = lock_directory(os, data_dir)?;
     let config = EngineConfig { memory_bytes_max: 256 << 20, ..EngineConfig::new(data_dir) };
-    let (files, cache) = open_files(os, &config);
+    let (files, cache) = open_files(os, &config)?;
     let mut report = CheckReport::default();
     let mut listed: BTreeSet<FileId> = BTreeSet::new();
     if let Some(id) = root.checkpoint {

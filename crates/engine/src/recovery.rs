@@ -29,11 +29,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Opens the store and cache of a data directory.
-pub(crate) fn open_files(os: &Os, config: &EngineConfig) -> (Files, Arc<BlockCache>) {
-    let store = LocalStore::new(os.clone(), config.data_dir.clone());
+pub(crate) fn open_files(os: &Os, config: &EngineConfig) -> Result<(Files, Arc<BlockCache>)> {
+    let dir = &config.data_dir;
+    let store = LocalStore::open(os.fs.clone(), dir.clone()).map_err(|error| directory_error(dir, &error))?;
     let cache_bytes = config.memory_bytes_max / 4;
     let cache = BlockCache::new(cache_bytes / 8, cache_bytes - cache_bytes / 8);
-    (Files::new(Arc::new(store)), Arc::new(cache))
+    Ok((Files::new(Arc::new(store)), Arc::new(cache)))
 }
 
 pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(RecoveryProgress)) -> Result<Recovered> {
@@ -50,7 +51,7 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
     let root = Root { epoch: Epoch(before.epoch.0 + 1), ..before };
     root.write(os, dir)?;
 
-    let (files, cache) = open_files(os, config);
+    let (files, cache) = open_files(os, config)?;
     let mut own_files = Vec::new();
     let body = match root.checkpoint {
         None => None,

@@ -12,6 +12,7 @@ mod commit;
 mod rows;
 mod writes;
 
+pub(crate) use rows::decode_row;
 pub use rows::{CurrentRow, Inserted, Locked};
 pub(crate) use writes::{Change, WriteSet};
 
