@@ -19,7 +19,7 @@ use crate::{Catalog, Engine, Error, Result};
 use basalt_cold::{FileKind, Files, RowFileWriter};
 use basalt_hot::{Reader, Rows};
 use basalt_meta::{FileInfo, FileStamps, Pin};
-use basalt_types::{Epoch, FileId, Lsn, ReadAt, Rid, Version};
+use basalt_types::{FileId, Lsn, ReadAt, Rid, Version};
 use body::{Body, ListedFile, TabletBody};
 use parking_lot::Mutex;
 use root::Root;
@@ -247,9 +247,5 @@ impl Engine {
         let age = self.os.clock.monotonic().saturating_sub(self.checkpoints.last_at());
         let changed = self.published() > self.checkpoints.last_version();
         changed && (logged >= self.config.checkpoint_log_bytes || age >= self.config.checkpoint_interval)
-    }
-
-    pub(crate) fn epoch(&self) -> Epoch {
-        self.ids.epoch
     }
 }

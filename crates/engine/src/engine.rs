@@ -43,7 +43,6 @@ pub struct Engine {
     pub(crate) dropped: Mutex<BTreeMap<FileId, DroppedFile>>,
     pub(crate) background: Background,
     pub(crate) checkpoints: crate::checkpoint::State,
-    pub(crate) bulk_loads: AtomicU64,
     _directory: Box<dyn Send + Sync>,
 }
 
@@ -102,7 +101,6 @@ impl Engine {
             dropped: Mutex::new(recovered.dropped),
             background,
             checkpoints: recovered.checkpoints,
-            bulk_loads: AtomicU64::new(0),
             _directory: recovered.directory,
             config,
         });
@@ -348,7 +346,7 @@ impl Engine {
     pub fn shutdown(self: &Arc<Self>) -> Result<()> {
         self.background.stop();
         let checkpointed = self.checkpoint();
-        self.log.close();
+        self.log.close()?;
         checkpointed
     }
 }

@@ -135,7 +135,6 @@ pub enum Place {
     Nowhere,
     Hot {
         stamp: Stamp,
-        seq: u32,
         rid: Rid,
         row: Vec<u8>,
     },
@@ -212,7 +211,7 @@ impl Tablet {
             && newest.moved_at.is_none()
         {
             return Ok(match newest.row {
-                Some(row) => Place::Hot { stamp: newest.stamp, seq: newest.seq, rid: newest.rid, row },
+                Some(row) => Place::Hot { stamp: newest.stamp, rid: newest.rid, row },
                 None => Place::Deleted { stamp: newest.stamp },
             });
         }

@@ -87,7 +87,7 @@ impl ColdScan {
         let page_end = (range.start / BATCH_ROWS as u32 + 1) * BATCH_ROWS as u32;
         let batch = range.start..range.end.min(page_end);
         range.start = batch.end;
-        if range.is_empty() {
+        if range.start == range.end {
             self.ranges.pop();
         }
         Some(batch)

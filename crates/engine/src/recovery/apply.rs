@@ -229,8 +229,14 @@ impl<'a> Replayer<'a> {
                 let key = input.segment.key_at(mark.ordinal)?;
                 let stamp = input.stamp_of(mark.ordinal)?.0;
                 if let Some((output, ordinal)) = same_row(&outputs, &key, stamp)? {
-                    let carried = output.deletes.mark(ordinal, mark.stamp, 0);
-                    debug_assert!(carried.is_ok() || carried.is_err(), "see below");
+                    if let Err(other) = output.deletes.mark(ordinal, mark.stamp, 0) {
+                        return Err(Error::Corrupt(format!(
+                            "compaction record at {lsn}: row {ordinal} of {} is marked by {:?} and {:?}",
+                            output.id(),
+                            other.stamp,
+                            mark.stamp
+                        )));
+                    }
                 }
             }
         }
