@@ -8,7 +8,8 @@ use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType as ArrowType;
 use basalt_cold::{
-    BlockCache, Files, KeySpec, LocalStore, Segment, SegmentColumn, SegmentOptions, SegmentSchema, SegmentWriter, Stamps,
+    BlockCache, Files, KeySpec, LocalStore, Segment, SegmentColumn, SegmentOptions, SegmentSchema, SegmentWriter,
+    Stamps,
 };
 use basalt_sched::os::real::RealFs;
 use basalt_types::{ColumnId, DataType, Epoch, FileId};
@@ -88,7 +89,8 @@ fn measure(files: &Files, input: &Path, table: &str, key: &[u16], sorted: bool, 
             .collect(),
         key: KeySpec::Columns(key.iter().map(|id| ColumnId(*id)).collect()),
     };
-    let prepared: Vec<Vec<ArrayRef>> = batches.iter().map(|batch| batch.columns().iter().map(stored).collect()).collect();
+    let prepared: Vec<Vec<ArrayRef>> =
+        batches.iter().map(|batch| batch.columns().iter().map(stored).collect()).collect();
     drop(batches);
     let id = FileId { epoch: Epoch(1), serial };
     let start = Instant::now();
@@ -118,7 +120,11 @@ fn measure(files: &Files, input: &Path, table: &str, key: &[u16], sorted: bool, 
         }
         let bytes = segment.column_bytes(column.id).expect("bytes");
         let nanos = times.iter().min().expect("three").as_nanos() as f64 / f64::from(meta.rows);
-        println!("    {:16} {bytes:>11} bytes {:7.2} bits/row {nanos:6.2} ns/row", field.name(), bytes as f64 * 8.0 / f64::from(meta.rows));
+        println!(
+            "    {:16} {bytes:>11} bytes {:7.2} bits/row {nanos:6.2} ns/row",
+            field.name(),
+            bytes as f64 * 8.0 / f64::from(meta.rows)
+        );
     }
     meta.bytes
 }

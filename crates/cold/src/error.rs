@@ -9,7 +9,9 @@ pub enum Error {
     #[error("cannot {action} {path}: {source}")]
     Store { action: &'static str, path: String, source: object_store::Error },
 
-    #[error("checksum mismatch in {path} at byte {offset}, {bytes} bytes: stored {stored:#010x}, computed {computed:#010x}")]
+    #[error(
+        "checksum mismatch in {path} at byte {offset}, {bytes} bytes: stored {stored:#010x}, computed {computed:#010x}"
+    )]
     Checksum { path: String, offset: u64, bytes: u64, stored: u32, computed: u32 },
 
     #[error("{path} is damaged at byte {offset}: {what}")]

@@ -11,9 +11,8 @@ pub fn key_hash(key: &[u8]) -> u64 {
 
 pub(crate) const BLOCK_BYTES: usize = 32;
 const BITS_PER_KEY: u64 = 10;
-const SALT: [u32; 8] = [
-    0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31,
-];
+const SALT: [u32; 8] =
+    [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
 /// Number of blocks for so many keys.
 pub(crate) fn block_count(keys: u64) -> u32 {
@@ -22,7 +21,7 @@ pub(crate) fn block_count(keys: u64) -> u32 {
 
 /// Which block of `blocks` a hash falls into.
 pub(crate) fn block_of(hash: u64, blocks: u32) -> u32 {
-    ((hash >> 32) * u64::from(blocks) >> 32) as u32
+    (((hash >> 32) * u64::from(blocks)) >> 32) as u32
 }
 
 fn masks(hash: u64) -> [u32; 8] {

@@ -75,8 +75,7 @@ impl Files {
     pub fn read(&self, path: &Path, range: Range<u64>) -> Result<Bytes> {
         let expected = range.end - range.start;
         let ranges = [range.clone()];
-        let mut got =
-            block_on(self.store.get_ranges(path, &ranges)).map_err(|source| failed("read", path, source))?;
+        let mut got = block_on(self.store.get_ranges(path, &ranges)).map_err(|source| failed("read", path, source))?;
         match got.pop() {
             Some(bytes) if bytes.len() as u64 == expected => Ok(bytes),
             _ => Err(Error::Damaged { path: path.to_string(), offset: range.start, what: "the file ends too early" }),

@@ -4,6 +4,7 @@
 use crate::Error;
 use crate::datetime::TimeZone;
 use basalt_types::{DataType, Datum};
+use std::any::Any;
 use std::sync::Arc;
 
 /// `DateStyle`'s output half.
@@ -69,6 +70,8 @@ pub struct EvalContext {
     /// 1 and more: shortest text that reads back as the same float; otherwise 15 (or 6) digits plus this.
     pub extra_float_digits: i32,
     pub names: Option<Arc<dyn CatalogNames>>,
+    /// What functions that another crate registered ask for; only they know its type.
+    pub system: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl EvalContext {
@@ -87,6 +90,7 @@ impl EvalContext {
             bytea_output: ByteaOutput::Hex,
             extra_float_digits: 1,
             names: None,
+            system: None,
         }
     }
 }

@@ -5,10 +5,12 @@
 //! [`basalt_types::DataType::to_arrow`]; both carry no SQL type, so every entry takes it beside them.
 
 pub mod array_value;
+pub mod cast;
 pub mod context;
 pub mod datetime;
 pub mod error;
 pub mod interval;
+pub mod io;
 pub mod numeric;
 
 pub use context::EvalContext;

@@ -39,7 +39,7 @@ fn each_shape_takes_the_form_that_suits_it() {
         ("runs", check_ints(&(0..8192).map(|i| i / 500 * 1_000_003).collect::<Vec<_>>()), 130),
         ("ascending", check_ints(&(0..8192).map(|i| i * 4 + (i * i) % 3).collect::<Vec<_>>()), 3300),
         ("scaled", check_ints(&(0..8192).map(|i| (i * 7919) % 50 * 100).collect::<Vec<_>>()), 6200),
-        ("narrow", check_ints(&(0..8192).map(|i| 1 << 40 | (i * 7919) % 16).collect::<Vec<_>>()), 4120),
+        ("narrow", check_ints(&(0..8192).map(|i| (1 << 40) + (i * 7919) % 16).collect::<Vec<_>>()), 4120),
         ("extremes", check_ints(&[i64::MIN, i64::MAX, 0, -1].repeat(2000)), 64_020),
     ];
     for (shape, bytes, bytes_max) in sizes {
@@ -90,8 +90,8 @@ proptest! {
         count in 1usize..1500,
     ) {
         if let Ok(ints) = Ints::parse(&mut bytes.as_slice(), count) {
-            (0..count).for_each(|i| drop(ints.get(i)));
-            drop(ints.decode(&mut Vec::<i32>::new()));
+            (0..count).for_each(|i| _ = ints.get(i));
+            let _ = ints.decode(&mut Vec::<i32>::new());
         }
         let symbols = fsst::Symbols::parse(&mut bytes.as_slice());
         for symbols in [None, symbols.as_deref().ok()] {

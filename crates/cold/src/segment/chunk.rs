@@ -146,7 +146,8 @@ impl ChunkEncoder {
         }
         let step = values.len().div_ceil(SAMPLE_STRINGS);
         let sample: Vec<&[u8]> = values.iter().step_by(step).copied().collect();
-        let fits = |trained: &Trained| compression_ratio(&trained.compressor, &sample) <= trained.ratio * REUSE_LOSS_MAX;
+        let fits =
+            |trained: &Trained| compression_ratio(&trained.compressor, &sample) <= trained.ratio * REUSE_LOSS_MAX;
         if !self.trained.as_ref().is_some_and(fits) {
             let compressor = Compressor::train(values);
             let ratio = compression_ratio(&compressor, &sample);
@@ -161,7 +162,12 @@ impl ChunkEncoder {
         Ok(self.trained.as_ref())
     }
 
-    fn write_dictionary(&mut self, kind: SharedKind, block: Vec<u8>, sink: &mut FileSink) -> Result<(SharedKind, Extent)> {
+    fn write_dictionary(
+        &mut self,
+        kind: SharedKind,
+        block: Vec<u8>,
+        sink: &mut FileSink,
+    ) -> Result<(SharedKind, Extent)> {
         match &self.dictionary {
             Some((last_kind, last, extent)) if *last_kind == kind && *last == block => Ok((kind, *extent)),
             _ => {
@@ -194,7 +200,11 @@ struct Pages {
 
 impl Pages {
     fn new(column: &SegmentColumn, rows: usize, nulls: Option<BooleanBuffer>) -> Pages {
-        Pages { rows, nulls, has_zone: !matches!(column.order, super::ValueOrder::Opaque | super::ValueOrder::Interval) }
+        Pages {
+            rows,
+            nulls,
+            has_zone: !matches!(column.order, super::ValueOrder::Opaque | super::ValueOrder::Interval),
+        }
     }
 
     fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
@@ -322,9 +332,11 @@ fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>
             codes.push(codes[i - 1]);
             continue;
         }
-        let entry = table.entry(xxh3_64(value), |code| distinct[*code as usize] == *value, |code| {
-            xxh3_64(distinct[*code as usize])
-        });
+        let entry = table.entry(
+            xxh3_64(value),
+            |code| distinct[*code as usize] == *value,
+            |code| xxh3_64(distinct[*code as usize]),
+        );
         let code = match entry {
             hashbrown::hash_table::Entry::Occupied(entry) => *entry.get(),
             hashbrown::hash_table::Entry::Vacant(entry) => {

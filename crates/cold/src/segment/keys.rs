@@ -5,10 +5,10 @@
 //! key's hash, ordinal), sorted, in pages whose first hashes are at hand.
 
 use super::{KeySpec, SegmentColumn, SegmentSchema, ValueOrder};
+use crate::Result;
 use crate::encoding::{Damage, Decoded};
 use crate::frame::{FramedFile, SECTION_KEY_HASHES, SECTION_PAGE_BYTES, SECTION_SPARSE_KEYS, Section};
 use crate::store::FileSink;
-use crate::Result;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
@@ -87,7 +87,12 @@ pub(super) fn key_type(column: &SegmentColumn) -> DataType {
 }
 
 /// Appends the keys of rows. `columns` are the key columns, in key order.
-pub(super) fn encode_keys(schema: &SegmentSchema, columns: &[ArrayRef], rows: Range<usize>, out: &mut Keys) -> Decoded<()> {
+pub(super) fn encode_keys(
+    schema: &SegmentSchema,
+    columns: &[ArrayRef],
+    rows: Range<usize>,
+    out: &mut Keys,
+) -> Decoded<()> {
     if columns.iter().any(|column| column.null_count() > 0) {
         return Err(Damage("a key column holds a null"));
     }

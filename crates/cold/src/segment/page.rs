@@ -84,12 +84,7 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> PageValues<'a> {
-    fn parse(
-        input: &mut &'a [u8],
-        ty: PhysType,
-        rows: usize,
-        shared: Option<&'a Shared>,
-    ) -> Decoded<PageValues<'a>> {
+    fn parse(input: &mut &'a [u8], ty: PhysType, rows: usize, shared: Option<&'a Shared>) -> Decoded<PageValues<'a>> {
         let kind = shared.map(|shared| shared.kind);
         match (ty, kind) {
             (PhysType::I128 | PhysType::Fixed16, None) => PageValues::parse_sixteen(input, rows),
@@ -102,9 +97,7 @@ impl<'a> PageValues<'a> {
                 let codes = Ints::parse(input, rows)?;
                 Ok(shared.map_or(PageValues::None, |shared| PageValues::StringCodes(codes, shared)))
             }
-            (PhysType::Bytes | PhysType::I128 | PhysType::Fixed16, _) => {
-                Err(Damage("a shared block of another type"))
-            }
+            (PhysType::Bytes | PhysType::I128 | PhysType::Fixed16, _) => Err(Damage("a shared block of another type")),
             (_, None) => Ok(PageValues::Ints(Ints::parse(input, rows)?)),
             (_, Some(SharedKind::Ints)) => {
                 let codes = Ints::parse(input, rows)?;

@@ -44,8 +44,7 @@ fn is_constant(column: &SegmentColumn, zone: &ZoneMap, value: &Datum) -> bool {
     if column.ty == PhysType::Bytes || column.order != ValueOrder::Natural {
         return false;
     }
-    let equal = |bound: &Option<Datum>| {
-        bound.as_ref().and_then(|bound| zone::compare(bound, value)) == Some(Ordering::Equal)
-    };
+    let equal =
+        |bound: &Option<Datum>| bound.as_ref().and_then(|bound| zone::compare(bound, value)) == Some(Ordering::Equal);
     equal(&zone.min) && equal(&zone.max)
 }

@@ -1,8 +1,8 @@
 //! Stored arrays as flat values for the encoders, and their bounds.
 
+use super::ValueOrder;
 use super::chunk::BoundFixed;
 use super::zone::{ZoneMap, comparable, compare_floats, cut_down, cut_up};
-use super::ValueOrder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef};
@@ -47,7 +47,9 @@ impl<'a> Values<'a> {
             PhysType::Fixed16 => {
                 let values = pieces.iter().map(|piece| piece.as_fixed_size_binary());
                 let sixteen = |bytes: &[u8]| bytes.try_into().expect("16 bytes");
-                Values::Fixed16(values.flat_map(|array| (0..array.len()).map(move |i| sixteen(array.value(i)))).collect())
+                Values::Fixed16(
+                    values.flat_map(|array| (0..array.len()).map(move |i| sixteen(array.value(i)))).collect(),
+                )
             }
             PhysType::Bytes => {
                 let mut strings = Vec::with_capacity(rows);

@@ -169,7 +169,8 @@ impl SegmentWriter {
         for start in (0..rows).step_by(KEY_ROWS) {
             let range = start..(start + KEY_ROWS).min(rows);
             keys.clear();
-            encode_keys(&self.schema, &key_columns, range, &mut keys).map_err(|damage| self.mismatch(damage.0.into()))?;
+            encode_keys(&self.schema, &key_columns, range, &mut keys)
+                .map_err(|damage| self.mismatch(damage.0.into()))?;
             for key in keys.iter() {
                 if !self.keys.push(key) {
                     let (path, previous) = (self.sink.path().to_string(), self.keys.last().to_vec());

@@ -168,7 +168,9 @@ impl Inner {
         let mut pending = vec![prefix.cloned().unwrap_or_default()];
         while let Some(dir) = pending.pop() {
             let entries = match self.fs.list(&self.file_path(&dir)) {
-                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    continue;
+                }
                 other => other.map_err(|error| failed(&dir, error))?,
             };
             for entry in entries {
@@ -315,9 +317,9 @@ impl ObjectStore for LocalStore {
         let meta = self.inner.meta(location)?;
         options.check_preconditions(&meta)?;
         let range = match &options.range {
-            Some(range) => range.as_range(meta.size).map_err(|error| {
-                failed(location, io::Error::new(io::ErrorKind::UnexpectedEof, error.to_string()))
-            })?,
+            Some(range) => range
+                .as_range(meta.size)
+                .map_err(|error| failed(location, io::Error::new(io::ErrorKind::UnexpectedEof, error.to_string())))?,
             None => 0..meta.size,
         };
         let bytes = if options.head { Bytes::new() } else { self.inner.read(location, range.clone())? };

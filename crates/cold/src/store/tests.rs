@@ -19,7 +19,7 @@ fn files_appear_whole_when_finished_and_not_before() {
     for store in [store, Arc::new(object_store::memory::InMemory::new())] {
         let files = Files::new(store);
         let mut sink = files.create(id(1), FileKind::Segment).unwrap();
-        let content: Vec<u8> = (0..20_000_000u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let content: Vec<u8> = (0..20_000_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
         for piece in content.chunks(3_000_001) {
             sink.write(piece).unwrap();
         }

@@ -1,0 +1,177 @@
+//! Reads a row file: by key, by ordinal, in order.
+
+use super::block::Block;
+use super::{Layout, MAGIC, RowEntry, RowFileMeta};
+use crate::encoding::{Damage, Decoded};
+use crate::frame::{FramedFile, SECTION_FILTER, filter_contains};
+use crate::{BlockCache, Error, FileKind, Files, Result};
+use basalt_types::{FileId, Key};
+use std::sync::Arc;
+
+pub struct RowFile {
+    file: FramedFile,
+    layout: Layout,
+    meta: RowFileMeta,
+}
+
+impl RowFile {
+    /// Reads the footer.
+    pub fn open(files: &Files, id: FileId, cache: &Arc<BlockCache>) -> Result<RowFile> {
+        let (file, footer) = FramedFile::open(files, id, FileKind::Row, MAGIC, cache)?;
+        let layout = Layout::decode(&footer.body).map_err(|damage| file.damaged(footer.offset, damage))?;
+        if layout.id != id {
+            return Err(file.damaged(footer.offset, Damage("the footer names another file")));
+        }
+        let meta = RowFileMeta {
+            id,
+            rows: layout.rows,
+            bytes: file.bytes,
+            key_range: layout.key_range(),
+            stamp_range: layout.stamp_range,
+            checksum: footer.crc,
+        };
+        Ok(RowFile { file, layout, meta })
+    }
+
+    pub fn id(&self) -> FileId {
+        self.file.id
+    }
+
+    /// Entries, tombstones included.
+    pub fn rows(&self) -> u32 {
+        self.layout.rows
+    }
+
+    pub fn meta(&self) -> &RowFileMeta {
+        &self.meta
+    }
+
+    fn block(&self, index: usize) -> Result<Block> {
+        let entry = &self.layout.blocks[index];
+        let block = self.file.block(entry.extent)?;
+        self.sound(index, Block::parse(block, entry.count))
+    }
+
+    fn sound<T>(&self, block: usize, decoded: Decoded<T>) -> Result<T> {
+        decoded.map_err(|damage| self.file.damaged(self.layout.blocks[block].extent.offset, damage))
+    }
+
+    /// Entries with this key and their ordinals, ascending. Asks the filter first.
+    pub fn find(&self, key: &[u8]) -> Result<Vec<(u32, RowEntry)>> {
+        let outside = |(min, max): &(Key, Key)| key < min.as_bytes() || key > max.as_bytes();
+        if self.meta.key_range.as_ref().is_none_or(outside) || !self.may_contain(crate::key_hash(key))? {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for entry in self.iter(self.lower_bound(key)?) {
+            let (ordinal, entry) = entry?;
+            if entry.key.as_bytes() != key {
+                break;
+            }
+            found.push((ordinal, entry));
+        }
+        Ok(found)
+    }
+
+    pub fn entry_at(&self, ordinal: u32) -> Result<RowEntry> {
+        let index = self.block_of(ordinal)?;
+        let at = (ordinal - self.layout.blocks[index].first_ordinal) as usize;
+        self.sound(index, self.block(index)?.get(at))
+    }
+
+    pub fn key_at(&self, ordinal: u32) -> Result<Key> {
+        let index = self.block_of(ordinal)?;
+        let at = (ordinal - self.layout.blocks[index].first_ordinal) as usize;
+        self.sound(index, self.block(index)?.key(at).map(Key::from))
+    }
+
+    fn block_of(&self, ordinal: u32) -> Result<usize> {
+        if ordinal >= self.layout.rows {
+            let path = self.file.path.to_string();
+            return Err(Error::OrdinalOutOfRange { path, ordinal, rows: self.layout.rows });
+        }
+        Ok(self.layout.blocks.partition_point(|block| block.first_ordinal <= ordinal) - 1)
+    }
+
+    /// The first ordinal whose key is not below `key` ([`rows`](Self::rows) if there is none).
+    pub fn lower_bound(&self, key: &[u8]) -> Result<u32> {
+        // Equal keys may begin in the block before the first that starts at or above `key`.
+        let after = self.layout.blocks.partition_point(|block| block.first_key.as_bytes() < key);
+        let Some(index) = after.checked_sub(1) else { return Ok(0) };
+        let at = self.sound(index, self.block(index)?.lower_bound(key))?;
+        Ok(self.layout.blocks[index].first_ordinal + at as u32)
+    }
+
+    /// Entries with their ordinals from an ordinal on, in key order. Ends at the first error.
+    pub fn iter(&self, from: u32) -> RowFileIter<'_> {
+        RowFileIter { file: self, next: from, block: None }
+    }
+
+    /// False only if no entry has a key with this hash ([`crate::key_hash`]).
+    pub fn may_contain(&self, key_hash: u64) -> Result<bool> {
+        match self.layout.sections.iter().find(|section| section.kind == SECTION_FILTER) {
+            Some(filter) => filter_contains(&self.file, filter, key_hash),
+            None => Ok(self.layout.rows > 0),
+        }
+    }
+
+    /// Reads everything, past the cache, and checks every checksum, every entry and the order of keys.
+    pub fn verify(&self) -> Result<()> {
+        let fresh = Arc::new(BlockCache::new(0, 0));
+        let file = RowFile::open(self.file.files(), self.file.id, &fresh)?;
+        for section in &file.layout.sections {
+            (0..section.pages()).try_for_each(|page| file.file.read_checked(section.page(page)).map(drop))?;
+        }
+        let mut previous: Option<Key> = None;
+        for entry in file.iter(0) {
+            let (ordinal, entry) = entry?;
+            let outside = |(min, max): &(Key, Key)| entry.key < *min || entry.key > *max;
+            if previous.is_some_and(|previous| entry.key < previous) || file.meta.key_range.as_ref().is_none_or(outside)
+            {
+                let offset = file.layout.blocks[file.block_of(ordinal)?].extent.offset;
+                return Err(file.file.damaged(offset, Damage("keys out of order or out of their range")));
+            }
+            previous = Some(entry.key);
+        }
+        Ok(())
+    }
+}
+
+pub struct RowFileIter<'f> {
+    file: &'f RowFile,
+    next: u32,
+    /// The block at hand and its index.
+    block: Option<(usize, Block)>,
+}
+
+impl RowFileIter<'_> {
+    fn read(&mut self) -> Result<RowEntry> {
+        let (index, block) = match &mut self.block {
+            Some(at) => at,
+            at => {
+                let index = self.file.block_of(self.next)?;
+                at.insert((index, self.file.block(index)?))
+            }
+        };
+        let (index, position) = (*index, (self.next - self.file.layout.blocks[*index].first_ordinal) as usize);
+        let entry = self.file.sound(index, block.get(position))?;
+        if position + 1 == block.count() {
+            self.block = None;
+        }
+        Ok(entry)
+    }
+}
+
+impl Iterator for RowFileIter<'_> {
+    type Item = Result<(u32, RowEntry)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.file.layout.rows {
+            return None;
+        }
+        let entry = self.read();
+        let ordinal = self.next;
+        self.next = if entry.is_ok() { ordinal + 1 } else { u32::MAX };
+        Some(entry.map(|entry| (ordinal, entry)))
+    }
+}

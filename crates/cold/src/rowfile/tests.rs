@@ -1,0 +1,102 @@
+use super::*;
+use crate::{BlockCache, Error, FileKind, Files, Result};
+use basalt_types::Epoch;
+use object_store::memory::InMemory;
+use std::sync::Arc;
+
+const ID: FileId = FileId { epoch: Epoch(1), serial: 9 };
+
+fn files() -> Files {
+    Files::new(Arc::new(InMemory::new()))
+}
+
+fn cache() -> Arc<BlockCache> {
+    Arc::new(BlockCache::new(1 << 20, 0))
+}
+
+/// Every key twice, every third entry a tombstone.
+fn entries(count: u64) -> Vec<RowEntry> {
+    let entry = |i: u64| RowEntry {
+        key: Key::from(&(i / 2 * 10).to_be_bytes()[..]),
+        rid: Rid(i * 3),
+        version: Version(1000 - i % 50),
+        row: (!i.is_multiple_of(3)).then(|| vec![i as u8; (i % 90) as usize].into()),
+    };
+    (0..count).map(entry).collect()
+}
+
+fn write(files: &Files, entries: &[RowEntry]) -> RowFileMeta {
+    let mut writer = RowFileWriter::create(files, ID).unwrap();
+    for entry in entries {
+        writer.push(entry.key.as_bytes(), entry.rid, entry.version, entry.row.as_deref()).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn entries_are_found_by_key_by_ordinal_and_in_order() {
+    let (files, entries) = (files(), entries(20_001));
+    let meta = write(&files, &entries);
+    let file = RowFile::open(&files, ID, &cache()).unwrap();
+    assert_eq!(file.meta(), &meta);
+    assert_eq!(meta.stamp_range, Some((Version(951), Version(1000))));
+    let all: Vec<RowEntry> = file.iter(0).map(|entry| entry.unwrap().1).collect();
+    assert_eq!(all, entries);
+    assert_eq!(file.iter(20_000).count(), 1);
+    assert_eq!(file.iter(20_001).count(), 0);
+    for (i, entry) in entries.iter().enumerate() {
+        let first = i / 2 * 2;
+        let expected: Vec<(u32, RowEntry)> =
+            (first..(first + 2).min(entries.len())).map(|i| (i as u32, entries[i].clone())).collect();
+        assert_eq!(file.find(entry.key.as_bytes()).unwrap(), expected);
+        assert_eq!(file.lower_bound(entry.key.as_bytes()).unwrap() as usize, first);
+        if i % 97 == 0 {
+            assert_eq!(&file.entry_at(i as u32).unwrap(), entry);
+            assert_eq!(file.key_at(i as u32).unwrap(), entry.key);
+        }
+    }
+    assert_eq!(file.find(&5u64.to_be_bytes()).unwrap(), []);
+    assert_eq!(file.lower_bound(&u64::MAX.to_be_bytes()).unwrap(), 20_001);
+    assert!(matches!(file.entry_at(20_001), Err(Error::OrdinalOutOfRange { .. })));
+    file.verify().unwrap();
+}
+
+#[test]
+fn an_empty_file_is_a_file_and_disorder_is_refused() {
+    let files = files();
+    assert_eq!(write(&files, &[]).key_range, None);
+    let file = RowFile::open(&files, ID, &cache()).unwrap();
+    assert_eq!(file.find(b"x").unwrap(), []);
+    assert_eq!((file.iter(0).count(), file.lower_bound(b"x").unwrap()), (0, 0));
+    file.verify().unwrap();
+    let mut writer = RowFileWriter::create(&files, ID).unwrap();
+    writer.push(b"b", Rid(1), Version(1), None).unwrap();
+    assert!(matches!(writer.push(b"a", Rid(1), Version(1), None), Err(Error::OutOfOrder { .. })));
+}
+
+#[test]
+fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
+    let (files, entries) = (files(), entries(150));
+    write(&files, &entries);
+    let path = Files::path(ID, FileKind::Row);
+    let bytes = files.read(&path, 0..files.bytes(&path).unwrap()).unwrap();
+    let read = |damaged: Vec<u8>| -> Result<()> {
+        files.put(&path, damaged)?;
+        let file = RowFile::open(&files, ID, &cache())?;
+        let all = file.iter(0).map(|entry| Ok(entry?.1)).collect::<Result<Vec<RowEntry>>>()?;
+        assert_eq!(all, entries);
+        assert_eq!(file.find(entries[70].key.as_bytes())?.len(), 2);
+        file.verify()
+    };
+    read(bytes.to_vec()).unwrap();
+    for cut in 0..bytes.len() {
+        assert!(read(bytes[..cut].to_vec()).is_err(), "cut at {cut}");
+    }
+    let mut harmless = 0;
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.to_vec();
+        flipped[at] ^= 1 << (at % 8);
+        harmless += usize::from(read(flipped).is_ok());
+    }
+    assert_eq!(harmless, 8, "the magic at the start alone is not read");
+}

@@ -1,0 +1,198 @@
+//! Casts: which exist between types and where they apply (`pg_cast` and the I/O casts of manual 10.4),
+//! and what they do to a value or a vector.
+
+mod array;
+mod numbers;
+#[cfg(test)]
+mod tests;
+
+pub use array::cast_array;
+
+use crate::array_value;
+use crate::context::EvalContext;
+use crate::datetime::*;
+use crate::error::{Error, Result};
+use crate::io::{fit_bpchar, fit_varchar, json, text};
+use basalt_types::{DataType, Datum};
+
+/// Where a cast is looked for; each place also finds what the ones before it find.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CastContext {
+    /// Function and operator arguments.
+    Implicit,
+    /// A value going into a column.
+    Assignment,
+    /// `CAST` and `::`.
+    Explicit,
+}
+
+pub(crate) fn is_text(ty: &DataType) -> bool {
+    matches!(
+        ty,
+        DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) | DataType::Name | DataType::Char | DataType::Unknown
+    )
+}
+
+fn is_reg(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(ty, Regclass | Regtype | Regproc | Regnamespace | Regrole)
+}
+
+/// The weakest place in which `from` casts to `to`; `None` if there is no cast. Modifiers play no part.
+pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
+    use CastContext::*;
+    use DataType::*;
+    if let (Array(from), Array(to)) = (from, to) {
+        return if from.base() == to.base() { Some(Implicit) } else { find_cast(from, to) };
+    }
+    if from.base() == to.base() || *from == Unknown {
+        return Some(Implicit);
+    }
+    match (from, to) {
+        (Void | Record, _) | (_, Void | Record | Unknown) => is_text(to).then_some(Assignment),
+        (Int2, Int4 | Int8 | Float4 | Float8 | Numeric(_))
+        | (Int4, Int8 | Float4 | Float8 | Numeric(_))
+        | (Int8, Float4 | Float8 | Numeric(_))
+        | (Float4, Float8)
+        | (Numeric(_), Float4 | Float8) => Some(Implicit),
+        (Int4 | Int8, Int2)
+        | (Int8, Int4)
+        | (Float4 | Float8 | Numeric(_), Int2 | Int4 | Int8)
+        | (Float4 | Float8, Numeric(_))
+        | (Float8, Float4) => Some(Assignment),
+        (Int2 | Int4 | Int8, Oid) => Some(Implicit),
+        (Int2 | Int4 | Int8 | Oid, to) if is_reg(to) => Some(Implicit),
+        (Oid, Int4 | Int8) => Some(Assignment),
+        (from, Oid) if is_reg(from) => Some(Implicit),
+        (from, Int4 | Int8) if is_reg(from) => Some(Assignment),
+        (Bool, Int4) | (Int4, Bool) | (Int4, Char) | (Char, Int4) => Some(Explicit),
+        (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) | (Time, Interval) => Some(Implicit),
+        (Timestamp, Date | Time) | (TimestampTz, Date | Time | Timestamp) | (Interval, Time) => Some(Assignment),
+        (Json, Jsonb) | (Jsonb, Json) => Some(Assignment),
+        (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_)) => Some(Explicit),
+        (Text | Varchar(_), Regclass) => Some(Implicit),
+        (Text | Varchar(_) | Bpchar(_), Text | Varchar(_) | Bpchar(_) | Name) => Some(Implicit),
+        (Name | Char, Text) => Some(Implicit),
+        // Everything has a text form, and can be read from one.
+        (_, to) if is_text(to) => Some(Assignment),
+        (from, _) if is_text(from) => Some(Explicit),
+        _ => None,
+    }
+}
+
+/// Casts one value. An explicit cast cuts strings to length where an assignment refuses (22001).
+pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool, ctx: &EvalContext) -> Result<Datum> {
+    if value.is_null() || from == to {
+        return Ok(value.clone());
+    }
+    if is_text(to) {
+        return cast_to_text(from, to, value, explicit, ctx);
+    }
+    if is_text(from) && !(*from == DataType::Char && *to == DataType::Int4) {
+        return text::parse(to, text_of(from, value)?, ctx);
+    }
+    use DataType::*;
+    Ok(match (from, to, value) {
+        (Array(from), Array(to), Datum::Bytes(bytes)) => {
+            let mut values = array_value::elements(from, bytes)?;
+            for value in &mut values {
+                *value = cast_datum(from, to, value, explicit, ctx)?;
+            }
+            array_value::encode(to, &values)?
+        }
+        (Date, Timestamp, Datum::I32(days)) => Datum::I64(date_to_timestamp(*days)?),
+        (Date, TimestampTz, Datum::I32(days)) => {
+            Datum::I64(local_to_utc(date_to_timestamp(*days)?, &ctx.timezone)?)
+        }
+        (Timestamp, TimestampTz, Datum::I64(micros)) => Datum::I64(local_to_utc(*micros, &ctx.timezone)?),
+        (TimestampTz, Timestamp, Datum::I64(micros)) => Datum::I64(utc_to_local(*micros, &ctx.timezone)?),
+        (Timestamp, Date, Datum::I64(micros)) => Datum::I32(timestamp_to_date(*micros)),
+        (TimestampTz, Date, Datum::I64(micros)) => {
+            Datum::I32(timestamp_to_date(utc_to_local(*micros, &ctx.timezone)?))
+        }
+        (Timestamp, Time, Datum::I64(micros)) => time_of(*micros),
+        (TimestampTz, Time, Datum::I64(micros)) => time_of(utc_to_local(*micros, &ctx.timezone)?),
+        (Time, Interval, Datum::I64(micros)) => {
+            Datum::Fixed16(crate::Interval::new(0, 0, *micros).to_bytes())
+        }
+        (Interval, Time, Datum::Fixed16(bytes)) => {
+            Datum::I64(crate::Interval::from_bytes(*bytes).micros.rem_euclid(MICROS_PER_DAY))
+        }
+        (Json, Jsonb, Datum::Bytes(_)) => Datum::text(&json::canonical(text_of(from, value)?)?),
+        (Jsonb, Json, Datum::Bytes(_)) => value.clone(),
+        (Jsonb, _, Datum::Bytes(_)) => cast_jsonb(text_of(from, value)?, from, to, ctx)?,
+        (Char, Int4, Datum::Bytes(bytes)) => Datum::I32(char_code(bytes)),
+        _ => numbers::cast_number(from, to, value)?,
+    })
+}
+
+/// A timestamp's time of day; infinity has none.
+fn time_of(micros: i64) -> Datum {
+    if is_finite_timestamp(micros) { Datum::I64(micros.rem_euclid(MICROS_PER_DAY)) } else { Datum::Null }
+}
+
+fn char_code(text: &[u8]) -> i32 {
+    match text {
+        [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
+            i32::from(((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')) as i8)
+        }
+        [byte, ..] => i32::from(*byte),
+        [] => 0,
+    }
+}
+
+fn text_of<'a>(ty: &DataType, value: &'a Datum) -> Result<&'a str> {
+    match value {
+        Datum::Bytes(bytes) => std::str::from_utf8(bytes)
+            .map_err(|error| Error::new("XX001", format!("stored {} is not UTF-8: {error}", ty.sql_name()))),
+        other => Err(Error::internal(format!("{other:?} is no {}", ty.sql_name()))),
+    }
+}
+
+fn cast_to_text(from: &DataType, to: &DataType, value: &Datum, explicit: bool, ctx: &EvalContext) -> Result<Datum> {
+    let mut printed = Vec::new();
+    let text = match (from, value) {
+        (DataType::Bool, Datum::Bool(value)) => if *value { "true" } else { "false" },
+        (DataType::Int4, Datum::I32(code)) if *to == DataType::Char => {
+            let code = i8::try_from(*code).map_err(|_| Error::out_of_range("\"char\""))? as u8;
+            let text = if code == 0 { String::new() } else { format!("\\{code:03o}") };
+            return text::parse(&DataType::Char, &text, ctx);
+        }
+        // Padding is no part of a blank-padded value.
+        (DataType::Bpchar(_), _) if !matches!(to, DataType::Bpchar(_)) => text_of(from, value)?.trim_end_matches(' '),
+        (from, _) if is_text(from) => text_of(from, value)?,
+        (from, _) => {
+            text::format(from, value, ctx, &mut printed)?;
+            std::str::from_utf8(&printed).map_err(|error| Error::internal(error.to_string()))?
+        }
+    };
+    fit_text(text, to, explicit, ctx)
+}
+
+fn fit_text(text: &str, to: &DataType, explicit: bool, ctx: &EvalContext) -> Result<Datum> {
+    Ok(match to {
+        DataType::Varchar(limit) => Datum::text(fit_varchar(text, *limit, explicit)?),
+        DataType::Bpchar(length) => Datum::text(&fit_bpchar(text, *length, explicit)?),
+        DataType::Name | DataType::Char => return text::parse(to, text, ctx),
+        _ => Datum::text(text),
+    })
+}
+
+fn cast_jsonb(text: &str, from: &DataType, to: &DataType, ctx: &EvalContext) -> Result<Datum> {
+    let kind = match (json::parse(text)?, to) {
+        (json::Json::Bool(value), DataType::Bool) => return Ok(Datum::Bool(value)),
+        (json::Json::Number(value), to) if *to != DataType::Bool && find_cast(from, to).is_some() => {
+            let number = value.to_datum(&DataType::Numeric(None))?;
+            return cast_datum(&DataType::Numeric(None), to, &number, true, ctx);
+        }
+        (value, _) => match value {
+            json::Json::Null => "null",
+            json::Json::Bool(_) => "boolean",
+            json::Json::Number(_) => "numeric",
+            json::Json::String(_) => "string",
+            json::Json::Array(_) => "array",
+            json::Json::Object(_) => "object",
+        },
+    };
+    Err(Error::invalid_parameter(format!("cannot cast jsonb {kind} to type {}", to.base().sql_name())))
+}

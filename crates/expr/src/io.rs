@@ -1,0 +1,19 @@
+//! Values in and out: PostgreSQL's text and binary forms of every type.
+//!
+//! Two levels each. A [`basalt_types::Datum`] at a time, for literals and parameters; and a field straight
+//! into a [`LogicalBuilder`] or out of an Arrow array, without allocation per field, for COPY and results.
+//! A field of COPY or of a query's parameter is assigned: lengths and precisions of the type apply.
+
+pub mod binary;
+mod bytea;
+mod column;
+mod float;
+pub mod json;
+mod parts;
+pub mod text;
+#[cfg(test)]
+mod tests;
+
+pub use column::{LogicalBuilder, datum_at};
+pub use float::{write_f32, write_f64};
+pub(crate) use parts::{fit_bpchar, fit_varchar};

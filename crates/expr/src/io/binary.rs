@@ -1,0 +1,315 @@
+//! PostgreSQL's binary wire form of every type (each type's `send` and `receive`). Big-endian; dates and
+//! times count from 2000-01-01.
+
+use super::column::{LogicalBuilder, utf8};
+use super::{datum_at, json, text};
+use crate::array_value;
+use crate::context::EvalContext;
+use crate::datetime::*;
+use crate::error::{Error, Result};
+use crate::interval::Interval;
+use crate::numeric::Numeric;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use basalt_types::{DataType, Datum};
+
+const NUMERIC_NEGATIVE: u16 = 0x4000;
+const NUMERIC_NAN: u16 = 0xc000;
+const NUMERIC_INFINITY: u16 = 0xd000;
+const NUMERIC_NEG_INFINITY: u16 = 0xf000;
+const JSONB_VERSION: u8 = 1;
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
+    bytes.try_into().map_err(|_| {
+        let problem = if bytes.len() < N { "insufficient data left in message" } else { "incorrect binary data format" };
+        Error::invalid_binary(problem)
+    })
+}
+
+/// Reads a value, applying the type's length or precision as an assignment does.
+pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
+    Ok(match ty {
+        DataType::Bool => Datum::Bool(fixed::<1>(bytes)?[0] != 0),
+        DataType::Int2 => Datum::I16(i16::from_be_bytes(fixed(bytes)?)),
+        DataType::Int4 => Datum::I32(i32::from_be_bytes(fixed(bytes)?)),
+        DataType::Int8 => Datum::I64(i64::from_be_bytes(fixed(bytes)?)),
+        DataType::Float4 => Datum::F32(f32::from_be_bytes(fixed(bytes)?)),
+        DataType::Float8 => Datum::F64(f64::from_be_bytes(fixed(bytes)?)),
+        DataType::Numeric(_) => parse_numeric(bytes)?.to_datum(ty)?,
+        DataType::Bytea => Datum::Bytes(bytes.into()),
+        DataType::Date => Datum::I32(parse_date(i32::from_be_bytes(fixed(bytes)?))?),
+        DataType::Time => match i64::from_be_bytes(fixed(bytes)?) {
+            time @ 0..=MICROS_PER_DAY => Datum::I64(time),
+            _ => return Err(Error::datetime_out_of_range("time")),
+        },
+        DataType::Timestamp | DataType::TimestampTz => {
+            Datum::I64(parse_timestamp(i64::from_be_bytes(fixed(bytes)?))?)
+        }
+        DataType::Interval => Datum::Fixed16(parse_interval(fixed(bytes)?).to_bytes()),
+        DataType::Uuid => Datum::Fixed16(fixed(bytes)?),
+        DataType::Jsonb => match bytes.split_first() {
+            Some((&JSONB_VERSION, body)) => Datum::text(&json::canonical(utf8(body)?)?),
+            Some((version, _)) => {
+                return Err(Error::internal(format!("unsupported jsonb version number {version}")));
+            }
+            None => return Err(Error::invalid_binary("insufficient data left in message")),
+        },
+        DataType::Oid
+        | DataType::Regclass
+        | DataType::Regtype
+        | DataType::Regproc
+        | DataType::Regnamespace
+        | DataType::Regrole => Datum::I64(i64::from(u32::from_be_bytes(fixed(bytes)?))),
+        DataType::Array(element) => parse_array(element, bytes, ctx)?,
+        DataType::Text
+        | DataType::Varchar(_)
+        | DataType::Bpchar(_)
+        | DataType::Json
+        | DataType::Name
+        | DataType::Char
+        | DataType::Unknown => text::parse(ty, utf8(bytes)?, ctx)?,
+        DataType::Record | DataType::Void => {
+            return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
+        }
+    })
+}
+
+fn parse_date(days: i32) -> Result<i32> {
+    if !is_finite_date(days) {
+        return Ok(days);
+    }
+    match days.checked_add(POSTGRES_EPOCH_DAYS) {
+        Some(days) if (DATE_MIN..=DATE_MAX).contains(&days) => Ok(days),
+        _ => Err(Error::datetime_out_of_range("date")),
+    }
+}
+
+fn parse_timestamp(micros: i64) -> Result<i64> {
+    if !is_finite_timestamp(micros) {
+        return Ok(micros);
+    }
+    match micros.checked_add(POSTGRES_EPOCH_MICROS) {
+        Some(micros) if (TIMESTAMP_MIN..=TIMESTAMP_MAX).contains(&micros) => Ok(micros),
+        _ => Err(Error::datetime_out_of_range("timestamp")),
+    }
+}
+
+fn parse_interval(bytes: [u8; 16]) -> Interval {
+    let [t0, t1, t2, t3, t4, t5, t6, t7, d0, d1, d2, d3, m0, m1, m2, m3] = bytes;
+    Interval::new(
+        i32::from_be_bytes([m0, m1, m2, m3]),
+        i32::from_be_bytes([d0, d1, d2, d3]),
+        i64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]),
+    )
+}
+
+fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
+    let error = |what: &str| Error::invalid_binary(format!("invalid {what} in external \"numeric\" value"));
+    let words: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+    let [count, weight, sign, scale, digits @ ..] = &words[..] else {
+        return Err(Error::invalid_binary("insufficient data left in message"));
+    };
+    if digits.len() != usize::from(*count) || !bytes.len().is_multiple_of(2) {
+        return Err(error("length"));
+    }
+    match *sign {
+        NUMERIC_NAN => return Ok(Numeric::NAN),
+        NUMERIC_INFINITY => return Ok(Numeric::INFINITY),
+        NUMERIC_NEG_INFINITY => return Ok(Numeric::NEG_INFINITY),
+        0 | NUMERIC_NEGATIVE => {}
+        _ => return Err(error("sign")),
+    }
+    if *scale > 0x3fff {
+        return Err(error("scale"));
+    }
+    if digits.iter().any(|digit| *digit > 9_999) {
+        return Err(error("digit"));
+    }
+    Numeric::from_base_10000(*sign == NUMERIC_NEGATIVE, i32::from(*weight as i16), digits, *scale)
+}
+
+/// Takes `count` bytes off the front.
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
+    let (taken, rest) = bytes
+        .split_at_checked(count)
+        .ok_or_else(|| Error::invalid_binary("insufficient data left in message"))?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+fn take_i32(bytes: &mut &[u8]) -> Result<i32> {
+    Ok(i32::from_be_bytes(fixed(take(bytes, 4)?)?))
+}
+
+fn parse_array(element: &DataType, mut bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
+    let (dimensions, _has_nulls, oid) = (take_i32(&mut bytes)?, take_i32(&mut bytes)?, take_i32(&mut bytes)?);
+    if oid as u32 != element.oid() {
+        return Err(Error::new(
+            "42804",
+            format!("binary data has array element type {} instead of expected {}", oid as u32, element.oid()),
+        ));
+    }
+    let count = match dimensions {
+        0 => 0,
+        1 => {
+            let (count, lower) = (take_i32(&mut bytes)?, take_i32(&mut bytes)?);
+            if lower != 1 {
+                return Err(Error::not_supported("arrays with explicit bounds are not supported"));
+            }
+            count
+        }
+        2..=6 => return Err(Error::not_supported("multidimensional arrays are not supported")),
+        _ => return Err(Error::invalid_binary(format!("invalid number of dimensions: {dimensions}"))),
+    };
+    let mut values = Vec::new();
+    for _ in 0..count.max(0) {
+        values.push(match take_i32(&mut bytes)? {
+            -1 => Datum::Null,
+            len => {
+                let len = usize::try_from(len).map_err(|_| Error::invalid_binary("insufficient data left in message"))?;
+                parse(element, take(&mut bytes, len)?, ctx)?
+            }
+        });
+    }
+    if !bytes.is_empty() || count < 0 {
+        return Err(Error::invalid_binary("incorrect binary data format"));
+    }
+    array_value::encode(element, &values)
+}
+
+/// Appends the binary form. Null has none: the caller writes length -1.
+pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    match (ty, value) {
+        (_, Datum::Null) => {}
+        (_, Datum::Bool(value)) => out.push(u8::from(*value)),
+        (_, Datum::I16(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (DataType::Date, Datum::I32(value)) => put_date(*value, out),
+        (_, Datum::I32(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (DataType::Timestamp | DataType::TimestampTz, Datum::I64(value)) => put_timestamp(*value, out),
+        (DataType::Numeric(_), Datum::I64(_) | Datum::I128(_) | Datum::Bytes(_)) => {
+            put_numeric(&Numeric::from_datum(value, ty)?, out);
+        }
+        (DataType::Int8 | DataType::Time, Datum::I64(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (_, Datum::I64(value)) => out.extend_from_slice(&(*value as u32).to_be_bytes()),
+        (_, Datum::F32(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (_, Datum::F64(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (DataType::Interval, Datum::Fixed16(value)) => put_interval(Interval::from_bytes(*value), out),
+        (_, Datum::Fixed16(value)) => out.extend_from_slice(value),
+        (DataType::Jsonb, Datum::Bytes(value)) => {
+            out.push(JSONB_VERSION);
+            out.extend_from_slice(value);
+        }
+        (DataType::Char, Datum::Bytes(value)) => put_char(value, out),
+        (DataType::Array(element), Datum::Bytes(value)) => {
+            let values = array_value::elements(element, value)?;
+            put_array(element, &values, ctx, out)?;
+        }
+        (_, Datum::Bytes(value)) => out.extend_from_slice(value),
+        (ty, other) => return Err(Error::internal(format!("{other:?} is no {}", ty.sql_name()))),
+    }
+    Ok(())
+}
+
+fn put_date(days: i32, out: &mut Vec<u8>) {
+    let days = if is_finite_date(days) { days - POSTGRES_EPOCH_DAYS } else { days };
+    out.extend_from_slice(&days.to_be_bytes());
+}
+
+fn put_timestamp(micros: i64, out: &mut Vec<u8>) {
+    let micros = if is_finite_timestamp(micros) { micros.saturating_sub(POSTGRES_EPOCH_MICROS) } else { micros };
+    out.extend_from_slice(&micros.to_be_bytes());
+}
+
+fn put_interval(value: Interval, out: &mut Vec<u8>) {
+    out.extend_from_slice(&value.micros.to_be_bytes());
+    out.extend_from_slice(&value.days.to_be_bytes());
+    out.extend_from_slice(&value.months.to_be_bytes());
+}
+
+fn put_char(value: &[u8], out: &mut Vec<u8>) {
+    out.push(match value {
+        [b'\\', a, b, c] => (a.wrapping_sub(b'0')) << 6 | (b.wrapping_sub(b'0')) << 3 | (c.wrapping_sub(b'0')),
+        [byte, ..] => *byte,
+        [] => 0,
+    });
+}
+
+fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {
+    let (weight, digits) = value.base_10000();
+    let sign = match (value.is_nan(), value.is_infinite(), value.signum() < 0) {
+        (true, ..) => NUMERIC_NAN,
+        (_, true, false) => NUMERIC_INFINITY,
+        (_, true, true) => NUMERIC_NEG_INFINITY,
+        (_, _, true) => NUMERIC_NEGATIVE,
+        _ => 0,
+    };
+    for word in [digits.len() as u16, weight as u16, sign, value.scale()] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    for digit in digits {
+        out.extend_from_slice(&digit.to_be_bytes());
+    }
+}
+
+fn put_array(element: &DataType, values: &[Datum], ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    let dimensions = i32::from(!values.is_empty());
+    let has_nulls = i32::from(values.iter().any(Datum::is_null));
+    for word in [dimensions, has_nulls, element.oid() as i32] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    if values.is_empty() {
+        return Ok(());
+    }
+    out.extend_from_slice(&(values.len() as i32).to_be_bytes());
+    out.extend_from_slice(&1i32.to_be_bytes());
+    for value in values {
+        if value.is_null() {
+            out.extend_from_slice(&(-1i32).to_be_bytes());
+            continue;
+        }
+        let length_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        format(element, value, ctx, out)?;
+        let length = (out.len() - length_at - 4) as i32;
+        out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
+
+/// Reads a field of a binary COPY into the builder, which is of this type. `bytes` is not null.
+pub fn parse_into(bytes: &[u8], builder: &mut LogicalBuilder, ctx: &EvalContext) -> Result<()> {
+    let value = parse(builder.ty(), bytes, ctx)?;
+    builder.push(&value)
+}
+
+/// Appends the binary form of one cell of a logical array; false, and nothing written, if it is null.
+///
+/// # Panics
+/// If the array is not of the type's Arrow form.
+pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<bool> {
+    if array.is_null(row) {
+        return Ok(false);
+    }
+    match ty {
+        DataType::Int4 => out.extend_from_slice(&array.as_primitive::<Int32Type>().value(row).to_be_bytes()),
+        DataType::Int8 => out.extend_from_slice(&array.as_primitive::<Int64Type>().value(row).to_be_bytes()),
+        DataType::Float8 => out.extend_from_slice(&array.as_primitive::<Float64Type>().value(row).to_be_bytes()),
+        DataType::Date => put_date(array.as_primitive::<Date32Type>().value(row), out),
+        DataType::Timestamp | DataType::TimestampTz => {
+            put_timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row), out);
+        }
+        DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) | DataType::Json | DataType::Name => {
+            out.extend_from_slice(array.as_string_view().value(row).as_bytes());
+        }
+        DataType::Numeric(_) => match ty.decimal() {
+            Some((_, scale)) => {
+                let value = array.as_primitive::<Decimal128Type>().value(row);
+                put_numeric(&Numeric::from_scaled(value, scale as u16), out);
+            }
+            None => put_numeric(&Numeric::decode(array.as_binary_view().value(row))?, out),
+        },
+        ty => format(ty, &datum_at(ty, array, row), ctx, out)?,
+    }
+    Ok(true)
+}

@@ -1,0 +1,129 @@
+//! Floats as text: the shortest digits that read back as the same value, laid out as C's `%g` does.
+
+use super::parts::trim;
+use crate::error::{Error, Result};
+use std::io::Write;
+
+/// Appends a `double precision`. `extra_digits` is the setting `extra_float_digits`.
+pub fn write_f64(value: f64, extra_digits: i32, out: &mut Vec<u8>) {
+    if !value.is_finite() {
+        return write_special(value, out);
+    }
+    if extra_digits <= 0 {
+        return write_rounded(value, (15 + extra_digits).max(1) as usize, out);
+    }
+    if value.fract() == 0.0 && value.abs() < 1e15 && (value != 0.0 || value.is_sign_positive()) {
+        return out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    }
+    write_shortest(ryu::Buffer::new().format_finite(value), 15, out);
+}
+
+/// Appends a `real`.
+pub fn write_f32(value: f32, extra_digits: i32, out: &mut Vec<u8>) {
+    if !value.is_finite() {
+        return write_special(f64::from(value), out);
+    }
+    if extra_digits <= 0 {
+        return write_rounded(f64::from(value), (6 + extra_digits).max(1) as usize, out);
+    }
+    write_shortest(ryu::Buffer::new().format_finite(value), 6, out);
+}
+
+fn write_special(value: f64, out: &mut Vec<u8>) {
+    let text: &[u8] = match (value.is_nan(), value > 0.0) {
+        (true, _) => b"NaN",
+        (false, true) => b"Infinity",
+        (false, false) => b"-Infinity",
+    };
+    out.extend_from_slice(text);
+}
+
+/// Lays out what `ryu` wrote (`1.5`, `-1e-7`, `1.25e16`).
+fn write_shortest(text: &str, fixed_digits_max: i32, out: &mut Vec<u8>) {
+    let (negative, body) = match text.strip_prefix('-') {
+        Some(body) => (true, body),
+        None => (false, text),
+    };
+    let (mantissa, exponent) = body.split_once('e').unwrap_or((body, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits = [0u8; 48];
+    let mut count = 0;
+    for byte in whole.bytes().chain(fraction.bytes()).take(digits.len()) {
+        digits[count] = byte;
+        count += 1;
+    }
+    let zeros = digits[..count].iter().take_while(|byte| **byte == b'0').count();
+    let exponent = exponent.parse::<i32>().unwrap_or(0) + whole.len() as i32 - 1 - zeros as i32;
+    let end = digits[..count].iter().rposition(|byte| *byte != b'0').map_or(0, |last| last + 1);
+    if negative {
+        out.push(b'-');
+    }
+    if zeros >= end {
+        return out.push(b'0');
+    }
+    lay_out(&digits[zeros..end], exponent, fixed_digits_max, out);
+}
+
+/// `%.{digits}g`.
+fn write_rounded(value: f64, digits: usize, out: &mut Vec<u8>) {
+    let text = format!("{:.*e}", digits - 1, value);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mantissa = mantissa.strip_prefix('-').unwrap_or(mantissa);
+    let all: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+    let end = all.iter().rposition(|byte| *byte != b'0').map_or(0, |last| last + 1);
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    if end == 0 {
+        return out.push(b'0');
+    }
+    lay_out(&all[..end], exponent.parse().unwrap_or(0), digits as i32, out);
+}
+
+/// Digits with the decimal exponent of the first, plain or with an exponent of at least two digits.
+fn lay_out(digits: &[u8], exponent: i32, fixed_digits_max: i32, out: &mut Vec<u8>) {
+    if exponent < -4 || exponent >= fixed_digits_max {
+        out.push(digits[0]);
+        if digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
+        }
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return write!(out, "e{sign}{:02}", exponent.abs()).expect("a Vec takes every write");
+    }
+    if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + (-exponent - 1) as usize, b'0');
+        return out.extend_from_slice(digits);
+    }
+    let whole = exponent as usize + 1;
+    if digits.len() <= whole {
+        out.extend_from_slice(digits);
+        out.resize(out.len() + whole - digits.len(), b'0');
+    } else {
+        out.extend_from_slice(&digits[..whole]);
+        out.push(b'.');
+        out.extend_from_slice(&digits[whole..]);
+    }
+}
+
+/// Reads a float; values that become infinite or zero by their size are out of range.
+macro_rules! parser {
+    ($name:ident, $float:ty, $type_name:literal) => {
+        pub(super) fn $name(text: &[u8]) -> Result<$float> {
+            let shown = || String::from_utf8_lossy(text).into_owned();
+            let trimmed = std::str::from_utf8(trim(text)).unwrap_or("");
+            let value: $float = trimmed.parse().map_err(|_| Error::invalid_text($type_name, &shown()))?;
+            let unsigned = trimmed.trim_start_matches(['+', '-']);
+            let by_name = unsigned.starts_with(|c: char| c.is_ascii_alphabetic());
+            let mantissa = unsigned.split(['e', 'E']).next().unwrap_or("");
+            let vanished = value == 0.0 && mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+            if (value.is_infinite() && !by_name) || vanished {
+                return Err(Error::new("22003", format!("\"{}\" is out of range for type {}", trimmed, $type_name)));
+            }
+            Ok(value)
+        }
+    };
+}
+parser!(parse_f64, f64, "double precision");
+parser!(parse_f32, f32, "real");

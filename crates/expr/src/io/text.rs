@@ -1,0 +1,392 @@
+//! The text form of every type, both ways.
+
+use super::column::{Cells, LogicalBuilder, utf8};
+use super::{bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts};
+use crate::array_value;
+use crate::context::EvalContext;
+use crate::datetime::*;
+use crate::error::{Error, Result};
+use crate::interval::{Interval, IntervalFields, parse_interval, write_interval};
+use crate::numeric::{self, Numeric};
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use basalt_types::{DataType, Datum};
+
+/// `name` holds 63 bytes.
+const NAME_BYTES_MAX: usize = 63;
+
+/// Reads a value, applying the type's length or precision as an assignment does.
+pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
+    let bytes = text.as_bytes();
+    Ok(match ty {
+        DataType::Bool => Datum::Bool(parts::parse_bool(bytes)?),
+        DataType::Int2 => Datum::I16(parts::parse_i16(bytes)?),
+        DataType::Int4 => Datum::I32(parts::parse_i32(bytes)?),
+        DataType::Int8 => Datum::I64(parts::parse_i64(bytes)?),
+        DataType::Float4 => Datum::F32(float::parse_f32(bytes)?),
+        DataType::Float8 => Datum::F64(float::parse_f64(bytes)?),
+        DataType::Numeric(_) => Numeric::parse(text)?.to_datum(ty)?,
+        DataType::Text | DataType::Unknown => Datum::text(text),
+        DataType::Varchar(limit) => Datum::text(fit_varchar(text, *limit, false)?),
+        DataType::Bpchar(length) => Datum::text(&fit_bpchar(text, *length, false)?),
+        DataType::Name => Datum::text(cut_name(text)),
+        DataType::Char => Datum::text(&char_text(text)),
+        DataType::Bytea => Datum::Bytes(bytea::parse(bytes)?.into()),
+        DataType::Date => Datum::I32(parse_date(text, ctx)?),
+        DataType::Time => Datum::I64(parse_time(text, ctx)?),
+        DataType::Timestamp => Datum::I64(parse_timestamp(text, ctx)?),
+        DataType::TimestampTz => Datum::I64(parse_timestamptz(text, ctx)?),
+        DataType::Interval => {
+            Datum::Fixed16(parse_interval(text, IntervalFields::All, ctx.interval_style)?.to_bytes())
+        }
+        DataType::Uuid => Datum::Fixed16(parts::parse_uuid(bytes)?),
+        DataType::Json => {
+            json::validate(text)?;
+            Datum::text(text)
+        }
+        DataType::Jsonb => Datum::text(&json::canonical(text)?),
+        DataType::Oid => Datum::I64(i64::from(parts::parse_oid(bytes)?)),
+        DataType::Regclass
+        | DataType::Regtype
+        | DataType::Regproc
+        | DataType::Regnamespace
+        | DataType::Regrole => Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?)),
+        DataType::Array(element) => parse_array(element, text, ctx)?,
+        DataType::Record | DataType::Void => {
+            return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
+        }
+    })
+}
+
+fn cut_name(text: &str) -> &str {
+    let mut end = text.len().min(NAME_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// `"char"` holds one byte; one beyond ASCII shows as `\ooo`, which is how it is kept.
+fn char_text(text: &str) -> String {
+    match text.as_bytes() {
+        [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
+            let byte = (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0');
+            if byte == 0 {
+                String::new()
+            } else if byte < 0x80 {
+                char::from(byte).to_string()
+            } else {
+                text.to_string()
+            }
+        }
+        [] => String::new(),
+        [byte, ..] if *byte < 0x80 => char::from(*byte).to_string(),
+        [byte, ..] => format!("\\{byte:03o}"),
+    }
+}
+
+fn parse_named_oid(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<u32> {
+    if text == "-" {
+        return Ok(0);
+    }
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return parts::parse_oid(text.as_bytes());
+    }
+    match &ctx.names {
+        Some(names) => names.oid_of(ty, text),
+        None => Err(Error::not_supported(format!("{} by name needs a catalog: \"{text}\"", ty.sql_name()))),
+    }
+}
+
+/// Appends the text form. Null has none: the caller writes what stands for it.
+pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    match (ty, value) {
+        (_, Datum::Null) => {}
+        (_, Datum::Bool(value)) => out.push(if *value { b't' } else { b'f' }),
+        (_, Datum::I16(value)) => put_integer(*value, out),
+        (DataType::Date, Datum::I32(value)) => write_date(*value, ctx, out),
+        (_, Datum::I32(value)) => put_integer(*value, out),
+        (_, Datum::I64(value)) => format_i64(ty, *value, ctx, out),
+        (_, Datum::I128(value)) => numeric::write_scaled(*value, decimal_scale(ty), out),
+        (_, Datum::F32(value)) => float::write_f32(*value, ctx.extra_float_digits, out),
+        (_, Datum::F64(value)) => float::write_f64(*value, ctx.extra_float_digits, out),
+        (_, Datum::Bytes(value)) => format_bytes(ty, value, ctx, out)?,
+        (DataType::Interval, Datum::Fixed16(value)) => {
+            write_interval(Interval::from_bytes(*value), ctx.interval_style, out);
+        }
+        (_, Datum::Fixed16(value)) => parts::write_uuid(value, out),
+    }
+    Ok(())
+}
+
+fn decimal_scale(ty: &DataType) -> usize {
+    ty.decimal().map_or(0, |(_, scale)| scale as usize)
+}
+
+fn put_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+fn format_i64(ty: &DataType, value: i64, ctx: &EvalContext, out: &mut Vec<u8>) {
+    match ty {
+        DataType::Time => write_time(value, out),
+        DataType::Timestamp => write_timestamp(value, ctx, out),
+        DataType::TimestampTz => write_timestamptz(value, ctx, out),
+        DataType::Numeric(_) => numeric::write_scaled(i128::from(value), decimal_scale(ty), out),
+        DataType::Regclass
+        | DataType::Regtype
+        | DataType::Regproc
+        | DataType::Regnamespace
+        | DataType::Regrole => {
+            let name = ctx.names.as_ref().and_then(|names| names.name_of(ty, value as u32));
+            match (name, value) {
+                (Some(name), _) => out.extend_from_slice(name.as_bytes()),
+                (None, 0) => out.push(b'-'),
+                (None, value) => put_integer(value, out),
+            }
+        }
+        _ => put_integer(value, out),
+    }
+}
+
+fn format_bytes(ty: &DataType, value: &[u8], ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    match ty {
+        DataType::Numeric(_) => Numeric::decode(value)?.write_text(out),
+        DataType::Bytea => bytea::write(value, ctx.bytea_output, out),
+        DataType::Array(element) => {
+            let values = array_value::elements(element, value)?;
+            format_array(values.len(), out, |at, out| {
+                format(element, &values[at], ctx, out)?;
+                Ok(!values[at].is_null())
+            })?;
+        }
+        _ => out.extend_from_slice(value),
+    }
+    Ok(())
+}
+
+/// Writes `{…}`. `cell` appends one element unquoted, and says false for null.
+fn format_array(
+    count: usize,
+    out: &mut Vec<u8>,
+    cell: impl Fn(usize, &mut Vec<u8>) -> Result<bool>,
+) -> Result<()> {
+    out.push(b'{');
+    let mut text = Vec::new();
+    for at in 0..count {
+        if at > 0 {
+            out.push(b',');
+        }
+        text.clear();
+        if !cell(at, &mut text)? {
+            out.extend_from_slice(b"NULL");
+        } else if needs_quotes(&text) {
+            out.push(b'"');
+            for byte in &text {
+                if matches!(byte, b'"' | b'\\') {
+                    out.push(b'\\');
+                }
+                out.push(*byte);
+            }
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(&text);
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn needs_quotes(text: &[u8]) -> bool {
+    let special = |byte: &u8| {
+        matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',' | 0x0b) || byte.is_ascii_whitespace()
+    };
+    text.is_empty() || text.eq_ignore_ascii_case(b"null") || text.iter().any(special)
+}
+
+#[cold]
+fn malformed_array(text: &str, detail: &str) -> Error {
+    Error::new("22P02", format!("malformed array literal: \"{text}\"")).with_detail(detail)
+}
+
+fn parse_array(element: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
+    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    if trimmed.starts_with('[') {
+        return Err(Error::not_supported("arrays with explicit bounds are not supported"));
+    }
+    let Some(body) = trimmed.strip_prefix('{') else {
+        return Err(malformed_array(text, "Array value must start with \"{\" or dimension information."));
+    };
+    let mut values = Vec::new();
+    let mut rest = body.trim_start();
+    if let Some(after) = rest.strip_prefix('}') {
+        rest = after;
+    } else {
+        loop {
+            let (value, after) = array_item(rest, text)?;
+            values.push(match value {
+                Some(item) => parse(element, &item, ctx)?,
+                None => Datum::Null,
+            });
+            rest = match after.as_bytes().first() {
+                Some(b',') => after[1..].trim_start(),
+                Some(b'}') => {
+                    rest = &after[1..];
+                    break;
+                }
+                _ => return Err(malformed_array(text, "Unexpected end of input.")),
+            };
+        }
+    }
+    if !rest.is_empty() {
+        return Err(malformed_array(text, "Junk after closing right brace."));
+    }
+    array_value::encode(element, &values)
+}
+
+/// One element and what follows it, from its comma or brace on. `None` is an unquoted NULL.
+fn array_item<'a>(rest: &'a str, whole: &str) -> Result<(Option<String>, &'a str)> {
+    let mut item = String::new();
+    let mut quoted = false;
+    let mut chars = rest.char_indices();
+    // Length of the item without unquoted blanks at its end.
+    let mut kept = 0;
+    let end = || malformed_array(whole, "Unexpected end of input.");
+    if rest.starts_with('{') {
+        return Err(Error::not_supported("multidimensional arrays are not supported"));
+    }
+    if rest.starts_with('"') {
+        quoted = true;
+        chars.next();
+        loop {
+            match chars.next().ok_or_else(end)? {
+                (_, '"') => break,
+                (_, '\\') => item.push(chars.next().ok_or_else(end)?.1),
+                (_, c) => item.push(c),
+            }
+        }
+        kept = item.len();
+    }
+    loop {
+        let (at, c) = chars.next().ok_or_else(end)?;
+        match c {
+            ',' | '}' => {
+                item.truncate(kept);
+                if !quoted && item.is_empty() {
+                    return Err(malformed_array(whole, &format!("Unexpected \"{c}\" character.")));
+                }
+                let null = !quoted && item.eq_ignore_ascii_case("null");
+                return Ok(((!null).then_some(item), &rest[at..]));
+            }
+            c if c.is_ascii_whitespace() => {
+                if !quoted {
+                    item.push(c);
+                }
+            }
+            _ if quoted => return Err(malformed_array(whole, "Unexpected array element.")),
+            '"' | '{' => return Err(malformed_array(whole, &format!("Unexpected \"{c}\" character."))),
+            '\\' => {
+                item.push(chars.next().ok_or_else(end)?.1);
+                kept = item.len();
+            }
+            c => {
+                item.push(c);
+                kept = item.len();
+            }
+        }
+    }
+}
+
+/// Reads a field of COPY into the builder, which is of this type. `text` is not null.
+#[inline]
+pub fn parse_into(text: &[u8], builder: &mut LogicalBuilder, ctx: &EvalContext) -> Result<()> {
+    let (ty, cells) = builder.split();
+    match (ty, cells) {
+        (DataType::Int2, Cells::Int2(cells)) => cells.append_value(parts::parse_i16(text)?),
+        (DataType::Int4, Cells::Int4(cells)) => cells.append_value(parts::parse_i32(text)?),
+        (DataType::Int8, Cells::Int8(cells)) => cells.append_value(parts::parse_i64(text)?),
+        (DataType::Numeric(Some((precision, scale))), Cells::Decimal(cells)) => {
+            match numeric::parse_small(text).and_then(|(value, from)| fit_decimal(value, from, *precision, *scale)) {
+                Some(value) => cells.append_value(value),
+                None => return parse_slowly(text, builder, ctx),
+            }
+        }
+        (DataType::Text, Cells::Text(cells)) => cells.append_value(utf8(text)?),
+        (DataType::Varchar(limit), Cells::Text(cells)) => cells.append_value(fit_varchar(utf8(text)?, *limit, false)?),
+        (DataType::Bpchar(length), Cells::Text(cells)) => cells.append_value(fit_bpchar(utf8(text)?, *length, false)?),
+        (DataType::Date, Cells::Date(cells)) => cells.append_value(parse_date(utf8(text)?, ctx)?),
+        (DataType::Timestamp, Cells::Timestamp(cells)) => cells.append_value(parse_timestamp(utf8(text)?, ctx)?),
+        (DataType::Bool, Cells::Bool(cells)) => cells.append_value(parts::parse_bool(text)?),
+        (DataType::Float8, Cells::Float8(cells)) => cells.append_value(float::parse_f64(text)?),
+        (DataType::Float4, Cells::Float4(cells)) => cells.append_value(float::parse_f32(text)?),
+        _ => return parse_slowly(text, builder, ctx),
+    }
+    Ok(())
+}
+
+/// A scaled integer at the column's scale, if it keeps its value and has no more digits than allowed.
+#[inline]
+fn fit_decimal(value: i128, from: u16, precision: u16, scale: i16) -> Option<i128> {
+    let fitted =
+        if i32::from(from) == i32::from(scale) { value } else { numeric::rescale_i128(value, from.into(), scale.into())? };
+    (fitted.unsigned_abs() < numeric::power_of_ten(u32::from(precision))?.unsigned_abs()).then_some(fitted)
+}
+
+#[cold]
+#[inline(never)]
+fn parse_slowly(text: &[u8], builder: &mut LogicalBuilder, ctx: &EvalContext) -> Result<()> {
+    let value = parse(builder.ty(), utf8(text)?, ctx)?;
+    builder.push(&value)
+}
+
+/// Appends the text of one cell of a logical array; false, and nothing written, if it is null.
+///
+/// # Panics
+/// If the array is not of the type's Arrow form.
+pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<bool> {
+    if array.is_null(row) {
+        return Ok(false);
+    }
+    match ty {
+        DataType::Bool => out.push(if array.as_boolean().value(row) { b't' } else { b'f' }),
+        DataType::Int2 => put_integer(array.as_primitive::<Int16Type>().value(row), out),
+        DataType::Int4 => put_integer(array.as_primitive::<Int32Type>().value(row), out),
+        DataType::Int8 | DataType::Oid => put_integer(array.as_primitive::<Int64Type>().value(row), out),
+        DataType::Float4 => {
+            float::write_f32(array.as_primitive::<Float32Type>().value(row), ctx.extra_float_digits, out);
+        }
+        DataType::Float8 => {
+            float::write_f64(array.as_primitive::<Float64Type>().value(row), ctx.extra_float_digits, out);
+        }
+        DataType::Numeric(_) => match ty.decimal() {
+            Some((_, scale)) => {
+                numeric::write_scaled(array.as_primitive::<Decimal128Type>().value(row), scale as usize, out);
+            }
+            None => Numeric::decode(array.as_binary_view().value(row))?.write_text(out),
+        },
+        DataType::Text
+        | DataType::Varchar(_)
+        | DataType::Bpchar(_)
+        | DataType::Json
+        | DataType::Jsonb
+        | DataType::Name
+        | DataType::Char
+        | DataType::Unknown
+        | DataType::Record => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
+        DataType::Bytea => bytea::write(array.as_binary_view().value(row), ctx.bytea_output, out),
+        DataType::Date => write_date(array.as_primitive::<Date32Type>().value(row), ctx, out),
+        DataType::Timestamp => {
+            write_timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row), ctx, out);
+        }
+        DataType::TimestampTz => {
+            write_timestamptz(array.as_primitive::<TimestampMicrosecondType>().value(row), ctx, out);
+        }
+        DataType::Array(element) => {
+            let values = array.as_list::<i32>().value(row);
+            format_array(values.len(), out, |at, out| format_cell(element, &values, at, ctx, out))?;
+        }
+        ty => format(ty, &datum_at(ty, array, row), ctx, out)?,
+    }
+    Ok(true)
+}

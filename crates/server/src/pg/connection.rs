@@ -1,0 +1,145 @@
+//! One connection from its first byte to its last.
+
+use super::frontend::{self, Frontend};
+use super::input::Message;
+use super::{Client, Fault, Peer, login};
+use crate::listen::{Shared, Stage, reached};
+use crate::wire::Wire;
+use basalt_query::{Session, SqlError};
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+pub struct Connection {
+    pub(super) client: Client,
+    pub(super) session: Session,
+    /// An extended-protocol message failed: everything up to Sync is skipped.
+    pub(super) skipping: bool,
+}
+
+/// Serves one client. `half_open` is given back at login.
+pub async fn serve(wire: Wire, peer: Peer, shared: Arc<Shared>, half_open: OwnedSemaphorePermit) {
+    let login = login::log_in(Client::new(wire), peer, &shared);
+    let mut stage = shared.stage.clone();
+    let login = tokio::select! {
+        login = timeout(shared.config.authentication_timeout, login) => login,
+        _ = reached(&mut stage, Stage::Draining) => return,
+    };
+    drop(half_open);
+    match login {
+        Ok(Ok((client, session))) => Connection { client, session, skipping: false }.run(&shared, peer).await,
+        Ok(Err((client, fault))) => say_goodbye(client, fault, peer).await,
+        Err(_) => tracing::debug!(?peer, "client did not log in in time"),
+    }
+}
+
+/// Reports what ended a connection, and hangs up.
+async fn say_goodbye(mut client: Client, fault: Fault, peer: Peer) {
+    match fault {
+        Fault::Fatal(error) | Fault::Statement(error) => {
+            tracing::debug!(?peer, sqlstate = error.sqlstate, "connection ends: {}", error.message);
+            client.out.error(&error);
+            client.hang_up().await;
+        }
+        Fault::Closed => {}
+        Fault::Io(error) => tracing::debug!(?peer, "connection lost: {error}"),
+    }
+}
+
+impl Connection {
+    async fn run(mut self, shared: &Shared, peer: Peer) {
+        let mut stage = shared.stage.clone();
+        let fault = loop {
+            let message = tokio::select! {
+                biased;
+                message = self.next_message() => message,
+                _ = reached(&mut stage, Stage::Draining) => Err(shutting_down()),
+            };
+            let step = match message {
+                Ok(message) => tokio::select! {
+                    biased;
+                    step = self.step(message) => step,
+                    _ = reached(&mut stage, Stage::Stopped) => Err(shutting_down()),
+                },
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = step {
+                break fault;
+            }
+        };
+        let Connection { client, session, .. } = self;
+        // Ends the transaction and gives its locks back before the client hears of it.
+        drop(session);
+        say_goodbye(client, fault, peer).await;
+    }
+
+    /// Waits for the client, at most as long as its transaction may be idle.
+    async fn next_message(&mut self) -> Result<Message, Fault> {
+        let message = self.client.input.message(&mut self.client.wire);
+        match self.session.idle_timeout() {
+            None => message.await,
+            Some(limit) => timeout(limit.after, message).await.unwrap_or_else(|_| Err(Fault::Fatal(limit.error))),
+        }
+    }
+
+    async fn step(&mut self, message: Message) -> Result<(), Fault> {
+        let parsed = frontend::parse(message.tag, &message.body);
+        if self.skipping && !matches!(parsed, Ok(Frontend::Sync | Frontend::Terminate)) {
+            return match parsed {
+                Err(error) => Fault::from(error).unless_statement(),
+                Ok(_) => Ok(()),
+            };
+        }
+        match parsed {
+            Ok(Frontend::Query { sql }) => self.simple_query(Ok(sql)).await,
+            Ok(Frontend::FunctionCall) => {
+                let error = SqlError::not_supported("function calls by the fast-path protocol are not supported")
+                    .with_hint("Call the function with SELECT.");
+                self.simple_query(Err(error)).await
+            }
+            Ok(Frontend::Sync) => self.sync().await,
+            Ok(Frontend::Flush) => Ok(self.client.flush().await?),
+            Ok(Frontend::Terminate) => Err(Fault::Closed),
+            // What a client still sends after its COPY failed.
+            Ok(Frontend::CopyData | Frontend::CopyDone | Frontend::CopyFail { .. }) => Ok(()),
+            Ok(message) => self.extended(Ok(message)).await,
+            Err(error) if message.tag == b'Q' => self.simple_query(Err(error)).await,
+            Err(error) => self.extended(Err(error)).await,
+        }
+    }
+
+    /// Ends an answer: changed settings, the state of the transaction, and everything goes out.
+    pub(super) async fn ready(&mut self) -> Result<(), Fault> {
+        for (name, value) in self.session.take_parameter_changes() {
+            self.client.out.parameter_status(&name, &value);
+        }
+        self.notices();
+        self.client.out.ready(self.session.status());
+        Ok(self.client.flush().await?)
+    }
+
+    pub(super) fn notices(&mut self) {
+        for notice in self.session.take_notices() {
+            self.client.out.error(&notice);
+        }
+    }
+
+    pub(super) fn report(&mut self, error: &SqlError) {
+        self.notices();
+        self.client.out.error(error);
+    }
+}
+
+impl Fault {
+    /// Swallows what only a statement would be told.
+    fn unless_statement(self) -> Result<(), Fault> {
+        match self {
+            Fault::Statement(_) => Ok(()),
+            fault => Err(fault),
+        }
+    }
+}
+
+fn shutting_down() -> Fault {
+    Fault::Fatal(SqlError::fatal("57P01", "terminating connection due to administrator command"))
+}

@@ -1,0 +1,85 @@
+//! The extended protocol: Parse, Bind, Describe, Execute and Close in a pipeline that ends with Sync.
+//!
+//! Answers stay in the send buffer until Sync or Flush. The first error is sent at once, and then every
+//! message up to Sync is skipped.
+
+use super::Fault;
+use super::connection::Connection;
+use super::frontend::{Frontend, Target};
+use basalt_query::SqlError;
+
+impl Connection {
+    /// Does what a message says (or reports why it could not be read).
+    pub(super) async fn extended(&mut self, message: Result<Frontend<'_>, SqlError>) -> Result<(), Fault> {
+        let result = match message {
+            Ok(message) => self.extended_step(message).await,
+            Err(error) => Err(error.into()),
+        };
+        match result {
+            Err(Fault::Statement(error)) => {
+                self.session.fail();
+                self.skipping = true;
+                self.report(&error);
+                Ok(self.client.flush().await?)
+            }
+            other => other,
+        }
+    }
+
+    async fn extended_step(&mut self, message: Frontend<'_>) -> Result<(), Fault> {
+        match message {
+            Frontend::Parse { statement, sql, param_oids } => {
+                self.session.prepare(statement, sql, &param_oids).await?;
+                self.client.out.parse_complete();
+            }
+            Frontend::Bind(bind) => {
+                let formats = (&bind.param_formats, &bind.result_formats);
+                self.session.bind(bind.portal, bind.statement, &bind.params, formats.0, formats.1)?;
+                self.client.out.bind_complete();
+            }
+            Frontend::Describe { target, name } => self.describe(target, name)?,
+            Frontend::Execute { portal, max_rows } => {
+                let outcome = self.session.execute(portal, max_rows).await?;
+                let done = self.deliver(outcome, false).await?;
+                self.complete(done);
+            }
+            Frontend::Close { target, name } => {
+                match target {
+                    Target::Statement => self.session.close_statement(name),
+                    Target::Portal => self.session.close_portal(name),
+                }
+                self.client.out.close_complete();
+            }
+            other => unreachable!("{other:?} is no message of the extended protocol"),
+        }
+        // A client that sends without end and never says Sync must not fill the buffer.
+        Ok(self.client.flush_if_full().await?)
+    }
+
+    fn describe(&mut self, target: Target, name: &str) -> Result<(), SqlError> {
+        let columns = match target {
+            Target::Statement => {
+                let (params, columns) = self.session.describe_statement(name)?;
+                self.client.out.parameter_description(&params);
+                columns
+            }
+            Target::Portal => self.session.describe_portal(name)?,
+        };
+        match columns {
+            Some(columns) => self.client.out.row_description(&columns),
+            None => self.client.out.no_data(),
+        }
+        Ok(())
+    }
+
+    /// Ends the pipeline and its implicit transaction.
+    pub(super) async fn sync(&mut self) -> Result<(), Fault> {
+        self.skipping = false;
+        match self.session.sync().await.map_err(Fault::from) {
+            Ok(()) => {}
+            Err(Fault::Statement(error)) => self.report(&error),
+            Err(fault) => return Err(fault),
+        }
+        self.ready().await
+    }
+}
