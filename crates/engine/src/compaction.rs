@@ -111,12 +111,23 @@ impl Engine {
                 }
             }
         }
-        let edit = FileEdit::Compact {
-            tablet: tablet.id,
-            inputs: inputs.iter().map(|file| file.id()).collect(),
-            outputs: entries.iter().map(|file| file.info(FileStamps::PerRow)).collect(),
+        // In the turn, so that exactly the commits before this record are in the maps.
+        let edits = || {
+            let output = |file: &Arc<FileEntry>| {
+                let deletes = match file.deletes.count() {
+                    0 => Vec::new(),
+                    _ => file.deletes.to_bytes(Version::MAX, &*self.txns),
+                };
+                (file.info(FileStamps::PerRow), deletes)
+            };
+            let edit = FileEdit::Compact {
+                tablet: tablet.id,
+                inputs: inputs.iter().map(|file| file.id()).collect(),
+                outputs: entries.iter().map(output).collect(),
+            };
+            Edits { catalog: Vec::new(), files: vec![edit] }
         };
-        let (version, end) = self.append_commit(None, Edits { catalog: Vec::new(), files: vec![edit] })?;
+        let (version, end) = self.append_commit(None, edits)?;
         let gone: Vec<FileId> = inputs.iter().map(|file| file.id()).collect();
         let mut files: Vec<_> = tablet.view().files.iter().filter(|file| !gone.contains(&file.id())).cloned().collect();
         files.extend(entries);

@@ -121,7 +121,7 @@ impl Engine {
         let count = (moved.len() - stayed.len()) as u64;
         let edit = FileEdit::Freeze { tablet: tablet.id, file: entry.info(FileStamps::PerRow), stayed };
         let edits = Edits { catalog: Vec::new(), files: vec![edit] };
-        let version = match self.append_commit(None, edits) {
+        let version = match self.append_commit(None, || edits) {
             Ok((version, _)) => version,
             Err(error) => {
                 tablet.hot.unmark_moved(&expected, next);

@@ -78,8 +78,8 @@ pub enum FileEdit {
     /// Rows moved from hot into a new file, except those at `stayed` (ascending ordinals), which had
     /// changed in hot meanwhile and are dead in the file.
     Freeze { tablet: TabletId, file: FileInfo, stayed: Vec<u32> },
-    /// `inputs` are replaced by `outputs`, which hold the same rows with the same stamps.
-    Compact { tablet: TabletId, inputs: Vec<FileId>, outputs: Vec<FileInfo> },
+    /// `inputs` are replaced by `outputs`, each with its delete map as of this record (empty: no deletions).
+    Compact { tablet: TabletId, inputs: Vec<FileId>, outputs: Vec<(FileInfo, Vec<u8>)> },
 }
 
 pub fn put(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, row: PutRow<'_>) {
@@ -161,7 +161,10 @@ fn put_file_edit(out: &mut Vec<u8>, edit: &FileEdit) {
             varint::put(out, inputs.len() as u64);
             inputs.iter().for_each(|id| varint::put(out, id.to_u64()));
             varint::put(out, outputs.len() as u64);
-            outputs.iter().for_each(|file| put_file(out, file));
+            for (file, deletes) in outputs {
+                put_file(out, file);
+                varint::put_slice(out, deletes);
+            }
         }
     }
 }
@@ -241,7 +244,8 @@ fn take_file_edit(input: &mut &[u8]) -> Option<FileEdit> {
         }
         3 => {
             let inputs = take_many(input, |input| Some(FileId::from_u64(varint::take(input)?)))?;
-            FileEdit::Compact { tablet, inputs, outputs: take_many(input, take_file)? }
+            let output = |input: &mut &[u8]| Some((take_file(input)?, varint::take_slice(input)?.to_vec()));
+            FileEdit::Compact { tablet, inputs, outputs: take_many(input, output)? }
         }
         _ => return None,
     })
@@ -283,7 +287,11 @@ mod tests {
             files: vec![
                 FileEdit::Add { tablet: TabletId(1), file: file.clone(), next_rid: Rid(101) },
                 FileEdit::Freeze { tablet: TabletId(2), file: file.clone(), stayed: vec![0, 1, 99] },
-                FileEdit::Compact { tablet: TabletId(1), inputs: vec![file.id, file.id], outputs: vec![file] },
+                FileEdit::Compact {
+                    tablet: TabletId(1),
+                    inputs: vec![file.id, file.id],
+                    outputs: vec![(file, vec![1, 2, 3])],
+                },
             ],
         };
         let mut out = vec![Vec::new(); 6];

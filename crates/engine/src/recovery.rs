@@ -70,7 +70,7 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
         let table = catalog
             .table_of(tablet.id)
             .ok_or_else(|| Error::Corrupt(format!("the checkpoint lists tablet {} of no table", tablet.id)))?;
-        let loaded = load_tablet(&files, &cache, tablet, table.id, checkpointed)?;
+        let loaded = load_tablet(&files, &cache, tablet, table.id)?;
         own_files.extend(tablet.hot.as_ref().map(|hot| (hot.id, FileKind::Row)));
         tablets.insert(tablet.id, Arc::new(loaded));
     }
@@ -171,11 +171,10 @@ fn load_tablet(
     cache: &Arc<BlockCache>,
     body: &checkpoint::body::TabletBody,
     table: basalt_types::ObjectId,
-    horizon: Version,
 ) -> Result<Tablet> {
     let mut entries = Vec::with_capacity(body.files.len());
     for listed in &body.files {
-        entries.push(Arc::new(open_entry(files, cache, &listed.info, &listed.deletes, horizon)?));
+        entries.push(Arc::new(open_entry(files, cache, &listed.info, &listed.deletes)?));
     }
     let tablet = Tablet::new(body.id, table, entries, body.next_rid);
     if let Some(hot) = &body.hot {
@@ -190,13 +189,7 @@ fn load_tablet(
 }
 
 /// Opens a listed file.
-pub(crate) fn open_entry(
-    files: &Files,
-    cache: &Arc<BlockCache>,
-    info: &FileInfo,
-    deletes: &[u8],
-    horizon: Version,
-) -> Result<FileEntry> {
+pub(crate) fn open_entry(files: &Files, cache: &Arc<BlockCache>, info: &FileInfo, deletes: &[u8]) -> Result<FileEntry> {
     let segment = Arc::new(Segment::open(files, info.id, cache)?);
     if u64::from(segment.rows()) != info.rows {
         let found = segment.rows();
@@ -204,7 +197,7 @@ pub(crate) fn open_entry(
     }
     let deletes = match deletes {
         [] => DeleteMap::new(),
-        bytes => DeleteMap::from_bytes(bytes, segment.rows(), horizon)?,
+        bytes => DeleteMap::from_bytes(bytes, segment.rows(), Version::ZERO)?,
     };
     let stamps = match info.stamps {
         FileStamps::PerRow => EntryStamps::PerRow,

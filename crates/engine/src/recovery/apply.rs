@@ -152,8 +152,8 @@ impl<'a> Replayer<'a> {
         Ok(true)
     }
 
-    fn open(&self, info: &FileInfo) -> Result<Arc<FileEntry>> {
-        Ok(Arc::new(open_entry(self.files, self.cache, info, &[], self.checkpointed)?))
+    fn open(&self, info: &FileInfo, deletes: &[u8]) -> Result<Arc<FileEntry>> {
+        Ok(Arc::new(open_entry(self.files, self.cache, info, deletes)?))
     }
 
     fn edit_files(&mut self, lsn: Lsn, version: Version, edit: FileEdit) -> Result<()> {
@@ -161,19 +161,20 @@ impl<'a> Replayer<'a> {
             FileEdit::Add { tablet, file, next_rid } => {
                 let Some(tablet) = self.tablet(tablet) else { return Ok(()) };
                 let info = FileInfo { stamps: FileStamps::Uniform(version), ..file };
-                let entry = self.open(&info)?;
+                let entry = self.open(&info, &[])?;
                 tablet.met_rid(Rid(next_rid.0.saturating_sub(1)));
                 add_files(&tablet, &[], vec![entry]);
                 Ok(())
             }
             FileEdit::Freeze { tablet, file, stayed } => {
                 let Some(tablet) = self.tablet(tablet) else { return Ok(()) };
-                let entry = self.open(&file)?;
+                let entry = self.open(&file, &[])?;
                 self.freeze(lsn, &tablet, entry, &stayed)
             }
             FileEdit::Compact { tablet, inputs, outputs } => {
                 let Some(tablet) = self.tablet(tablet) else { return Ok(()) };
-                let outputs = outputs.iter().map(|info| self.open(info)).collect::<Result<Vec<_>>>()?;
+                let outputs =
+                    outputs.iter().map(|(info, deletes)| self.open(info, deletes)).collect::<Result<Vec<_>>>()?;
                 self.compact(lsn, &tablet, &inputs, outputs)
             }
         }
@@ -214,53 +215,19 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    /// Marks on rows of the inputs go to the same rows of the outputs: same key, same stamp (a stamp that
-    /// every reader had seen may have been raised; then it is the least that the key has there).
+    /// The record holds the outputs' delete maps as of its place in the log, so nothing is looked up.
     fn compact(&mut self, lsn: Lsn, tablet: &Tablet, inputs: &[FileId], outputs: Vec<Arc<FileEntry>>) -> Result<()> {
         let view = tablet.view();
-        for id in inputs {
-            let Some(input) = view.file(*id) else {
-                return Err(Error::Corrupt(format!(
-                    "compaction record at {lsn} names {id}, which tablet {} does not list",
-                    tablet.id
-                )));
-            };
-            for mark in input.deletes.marks() {
-                let key = input.segment.key_at(mark.ordinal)?;
-                let stamp = input.stamp_of(mark.ordinal)?.0;
-                if let Some((output, ordinal)) = same_row(&outputs, &key, stamp)? {
-                    if let Err(other) = output.deletes.mark(ordinal, mark.stamp, 0) {
-                        return Err(Error::Corrupt(format!(
-                            "compaction record at {lsn}: row {ordinal} of {} is marked by {:?} and {:?}",
-                            output.id(),
-                            other.stamp,
-                            mark.stamp
-                        )));
-                    }
-                }
-            }
+        if let Some(id) = inputs.iter().find(|id| view.file(**id).is_none()) {
+            return Err(Error::Corrupt(format!(
+                "compaction record at {lsn} names {id}, which tablet {} does not list",
+                tablet.id
+            )));
         }
         add_files(tablet, inputs, outputs);
         inputs.iter().for_each(|id| self.drop_file(*id, lsn));
         Ok(())
     }
-}
-
-/// The row of the outputs that is this version of this key, if it was copied.
-fn same_row(outputs: &[Arc<FileEntry>], key: &Key, stamp: Stamp) -> Result<Option<(Arc<FileEntry>, u32)>> {
-    let mut least: Option<(Stamp, Arc<FileEntry>, u32)> = None;
-    for output in outputs {
-        for ordinal in output.segment.find(key.as_bytes())? {
-            let found = output.stamp_of(ordinal)?.0;
-            if found == stamp {
-                return Ok(Some((output.clone(), ordinal)));
-            }
-            if found.raw() > stamp.raw() && least.as_ref().is_none_or(|(other, _, _)| found.raw() < other.raw()) {
-                least = Some((found, output.clone(), ordinal));
-            }
-        }
-    }
-    Ok(least.map(|(_, output, ordinal)| (output, ordinal)))
 }
 
 fn add_files(tablet: &Tablet, without: &[FileId], added: Vec<Arc<FileEntry>>) {

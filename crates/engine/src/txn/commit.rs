@@ -37,7 +37,7 @@ impl Txn {
             return Ok(None);
         }
         let engine = self.engine.clone();
-        let (version, end) = engine.append_commit(Some(id), edits)?;
+        let (version, end) = engine.append_commit(Some(id), || edits)?;
         // From here on the transaction has happened.
         self.ended = true;
         let changes = self.writes.split_off(0);
@@ -51,12 +51,14 @@ impl Txn {
 
 impl Engine {
     /// Appends a commit record in its turn: the one place where versions are given and catalogs change.
+    /// `edits` is asked in the turn, when no other commit is under way.
     pub(crate) fn append_commit(
         self: &Arc<Self>,
         txn: Option<basalt_types::TxnId>,
-        edits: record::Edits,
+        edits: impl FnOnce() -> record::Edits,
     ) -> Result<(Version, Lsn)> {
         let mut turn = self.order.take_turn();
+        let edits = edits();
         let next_catalog = match edits.catalog.is_empty() {
             true => None,
             false => Some(self.catalog().apply(&edits.catalog)?),
