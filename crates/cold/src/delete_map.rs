@@ -42,8 +42,6 @@ pub struct DeleteMap {
 #[derive(Clone, Default)]
 struct Inner {
     base: RoaringBitmap,
-    /// Greatest version folded into `base`.
-    base_version: Version,
     marks: BTreeMap<u32, (Stamp, u32)>,
 }
 
@@ -145,10 +143,9 @@ impl DeleteMap {
     /// Folds marks decided at or below `horizon`, which no reader predates, into the base.
     pub fn prune(&self, horizon: Version) {
         let mut inner = self.inner.write();
-        let Inner { base, base_version, marks } = &mut *inner;
+        let Inner { base, marks } = &mut *inner;
         marks.retain(|&ordinal, (stamp, _)| match stamp.as_version() {
             Some(version) if version <= horizon => {
-                *base_version = (*base_version).max(version);
                 base.insert(ordinal);
                 false
             }
@@ -207,7 +204,7 @@ impl DeleteMap {
             return Err(damaged(4, "a mark beyond the file's rows, or twice"));
         }
         let count = AtomicU64::new(base.len() + marks.len() as u64);
-        let map = DeleteMap { inner: RwLock::new(Inner { base, base_version: Version::ZERO, marks }), count };
+        let map = DeleteMap { inner: RwLock::new(Inner { base, marks }), count };
         map.prune(horizon);
         Ok(map)
     }

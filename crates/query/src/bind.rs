@@ -1,22 +1,43 @@
 //! From syntax to meaning: names against the catalog, types and overloads by PostgreSQL's rules.
 
+mod binder;
 mod dml;
+mod expr;
+mod from;
+mod function;
+mod group;
+pub mod names;
+mod output_name;
 mod params;
+pub mod point;
+pub mod position;
+mod query;
+mod scope;
+mod select;
+mod subquery;
+mod types;
+mod window;
 
 pub use dml::{
     BoundInsert, BoundModify, InsertSource, OnConflict, PointAccess, Returning, RowSource, bind_delete, bind_insert,
     bind_update,
 };
+pub use output_name::typname;
 pub use params::ParamTypes;
 
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use basalt_engine::Catalog;
+use basalt_expr::cast::CastContext;
 use basalt_expr::context::EvalContext;
 use basalt_expr::functions::Registry;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, ObjectId, TableDef};
+use binder::Binder;
+use scope::{Clause, Scope};
 use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
 use std::sync::Arc;
 
 /// What binding may look at.
@@ -37,8 +58,9 @@ pub struct BindContext {
 
 /// Binds a query (SELECT, VALUES, TABLE, set operations, WITH). Open parameter types are filled in.
 pub fn bind_query(ctx: &BindContext, query: &ast::Query, params: &mut ParamTypes) -> Result<Query> {
-    let _ = (ctx, query, params);
-    Err(SqlError::not_supported("queries are not supported yet"))
+    let mut binder = Binder::new(ctx, params);
+    let bound = binder.query(query)?;
+    Ok(binder.finish(bound))
 }
 
 /// Binds an expression without columns, cast to `target` as in an assignment if one is given: defaults,
@@ -49,24 +71,60 @@ pub fn bind_scalar(
     target: Option<&DataType>,
     params: &mut ParamTypes,
 ) -> Result<Expr> {
-    let _ = (ctx, expr, target, params);
-    Err(SqlError::not_supported("expressions are not supported yet"))
+    let mut binder = Binder::new(ctx, params);
+    binder.scopes.push(Scope::new(Clause::Default));
+    binder.lone_expr(expr, target)
 }
 
 /// Binds an expression over one row of a table; `Expr::Column` is the position in column-id order.
 pub fn bind_row_expr(
     ctx: &BindContext,
-    table: &TableDef,
+    table: &Arc<TableDef>,
     expr: &ast::Expr,
     target: Option<&DataType>,
     params: &mut ParamTypes,
 ) -> Result<Expr> {
-    let _ = (ctx, table, expr, target, params);
-    Err(SqlError::not_supported("expressions are not supported yet"))
+    let mut binder = Binder::new(ctx, params);
+    let item = binder.base_table(table, table.name.clone(), None)?;
+    let mut scope = Scope::new(Clause::Where);
+    scope.relations = item.relations;
+    scope.visible = item.visible;
+    binder.scopes.push(scope);
+    let bound = binder.lone_expr(expr, target)?;
+    Ok(dml::over_row(bound, &dml::row_positions(&item.plan, 0)))
 }
 
 /// The type that a type name in syntax means; 42704 if there is none.
 pub fn bind_type(ctx: &BindContext, ty: &ast::DataType) -> Result<DataType> {
-    let _ = (ctx, ty);
-    Err(SqlError::not_supported("types are not supported yet"))
+    let _ = ctx;
+    types::resolve(ty)
 }
+
+impl Binder<'_> {
+    /// An expression outside of any query: subqueries have nowhere to run.
+    fn lone_expr(&mut self, expr: &ast::Expr, target: Option<&DataType>) -> Result<Expr> {
+        let bound = self.expr(expr)?;
+        if !self.subqueries.is_empty() {
+            return Err(SqlError::new("0A000", "cannot use subquery in this expression"));
+        }
+        match target {
+            Some(ty) => self.coerce(bound, ty, CastContext::Assignment),
+            None => self.known(bound),
+        }
+    }
+}
+
+/// Parses a stored query (a view's body).
+fn parse_query(sql: &str) -> Result<ast::Query> {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_query());
+    parsed.map(|query| *query).map_err(|error| SqlError::internal(format!("stored query {sql:?}: {error}")))
+}
+
+/// Parses a stored expression (a column's default).
+fn parse_expr(sql: &str) -> Result<ast::Expr> {
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| SqlError::internal(format!("stored expression {sql:?}: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

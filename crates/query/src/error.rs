@@ -133,6 +133,12 @@ impl fmt::Display for SqlError {
 
 impl std::error::Error for SqlError {}
 
+impl From<basalt_expr::Error> for SqlError {
+    fn from(error: basalt_expr::Error) -> SqlError {
+        SqlError { detail: error.detail, hint: error.hint, ..SqlError::new(error.sqlstate, error.message) }
+    }
+}
+
 impl From<basalt_engine::Error> for SqlError {
     fn from(error: basalt_engine::Error) -> SqlError {
         use basalt_engine::Error;

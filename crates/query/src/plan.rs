@@ -6,8 +6,8 @@
 //! that [`Plan::columns`] lists, in that order.
 
 use crate::pgcatalog::VirtualTable;
-use basalt_expr::tree::Expr;
 use basalt_expr::aggregates::ResolvedAggregate;
+use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,14 +49,26 @@ pub struct Subquery {
 #[derive(Clone, Debug)]
 pub enum SubqueryKind {
     /// The value of the only column of at most one row (21000 if there are more).
-    Scalar { column: ColId, ty: DataType },
+    Scalar {
+        column: ColId,
+        ty: DataType,
+    },
     Exists,
-    /// `left op ANY (…)` where the condition compares `left` with the only column.
-    Any { left: Expr, column: ColId, condition: Expr },
-    /// `NOT IN`, `op ALL`: true if the condition holds for all rows.
-    All { left: Expr, column: ColId, condition: Expr },
+    /// `… op ANY (…)`, `IN`: the condition compares the outer operands with the subquery's columns.
+    Any {
+        columns: Vec<ColId>,
+        condition: Expr,
+    },
+    /// `op ALL`: true if the condition holds for all rows.
+    All {
+        columns: Vec<ColId>,
+        condition: Expr,
+    },
     /// `ARRAY(…)`, in the subquery's order.
-    Array { column: ColId, ty: DataType },
+    Array {
+        column: ColId,
+        ty: DataType,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -69,30 +81,116 @@ pub enum Plan {
         /// Tablet, key and stamp of each row.
         identity: Option<[ColId; 3]>,
     },
-    VirtualScan { table: &'static VirtualTable, columns: Vec<(ColId, usize)> },
-    Values { columns: Vec<(ColId, DataType)>, rows: Vec<Vec<Expr>> },
-    /// A set-returning function in FROM. Its arguments may refer to the left side of a lateral join.
-    SetFunction { call: Expr, columns: Vec<(ColId, DataType)>, ordinality: Option<ColId> },
+    VirtualScan {
+        table: &'static VirtualTable,
+        columns: Vec<(ColId, usize)>,
+    },
+    Values {
+        columns: Vec<(ColId, DataType)>,
+        rows: Vec<Vec<Expr>>,
+    },
     /// An expression that is its own id passes a column through.
-    Project { input: Box<Plan>, exprs: Vec<(ColId, Expr)> },
-    /// As `Project`, with set-returning functions among the expressions: one row per element, the shorter
-    /// sets filled with nulls.
-    ProjectSet { input: Box<Plan>, exprs: Vec<(ColId, Expr)> },
-    Filter { input: Box<Plan>, condition: Expr },
-    Join { left: Box<Plan>, right: Box<Plan>, kind: JoinKind, condition: Option<Expr>, lateral: bool },
+    Project {
+        input: Box<Plan>,
+        exprs: Vec<(ColId, Expr)>,
+    },
+    /// The input's columns and one per set-returning call: one row per element, the shorter sets filled
+    /// with nulls. A row whose sets are empty goes, unless `keep_empty`.
+    ProjectSet {
+        input: Box<Plan>,
+        sets: Vec<(ColId, Expr)>,
+        ordinality: Option<ColId>,
+        keep_empty: bool,
+    },
+    Filter {
+        input: Box<Plan>,
+        condition: Expr,
+    },
+    Join {
+        left: Box<Plan>,
+        right: Box<Plan>,
+        kind: JoinKind,
+        condition: Option<Expr>,
+        lateral: bool,
+    },
     Aggregate {
         input: Box<Plan>,
         groups: Vec<(ColId, Expr)>,
-        /// Which groups are keys, set by set, for GROUPING SETS; empty means one set of all.
-        sets: Vec<Vec<usize>>,
         aggregates: Vec<(ColId, AggregateCall)>,
     },
-    Window { input: Box<Plan>, calls: Vec<(ColId, WindowCall)> },
-    Sort { input: Box<Plan>, keys: Vec<SortKey> },
-    Limit { input: Box<Plan>, limit: Option<Expr>, offset: Option<Expr> },
+    Window {
+        input: Box<Plan>,
+        calls: Vec<(ColId, WindowCall)>,
+    },
+    Sort {
+        input: Box<Plan>,
+        keys: Vec<SortKey>,
+    },
+    Limit {
+        input: Box<Plan>,
+        limit: Option<Expr>,
+        offset: Option<Expr>,
+    },
     /// With `on`, the first row of each group in the input's order.
-    Distinct { input: Box<Plan>, on: Option<Vec<Expr>> },
-    SetOp { op: SetOp, all: bool, left: Box<Plan>, right: Box<Plan>, columns: Vec<SetColumn> },
+    Distinct {
+        input: Box<Plan>,
+        on: Option<Vec<Expr>>,
+    },
+    SetOp {
+        op: SetOp,
+        all: bool,
+        left: Box<Plan>,
+        right: Box<Plan>,
+        columns: Vec<SetColumn>,
+    },
+}
+
+impl Plan {
+    /// Ids and types of the output, in order.
+    pub fn columns(&self) -> Vec<(ColId, DataType)> {
+        let typed = |exprs: &[(ColId, Expr)]| exprs.iter().map(|(id, expr)| (*id, expr.ty())).collect::<Vec<_>>();
+        match self {
+            Plan::Unit => Vec::new(),
+            Plan::Scan { table, columns, identity } => {
+                let stored = columns.iter().map(|(id, column)| (*id, table.column(*column).ty.clone()));
+                let identity = identity.iter().flat_map(|[tablet, key, stamp]| {
+                    [(*tablet, DataType::Int8), (*key, DataType::Bytea), (*stamp, DataType::Int8)]
+                });
+                stored.chain(identity).collect()
+            }
+            Plan::VirtualScan { table, columns } => {
+                columns.iter().map(|(id, index)| (*id, table.columns[*index].1())).collect()
+            }
+            Plan::Values { columns, .. } => columns.clone(),
+            Plan::Project { exprs, .. } => typed(exprs),
+            Plan::ProjectSet { input, sets, ordinality, .. } => {
+                let mut out = input.columns();
+                out.extend(typed(sets));
+                out.extend(ordinality.map(|id| (id, DataType::Int8)));
+                out
+            }
+            Plan::Filter { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::Distinct { input, .. } => input.columns(),
+            Plan::Join { left, right, .. } => {
+                let mut out = left.columns();
+                out.extend(right.columns());
+                out
+            }
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let mut out = typed(groups);
+                out.extend(aggregates.iter().map(|(id, call)| (*id, call.resolved.ty.clone())));
+                out
+            }
+            Plan::Window { input, calls } => {
+                let mut out = input.columns();
+                out.extend(calls.iter().map(|(id, call)| (*id, call.ty.clone())));
+                out
+            }
+            Plan::SetOp { columns, .. } => columns.iter().map(|column| (column.id, column.ty.clone())).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,4 +274,35 @@ pub struct WindowCall {
     pub units: FrameUnits,
     pub start: FrameBound,
     pub end: FrameBound,
+}
+
+impl WindowCall {
+    /// Every expression inside, for rewriting.
+    pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        let mut out: Vec<&mut Expr> = Vec::new();
+        match &mut self.function {
+            WindowFunction::RowNumber
+            | WindowFunction::Rank
+            | WindowFunction::DenseRank
+            | WindowFunction::PercentRank
+            | WindowFunction::CumeDist => {}
+            WindowFunction::Ntile(expr) | WindowFunction::FirstValue(expr) | WindowFunction::LastValue(expr) => {
+                out.push(expr);
+            }
+            WindowFunction::NthValue(value, nth) => out.extend([value, nth]),
+            WindowFunction::Lag { value, offset, default, .. } => {
+                out.push(value);
+                out.extend(offset);
+                out.extend(default);
+            }
+            WindowFunction::Aggregate(call) => {
+                out.extend(&mut call.args);
+                out.extend(&mut call.filter);
+                out.extend(call.order_by.iter_mut().map(|key| &mut key.expr));
+            }
+        }
+        out.extend(&mut self.partition_by);
+        out.extend(self.order_by.iter_mut().map(|key| &mut key.expr));
+        out
+    }
 }

@@ -34,6 +34,8 @@ const REUSE_LOSS_MAX: f64 = 1.02;
 /// Compression to more than this is not worth decoding.
 const SYMBOLS_RATIO_MAX: f64 = 0.9;
 const INT_DICTIONARY_MAX: usize = 1 << 12;
+/// Strings after which a dictionary without enough repetition is given up.
+const DICTIONARY_TRIAL: usize = 1 << 12;
 
 /// A symbol table in use by consecutive chunks.
 struct Trained {
@@ -348,7 +350,7 @@ fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>
         };
         codes.push(i64::from(code));
         // Repeated less than twice so far: the strings themselves are smaller.
-        if i >= 1024 && distinct.len() * 2 > i {
+        if i >= DICTIONARY_TRIAL && distinct.len() * 2 > i {
             return None;
         }
     }

@@ -1,7 +1,9 @@
 use super::*;
 use basalt_sched::os::real::RealFs;
+use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
 use basalt_types::Epoch;
 use object_store::{PutMode, PutOptions, UpdateVersion};
+use std::io;
 
 fn local() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     let dir = tempfile::tempdir().unwrap();
@@ -79,5 +81,71 @@ fn opening_a_store_removes_unfinished_writes_of_an_earlier_start() {
     std::mem::forget(upload);
     assert_eq!(dir.path().join("tmp").read_dir().unwrap().count(), 1);
     LocalStore::open(Arc::new(RealFs), dir.path()).unwrap();
+    assert_eq!(dir.path().join("tmp").read_dir().unwrap().count(), 0);
+}
+
+/// The real file system, except that syncing a file fails.
+struct FailingSync;
+
+struct FailingFile(Arc<dyn File>);
+
+impl File for FailingFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(buf, offset)
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        self.0.allocate(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        Err(io::Error::other("the disk is gone"))
+    }
+}
+
+impl FileSystem for FailingSync {
+    fn open(&self, path: &std::path::Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(FailingFile(RealFs.open(path, mode)?)))
+    }
+    fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> io::Result<()> {
+        RealFs.rename(from, to)
+    }
+    fn remove(&self, path: &std::path::Path) -> io::Result<()> {
+        RealFs.remove(path)
+    }
+    fn list(&self, dir: &std::path::Path) -> io::Result<Vec<DirEntry>> {
+        RealFs.list(dir)
+    }
+    fn create_dir_all(&self, dir: &std::path::Path) -> io::Result<()> {
+        RealFs.create_dir_all(dir)
+    }
+    fn sync_dir(&self, dir: &std::path::Path) -> io::Result<()> {
+        RealFs.sync_dir(dir)
+    }
+    fn lock(&self, path: &std::path::Path) -> io::Result<Box<dyn Send + Sync>> {
+        RealFs.lock(path)
+    }
+    fn free_bytes(&self, path: &std::path::Path) -> io::Result<u64> {
+        RealFs.free_bytes(path)
+    }
+}
+
+#[test]
+fn a_failed_sync_leaves_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Files::new(Arc::new(LocalStore::open(Arc::new(FailingSync), dir.path()).unwrap()));
+    let mut sink = files.create(id(1), FileKind::Row).unwrap();
+    sink.write(b"content").unwrap();
+    let error = sink.finish().unwrap_err().to_string();
+    assert!(error.contains("files/00000003-00000001.row") && error.contains("the disk is gone"), "{error}");
+    assert!(files.put(&Path::from("root"), vec![1]).is_err());
+    assert_eq!(files.list().unwrap(), []);
     assert_eq!(dir.path().join("tmp").read_dir().unwrap().count(), 0);
 }

@@ -1,0 +1,284 @@
+//! The state of binding one statement.
+
+use super::scope::{Clause, Scope, ScopeColumn};
+use super::{BindContext, ParamTypes, names, position};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, OutputColumn, Plan, Query, Subquery};
+use ahash::AHashMap;
+use basalt_expr::cast::CastContext;
+use basalt_expr::functions::Registry;
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, ObjectId};
+use sqlparser::ast::{self, Ident};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Views in views in views, and subqueries in subqueries, as deep as this (54001).
+const DEPTH_MAX: usize = 64;
+
+/// A WITH query: bound anew at each reference, so that each has columns of its own.
+pub(super) struct CteDef {
+    pub name: String,
+    pub columns: Vec<String>,
+    pub query: Arc<ast::Query>,
+    /// CTEs that its body sees: those defined before it.
+    pub visible: usize,
+    /// Query levels around its definition.
+    pub scopes: usize,
+}
+
+pub(super) struct Binder<'a> {
+    pub ctx: &'a BindContext,
+    pub params: &'a mut ParamTypes,
+    next_id: ColId,
+    pub subqueries: BTreeMap<ColId, Subquery>,
+    pub tables: Vec<ObjectId>,
+    /// Innermost last.
+    pub scopes: Vec<Scope>,
+    pub ctes: Vec<CteDef>,
+    /// Modifiers of columns whose type carries a physical one.
+    typmods: AHashMap<ColId, i32>,
+    depth: usize,
+}
+
+/// A bound query body: its plan and what it outputs.
+pub(super) struct Bound {
+    pub plan: Plan,
+    pub columns: Vec<OutputColumn>,
+}
+
+impl<'a> Binder<'a> {
+    pub fn new(ctx: &'a BindContext, params: &'a mut ParamTypes) -> Binder<'a> {
+        Binder {
+            ctx,
+            params,
+            next_id: 1,
+            subqueries: BTreeMap::new(),
+            tables: Vec::new(),
+            scopes: Vec::new(),
+            ctes: Vec::new(),
+            typmods: AHashMap::new(),
+            depth: 0,
+        }
+    }
+
+    pub fn registry(&self) -> &'a Registry {
+        &self.ctx.registry
+    }
+
+    pub fn fresh(&mut self) -> ColId {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    pub fn finish(self, bound: Bound) -> Query {
+        let mut tables = self.tables;
+        tables.sort_unstable();
+        tables.dedup();
+        Query { plan: bound.plan, columns: bound.columns, subqueries: self.subqueries, tables }
+    }
+
+    pub fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("expressions are bound inside a scope")
+    }
+
+    /// Runs `work` one level deeper; 54001 beyond the limit.
+    pub fn deeper<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth == DEPTH_MAX {
+            return Err(SqlError::new("54001", "stack depth limit exceeded")
+                .with_detail(format!("Queries and views are nested more than {DEPTH_MAX} deep.")));
+        }
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Binds `expr` as if it stood in another clause of the same level.
+    pub fn in_clause<T>(&mut self, clause: Clause, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let outer = std::mem::replace(&mut self.scope().clause, clause);
+        let result = work(self);
+        self.scope().clause = outer;
+        result
+    }
+
+    pub fn column_expr(&mut self, column: &ScopeColumn) -> Expr {
+        if column.typmod != column.ty.typmod() {
+            self.typmods.insert(column.id, column.typmod);
+        }
+        Expr::Hole { id: column.id, ty: column.ty.clone() }
+    }
+
+    pub fn set_typmod(&mut self, id: ColId, typmod: i32) {
+        self.typmods.insert(id, typmod);
+    }
+
+    /// The modifier that a client is told.
+    pub fn typmod(&self, expr: &Expr) -> i32 {
+        match expr {
+            Expr::Hole { id, ty } => self.typmods.get(id).copied().unwrap_or_else(|| ty.typmod()),
+            other => other.typmod(),
+        }
+    }
+
+    /// A condition: WHERE, ON, HAVING, FILTER.
+    pub fn condition(&mut self, place: &str, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.expr(expr)?;
+        let bound = resolve::build::boolean(place, bound, &self.ctx.eval)
+            .map_err(|error| SqlError::from(error).at(position::of_expr(&self.ctx.sql, expr)))?;
+        Ok(self.done(bound))
+    }
+
+    /// Settles open parameters that now have a type, and folds what does not depend on the statement.
+    pub fn done(&mut self, expr: Expr) -> Expr {
+        if self.params.types().contains(&DataType::Unknown) {
+            let params = &mut *self.params;
+            expr.walk(&mut |node| {
+                if let Expr::Param { index, ty } = node
+                    && *ty != DataType::Unknown
+                {
+                    params.settle(*index, ty);
+                }
+                true
+            });
+        }
+        expr
+    }
+
+    /// A value that leaves the query: what is still of unknown type becomes text.
+    pub fn known(&mut self, expr: Expr) -> Result<Expr> {
+        if expr.ty() != DataType::Unknown {
+            return Ok(expr);
+        }
+        self.coerce(expr, &DataType::Text, CastContext::Implicit)
+    }
+
+    pub fn coerce(&mut self, expr: Expr, ty: &DataType, strength: CastContext) -> Result<Expr> {
+        let expr = resolve::coerce(expr, ty, strength, &self.ctx.eval)?;
+        Ok(self.done(expr))
+    }
+
+    /// What an unqualified or qualified column name means, innermost level first.
+    pub fn column(&mut self, parts: &[Ident]) -> Result<Expr> {
+        let place = position::of_ident(&self.ctx.sql, &parts[0]);
+        let folded: Vec<String> = parts.iter().map(names::fold).collect();
+        match self.find_column(&folded) {
+            Ok(Some(expr)) => {
+                if let Expr::Hole { id, .. } = &expr {
+                    let id = *id;
+                    let shown = folded.join(".");
+                    if let Some(scope) = self.scopes.iter_mut().rev().find(|scope| scope.defines(id)) {
+                        scope.seen.push((id, place, shown));
+                    }
+                }
+                Ok(expr)
+            }
+            Ok(None) => Err(self.no_column(&folded).at(place)),
+            Err(error) => Err(error.at(place)),
+        }
+    }
+
+    fn find_column(&mut self, parts: &[String]) -> Result<Option<Expr>> {
+        for level in (0..self.scopes.len()).rev() {
+            let found = match parts {
+                [name] => self.unqualified(level, name)?,
+                [relation, name] => self.qualified(level, None, relation, name)?,
+                [schema, relation, name] => self.qualified(level, Some(schema), relation, name)?,
+                [_, schema, relation, name] => self.qualified(level, Some(schema), relation, name)?,
+                _ => {
+                    return Err(SqlError::syntax(format!(
+                        "improper qualified name (too many dotted names): {}",
+                        parts.join(".")
+                    )));
+                }
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn unqualified(&mut self, level: usize, name: &str) -> Result<Option<Expr>> {
+        let mut matches = self.scopes[level].visible.iter().filter(|column| column.name == name);
+        match (matches.next(), matches.next()) {
+            (Some(_), Some(_)) => Err(SqlError::new("42702", format!("column reference \"{name}\" is ambiguous"))),
+            (Some(column), None) => {
+                let column = column.clone();
+                Ok(Some(self.column_expr(&column)))
+            }
+            (None, _) => match (name, self.scopes[level].relations.as_slice()) {
+                ("tableoid", [relation]) if relation.oid != 0 => Ok(Some(oid_const(relation.oid))),
+                _ => Ok(None),
+            },
+        }
+    }
+
+    fn qualified(&mut self, level: usize, schema: Option<&str>, relation: &str, name: &str) -> Result<Option<Expr>> {
+        let found = self.scopes[level].relations.iter().find(|candidate| {
+            candidate.name == relation
+                && !candidate.hidden
+                && schema.is_none_or(|schema| candidate.schema.as_deref() == Some(schema))
+        });
+        let Some(found) = found else { return Ok(None) };
+        let mut matches = found.columns.iter().filter(|column| column.name == name);
+        match (matches.next(), matches.next()) {
+            (Some(_), Some(_)) => Err(SqlError::new("42702", format!("column reference \"{name}\" is ambiguous"))),
+            (Some(column), None) => {
+                let column = column.clone();
+                Ok(Some(self.column_expr(&column)))
+            }
+            (None, _) if name == "tableoid" && found.oid != 0 => Ok(Some(oid_const(found.oid))),
+            (None, _) => Err(SqlError::new("42703", format!("column {relation}.{name} does not exist"))),
+        }
+    }
+
+    #[cold]
+    fn no_column(&self, parts: &[String]) -> SqlError {
+        if let [.., relation, _] = parts {
+            let known = |scope: &Scope| scope.relations.iter().any(|candidate| candidate.name == *relation);
+            let message = if self.scopes.iter().any(known) {
+                format!("invalid reference to FROM-clause entry for table \"{relation}\"")
+            } else {
+                format!("missing FROM-clause entry for table \"{relation}\"")
+            };
+            return SqlError::new("42P01", message);
+        }
+        let name = &parts[0];
+        let error = SqlError::new("42703", format!("column \"{name}\" does not exist"));
+        let near = self.scopes.iter().rev().flat_map(|scope| &scope.relations).find_map(|relation| {
+            let column = relation.columns.iter().find(|column| is_near(&column.name, name))?;
+            Some(format!("{}.{}", relation.name, column.name))
+        });
+        match near {
+            Some(near) => error.with_hint(format!("Perhaps you meant to reference the column \"{near}\".")),
+            None => error,
+        }
+    }
+}
+
+fn oid_const(oid: u32) -> Expr {
+    Expr::Const { value: basalt_types::Datum::I64(i64::from(oid)), ty: DataType::Oid }
+}
+
+/// Whether a name is a likely misspelling of another: at most half of its characters to change, as
+/// PostgreSQL's hint has it.
+fn is_near(candidate: &str, given: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (candidate.chars().collect(), given.chars().collect());
+    if a.len() > 64 || b.len() > 64 {
+        return false;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()] <= 3 && row[b.len()] * 2 <= b.len()
+}

@@ -1,0 +1,446 @@
+//! Expressions: syntax to typed trees. Columns and subqueries become holes.
+
+use super::binder::Binder;
+use super::{names, position, types};
+use crate::error::{Result, SqlError};
+use basalt_expr::cast::CastContext;
+use basalt_expr::resolve;
+use basalt_expr::tree::{Expr, Truth};
+use basalt_types::{DataType, Datum};
+use sqlparser::ast::{self, BinaryOperator, CeilFloorKind, DateTimeField, TrimWhereField, UnaryOperator};
+
+impl Binder<'_> {
+    /// Binds one expression. Its type may still be unknown (a literal or parameter).
+    pub fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.deeper_expr(expr).map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
+        Ok(self.done(bound))
+    }
+
+    fn deeper_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        use ast::Expr as Ast;
+        match expr {
+            Ast::Identifier(ident) => self.column(std::slice::from_ref(ident)),
+            Ast::CompoundIdentifier(parts) => self.column(parts),
+            Ast::Nested(inner) => self.expr(inner),
+            Ast::Value(value) => self.literal(&value.value),
+            Ast::TypedString(typed) => {
+                let text = self.literal(&typed.value.value)?;
+                self.coerce(text, &types::resolve(&typed.data_type)?, CastContext::Explicit)
+            }
+            Ast::Interval(interval) => self.interval(interval),
+            Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Ast::UnaryOp { op, expr } => self.unary(op, expr),
+            Ast::AnyOp { left, compare_op, right, .. } => self.any_all(left, compare_op, right, false),
+            Ast::AllOp { left, compare_op, right } => self.any_all(left, compare_op, right, true),
+            Ast::IsTrue(inner) => self.truth(inner, Truth::True, false),
+            Ast::IsNotTrue(inner) => self.truth(inner, Truth::True, true),
+            Ast::IsFalse(inner) => self.truth(inner, Truth::False, false),
+            Ast::IsNotFalse(inner) => self.truth(inner, Truth::False, true),
+            Ast::IsUnknown(inner) => self.truth(inner, Truth::Unknown, false),
+            Ast::IsNotUnknown(inner) => self.truth(inner, Truth::Unknown, true),
+            Ast::IsNull(inner) => Ok(Expr::IsNull(Box::new(self.known_expr(inner)?))),
+            Ast::IsNotNull(inner) => Ok(Expr::IsNotNull(Box::new(self.known_expr(inner)?))),
+            Ast::IsDistinctFrom(left, right) => self.distinct(left, right, false),
+            Ast::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
+            Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Ast::InSubquery { expr, subquery, negated } => self.in_subquery(expr, subquery, *negated),
+            Ast::Between { expr, negated, low, high } => self.between(expr, low, high, *negated),
+            Ast::Like { negated, expr, pattern, escape_char, any: false } => {
+                self.like(expr, pattern, escape_char.as_ref(), if *negated { "!~~" } else { "~~" })
+            }
+            Ast::ILike { negated, expr, pattern, escape_char, any: false } => {
+                self.like(expr, pattern, escape_char.as_ref(), if *negated { "!~~*" } else { "~~*" })
+            }
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => {
+                self.similar(expr, pattern, escape_char.as_ref(), *negated)
+            }
+            Ast::Cast { expr, data_type, .. } => self.cast(expr, data_type),
+            Ast::AtTimeZone { timestamp, time_zone } => self.named_call("timezone", &[time_zone, timestamp]),
+            Ast::Extract { field, expr, .. } => {
+                let value = self.expr(expr)?;
+                self.call("extract", vec![Expr::text(&extract_field(field)), value])
+            }
+            Ast::Ceil { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+                self.named_call("ceil", &[expr])
+            }
+            Ast::Floor { expr, field: CeilFloorKind::DateTimeField(DateTimeField::NoDateTime) } => {
+                self.named_call("floor", &[expr])
+            }
+            Ast::Position { expr, r#in } => self.named_call("position", &[r#in, expr]),
+            Ast::Substring { expr, substring_from, substring_for, .. } => {
+                self.substring(expr, substring_from.as_deref(), substring_for.as_deref())
+            }
+            Ast::Trim { trim_where, trim_what, expr, trim_characters } => {
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    Some(TrimWhereField::Both) | None => "btrim",
+                };
+                let what = trim_what.as_deref().or(trim_characters.as_ref().and_then(|list| list.first()));
+                match what {
+                    Some(what) => self.named_call(name, &[expr, what]),
+                    None => self.named_call(name, &[expr]),
+                }
+            }
+            Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+                let mut args: Vec<&ast::Expr> = vec![expr, overlay_what, overlay_from];
+                args.extend(overlay_for.as_deref());
+                self.named_call("overlay", &args)
+            }
+            Ast::Collate { expr, collation } => {
+                self.check_collation(collation)?;
+                self.expr(expr)
+            }
+            Ast::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Ast::Function(function) => self.function(function),
+            Ast::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Ast::Subquery(query) => self.scalar_subquery(query),
+            Ast::Array(array) => self.array(&array.elem, None),
+            Ast::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
+            Ast::Prefixed { prefix, .. } => {
+                Err(SqlError::new("42704", format!("type \"{}\" does not exist", prefix.value)))
+            }
+            Ast::Tuple(_) => Err(SqlError::not_supported("row values are only supported in comparisons and IN")),
+            other => Err(SqlError::not_supported(format!("expression {other} is not supported"))),
+        }
+    }
+
+    /// An operand that must have a type even if nothing gives it one.
+    fn known_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.expr(expr)?;
+        self.known(bound)
+    }
+
+    pub fn literal(&mut self, value: &ast::Value) -> Result<Expr> {
+        use ast::Value;
+        Ok(match value {
+            Value::Number(text, _) => self.number(text)?,
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text) => Expr::unknown(text),
+            Value::DollarQuotedString(quoted) => Expr::unknown(&quoted.value),
+            Value::Boolean(value) => Expr::bool(*value),
+            Value::Null => Expr::null(DataType::Unknown),
+            Value::Placeholder(name) => {
+                let number: Option<usize> = name.strip_prefix('$').and_then(|digits| digits.parse().ok());
+                let index = number
+                    .and_then(|number| number.checked_sub(1))
+                    .ok_or_else(|| SqlError::new("42P02", format!("there is no parameter {name}")))?;
+                Expr::Param { index, ty: self.params.get(index)? }
+            }
+            other => return Err(SqlError::not_supported(format!("literal {other} is not supported"))),
+        })
+    }
+
+    fn number(&mut self, text: &str) -> Result<Expr> {
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            if let Ok(value) = text.parse::<i32>() {
+                return Ok(Expr::int4(value));
+            }
+            if let Ok(value) = text.parse::<i64>() {
+                return Ok(Expr::int8(value));
+            }
+        }
+        self.coerce(Expr::unknown(text), &DataType::Numeric(None), CastContext::Explicit)
+    }
+
+    fn interval(&mut self, interval: &ast::Interval) -> Result<Expr> {
+        let value = self.expr(&interval.value)?;
+        let Expr::Const { value: Datum::Bytes(bytes), ty: DataType::Unknown } = &value else {
+            return Err(SqlError::syntax("an interval literal takes a string"));
+        };
+        let text = String::from_utf8_lossy(bytes);
+        let is_plain_number = text.trim().parse::<f64>().is_ok();
+        let literal = match (&interval.last_field, &interval.leading_field) {
+            (None, Some(field)) if is_plain_number => format!("{text} {field}"),
+            _ => text.into_owned(),
+        };
+        self.coerce(Expr::unknown(&literal), &DataType::Interval, CastContext::Explicit)
+    }
+
+    fn binary(&mut self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Expr> {
+        match op {
+            BinaryOperator::And | BinaryOperator::Or => {
+                let (place, is_and) = if *op == BinaryOperator::And { ("AND", true) } else { ("OR", false) };
+                let operands = vec![self.condition(place, left)?, self.condition(place, right)?];
+                return Ok(if is_and {
+                    Expr::And(flatten(operands, true))
+                } else {
+                    Expr::Or(flatten(operands, false))
+                });
+            }
+            BinaryOperator::Overlaps => {
+                if let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (left, right) {
+                    let args: Vec<&ast::Expr> = left.iter().chain(right).collect();
+                    return self.named_call("overlaps", &args);
+                }
+            }
+            _ => {}
+        }
+        let symbol = symbol(op);
+        if let (Some(left), Some(right)) = (row_of(left), row_of(right)) {
+            return self.row_comparison(left, &symbol, right);
+        }
+        let (a, b) = (self.expr(left)?, self.expr(right)?);
+        let literals = [(&a, left), (&b, right)].map(|(bound, syntax)| {
+            matches!(bound, Expr::Const { ty: DataType::Unknown, .. })
+                .then(|| position::of_expr(&self.ctx.sql, syntax))
+                .flatten()
+        });
+        self.operator(&symbol, Some(a), b).map_err(|error| match error.sqlstate.starts_with("22") {
+            true => error.at(literals[0].or(literals[1])),
+            false => error,
+        })
+    }
+
+    pub fn operator(&mut self, symbol: &str, left: Option<Expr>, right: Expr) -> Result<Expr> {
+        let expr = resolve::operator(self.registry(), symbol, left, right, &self.ctx.eval)?;
+        Ok(self.done(expr))
+    }
+
+    fn unary(&mut self, op: &UnaryOperator, expr: &ast::Expr) -> Result<Expr> {
+        let symbol = match op {
+            UnaryOperator::Not => return Ok(Expr::Not(Box::new(self.condition("NOT", expr)?))),
+            UnaryOperator::Minus => "-",
+            UnaryOperator::Plus => "+",
+            UnaryOperator::BitwiseNot => "~",
+            UnaryOperator::PGAbs => "@",
+            UnaryOperator::PGSquareRoot => "|/",
+            UnaryOperator::PGCubeRoot => "||/",
+            other => return Err(SqlError::not_supported(format!("operator {other} is not supported"))),
+        };
+        let operand = self.expr(expr)?;
+        self.operator(symbol, None, operand)
+    }
+
+    fn truth(&mut self, inner: &ast::Expr, truth: Truth, negated: bool) -> Result<Expr> {
+        let place = match (truth, negated) {
+            (Truth::True, false) => "IS TRUE",
+            (Truth::True, true) => "IS NOT TRUE",
+            (Truth::False, false) => "IS FALSE",
+            (Truth::False, true) => "IS NOT FALSE",
+            (Truth::Unknown, false) => "IS UNKNOWN",
+            (Truth::Unknown, true) => "IS NOT UNKNOWN",
+        };
+        Ok(Expr::BoolTest { expr: Box::new(self.condition(place, inner)?), truth, negated })
+    }
+
+    fn distinct(&mut self, left: &ast::Expr, right: &ast::Expr, negated: bool) -> Result<Expr> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let expr = resolve::distinct(self.registry(), left, right, negated, &self.ctx.eval)?;
+        Ok(self.done(expr))
+    }
+
+    fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
+        if let Some(row) = row_of(expr) {
+            let mut terms = Vec::with_capacity(list.len());
+            for item in list {
+                let item = row_of(item).ok_or_else(|| SqlError::syntax("a row is expected in the list of IN"))?;
+                terms.push(self.row_comparison(row, "=", item)?);
+            }
+            return Ok(negate(Expr::Or(terms), negated));
+        }
+        let probe = self.expr(expr)?;
+        let list = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+        let bound = resolve::in_list(self.registry(), probe, list, negated, &self.ctx.eval)?;
+        Ok(self.done(bound))
+    }
+
+    fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
+        let value = self.expr(expr)?;
+        let (low, high) = (self.expr(low)?, self.expr(high)?);
+        let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
+        let operands = vec![self.operator(first, Some(value.clone()), low)?, self.operator(second, Some(value), high)?];
+        Ok(if negated { Expr::Or(operands) } else { Expr::And(operands) })
+    }
+
+    fn like(
+        &mut self,
+        expr: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        symbol: &str,
+    ) -> Result<Expr> {
+        let value = self.expr(expr)?;
+        let mut pattern = self.expr(pattern)?;
+        if let Some(escape) = escape {
+            let escape = self.literal(&escape.value)?;
+            pattern = self.call("like_escape", vec![pattern, escape])?;
+        }
+        self.operator(symbol, Some(value), pattern)
+    }
+
+    fn similar(
+        &mut self,
+        expr: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        negated: bool,
+    ) -> Result<Expr> {
+        let value = self.expr(expr)?;
+        let mut args = vec![self.expr(pattern)?];
+        if let Some(escape) = escape {
+            args.push(self.literal(&escape.value)?);
+        }
+        let pattern = self.call("similar_to_escape", args)?;
+        self.operator(if negated { "!~" } else { "~" }, Some(value), pattern)
+    }
+
+    fn cast(&mut self, expr: &ast::Expr, ty: &ast::DataType) -> Result<Expr> {
+        let ty = types::resolve(ty)?;
+        if let (ast::Expr::Array(array), DataType::Array(element)) = (expr, &ty) {
+            return self.array(&array.elem, Some((**element).clone()));
+        }
+        let value = self.expr(expr)?;
+        self.coerce(value, &ty, CastContext::Explicit)
+    }
+
+    fn array(&mut self, elements: &[ast::Expr], element: Option<DataType>) -> Result<Expr> {
+        let elements = elements.iter().map(|element| self.expr(element)).collect::<Result<Vec<_>>>()?;
+        let bound = resolve::array_literal(elements, element, &self.ctx.eval)?;
+        Ok(self.done(bound))
+    }
+
+    fn substring(&mut self, expr: &ast::Expr, from: Option<&ast::Expr>, length: Option<&ast::Expr>) -> Result<Expr> {
+        let mut args = vec![self.expr(expr)?];
+        args.push(match from {
+            Some(from) => self.expr(from)?,
+            None => Expr::int4(1),
+        });
+        if let Some(length) = length {
+            args.push(self.expr(length)?);
+        }
+        self.call("substring", args)
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let operand = operand.map(|operand| self.expr(operand)).transpose()?;
+        let mut branches = Vec::with_capacity(conditions.len());
+        for branch in conditions {
+            let condition = match operand {
+                Some(_) => self.expr(&branch.condition)?,
+                None => self.condition("CASE/WHEN", &branch.condition)?,
+            };
+            branches.push((condition, self.expr(&branch.result)?));
+        }
+        let otherwise = otherwise.map(|otherwise| self.expr(otherwise)).transpose()?;
+        let bound = resolve::case(self.registry(), operand, branches, otherwise, &self.ctx.eval)?;
+        Ok(self.done(bound))
+    }
+
+    fn subscripts(&mut self, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {
+        let mut value = self.expr(root)?;
+        for access in chain {
+            let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
+                return Err(SqlError::not_supported("array slices and field access are not supported"));
+            };
+            let index = self.expr(index)?;
+            value = self.call("array_subscript", vec![value, index])?;
+        }
+        Ok(value)
+    }
+
+    /// Rows compare column by column; the first pair that differs decides.
+    fn row_comparison(&mut self, left: &[ast::Expr], symbol: &str, right: &[ast::Expr]) -> Result<Expr> {
+        if left.len() != right.len() {
+            return Err(SqlError::syntax("unequal number of entries in row expressions"));
+        }
+        let left = left.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+        let right = right.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+        self.compare_rows(left, symbol, right)
+    }
+
+    pub fn compare_rows(&mut self, left: Vec<Expr>, symbol: &str, right: Vec<Expr>) -> Result<Expr> {
+        let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+        if let "=" | "<>" = symbol {
+            let terms = pairs
+                .into_iter()
+                .map(|(left, right)| self.operator(symbol, Some(left), right))
+                .collect::<Result<Vec<_>>>()?;
+            return Ok(if symbol == "=" { Expr::and(terms) } else { or(terms) });
+        }
+        let strict = match symbol {
+            "<" | "<=" => "<",
+            ">" | ">=" => ">",
+            _ => return Err(SqlError::not_supported(format!("operator {symbol} is not supported for rows"))),
+        };
+        let last = pairs.len() - 1;
+        let mut terms = Vec::with_capacity(pairs.len());
+        for (index, (left, right)) in pairs.iter().enumerate() {
+            let decisive = if index == last { symbol } else { strict };
+            let mut term = Vec::with_capacity(index + 1);
+            for (left, right) in &pairs[..index] {
+                term.push(self.operator("=", Some(left.clone()), right.clone())?);
+            }
+            term.push(self.operator(decisive, Some(left.clone()), right.clone())?);
+            terms.push(Expr::and(term));
+        }
+        Ok(or(terms))
+    }
+
+    fn check_collation(&self, collation: &ast::ObjectName) -> Result<()> {
+        let parts = names::parts(collation)?;
+        match parts.last().map(String::as_str) {
+            Some("default" | "C" | "POSIX" | "ucs_basic") => Ok(()),
+            _ => Err(SqlError::new(
+                "42704",
+                format!("collation \"{}\" for encoding \"UTF8\" does not exist", parts.join(".")),
+            )
+            .with_hint("Text sorts by its bytes: use the collations \"default\" or \"C\".")),
+        }
+    }
+}
+
+pub(super) fn or(mut terms: Vec<Expr>) -> Expr {
+    if terms.len() == 1 { terms.remove(0) } else { Expr::Or(terms) }
+}
+
+pub(super) fn negate(expr: Expr, negated: bool) -> Expr {
+    if negated { Expr::Not(Box::new(expr)) } else { expr }
+}
+
+/// The entries of `(a, b)` or `ROW(a, b)`; `None` for anything that is not a row.
+pub(super) fn row_of(expr: &ast::Expr) -> Option<&[ast::Expr]> {
+    match expr {
+        ast::Expr::Tuple(items) => Some(items),
+        ast::Expr::Nested(inner) => row_of(inner),
+        _ => None,
+    }
+}
+
+/// `a AND b AND c` as one node.
+fn flatten(operands: Vec<Expr>, is_and: bool) -> Vec<Expr> {
+    let mut out = Vec::with_capacity(operands.len());
+    for operand in operands {
+        match operand {
+            Expr::And(inner) if is_and => out.extend(inner),
+            Expr::Or(inner) if !is_and => out.extend(inner),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The operator's name in the catalogue.
+pub(super) fn symbol(op: &BinaryOperator) -> String {
+    match op {
+        BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().cloned().unwrap_or_default(),
+        BinaryOperator::Custom(symbol) => symbol.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn extract_field(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(ident) => ident.value.to_lowercase(),
+        other => other.to_string().to_lowercase(),
+    }
+}

@@ -1,0 +1,588 @@
+//! FROM: tables, views, derived tables, functions and joins.
+
+use super::binder::{Binder, Bound, CteDef};
+use super::names::{self, Relation};
+use super::position;
+use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
+use crate::error::{Result, SqlError};
+use crate::plan::{JoinKind, OutputColumn, Plan};
+use basalt_engine::ViewDef;
+use basalt_expr::cast::CastContext;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, TableDef};
+use sqlparser::ast::{
+    self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, TableAlias, TableFactor,
+};
+use std::sync::Arc;
+
+/// A bound piece of FROM.
+pub(super) struct FromItem {
+    pub plan: Plan,
+    pub relations: Vec<ScopeRelation>,
+    pub visible: Vec<ScopeColumn>,
+}
+
+impl Binder<'_> {
+    /// The whole FROM list, put into the current scope piece by piece so that LATERAL sees what is left of it.
+    pub fn from_list(&mut self, from: &[ast::TableWithJoins]) -> Result<Plan> {
+        let mut plan: Option<Plan> = None;
+        for item in from {
+            let bound = self.joined(item, plan.take())?;
+            self.check_names(&bound.relations)?;
+            let scope = self.scope();
+            scope.relations.extend(bound.relations);
+            scope.visible.extend(bound.visible);
+            plan = Some(bound.plan);
+        }
+        Ok(plan.unwrap_or(Plan::Unit))
+    }
+
+    fn check_names(&mut self, relations: &[ScopeRelation]) -> Result<()> {
+        for (index, relation) in relations.iter().enumerate() {
+            let same = |other: &ScopeRelation| {
+                other.name == relation.name && (other.schema == relation.schema || other.schema.is_none())
+            };
+            let known = self.scope().relations.iter().any(same) || relations[..index].iter().any(same);
+            if known && !relation.hidden && !relation.name.is_empty() {
+                return Err(SqlError::new(
+                    "42712",
+                    format!("table name \"{}\" specified more than once", relation.name),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// One item of the list with its joins; `left` is what stands before it.
+    fn joined(&mut self, item: &ast::TableWithJoins, left: Option<Plan>) -> Result<FromItem> {
+        let mut bound = self.factor_beside(&item.relation, left)?;
+        for join in &item.joins {
+            bound = self.join(bound, join)?;
+        }
+        Ok(bound)
+    }
+
+    /// A factor crossed with the plan to its left, which it may refer to if it is lateral.
+    fn factor_beside(&mut self, factor: &TableFactor, left: Option<Plan>) -> Result<FromItem> {
+        if is_function(factor) {
+            return self.function_factor(factor, left.unwrap_or(Plan::Unit), false);
+        }
+        let lateral = is_lateral(factor);
+        let mut bound = self.factor(factor)?;
+        if let Some(left) = left {
+            bound.plan = join_plan(left, bound.plan, JoinKind::Inner, None, lateral);
+        }
+        Ok(bound)
+    }
+
+    fn factor(&mut self, factor: &TableFactor) -> Result<FromItem> {
+        match factor {
+            TableFactor::Table { name, alias, args: None, sample: None, .. } => self.table_factor(name, alias.as_ref()),
+            TableFactor::Derived { lateral, subquery, alias, sample: None } => {
+                let bound = self.derived(*lateral, subquery)?;
+                let name = alias.as_ref().map(|alias| names::fold(&alias.name)).unwrap_or_default();
+                if alias.is_none() {
+                    return Err(SqlError::syntax("subquery in FROM must have an alias")
+                        .with_hint("For example, FROM (SELECT ...) [AS] foo."));
+                }
+                relation_of(name, bound.plan, &bound.columns, alias.as_ref())
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let mut bound = self.joined(table_with_joins, None)?;
+                if let Some(alias) = alias {
+                    for relation in &mut bound.relations {
+                        relation.hidden = true;
+                    }
+                    let columns = renamed(&bound.visible, alias)?;
+                    bound.relations.push(relation_named(names::fold(&alias.name), columns.clone()));
+                    bound.visible = columns;
+                }
+                Ok(bound)
+            }
+            factor if is_function(factor) => self.function_factor(factor, Plan::Unit, false),
+            other => Err(SqlError::not_supported(format!("FROM item {other} is not supported"))),
+        }
+    }
+
+    /// A derived table: sees nothing of its siblings unless it is lateral.
+    fn derived(&mut self, lateral: bool, query: &ast::Query) -> Result<Bound> {
+        if lateral {
+            let outer = std::mem::replace(&mut self.scope().clause, Clause::Select);
+            let bound = self.query(query);
+            self.scope().clause = outer;
+            return bound;
+        }
+        let siblings = std::mem::replace(self.scope(), Scope::new(Clause::Select));
+        let bound = self.query(query);
+        *self.scope() = siblings;
+        bound
+    }
+
+    fn table_factor(&mut self, name: &ast::ObjectName, alias: Option<&TableAlias>) -> Result<FromItem> {
+        let parts = names::parts(name)?;
+        if let [cte_name] = parts.as_slice()
+            && let Some(index) = self.ctes.iter().rposition(|cte| cte.name == *cte_name)
+        {
+            let bound = self.cte(index)?;
+            let shown = alias.map_or_else(|| cte_name.clone(), |alias| names::fold(&alias.name));
+            return relation_of(shown, bound.plan, &bound.columns, alias);
+        }
+        let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
+        let relation = self.ctx.relation(name)?;
+        let mut bound = match relation {
+            Relation::Table(table) => self.base_table(&table, shown, alias)?,
+            Relation::View(view) => {
+                let bound = self.view(&view)?;
+                let mut item = relation_of(shown, bound.plan, &bound.columns, alias)?;
+                item.relations[0].oid = view.id.0;
+                item
+            }
+            Relation::Virtual(table) => {
+                let mut columns = Vec::with_capacity(table.columns.len());
+                let mut ids = Vec::with_capacity(table.columns.len());
+                for (index, (name, ty)) in table.columns.iter().enumerate() {
+                    let id = self.fresh();
+                    ids.push((id, index));
+                    columns.push(ScopeColumn {
+                        name: (*name).to_string(),
+                        id,
+                        ty: ty(),
+                        typmod: -1,
+                        table_oid: table.oid,
+                        column_no: index as i16 + 1,
+                    });
+                }
+                let columns = rename_all(columns, alias)?;
+                let mut relation = relation_named(shown, columns.clone());
+                relation.oid = table.oid;
+                FromItem {
+                    plan: Plan::VirtualScan { table, columns: ids },
+                    relations: vec![relation],
+                    visible: columns,
+                }
+            }
+        };
+        if alias.is_none() {
+            bound.relations[0].schema = match parts.as_slice() {
+                [.., schema, _] => Some(schema.clone()),
+                _ => self.schema_of(&bound.plan),
+            };
+        }
+        Ok(bound)
+    }
+
+    fn schema_of(&self, plan: &Plan) -> Option<String> {
+        match plan {
+            Plan::Scan { table, .. } => {
+                self.ctx.catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone())
+            }
+            Plan::VirtualScan { table, .. } => Some(table.schema.to_string()),
+            _ => None,
+        }
+    }
+
+    pub fn base_table(&mut self, table: &Arc<TableDef>, shown: String, alias: Option<&TableAlias>) -> Result<FromItem> {
+        self.tables.push(table.id);
+        let mut columns = Vec::new();
+        let mut ids = Vec::new();
+        let mut key_ids = Vec::new();
+        for column in table.live_columns() {
+            let id = self.fresh();
+            ids.push((id, column.id));
+            if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.id)) {
+                key_ids.push(id);
+            }
+            columns.push(ScopeColumn {
+                name: column.name.clone(),
+                id,
+                ty: column.ty.clone(),
+                typmod: column.ty.typmod(),
+                table_oid: table.id.0,
+                column_no: column.id.0 as i16,
+            });
+        }
+        let columns = rename_all(columns, alias)?;
+        let mut relation = relation_named(shown, columns.clone());
+        relation.oid = table.id.0;
+        relation.key = key_ids;
+        Ok(FromItem {
+            plan: Plan::Scan { table: table.clone(), columns: ids, identity: None },
+            relations: vec![relation],
+            visible: columns,
+        })
+    }
+
+    /// A view's body sees neither the scopes nor the CTEs around its use.
+    fn view(&mut self, view: &Arc<ViewDef>) -> Result<Bound> {
+        let scopes = std::mem::take(&mut self.scopes);
+        let ctes = std::mem::take(&mut self.ctes);
+        let bound = self.deeper(|binder| {
+            let query = super::parse_query(&view.sql)?;
+            binder.query(&query)
+        });
+        self.scopes = scopes;
+        self.ctes = ctes;
+        let mut bound = bound.map_err(|mut error| {
+            error.position = None;
+            error
+        })?;
+        for (column, (name, _)) in bound.columns.iter_mut().zip(&view.columns) {
+            column.name.clone_from(name);
+            column.table_oid = 0;
+            column.column_no = 0;
+        }
+        Ok(bound)
+    }
+
+    /// Binds a WITH query for one reference.
+    fn cte(&mut self, index: usize) -> Result<Bound> {
+        let CteDef { name, columns, query, visible, scopes } = &self.ctes[index];
+        let (name, columns, query, visible, depth) = (name.clone(), columns.clone(), query.clone(), *visible, *scopes);
+        let hidden_ctes = self.ctes.split_off(visible);
+        let hidden_scopes = self.scopes.split_off(depth.min(self.scopes.len()));
+        let bound = self.deeper(|binder| binder.query(&query));
+        self.ctes.truncate(visible);
+        self.ctes.extend(hidden_ctes);
+        self.scopes.truncate(depth);
+        self.scopes.extend(hidden_scopes);
+        let mut bound = bound?;
+        if columns.len() > bound.columns.len() {
+            return Err(SqlError::new(
+                "42P10",
+                format!(
+                    "WITH query \"{name}\" has {} columns available but {} columns specified",
+                    bound.columns.len(),
+                    columns.len()
+                ),
+            ));
+        }
+        for (column, name) in bound.columns.iter_mut().zip(columns) {
+            column.name = name;
+        }
+        Ok(bound)
+    }
+
+    /// A set-returning (or any) function in FROM: its rows beside each row of `input`.
+    fn function_factor(&mut self, factor: &TableFactor, input: Plan, keep_empty: bool) -> Result<FromItem> {
+        let (name, calls, alias, with_ordinality) = self.function_calls(factor)?;
+        let mut columns = Vec::with_capacity(calls.len());
+        let mut sets = Vec::new();
+        let mut plain = Vec::new();
+        let single = calls.len() == 1;
+        for call in calls {
+            let id = self.fresh();
+            let column_name = match alias {
+                Some(alias) if single => names::fold(&alias.name),
+                _ => name.clone(),
+            };
+            let ty = call.ty();
+            columns.push(scope_column(column_name, id, ty));
+            match &call {
+                Expr::Call { function, .. } if function.returns_set => sets.push((id, call)),
+                _ => plain.push((id, call)),
+            }
+        }
+        let mut plan = input;
+        if !plain.is_empty() {
+            let passed = plan.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
+            let exprs = passed.chain(plain).collect();
+            plan = Plan::Project { input: Box::new(plan), exprs };
+        }
+        let ordinality = with_ordinality.then(|| self.fresh());
+        if let Some(id) = ordinality {
+            columns.push(scope_column("ordinality".into(), id, DataType::Int8));
+        }
+        plan = Plan::ProjectSet { input: Box::new(plan), sets, ordinality, keep_empty };
+        let shown = alias.map_or(name, |alias| names::fold(&alias.name));
+        let columns = rename_all(columns, alias)?;
+        Ok(FromItem { plan, relations: vec![relation_named(shown, columns.clone())], visible: columns })
+    }
+
+    fn function_calls<'f>(
+        &mut self,
+        factor: &'f TableFactor,
+    ) -> Result<(String, Vec<Expr>, Option<&'f TableAlias>, bool)> {
+        let (name, args, alias, ordinality): (_, Vec<&ast::Expr>, _, _) = match factor {
+            TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
+                (function_name(name)?, plain_args(&args.args)?, alias, *with_ordinality)
+            }
+            TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+                (function_name(name)?, plain_args(args)?, alias, *with_ordinality)
+            }
+            TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let calls = self.in_clause(Clause::FromFunction, |binder| {
+                    array_exprs.iter().map(|array| binder.named_call("unnest", &[array])).collect::<Result<Vec<_>>>()
+                })?;
+                return Ok(("unnest".into(), calls, alias.as_ref(), *with_ordinality));
+            }
+            TableFactor::TableFunction { expr: ast::Expr::Function(function), alias } => {
+                let call = self.in_clause(Clause::FromFunction, |binder| binder.function(function))?;
+                return Ok((function_name(&function.name)?, vec![call], alias.as_ref(), false));
+            }
+            other => return Err(SqlError::not_supported(format!("FROM item {other} is not supported"))),
+        };
+        let call = self.in_clause(Clause::FromFunction, |binder| binder.named_call(&name, &args))?;
+        Ok((name, vec![call], alias.as_ref(), ordinality))
+    }
+
+    fn join(&mut self, left: FromItem, join: &ast::Join) -> Result<FromItem> {
+        let (kind, constraint) = match &join.join_operator {
+            JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) | JoinOperator::CrossJoin(constraint) => {
+                (JoinKind::Inner, constraint)
+            }
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (JoinKind::Left, constraint),
+            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => (JoinKind::Right, constraint),
+            JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
+            _ => return Err(SqlError::not_supported("this kind of join is not supported")),
+        };
+        let lateral = is_lateral(&join.relation);
+        let FromItem { plan: left_plan, relations: left_relations, visible: left_visible } = left;
+        // What stands left is visible to a lateral right side.
+        let marks = self.push_visible(&left_relations, &left_visible);
+        let right = if is_function(&join.relation) {
+            self.function_join(&join.relation, left_plan, kind, constraint)
+        } else {
+            self.factor(&join.relation).map(|right| (right, Some(left_plan)))
+        };
+        self.pop_visible(marks);
+        let (right, left_plan) = right?;
+        let mut relations = left_relations;
+        self.check_names(&right.relations)?;
+        relations.extend(right.relations);
+        let Some(left_plan) = left_plan else {
+            let visible = left_visible.into_iter().chain(right.visible).collect();
+            return Ok(FromItem { plan: right.plan, relations, visible });
+        };
+        let names: Vec<Ident> = match constraint {
+            JoinConstraint::Using(names) => names
+                .iter()
+                .filter_map(|name| match name.0.last() {
+                    Some(ast::ObjectNamePart::Identifier(ident)) => Some(ident.clone()),
+                    _ => None,
+                })
+                .collect(),
+            JoinConstraint::Natural => left_visible
+                .iter()
+                .filter(|column| right.visible.iter().any(|other| other.name == column.name))
+                .map(|column| Ident::with_quote('"', column.name.clone()))
+                .collect(),
+            JoinConstraint::On(condition) => {
+                let visible: Vec<ScopeColumn> = left_visible.into_iter().chain(right.visible).collect();
+                let condition = self.join_condition(condition, &relations, &visible)?;
+                let plan = join_plan(left_plan, right.plan, kind, Some(condition), lateral);
+                return Ok(FromItem { plan, relations, visible });
+            }
+            JoinConstraint::None => {
+                let visible = left_visible.into_iter().chain(right.visible).collect();
+                return Ok(FromItem {
+                    plan: join_plan(left_plan, right.plan, kind, None, lateral),
+                    relations,
+                    visible,
+                });
+            }
+        };
+        self.using(left_plan, left_visible, right.plan, right.visible, kind, &names, relations)
+    }
+
+    /// `JOIN function(…) ON true`, whose arguments may refer to the left.
+    fn function_join(
+        &mut self,
+        factor: &TableFactor,
+        left: Plan,
+        kind: JoinKind,
+        constraint: &JoinConstraint,
+    ) -> Result<(FromItem, Option<Plan>)> {
+        let trivial = match constraint {
+            JoinConstraint::None => true,
+            JoinConstraint::On(ast::Expr::Value(value)) => value.value == ast::Value::Boolean(true),
+            _ => false,
+        };
+        if trivial && matches!(kind, JoinKind::Inner | JoinKind::Left) {
+            return Ok((self.function_factor(factor, left, kind == JoinKind::Left)?, None));
+        }
+        Ok((self.function_factor(factor, Plan::Unit, false)?, Some(left)))
+    }
+
+    fn push_visible(&mut self, relations: &[ScopeRelation], visible: &[ScopeColumn]) -> (usize, usize) {
+        let scope = self.scope();
+        let marks = (scope.relations.len(), scope.visible.len());
+        scope.relations.extend_from_slice(relations);
+        scope.visible.extend_from_slice(visible);
+        marks
+    }
+
+    fn pop_visible(&mut self, marks: (usize, usize)) {
+        let scope = self.scope();
+        scope.relations.truncate(marks.0);
+        scope.visible.truncate(marks.1);
+    }
+
+    /// ON sees the two sides of its join only.
+    fn join_condition(
+        &mut self,
+        condition: &ast::Expr,
+        relations: &[ScopeRelation],
+        visible: &[ScopeColumn],
+    ) -> Result<Expr> {
+        let mut scope = Scope::new(Clause::FromOn);
+        scope.relations = relations.to_vec();
+        scope.visible = visible.to_vec();
+        let outer = std::mem::replace(self.scope(), scope);
+        let bound = self.condition("JOIN/ON", condition);
+        *self.scope() = outer;
+        bound
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn using(
+        &mut self,
+        left_plan: Plan,
+        mut left: Vec<ScopeColumn>,
+        right_plan: Plan,
+        mut right: Vec<ScopeColumn>,
+        kind: JoinKind,
+        names: &[Ident],
+        relations: Vec<ScopeRelation>,
+    ) -> Result<FromItem> {
+        let mut conditions = Vec::with_capacity(names.len());
+        let mut merged = Vec::with_capacity(names.len());
+        let mut computed = Vec::new();
+        for ident in names {
+            let name = names::fold(ident);
+            let place = position::of_ident(&self.ctx.sql, ident);
+            let a = take_column(&mut left, &name, "left").map_err(|error| error.at(place))?;
+            let b = take_column(&mut right, &name, "right").map_err(|error| error.at(place))?;
+            let (left_expr, right_expr) = (self.column_expr(&a), self.column_expr(&b));
+            conditions.push(self.operator("=", Some(left_expr.clone()), right_expr.clone())?);
+            merged.push(match kind {
+                JoinKind::Inner | JoinKind::Left if a.ty == b.ty => a,
+                JoinKind::Right if a.ty == b.ty => b,
+                _ => {
+                    let expr = match kind {
+                        JoinKind::Full => basalt_expr::resolve::coalesce(vec![left_expr, right_expr], &self.ctx.eval)?,
+                        _ => {
+                            let types = [left_expr.ty(), right_expr.ty()];
+                            let ty = basalt_expr::resolve::resolve_common_type("JOIN/USING", &types)?;
+                            let side = if kind == JoinKind::Right { right_expr } else { left_expr };
+                            self.coerce(side, &ty, CastContext::Implicit)?
+                        }
+                    };
+                    let id = self.fresh();
+                    let column = scope_column(name, id, expr.ty());
+                    computed.push((id, expr));
+                    column
+                }
+            });
+        }
+        let condition = (!conditions.is_empty()).then(|| Expr::and(conditions));
+        let mut plan = join_plan(left_plan, right_plan, kind, condition, false);
+        if !computed.is_empty() {
+            let passed = plan.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
+            let exprs = passed.chain(computed).collect();
+            plan = Plan::Project { input: Box::new(plan), exprs };
+        }
+        let visible = merged.into_iter().chain(left).chain(right).collect();
+        Ok(FromItem { plan, relations, visible })
+    }
+}
+
+fn take_column(columns: &mut Vec<ScopeColumn>, name: &str, side: &str) -> Result<ScopeColumn> {
+    let mut found = columns.iter().enumerate().filter(|(_, column)| column.name == name).map(|(index, _)| index);
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => {
+            Err(SqlError::new("42702", format!("common column name \"{name}\" appears more than once in {side} table")))
+        }
+        (Some(index), None) => Ok(columns.remove(index)),
+        (None, _) => Err(SqlError::new(
+            "42703",
+            format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+        )),
+    }
+}
+
+fn join_plan(left: Plan, right: Plan, kind: JoinKind, condition: Option<Expr>, lateral: bool) -> Plan {
+    if matches!(left, Plan::Unit) && kind == JoinKind::Inner && condition.is_none() {
+        return right;
+    }
+    Plan::Join { left: Box::new(left), right: Box::new(right), kind, condition, lateral }
+}
+
+fn is_lateral(factor: &TableFactor) -> bool {
+    matches!(factor, TableFactor::Derived { lateral: true, .. })
+}
+
+fn is_function(factor: &TableFactor) -> bool {
+    matches!(
+        factor,
+        TableFactor::Table { args: Some(_), .. }
+            | TableFactor::Function { .. }
+            | TableFactor::UNNEST { .. }
+            | TableFactor::TableFunction { .. }
+    )
+}
+
+fn function_name(name: &ast::ObjectName) -> Result<String> {
+    match names::parts(name)?.as_slice() {
+        [name] => Ok(name.clone()),
+        [schema, name] if schema == "pg_catalog" => Ok(name.clone()),
+        parts => Err(SqlError::new("42883", format!("function {} does not exist", parts.join(".")))),
+    }
+}
+
+fn plain_args(args: &[FunctionArg]) -> Result<Vec<&ast::Expr>> {
+    args.iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Ok(expr),
+            _ => Err(SqlError::not_supported("named arguments are not supported")),
+        })
+        .collect()
+}
+
+pub(super) fn scope_column(name: String, id: crate::plan::ColId, ty: DataType) -> ScopeColumn {
+    ScopeColumn { name, id, ty, typmod: -1, table_oid: 0, column_no: 0 }
+}
+
+fn relation_named(name: String, columns: Vec<ScopeColumn>) -> ScopeRelation {
+    ScopeRelation { name, schema: None, oid: 0, columns, key: Vec::new(), hidden: false }
+}
+
+/// A query's output as a relation.
+fn relation_of(name: String, plan: Plan, columns: &[OutputColumn], alias: Option<&TableAlias>) -> Result<FromItem> {
+    let columns: Vec<ScopeColumn> = columns
+        .iter()
+        .map(|column| ScopeColumn {
+            name: column.name.clone(),
+            id: column.id,
+            ty: column.ty.clone(),
+            typmod: column.typmod,
+            table_oid: column.table_oid,
+            column_no: column.column_no,
+        })
+        .collect();
+    let columns = rename_all(columns, alias)?;
+    Ok(FromItem { plan, relations: vec![relation_named(name, columns.clone())], visible: columns })
+}
+
+fn renamed(columns: &[ScopeColumn], alias: &TableAlias) -> Result<Vec<ScopeColumn>> {
+    rename_all(columns.to_vec(), Some(alias))
+}
+
+/// `AS t (a, b)`: renames the first columns.
+fn rename_all(mut columns: Vec<ScopeColumn>, alias: Option<&TableAlias>) -> Result<Vec<ScopeColumn>> {
+    let Some(alias) = alias else { return Ok(columns) };
+    if alias.columns.len() > columns.len() {
+        return Err(SqlError::new(
+            "42P10",
+            format!(
+                "table \"{}\" has {} columns available but {} columns specified",
+                names::fold(&alias.name),
+                columns.len(),
+                alias.columns.len()
+            ),
+        ));
+    }
+    for (column, given) in columns.iter_mut().zip(&alias.columns) {
+        column.name = names::fold(&given.name);
+    }
+    Ok(columns)
+}

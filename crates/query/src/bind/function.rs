@@ -1,0 +1,247 @@
+//! Calls: functions, aggregates, and the keywords that look like calls.
+
+use super::binder::Binder;
+use super::{names, position};
+use crate::error::{Result, SqlError};
+use crate::plan::{AggregateCall, ColId};
+use basalt_expr::cast::CastContext;
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+/// The arguments of a call, taken apart.
+#[derive(Default)]
+pub(super) struct CallArgs<'a> {
+    pub exprs: Vec<&'a ast::Expr>,
+    pub star: bool,
+    pub distinct: bool,
+    pub order_by: &'a [ast::OrderByExpr],
+}
+
+impl Binder<'_> {
+    /// A call of a function by name with arguments that are still syntax.
+    pub fn named_call(&mut self, name: &str, args: &[&ast::Expr]) -> Result<Expr> {
+        let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        self.call(name, args)
+    }
+
+    pub fn call(&mut self, name: &str, args: Vec<Expr>) -> Result<Expr> {
+        let expr = resolve::call(self.registry(), name, args, &self.ctx.eval)?;
+        Ok(self.done(expr))
+    }
+
+    pub fn function(&mut self, function: &ast::Function) -> Result<Expr> {
+        let parts = names::parts(&function.name)?;
+        let (name, schema) = match parts.as_slice() {
+            [name] => (name.as_str(), None),
+            [schema, name] => (name.as_str(), Some(schema.as_str())),
+            [.., schema, name] => (name.as_str(), Some(schema.as_str())),
+            [] => return Err(SqlError::syntax("a function name is expected")),
+        };
+        if let FunctionArguments::Subquery(query) = &function.args
+            && name == "array"
+        {
+            return self.array_subquery(query);
+        }
+        let args = take_args(function)?;
+        if let Some(schema) = schema
+            && !self.schema_has_functions(schema)
+        {
+            return Err(self.no_such_function(&parts.join("."), &args));
+        }
+        if function.over.is_some() {
+            return self.window_function(name, function, &args);
+        }
+        if self.registry().is_aggregate(name) {
+            return self.aggregate_function(name, function, &args);
+        }
+        if args.distinct || args.star || !args.order_by.is_empty() || function.filter.is_some() {
+            let what = if args.distinct {
+                "DISTINCT"
+            } else if args.star {
+                "(*)"
+            } else if function.filter.is_some() {
+                "FILTER"
+            } else {
+                "ORDER BY"
+            };
+            return Err(SqlError::new("42809", format!("{what} specified, but {name} is not an aggregate function")));
+        }
+        if schema.is_none()
+            && let Some(expr) = self.keyword_call(name, &function.args, &args.exprs)?
+        {
+            return Ok(expr);
+        }
+        let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        let expr = self.call(name, bound)?;
+        self.check_set_returning(&expr, name)?;
+        Ok(expr)
+    }
+
+    fn schema_has_functions(&self, schema: &str) -> bool {
+        matches!(schema, "pg_catalog" | "information_schema" | "basalt")
+    }
+
+    fn no_such_function(&mut self, name: &str, args: &CallArgs) -> SqlError {
+        let mut types = Vec::with_capacity(args.exprs.len());
+        for arg in &args.exprs {
+            match self.expr(arg) {
+                Ok(expr) => types.push(expr.ty().base().sql_name()),
+                Err(error) => return error,
+            }
+        }
+        SqlError::new("42883", format!("function {name}({}) does not exist", types.join(", "))).with_hint(
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+        )
+    }
+
+    /// Grammar that is spelled like a function.
+    fn keyword_call(&mut self, name: &str, syntax: &FunctionArguments, args: &[&ast::Expr]) -> Result<Option<Expr>> {
+        let without_parens = matches!(syntax, FunctionArguments::None);
+        let now_as = |binder: &mut Self, ty: DataType| {
+            let now = binder.call("now", Vec::new())?;
+            binder.coerce(now, &ty, CastContext::Explicit)
+        };
+        Ok(Some(match (name, args) {
+            ("coalesce", [_, ..]) => {
+                let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+                let expr = resolve::coalesce(args, &self.ctx.eval)?;
+                self.done(expr)
+            }
+            ("greatest" | "least", [_, ..]) => {
+                let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+                let expr = resolve::extreme(args, name == "greatest", &self.ctx.eval)?;
+                self.done(expr)
+            }
+            ("nullif", [left, right]) => {
+                let (left, right) = (self.expr(left)?, self.expr(right)?);
+                let expr = resolve::nullif(self.registry(), left, right, &self.ctx.eval)?;
+                self.done(expr)
+            }
+            ("row", _) => return Err(SqlError::not_supported("row values are only supported in comparisons and IN")),
+            ("current_timestamp" | "transaction_timestamp", []) if without_parens || name != "current_timestamp" => {
+                self.call("now", Vec::new())?
+            }
+            ("current_timestamp" | "localtimestamp", [_]) => {
+                let ty = if name == "localtimestamp" { DataType::Timestamp } else { DataType::TimestampTz };
+                now_as(self, ty)?
+            }
+            ("current_date", []) if without_parens => now_as(self, DataType::Date)?,
+            ("localtimestamp", []) if without_parens => now_as(self, DataType::Timestamp)?,
+            ("localtime" | "current_time", []) if without_parens => now_as(self, DataType::Time)?,
+            ("user" | "current_role", []) if without_parens => self.call("current_user", Vec::new())?,
+            ("current_catalog", []) if without_parens => self.call("current_database", Vec::new())?,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn check_set_returning(&mut self, expr: &Expr, name: &str) -> Result<()> {
+        use super::scope::Clause;
+        let Expr::Call { function, .. } = expr else { return Ok(()) };
+        let clause = self.scope().clause;
+        if !function.returns_set || matches!(clause, Clause::Select | Clause::FromFunction) {
+            return Ok(());
+        }
+        let _ = name;
+        Err(SqlError::new("0A000", format!("set-returning functions are not allowed in {}", clause.name())))
+    }
+
+    fn aggregate_function(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<Expr> {
+        let level = self.scopes.len() - 1;
+        if self.scopes[level].inside_aggregate {
+            return Err(SqlError::new("42803", "aggregate function calls cannot be nested"));
+        }
+        let call = self.aggregate_call(name, function, args)?;
+        let level = self.aggregate_level(&call);
+        let scope = &self.scopes[level];
+        if !scope.clause.allows_aggregates() {
+            return Err(SqlError::new(
+                "42803",
+                format!("aggregate functions are not allowed in {}", scope.clause.name()),
+            ));
+        }
+        let ty = call.resolved.ty.clone();
+        if let Some((id, _)) = scope.aggregates.iter().find(|(_, known)| *known == call) {
+            return Ok(Expr::Hole { id: *id, ty });
+        }
+        let id = self.fresh();
+        self.set_typmod(id, -1);
+        self.scopes[level].aggregates.push((id, call));
+        Ok(Expr::Hole { id, ty })
+    }
+
+    /// An aggregate belongs to the innermost level whose columns its arguments use.
+    fn aggregate_level(&self, call: &AggregateCall) -> usize {
+        let innermost = self.scopes.len() - 1;
+        let mut used: Vec<ColId> = Vec::new();
+        for expr in call.args.iter().chain(&call.filter).chain(call.order_by.iter().map(|key| &key.expr)) {
+            expr.walk(&mut |node| {
+                if let Expr::Hole { id, .. } = node {
+                    used.push(*id);
+                }
+                true
+            });
+        }
+        let level_of = |id: &ColId| (0..self.scopes.len()).rev().find(|level| self.scopes[*level].defines(*id));
+        used.iter().map(|id| level_of(id).unwrap_or(innermost)).max().unwrap_or(innermost)
+    }
+
+    /// Name, arguments, DISTINCT, ORDER BY and FILTER of an aggregate, without deciding where it is computed.
+    pub fn aggregate_call(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
+        if !function.within_group.is_empty() {
+            return Err(SqlError::not_supported("ordered-set aggregates (WITHIN GROUP) are not supported"));
+        }
+        self.scope().inside_aggregate = true;
+        let bound = self.aggregate_parts(name, function, args);
+        self.scope().inside_aggregate = false;
+        bound
+    }
+
+    fn aggregate_parts(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
+        if args.star && name != "count" {
+            return Err(self.no_such_function(name, args));
+        }
+        let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+        if bound.is_empty() && !args.star {
+            let error = match name {
+                "count" => SqlError::new("42809", "count(*) must be used to call a parameterless aggregate function"),
+                _ => self.no_such_function(name, args),
+            };
+            return Err(error);
+        }
+        let order_by = self.sort_keys(args.order_by)?;
+        let filter = function.filter.as_deref().map(|filter| self.condition("FILTER", filter)).transpose()?;
+        let (resolved, bound) = resolve::aggregate(self.registry(), name, bound, &self.ctx.eval)
+            .map_err(|error| SqlError::from(error).at(position::of_name(&self.ctx.sql, &function.name)))?;
+        let bound = bound.into_iter().map(|arg| self.done(arg)).collect();
+        Ok(AggregateCall { resolved, args: bound, distinct: args.distinct, filter, order_by })
+    }
+}
+
+pub(super) fn take_args(function: &ast::Function) -> Result<CallArgs<'_>> {
+    let FunctionArguments::List(list) = &function.args else {
+        return match &function.args {
+            FunctionArguments::Subquery(_) => {
+                Err(SqlError::syntax("a subquery as an argument needs parentheses of its own"))
+            }
+            _ => Ok(CallArgs::default()),
+        };
+    };
+    let mut args =
+        CallArgs { distinct: list.duplicate_treatment == Some(DuplicateTreatment::Distinct), ..CallArgs::default() };
+    for arg in &list.args {
+        match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => args.exprs.push(expr),
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => args.star = true,
+            _ => return Err(SqlError::not_supported("named arguments are not supported")),
+        }
+    }
+    for clause in &list.clauses {
+        match clause {
+            ast::FunctionArgumentClause::OrderBy(keys) => args.order_by = keys,
+            other => return Err(SqlError::not_supported(format!("{other} is not supported in a call"))),
+        }
+    }
+    Ok(args)
+}

@@ -1,0 +1,96 @@
+//! Identifiers: folded to lower case unless quoted, and looked up along the search path.
+
+use super::BindContext;
+use crate::error::{Result, SqlError};
+use crate::pgcatalog::{self, VirtualTable};
+use basalt_engine::{Namespace, ViewDef};
+use basalt_types::TableDef;
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use std::sync::Arc;
+
+/// An identifier as the catalog knows it.
+pub fn fold(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// The parts of a dotted name.
+pub fn parts(name: &ObjectName) -> Result<Vec<String>> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(ident) => Ok(fold(ident)),
+            ObjectNamePart::Function(_) => Err(SqlError::syntax("a name is expected here")),
+        })
+        .collect()
+}
+
+/// What a relation name means.
+#[derive(Clone)]
+pub enum Relation {
+    Table(Arc<TableDef>),
+    View(Arc<ViewDef>),
+    Virtual(&'static VirtualTable),
+}
+
+impl BindContext {
+    /// Schemas in the order of search, `pg_catalog` first unless the path lists it.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        let implicit = (!self.search_path.iter().any(|schema| schema == "pg_catalog")).then_some("pg_catalog");
+        implicit.into_iter().chain(self.search_path.iter().map(String::as_str))
+    }
+
+    pub fn namespace(&self, name: &str) -> Option<&Arc<Namespace>> {
+        self.catalog.namespace_named(self.database, name)
+    }
+
+    fn relation_in(&self, schema: &str, name: &str) -> Option<Relation> {
+        if let Some(table) = pgcatalog::find(schema, name) {
+            return Some(Relation::Virtual(table));
+        }
+        let namespace = self.namespace(schema)?;
+        if let Some(table) = self.catalog.table_named(namespace.id, name) {
+            return Some(Relation::Table(table.clone()));
+        }
+        self.catalog.view_named(namespace.id, name).cloned().map(Relation::View)
+    }
+
+    /// The relation that a name means, or 42P01 (3F000 is not raised for queries, as in PostgreSQL).
+    pub fn relation(&self, name: &ObjectName) -> Result<Relation> {
+        let parts = parts(name)?;
+        let found = match parts.as_slice() {
+            [name] => self.schemas().find_map(|schema| self.relation_in(schema, name)),
+            [schema, name] => self.relation_in(schema, name),
+            [database, schema, name] => {
+                if self.catalog.database_named(database).map(|database| database.id) != Some(self.database) {
+                    return Err(SqlError::not_supported(format!(
+                        "cross-database references are not implemented: \"{}\"",
+                        parts.join(".")
+                    )));
+                }
+                self.relation_in(schema, name)
+            }
+            _ => {
+                return Err(SqlError::syntax(format!(
+                    "improper relation name (too many dotted names): {}",
+                    parts.join(".")
+                )));
+            }
+        };
+        found.ok_or_else(|| {
+            SqlError::new("42P01", format!("relation \"{}\" does not exist", parts.join(".")))
+                .at(super::position::of_name(&self.sql, name))
+        })
+    }
+
+    /// The base table that a statement writes to; 42809 for views and system tables.
+    pub fn table(&self, name: &ObjectName) -> Result<Arc<TableDef>> {
+        match self.relation(name)? {
+            Relation::Table(table) => Ok(table),
+            Relation::View(view) => Err(SqlError::new("55000", format!("cannot change view \"{}\"", view.name))
+                .with_detail("Views are not automatically updatable.")),
+            Relation::Virtual(table) => {
+                Err(SqlError::new("42501", format!("permission denied: \"{}\" is a system catalog", table.name)))
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Recognises conditions that name one row by its whole primary key.
+
+use super::BindContext;
+use super::dml::PointAccess;
+use crate::plan::{ColId, Plan};
+use basalt_expr::cast::CastContext;
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, TableDef};
+
+/// Key expressions in key order, if conjuncts of `filter` compare every key column of `scan` with a value
+/// that no row decides.
+pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, ctx: &BindContext) -> Option<Vec<Expr>> {
+    let Plan::Scan { columns, .. } = scan else { return None };
+    let primary_key = table.primary_key.as_ref()?;
+    let conjuncts = filter.clone().split_and();
+    let mut out = Vec::with_capacity(primary_key.columns.len());
+    for key in &primary_key.columns {
+        let (id, _) = columns.iter().find(|(_, column)| column == key)?;
+        let ty = &table.column(*key).ty;
+        let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, *id, ty))?;
+        out.push(resolve::coerce(value, ty, CastContext::Assignment, &ctx.eval).ok()?);
+    }
+    Some(out)
+}
+
+/// A SELECT of one row by its whole primary key: what it reads and what it computes from that row.
+#[derive(Clone, Debug)]
+pub struct PointQuery {
+    pub table: std::sync::Arc<TableDef>,
+    pub access: PointAccess,
+    /// The whole condition, over the row in column-id order.
+    pub filter: Expr,
+    /// One per output column, over the same.
+    pub outputs: Vec<Expr>,
+}
+
+/// Whether a bound query is such a SELECT. Sorting or limiting (to one or more) one row changes nothing.
+pub fn point_query(query: &crate::plan::Query, ctx: &BindContext) -> Option<PointQuery> {
+    if !query.subqueries.is_empty() {
+        return None;
+    }
+    let mut plan = &query.plan;
+    while let Plan::Sort { input, .. } = plan {
+        plan = input;
+    }
+    let Plan::Project { input, exprs } = plan else { return None };
+    let Plan::Filter { input: scan, condition } = &**input else { return None };
+    let Plan::Scan { table, identity: None, .. } = &**scan else { return None };
+    let key = key_of(table, scan, condition, ctx)?;
+    let places = super::dml::row_positions(scan, 0);
+    let mut outputs = Vec::with_capacity(query.columns.len());
+    for column in &query.columns {
+        let (_, expr) = exprs.iter().find(|(id, _)| *id == column.id)?;
+        outputs.push(super::dml::over_row(expr.clone(), &places));
+    }
+    Some(PointQuery {
+        table: table.clone(),
+        access: PointAccess { key },
+        filter: super::dml::over_row(condition.clone(), &places),
+        outputs,
+    })
+}
+
+/// The other side of `column = value`, where the value can be brought to the column's type exactly.
+fn equal_to(conjunct: &Expr, id: ColId, ty: &DataType) -> Option<Expr> {
+    let Expr::Call { function, args, .. } = conjunct else { return None };
+    let [left, right] = args.as_slice() else { return None };
+    if !function.name.ends_with("eq") {
+        return None;
+    }
+    let is_column = |expr: &Expr| matches!(expr, Expr::Hole { id: known, .. } if *known == id);
+    let value = match (is_column(left), is_column(right)) {
+        (true, false) => right,
+        (false, true) => left,
+        _ => return None,
+    };
+    let fixed = !value.any(&mut |node| matches!(node, Expr::Hole { .. } | Expr::Column { .. }))
+        && value.volatility() < basalt_expr::functions::Volatility::Volatile;
+    (fixed && is_exact(&value.ty(), ty)).then(|| value.clone())
+}
+
+/// Equality of keys is equality of their bytes: only types where a value has one form.
+fn is_exact(from: &DataType, to: &DataType) -> bool {
+    use DataType::*;
+    match (from, to) {
+        (Int2, Int2 | Int4 | Int8) | (Int4, Int4 | Int8) | (Int8, Int8) => true,
+        (Text | Varchar(_), Text | Varchar(_)) => true,
+        (from, to) => from == to && matches!(to, Bool | Date | Time | Timestamp | TimestampTz | Uuid | Oid | Bytea),
+    }
+}

@@ -1,0 +1,355 @@
+//! Whole queries: WITH, set operations, VALUES, and what follows the body (ORDER BY, LIMIT).
+
+use super::binder::{Binder, Bound, CteDef};
+use super::names;
+use super::position;
+use super::scope::{Clause, Scope};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, OutputColumn, Plan, SetColumn, SetOp, SortKey};
+use basalt_expr::cast::CastContext;
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+use sqlparser::ast::{self, LimitClause, OrderByKind, SetExpr, SetOperator, SetQuantifier};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// Binds a query; values still of unknown type become text.
+    pub fn query(&mut self, query: &ast::Query) -> Result<Bound> {
+        self.deeper(|binder| binder.query_with(query, false))
+    }
+
+    /// As [`Binder::query`]; with `keep_unknown` literals keep their open type for a set operation or INSERT.
+    pub fn query_with(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
+        if !query.locks.is_empty() {
+            return Err(SqlError::not_supported("SELECT ... FOR UPDATE and FOR SHARE are not supported yet")
+                .with_hint("Lock rows by updating them, or the table by LOCK TABLE."));
+        }
+        let known_ctes = self.ctes.len();
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let bound = self.body_and_tail(query, keep_unknown);
+        self.ctes.truncate(known_ctes);
+        bound
+    }
+
+    fn with(&mut self, with: &ast::With) -> Result<()> {
+        for cte in &with.cte_tables {
+            let name = names::fold(&cte.alias.name);
+            if with.recursive && mentions(&cte.query, &name) {
+                return Err(SqlError::not_supported("recursive queries are not supported yet"));
+            }
+            if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*cte.query.body {
+                return Err(SqlError::not_supported("data-modifying statements in WITH are not supported"));
+            }
+            self.ctes.push(CteDef {
+                name,
+                columns: cte.alias.columns.iter().map(|column| names::fold(&column.name)).collect(),
+                query: Arc::new((*cte.query).clone()),
+                visible: self.ctes.len(),
+                scopes: self.scopes.len(),
+            });
+        }
+        Ok(())
+    }
+
+    fn body_and_tail(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
+        let order_by = order_exprs(query)?;
+        let mut bound = match &*query.body {
+            SetExpr::Select(select) => self.select(select, order_by, keep_unknown)?,
+            body => {
+                let bound = self.body(body, keep_unknown)?;
+                self.sort_output(bound, order_by)?
+            }
+        };
+        let (limit, offset) = self.limits(query)?;
+        if limit.is_some() || offset.is_some() {
+            bound.plan = Plan::Limit { input: Box::new(bound.plan), limit, offset };
+        }
+        Ok(bound)
+    }
+
+    fn body(&mut self, body: &SetExpr, keep_unknown: bool) -> Result<Bound> {
+        match body {
+            SetExpr::Select(select) => self.select(select, &[], keep_unknown),
+            SetExpr::Query(query) => self.query_with(query, keep_unknown),
+            SetExpr::Values(values) => {
+                let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
+                self.values(&rows, keep_unknown)
+            }
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                let op = match op {
+                    SetOperator::Union => SetOp::Union,
+                    SetOperator::Intersect => SetOp::Intersect,
+                    SetOperator::Except | SetOperator::Minus => SetOp::Except,
+                };
+                let all = matches!(set_quantifier, SetQuantifier::All);
+                let left = self.deeper(|binder| binder.body(left, true))?;
+                let right = self.deeper(|binder| binder.body(right, true))?;
+                let bound = self.set_operation(op, all, left, right)?;
+                if keep_unknown { Ok(bound) } else { self.all_known(bound) }
+            }
+            SetExpr::Table(table) => {
+                let mut parts: Vec<ast::Ident> = Vec::new();
+                parts.extend(table.schema_name.iter().map(|name| ast::Ident::new(name.clone())));
+                parts.extend(table.table_name.iter().map(|name| ast::Ident::new(name.clone())));
+                let query = super::parse_query(&format!("SELECT * FROM {}", ast::ObjectName::from(parts)))?;
+                self.query_with(&query, keep_unknown)
+            }
+            _ => Err(SqlError::not_supported("data-modifying statements inside a query are not supported")),
+        }
+    }
+
+    pub fn values(&mut self, rows: &[&[ast::Expr]], keep_unknown: bool) -> Result<Bound> {
+        self.scopes.push(Scope::new(Clause::Values));
+        let bound = self.values_rows(rows, keep_unknown);
+        self.scopes.pop();
+        bound
+    }
+
+    fn values_rows(&mut self, rows: &[&[ast::Expr]], keep_unknown: bool) -> Result<Bound> {
+        let width = rows.first().map_or(0, |row| row.len());
+        let mut bound = Vec::with_capacity(rows.len());
+        for row in rows {
+            if row.len() != width {
+                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            }
+            bound.push(row.iter().map(|expr| self.expr(expr)).collect::<Result<Vec<_>>>()?);
+        }
+        let mut columns = Vec::with_capacity(width);
+        for index in 0..width {
+            let types: Vec<DataType> = bound.iter().map(|row| row[index].ty()).collect();
+            if keep_unknown && types.iter().all(|ty| *ty == DataType::Unknown) {
+                columns.push(DataType::Unknown);
+                continue;
+            }
+            let ty = resolve::resolve_common_type("VALUES", &types)?;
+            for row in &mut bound {
+                let value = std::mem::replace(&mut row[index], Expr::bool(false));
+                row[index] = self.coerce(value, &ty, CastContext::Implicit)?;
+            }
+            columns.push(ty);
+        }
+        let columns: Vec<(ColId, DataType)> = columns.into_iter().map(|ty| (self.fresh(), ty)).collect();
+        let outputs = columns.iter().enumerate().map(|(index, (id, ty))| {
+            let name = format!("column{}", index + 1);
+            OutputColumn { id: *id, name, ty: ty.clone(), typmod: -1, table_oid: 0, column_no: 0 }
+        });
+        Ok(Bound { columns: outputs.collect(), plan: Plan::Values { columns, rows: bound } })
+    }
+
+    fn set_operation(&mut self, op: SetOp, all: bool, left: Bound, right: Bound) -> Result<Bound> {
+        let name = match op {
+            SetOp::Union => "UNION",
+            SetOp::Intersect => "INTERSECT",
+            SetOp::Except => "EXCEPT",
+        };
+        if left.columns.len() != right.columns.len() {
+            return Err(SqlError::syntax(format!("each {name} query must have the same number of columns")));
+        }
+        let (mut left, mut right) = (left, right);
+        let mut columns = Vec::with_capacity(left.columns.len());
+        let mut outputs = Vec::with_capacity(left.columns.len());
+        for index in 0..left.columns.len() {
+            let (a, b) = (left.columns[index].clone(), right.columns[index].clone());
+            let ty = resolve::resolve_common_type(name, &[a.ty.clone(), b.ty.clone()])?;
+            self.retype(&mut left, index, &ty, CastContext::Implicit)?;
+            self.retype(&mut right, index, &ty, CastContext::Implicit)?;
+            let id = self.fresh();
+            let typmod = if a.typmod == b.typmod && a.ty.base() == b.ty.base() { a.typmod } else { -1 };
+            self.set_typmod(id, typmod);
+            outputs.push(OutputColumn { id, name: a.name, ty: ty.clone(), typmod, table_oid: 0, column_no: 0 });
+            columns.push(SetColumn { id, left: left.columns[index].id, right: right.columns[index].id, ty });
+        }
+        let plan = Plan::SetOp { op, all, left: Box::new(left.plan), right: Box::new(right.plan), columns };
+        Ok(Bound { plan, columns: outputs })
+    }
+
+    /// Brings one output column to a type: a literal is read as it, anything else is cast.
+    pub fn retype(&mut self, bound: &mut Bound, index: usize, ty: &DataType, strength: CastContext) -> Result<()> {
+        let column = bound.columns[index].clone();
+        if column.ty == *ty {
+            return Ok(());
+        }
+        let id = self.fresh();
+        if column.ty == DataType::Unknown
+            && let Some(expr) = open_literal(&mut bound.plan, column.id)
+        {
+            let read = self.coerce(expr.clone(), ty, strength)?;
+            *expr_of(&mut bound.plan, column.id).expect("found above") = read;
+            bound.columns[index].ty = ty.clone();
+            return Ok(());
+        }
+        if let (DataType::Unknown, Plan::Values { columns, rows }) = (&column.ty, &mut bound.plan) {
+            let at = columns.iter().position(|(known, _)| *known == column.id).expect("a column of its plan");
+            columns[at].1 = ty.clone();
+            for row in rows {
+                let value = std::mem::replace(&mut row[at], Expr::bool(false));
+                row[at] = resolve::coerce(value, ty, strength, &self.ctx.eval)?;
+                let settled = row[at].clone();
+                self.done(settled);
+            }
+            bound.columns[index].ty = ty.clone();
+            return Ok(());
+        }
+        let cast = self.coerce(Expr::Hole { id: column.id, ty: column.ty }, ty, strength)?;
+        let input = std::mem::replace(&mut bound.plan, Plan::Unit);
+        let passed = input.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
+        let exprs = passed.chain([(id, cast)]).collect();
+        bound.plan = Plan::Project { input: Box::new(input), exprs };
+        bound.columns[index] = OutputColumn {
+            id,
+            ty: ty.clone(),
+            typmod: if ty.base() == *ty { -1 } else { ty.typmod() },
+            table_oid: 0,
+            column_no: 0,
+            ..bound.columns[index].clone()
+        };
+        Ok(())
+    }
+
+    fn all_known(&mut self, mut bound: Bound) -> Result<Bound> {
+        for index in 0..bound.columns.len() {
+            if bound.columns[index].ty == DataType::Unknown {
+                self.retype(&mut bound, index, &DataType::Text, CastContext::Implicit)?;
+            }
+        }
+        Ok(bound)
+    }
+
+    /// ORDER BY of a set operation or VALUES: names and ordinals of the output only.
+    fn sort_output(&mut self, bound: Bound, order_by: &[ast::OrderByExpr]) -> Result<Bound> {
+        if order_by.is_empty() {
+            return Ok(bound);
+        }
+        let mut keys = Vec::with_capacity(order_by.len());
+        for key in order_by {
+            let place = position::of_expr(&self.ctx.sql, &key.expr);
+            let column = match &key.expr {
+                ast::Expr::Identifier(ident) => {
+                    let name = names::fold(ident);
+                    bound
+                        .columns
+                        .iter()
+                        .find(|column| column.name == name)
+                        .ok_or_else(|| SqlError::new("42703", format!("column \"{name}\" does not exist")))
+                }
+                expr => match ordinal(expr) {
+                    Some(number) => number
+                        .checked_sub(1)
+                        .and_then(|index| bound.columns.get(index))
+                        .ok_or_else(|| bad_ordinal("ORDER BY", number)),
+                    None => Err(SqlError::not_supported("invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+                        .with_detail("Only result column names can be used, not expressions or functions.")
+                        .with_hint(
+                            "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+                        )),
+                },
+            }
+            .map_err(|error| error.at(place))?;
+            keys.push(sort_key(Expr::Hole { id: column.id, ty: column.ty.clone() }, &key.options));
+        }
+        Ok(Bound { plan: Plan::Sort { input: Box::new(bound.plan), keys }, columns: bound.columns })
+    }
+
+    /// Keys whose expressions are bound in the current scope.
+    pub fn sort_keys(&mut self, order_by: &[ast::OrderByExpr]) -> Result<Vec<SortKey>> {
+        order_by
+            .iter()
+            .map(|key| {
+                let expr = self.expr(&key.expr)?;
+                Ok(sort_key(self.known(expr)?, &key.options))
+            })
+            .collect()
+    }
+
+    fn limits(&mut self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit: given, offset: skipped, .. }) => {
+                limit = given.as_ref().map(|expr| self.limit("LIMIT", expr)).transpose()?;
+                offset = skipped.as_ref().map(|offset| self.limit("OFFSET", &offset.value)).transpose()?;
+            }
+            Some(LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(SqlError::syntax("LIMIT #,# syntax is not supported")
+                    .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
+            None => {}
+        }
+        if let Some(fetch) = &query.fetch {
+            if fetch.with_ties || fetch.percent {
+                return Err(SqlError::not_supported("FETCH ... WITH TIES and PERCENT are not supported"));
+            }
+            limit = Some(match &fetch.quantity {
+                Some(quantity) => self.limit("LIMIT", quantity)?,
+                None => Expr::int8(1),
+            });
+        }
+        Ok((limit, offset))
+    }
+
+    fn limit(&mut self, place: &str, expr: &ast::Expr) -> Result<Expr> {
+        let names_column = matches!(expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_));
+        self.scopes.push(Scope::new(Clause::Limit));
+        let bound = self.expr(expr).and_then(|expr| self.coerce(expr, &DataType::Int8, CastContext::Assignment));
+        self.scopes.pop();
+        let bound = bound?;
+        if names_column && bound.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+            return Err(SqlError::new("42P10", format!("argument of {place} must not contain variables")));
+        }
+        Ok(bound)
+    }
+}
+
+pub(super) fn sort_key(expr: Expr, options: &ast::OrderByOptions) -> SortKey {
+    let descending = options.asc == Some(false);
+    SortKey { expr, descending, nulls_first: options.nulls_first.unwrap_or(descending) }
+}
+
+fn order_exprs(query: &ast::Query) -> Result<&[ast::OrderByExpr]> {
+    match query.order_by.as_ref().map(|order_by| &order_by.kind) {
+        None => Ok(&[]),
+        Some(OrderByKind::Expressions(keys)) => Ok(keys),
+        Some(OrderByKind::All(_)) => Err(SqlError::syntax("ORDER BY ALL is not supported")),
+    }
+}
+
+/// The number of an expression that is an integer literal.
+pub(super) fn ordinal(expr: &ast::Expr) -> Option<usize> {
+    match expr {
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+pub(super) fn bad_ordinal(place: &str, number: usize) -> SqlError {
+    SqlError::new("42P10", format!("{place} position {number} is not in select list"))
+}
+
+/// The literal or parameter of open type that a projection gives as column `id`.
+fn open_literal(plan: &mut Plan, id: ColId) -> Option<Expr> {
+    match expr_of(plan, id)? {
+        expr @ (Expr::Const { ty: DataType::Unknown, .. } | Expr::Param { ty: DataType::Unknown, .. }) => {
+            Some(expr.clone())
+        }
+        _ => None,
+    }
+}
+
+fn expr_of(plan: &mut Plan, id: ColId) -> Option<&mut Expr> {
+    match plan {
+        Plan::Project { exprs, .. } => exprs.iter_mut().find(|(known, _)| *known == id).map(|(_, expr)| expr),
+        _ => None,
+    }
+}
+
+/// Whether a query reads from a relation of this name (for WITH RECURSIVE).
+fn mentions(query: &ast::Query, name: &str) -> bool {
+    let mut found = false;
+    let _ = ast::visit_relations(query, |relation| {
+        found |= names::parts(relation).is_ok_and(|parts| parts.len() == 1 && parts[0] == name);
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    found
+}

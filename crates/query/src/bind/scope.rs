@@ -1,0 +1,115 @@
+//! What names mean at one level of a query: the relations of its FROM, and their columns.
+
+use crate::plan::{AggregateCall, ColId, WindowCall};
+use basalt_types::DataType;
+
+/// A column that an expression can name.
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    pub name: String,
+    pub id: ColId,
+    pub ty: DataType,
+    /// -1 where the type's modifier is only physical.
+    pub typmod: i32,
+    pub table_oid: u32,
+    pub column_no: i16,
+}
+
+/// One item of FROM, by the name that qualifies its columns.
+#[derive(Clone, Debug)]
+pub struct ScopeRelation {
+    pub name: String,
+    /// Set for tables that are not aliased: `schema.table.column` is allowed.
+    pub schema: Option<String>,
+    pub oid: u32,
+    pub columns: Vec<ScopeColumn>,
+    /// Key columns if it is a table with a primary key and they are all visible: grouping by them
+    /// determines every other column.
+    pub key: Vec<ColId>,
+    /// Hidden behind an aliased join; its columns can only be reached through that alias.
+    pub hidden: bool,
+}
+
+/// Where an expression stands; decides what may be in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clause {
+    Select,
+    FromOn,
+    FromFunction,
+    Where,
+    GroupBy,
+    Having,
+    OrderBy,
+    Limit,
+    Values,
+    Default,
+    Update,
+    Returning,
+}
+
+impl Clause {
+    pub fn allows_aggregates(self) -> bool {
+        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy)
+    }
+
+    pub fn allows_windows(self) -> bool {
+        matches!(self, Clause::Select | Clause::OrderBy)
+    }
+
+    /// As PostgreSQL names it in `aggregate functions are not allowed in …`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Clause::Select => "SELECT",
+            Clause::FromOn => "JOIN conditions",
+            Clause::FromFunction => "functions in FROM",
+            Clause::Where => "WHERE",
+            Clause::GroupBy => "GROUP BY",
+            Clause::Having => "HAVING",
+            Clause::OrderBy => "ORDER BY",
+            Clause::Limit => "LIMIT",
+            Clause::Values => "VALUES",
+            Clause::Default => "DEFAULT expressions",
+            Clause::Update => "UPDATE",
+            Clause::Returning => "RETURNING",
+        }
+    }
+}
+
+/// One query level.
+#[derive(Debug)]
+pub struct Scope {
+    pub relations: Vec<ScopeRelation>,
+    /// What unqualified names and `*` see, in order: columns merged by USING stand once, first.
+    pub visible: Vec<ScopeColumn>,
+    pub clause: Clause,
+    /// Aggregate calls met so far.
+    pub aggregates: Vec<(ColId, AggregateCall)>,
+    pub windows: Vec<(ColId, WindowCall)>,
+    /// Named windows of the level.
+    pub named_windows: Vec<sqlparser::ast::NamedWindowDefinition>,
+    pub inside_aggregate: bool,
+    pub inside_window: bool,
+    /// First place where each column was named, for grouping errors.
+    pub seen: Vec<(ColId, Option<u32>, String)>,
+}
+
+impl Scope {
+    pub fn new(clause: Clause) -> Scope {
+        Scope {
+            relations: Vec::new(),
+            visible: Vec::new(),
+            clause,
+            aggregates: Vec::new(),
+            windows: Vec::new(),
+            named_windows: Vec::new(),
+            inside_aggregate: false,
+            inside_window: false,
+            seen: Vec::new(),
+        }
+    }
+
+    pub fn defines(&self, id: ColId) -> bool {
+        self.visible.iter().any(|column| column.id == id)
+            || self.relations.iter().any(|relation| relation.columns.iter().any(|column| column.id == id))
+    }
+}

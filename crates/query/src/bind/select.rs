@@ -1,0 +1,356 @@
+//! One SELECT: FROM, WHERE, grouping, the select list, DISTINCT, ORDER BY.
+
+use super::binder::{Binder, Bound};
+use super::group::Grouping;
+use super::names;
+use super::output_name::output_name;
+use super::position;
+use super::query::{bad_ordinal, ordinal, sort_key};
+use super::scope::{Clause, Scope};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, OutputColumn, Plan, SortKey};
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+use sqlparser::ast::{self, Distinct, GroupByExpr, SelectItem, SelectItemQualifiedWildcardKind};
+
+/// An entry of the select list.
+#[derive(Clone)]
+pub(super) struct Item {
+    pub expr: Expr,
+    pub name: String,
+    /// Table and column number of a plain column.
+    pub source: (u32, i16),
+}
+
+/// A list of expressions computed over one input, each under an id.
+struct Outputs {
+    input: Vec<(ColId, DataType)>,
+    exprs: Vec<(ColId, Expr)>,
+}
+
+impl Outputs {
+    /// The id under which `expr` leaves the projection. Input columns keep theirs.
+    fn add(&mut self, binder: &mut Binder, expr: Expr) -> ColId {
+        if let Some((id, _)) = self.exprs.iter().find(|(_, known)| *known == expr) {
+            return *id;
+        }
+        let id = match &expr {
+            Expr::Hole { id, .. } if self.input.iter().any(|(known, _)| known == id) => *id,
+            _ => binder.fresh(),
+        };
+        self.exprs.push((id, expr));
+        id
+    }
+}
+
+impl Binder<'_> {
+    pub fn select(&mut self, select: &ast::Select, order_by: &[ast::OrderByExpr], keep_unknown: bool) -> Result<Bound> {
+        if select.into.is_some() {
+            return Err(SqlError::not_supported("SELECT INTO is not supported").with_hint("Use CREATE TABLE AS."));
+        }
+        self.scopes.push(Scope::new(Clause::Select));
+        let bound = self.select_in_scope(select, order_by, keep_unknown);
+        self.scopes.pop();
+        bound
+    }
+
+    fn select_in_scope(
+        &mut self,
+        select: &ast::Select,
+        order_by: &[ast::OrderByExpr],
+        keep_unknown: bool,
+    ) -> Result<Bound> {
+        let mut plan = self.from_list(&select.from)?;
+        self.scope().named_windows = select.named_window.clone();
+        if let Some(filter) = &select.selection {
+            let condition = self.in_clause(Clause::Where, |binder| binder.condition("WHERE", filter))?;
+            plan = Plan::Filter { input: Box::new(plan), condition };
+        }
+        let mut items = self.items(&select.projection, keep_unknown)?;
+        let groups = self.group_exprs(&select.group_by, &items)?;
+        let mut having = match &select.having {
+            Some(having) => Some(self.in_clause(Clause::Having, |binder| binder.condition("HAVING", having))?),
+            None => None,
+        };
+        let mut keys = self.in_clause(Clause::OrderBy, |binder| binder.order_keys(order_by, &items))?;
+        let mut distinct_on = match &select.distinct {
+            Some(Distinct::On(exprs)) => Some(self.distinct_on(exprs, &items)?),
+            _ => None,
+        };
+        let aggregates = std::mem::take(&mut self.scope().aggregates);
+        if !groups.is_empty() || !aggregates.is_empty() || having.is_some() {
+            let exprs = items
+                .iter_mut()
+                .map(|item| &mut item.expr)
+                .chain(&mut having)
+                .chain(keys.iter_mut().map(|key| &mut key.expr))
+                .chain(distinct_on.iter_mut().flatten());
+            plan = self.aggregate_plan(plan, Grouping { groups, aggregates }, exprs)?;
+        }
+        if let Some(condition) = having {
+            plan = Plan::Filter { input: Box::new(plan), condition };
+        }
+        let windows = std::mem::take(&mut self.scope().windows);
+        if !windows.is_empty() {
+            plan = Plan::Window { input: Box::new(plan), calls: windows };
+        }
+        plan = self.set_calls(plan, &mut items, &mut keys);
+        let distinct = matches!(select.distinct, Some(Distinct::Distinct));
+        self.project(plan, items, keys, distinct, distinct_on)
+    }
+
+    /// The select list, `*` expanded.
+    pub fn items(&mut self, projection: &[SelectItem], keep_unknown: bool) -> Result<Vec<Item>> {
+        let mut items = Vec::with_capacity(projection.len());
+        for item in projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => items.push(self.item(expr, output_name(expr), keep_unknown)?),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    items.push(self.item(expr, names::fold(alias), keep_unknown)?);
+                }
+                SelectItem::Wildcard(_) => {
+                    if self.scope().relations.is_empty() {
+                        return Err(SqlError::syntax("SELECT * with no tables specified is not valid"));
+                    }
+                    let columns = self.scope().visible.clone();
+                    for column in columns {
+                        let expr = self.column_expr(&column);
+                        items.push(Item { expr, name: column.name, source: (column.table_oid, column.column_no) });
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    self.relation_items(name, &mut items)?;
+                }
+                other => return Err(SqlError::not_supported(format!("{other} is not supported in a select list"))),
+            }
+        }
+        Ok(items)
+    }
+
+    fn item(&mut self, expr: &ast::Expr, name: String, keep_unknown: bool) -> Result<Item> {
+        let mut bound = self.expr(expr)?;
+        if !keep_unknown {
+            bound = self.known(bound)?;
+        }
+        let source = match &bound {
+            Expr::Hole { id, .. } => self.source_of(*id),
+            _ => (0, 0),
+        };
+        Ok(Item { expr: bound, name, source })
+    }
+
+    fn source_of(&mut self, id: ColId) -> (u32, i16) {
+        let scope = self.scope();
+        let mut columns = scope.relations.iter().flat_map(|relation| &relation.columns);
+        columns.find(|column| column.id == id).map_or((0, 0), |column| (column.table_oid, column.column_no))
+    }
+
+    fn relation_items(&mut self, name: &ast::ObjectName, items: &mut Vec<Item>) -> Result<()> {
+        let parts = names::parts(name)?;
+        let (relation, schema) = match parts.as_slice() {
+            [relation] => (relation, None),
+            [.., schema, relation] => (relation, Some(schema)),
+            [] => return Err(SqlError::syntax("a relation name is expected before .*")),
+        };
+        let found = self.scopes.iter().rev().find_map(|scope| {
+            scope.relations.iter().find(|candidate| {
+                candidate.name == *relation
+                    && !candidate.hidden
+                    && schema.is_none_or(|schema| candidate.schema.as_ref() == Some(schema))
+            })
+        });
+        let Some(found) = found else {
+            let message = format!("missing FROM-clause entry for table \"{relation}\"");
+            return Err(SqlError::new("42P01", message).at(position::of_name(&self.ctx.sql, name)));
+        };
+        for column in found.columns.clone() {
+            let expr = self.column_expr(&column);
+            items.push(Item { expr, name: column.name, source: (column.table_oid, column.column_no) });
+        }
+        Ok(())
+    }
+
+    /// GROUP BY: ordinals, input columns, output names, expressions, in this order of preference.
+    fn group_exprs(&mut self, group_by: &GroupByExpr, items: &[Item]) -> Result<Vec<Expr>> {
+        let exprs = match group_by {
+            GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
+            _ => return Err(SqlError::not_supported("GROUP BY ALL and WITH ROLLUP are not supported")),
+        };
+        let mut groups: Vec<Expr> = Vec::with_capacity(exprs.len());
+        for expr in exprs {
+            for bound in self.in_clause(Clause::GroupBy, |binder| binder.group_expr(expr, items))? {
+                if !groups.contains(&bound) {
+                    groups.push(bound);
+                }
+            }
+        }
+        Ok(groups)
+    }
+
+    fn group_expr(&mut self, expr: &ast::Expr, items: &[Item]) -> Result<Vec<Expr>> {
+        let place = position::of_expr(&self.ctx.sql, expr);
+        if let Some(number) = ordinal(expr) {
+            let item = number.checked_sub(1).and_then(|index| items.get(index));
+            let item = item.ok_or_else(|| bad_ordinal("GROUP BY", number).at(place))?;
+            self.refuse_aggregates(&item.expr).map_err(|error| error.at(place))?;
+            return Ok(vec![item.expr.clone()]);
+        }
+        match expr {
+            ast::Expr::GroupingSets(_) | ast::Expr::Cube(_) | ast::Expr::Rollup(_) => {
+                return Err(SqlError::not_supported("GROUPING SETS, CUBE and ROLLUP are not supported yet").at(place));
+            }
+            ast::Expr::Tuple(parts) => {
+                let mut out = Vec::with_capacity(parts.len());
+                for part in parts {
+                    out.extend(self.group_expr(part, items)?);
+                }
+                return Ok(out);
+            }
+            ast::Expr::Identifier(ident) => {
+                let name = names::fold(ident);
+                let is_column = self.scope().visible.iter().any(|column| column.name == name);
+                if !is_column && let Some(item) = items.iter().find(|item| item.name == name) {
+                    self.refuse_aggregates(&item.expr).map_err(|error| error.at(place))?;
+                    return Ok(vec![item.expr.clone()]);
+                }
+            }
+            _ => {}
+        }
+        let bound = self.expr(expr)?;
+        Ok(vec![self.known(bound)?])
+    }
+
+    fn refuse_aggregates(&mut self, expr: &Expr) -> Result<()> {
+        let scope = self.scope();
+        let used = expr.any(&mut |node| match node {
+            Expr::Hole { id, .. } => scope.aggregates.iter().any(|(known, _)| known == id),
+            _ => false,
+        });
+        match used {
+            true => Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY")),
+            false => Ok(()),
+        }
+    }
+
+    /// ORDER BY: ordinals, output names, then expressions over the input.
+    fn order_keys(&mut self, order_by: &[ast::OrderByExpr], items: &[Item]) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order_by.len());
+        for key in order_by {
+            let expr = self.item_or_expr("ORDER BY", &key.expr, items)?;
+            keys.push(sort_key(expr, &key.options));
+        }
+        Ok(keys)
+    }
+
+    fn item_or_expr(&mut self, place: &str, expr: &ast::Expr, items: &[Item]) -> Result<Expr> {
+        let at = position::of_expr(&self.ctx.sql, expr);
+        if let Some(number) = ordinal(expr) {
+            let item = number.checked_sub(1).and_then(|index| items.get(index));
+            return item.map(|item| item.expr.clone()).ok_or_else(|| bad_ordinal(place, number).at(at));
+        }
+        if let ast::Expr::Identifier(ident) = expr {
+            let name = names::fold(ident);
+            let mut matches = items.iter().filter(|item| item.name == name);
+            if let Some(first) = matches.next() {
+                if matches.any(|other| other.expr != first.expr) {
+                    return Err(SqlError::new("42702", format!("{place} \"{name}\" is ambiguous")).at(at));
+                }
+                return Ok(first.expr.clone());
+            }
+        }
+        let bound = self.expr(expr)?;
+        self.known(bound)
+    }
+
+    fn distinct_on(&mut self, exprs: &[ast::Expr], items: &[Item]) -> Result<Vec<Expr>> {
+        self.in_clause(Clause::OrderBy, |binder| {
+            exprs.iter().map(|expr| binder.item_or_expr("DISTINCT ON", expr, items)).collect()
+        })
+    }
+
+    /// Takes set-returning calls out of the select list into a node of their own.
+    fn set_calls(&mut self, plan: Plan, items: &mut [Item], keys: &mut [SortKey]) -> Plan {
+        let mut sets: Vec<(ColId, Expr)> = Vec::new();
+        let exprs = items.iter_mut().map(|item| &mut item.expr).chain(keys.iter_mut().map(|key| &mut key.expr));
+        for expr in exprs {
+            if !expr.any(&mut |node| matches!(node, Expr::Call { function, .. } if function.returns_set)) {
+                continue;
+            }
+            let taken = std::mem::replace(expr, Expr::bool(false));
+            *expr = taken.rewrite(&mut |node| match &node {
+                Expr::Call { function, ty, .. } if function.returns_set => {
+                    let ty = ty.clone();
+                    let known = sets.iter().find(|(_, call)| *call == node).map(|(id, _)| *id);
+                    let id = known.unwrap_or_else(|| {
+                        let id = self.fresh();
+                        sets.push((id, node.clone()));
+                        id
+                    });
+                    Expr::Hole { id, ty }
+                }
+                _ => node,
+            });
+        }
+        if sets.is_empty() {
+            return plan;
+        }
+        Plan::ProjectSet { input: Box::new(plan), sets, ordinality: None, keep_empty: false }
+    }
+
+    /// The select list over its input, then DISTINCT and ORDER BY.
+    fn project(
+        &mut self,
+        input: Plan,
+        items: Vec<Item>,
+        keys: Vec<SortKey>,
+        distinct: bool,
+        distinct_on: Option<Vec<Expr>>,
+    ) -> Result<Bound> {
+        let mut outputs = Outputs { input: input.columns(), exprs: Vec::with_capacity(items.len()) };
+        let mut columns = Vec::with_capacity(items.len());
+        for item in items {
+            let (ty, typmod) = (item.expr.ty(), self.typmod(&item.expr));
+            let id = outputs.add(self, item.expr);
+            self.set_typmod(id, typmod);
+            let (table_oid, column_no) = item.source;
+            columns.push(OutputColumn { id, name: item.name, ty, typmod, table_oid, column_no });
+        }
+        let visible = outputs.exprs.len();
+        let mut sorted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let ty = key.expr.ty();
+            let id = outputs.add(self, key.expr);
+            sorted.push(SortKey { expr: Expr::Hole { id, ty }, ..key });
+        }
+        if distinct && outputs.exprs.len() > visible {
+            return Err(SqlError::new("42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list"));
+        }
+        let mut on = None;
+        if let Some(exprs) = distinct_on {
+            let mut holes = Vec::with_capacity(exprs.len());
+            for expr in exprs {
+                let ty = expr.ty();
+                holes.push(Expr::Hole { id: outputs.add(self, expr), ty });
+            }
+            let leading = sorted.iter().take(holes.len());
+            if !leading.clone().all(|key| holes.contains(&key.expr)) {
+                return Err(SqlError::new(
+                    "42P10",
+                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                ));
+            }
+            on = Some(holes);
+        }
+        let mut plan = Plan::Project { input: Box::new(input), exprs: outputs.exprs };
+        if distinct {
+            plan = Plan::Distinct { input: Box::new(plan), on: None };
+        }
+        if !sorted.is_empty() {
+            plan = Plan::Sort { input: Box::new(plan), keys: sorted };
+        }
+        if on.is_some() {
+            plan = Plan::Distinct { input: Box::new(plan), on };
+        }
+        Ok(Bound { plan, columns })
+    }
+}

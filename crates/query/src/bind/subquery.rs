@@ -1,0 +1,98 @@
+//! Subqueries inside expressions: each becomes a hole and an entry in the statement's table of subqueries.
+
+use super::binder::{Binder, Bound};
+use super::expr::{negate, row_of, symbol};
+use crate::error::{Result, SqlError};
+use crate::plan::{OutputColumn, Subquery, SubqueryKind};
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+use sqlparser::ast::{self, BinaryOperator};
+
+impl Binder<'_> {
+    fn hole(&mut self, kind: SubqueryKind, bound: Bound, ty: DataType) -> Expr {
+        let id = self.fresh();
+        self.subqueries.insert(id, Subquery { kind, plan: bound.plan });
+        Expr::Hole { id, ty }
+    }
+
+    fn single_column(&mut self, query: &ast::Query) -> Result<(Bound, OutputColumn)> {
+        let bound = self.query(query)?;
+        match bound.columns.as_slice() {
+            [column] => {
+                let column = column.clone();
+                Ok((bound, column))
+            }
+            _ => Err(SqlError::syntax("subquery must return only one column")),
+        }
+    }
+
+    pub fn scalar_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let (bound, column) = self.single_column(query)?;
+        let kind = SubqueryKind::Scalar { column: column.id, ty: column.ty.clone() };
+        let hole = self.hole(kind, bound, column.ty);
+        if let Expr::Hole { id, .. } = &hole {
+            self.set_typmod(*id, column.typmod);
+        }
+        Ok(hole)
+    }
+
+    pub fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
+        let (bound, column) = self.single_column(query)?;
+        let ty = DataType::Array(Box::new(column.ty.base()));
+        let kind = SubqueryKind::Array { column: column.id, ty: ty.clone() };
+        Ok(self.hole(kind, bound, ty))
+    }
+
+    pub fn exists(&mut self, query: &ast::Query, negated: bool) -> Result<Expr> {
+        let bound = self.query(query)?;
+        let hole = self.hole(SubqueryKind::Exists, bound, DataType::Bool);
+        Ok(negate(hole, negated))
+    }
+
+    pub fn in_subquery(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
+        let left = match row_of(expr) {
+            Some(items) => items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?,
+            None => vec![self.expr(expr)?],
+        };
+        let any = self.any_subquery(left, "=", query, false)?;
+        Ok(negate(any, negated))
+    }
+
+    /// `left op ANY|ALL (…)`, over an array or a subquery.
+    pub fn any_all(&mut self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, all: bool) -> Result<Expr> {
+        let symbol = symbol(op);
+        if let Some(query) = query_of(right) {
+            let left = match row_of(left) {
+                Some(items) => items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?,
+                None => vec![self.expr(left)?],
+            };
+            return self.any_subquery(left, &symbol, query, all);
+        }
+        let (left, array) = (self.expr(left)?, self.expr(right)?);
+        let expr = resolve::any_all(self.registry(), left, &symbol, array, all, &self.ctx.eval)?;
+        Ok(self.done(expr))
+    }
+
+    fn any_subquery(&mut self, left: Vec<Expr>, symbol: &str, query: &ast::Query, all: bool) -> Result<Expr> {
+        let bound = self.query(query)?;
+        if bound.columns.len() != left.len() {
+            let many = if bound.columns.len() > left.len() { "many" } else { "few" };
+            return Err(SqlError::syntax(format!("subquery has too {many} columns")));
+        }
+        let right = bound.columns.iter().map(|column| Expr::Hole { id: column.id, ty: column.ty.clone() }).collect();
+        let condition = self.compare_rows(left, symbol, right)?;
+        let columns = bound.columns.iter().map(|column| column.id).collect();
+        let kind =
+            if all { SubqueryKind::All { columns, condition } } else { SubqueryKind::Any { columns, condition } };
+        Ok(self.hole(kind, bound, DataType::Bool))
+    }
+}
+
+fn query_of(expr: &ast::Expr) -> Option<&ast::Query> {
+    match expr {
+        ast::Expr::Subquery(query) => Some(query),
+        ast::Expr::Nested(inner) => query_of(inner),
+        _ => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! Type names: syntax to types.
+
+use crate::error::{Result, SqlError};
+use basalt_expr::functions::pattern_types::type_named;
+use basalt_types::DataType;
+use sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, TimezoneInfo};
+
+const PRECISION_MAX: u64 = 1000;
+const LENGTH_MAX: u64 = 10_485_760;
+
+/// The type that a type name means. 42704 if there is none of the name, 22023 for a bad modifier.
+pub fn resolve(ty: &ast::DataType) -> Result<DataType> {
+    use ast::DataType as Ast;
+    Ok(match ty {
+        Ast::Bool | Ast::Boolean => DataType::Bool,
+        Ast::Int2(_) | Ast::SmallInt(_) => DataType::Int2,
+        Ast::Int(_) | Ast::Int4(_) | Ast::Integer(_) => DataType::Int4,
+        Ast::Int8(_) | Ast::BigInt(_) => DataType::Int8,
+        Ast::Float4 | Ast::Real => DataType::Float4,
+        Ast::Float8 | Ast::DoublePrecision | Ast::Double(_) => DataType::Float8,
+        Ast::Float(info) => float(info)?,
+        Ast::Numeric(info) | Ast::Decimal(info) | Ast::Dec(info) => numeric(info)?,
+        Ast::Text => DataType::Text,
+        Ast::Varchar(length) | Ast::CharacterVarying(length) | Ast::CharVarying(length) => {
+            DataType::Varchar(character_length("varchar", length.as_ref())?)
+        }
+        Ast::Char(length) | Ast::Character(length) => {
+            DataType::Bpchar(Some(character_length("char", length.as_ref())?.unwrap_or(1)))
+        }
+        Ast::Bytea => DataType::Bytea,
+        Ast::Date => DataType::Date,
+        Ast::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
+        Ast::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Timestamp,
+        Ast::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => DataType::TimestampTz,
+        Ast::Interval { .. } => DataType::Interval,
+        Ast::Uuid => DataType::Uuid,
+        Ast::JSON => DataType::Json,
+        Ast::JSONB => DataType::Jsonb,
+        Ast::Regclass => DataType::Regclass,
+        Ast::Array(ArrayElemTypeDef::SquareBracket(element, _)) => array_of(resolve(element)?),
+        Ast::Array(ArrayElemTypeDef::AngleBracket(element) | ArrayElemTypeDef::Parenthesis(element)) => {
+            array_of(resolve(element)?)
+        }
+        Ast::Custom(name, modifiers) => custom(name, modifiers)?,
+        other => {
+            return Err(SqlError::not_supported(format!("type {} is not supported", other.to_string().to_lowercase())));
+        }
+    })
+}
+
+/// PostgreSQL's arrays have any number of dimensions under one type.
+fn array_of(element: DataType) -> DataType {
+    match element {
+        DataType::Array(_) => element,
+        element => DataType::Array(Box::new(element)),
+    }
+}
+
+fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
+    let parts: Vec<String> = super::names::parts(name)?;
+    let (last, schema) = match parts.as_slice() {
+        [last] => (last, None),
+        [schema, last] => (last, Some(schema.as_str())),
+        _ => return Err(unknown_type(name)),
+    };
+    if schema.is_some_and(|schema| schema != "pg_catalog") {
+        return Err(unknown_type(name));
+    }
+    let quoted = matches!(name.0.last(), Some(ast::ObjectNamePart::Identifier(ident)) if ident.quote_style.is_some());
+    if last == "char" && !quoted && schema.is_none() {
+        return Ok(DataType::Bpchar(Some(1)));
+    }
+    let alias = match last.as_str() {
+        "int" | "integer" => "int4",
+        "bigint" => "int8",
+        "smallint" => "int2",
+        "real" => "float4",
+        "boolean" => "bool",
+        "decimal" => "numeric",
+        "serial" | "serial4" => "int4",
+        "bigserial" | "serial8" => "int8",
+        other => other,
+    };
+    let ty = type_named(alias).ok_or_else(|| unknown_type(name))?;
+    let numbers: Vec<u64> = modifiers.iter().filter_map(|text| text.parse().ok()).collect();
+    Ok(match (ty, numbers.as_slice()) {
+        (DataType::Varchar(_), [length]) => DataType::Varchar(Some(checked_length("varchar", *length)?)),
+        (DataType::Bpchar(_), [length]) => DataType::Bpchar(Some(checked_length("char", *length)?)),
+        (DataType::Numeric(_), [precision]) => numeric(&ExactNumberInfo::Precision(*precision))?,
+        (DataType::Numeric(_), [precision, scale]) => {
+            numeric(&ExactNumberInfo::PrecisionAndScale(*precision, *scale as i64))?
+        }
+        (ty, _) => ty,
+    })
+}
+
+fn unknown_type(name: &ast::ObjectName) -> SqlError {
+    SqlError::new("42704", format!("type \"{}\" does not exist", name.to_string().replace('"', "")))
+}
+
+fn float(info: &ExactNumberInfo) -> Result<DataType> {
+    match info {
+        ExactNumberInfo::None | ExactNumberInfo::Precision(25..=53) => Ok(DataType::Float8),
+        ExactNumberInfo::Precision(1..=24) => Ok(DataType::Float4),
+        ExactNumberInfo::Precision(0) => Err(invalid("precision for type float must be at least 1 bit")),
+        _ => Err(invalid("precision for type float must be less than 54 bits")),
+    }
+}
+
+fn numeric(info: &ExactNumberInfo) -> Result<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(DataType::Numeric(None)),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if !(1..=PRECISION_MAX).contains(&precision) {
+        return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and {PRECISION_MAX}")));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return Err(invalid(format!("NUMERIC scale {scale} must be between -1000 and 1000")));
+    }
+    Ok(DataType::Numeric(Some((precision as u16, scale as i16))))
+}
+
+fn character_length(type_name: &str, length: Option<&CharacterLength>) -> Result<Option<u32>> {
+    match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => Ok(Some(checked_length(type_name, *length)?)),
+        _ => Ok(None),
+    }
+}
+
+fn checked_length(type_name: &str, length: u64) -> Result<u32> {
+    match length {
+        0 => Err(invalid(format!("length for type {type_name} must be at least 1"))),
+        1..=LENGTH_MAX => Ok(length as u32),
+        _ => Err(invalid(format!("length for type {type_name} cannot exceed {LENGTH_MAX}"))),
+    }
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new("22023", message)
+}
