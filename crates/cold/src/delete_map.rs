@@ -107,7 +107,12 @@ impl DeleteMap {
     }
 
     pub fn is_deleted(&self, ordinal: u32, read: &ReadAt, txns: &dyn TxnStates) -> bool {
-        self.status(ordinal).is_some_and(|(stamp, seq)| read.sees(stamp, seq, txns))
+        if self.count() == 0 {
+            return false;
+        }
+        // Asked under the latch: the mark cannot be restamped, and its writer retired, in between.
+        let inner = self.inner.read();
+        inner.status(ordinal).is_some_and(|(stamp, seq)| read.sees(stamp, seq, txns))
     }
 
     /// The rows of `ordinals` that are live for this reader, one bit per row; `None` if all are.

@@ -124,7 +124,7 @@ impl FramedFile {
         let bytes = files.bytes(&path)?;
         let block_kind = match kind {
             FileKind::Segment => BlockKind::Column,
-            FileKind::Row => BlockKind::Row,
+            FileKind::Row | FileKind::Checkpoint => BlockKind::Row,
         };
         let file = FramedFile { id, bytes, path, files: files.clone(), cache: cache.clone(), block_kind };
         let footer = file.read_footer(magic)?;

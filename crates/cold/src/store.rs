@@ -27,6 +27,8 @@ use std::sync::Arc;
 pub enum FileKind {
     Segment,
     Row,
+    /// A catalog and file lists; the engine's format.
+    Checkpoint,
 }
 
 impl FileKind {
@@ -34,6 +36,7 @@ impl FileKind {
         match self {
             FileKind::Segment => "seg",
             FileKind::Row => "row",
+            FileKind::Checkpoint => "ckpt",
         }
     }
 }
@@ -53,7 +56,7 @@ impl Files {
         &self.store
     }
 
-    /// `files/<epoch>-<serial>.<seg|row>`.
+    /// `files/<epoch>-<serial>.<seg|row|ckpt>`.
     pub fn path(id: FileId, kind: FileKind) -> Path {
         Path::from(format!("files/{id}.{}", kind.extension()))
     }
@@ -105,7 +108,7 @@ impl Files {
 
 fn parse_name(name: &str) -> Option<(FileId, FileKind)> {
     let (stem, extension) = name.split_once('.')?;
-    let kind = [FileKind::Segment, FileKind::Row].into_iter().find(|kind| kind.extension() == extension)?;
+    let kind = [FileKind::Segment, FileKind::Row, FileKind::Checkpoint].into_iter().find(|kind| kind.extension() == extension)?;
     let (epoch, serial) = stem.split_once('-')?;
     let number = |text: &str| (text.len() == 8).then(|| u32::from_str_radix(text, 16).ok()).flatten();
     Some((FileId { epoch: basalt_types::Epoch(number(epoch)?), serial: number(serial)? }, kind))

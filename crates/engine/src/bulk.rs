@@ -1,11 +1,70 @@
-//! Batches: rows that arrive together and become visible together (Karst's protocol, one process).
+//! Batches: rows that arrive together and become visible together (Karst 3, one process).
+//!
+//! *Request*: the transaction draws its TxnId and a region of row ids in each tablet it touches.
+//! *Manipulate*: rows of each tablet are encoded into segments on a thread of their own, with no lock and
+//! no vote. *Commit*: the transaction's one record names the files, and all rows appear.
+//!
+//! A batch that stays small takes the other way: its rows go to hot under row locks, like single rows.
+//!
+//! Keys of a large batch: its files enter the tablets' views undecided, and only then are their keys
+//! compared with hot rows, other files and row locks. A single-row writer looks at the view after it has
+//! its lock, so of two writers of one key at least one sees the other: it waits for it, and is refused if
+//! the other commits.
 
-use crate::{Result, Txn};
-use arrow_array::ArrayRef;
+mod check;
+mod encoder;
+mod keys;
+
+pub(crate) use encoder::segment_schema;
+pub(crate) use keys::KeyBytes;
+
+use crate::tablet::{EntryStamps, FileEntry, Tablet};
+use crate::txn::Change;
+use crate::{Error, Result, Txn, route};
+use arrow_array::{ArrayRef, Int64Array, UInt32Array};
+use arrow_select::take::take;
+use basalt_cold::{DeleteMap, SegmentMeta};
+use basalt_types::batch::datum_at;
+use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
+use encoder::Encoder;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Rows per message to the encoder.
+const CHUNK_ROWS: usize = 65_536;
+/// Rows per log record of a small batch.
+const RECORD_ROWS: usize = 1024;
 
 pub struct BulkInsert<'a> {
-    #[allow(unused)]
     txn: &'a mut Txn,
+    table: Arc<TableDef>,
+    parts: Vec<Part>,
+    by_tablet: HashMap<TabletId, usize>,
+    rows: u64,
+}
+
+/// What goes to one tablet.
+struct Part {
+    tablet: Arc<Tablet>,
+    chunk: Chunk,
+    encoder: Option<Encoder>,
+}
+
+/// Rows on their way, as pushed.
+#[derive(Default)]
+pub(crate) struct Chunk {
+    pub batches: Vec<Vec<ArrayRef>>,
+    pub rows: usize,
+}
+
+impl Txn {
+    /// A batch (COPY, INSERT … SELECT): small ones go to hot, large ones straight into files. Becomes
+    /// visible with the transaction; duplicate keys are reported by `push` or `finish`.
+    pub fn bulk_insert(&mut self, table: &Arc<TableDef>) -> Result<BulkInsert<'_>> {
+        self.writer()?;
+        Ok(BulkInsert { txn: self, table: table.clone(), parts: Vec::new(), by_tablet: HashMap::new(), rows: 0 })
+    }
 }
 
 impl BulkInsert<'_> {
@@ -13,12 +72,167 @@ impl BulkInsert<'_> {
     /// (`types::batch::to_stored`), not-null and types checked by the caller.
     /// `Error::DuplicateKey` ends the statement.
     pub async fn push(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        let _ = columns;
+        let rows = columns.first().map_or(0, |column| column.len());
+        if rows == 0 {
+            return Ok(());
+        }
+        self.txn.engine.admit().await?;
+        self.rows += rows as u64;
+        for (tablet, columns) in self.route(columns, rows)? {
+            self.push_part(tablet, columns).await?;
+        }
+        Ok(())
+    }
+
+    /// Splits rows by tablet.
+    fn route(&self, columns: &[ArrayRef], rows: usize) -> Result<Vec<(TabletId, Vec<ArrayRef>)>> {
+        let tablets = &self.table.partitions[0].tablets;
+        if tablets.len() == 1 {
+            return Ok(vec![(tablets[0], columns.to_vec())]);
+        }
+        let types = self.table.phys_types();
+        let needed = match &self.table.distribution {
+            basalt_types::schema::Distribution::Hash(columns) => columns.clone(),
+            basalt_types::schema::Distribution::Range => Vec::new(),
+        };
+        let mut values = vec![Datum::Null; types.len()];
+        let mut picks: HashMap<TabletId, Vec<u32>> = HashMap::new();
+        for index in 0..rows {
+            for id in &needed {
+                let at = id.position();
+                values[at] = datum_at(types[at], &columns[at], index);
+            }
+            picks.entry(route::tablet_of_row(&self.table, &values)).or_default().push(index as u32);
+        }
+        let mut split: Vec<_> = picks.into_iter().collect();
+        split.sort_by_key(|(tablet, _)| *tablet);
+        let pick = |(tablet, rows): (TabletId, Vec<u32>)| {
+            let rows = UInt32Array::from(rows);
+            let taken = columns.iter().map(|column| take(column, &rows, None).expect("indices are in range"));
+            (tablet, taken.collect())
+        };
+        Ok(split.into_iter().map(pick).collect())
+    }
+
+    async fn push_part(&mut self, tablet: TabletId, columns: Vec<ArrayRef>) -> Result<()> {
+        let at = match self.by_tablet.get(&tablet) {
+            Some(at) => *at,
+            None => {
+                let tablet = self.txn.tablet(tablet)?;
+                self.by_tablet.insert(tablet.id, self.parts.len());
+                self.parts.push(Part { tablet, chunk: Chunk::default(), encoder: None });
+                self.parts.len() - 1
+            }
+        };
+        let part = &mut self.parts[at];
+        part.chunk.rows += columns[0].len();
+        part.chunk.batches.push(columns);
+        let large = self.txn.engine.config.bulk_rows_min;
+        if part.encoder.is_none() && part.chunk.rows >= large {
+            part.encoder = Some(Encoder::start(&self.txn.engine, &self.table, &part.tablet)?);
+        }
+        if let Some(encoder) = &mut part.encoder
+            && part.chunk.rows >= CHUNK_ROWS.min(large)
+        {
+            encoder.send(std::mem::take(&mut part.chunk)).await?;
+        }
         Ok(())
     }
 
     /// Writes what is buffered and checks the keys. Returns the number of rows.
-    pub async fn finish(self) -> Result<u64> {
-        Ok(0)
+    pub async fn finish(mut self) -> Result<u64> {
+        let parts = std::mem::take(&mut self.parts);
+        let mut large = Vec::new();
+        for part in parts {
+            match part.encoder {
+                None => self.finish_small(&part.tablet, part.chunk).await?,
+                Some(mut encoder) => {
+                    encoder.send(part.chunk).await?;
+                    large.push((part.tablet, encoder));
+                }
+            }
+        }
+        let mut registered = Vec::new();
+        for (tablet, encoder) in large {
+            let files = encoder.finish().await?;
+            registered.push((tablet.clone(), self.register(&tablet, files)?));
+        }
+        if self.table.primary_key.is_some() {
+            for (tablet, files) in &registered {
+                check::keys_are_new(self.txn, &self.table, tablet, files).await?;
+            }
+        }
+        Ok(self.rows)
     }
+
+    /// Enters files into the tablet's view, undecided.
+    fn register(&mut self, tablet: &Arc<Tablet>, metas: Vec<SegmentMeta>) -> Result<Vec<Arc<FileEntry>>> {
+        let txn = self.txn.writer()?;
+        let mut entries = Vec::new();
+        for meta in metas {
+            let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.txn.seq() };
+            let segment = match self.txn.engine.open_segment(meta.id) {
+                Ok(segment) => segment,
+                Err(error) => {
+                    self.txn.engine.discard_file(meta.id);
+                    return Err(error);
+                }
+            };
+            entries.push(Arc::new(FileEntry { segment, deletes: DeleteMap::new(), stamps, bytes: meta.bytes }));
+        }
+        let _gate = self.txn.engine.clone();
+        let _gate = _gate.move_gate.read();
+        let _latch = tablet.latch.write();
+        let mut files = tablet.view().files.clone();
+        files.extend(entries.iter().cloned());
+        tablet.switch_view(files);
+        for file in &entries {
+            let change = Change::File { tablet: tablet.clone(), file: file.clone(), next_rid: tablet.next_rid() };
+            self.txn.push_change(change);
+        }
+        Ok(entries)
+    }
+
+    async fn finish_small(&mut self, tablet: &Arc<Tablet>, chunk: Chunk) -> Result<()> {
+        let types = self.table.phys_types();
+        let mut rows: Vec<(Key, Rid, Vec<u8>)> = Vec::with_capacity(RECORD_ROWS);
+        let mut rid = tablet.take_region(chunk.rows as u64);
+        for batch in &chunk.batches {
+            for index in 0..batch[0].len() {
+                let values: Vec<Datum> =
+                    types.iter().zip(batch).map(|(ty, column)| datum_at(*ty, column, index)).collect();
+                let key = match self.table.key_of(&values) {
+                    None => Key::hidden(rid),
+                    Some(key) => {
+                        let repeated = rows.iter().any(|(other, _, _)| *other == key);
+                        if repeated || !self.txn.claim_key(tablet, &key).await? {
+                            return Err(Error::DuplicateKey { table: self.table.id, key });
+                        }
+                        key
+                    }
+                };
+                let mut encoded = Vec::with_capacity(64);
+                row::encode(&types, &values, &mut encoded);
+                rows.push((key, rid, encoded));
+                rid = Rid(rid.0 + 1);
+                if rows.len() == RECORD_ROWS {
+                    self.txn.put_batch(tablet, &rows)?;
+                    rows.clear();
+                }
+            }
+        }
+        if !rows.is_empty() {
+            self.txn.put_batch(tablet, &rows)?;
+        }
+        Ok(())
+    }
+}
+
+/// The hidden key column of consecutive rows.
+pub(crate) fn hidden_keys(first: Rid, rows: usize) -> ArrayRef {
+    hidden_keys_of((0..rows as u64).map(|i| Rid(first.0 + i)))
+}
+
+pub(crate) fn hidden_keys_of(rids: impl Iterator<Item = Rid>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(rids.map(|rid| rid.0 as i64)))
 }

@@ -1,10 +1,19 @@
 //! What a server opens: one data directory, recovered and served.
 
+use crate::background::Background;
+use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
-use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions};
+use crate::tablet::{FileEntry, Tablet};
+use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
+use basalt_cold::{BlockCache, FileKind, Files, Segment};
+use basalt_meta::{CommitOrder, Pin, PinTable, TxnTable};
 use basalt_sched::Os;
-use basalt_types::{ObjectId, Version};
+use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
+use basalt_wal::Log;
+use parking_lot::{Mutex, RwLock};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How far recovery has come.
 #[derive(Clone, Copy, Debug)]
@@ -15,23 +24,101 @@ pub struct RecoveryProgress {
 }
 
 pub struct Engine {
-    config: EngineConfig,
+    pub(crate) config: EngineConfig,
+    pub(crate) os: Os,
+    pub(crate) log: Arc<Log>,
+    pub(crate) files: Files,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) order: Arc<CommitOrder>,
+    pub(crate) txns: Arc<TxnTable>,
+    pub(crate) pins: Arc<PinTable>,
+    pub(crate) locks: Locks,
+    pub(crate) ids: Ids,
+    catalog: arc_swap::ArcSwap<Catalog>,
+    tablets: RwLock<HashMap<TabletId, Arc<Tablet>>>,
+    /// Held shared while a move switches a view and appends its record; exclusively while a checkpoint
+    /// takes all views at one version.
+    pub(crate) move_gate: RwLock<()>,
+    /// Files that no view lists any more, with the end of the record that dropped them.
+    pub(crate) dropped: Mutex<BTreeMap<FileId, DroppedFile>>,
+    pub(crate) background: Background,
+    pub(crate) checkpoints: crate::checkpoint::State,
+    _directory: Box<dyn Send + Sync>,
+}
+
+/// A file on its way out: kept while something still names it.
+pub(crate) struct DroppedFile {
+    pub kind: FileKind,
+    /// Its last mention in the log ends here; zero for one that the log never named.
+    pub last_named: Lsn,
+    /// Readers of older views.
+    pub entry: Option<std::sync::Weak<FileEntry>>,
+}
+
+/// Sources of identities. Those of objects continue what the catalog has seen; the rest start with the epoch.
+pub(crate) struct Ids {
+    pub epoch: Epoch,
+    pub txn: AtomicU64,
+    pub file: AtomicU32,
+    pub owner: AtomicU64,
+    pub object: AtomicU32,
+    pub tablet: AtomicU32,
+}
+
+/// What recovery hands over.
+pub(crate) struct Recovered {
+    pub catalog: Catalog,
+    pub tablets: HashMap<TabletId, Arc<Tablet>>,
+    pub order: Arc<CommitOrder>,
+    pub txns: Arc<TxnTable>,
+    pub log: Arc<Log>,
+    pub files: Files,
+    pub cache: Arc<BlockCache>,
+    pub ids: Ids,
+    pub checkpoints: crate::checkpoint::State,
+    pub dropped: BTreeMap<FileId, DroppedFile>,
+    pub directory: Box<dyn Send + Sync>,
 }
 
 impl Engine {
     /// Takes the directory (making it if it is empty or missing), recovers it, starts background work.
     pub fn open(os: Os, config: EngineConfig, progress: &dyn Fn(RecoveryProgress)) -> Result<Arc<Engine>> {
-        let _ = (os, progress);
-        Ok(Arc::new(Engine { config }))
+        let recovered = recovery::recover(&os, &config, progress)?;
+        let background = Background::new(config.background);
+        let engine = Arc::new(Engine {
+            locks: Locks::new(config.locks_max),
+            os,
+            log: recovered.log,
+            files: recovered.files,
+            cache: recovered.cache,
+            order: recovered.order,
+            txns: recovered.txns,
+            pins: Arc::default(),
+            ids: recovered.ids,
+            catalog: arc_swap::ArcSwap::from_pointee(recovered.catalog),
+            tablets: RwLock::new(recovered.tablets),
+            move_gate: RwLock::new(()),
+            dropped: Mutex::new(recovered.dropped),
+            background,
+            checkpoints: recovered.checkpoints,
+            _directory: recovered.directory,
+            config,
+        });
+        engine.background.start(&engine);
+        Ok(engine)
     }
 
     pub fn config(&self) -> &EngineConfig {
         &self.config
     }
 
+    pub fn os(&self) -> &Os {
+        &self.os
+    }
+
     /// The committed catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::new(Catalog::initial())
+        self.catalog.load_full()
     }
 
     pub fn begin(self: &Arc<Self>, options: TxnOptions) -> Txn {
@@ -40,54 +127,266 @@ impl Engine {
 
     /// A fresh object id, never handed out again (ids of aborted transactions leave gaps).
     pub fn next_object_id(&self) -> ObjectId {
-        ObjectId(0)
+        ObjectId(self.ids.object.fetch_add(1, Ordering::Relaxed))
     }
 
-    pub fn next_tablet_id(&self) -> basalt_types::TabletId {
-        basalt_types::TabletId(0)
+    pub fn next_tablet_id(&self) -> TabletId {
+        TabletId(self.ids.tablet.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn next_file_id(&self) -> FileId {
+        FileId { epoch: self.ids.epoch, serial: self.ids.file.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    pub(crate) fn next_owner(&self) -> Owner {
+        Owner(self.ids.owner.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Enters a writer whose first record will come behind the log's present end.
+    pub(crate) fn begin_writer(&self) -> TxnId {
+        let id = TxnId::new(self.ids.epoch, self.ids.txn.fetch_add(1, Ordering::Relaxed));
+        self.txns.begin(id, || self.log.end());
+        id
     }
 
     /// The greatest durable version.
     pub fn published(&self) -> Version {
-        Version::ZERO
+        self.order.published()
+    }
+
+    pub(crate) fn pin(&self, reason: &'static str, at_least: Version) -> Pin {
+        self.pins.pin(reason, self.os.clock.monotonic(), || self.order.published().max(at_least))
+    }
+
+    /// Versions that somebody may read, ascending; the last is the newest published.
+    pub(crate) fn live_snapshots(&self) -> Vec<Version> {
+        self.pins.live(|| self.order.published())
+    }
+
+    /// Pinned snapshots: version, reason, since when (monotonic clock).
+    pub fn pinned(&self) -> Vec<basalt_meta::pins::PinInfo> {
+        self.pins.list()
     }
 
     /// Reads committed data outside of any transaction, at the greater of `at_least` and published.
     pub fn read(self: &Arc<Self>, at_least: Version) -> ReadContext {
-        let _ = at_least;
-        todo!()
+        let pin = Arc::new(self.pin("read", at_least));
+        let at = ReadAt::version(pin.version());
+        ReadContext::new(self.clone(), pin, at)
     }
 
-    /// Freezes every row of a table that can be frozen now, whatever its temperature (VACUUM).
-    pub fn freeze_table(&self, table: ObjectId) -> Result<()> {
-        let _ = table;
-        Err(Error::ShuttingDown)
+    pub(crate) fn tablet(&self, id: TabletId) -> Result<Arc<Tablet>> {
+        let tablet = self.tablets.read().get(&id).cloned();
+        tablet.ok_or_else(|| Error::Internal(format!("tablet {id} is not there: its table was dropped")))
     }
 
-    /// Merges a table's files and drops dead rows (VACUUM FULL).
-    pub fn compact_table(&self, table: ObjectId) -> Result<()> {
-        let _ = table;
-        Err(Error::ShuttingDown)
+    pub(crate) fn tablets(&self) -> Vec<Arc<Tablet>> {
+        let mut all: Vec<_> = self.tablets.read().values().cloned().collect();
+        all.sort_by_key(|tablet| tablet.id);
+        all
     }
 
-    pub fn checkpoint(&self) -> Result<()> {
-        Err(Error::ShuttingDown)
+    /// Makes the tablets that a catalog names and the engine lacks. Returns their ids.
+    pub(crate) fn make_tablets(&self, catalog: &Catalog) -> Vec<TabletId> {
+        let mut tablets = self.tablets.write();
+        let mut made = Vec::new();
+        for table in catalog.tables.values() {
+            for id in table.tablets() {
+                tablets.entry(id).or_insert_with(|| {
+                    made.push(id);
+                    Arc::new(Tablet::new(id, table.id, Vec::new(), Rid(1)))
+                });
+            }
+        }
+        made
+    }
+
+    pub(crate) fn forget_tablet(&self, id: TabletId) {
+        self.tablets.write().remove(&id);
+    }
+
+    /// Makes a catalog the committed one. The caller holds the commit turn.
+    pub(crate) fn install_catalog(&self, next: Catalog) {
+        let earlier = self.catalog.swap(Arc::new(next));
+        let next = self.catalog.load_full();
+        self.make_tablets(&next);
+        let gone = earlier.tables.values().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
+        for id in gone.collect::<Vec<_>>() {
+            let Some(tablet) = self.tablets.write().remove(&id) else { continue };
+            let last_named = self.log.end();
+            for file in &tablet.view().files {
+                self.drop_file(file, last_named);
+            }
+        }
+    }
+
+    /// Notes that no view lists a file any more; garbage collection removes it when nothing needs it.
+    pub(crate) fn drop_file(&self, file: &Arc<FileEntry>, last_named: Lsn) {
+        let dropped = DroppedFile { kind: FileKind::Segment, last_named, entry: Some(Arc::downgrade(file)) };
+        self.dropped.lock().insert(file.id(), dropped);
+    }
+
+    /// A file that never was part of committed data.
+    pub(crate) fn discard_file(&self, id: FileId) {
+        let dropped = DroppedFile { kind: FileKind::Segment, last_named: Lsn(0), entry: None };
+        self.dropped.lock().insert(id, dropped);
+    }
+
+    pub(crate) fn open_segment(&self, id: FileId) -> Result<Arc<Segment>> {
+        Ok(Arc::new(Segment::open(&self.files, id, &self.cache)?))
+    }
+
+    /// Appends to the log without waiting.
+    pub(crate) fn append(&self, record: &[u8]) -> Result<Lsn> {
+        Ok(self.log.append(&[record])?.end)
+    }
+
+    /// Lets a writer in: waits while log buffers or hot memory are over their limits.
+    pub(crate) async fn admit(&self) -> Result<()> {
+        self.log.admit().await?;
+        self.background.admit(self).await
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.background.is_stopping() {
+            true => Err(Error::ShuttingDown),
+            false => Ok(()),
+        }
+    }
+
+    /// The tablet that a row (all columns) belongs to.
+    pub fn route_row(&self, table: &TableDef, values: &[Datum]) -> TabletId {
+        crate::route::tablet_of_row(table, values)
     }
 
     /// Rows of a table, roughly: files' rows less deleted ones plus hot rows. For planning.
-    pub fn estimated_rows(&self, table: &basalt_types::TableDef) -> u64 {
-        let _ = table;
-        0
+    pub fn estimated_rows(&self, table: &TableDef) -> u64 {
+        let rows = |tablet: Arc<Tablet>| {
+            let cold: u64 = tablet.view().files.iter().map(|file| file.unmarked_rows()).sum();
+            cold + tablet.hot.rows() as u64
+        };
+        table.tablets().filter_map(|id| self.tablet(id).ok()).map(rows).sum()
     }
 
     /// Bytes of a table: files and hot rows.
-    pub fn table_bytes(&self, table: &basalt_types::TableDef) -> u64 {
-        let _ = table;
-        0
+    pub fn table_bytes(&self, table: &TableDef) -> u64 {
+        let bytes = |tablet: Arc<Tablet>| {
+            tablet.view().files.iter().map(|file| file.bytes).sum::<u64>() + tablet.hot.bytes() as u64
+        };
+        table.tablets().filter_map(|id| self.tablet(id).ok()).map(bytes).sum()
     }
 
-    /// Stops background work, checkpoints, closes the log.
-    pub fn shutdown(&self) -> Result<()> {
-        Ok(())
+    /// Memory that hot rows hold.
+    pub fn hot_bytes(&self) -> u64 {
+        self.tablets.read().values().map(|tablet| tablet.hot.bytes() as u64).sum()
     }
+
+    pub fn stats(&self) -> EngineStats {
+        let tablets = self.tablets();
+        let mut stats = EngineStats {
+            published: self.published(),
+            tablets: tablets.len() as u64,
+            locks_held: self.locks.held_count() as u64,
+            lock_waits: self.locks.waiting_count() as u64,
+            pins: self.pins.list().len() as u64,
+            active_writers: self.txns.active_count() as u64,
+            log: self.log.stats(),
+            log_end: self.log.end(),
+            checkpoint_lsn: self.checkpoints.replay_start(),
+            ..EngineStats::default()
+        };
+        for tablet in tablets {
+            stats.hot_rows += tablet.hot.rows() as u64;
+            stats.hot_bytes += tablet.hot.bytes() as u64;
+            stats.undo_versions += tablet.hot.undo_versions() as u64;
+            let view = tablet.view();
+            stats.files += view.files.len() as u64;
+            stats.file_bytes += view.files.iter().map(|file| file.bytes).sum::<u64>();
+            stats.cold_rows += view.files.iter().map(|file| file.unmarked_rows()).sum::<u64>();
+        }
+        stats
+    }
+
+    /// One line per listed file: for `basalt.files`.
+    pub fn file_list(&self) -> Vec<FileLine> {
+        let mut lines = Vec::new();
+        for tablet in self.tablets() {
+            let view = tablet.view();
+            lines.extend(view.files.iter().map(|file| FileLine {
+                tablet: tablet.id,
+                table: tablet.table,
+                file: file.id(),
+                rows: u64::from(file.segment.rows()),
+                deleted: file.deletes.count(),
+                bytes: file.bytes,
+            }));
+        }
+        lines
+    }
+
+    /// One line per tablet: for `basalt.tablets`.
+    pub fn tablet_list(&self) -> Vec<TabletLine> {
+        let line = |tablet: Arc<Tablet>| TabletLine {
+            tablet: tablet.id,
+            table: tablet.table,
+            view: tablet.view().number,
+            hot_rows: tablet.hot.rows() as u64,
+            hot_bytes: tablet.hot.bytes() as u64,
+            undo_versions: tablet.hot.undo_versions() as u64,
+            files: tablet.view().files.len() as u64,
+        };
+        self.tablets().into_iter().map(line).collect()
+    }
+
+    pub fn background(&self) -> &Background {
+        &self.background
+    }
+
+    /// Stops background work, checkpoints, closes the log. Transactions still open lose their writes.
+    pub fn shutdown(self: &Arc<Self>) -> Result<()> {
+        self.background.stop();
+        let checkpointed = self.checkpoint();
+        self.log.close()?;
+        checkpointed
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct EngineStats {
+    pub published: Version,
+    pub tablets: u64,
+    pub hot_rows: u64,
+    pub hot_bytes: u64,
+    pub undo_versions: u64,
+    pub cold_rows: u64,
+    pub files: u64,
+    pub file_bytes: u64,
+    pub locks_held: u64,
+    pub lock_waits: u64,
+    pub pins: u64,
+    pub active_writers: u64,
+    pub log: basalt_wal::Stats,
+    pub log_end: Lsn,
+    pub checkpoint_lsn: Lsn,
+}
+
+#[derive(Clone, Debug)]
+pub struct FileLine {
+    pub tablet: TabletId,
+    pub table: ObjectId,
+    pub file: FileId,
+    pub rows: u64,
+    pub deleted: u64,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct TabletLine {
+    pub tablet: TabletId,
+    pub table: ObjectId,
+    pub view: ViewNo,
+    pub hot_rows: u64,
+    pub hot_bytes: u64,
+    pub undo_versions: u64,
+    pub files: u64,
 }

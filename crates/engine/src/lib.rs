@@ -6,20 +6,34 @@
 //! Where to start: [`Engine`] (what a server opens), [`Txn`] (what a session writes through),
 //! [`ReadContext`] and [`TabletScan`] (what a query reads through).
 
-pub mod bulk;
-pub mod config;
-pub mod engine;
-pub mod error;
-pub mod locks;
-pub mod read;
-pub mod txn;
+mod background;
+mod bulk;
+mod check;
+mod checkpoint;
+mod compaction;
+mod config;
+mod engine;
+mod error;
+mod freeze;
+mod locks;
+mod read;
+mod record;
+mod recovery;
+mod route;
+mod tablet;
+mod txn;
 
+#[cfg(test)]
+mod tests;
+
+pub use background::{Background, BackgroundStatus};
 pub use bulk::BulkInsert;
+pub use check::{CheckReport, check};
 pub use config::EngineConfig;
-pub use engine::{Engine, RecoveryProgress};
+pub use engine::{Engine, EngineStats, FileLine, RecoveryProgress, TabletLine};
 pub use error::{Error, Result};
 pub use locks::{RowLock, TableLock, WaitPolicy};
-pub use read::{ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
+pub use read::{BATCH_ROWS, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 pub use txn::{CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 
 pub use basalt_meta::{Catalog, CatalogEdit, Database, Namespace, Role, ViewDef, catalog};

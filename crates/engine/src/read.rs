@@ -1,16 +1,29 @@
 //! Reading: a snapshot first, then a pinned view of each tablet.
 
-use crate::{CurrentRow, Engine, Result};
+mod cold_scan;
+mod hot_scan;
+
+use crate::tablet::{FileEntry, Tablet};
+use crate::txn::CurrentRow;
+use crate::{Engine, Error, Result, route};
 use arrow_array::ArrayRef;
-use basalt_types::{ColumnId, ColumnPredicate, Key, ReadAt, TableDef, TabletId};
+use basalt_hot::{Lookup, Reader};
+use basalt_meta::Pin;
+use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, TableDef, TabletId};
+use cold_scan::ColdScan;
+use hot_scan::HotScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+
+/// Rows per batch: a page of a segment.
+pub const BATCH_ROWS: usize = 8192;
 
 /// How a statement reads: its snapshot (pinned while this lives) and its own writes.
 #[derive(Clone)]
 pub struct ReadContext {
-    #[allow(unused)]
     engine: Arc<Engine>,
+    _pin: Arc<Pin>,
+    at: ReadAt,
 }
 
 /// What a scan wants.
@@ -33,9 +46,23 @@ pub struct ScanStats {
     pub hot_rows: AtomicU64,
 }
 
-/// A part of a table that one worker reads: some row groups of a file, or a range of hot rows.
+/// A part of a table that one worker reads: a row group of a file, or the hot rows of a tablet.
 /// `Send`, independent of its siblings; all were pinned at one moment.
-pub struct TabletScan {}
+pub struct TabletScan {
+    part: Part,
+}
+
+enum Part {
+    Cold(Box<ColdScan>),
+    Hot(Box<HotScan>),
+}
+
+/// What the parts of one scan share.
+pub(crate) struct Shared {
+    pub read: ReadContext,
+    pub spec: ScanSpec,
+    pub stats: Arc<ScanStats>,
+}
 
 /// Rows in the types that operators use (`DataType::to_arrow`).
 pub struct ScanBatch {
@@ -44,32 +71,86 @@ pub struct ScanBatch {
 }
 
 impl ReadContext {
+    pub(crate) fn new(engine: Arc<Engine>, pin: Arc<Pin>, at: ReadAt) -> ReadContext {
+        ReadContext { engine, _pin: pin, at }
+    }
+
     pub fn at(&self) -> ReadAt {
-        todo!()
+        self.at
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     /// Pins every tablet of the table and cuts it into parts (row group by row group; hot in ranges).
     pub fn scan(&self, spec: ScanSpec) -> Result<(Vec<TabletScan>, Arc<ScanStats>)> {
-        let _ = spec;
-        Ok((Vec::new(), Arc::default()))
+        let stats = Arc::new(ScanStats::default());
+        let shared = Arc::new(Shared { read: self.clone(), spec, stats: stats.clone() });
+        let mut parts = Vec::new();
+        for id in shared.spec.table.tablets().collect::<Vec<_>>() {
+            let tablet = self.engine.tablet(id)?;
+            let view = tablet.view();
+            cold_scan::parts(&shared, &tablet, &view, &mut parts)?;
+            hot_scan::parts(&shared, &tablet, &view, &mut parts);
+        }
+        Ok((parts, stats))
     }
 
     /// One row by primary key (or hidden key), at this snapshot.
     pub fn get(&self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        let _ = (table, tablet, key);
+        let tablet = self.engine.tablet(tablet)?;
+        let view = tablet.view();
+        let txns = &*self.engine.txns;
+        let found = |stamp, rid, values| CurrentRow { tablet: tablet.id, key: key.clone(), stamp, rid, values };
+        match tablet.hot.get(key.as_bytes(), &Reader { at: self.at, view: view.number, txns }) {
+            Lookup::Row { row, stamp, rid, .. } => {
+                let values = crate::txn::decode_row(table, &row, &tablet, key)?;
+                return Ok(Some(found(stamp, rid, values)));
+            }
+            Lookup::Deleted => return Ok(None),
+            Lookup::Elsewhere | Lookup::Absent => {}
+        }
+        for file in view.files.iter().rev() {
+            for ordinal in file.segment.find(key.as_bytes())? {
+                if file.sees_row(ordinal, &self.at, txns)? && !file.deletes.is_deleted(ordinal, &self.at, txns) {
+                    let (stamp, _) = file.stamp_of(ordinal)?;
+                    return Ok(Some(found(stamp, Rid(0), cold_row(table, file, ordinal)?)));
+                }
+            }
+        }
         Ok(None)
     }
 
     /// Which tablet holds a primary key; `None` if it takes more than the key to know.
     pub fn tablet_of(&self, table: &TableDef, key: &Key) -> Option<TabletId> {
-        let _ = (table, key);
-        None
+        route::tablet_of_key(table, key)
     }
 }
 
 impl TabletScan {
-    /// The next rows (at most 8,192), `None` at the end. Synchronous; milliseconds at most.
+    /// The next rows (at most [`BATCH_ROWS`]), `None` at the end. Synchronous; milliseconds at most.
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
-        Ok(None)
+        match &mut self.part {
+            Part::Cold(scan) => scan.next_batch(),
+            Part::Hot(scan) => scan.next_batch(),
+        }
+    }
+}
+
+/// One row of a file, all columns in column-id order.
+pub(crate) fn cold_row(table: &TableDef, file: &FileEntry, ordinal: u32) -> Result<Vec<Datum>> {
+    let live: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
+    let read = file.segment.row_at(ordinal, &live)?;
+    let mut values = vec![Datum::Null; table.columns.len()];
+    for (id, value) in live.iter().zip(read) {
+        values[id.position()] = value.unwrap_or_else(|| table.column(*id).missing.clone());
+    }
+    Ok(values)
+}
+
+impl Tablet {
+    pub(crate) fn damaged_row(&self, key: &[u8]) -> Error {
+        Error::Corrupt(format!("hot row {:?} of tablet {} does not fit its table", Key::from(key), self.id))
     }
 }

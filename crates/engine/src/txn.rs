@@ -2,10 +2,26 @@
 //!
 //! Dropping a `Txn` rolls it back. Futures of its methods can be dropped at any await (cancel): a lock
 //! wait leaves its queue, and the statement's earlier changes stay until [`Txn::rollback_to`].
+//!
+//! Commit, in this order: the commit record is appended in the transaction's turn of the commit order,
+//! which gives the version and decides every row at once; rows, marks and files are restamped; locks go;
+//! the transaction entry is retired; the reply waits until the record is durable. So whoever is granted a
+//! lock finds decided stamps, and nobody is told of a commit that a power cut could undo.
 
+mod commit;
+mod rows;
+mod writes;
+
+pub(crate) use rows::decode_row;
+pub use rows::{CurrentRow, Inserted, Locked};
+pub(crate) use writes::{Change, WriteSet};
+
+use crate::locks::{Mode, Object, Owner};
 use crate::read::ReadContext;
-use crate::{BulkInsert, Catalog, CatalogEdit, Engine, Result, RowLock, TableLock, WaitPolicy};
-use basalt_types::{Datum, Key, ObjectId, Rid, Stamp, TableDef, TabletId, Version};
+use crate::record::Edits;
+use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
+use basalt_meta::Pin;
+use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,46 +36,50 @@ pub struct TxnOptions {
 
 /// A place to roll back to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Savepoint(pub(crate) usize);
-
-/// The newest version of a row after its lock was granted.
-#[derive(Clone, Debug)]
-pub struct CurrentRow {
-    pub tablet: TabletId,
-    pub key: Key,
-    pub stamp: Stamp,
-    pub rid: Rid,
-    /// All columns in column-id order.
-    pub values: Vec<Datum>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Locked {
-    Row(CurrentRow),
-    /// Deleted by a transaction that committed meanwhile (or never there).
-    Gone,
-    /// Only with [`WaitPolicy::Skip`].
-    Skipped,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Inserted {
-    Done,
-    /// A live row has this primary key: 23505, or ON CONFLICT.
-    Duplicate {
-        tablet: TabletId,
-        key: Key,
-    },
+pub struct Savepoint {
+    changes: usize,
+    operations: u64,
+    catalog_edits: usize,
 }
 
 pub struct Txn {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     options: TxnOptions,
+    pub(crate) owner: Owner,
+    /// Drawn at the first write.
+    id: Option<TxnId>,
+    /// Statement counter; a statement sees own rows of earlier ones.
+    seq: u32,
+    pin: Arc<Pin>,
+    writes: WriteSet,
+    /// Row operations logged so far: what a savepoint's void record counts.
+    operations: u64,
+    catalog_edits: Vec<CatalogEdit>,
+    /// The committed catalog with `catalog_edits`, while there are any.
+    own_catalog: Option<Arc<Catalog>>,
+    /// The greatest version met in conflicts, on top of the session's.
+    met: Version,
+    ended: bool,
 }
 
 impl Txn {
     pub(crate) fn new(engine: Arc<Engine>, options: TxnOptions) -> Txn {
-        Txn { engine, options }
+        let owner = engine.next_owner();
+        let pin = Arc::new(engine.pin("transaction", options.session_version));
+        Txn {
+            engine,
+            options,
+            owner,
+            id: None,
+            seq: 1,
+            pin,
+            writes: WriteSet::default(),
+            operations: 0,
+            catalog_edits: Vec::new(),
+            own_catalog: None,
+            met: options.session_version,
+            ended: false,
+        }
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
@@ -68,92 +88,180 @@ impl Txn {
 
     /// The committed catalog with this transaction's own edits.
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.engine.catalog()
+        self.own_catalog.clone().unwrap_or_else(|| self.engine.catalog())
     }
 
     /// Starts the next statement: under READ COMMITTED a new snapshot; own rows written before it are
     /// seen by it. Call before planning each statement.
-    pub fn next_statement(&mut self) {}
+    pub fn next_statement(&mut self) {
+        self.seq += 1;
+        if !self.options.repeatable_read {
+            self.pin = Arc::new(self.engine.pin("statement", self.met));
+        }
+        if !self.catalog_edits.is_empty() {
+            // See what others have committed meanwhile. If it clashes, commit will say so.
+            if let Ok(next) = self.engine.catalog().apply(&self.catalog_edits) {
+                self.own_catalog = Some(Arc::new(next));
+            }
+        }
+    }
 
     /// How the current statement reads. Cheap to clone; keeps its snapshot pinned.
     pub fn read(&self) -> ReadContext {
-        let _ = self.options;
-        todo!()
+        let at = ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq };
+        ReadContext::new(self.engine.clone(), self.pin.clone(), at)
     }
 
     pub fn has_writes(&self) -> bool {
-        false
+        self.id.is_some()
+    }
+
+    /// The greatest version that this transaction has met.
+    pub fn met(&self) -> Version {
+        self.met
     }
 
     /// Takes a table lock for the rest of the transaction. After it, re-resolve the name: the catalog may
     /// have changed while waiting.
     pub async fn lock_table(&mut self, table: ObjectId, mode: TableLock, wait: WaitPolicy) -> Result<()> {
-        let _ = (table, mode, wait);
+        let object = Object::Table(table);
+        self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await?;
         Ok(())
     }
 
-    /// Locks one row by key and returns its newest committed (or own) version. Under REPEATABLE READ a row
-    /// changed since the snapshot is `Error::Serialization`.
-    pub async fn lock_row(
-        &mut self,
-        table: &Arc<TableDef>,
-        tablet: TabletId,
-        key: &Key,
-        mode: RowLock,
-        wait: WaitPolicy,
-    ) -> Result<Locked> {
-        let _ = (table, tablet, key, mode, wait);
-        Ok(Locked::Gone)
-    }
-
-    /// Inserts one row (all columns in column-id order, dropped ones null, checked and coerced by the
-    /// caller). Waits for undecided writers of the same key.
-    pub async fn insert(&mut self, table: &Arc<TableDef>, values: &[Datum]) -> Result<Inserted> {
-        let _ = (table, values);
-        Ok(Inserted::Done)
-    }
-
-    /// Replaces a row that [`Txn::lock_row`] returned. A changed primary key moves the row; the new key
-    /// may be a duplicate.
-    pub async fn update(&mut self, table: &Arc<TableDef>, row: &CurrentRow, values: &[Datum]) -> Result<Inserted> {
-        let _ = (table, row, values);
-        Ok(Inserted::Done)
-    }
-
-    /// Deletes a row that [`Txn::lock_row`] returned.
-    pub async fn delete(&mut self, table: &Arc<TableDef>, row: &CurrentRow) -> Result<()> {
-        let _ = (table, row);
+    /// Waits until another transaction has ended, however it ends.
+    async fn wait_for(&mut self, other: TxnId, wait: WaitPolicy) -> Result<()> {
+        let object = Object::Txn(other);
+        self.engine.locks.acquire(self.owner, &object, Mode::ENDED, wait).await?;
         Ok(())
     }
 
-    /// A batch (COPY, INSERT … SELECT): small ones go to hot, large ones straight into files. Becomes
-    /// visible with the transaction; duplicate keys are reported by `push` or `finish`.
-    pub fn bulk_insert(&mut self, table: &Arc<TableDef>) -> Result<BulkInsert<'_>> {
-        let _ = table;
-        todo!()
+    /// The writer's id, drawn now if this is its first write.
+    pub(crate) fn writer(&mut self) -> Result<TxnId> {
+        if let Some(id) = self.id {
+            return Ok(id);
+        }
+        self.engine.check_writable()?;
+        let id = self.engine.begin_writer();
+        self.engine.locks.acquire_new(self.owner, &Object::Txn(id), Mode::RUNNING)?;
+        self.id = Some(id);
+        Ok(id)
     }
 
     /// Edits the catalog in this transaction. The caller holds the table locks that PostgreSQL asks for.
     /// New tablets named by the edit can be written right away.
     pub fn edit_catalog(&mut self, edits: Vec<CatalogEdit>) -> Result<()> {
-        let _ = edits;
+        self.writer()?;
+        let next = self.catalog().apply(&edits)?;
+        let new_tablets = self.engine.make_tablets(&next);
+        for tablet in new_tablets {
+            self.writes.push(Change::NewTablet { tablet });
+        }
+        self.catalog_edits.extend(edits);
+        self.own_catalog = Some(Arc::new(next));
         Ok(())
     }
 
     pub fn savepoint(&mut self) -> Savepoint {
-        Savepoint(0)
+        Savepoint { changes: self.writes.len(), operations: self.operations, catalog_edits: self.catalog_edits.len() }
     }
 
     /// Undoes everything since the savepoint, which stays usable. Locks taken since are kept.
-    pub fn rollback_to(&mut self, savepoint: Savepoint) {
-        let _ = savepoint;
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        let Some(id) = self.id else { return Ok(()) };
+        if self.operations > savepoint.operations {
+            let mut record = Vec::new();
+            crate::record::void(&mut record, id, savepoint.operations);
+            self.engine.append(&record)?;
+            self.operations = savepoint.operations;
+        }
+        let undone = self.writes.split_off(savepoint.changes);
+        self.engine.undo(id, undone);
+        if self.catalog_edits.len() > savepoint.catalog_edits {
+            self.catalog_edits.truncate(savepoint.catalog_edits);
+            self.own_catalog = match self.catalog_edits.is_empty() {
+                true => None,
+                false => Some(Arc::new(self.engine.catalog().apply(&self.catalog_edits)?)),
+            };
+        }
+        Ok(())
     }
 
-    /// Commits and waits until it is durable (unless `synchronous_commit` is off). Returns the version, or
-    /// the greatest version met if nothing was written.
-    pub async fn commit(self) -> Result<Version> {
-        Ok(Version::ZERO)
+    /// Rolls back: changes are undone, locks released. The same as dropping.
+    pub fn rollback(mut self) {
+        self.end_unsuccessfully();
     }
 
-    pub fn rollback(self) {}
+    fn end_unsuccessfully(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        if let Some(id) = self.id {
+            let undone = self.writes.split_off(0);
+            self.engine.undo(id, undone);
+            // Without this record replay finds no commit and drops the rows all the same: it only frees
+            // replay's memory earlier, so a log that cannot take it does no harm.
+            if self.operations > 0 {
+                let mut record = Vec::new();
+                crate::record::abort(&mut record, id);
+                if let Err(error) = self.engine.append(&record) {
+                    tracing::debug!(%error, txn = %id, "abort record not written");
+                }
+            }
+            self.engine.txns.retire(id);
+        }
+        self.engine.locks.release_all(self.owner);
+    }
+
+    fn edits(&mut self) -> Edits {
+        Edits { catalog: std::mem::take(&mut self.catalog_edits), files: self.writes.file_edits() }
+    }
+
+    pub(crate) fn note_met(&mut self, version: Version) {
+        self.met = self.met.max(version);
+    }
+
+    /// Appends one row operation to the log, without waiting for it.
+    pub(crate) fn log_operation(&mut self, record: &[u8], operations: u64) -> Result<Lsn> {
+        let end = self.engine.append(record)?;
+        self.operations += operations;
+        Ok(end)
+    }
+
+    pub(crate) fn tablet(&self, id: TabletId) -> Result<Arc<crate::tablet::Tablet>> {
+        self.engine.tablet(id)
+    }
+
+    pub(crate) fn seq(&self) -> u32 {
+        self.seq
+    }
+
+    pub(crate) fn repeatable_read(&self) -> bool {
+        self.options.repeatable_read
+    }
+
+    pub(crate) fn snapshot(&self) -> Version {
+        self.pin.version()
+    }
+
+    pub(crate) fn push_change(&mut self, change: Change) {
+        self.writes.push(change);
+    }
+
+    pub(crate) fn id(&self) -> Option<TxnId> {
+        self.id
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        self.end_unsuccessfully();
+    }
+}
+
+impl Error {
+    /// Whether the transaction may go on after rolling the statement back.
+    pub fn is_log_failure(&self) -> bool {
+        matches!(self, Error::LogFailed(_))
+    }
 }

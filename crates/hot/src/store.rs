@@ -184,6 +184,15 @@ impl Store {
         true
     }
 
+    /// Takes a mark of exactly this view back.
+    pub fn unmark_moved(&mut self, place: Place, view: ViewNo) {
+        let newest = self.pages[place.page].header(place.slot);
+        if newest.moved_at == Some(view) {
+            let here = Header { moved_at: None, ..newest };
+            self.edit(place.page, |page| page.set_header(place.slot, here));
+        }
+    }
+
     pub fn push_undo(&mut self, older: Older) -> u32 {
         self.undo_row_bytes += older.row.as_ref().map_or(0, |row| row.len());
         self.undo.insert(older)

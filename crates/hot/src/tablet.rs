@@ -171,6 +171,21 @@ impl HotTablet {
         moved
     }
 
+    /// Takes [`mark_moved`](HotTablet::mark_moved) back for rows marked for exactly `view`, which was not
+    /// published: the move did not happen.
+    pub fn unmark_moved(&self, rows: &[(&[u8], Stamp)], view: ViewNo) {
+        for chunk in rows.chunks(WRITE_CHUNK) {
+            let mut store = self.store.write();
+            let mut near = NONE;
+            for (key, _) in chunk {
+                if let Ok(place) = store.locate_near(near, key) {
+                    near = place.page;
+                    store.unmark_moved(place, view);
+                }
+            }
+        }
+    }
+
     /// Removes some of what nobody needs any more; see [`Swept::more`].
     ///
     /// `snapshots` ascend and hold every live one up to the newest published version, which comes last:

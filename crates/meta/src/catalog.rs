@@ -165,7 +165,23 @@ impl Catalog {
         }
         next.version += 1;
         next.index();
+        next.check_names()?;
         Ok(next)
+    }
+
+    /// Two transactions may have made relations of one name side by side: the second to commit loses.
+    fn check_names(&self) -> Result<()> {
+        let relations = self.tables.len() + self.views.len();
+        if self.by_name.len() == relations {
+            return Ok(());
+        }
+        let names = self.tables.values().map(|table| (table.namespace, &table.name, table.id));
+        let names = names.chain(self.views.values().map(|view| (view.namespace, &view.name, view.id)));
+        let shadowed = names
+            .into_iter()
+            .find(|(namespace, name, id)| self.by_name.get(&(*namespace, name.to_string())) != Some(id));
+        let name = shadowed.map(|(_, name, _)| name.clone()).unwrap_or_default();
+        Err(Error::Exists { what: "relation", name })
     }
 
     fn apply_one(&mut self, edit: &CatalogEdit) -> Result<()> {

@@ -61,6 +61,12 @@ impl CommitOrder {
         }
     }
 
+    /// Where the record of a version ends, while it is not known durable.
+    pub fn end_of(&self, version: Version) -> Option<Lsn> {
+        let inner = self.inner.lock();
+        inner.pending.iter().find(|(_, pending)| *pending >= version).map(|(end, _)| *end)
+    }
+
     /// The committer of `version` has restamped its rows.
     pub fn settle(&self, version: Version) {
         self.unsettled.lock().remove(&version);

@@ -48,14 +48,16 @@ impl PinTable {
         Pin { table: self.clone(), version, number }
     }
 
-    /// All pinned versions and `published`, ascending, without duplicates. `published` is read under the
-    /// table's lock: a later pin is never below the last element.
+    /// All pinned versions below `published`, and it, ascending, without duplicates. `published` is read
+    /// under the table's lock: a later pin is never below the last element. Pins above it (of sessions
+    /// that read their own commits before those are durable) need nothing older than it needs.
     pub fn live(&self, published: impl FnOnce() -> Version) -> Vec<Version> {
         let inner = self.inner.lock();
-        let mut live: Vec<Version> = inner.pins.keys().map(|(version, _)| *version).collect();
-        live.push(published());
+        let published = published();
+        let mut live: Vec<Version> =
+            inner.pins.keys().map(|(version, _)| *version).take_while(|version| *version < published).collect();
         drop(inner);
-        live.sort_unstable();
+        live.push(published);
         live.dedup();
         live
     }

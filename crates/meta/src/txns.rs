@@ -23,10 +23,13 @@ impl TxnTable {
         &self.shards[txn.0 as usize % SHARDS]
     }
 
-    /// Enters a writer. `first_lsn` is at or before its first record.
-    pub fn begin(&self, txn: TxnId, first_lsn: Lsn) {
-        self.first_lsn.lock().insert(txn, first_lsn);
+    /// Enters a writer. `log_end` is read under the table's lock, so that a checkpoint either sees the
+    /// writer or has taken its own position before the writer's first record.
+    pub fn begin(&self, txn: TxnId, log_end: impl FnOnce() -> Lsn) {
         self.shard(txn).write().insert(txn, TxnState::Active);
+        let mut first_lsn = self.first_lsn.lock();
+        let at = log_end();
+        first_lsn.insert(txn, at);
     }
 
     /// Decides: every row of `txn` is of `version` from now on.

@@ -1,0 +1,138 @@
+//! Whether the keys of a registered batch are new, compared with all that other writers have.
+
+use crate::freeze::as_bytes;
+use crate::locks::{Mode, Object};
+use crate::tablet::{FileEntry, Tablet};
+use crate::{Error, Result, RowLock, Txn, WaitPolicy};
+use basalt_hot::{Reader, Rows};
+use basalt_types::{Key, ReadAt, TableDef, TxnState, TxnStates, Version};
+use std::ops::Bound;
+use std::sync::Arc;
+
+const WAIT: WaitPolicy = WaitPolicy::Wait(None);
+const CHUNK_ROWS: usize = 1024;
+
+/// Waits for writers of the same keys and fails if one of them commits a row.
+pub(super) async fn keys_are_new(
+    txn: &mut Txn,
+    table: &TableDef,
+    tablet: &Arc<Tablet>,
+    files: &[Arc<FileEntry>],
+) -> Result<()> {
+    let duplicate = |key: &[u8]| Error::DuplicateKey { table: table.id, key: Key::from(key) };
+    for key in txn.engine.locks.foreign_row_locks(txn.owner, tablet.id) {
+        if contains(files, key.as_bytes())? {
+            let object = Object::Row(tablet.id, key);
+            txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
+        }
+    }
+    for file in files {
+        if let Some(key) = found_in_hot(txn, tablet, file)? {
+            return Err(duplicate(key.as_bytes()));
+        }
+        let view = tablet.view();
+        for other in &view.files {
+            if other.id() == file.id() || !ranges_meet(file, other) {
+                continue;
+            }
+            if let Some(key) = found_in_file(txn, file, other).await? {
+                return Err(duplicate(key.as_bytes()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn contains(files: &[Arc<FileEntry>], key: &[u8]) -> Result<bool> {
+    for file in files {
+        if !file.segment.find(key)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A key of `file` that a committed (or own) hot row has. Undecided foreign rows hold row locks, which
+/// were waited for.
+fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry) -> Result<Option<Key>> {
+    let Some((least, greatest)) = file.segment.key_range() else { return Ok(None) };
+    let at = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
+    let mut from = Bound::Included(least.clone());
+    let to = Bound::Included(greatest.as_bytes());
+    let mut rows = Rows::new();
+    let view = tablet.view();
+    loop {
+        rows.clear();
+        let reader = Reader { at, view: view.number, txns: &*txn.engine.txns };
+        let last = tablet.hot.scan(as_bytes(&from), to, &reader, CHUNK_ROWS, &mut rows);
+        for row in rows.iter() {
+            if !file.segment.find(row.key)?.is_empty() {
+                return Ok(Some(Key::from(row.key)));
+            }
+        }
+        match last {
+            Some(last) => from = Bound::Excluded(last),
+            None => return Ok(None),
+        }
+    }
+}
+
+fn ranges_meet(a: &FileEntry, b: &FileEntry) -> bool {
+    match (a.segment.key_range(), b.segment.key_range()) {
+        (Some((a_least, a_greatest)), Some((b_least, b_greatest))) => a_least <= b_greatest && b_least <= a_greatest,
+        _ => false,
+    }
+}
+
+/// A key of `file` that is live in `other`. Waits for `other`'s transaction if that decides it.
+async fn found_in_file(txn: &mut Txn, file: &FileEntry, other: &FileEntry) -> Result<Option<Key>> {
+    let (Some((least, greatest)), Some((from, to))) = (other.segment.key_range(), file.segment.key_range()) else {
+        return Ok(None);
+    };
+    let mut at = file.segment.lower_bound(least.max(from).as_bytes())?;
+    let end = greatest.min(to);
+    'chunks: while at < file.segment.rows() {
+        let until = file.segment.rows().min(at + CHUNK_ROWS as u32);
+        let keys = file.segment.keys(at..until)?;
+        for key in keys.iter() {
+            if key > end.as_bytes() {
+                break 'chunks;
+            }
+            for ordinal in other.segment.find(key)? {
+                if is_live(txn, other, ordinal).await? {
+                    return Ok(Some(Key::from(key)));
+                }
+            }
+        }
+        at = until;
+    }
+    Ok(None)
+}
+
+/// Whether a row that another writer made is there for good. Waits until that is decided.
+async fn is_live(txn: &mut Txn, file: &FileEntry, ordinal: u32) -> Result<bool> {
+    if let Some(other) = file.undecided()
+        && Some(other) != txn.id()
+    {
+        let object = Object::Txn(other);
+        txn.engine.locks.acquire(txn.owner, &object, Mode::ENDED, WAIT).await?;
+        // Restamped on commit; on rollback it left the view with its stamp unchanged.
+        if file.undecided().is_some() {
+            return Ok(false);
+        }
+    }
+    loop {
+        let Some((stamp, _)) = file.deletes.status(ordinal) else { return Ok(true) };
+        match stamp.as_txn() {
+            None => return Ok(false),
+            Some(deleter) if Some(deleter) == txn.id() => return Ok(false),
+            Some(deleter) => {
+                if matches!(txn.engine.txns.state(deleter), TxnState::Committed(_)) {
+                    return Ok(false);
+                }
+                let object = Object::Txn(deleter);
+                txn.engine.locks.acquire(txn.owner, &object, Mode::ENDED, WAIT).await?;
+            }
+        }
+    }
+}

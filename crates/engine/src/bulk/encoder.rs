@@ -1,0 +1,227 @@
+//! The thread that turns a batch's rows of one tablet into segments, while the sender goes on reading.
+//!
+//! Rows that come in ascending key order stream into one open file after another. Rows that do not are
+//! gathered, sorted and written as files of their own, so every file is sorted by key inside.
+
+use super::{Chunk, KeyBytes, hidden_keys};
+use crate::tablet::Tablet;
+use crate::{Engine, Error, Result};
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::concat::concat;
+use arrow_select::take::take;
+use basalt_cold::{KeySpec, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
+use basalt_types::{FileId, Key, TableDef};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// Chunks that may wait for the encoder.
+const QUEUE_CHUNKS: usize = 2;
+/// Unsorted rows gathered before they are sorted into a file.
+const SORT_ROWS: usize = 262_144;
+
+pub(crate) struct Encoder {
+    chunks: Option<mpsc::Sender<Chunk>>,
+    outcome: Option<oneshot::Receiver<Result<Vec<SegmentMeta>>>>,
+    /// Set when the sender is done; without it the thread removes what it has written.
+    complete: Arc<AtomicBool>,
+}
+
+impl Encoder {
+    pub fn start(engine: &Arc<Engine>, table: &Arc<TableDef>, tablet: &Arc<Tablet>) -> Result<Encoder> {
+        let (chunks, receiver) = mpsc::channel(QUEUE_CHUNKS);
+        let (sender, outcome) = oneshot::channel();
+        let complete = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            engine: engine.clone(),
+            table: table.clone(),
+            tablet: tablet.clone(),
+            schema: segment_schema(table),
+            open: None,
+            last_key: None,
+            done: Vec::new(),
+            unsorted: Vec::new(),
+            unsorted_rows: 0,
+        };
+        let flag = complete.clone();
+        std::thread::Builder::new()
+            .name("basalt-encode".into())
+            .spawn(move || {
+                // The receiver is gone if the statement was cancelled; the files are then removed below.
+                let _ = sender.send(worker.run(receiver, &flag));
+            })
+            .map_err(|error| Error::Io(format!("cannot start an encoder thread: {error}")))?;
+        Ok(Encoder { chunks: Some(chunks), outcome: Some(outcome), complete })
+    }
+
+    /// Hands over rows; waits while the encoder is behind.
+    pub async fn send(&mut self, chunk: Chunk) -> Result<()> {
+        if chunk.rows == 0 {
+            return Ok(());
+        }
+        let chunks = self.chunks.as_ref().expect("not finished");
+        match chunks.send(chunk).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.failure().await),
+        }
+    }
+
+    async fn failure(&mut self) -> Error {
+        match self.outcome.take() {
+            Some(outcome) => match outcome.await {
+                Ok(Err(error)) => error,
+                _ => Error::Internal("the encoder thread ended early".into()),
+            },
+            None => Error::Internal("the encoder has failed before".into()),
+        }
+    }
+
+    /// Waits until all files are durable.
+    pub async fn finish(mut self) -> Result<Vec<SegmentMeta>> {
+        self.complete.store(true, Ordering::Release);
+        self.chunks = None;
+        let outcome = self.outcome.take().ok_or_else(|| Error::Internal("the encoder has failed before".into()))?;
+        outcome.await.unwrap_or_else(|_| Err(Error::Internal("the encoder thread ended early".into())))
+    }
+}
+
+struct Worker {
+    engine: Arc<Engine>,
+    table: Arc<TableDef>,
+    tablet: Arc<Tablet>,
+    schema: SegmentSchema,
+    open: Option<(FileId, SegmentWriter)>,
+    last_key: Option<Key>,
+    done: Vec<SegmentMeta>,
+    unsorted: Vec<Vec<ArrayRef>>,
+    unsorted_rows: usize,
+}
+
+impl Worker {
+    fn run(mut self, mut chunks: mpsc::Receiver<Chunk>, complete: &AtomicBool) -> Result<Vec<SegmentMeta>> {
+        let outcome = loop {
+            match chunks.blocking_recv() {
+                Some(chunk) => {
+                    if let Err(error) = self.take(chunk) {
+                        break Err(error);
+                    }
+                }
+                None if !complete.load(Ordering::Acquire) => {
+                    break Err(Error::Internal("the batch was given up".into()));
+                }
+                None => break self.flush(),
+            }
+        };
+        if let Err(error) = outcome {
+            self.done.iter().for_each(|meta| self.engine.discard_file(meta.id));
+            return Err(error);
+        }
+        Ok(self.done)
+    }
+
+    fn take(&mut self, chunk: Chunk) -> Result<()> {
+        for columns in chunk.batches {
+            match self.table.primary_key {
+                None => self.write_hidden(columns)?,
+                Some(_) => self.write_keyed(columns)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_hidden(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+        let rows = columns[0].len();
+        let first = self.tablet.take_region(rows as u64);
+        let mut live = vec![hidden_keys(first, rows)];
+        live.extend(self.live_columns(&columns));
+        self.write(&live)
+    }
+
+    fn write_keyed(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+        let keys = KeyBytes::of(&self.table, &columns);
+        let before = self.last_key.as_ref().map(Key::as_bytes);
+        if self.unsorted.is_empty() && keys.first_unsorted(before).is_none() {
+            let live = self.live_columns(&columns);
+            self.write(&live)?;
+            self.last_key = Some(keys.key(keys.len() - 1));
+            return Ok(());
+        }
+        self.unsorted_rows += columns[0].len();
+        self.unsorted.push(columns);
+        if self.unsorted_rows >= SORT_ROWS {
+            self.write_sorted()?;
+        }
+        Ok(())
+    }
+
+    /// Sorts what was gathered into a file of its own.
+    fn write_sorted(&mut self) -> Result<()> {
+        let batches = std::mem::take(&mut self.unsorted);
+        self.unsorted_rows = 0;
+        let columns: Vec<ArrayRef> = (0..self.table.columns.len())
+            .map(|i| {
+                let parts: Vec<&dyn arrow_array::Array> = batches.iter().map(|batch| &*batch[i]).collect();
+                concat(&parts).map_err(|error| Error::Memory(error.to_string()))
+            })
+            .collect::<Result<_>>()?;
+        let keys = KeyBytes::of(&self.table, &columns);
+        let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+        order.sort_unstable_by(|a, b| keys.get(*a as usize).cmp(keys.get(*b as usize)));
+        let twin = order.windows(2).find(|pair| keys.get(pair[0] as usize) == keys.get(pair[1] as usize));
+        if let Some(pair) = twin {
+            return Err(Error::DuplicateKey { table: self.table.id, key: keys.key(pair[0] as usize) });
+        }
+        self.close()?;
+        let order = UInt32Array::from(order);
+        let sorted: Vec<ArrayRef> = (self.live_columns(&columns).iter())
+            .map(|column| take(column, &order, None).expect("indices are in range"))
+            .collect();
+        self.write(&sorted)?;
+        self.close()
+    }
+
+    fn live_columns(&self, columns: &[ArrayRef]) -> Vec<ArrayRef> {
+        self.table.live_columns().map(|column| columns[column.id.position()].clone()).collect()
+    }
+
+    fn write(&mut self, columns: &[ArrayRef]) -> Result<()> {
+        if self.open.is_none() {
+            let id = self.engine.next_file_id();
+            let options = SegmentOptions::default();
+            let writer = SegmentWriter::create(&self.engine.files, id, self.schema.clone(), options)?;
+            self.open = Some((id, writer));
+        }
+        let (_, writer) = self.open.as_mut().expect("just opened");
+        writer.push(columns, Stamps::Uniform)?;
+        if u64::from(writer.rows()) >= self.engine.config.segment_rows {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if let Some((_, writer)) = self.open.take() {
+            self.done.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.unsorted.is_empty() {
+            self.write_sorted()?;
+        }
+        self.close()
+    }
+}
+
+/// What files of a table hold: its live columns, behind the hidden key if it has no other.
+pub(crate) fn segment_schema(table: &TableDef) -> SegmentSchema {
+    let live = table.live_columns().map(|c| SegmentColumn::new(c.id, &c.ty).expect("a column's type is storable"));
+    match &table.primary_key {
+        Some(primary) => SegmentSchema { columns: live.collect(), key: KeySpec::Columns(primary.columns.clone()) },
+        None => {
+            let columns = std::iter::once(SegmentColumn::hidden_key()).chain(live).collect();
+            SegmentSchema { columns, key: KeySpec::Hidden }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Merges the rows of several key-sorted files in key order, row group by row group.
+//!
+//! Memory: one decoded row group per input. Rows are taken in runs: as long as one input's keys stay below
+//! all others', whole slices are copied at once, which for inputs with disjoint ranges is all there is.
+
+use super::{NewPlace, Outputs};
+use crate::Result;
+use crate::tablet::FileEntry;
+use arrow_array::{Array, ArrayRef};
+use arrow_select::interleave::interleave;
+use basalt_cold::segment::Keys;
+use basalt_cold::{ROW_GROUP_ROWS, RowStamps};
+use basalt_types::{Stamp, Version};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// Rows copied to the outputs at once.
+const FLUSH_ROWS: usize = 32_768;
+
+pub(super) struct Merge {
+    cursors: Vec<Cursor>,
+    horizon: Version,
+    /// Per input, per ordinal: where the row went.
+    pub places: Vec<Vec<NewPlace>>,
+    /// Rows chosen and not yet copied: (input, row in its loaded row group).
+    chosen: Vec<(usize, usize)>,
+}
+
+struct Cursor {
+    file: Arc<FileEntry>,
+    /// Ordinals that no reader can see any more.
+    dead: RoaringBitmap,
+    row_group: usize,
+    columns: Vec<ArrayRef>,
+    keys: Option<Keys>,
+    versions: Vec<Version>,
+    row: usize,
+    rows: usize,
+}
+
+impl Merge {
+    pub fn new(inputs: &[Arc<FileEntry>], horizon: Version) -> Result<Merge> {
+        let gone = |stamp: Stamp| stamp.as_version().is_some_and(|version| version <= horizon);
+        let cursor = |file: &Arc<FileEntry>| Cursor {
+            file: file.clone(),
+            dead: file.deletes.marks().iter().filter(|mark| gone(mark.stamp)).map(|mark| mark.ordinal).collect(),
+            row_group: 0,
+            columns: Vec::new(),
+            keys: None,
+            versions: Vec::new(),
+            row: 0,
+            rows: 0,
+        };
+        let places = inputs.iter().map(|file| vec![NewPlace::DROPPED; file.segment.rows() as usize]).collect();
+        Ok(Merge { cursors: inputs.iter().map(cursor).collect(), horizon, places, chosen: Vec::new() })
+    }
+
+    pub fn run(&mut self, outputs: &mut Outputs<'_>) -> Result<()> {
+        for input in 0..self.cursors.len() {
+            self.load(input, outputs)?;
+        }
+        while let Some(input) = self.least() {
+            let end = self.run_end(input);
+            let cursor = &mut self.cursors[input];
+            let first = (cursor.row_group - 1) as u32 * ROW_GROUP_ROWS;
+            for row in cursor.row..end {
+                if !cursor.dead.contains(first + row as u32) {
+                    self.chosen.push((input, row));
+                }
+            }
+            cursor.row = end;
+            let done = cursor.row == cursor.rows;
+            if done || self.chosen.len() >= FLUSH_ROWS {
+                self.copy(outputs)?;
+            }
+            if done {
+                self.load(input, outputs)?;
+            }
+        }
+        self.copy(outputs)
+    }
+
+    /// The input with the least next key.
+    fn least(&self) -> Option<usize> {
+        let live = (0..self.cursors.len()).filter(|input| self.cursors[*input].key().is_some());
+        live.min_by_key(|input| (self.cursors[*input].key(), *input))
+    }
+
+    /// How far this input can be taken before another one's key comes (bounded by the loaded row group).
+    fn run_end(&self, input: usize) -> usize {
+        let others = (0..self.cursors.len()).filter(|other| *other != input);
+        let bound = others.filter_map(|other| self.cursors[other].key()).min();
+        let cursor = &self.cursors[input];
+        let limit = cursor.rows.min(cursor.row + FLUSH_ROWS);
+        let Some(bound) = bound else { return limit };
+        let keys = cursor.keys.as_ref().expect("it has a next key");
+        if keys.get(limit - 1) <= bound {
+            return limit;
+        }
+        let mut end = cursor.row + 1;
+        while end < limit && keys.get(end) <= bound {
+            end += 1;
+        }
+        end
+    }
+
+    /// Loads the input's next row group. What was chosen from the last one has been copied.
+    fn load(&mut self, input: usize, outputs: &Outputs<'_>) -> Result<()> {
+        let horizon = self.horizon;
+        let cursor = &mut self.cursors[input];
+        cursor.row = 0;
+        cursor.rows = 0;
+        cursor.keys = None;
+        cursor.columns.clear();
+        let segment = &cursor.file.segment;
+        if cursor.row_group == segment.row_groups().len() {
+            return Ok(());
+        }
+        let first = cursor.row_group as u32 * ROW_GROUP_ROWS;
+        let rows = (segment.rows() - first).min(ROW_GROUP_ROWS);
+        let ids = outputs.columns();
+        for (id, column) in ids.iter().zip(segment.read(cursor.row_group, &ids, 0..rows)?) {
+            cursor.columns.push(match column {
+                Some(column) => column,
+                None => outputs.missing(*id, rows as usize)?,
+            });
+        }
+        cursor.keys = Some(segment.keys(first..first + rows)?);
+        cursor.versions = match segment.stamps(cursor.row_group)? {
+            RowStamps::Each(versions) => versions.to_vec(),
+            RowStamps::Same(version) => vec![version; rows as usize],
+            RowStamps::Uniform => {
+                let uniform = cursor.file.uniform().and_then(|(stamp, _)| stamp.as_version());
+                vec![uniform.expect("only decided files are merged"); rows as usize]
+            }
+        };
+        cursor.versions.iter_mut().for_each(|version| *version = if *version <= horizon { horizon } else { *version });
+        cursor.rows = rows as usize;
+        cursor.row_group += 1;
+        Ok(())
+    }
+
+    /// Copies the chosen rows and notes where they went.
+    fn copy(&mut self, outputs: &mut Outputs<'_>) -> Result<()> {
+        if self.chosen.is_empty() {
+            return Ok(());
+        }
+        let first = outputs.next_place();
+        for (&(input, row), ordinal) in self.chosen.iter().zip(first.ordinal..) {
+            let base = (self.cursors[input].row_group - 1) * ROW_GROUP_ROWS as usize;
+            self.places[input][base + row] = NewPlace { output: first.output, ordinal };
+        }
+        let versions: Vec<Version> =
+            self.chosen.iter().map(|(input, row)| self.cursors[*input].versions[*row]).collect();
+        let columns = self.gather(outputs.columns().len());
+        outputs.push(&columns, &versions)?;
+        self.chosen.clear();
+        Ok(())
+    }
+
+    fn gather(&self, columns: usize) -> Vec<ArrayRef> {
+        let (input, row) = self.chosen[0];
+        let straight = self.chosen.iter().zip(row..).all(|((other, at), expected)| *other == input && *at == expected);
+        if straight {
+            let slice = |column: &ArrayRef| column.slice(row, self.chosen.len());
+            return self.cursors[input].columns.iter().map(slice).collect();
+        }
+        // Only loaded inputs take part: `interleave` wants arrays of one type.
+        let loaded: Vec<usize> = (0..self.cursors.len()).filter(|i| !self.cursors[*i].columns.is_empty()).collect();
+        let slot = |input: usize| loaded.iter().position(|other| *other == input).expect("chosen rows are loaded");
+        let picks: Vec<(usize, usize)> = self.chosen.iter().map(|(input, row)| (slot(*input), *row)).collect();
+        let gather_one = |i: usize| {
+            let arrays: Vec<&dyn Array> = loaded.iter().map(|input| &*self.cursors[*input].columns[i]).collect();
+            interleave(&arrays, &picks).expect("columns of one table have one type")
+        };
+        (0..columns).map(gather_one).collect()
+    }
+}
+
+impl Cursor {
+    fn key(&self) -> Option<&[u8]> {
+        match &self.keys {
+            Some(keys) if self.row < self.rows => Some(keys.get(self.row)),
+            _ => None,
+        }
+    }
+}

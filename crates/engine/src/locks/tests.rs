@@ -1,0 +1,127 @@
+use super::*;
+use std::sync::Arc;
+
+const WAIT: WaitPolicy = WaitPolicy::Wait(None);
+
+fn row(key: u8) -> Object {
+    Object::Row(TabletId(1), Key(Box::new([key])))
+}
+
+async fn take(locks: &Locks, owner: u64, object: &Object, mode: RowLock) -> Result<Acquired> {
+    locks.acquire(Owner(owner), object, mode.into(), WAIT).await
+}
+
+#[tokio::test]
+async fn shared_modes_share_and_exclusive_ones_wait() {
+    let locks = Arc::new(Locks::new(100));
+    assert_eq!(take(&locks, 1, &row(1), RowLock::Share).await.unwrap(), Acquired::Granted);
+    assert_eq!(take(&locks, 2, &row(1), RowLock::KeyShare).await.unwrap(), Acquired::Granted);
+    let writer = {
+        let locks = locks.clone();
+        tokio::spawn(async move { take(&locks, 3, &row(1), RowLock::Update).await })
+    };
+    while locks.waiting_count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Fair: a reader that comes after the waiting writer does not overtake it.
+    let refused = locks.acquire(Owner(4), &row(1), RowLock::Share.into(), WaitPolicy::Fail).await;
+    assert!(matches!(refused, Err(Error::LockNotAvailable(_))));
+    locks.release_all(Owner(1));
+    locks.release_all(Owner(2));
+    assert_eq!(writer.await.unwrap().unwrap(), Acquired::Waited);
+    locks.release_all(Owner(3));
+    assert_eq!(locks.held_count(), 0);
+    assert!(locks.table.lock().entries.is_empty());
+}
+
+#[tokio::test]
+async fn the_youngest_of_a_cycle_is_refused() {
+    for youngest_last in [true, false] {
+        let locks = Arc::new(Locks::new(100));
+        take(&locks, 1, &row(1), RowLock::Update).await.unwrap();
+        take(&locks, 2, &row(2), RowLock::Update).await.unwrap();
+        let (first, second) = if youngest_last { (1, 2) } else { (2, 1) };
+        let object = |owner: u64| row(3 - owner as u8);
+        let waiting = {
+            let (locks, object) = (locks.clone(), object(first));
+            tokio::spawn(async move { take(&locks, first, &object, RowLock::Update).await })
+        };
+        while locks.waiting_count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let closing = {
+            let (locks, object) = (locks.clone(), object(second));
+            tokio::spawn(async move { take(&locks, second, &object, RowLock::Update).await })
+        };
+        let (victim, survivor) = if youngest_last { (closing, waiting) } else { (waiting, closing) };
+        assert!(matches!(victim.await.unwrap(), Err(Error::Deadlock)));
+        locks.release_all(Owner(2));
+        assert_eq!(survivor.await.unwrap().unwrap(), Acquired::Waited);
+    }
+}
+
+#[tokio::test]
+async fn two_upgrades_deadlock_and_one_survives() {
+    let locks = Arc::new(Locks::new(100));
+    take(&locks, 1, &row(1), RowLock::Share).await.unwrap();
+    take(&locks, 2, &row(1), RowLock::Share).await.unwrap();
+    let first = {
+        let locks = locks.clone();
+        tokio::spawn(async move { take(&locks, 1, &row(1), RowLock::Update).await })
+    };
+    while locks.waiting_count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(take(&locks, 2, &row(1), RowLock::Update).await, Err(Error::Deadlock)));
+    locks.release_all(Owner(2));
+    assert_eq!(first.await.unwrap().unwrap(), Acquired::Waited);
+}
+
+#[tokio::test]
+async fn a_dropped_wait_leaves_the_queue_and_a_late_one_times_out() {
+    let locks = Locks::new(100);
+    take(&locks, 1, &row(1), RowLock::Update).await.unwrap();
+    let limit = Duration::from_millis(5);
+    let late = locks.acquire(Owner(2), &row(1), RowLock::Update.into(), WaitPolicy::Wait(Some(limit))).await;
+    assert!(matches!(late, Err(Error::LockTimeout(_))));
+    assert_eq!(locks.waiting_count(), 0);
+    let skipped = locks.acquire(Owner(2), &row(1), RowLock::Update.into(), WaitPolicy::Skip).await.unwrap();
+    assert_eq!(skipped, Acquired::Skipped);
+    locks.release_all(Owner(1));
+    assert_eq!(take(&locks, 2, &row(1), RowLock::Update).await.unwrap(), Acquired::Granted);
+}
+
+#[tokio::test]
+async fn the_number_of_locks_is_bounded() {
+    let locks = Locks::new(2);
+    take(&locks, 1, &row(1), RowLock::Update).await.unwrap();
+    take(&locks, 1, &row(2), RowLock::Update).await.unwrap();
+    take(&locks, 1, &row(2), RowLock::Share).await.unwrap();
+    assert!(matches!(take(&locks, 1, &row(3), RowLock::Update).await, Err(Error::TooManyLocks { limit: 2 })));
+}
+
+#[test]
+fn table_modes_conflict_as_in_the_manual() {
+    use TableLock::*;
+    let modes = [
+        AccessShare,
+        RowShare,
+        RowExclusive,
+        ShareUpdateExclusive,
+        Share,
+        ShareRowExclusive,
+        Exclusive,
+        AccessExclusive,
+    ];
+    for a in modes {
+        for b in modes {
+            let conflict = Mode::from(a).conflicts_with(b.into());
+            assert_eq!(conflict, Mode::from(b).conflicts_with(a.into()), "{a:?} {b:?}");
+        }
+        assert!(Mode::from(AccessExclusive).covers(a.into()));
+    }
+    assert!(!Mode::from(Share).conflicts_with(Share.into()));
+    assert!(Mode::from(RowExclusive).conflicts_with(Share.into()));
+    assert!(!Mode::from(RowExclusive).conflicts_with(RowExclusive.into()));
+    assert!(!Mode::from(RowExclusive).covers(Share.into()));
+}

@@ -1,0 +1,280 @@
+//! One tablet: its hot rows, its files, and the view through which both are read (DESIGN 5, Read view).
+//!
+//! Invariants:
+//! 1. A view is immutable. A reader takes its snapshot first and then pins the current view, so a view
+//!    shows everything that its reader's snapshot contains.
+//! 2. `latch` is held shared by whoever finds a row's place and marks or replaces it there, exclusively by
+//!    whoever changes where rows are (freeze, compaction, registering a file). So a place that was found
+//!    under the latch is still the place when the mark is made.
+//! 3. Marks go to files of the current view only. A reader of an older view never needs them: their
+//!    versions are above its snapshot.
+//! 4. The latch is never held across an await, a write to the store or a wait for the log.
+//!
+//! Order of locks: row or table lock → move gate → latch → commit turn → (inside hot, delete maps, log).
+
+use basalt_cold::{DeleteMap, Segment};
+use basalt_hot::HotTablet;
+use basalt_meta::{FileInfo, FileStamps};
+use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A file as a tablet lists it.
+pub struct FileEntry {
+    pub segment: Arc<Segment>,
+    pub deletes: DeleteMap,
+    pub stamps: EntryStamps,
+    pub bytes: u64,
+}
+
+/// Whose the rows of a listed file are.
+pub enum EntryStamps {
+    /// The file has a version column.
+    PerRow,
+    /// All rows carry this stamp; a registering transaction's until it is decided. `seq` is its statement.
+    Uniform { stamp: AtomicU64, seq: u32 },
+}
+
+impl FileEntry {
+    pub fn id(&self) -> FileId {
+        self.segment.id()
+    }
+
+    /// The file's stamp, or `None` if rows carry their own.
+    pub fn uniform(&self) -> Option<(Stamp, u32)> {
+        match &self.stamps {
+            EntryStamps::PerRow => None,
+            EntryStamps::Uniform { stamp, seq } => Some((Stamp::from_raw(stamp.load(Ordering::Acquire)), *seq)),
+        }
+    }
+
+    /// The transaction that registered the file, while it is undecided or not yet restamped.
+    pub fn undecided(&self) -> Option<TxnId> {
+        self.uniform().and_then(|(stamp, _)| stamp.as_txn())
+    }
+
+    pub fn restamp(&self, version: Version) {
+        if let EntryStamps::Uniform { stamp, .. } = &self.stamps {
+            stamp.store(Stamp::version(version).raw(), Ordering::Release);
+        }
+    }
+
+    /// Whether a file whose rows carry one stamp is seen as a whole.
+    pub fn sees_uniform(&self, at: &ReadAt, txns: &dyn TxnStates) -> bool {
+        let Some((stamp, seq)) = self.uniform() else { return true };
+        // The writer may restamp and retire between our two looks: look again before believing "aborted".
+        at.sees(stamp, seq, txns) || self.uniform().is_some_and(|(now, seq)| now != stamp && at.sees(now, seq, txns))
+    }
+
+    /// The stamp of one row.
+    pub fn stamp_of(&self, ordinal: u32) -> basalt_cold::Result<(Stamp, u32)> {
+        match self.uniform() {
+            Some(uniform) => Ok(uniform),
+            None => Ok((Stamp::version(self.segment.stamp_at(ordinal)?.unwrap_or(Version::ZERO)), 0)),
+        }
+    }
+
+    /// Whether a reader sees a row of this file at all (its deletion apart).
+    pub fn sees_row(&self, ordinal: u32, at: &ReadAt, txns: &dyn TxnStates) -> basalt_cold::Result<bool> {
+        match &self.stamps {
+            EntryStamps::Uniform { .. } => Ok(self.sees_uniform(at, txns)),
+            EntryStamps::PerRow => {
+                let (stamp, seq) = self.stamp_of(ordinal)?;
+                Ok(at.sees(stamp, seq, txns))
+            }
+        }
+    }
+
+    pub fn info(&self, stamps: FileStamps) -> FileInfo {
+        FileInfo {
+            id: self.id(),
+            kind: basalt_meta::FileKind::Segment,
+            rows: u64::from(self.segment.rows()),
+            bytes: self.bytes,
+            stamps,
+        }
+    }
+
+    /// Rows that are not marked deleted by anybody.
+    pub fn unmarked_rows(&self) -> u64 {
+        u64::from(self.segment.rows()).saturating_sub(self.deletes.count())
+    }
+}
+
+/// A tablet's files at one instant. Pinned by holding the `Arc`.
+pub struct ReadView {
+    pub number: ViewNo,
+    /// Oldest first.
+    pub files: Vec<Arc<FileEntry>>,
+}
+
+impl ReadView {
+    pub fn file(&self, id: FileId) -> Option<&Arc<FileEntry>> {
+        self.files.iter().find(|file| file.id() == id)
+    }
+}
+
+pub struct Tablet {
+    pub id: TabletId,
+    pub table: ObjectId,
+    pub hot: HotTablet,
+    /// See invariant 2.
+    pub latch: RwLock<()>,
+    view: arc_swap::ArcSwap<ReadView>,
+    /// Earlier views that may still be pinned.
+    past: Mutex<Vec<(ViewNo, Weak<ReadView>)>>,
+    next_rid: AtomicU64,
+    /// One move at a time.
+    pub moving: Mutex<()>,
+}
+
+/// Where the newest version of a key is, whoever wrote it.
+pub enum Place {
+    /// Never there, or nothing of it is left.
+    Nowhere,
+    Hot {
+        stamp: Stamp,
+        rid: Rid,
+        row: Vec<u8>,
+    },
+    /// Live in a file: nobody has marked it.
+    Cold {
+        file: Arc<FileEntry>,
+        ordinal: u32,
+        stamp: Stamp,
+    },
+    /// Deleted by this writer.
+    Deleted {
+        stamp: Stamp,
+    },
+    /// In a file that a transaction registered and has not decided.
+    Pending {
+        txn: TxnId,
+    },
+}
+
+impl Tablet {
+    pub fn new(id: TabletId, table: ObjectId, files: Vec<Arc<FileEntry>>, next_rid: Rid) -> Tablet {
+        Tablet {
+            id,
+            table,
+            hot: HotTablet::new(),
+            latch: RwLock::new(()),
+            view: arc_swap::ArcSwap::from_pointee(ReadView { number: ViewNo(1), files }),
+            past: Mutex::default(),
+            next_rid: AtomicU64::new(next_rid.0),
+            moving: Mutex::new(()),
+        }
+    }
+
+    /// Pins the current view.
+    pub fn view(&self) -> Arc<ReadView> {
+        self.view.load_full()
+    }
+
+    /// Makes the next view. The caller holds `latch` exclusively.
+    pub fn switch_view(&self, files: Vec<Arc<FileEntry>>) -> ViewNo {
+        let number = ViewNo(self.view.load().number.0 + 1);
+        let old = self.view.swap(Arc::new(ReadView { number, files }));
+        let mut past = self.past.lock();
+        past.push((old.number, Arc::downgrade(&old)));
+        number
+    }
+
+    /// The oldest view that somebody may still read through.
+    pub fn oldest_view(&self) -> ViewNo {
+        let current = self.view.load().number;
+        let mut past = self.past.lock();
+        past.retain(|(_, view)| view.strong_count() > 0);
+        past.first().map_or(current, |(number, _)| *number)
+    }
+
+    /// A region: `count` consecutive row ids that one batch owns.
+    pub fn take_region(&self, count: u64) -> Rid {
+        Rid(self.next_rid.fetch_add(count, Ordering::Relaxed))
+    }
+
+    pub fn next_rid(&self) -> Rid {
+        Rid(self.next_rid.load(Ordering::Relaxed))
+    }
+
+    /// Replay met this row id: later ones are above it.
+    pub fn met_rid(&self, rid: Rid) {
+        self.next_rid.fetch_max(rid.0 + 1, Ordering::Relaxed);
+    }
+
+    /// Finds the newest version of a key. The caller holds `latch` (shared is enough) if it acts on the
+    /// answer, and the row's lock if it must stay true. `own` registers are not pending.
+    pub fn find(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
+        if let Some(newest) = self.hot.newest(key.as_bytes())
+            && newest.moved_at.is_none()
+        {
+            return Ok(match newest.row {
+                Some(row) => Place::Hot { stamp: newest.stamp, rid: newest.rid, row },
+                None => Place::Deleted { stamp: newest.stamp },
+            });
+        }
+        let mut deleted = None;
+        let view = self.view.load();
+        for file in view.files.iter().rev() {
+            for ordinal in file.segment.find(key.as_bytes())? {
+                if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {
+                    return Ok(place);
+                }
+            }
+        }
+        Ok(deleted.map_or(Place::Nowhere, |stamp| Place::Deleted { stamp }))
+    }
+
+    /// Whether this occurrence of a key in a file is its newest version; if it is deleted, notes by whom.
+    fn judge(
+        &self,
+        file: &Arc<FileEntry>,
+        ordinal: u32,
+        own: Option<TxnId>,
+        txns: &dyn TxnStates,
+        deleted: &mut Option<Stamp>,
+    ) -> basalt_cold::Result<Option<Place>> {
+        if let Some(txn) = file.undecided()
+            && Some(txn) != own
+        {
+            match txns.state(txn) {
+                TxnState::Active => return Ok(Some(Place::Pending { txn })),
+                TxnState::Committed(_) => {}
+                // Rolled back and about to leave the view, unless it was restamped and retired just now.
+                TxnState::Aborted if file.undecided().is_some() => return Ok(None),
+                TxnState::Aborted => {}
+            }
+        }
+        Ok(match file.deletes.status(ordinal) {
+            None => Some(Place::Cold { file: file.clone(), ordinal, stamp: file.stamp_of(ordinal)?.0 }),
+            Some((stamp, _)) => {
+                let newer = match (&*deleted, stamp.as_version()) {
+                    (None, _) | (_, None) => true,
+                    (Some(seen), Some(version)) => seen.as_version().is_some_and(|seen| seen < version),
+                };
+                if newer {
+                    *deleted = Some(stamp);
+                }
+                None
+            }
+        })
+    }
+
+    /// The file place that `txn` has marked for this key, wherever moves have carried the mark.
+    pub fn find_mark(&self, key: &Key, txn: TxnId) -> basalt_cold::Result<Option<(Arc<FileEntry>, u32)>> {
+        let view = self.view.load();
+        for file in view.files.iter().rev() {
+            if file.deletes.count() == 0 {
+                continue;
+            }
+            for ordinal in file.segment.find(key.as_bytes())? {
+                if file.deletes.status(ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn)) {
+                    return Ok(Some((file.clone(), ordinal)));
+                }
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,114 @@
+//! The end of a transaction that succeeds.
+
+use super::Txn;
+use crate::record;
+use crate::{Engine, Error, Result};
+use basalt_types::{Lsn, Version};
+use std::sync::Arc;
+
+impl Txn {
+    /// Commits and waits until it is durable (unless `synchronous_commit` is off). Returns the version, or
+    /// the greatest version met if nothing was written.
+    ///
+    /// An error before the record is in the log rolls the transaction back; an error after it
+    /// ([`Error::LogFailed`]) leaves the outcome open until the restart that must follow.
+    pub async fn commit(mut self) -> Result<Version> {
+        let synchronous = self.options.synchronous_commit;
+        let engine = self.engine.clone();
+        let Some((version, end)) = self.decide()? else {
+            let met = self.met.max(self.pin.version());
+            self.end_unsuccessfully();
+            if synchronous {
+                engine.wait_published(met).await?;
+            }
+            return Ok(met);
+        };
+        if synchronous {
+            engine.wait_durable(end).await?;
+        }
+        Ok(version)
+    }
+
+    /// Everything of commit but the wait. `None`: there was nothing to commit.
+    fn decide(&mut self) -> Result<Option<(Version, Lsn)>> {
+        let Some(id) = self.id else { return Ok(None) };
+        let edits = self.edits();
+        if self.operations == 0 && edits.is_empty() {
+            return Ok(None);
+        }
+        let engine = self.engine.clone();
+        let (version, end) = engine.append_commit(Some(id), || edits)?;
+        // From here on the transaction has happened.
+        self.ended = true;
+        let changes = self.writes.split_off(0);
+        engine.restamp(id, version, &changes);
+        engine.order.settle(version);
+        engine.locks.release_all(self.owner);
+        engine.txns.retire(id);
+        Ok(Some((version, end)))
+    }
+}
+
+impl Engine {
+    /// Appends a commit record in its turn: the one place where versions are given and catalogs change.
+    /// `edits` is asked in the turn, when no other commit is under way.
+    pub(crate) fn append_commit(
+        self: &Arc<Self>,
+        txn: Option<basalt_types::TxnId>,
+        edits: impl FnOnce() -> record::Edits,
+    ) -> Result<(Version, Lsn)> {
+        let mut turn = self.order.take_turn();
+        let edits = edits();
+        let next_catalog = match edits.catalog.is_empty() {
+            true => None,
+            false => Some(self.catalog().apply(&edits.catalog)?),
+        };
+        let mut bytes = Vec::with_capacity(64);
+        record::commit(&mut bytes, txn, turn.next(), &edits);
+        let end = self.append(&bytes)?;
+        let version = turn.commit(end);
+        if let Some(txn) = txn {
+            self.txns.commit(txn, version);
+        }
+        if let Some(next) = next_catalog {
+            self.install_catalog(next);
+        }
+        Ok((version, end))
+    }
+
+    /// Waits until everything below `lsn` is durable.
+    pub(crate) async fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        Ok(self.log.wait_durable(lsn).await?)
+    }
+
+    /// Waits until a version that somebody has met is durable.
+    pub(crate) async fn wait_published(&self, version: Version) -> Result<()> {
+        if version <= self.order.published() {
+            return Ok(());
+        }
+        let Some(end) = self.order.end_of(version) else { return Ok(()) };
+        self.wait_durable(end).await
+    }
+}
+
+impl From<basalt_wal::Error> for Error {
+    fn from(error: basalt_wal::Error) -> Error {
+        match error {
+            basalt_wal::Error::NoSpace { .. } => Error::NoSpace { what: "log" },
+            basalt_wal::Error::Closed => Error::ShuttingDown,
+            basalt_wal::Error::Poisoned { .. } => Error::LogFailed(error.to_string()),
+            other if other.kind() == basalt_types::ErrorKind::Corrupt => Error::Corrupt(other.to_string()),
+            other => Error::Io(other.to_string()),
+        }
+    }
+}
+
+impl From<basalt_cold::Error> for Error {
+    fn from(error: basalt_cold::Error) -> Error {
+        match error.kind() {
+            basalt_types::ErrorKind::Corrupt => Error::Corrupt(error.to_string()),
+            basalt_types::ErrorKind::Limit => Error::NoSpace { what: "data files" },
+            _ => Error::Io(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Single rows: lock, insert, update, delete.
+
+use super::{Change, Txn};
+use crate::locks::{Acquired, Mode, Object};
+use crate::record::{self, PutRow};
+use crate::tablet::{Place, Tablet};
+use crate::{Error, Result, RowLock, WaitPolicy};
+use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, TxnId, row};
+use std::sync::Arc;
+
+/// The newest version of a row after its lock was granted.
+#[derive(Clone, Debug)]
+pub struct CurrentRow {
+    pub tablet: TabletId,
+    pub key: Key,
+    pub stamp: Stamp,
+    pub rid: Rid,
+    /// All columns in column-id order.
+    pub values: Vec<Datum>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Locked {
+    Row(CurrentRow),
+    /// Deleted by a transaction that committed meanwhile (or never there).
+    Gone,
+    /// Only with [`WaitPolicy::Skip`].
+    Skipped,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Inserted {
+    Done,
+    /// A live row has this primary key: 23505, or ON CONFLICT.
+    Duplicate {
+        tablet: TabletId,
+        key: Key,
+    },
+}
+
+const WAIT: WaitPolicy = WaitPolicy::Wait(None);
+
+impl Txn {
+    /// Locks one row by key and returns its newest committed (or own) version. Under REPEATABLE READ a row
+    /// changed since the snapshot is `Error::Serialization`.
+    pub async fn lock_row(
+        &mut self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        mode: RowLock,
+        wait: WaitPolicy,
+    ) -> Result<Locked> {
+        let tablet = self.tablet(tablet)?;
+        if self.take_row_lock(&tablet, key, mode, wait).await? == Acquired::Skipped {
+            return Ok(Locked::Skipped);
+        }
+        let place = self.settled_place(&tablet, key, wait).await?;
+        let (stamp, rid, values) = match place {
+            Place::Nowhere => return Ok(Locked::Gone),
+            Place::Deleted { stamp } => {
+                self.check_unchanged(stamp, "delete")?;
+                return Ok(Locked::Gone);
+            }
+            Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, key)?),
+            Place::Cold { file, ordinal, stamp } => {
+                (stamp, rid_of(table, key), crate::read::cold_row(table, &file, ordinal)?)
+            }
+            Place::Pending { .. } => unreachable!("settled"),
+        };
+        self.check_unchanged(stamp, "update")?;
+        Ok(Locked::Row(CurrentRow { tablet: tablet.id, key: key.clone(), stamp, rid, values }))
+    }
+
+    async fn take_row_lock(&self, tablet: &Tablet, key: &Key, mode: RowLock, wait: WaitPolicy) -> Result<Acquired> {
+        let object = Object::Row(tablet.id, key.clone());
+        self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await
+    }
+
+    /// Where a locked row is, once no bulk change set has it undecided.
+    async fn settled_place(&mut self, tablet: &Arc<Tablet>, key: &Key, wait: WaitPolicy) -> Result<Place> {
+        loop {
+            let place = {
+                let _latch = tablet.latch.read();
+                tablet.find(key, self.id, &*self.engine.txns)?
+            };
+            match place {
+                Place::Pending { txn } => self.wait_for(txn, wait).await?,
+                place => return Ok(place),
+            }
+        }
+    }
+
+    /// REPEATABLE READ: what changed after the snapshot cannot be changed again.
+    fn check_unchanged(&mut self, stamp: Stamp, what: &'static str) -> Result<()> {
+        match self.version_of(stamp) {
+            Some(version) if version > self.snapshot() => {
+                self.note_met(version);
+                match self.repeatable_read() {
+                    true => Err(Error::Serialization(what)),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The version behind a stamp; `None` for this transaction's own.
+    fn version_of(&self, stamp: Stamp) -> Option<basalt_types::Version> {
+        use basalt_types::{TxnState, TxnStates};
+        match stamp.as_txn() {
+            None => stamp.as_version(),
+            Some(txn) => match self.engine.txns.state(txn) {
+                TxnState::Committed(version) => Some(version),
+                _ => None,
+            },
+        }
+    }
+
+    /// Inserts one row (all columns in column-id order, dropped ones null, checked and coerced by the
+    /// caller). Waits for undecided writers of the same key.
+    pub async fn insert(&mut self, table: &Arc<TableDef>, values: &[Datum]) -> Result<Inserted> {
+        self.engine.admit().await?;
+        let tablet = self.tablet(self.engine.route_row(table, values))?;
+        let rid = tablet.take_region(1);
+        let (key, keyed) = match table.key_of(values) {
+            Some(key) => (key, true),
+            None => (Key::hidden(rid), false),
+        };
+        if keyed && !self.claim_key(&tablet, &key).await? {
+            return Ok(Inserted::Duplicate { tablet: tablet.id, key });
+        }
+        self.put(table, &tablet, &key, rid, values)?;
+        Ok(Inserted::Done)
+    }
+
+    /// Locks a key for a new row. False: a live row has it.
+    pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
+        self.take_row_lock(tablet, key, RowLock::Update, WAIT).await?;
+        match self.settled_place(tablet, key, WAIT).await? {
+            Place::Hot { stamp, .. } | Place::Cold { stamp, .. } => {
+                if let Some(version) = self.version_of(stamp) {
+                    self.note_met(version);
+                }
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Logs and applies the newest version of a key whose lock is held.
+    fn put(&mut self, table: &TableDef, tablet: &Arc<Tablet>, key: &Key, rid: Rid, values: &[Datum]) -> Result<()> {
+        let txn = self.writer()?;
+        let mut encoded = Vec::with_capacity(64);
+        row::encode(&table.phys_types(), values, &mut encoded);
+        let mut bytes = Vec::with_capacity(encoded.len() + key.0.len() + 32);
+        record::put(&mut bytes, txn, tablet.id, PutRow { rid, key: key.as_bytes(), row: &encoded });
+        self.log_operation(&bytes, 1)?;
+        let _latch = tablet.latch.read();
+        self.mark_cold(txn, tablet, key)?;
+        tablet.hot.put(key.as_bytes(), &encoded, rid, txn, self.seq());
+        self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
+        Ok(())
+    }
+
+    /// Marks the cold row of this key, if that is where its newest version is. The caller holds the latch
+    /// and the row's lock. True if there was one.
+    fn mark_cold(&mut self, txn: TxnId, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
+        let Place::Cold { file, ordinal, .. } = tablet.find(key, Some(txn), &*self.engine.txns)? else {
+            return Ok(false);
+        };
+        file.deletes.mark(ordinal, Stamp::txn(txn), self.seq()).map_err(|other| {
+            Error::Internal(format!("row {key:?} of {} is locked by {txn} but marked by {:?}", tablet.id, other.stamp))
+        })?;
+        self.push_change(Change::Mark { tablet: tablet.clone(), key: key.clone(), file, ordinal });
+        Ok(true)
+    }
+
+    /// Replaces a row that [`Txn::lock_row`] returned. A changed primary key moves the row; the new key
+    /// may be a duplicate.
+    pub async fn update(&mut self, table: &Arc<TableDef>, row: &CurrentRow, values: &[Datum]) -> Result<Inserted> {
+        self.engine.admit().await?;
+        let tablet = self.tablet(row.tablet)?;
+        let new_key = table.key_of(values).unwrap_or_else(|| row.key.clone());
+        let new_tablet = match table.primary_key.is_some() {
+            true => self.tablet(self.engine.route_row(table, values))?,
+            false => tablet.clone(),
+        };
+        if new_key == row.key && new_tablet.id == tablet.id {
+            self.put(table, &tablet, &row.key, row.rid, values)?;
+            return Ok(Inserted::Done);
+        }
+        if !self.claim_key(&new_tablet, &new_key).await? {
+            return Ok(Inserted::Duplicate { tablet: new_tablet.id, key: new_key });
+        }
+        self.remove(&tablet, &row.key)?;
+        let rid = new_tablet.take_region(1);
+        self.put(table, &new_tablet, &new_key, rid, values)?;
+        Ok(Inserted::Done)
+    }
+
+    /// Deletes a row that [`Txn::lock_row`] returned.
+    pub async fn delete(&mut self, _table: &Arc<TableDef>, row: &CurrentRow) -> Result<()> {
+        self.engine.admit().await?;
+        let tablet = self.tablet(row.tablet)?;
+        self.remove(&tablet, &row.key)
+    }
+
+    fn remove(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<()> {
+        let txn = self.writer()?;
+        let mut bytes = Vec::with_capacity(key.0.len() + 24);
+        record::delete(&mut bytes, txn, tablet.id, key.as_bytes());
+        self.log_operation(&bytes, 1)?;
+        let _latch = tablet.latch.read();
+        if !self.mark_cold(txn, tablet, key)? {
+            tablet.hot.delete(key.as_bytes(), txn, self.seq());
+            self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
+        }
+        Ok(())
+    }
+
+    /// Puts a small batch into hot: keys claimed by the caller, in any order, all of one tablet.
+    pub(crate) fn put_batch(&mut self, tablet: &Arc<Tablet>, rows: &[(Key, Rid, Vec<u8>)]) -> Result<()> {
+        let txn = self.writer()?;
+        let mut bytes = Vec::new();
+        let borrowed = rows.iter().map(|(key, rid, row)| PutRow { rid: *rid, key: key.as_bytes(), row });
+        record::batch(&mut bytes, txn, tablet.id, borrowed);
+        self.log_operation(&bytes, 1)?;
+        let _latch = tablet.latch.read();
+        for (key, rid, row) in rows {
+            tablet.hot.put(key.as_bytes(), row, *rid, txn, self.seq());
+            self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// The row id of a row in a file: kept only where it is the key.
+fn rid_of(table: &TableDef, key: &Key) -> Rid {
+    match table.primary_key {
+        None => key.as_hidden().unwrap_or_default(),
+        Some(_) => Rid(0),
+    }
+}
+
+pub(crate) fn decode_row(table: &TableDef, bytes: &[u8], tablet: &Tablet, key: &Key) -> Result<Vec<Datum>> {
+    let values = row::RowRef::new(bytes).and_then(|row| row.to_datums(&table.phys_types(), &table.missing()));
+    values.ok_or_else(|| Error::Corrupt(format!("hot row {key:?} of tablet {} does not fit its table", tablet.id)))
+}

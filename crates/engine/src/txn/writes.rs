@@ -1,0 +1,130 @@
+//! What a transaction has changed, in order: so that it can be undone backwards, or restamped.
+
+use crate::engine::Engine;
+use crate::record::FileEdit;
+use crate::tablet::{FileEntry, Tablet};
+use basalt_meta::FileStamps;
+use basalt_types::{FileId, Key, Rid, TabletId, TxnId, Version};
+use std::sync::Arc;
+
+pub(crate) enum Change {
+    /// One level of a key's version chain in hot.
+    Hot { tablet: Arc<Tablet>, key: Key },
+    /// A deletion mark in a file. Moves may have carried it elsewhere: the place is a hint.
+    Mark { tablet: Arc<Tablet>, key: Key, file: Arc<FileEntry>, ordinal: u32 },
+    /// A file of a bulk change set, listed but undecided.
+    File { tablet: Arc<Tablet>, file: Arc<FileEntry>, next_rid: Rid },
+    /// A tablet that this transaction's catalog edit made.
+    NewTablet { tablet: TabletId },
+}
+
+#[derive(Default)]
+pub(crate) struct WriteSet {
+    changes: Vec<Change>,
+}
+
+impl WriteSet {
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    pub fn push(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    pub fn split_off(&mut self, at: usize) -> Vec<Change> {
+        self.changes.split_off(at)
+    }
+
+    /// The files that the commit record registers.
+    pub fn file_edits(&self) -> Vec<FileEdit> {
+        let adds = self.changes.iter().filter_map(|change| match change {
+            Change::File { tablet, file, next_rid } => Some(FileEdit::Add {
+                tablet: tablet.id,
+                file: file.info(FileStamps::Uniform(Version::ZERO)),
+                next_rid: *next_rid,
+            }),
+            _ => None,
+        });
+        adds.collect()
+    }
+}
+
+impl Engine {
+    /// Takes changes back, newest first. Cannot fail: what it needs is in memory, except for finding a
+    /// mark that a compaction carried; if a file cannot be read for that, the tablet's data is damaged and
+    /// the mark stays, which hides a row until the next start replays without it.
+    pub(crate) fn undo(&self, txn: TxnId, changes: Vec<Change>) {
+        for change in changes.into_iter().rev() {
+            match change {
+                Change::Hot { tablet, key } => {
+                    let undone = tablet.hot.rollback(key.as_bytes(), txn);
+                    assert!(undone, "{txn} wrote {key:?} in {} but is not its newest writer", tablet.id);
+                }
+                Change::Mark { tablet, key, file, ordinal } => {
+                    let _latch = tablet.latch.read();
+                    let listed = tablet.view().file(file.id()).is_some();
+                    if listed && file.deletes.unmark(ordinal, txn) {
+                        continue;
+                    }
+                    match tablet.find_mark(&key, txn) {
+                        Ok(Some((file, ordinal))) => {
+                            file.deletes.unmark(ordinal, txn);
+                        }
+                        Ok(None) => tracing::error!(%txn, ?key, tablet = %tablet.id, "a mark to undo is gone"),
+                        Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot undo a mark"),
+                    }
+                }
+                Change::File { tablet, file, .. } => {
+                    self.unlist(&tablet, file.id());
+                    self.discard_file(file.id());
+                }
+                Change::NewTablet { tablet } => self.forget_tablet(tablet),
+            }
+        }
+    }
+
+    fn unlist(&self, tablet: &Tablet, id: FileId) {
+        let _latch = tablet.latch.write();
+        let files = tablet.view().files.iter().filter(|file| file.id() != id).cloned().collect();
+        tablet.switch_view(files);
+    }
+
+    /// Gives everything that a committed transaction changed its version.
+    pub(crate) fn restamp(&self, txn: TxnId, version: Version, changes: &[Change]) {
+        let mut run: Vec<&[u8]> = Vec::new();
+        let mut of: Option<&Arc<Tablet>> = None;
+        for change in changes {
+            match change {
+                Change::Hot { tablet, key } => {
+                    if of.is_some_and(|other| !Arc::ptr_eq(other, tablet)) {
+                        of.take().expect("just seen").hot.restamp_many(&std::mem::take(&mut run), txn, version);
+                    }
+                    of = Some(tablet);
+                    run.push(key.as_bytes());
+                }
+                Change::Mark { tablet, key, file, ordinal } => {
+                    let _latch = tablet.latch.read();
+                    let listed = tablet.view().file(file.id()).is_some();
+                    // An unlisted file still serves readers of older views, whose snapshots are below.
+                    let here = file.deletes.restamp(*ordinal, txn, version);
+                    if listed && here {
+                        continue;
+                    }
+                    match tablet.find_mark(key, txn) {
+                        Ok(Some((file, ordinal))) => {
+                            file.deletes.restamp(ordinal, txn, version);
+                        }
+                        Ok(None) => {}
+                        Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot restamp a mark"),
+                    }
+                }
+                Change::File { file, .. } => file.restamp(version),
+                Change::NewTablet { .. } => {}
+            }
+        }
+        if let Some(tablet) = of {
+            tablet.hot.restamp_many(&run, txn, version);
+        }
+    }
+}
