@@ -18,6 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Key columns. The generator orders partsupp by its first key column only.
 const TABLES: [(&str, &[u16]); 8] = [
     ("region", &[1]),
