@@ -1,6 +1,6 @@
 //! Time zones: fixed offsets, the IANA database, and PostgreSQL's default abbreviations.
 
-use super::{MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil, is_leap_year, iso_weekday};
 use chrono::{DateTime, Offset, TimeZone as _};
 use chrono_tz::{OffsetComponents, OffsetName, TZ_VARIANTS, Tz};
 
@@ -126,9 +126,23 @@ fn offset_digits(seconds: i32) -> String {
     }
 }
 
-/// Chrono's form of a moment, clamped to the years that it knows; rules do not change out there.
+/// Chrono's form of a moment. Its tables end in 2099: a later moment stands for the same moment of a year
+/// with the same calendar, so that the last rules go on for ever.
 fn naive(utc_micros: i64) -> chrono::NaiveDateTime {
-    DateTime::from_timestamp_micros(utc_micros)
-        .map(|moment| moment.naive_utc())
-        .unwrap_or(if utc_micros < 0 { chrono::NaiveDateTime::MIN } else { chrono::NaiveDateTime::MAX })
+    let mut micros = utc_micros;
+    if micros >= LAST_TABLE_MICROS {
+        let year = civil_from_days(micros.div_euclid(MICROS_PER_DAY)).0;
+        let first = days_from_civil(year, 1, 1);
+        let like = |other: &i32| {
+            is_leap_year(*other) == is_leap_year(year)
+                && iso_weekday(days_from_civil(*other, 1, 1)) == iso_weekday(first)
+        };
+        // Any 28 years have all 14 calendars.
+        let same = (2060..2088).find(like).unwrap_or(2060);
+        micros -= (first - days_from_civil(same, 1, 1)) * MICROS_PER_DAY;
+    }
+    DateTime::from_timestamp_micros(micros).map_or(chrono::NaiveDateTime::MIN, |moment| moment.naive_utc())
 }
+
+/// 2099-01-01.
+const LAST_TABLE_MICROS: i64 = 4_070_908_800 * MICROS_PER_SECOND;

@@ -61,13 +61,13 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         | DataType::Regproc
         | DataType::Regnamespace
         | DataType::Regrole => Datum::I64(i64::from(u32::from_be_bytes(fixed(bytes)?))),
+        DataType::Char => text::parse(ty, &format!("\\{:03o}", fixed::<1>(bytes)?[0]), ctx)?,
         DataType::Array(element) => parse_array(element, bytes, ctx)?,
         DataType::Text
         | DataType::Varchar(_)
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Name
-        | DataType::Char
         | DataType::Unknown => text::parse(ty, utf8(bytes)?, ctx)?,
         DataType::Record | DataType::Void => {
             return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
