@@ -129,7 +129,7 @@ macro_rules! primitive {
             type Value<'a> = $native;
             type Column<'a> = &'a [$native];
 
-            fn of<'a>(value: &'a Datum, ty: &DataType) -> Result<$native> {
+            fn of(value: &Datum, ty: &DataType) -> Result<$native> {
                 match value {
                     Datum::$variant(value) => Ok(*value),
                     other => Err(mismatch(ty, other)),

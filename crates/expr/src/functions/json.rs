@@ -187,14 +187,14 @@ fn tests(name: &str) -> Option<Kernel> {
 }
 
 /// A value of any type as JSON.
-fn json_of(value: &Datum, ty: &DataType, at: usize, info: &CallInfo) -> Result<Json> {
+fn json_of(value: &Datum, ty: &DataType, info: &CallInfo) -> Result<Json> {
     Ok(match (value, ty) {
         (Datum::Null, _) => Json::Null,
         (Datum::Bool(value), _) => Json::Bool(*value),
         (value, DataType::Json | DataType::Jsonb) => io::json::parse(Txt::of(value, ty)?)?,
         (Datum::Bytes(bytes), DataType::Array(element)) => {
             let elements = array_value::elements(element, bytes)?;
-            Json::Array(elements.iter().map(|value| json_of(value, element, at, info)).collect::<Result<_>>()?)
+            Json::Array(elements.iter().map(|value| json_of(value, element, info)).collect::<Result<_>>()?)
         }
         (value, ty) => {
             let types = [ty.clone()];
@@ -215,12 +215,11 @@ fn json_of(value: &Datum, ty: &DataType, at: usize, info: &CallInfo) -> Result<J
 fn building(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
         ("to_json" | "to_jsonb", "anyelement") => kernel!(|value: Val; info| -> Txt {
-            Ok(printed(&json_of(&value, &info.arg_types[0], 0, info)?))
+            Ok(printed(&json_of(&value, &info.arg_types[0], info)?))
         }),
         ("jsonb_build_array", "any" | "-") => scalar!(|args, info| {
-            let elements = args.iter().zip(info.arg_types).enumerate();
-            let elements =
-                elements.map(|(at, (value, ty))| json_of(value, ty, at, info)).collect::<Result<Vec<_>>>()?;
+            let elements = args.iter().zip(info.arg_types);
+            let elements = elements.map(|(value, ty)| json_of(value, ty, info)).collect::<Result<Vec<_>>>()?;
             Ok(Datum::text(&printed(&Json::Array(elements))))
         }),
         ("jsonb_build_object", "any" | "-") => scalar!(|args, info| {
@@ -233,7 +232,7 @@ fn building(name: &str, args: &str) -> Option<Kernel> {
                 if args[at].is_null() {
                     return Err(Error::invalid_parameter(format!("argument {}: key must not be null", at + 1)));
                 }
-                let value = json_of(&args[at + 1], &info.arg_types[at + 1], at + 1, info)?;
+                let value = json_of(&args[at + 1], &info.arg_types[at + 1], info)?;
                 members.push((text_of(&args[at], at, info)?.into_owned(), value));
             }
             Ok(Datum::text(&printed(&Json::object(members))))

@@ -176,8 +176,16 @@ fn general(text: &str, tokens: &[Token]) -> bool {
     }
 }
 
+/// The pattern that this thread compiled last, with what it was made from.
+struct Cached {
+    text: String,
+    escape: Option<char>,
+    insensitive: bool,
+    compiled: LikePattern,
+}
+
 thread_local! {
-    static CACHE: RefCell<Option<(String, Option<char>, bool, LikePattern)>> = const { RefCell::new(None) };
+    static CACHE: RefCell<Option<Cached>> = const { RefCell::new(None) };
 }
 
 /// Runs `with` on the compiled pattern, which is kept for the next call on this thread.
@@ -188,14 +196,14 @@ pub fn cached<T>(
     with: impl FnOnce(&LikePattern) -> T,
 ) -> Result<T> {
     CACHE.with_borrow_mut(|slot| {
-        if let Some((text, with_escape, with_case, compiled)) = slot
-            && (text.as_str(), *with_escape, *with_case) == (pattern, escape, insensitive)
+        if let Some(cached) = slot
+            && (cached.text.as_str(), cached.escape, cached.insensitive) == (pattern, escape, insensitive)
         {
-            return Ok(with(compiled));
+            return Ok(with(&cached.compiled));
         }
         let compiled = LikePattern::new(pattern, escape, insensitive)?;
         let result = with(&compiled);
-        *slot = Some((pattern.to_string(), escape, insensitive, compiled));
+        *slot = Some(Cached { text: pattern.to_string(), escape, insensitive, compiled });
         Ok(result)
     })
 }

@@ -22,7 +22,7 @@ pub fn choose(candidates: &[&[TypePattern]], inputs: &[DataType], operator: bool
     let mut alive: Vec<usize> =
         (0..candidates.len()).filter(|index| accepts_all(candidates[*index], &inputs)).collect();
     if alive.len() > 1 {
-        keep_best(&mut alive, |index| score(candidates[index], &inputs, |pattern, ty| is_exact(pattern, ty)));
+        keep_best(&mut alive, |index| score(candidates[index], &inputs, is_exact));
     }
     if alive.len() > 1 {
         keep_best(&mut alive, |index| score(candidates[index], &inputs, is_exact_or_preferred));
