@@ -118,7 +118,8 @@ impl Interval {
 
     /// `justify_hours`: 24 hours become a day.
     pub fn justify_hours(self) -> Result<Interval> {
-        let (mut days, mut micros) = (i64::from(self.days) + self.micros / MICROS_PER_DAY, self.micros % MICROS_PER_DAY);
+        let (mut days, mut micros) =
+            (i64::from(self.days) + self.micros / MICROS_PER_DAY, self.micros % MICROS_PER_DAY);
         if days > 0 && micros < 0 {
             (days, micros) = (days - 1, micros + MICROS_PER_DAY);
         } else if days < 0 && micros > 0 {

@@ -60,9 +60,7 @@ pub fn parse_timestamp(text: &str, ctx: &EvalContext) -> Result<i64> {
         Moment::Infinity => Ok(TIMESTAMP_INFINITY),
         Moment::NegInfinity => Ok(TIMESTAMP_NEG_INFINITY),
         Moment::Local { days, time, .. } => join(days, time).ok_or_else(|| out_of_range("timestamp", text)),
-        Moment::Absolute(micros) => {
-            Ok(micros + i64::from(ctx.timezone.offset_at(micros)) * MICROS_PER_SECOND)
-        }
+        Moment::Absolute(micros) => Ok(micros + i64::from(ctx.timezone.offset_at(micros)) * MICROS_PER_SECOND),
     }
 }
 
@@ -209,7 +207,11 @@ enum Moment {
     NegInfinity,
     /// `now`: microseconds UTC.
     Absolute(i64),
-    Local { days: i64, time: i64, zone: Option<TimeZone> },
+    Local {
+        days: i64,
+        time: i64,
+        zone: Option<TimeZone>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -318,7 +320,10 @@ impl Fields {
                     .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/' | '.')))
                     .unwrap_or(rest.len());
                 // `2024-01-02T03:04`: the clock begins behind the T.
-                let end = rest[..end].find('T').filter(|at| rest.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit)).unwrap_or(end);
+                let end = rest[..end]
+                    .find('T')
+                    .filter(|at| rest.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit))
+                    .unwrap_or(end);
                 if let Some(used) = self.date_field(&rest[..end], ctx) {
                     return Some(used);
                 }
@@ -423,7 +428,8 @@ impl Fields {
                     });
                     return Some(Ok(used));
                 }
-                let values = [(number(first)?, first.len()), (number(second)?, second.len()), (number(third)?, third.len())];
+                let values =
+                    [(number(first)?, first.len()), (number(second)?, second.len()), (number(third)?, third.len())];
                 Some(self.order(values, ctx.date_order).map(|()| used))
             }
             _ => None,
@@ -476,7 +482,9 @@ impl Fields {
         }
         // A separator may stick to a word: `Jan-02`, `Jan.`
         let after = &rest[end..];
-        let skip = usize::from(after.starts_with('.') || (after.starts_with('-') && self.month_word.is_some() && self.time.is_none()));
+        let skip = usize::from(
+            after.starts_with('.') || (after.starts_with('-') && self.month_word.is_some() && self.time.is_none()),
+        );
         Some(Ok(end + skip))
     }
 
@@ -638,7 +646,17 @@ fn special_word(word: &str) -> Option<Special> {
 pub(super) fn month_number(word: &str) -> Option<u32> {
     let word = word.to_ascii_lowercase();
     const NAMES: [&str; 12] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
         "december",
     ];
     if word == "sept" {

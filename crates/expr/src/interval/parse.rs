@@ -333,11 +333,7 @@ fn parse_number(text: &str, negative: bool) -> Parsed<Number> {
     }
     let units = if before.is_empty() { 0 } else { whole(before)? };
     let fraction = if after.is_empty() { 0.0 } else { format!("0.{after}").parse().map_err(|_| Failure::Syntax)? };
-    Ok(if negative {
-        Number { whole: -units, fraction: -fraction }
-    } else {
-        Number { whole: units, fraction }
-    })
+    Ok(if negative { Number { whole: -units, fraction: -fraction } } else { Number { whole: units, fraction } })
 }
 
 /// Microseconds of `h:m`, `h:m:s` or `m:s.fraction`.

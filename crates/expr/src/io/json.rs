@@ -271,9 +271,10 @@ impl<'a> Parser<'a> {
         let mut out = String::new();
         loop {
             let rest = self.rest();
-            let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).ok_or_else(|| {
-                Parser::syntax(format!("Token \"{}\" is invalid.", &self.text[self.at - 1..]))
-            })?;
+            let plain = rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+                .ok_or_else(|| Parser::syntax(format!("Token \"{}\" is invalid.", &self.text[self.at - 1..])))?;
             if self.decode {
                 out.push_str(&self.text[self.at..self.at + plain]);
             }

@@ -135,8 +135,7 @@ impl Numeric {
             return Ok(Numeric::INFINITY);
         }
         let (weight, _) = self.leading_digit();
-        let root_weight = if weight >= 0 { weight * 2 + 1 } else { 1 - (1 - weight) * 2 };
-        let scale = result_scale(root_weight, &[self]);
+        let scale = result_scale(weight * 2 + 1, &[self]);
         // One digit more than wanted, and what is cut off can only be below one half.
         let root = fixed(self, 2 * (scale + 1)).sqrt();
         unfixed(root, scale + 1, scale)
@@ -215,7 +214,7 @@ impl Numeric {
         if whole == *exponent
             && let Some(times) = whole.to_i128().and_then(|times| i32::try_from(times).ok())
         {
-            return self.power_integer(times, i32::from(exponent.scale));
+            return self.power_integer(times);
         }
         if self.is_zero() {
             return Ok(Numeric::from_scaled(0, SIGNIFICANT_DIGITS_MIN as u16));
@@ -281,8 +280,8 @@ impl Numeric {
         }))
     }
 
-    fn power_integer(&self, times: i32, exponent_scale: i32) -> Result<Numeric> {
-        let least = i32::from(self.scale).max(exponent_scale);
+    /// PostgreSQL 15 gives whole powers 16 decimals whatever their size.
+    fn power_integer(&self, times: i32) -> Result<Numeric> {
         let digits = match self.leading_exponent() {
             Some(exponent) => {
                 let mantissa = self.mantissa();
@@ -293,10 +292,10 @@ impl Numeric {
         if digits > INTEGER_DIGITS_MAX as f64 {
             return Err(Error::numeric_overflow());
         }
-        if digits + 1.0 < -f64::from(RESULT_SCALE_MAX) {
-            return Ok(Numeric::from_scaled(0, RESULT_SCALE_MAX as u16));
+        let scale = i32::from(self.scale).clamp(SIGNIFICANT_DIGITS_MIN, RESULT_SCALE_MAX);
+        if digits + 1.0 < -f64::from(scale) {
+            return Ok(Numeric::from_scaled(0, scale as u16));
         }
-        let scale = (SIGNIFICANT_DIGITS_MIN - digits as i32).max(least).clamp(0, RESULT_SCALE_MAX);
         if times >= 0 && i64::from(self.scale) * i64::from(times) <= i64::from(scale) + 64 {
             let power = self.big().pow(times as u32);
             let from = i32::from(self.scale) * times;
