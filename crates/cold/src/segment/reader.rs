@@ -96,6 +96,14 @@ impl Segment {
         Some(&self.zones[self.layout.position(column)?])
     }
 
+    /// Of one row group; `None` for a column that the file lacks.
+    ///
+    /// # Panics
+    /// If there is no such row group.
+    pub fn row_group_zone_map(&self, row_group: usize, column: ColumnId) -> Option<&ZoneMap> {
+        Some(&self.layout.row_groups[row_group].zones[self.layout.position(column)?])
+    }
+
     /// True if no row of the file can satisfy all predicates. Columns that the file lacks decide nothing.
     pub fn prune_file(&self, predicates: &[ColumnPredicate]) -> bool {
         self.any_rules_out(predicates, |column| &self.zones[column])

@@ -448,10 +448,18 @@ fn zone_maps_do_prune() {
     assert!(segment.prune(0, &at_least(65_536)) && !segment.prune(1, &at_least(65_536)));
     let surviving = segment.surviving(0, &at_least(8192 * 5)).unwrap();
     assert_eq!((surviving.len(), &surviving[0]), (1, &(8192 * 5..65_536)));
+    let constant =
+        Table::new(9, |i| i as i64, SegmentColumn::new(VALUE, &DataType::Bool).unwrap(), vec![Datum::Bool(true); 9]);
+    constant.write(&files, SegmentOptions::default(), 9, None);
+    let constant = Segment::open(&files, ID, &cache()).unwrap();
+    let differs = |value| [ColumnPredicate::Compare { column: VALUE, op: CompareOp::NotEq, value: Datum::Bool(value) }];
+    assert!(constant.prune_file(&differs(true)) && !constant.prune_file(&differs(false)));
     let absent = [ColumnPredicate::IsNull { column: ABSENT }];
     assert!(!segment.prune_file(&absent) && !segment.prune(0, &absent));
     assert_eq!(segment.zone_map(NUMBER).unwrap().max, Some(Datum::I64(99_999)));
     assert_eq!(segment.zone_map(VALUE).unwrap().nulls, 20_000);
+    assert_eq!(segment.row_group_zone_map(1, NUMBER).unwrap().min, Some(Datum::I64(65_536)));
+    assert!(segment.zone_map(ABSENT).is_none());
 }
 
 /// One column of each type and form, with nulls; two full blocks of packed values and a rest.
@@ -501,4 +509,28 @@ fn files_of_format_1_are_read() {
         assert_eq!(segment.find(&key).unwrap(), [row as u32]);
     }
     segment.verify().unwrap();
+}
+
+#[test]
+fn bounds_of_long_strings_lie_outside_of_them() {
+    let long = |tail: &str| format!("{}{tail}", "x".repeat(40)).into_bytes();
+    let all_ones = vec![0xff; 50];
+    for (values, probes) in [
+        (vec![long("a"), long("m")], vec![long("a"), long("b"), long("m")]),
+        (vec![b"a".to_vec(), all_ones.clone()], vec![b"a".to_vec(), all_ones.clone()]),
+        (vec![[&all_ones[..20], &long("q")].concat()], vec![[&all_ones[..20], &long("q")].concat()]),
+    ] {
+        let datum = |bytes: &Vec<u8>| Datum::Bytes(bytes.as_slice().into());
+        let values: Vec<Datum> = values.iter().map(datum).collect();
+        let column = SegmentColumn::new(VALUE, &DataType::Bytea).unwrap();
+        let table = Table::new(values.len(), |i| i as i64, column, values.clone());
+        let files = files();
+        table.write(&files, SegmentOptions::default(), 10, None);
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        let probes: Vec<Datum> = probes.iter().map(datum).collect();
+        check_pruning(&DataType::Bytea, &segment, &values, &probes);
+        let beyond = Datum::Bytes(b"y".as_slice().into());
+        let predicate = [ColumnPredicate::Compare { column: VALUE, op: CompareOp::Eq, value: beyond }];
+        assert_eq!(segment.prune_file(&predicate), values[0] == datum(&long("a")) || values.len() == 1);
+    }
 }
