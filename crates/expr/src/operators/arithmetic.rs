@@ -199,6 +199,7 @@ fn numeric(function: &str) -> Option<Kernel> {
         "numeric_mul" => super::decimal::kernel(DecimalOp::Mul),
         "numeric_div" => kernel!(|a: Num, b: Num| -> Num { a.div(&b) }),
         "numeric_mod" => kernel!(|a: Num, b: Num| -> Num { a.rem(&b) }),
+        "numeric_power" => kernel!(|a: Num, b: Num| -> Num { a.power(&b) }),
         "numeric_uminus" => kernel!(|a: Num| -> Num { Ok(-a) }),
         "numeric_uplus" => kernel!(|a: Num| -> Num { Ok(a) }),
         "numeric_abs" => kernel!(|a: Num| -> Num { Ok(a.abs()) }),
