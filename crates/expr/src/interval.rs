@@ -2,8 +2,6 @@
 
 mod format;
 mod parse;
-#[cfg(test)]
-mod tests;
 
 pub use format::write_interval;
 pub use parse::{IntervalFields, parse_interval};
