@@ -19,6 +19,8 @@ pub struct Interval {
     pub micros: i64,
 }
 
+/// Arithmetic can fail, which the operators' traits do not allow for.
+#[allow(clippy::should_implement_trait)]
 impl Interval {
     pub fn new(months: i32, days: i32, micros: i64) -> Interval {
         Interval { months, days, micros }
@@ -108,7 +110,7 @@ impl Interval {
             seconds_remainder -= f64::from(days) * 86_400.0;
         }
         let micros = (apply(self.micros as f64) + seconds_remainder * MICROS_PER_SECOND as f64).round_ties_even();
-        if !(micros.abs() < i64::MAX as f64) {
+        if micros.is_nan() || micros.abs() >= i64::MAX as f64 {
             return Err(Interval::out_of_range());
         }
         Interval::checked(Some(whole_months), whole_days.checked_add(carried), Some(micros as i64))

@@ -7,7 +7,7 @@ use super::*;
 
 /// Decimals computed beyond the result's.
 const GUARD_DIGITS: i32 = 12;
-const LOG10_E: f64 = 0.434_294_481_903_252;
+const LOG10_E: f64 = std::f64::consts::LOG10_E;
 
 fn result_scale(weight: i32, arguments: &[&Numeric]) -> i32 {
     let least = arguments.iter().map(|value| i32::from(value.scale)).max().unwrap_or(0);
