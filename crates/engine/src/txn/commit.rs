@@ -23,8 +23,9 @@ impl Txn {
             }
             return Ok(met);
         };
-        if synchronous {
-            engine.wait_durable(end).await?;
+        match synchronous {
+            true => engine.wait_durable(end).await?,
+            false => engine.log.flush_soon(),
         }
         Ok(version)
     }
