@@ -25,6 +25,7 @@ impl Txn {
         };
         if synchronous {
             engine.wait_durable(end).await?;
+            basalt_sched::failpoint::hit("commit-durable");
         }
         Ok(version)
     }
@@ -38,6 +39,7 @@ impl Txn {
         }
         let engine = self.engine.clone();
         let (version, end) = engine.append_commit(Some(id), || edits)?;
+        basalt_sched::failpoint::hit("commit-appended");
         // From here on the transaction has happened.
         self.ended = true;
         let changes = self.writes.split_off(0);
