@@ -190,6 +190,7 @@ impl BulkInsert<'_> {
             let change = Change::File { tablet: tablet.clone(), file: file.clone(), next_rid: tablet.next_rid() };
             self.txn.push_change(change);
         }
+        basalt_sched::failpoint::hit("bulk-registered");
         Ok(entries)
     }
 

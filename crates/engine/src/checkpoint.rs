@@ -98,11 +98,14 @@ impl Engine {
         };
         self.log.wait_durable_blocking(captured.log_end)?;
         let root = Root { epoch: self.ids.epoch, checkpoint: Some(checkpoint), replay_start: captured.replay_start };
+        basalt_sched::failpoint::hit("checkpoint-file-durable");
         root.write(&self.os, &self.config.data_dir)?;
+        basalt_sched::failpoint::hit("checkpoint-root-durable");
         let current = Current { root, own_files: written, at: self.os.clock.monotonic(), version };
         let previous = std::mem::replace(&mut *self.checkpoints.current.lock(), current);
         self.remove_files(&previous.own_files);
         self.log.release_before(captured.replay_start)?;
+        basalt_sched::failpoint::hit("checkpoint-log-cut");
         self.collect_files();
         let took = self.os.clock.monotonic().saturating_sub(started);
         tracing::info!(%version, replay_start = %captured.replay_start, took_ms = took.as_millis() as u64, "checkpoint");

@@ -73,6 +73,7 @@ impl Engine {
                 return Err(error);
             }
         };
+        basalt_sched::failpoint::hit("compact-files-durable");
         let switched = self.switch_to_compacted(tablet, &inputs, &outputs, &places);
         if switched.is_err() {
             outputs.discard();
@@ -128,6 +129,7 @@ impl Engine {
             Edits { catalog: Vec::new(), files: vec![edit] }
         };
         let (version, end) = self.append_commit(None, edits)?;
+        basalt_sched::failpoint::hit("compact-appended");
         let gone: Vec<FileId> = inputs.iter().map(|file| file.id()).collect();
         let mut files: Vec<_> = tablet.view().files.iter().filter(|file| !gone.contains(&file.id())).cloned().collect();
         files.extend(entries);

@@ -63,6 +63,7 @@ impl Engine {
             stamps: EntryStamps::PerRow,
             bytes: meta.bytes,
         };
+        basalt_sched::failpoint::hit("freeze-file-durable");
         let moved = self.switch_to_frozen(tablet, Arc::new(entry), &copied);
         if moved.is_err() {
             self.discard_file(id);
@@ -128,6 +129,7 @@ impl Engine {
                 return Err(error);
             }
         };
+        basalt_sched::failpoint::hit("freeze-appended");
         let mut files = view.files.clone();
         files.push(entry);
         let switched = tablet.switch_view(files);

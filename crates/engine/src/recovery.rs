@@ -50,6 +50,7 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
     let before = found.unwrap_or(Root { epoch: Epoch(0), checkpoint: None, replay_start: Lsn(0) });
     let root = Root { epoch: Epoch(before.epoch.0 + 1), ..before };
     root.write(os, dir)?;
+    basalt_sched::failpoint::hit("recovery-epoch-durable");
 
     let (files, cache) = open_files(os, config)?;
     let mut own_files = Vec::new();
@@ -99,6 +100,7 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
     let log_config = LogConfig { file_bytes: config.log_file_bytes, ..LogConfig::new(log_dir) };
     let log = Log::open(os.clone(), log_config, root.epoch, end.end, Box::new(move |lsn| publish.durable(lsn)))?;
     let listed = listed_files(&replayed.tablets, &own_files, &replayed.dropped);
+    basalt_sched::failpoint::hit("recovery-log-open");
     remove_unlisted(&files, &listed, root.epoch)?;
     if records > 0 {
         tracing::info!(records, torn_bytes = end.torn_bytes, version = %replayed.last_version, "log replayed");

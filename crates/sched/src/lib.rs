@@ -3,6 +3,7 @@
 //! Everything here is injected (DESIGN rule 8): tests hand in a simulated disk and clock, and
 //! `clippy.toml` bans the direct calls elsewhere. This crate never knows what data is.
 
+pub mod failpoint;
 pub mod os;
 
 pub use os::{Clock, File, FileSystem, OpenMode, Os, Random};

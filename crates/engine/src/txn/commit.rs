@@ -27,6 +27,7 @@ impl Txn {
             true => engine.wait_durable(end).await?,
             false => engine.log.flush_soon(),
         }
+        basalt_sched::failpoint::hit("commit-durable");
         Ok(version)
     }
 
@@ -39,6 +40,7 @@ impl Txn {
         }
         let engine = self.engine.clone();
         let (version, end) = engine.append_commit(Some(id), || edits)?;
+        basalt_sched::failpoint::hit("commit-appended");
         // From here on the transaction has happened.
         self.ended = true;
         let changes = self.writes.split_off(0);

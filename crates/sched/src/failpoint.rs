@@ -1,0 +1,38 @@
+//! Named places where a test can have the process die, as `kill -9` would, at exactly that step.
+//!
+//! Armed once at start (the binary takes `BASALT_FAILPOINT=name[:hit]` from its environment); unarmed, a
+//! place costs one relaxed load. Names in use are listed where they are hit; `docs/testing.md` has the list.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Armed {
+    name: String,
+    /// Hits still to let pass.
+    left: AtomicU64,
+}
+
+static ARMED: OnceLock<Armed> = OnceLock::new();
+
+/// Arms one place: `name` dies at its first hit, `name:5` at its fifth. False if one is armed already or
+/// the count cannot be read.
+pub fn arm(spec: &str) -> bool {
+    let (name, hits) = match spec.split_once(':') {
+        None => (spec, 1),
+        Some((name, hits)) => match hits.parse::<u64>() {
+            Ok(hits) if hits > 0 => (name, hits),
+            _ => return false,
+        },
+    };
+    ARMED.set(Armed { name: name.to_string(), left: AtomicU64::new(hits) }).is_ok()
+}
+
+/// Dies here if this place is armed and its turn has come. No destructor runs, nothing is flushed.
+pub fn hit(name: &str) {
+    if let Some(armed) = ARMED.get()
+        && armed.name == name
+        && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
+    {
+        std::process::abort();
+    }
+}
