@@ -504,3 +504,32 @@ async fn commits_that_do_not_wait_become_durable_soon() {
     }
     panic!("version {version} is not durable after a second");
 }
+
+/// A snapshot sees the row that others deleted; with a new row of that key it would see two.
+#[tokio::test]
+async fn repeatable_read_does_not_reuse_a_key_that_it_still_sees() {
+    for (frozen, bulk) in [(false, false), (true, false), (false, true), (true, true)] {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        insert(&f, 0..200, "seen").await;
+        if frozen {
+            f.engine.freeze_table(table.id).unwrap();
+        }
+        let mut reader = f.begin_at(true);
+        let mut other = f.begin();
+        delete(&f, &mut other, 7).await;
+        other.commit().await.unwrap();
+        let refused = match bulk {
+            false => reader.insert(&table, &row(7, "second")).await.map(drop),
+            true => {
+                let mut load = reader.bulk_insert(&table).unwrap();
+                load.push(&columns(7..8, "second")).await.unwrap();
+                load.push(&columns(1000..1200, "more")).await.unwrap();
+                load.finish().await.map(drop)
+            }
+        };
+        assert!(matches!(refused, Err(Error::Serialization(_))), "{frozen} {bulk}: {refused:?}");
+        reader.rollback();
+        insert(&f, 7..8, "again").await;
+    }
+}

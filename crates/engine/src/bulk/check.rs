@@ -26,9 +26,15 @@ pub(super) async fn keys_are_new(
             txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
         }
     }
+    let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
     for file in files {
-        if let Some(key) = found_in_hot(txn, tablet, file)? {
+        if let Some(key) = found_in_hot(txn, tablet, file, newest)? {
             return Err(duplicate(key.as_bytes()));
+        }
+        // Deleted meanwhile: a snapshot that still sees the row would see two of one key.
+        let seen = ReadAt { snapshot: txn.snapshot(), ..newest };
+        if txn.repeatable_read() && found_in_hot(txn, tablet, file, seen)?.is_some() {
+            return Err(Error::Serialization("delete"));
         }
         let view = tablet.view();
         for other in &view.files {
@@ -52,11 +58,10 @@ fn contains(files: &[Arc<FileEntry>], key: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// A key of `file` that a committed (or own) hot row has. Undecided foreign rows hold row locks, which
-/// were waited for.
-fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry) -> Result<Option<Key>> {
+/// A key of `file` that a hot row has which `at` sees. Undecided foreign rows hold row locks, which were
+/// waited for.
+fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry, at: ReadAt) -> Result<Option<Key>> {
     let Some((least, greatest)) = file.segment.key_range() else { return Ok(None) };
-    let at = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
     let mut from = Bound::Included(least.clone());
     let to = Bound::Included(greatest.as_bytes());
     let mut rows = Rows::new();
@@ -124,15 +129,26 @@ async fn is_live(txn: &mut Txn, file: &FileEntry, ordinal: u32) -> Result<bool> 
     loop {
         let Some((stamp, _)) = file.deletes.status(ordinal) else { return Ok(true) };
         match stamp.as_txn() {
-            None => return Ok(false),
+            None => return deleted_for(txn, file, ordinal),
             Some(deleter) if Some(deleter) == txn.id() => return Ok(false),
             Some(deleter) => {
                 if matches!(txn.engine.txns.state(deleter), TxnState::Committed(_)) {
-                    return Ok(false);
+                    return deleted_for(txn, file, ordinal);
                 }
                 let object = Object::Txn(deleter);
                 txn.engine.locks.acquire(txn.owner, &object, Mode::ENDED, WAIT).await?;
             }
         }
+    }
+}
+
+/// A row that is deleted for good is not live; under REPEATABLE READ it must not be seen either.
+fn deleted_for(txn: &Txn, file: &FileEntry, ordinal: u32) -> Result<bool> {
+    let at = ReadAt { snapshot: txn.snapshot(), own: txn.id(), seq: u32::MAX };
+    let txns = &*txn.engine.txns;
+    let seen = file.sees_row(ordinal, &at, txns)? && !file.deletes.is_deleted(ordinal, &at, txns);
+    match seen && txn.repeatable_read() {
+        true => Err(Error::Serialization("delete")),
+        false => Ok(false),
     }
 }

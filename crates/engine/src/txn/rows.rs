@@ -144,6 +144,8 @@ impl Txn {
                 }
                 Ok(false)
             }
+            // A snapshot that still sees the deleted row would see two of one key.
+            Place::Deleted { stamp } => self.check_unchanged(stamp, "delete").map(|()| true),
             _ => Ok(true),
         }
     }
