@@ -325,10 +325,6 @@ pub fn locate(read: &ReadContext, table: &Arc<TableDef>, row: &[Datum]) -> Resul
     }
 }
 
-pub fn named(engine: &Engine, name: &str) -> Option<Arc<TableDef>> {
-    engine.catalog().table_named(catalog::PUBLIC, name).cloned()
-}
-
 pub fn by_id(catalog: &basalt_engine::Catalog, id: ObjectId) -> Option<Arc<TableDef>> {
     catalog.table(id).cloned()
 }

@@ -383,6 +383,21 @@ impl Driver {
         !reset && self.committed.slots[slot].as_ref().is_some_and(|table| table.rows.contains_key(name))
     }
 
+    /// A repeatable-read transaction cannot reuse a key whose row it sees and others have deleted. Where it
+    /// never saw the row, the engine may or may not remember that there was one.
+    fn reuse(&self, open: &OpenTxn, slot: usize, name: &Name) -> Reuse {
+        let own = open.overlay.writes.get(&slot).is_some_and(|writes| writes.contains_key(name));
+        let (Some(table), true) = (&self.committed.slots[slot], open.repeatable_read) else { return Reuse::Free };
+        let changed = table.changed.get(name).is_some_and(|version| *version > open.snapshot);
+        if own || !changed || open.overlay.reset.contains(&slot) || table.rows.contains_key(name) {
+            return Reuse::Free;
+        }
+        match open.base.rows_as(slot, &table.def).contains_key(name) {
+            true => Reuse::Refused,
+            false => Reuse::Unclear,
+        }
+    }
+
     fn visible(&self, open: &OpenTxn, slot: usize, def: &TableDef) -> Rows {
         let base = if open.repeatable_read { &open.base } else { &self.committed };
         base.rows_with(slot, def, &open.overlay)
@@ -419,7 +434,9 @@ impl Driver {
             Claim::None => {}
         }
         let taken = self.newest(open, slot, &name);
-        let inserted = context("insert", self.unblocked("insert", open.txn.insert(&def, &row))?)?;
+        let reuse = self.reuse(open, slot, &name);
+        let inserted = self.unblocked("insert", open.txn.insert(&def, &row))?;
+        let Some(inserted) = self.unless_refused(reuse, inserted)? else { return Ok(Next::RolledBack) };
         if SHAPES[slot].is_keyed() {
             open.locks.insert((slot, name.clone()));
         }
@@ -432,6 +449,22 @@ impl Driver {
             (inserted, _) => return fail(format!("insert of {}: {inserted:?}, but taken = {taken}", brief(&row))),
         }
         Ok(Next::Continue)
+    }
+
+    /// `None`: refused, as may or must be.
+    fn unless_refused<T: std::fmt::Debug>(
+        &mut self,
+        reuse: Reuse,
+        got: basalt_engine::Result<T>,
+    ) -> Outcome<Option<T>> {
+        match (reuse, got) {
+            (Reuse::Refused | Reuse::Unclear, Err(Error::Serialization(_))) => {
+                self.done.conflicts += 1;
+                Ok(None)
+            }
+            (Reuse::Refused, got) => fail(format!("a key whose row is seen and deleted was given: {got:?}")),
+            (_, got) => context("write", got).map(Some),
+        }
     }
 
     fn fresh_k(&mut self) -> i64 {
@@ -516,7 +549,9 @@ impl Driver {
             }
         }
         let taken = new_name != name && self.newest(open, slot, &new_name);
-        let updated = context("update", self.unblocked("update", open.txn.update(&def, &current, &row))?)?;
+        let reuse = if new_name == name { Reuse::Free } else { self.reuse(open, slot, &new_name) };
+        let updated = self.unblocked("update", open.txn.update(&def, &current, &row))?;
+        let Some(updated) = self.unless_refused(reuse, updated)? else { return Ok(Next::RolledBack) };
         open.locks.insert((slot, new_name.clone()));
         match (updated, taken) {
             (Inserted::Done, false) => {
@@ -561,6 +596,7 @@ impl Driver {
         }
         let distinct: BTreeSet<&Name> = names.iter().collect();
         let taken = keyed && (distinct.len() < names.len() || names.iter().any(|name| self.newest(open, slot, name)));
+        let reuses: Vec<Reuse> = names.iter().map(|name| self.reuse(open, slot, name)).collect();
         let savepoint = open.txn.savepoint();
         let half = rows.len() / 2;
         let outcome = {
@@ -575,7 +611,13 @@ impl Driver {
         if keyed {
             open.touched.extend(names.iter().map(|name| (slot, name.clone())));
         }
+        let must_refuse = !taken && reuses.contains(&Reuse::Refused);
         match outcome {
+            Err(Error::Serialization(_)) if reuses.iter().any(|reuse| *reuse != Reuse::Free) => {
+                self.done.conflicts += 1;
+                Ok(Next::RolledBack)
+            }
+            Ok(count) if must_refuse => fail(format!("bulk insert of {count} rows reused a key whose row is seen")),
             Ok(count) if !taken && count == rows.len() as u64 => {
                 self.done.rows_written += count;
                 for (name, row) in names.into_iter().zip(rows) {
@@ -656,7 +698,7 @@ impl Driver {
             let expected = base.rows_with(slot, &def, overlay);
             self.done.rows_compared += expected.len() as u64;
             let at = format!("{who} reader at {:?}, {}", read.at(), def.name);
-            let got = contents(read, &def, &[])?;
+            let got = contents(read, &def, &[]).map_err(|error| format!("{at}: {error}"))?;
             if let Some(difference) = difference(&expected, &got) {
                 return fail(format!("{at}: {difference}"));
             }
@@ -711,5 +753,13 @@ enum Next {
 enum Claim {
     None,
     Locked,
+    Unclear,
+}
+
+/// Whether a key that somebody deleted can be used again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reuse {
+    Free,
+    Refused,
     Unclear,
 }
