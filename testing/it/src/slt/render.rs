@@ -1,0 +1,123 @@
+//! Answers as lines of text, so that comparing is comparing lines and a difference can be read.
+
+use super::parse::Statement;
+use crate::wire::{Answer, Fields, Reply};
+use std::fmt::Write;
+
+/// Everything that is compared.
+pub fn render(answer: &Answer, statement: &Statement) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reply in &answer.replies {
+        notices(reply, &mut lines);
+        if let Some(error) = &reply.error {
+            // What came before the error depends on when it was met.
+            lines.push(format!("ERROR {}", error.sqlstate()));
+            continue;
+        }
+        if let Some(columns) = &reply.columns {
+            let names = columns.iter().map(|column| format!("{}:{}", column.name, type_name(column.type_oid)));
+            lines.push(names.collect::<Vec<_>>().join("|"));
+        }
+        body(reply, statement, &mut lines);
+        lines.extend(reply.tag.clone());
+    }
+    if answer.status != b'I' {
+        lines.push(format!("status {}", char::from(answer.status)));
+    }
+    lines
+}
+
+/// What an expected answer is compared with: as [`render`], without types and status.
+pub fn render_expected(answer: &Answer, statement: &Statement) -> Vec<String> {
+    let mut lines = Vec::new();
+    for reply in &answer.replies {
+        notices(reply, &mut lines);
+        if let Some(error) = &reply.error {
+            lines.push(format!("ERROR {}", error.sqlstate()));
+            continue;
+        }
+        if let Some(columns) = &reply.columns {
+            lines.push(columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join("|"));
+        }
+        body(reply, statement, &mut lines);
+        lines.extend(reply.tag.clone());
+    }
+    lines
+}
+
+fn notices(reply: &Reply, lines: &mut Vec<String>) {
+    lines.extend(reply.notices.iter().map(|notice: &Fields| format!("{} {}", notice.get(b'V'), notice.sqlstate())));
+}
+
+fn body(reply: &Reply, statement: &Statement, lines: &mut Vec<String>) {
+    if statement.shape_only {
+        lines.push(format!("{} rows", reply.rows.len()));
+        return;
+    }
+    let binary = reply.columns.iter().flatten().any(|column| column.format == 1);
+    let mut rows: Vec<String> = reply.rows.iter().map(|row| show_row(row, binary)).collect();
+    if !statement.is_ordered() {
+        rows.sort();
+    }
+    lines.extend(rows);
+    if let Some((format, data)) = &reply.copy {
+        if *format == 1 || statement.binary_copy {
+            lines.push(hex(data));
+        } else {
+            let mut copied: Vec<String> = String::from_utf8_lossy(data).lines().map(str::to_string).collect();
+            if !statement.is_ordered() && !statement.sql.to_ascii_lowercase().contains("order by") {
+                copied.sort();
+            }
+            lines.extend(copied);
+        }
+    }
+}
+
+fn show_row(row: &[Option<Vec<u8>>], binary: bool) -> String {
+    let values = row.iter().map(|value| match value {
+        None => "NULL".to_string(),
+        Some(bytes) if binary => format!("x{}", hex(bytes)),
+        Some(bytes) => match String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('\n', "\\n") {
+            text if text.is_empty() || text == "NULL" => format!("\"{text}\""),
+            text => text,
+        },
+    });
+    values.collect::<Vec<_>>().join("|")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Names for the oids of `pg_type` that tests meet most; others are shown as numbers.
+fn type_name(oid: u32) -> String {
+    let name = match oid {
+        16 => "bool",
+        17 => "bytea",
+        18 => "char",
+        19 => "name",
+        20 => "int8",
+        21 => "int2",
+        23 => "int4",
+        25 => "text",
+        26 => "oid",
+        114 => "json",
+        700 => "float4",
+        701 => "float8",
+        1042 => "bpchar",
+        1043 => "varchar",
+        1082 => "date",
+        1083 => "time",
+        1114 => "timestamp",
+        1184 => "timestamptz",
+        1186 => "interval",
+        1700 => "numeric",
+        2950 => "uuid",
+        3802 => "jsonb",
+        other => return other.to_string(),
+    };
+    name.to_string()
+}

@@ -1,0 +1,64 @@
+//! Runs `slt/**/*.slt` and prints what differs from PostgreSQL. `BASALT_SLT=pattern` takes the files whose path
+//! contains the pattern. The other arguments of `cargo test` are not looked at.
+
+#![allow(clippy::disallowed_methods)]
+
+use anyhow::Result;
+use basalt_it::servers::Postgres;
+use basalt_it::slt::run_file;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run_all() {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The number of files that failed.
+fn run_all() -> Result<usize> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("slt");
+    let pattern = std::env::var("BASALT_SLT").unwrap_or_default();
+    let mut files = Vec::new();
+    scripts(&root, &mut files)?;
+    files.retain(|file| file.display().to_string().contains(&pattern));
+    files.sort();
+    let postgres = Postgres::start()?;
+    let (mut passed, mut failed, mut compared) = (0, 0, 0);
+    for file in files {
+        let name = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
+        postgres.empty_database()?;
+        let (count, mut failures) = match run_file(&file, &postgres) {
+            Ok(outcome) => (outcome.compared, outcome.failures),
+            Err(error) => (0, vec![format!("{error:#}\n")]),
+        };
+        compared += count;
+        if failures.is_empty() {
+            passed += 1;
+            println!("ok      {name} ({count} answers)");
+            continue;
+        }
+        failed += 1;
+        failures.iter_mut().for_each(|failure| println!("{}", failure.replace(&format!("{}/", root.display()), "")));
+        println!("FAILED  {name} ({} of {count} answers)", failures.len());
+    }
+    println!("{passed} passed, {failed} failed; {compared} answers compared");
+    Ok(failed)
+}
+
+fn scripts(dir: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            scripts(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "slt") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
