@@ -229,3 +229,6 @@ async fn drain(stage: watch::Sender<Stage>, mut connections: JoinSet<()>, limit:
         all_gone(&mut connections).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

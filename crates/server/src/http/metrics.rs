@@ -1,4 +1,4 @@
-//! Prometheus' text format over the database's counters.
+//! Prometheus' text format over the counters of database and engine.
 
 use basalt_query::Database;
 use std::fmt::Write;
@@ -7,10 +7,28 @@ pub fn render(db: &Database) -> String {
     let mut page = Page::default();
     page.gauge("basalt_connections", "Sessions open now.", db.session_count() as u64);
     page.gauge("basalt_connections_max", "Sessions that may be open at once.", db.config().connections_max as u64);
-    page.gauge("basalt_published_version", "The greatest durable version.", db.engine().published().0);
     for (name, value) in db.stats().list() {
         page.counter(&format!("basalt_{name}_total"), &format!("{} since start.", name.replace('_', " ")), value);
     }
+    let engine = db.engine().stats();
+    page.gauge("basalt_published_version", "The greatest durable version.", engine.published.0);
+    page.gauge("basalt_tablets", "Tablets of all tables.", engine.tablets);
+    page.gauge("basalt_hot_rows", "Rows in memory.", engine.hot_rows);
+    page.gauge("basalt_hot_bytes", "Bytes of rows in memory.", engine.hot_bytes);
+    page.gauge("basalt_undo_versions", "Older versions kept for open snapshots.", engine.undo_versions);
+    page.gauge("basalt_cold_rows", "Rows in files.", engine.cold_rows);
+    page.gauge("basalt_files", "Files that hold rows.", engine.files);
+    page.gauge("basalt_file_bytes", "Bytes of these files.", engine.file_bytes);
+    page.gauge("basalt_pins", "Snapshots that are pinned.", engine.pins);
+    page.gauge("basalt_active_writers", "Transactions that have written and are not decided.", engine.active_writers);
+    page.gauge("basalt_locks_held", "Row locks held.", engine.locks_held);
+    page.counter("basalt_lock_waits_total", "Waits for a lock since start.", engine.lock_waits);
+    page.counter("basalt_log_records_total", "Log records since start.", engine.log.records);
+    page.counter("basalt_log_written_bytes_total", "Bytes written to the log since start.", engine.log.written_bytes);
+    page.counter("basalt_log_syncs_total", "Syncs of the log since start.", engine.log.syncs);
+    page.counter("basalt_log_commits_total", "Commits that waited for a sync since start.", engine.log.commits);
+    let behind = engine.log_end.0.saturating_sub(engine.checkpoint_lsn.0);
+    page.gauge("basalt_log_behind_checkpoint_bytes", "Log that a restart would replay.", behind);
     page.text
 }
 

@@ -252,7 +252,7 @@ impl Output {
             self.i16(column.column_no);
             self.i32(column.ty.oid() as i32);
             self.i16(column.ty.pg_len());
-            self.i32(column.ty.typmod());
+            self.i32(column.typmod);
             self.i16(column.format);
         }
         self.end(frame);

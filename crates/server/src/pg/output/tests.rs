@@ -19,7 +19,8 @@ fn an_error_carries_its_fields_and_drops_zero_bytes() {
 fn a_row_description_tells_type_length_and_modifier() {
     let mut out = Output::default();
     let ty = DataType::Varchar(Some(5));
-    out.row_description(&[ResultColumn { name: "a".into(), ty, table_oid: 7, column_no: 2, format: 1 }]);
+    let typmod = ty.typmod();
+    out.row_description(&[ResultColumn { name: "a".into(), ty, typmod, table_oid: 7, column_no: 2, format: 1 }]);
     let expected: &[u8] = b"T\0\0\0\x1a\0\x01a\0\0\0\0\x07\0\x02\0\0\x04\x13\xff\xff\0\0\0\x09\0\x01";
     assert_eq!(out.buf, expected);
 }
