@@ -40,7 +40,10 @@ impl Extent {
         let offset = take_varint(input, "offset of a block")?;
         let bytes = take_u32(input, "size of a block")?;
         let crc = u32::from_le_bytes(take_array(input, "checksum of a block")?);
-        Ok(Extent { offset, bytes, crc })
+        match offset.checked_add(u64::from(bytes)) {
+            Some(_) => Ok(Extent { offset, bytes, crc }),
+            None => Err(Damage("a block beyond all files")),
+        }
     }
 }
 
@@ -280,6 +283,7 @@ impl Section {
         let kind = u16::from_le_bytes(take_array(input, WHAT)?);
         let column = u16::from_le_bytes(take_array(input, WHAT)?);
         let (offset, bytes) = (take_varint(input, WHAT)?, take_varint(input, WHAT)?);
+        offset.checked_add(bytes).ok_or(Damage(WHAT))?;
         let page_bytes = take_u32(input, WHAT)?.max(1);
         let pages = usize::try_from(bytes.div_ceil(u64::from(page_bytes))).map_err(|_| Damage(WHAT))?;
         let crcs = take(input, pages.checked_mul(4).ok_or(Damage(WHAT))?, WHAT)?;

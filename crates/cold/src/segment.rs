@@ -11,6 +11,7 @@
 
 mod chunk;
 mod column;
+mod cursor;
 mod directory;
 mod keys;
 mod layout;

@@ -108,7 +108,9 @@ impl Files {
 
 fn parse_name(name: &str) -> Option<(FileId, FileKind)> {
     let (stem, extension) = name.split_once('.')?;
-    let kind = [FileKind::Segment, FileKind::Row, FileKind::Checkpoint].into_iter().find(|kind| kind.extension() == extension)?;
+    let kind = [FileKind::Segment, FileKind::Row, FileKind::Checkpoint]
+        .into_iter()
+        .find(|kind| kind.extension() == extension)?;
     let (epoch, serial) = stem.split_once('-')?;
     let number = |text: &str| (text.len() == 8).then(|| u32::from_str_radix(text, 16).ok()).flatten();
     Some((FileId { epoch: basalt_types::Epoch(number(epoch)?), serial: number(serial)? }, kind))

@@ -487,3 +487,20 @@ async fn unused_files_are_deleted() {
     // Listed segments, the row file of hot rows, the checkpoint itself.
     assert_eq!(on_disk, listed + 2);
 }
+
+#[tokio::test]
+async fn commits_that_do_not_wait_become_durable_soon() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let options = TxnOptions { repeatable_read: false, synchronous_commit: false, session_version: Version::ZERO };
+    let mut txn = f.engine.begin(options);
+    txn.insert(&table, &row(1, "soon")).await.unwrap();
+    let version = txn.commit().await.unwrap();
+    for _ in 0..1000 {
+        if f.engine.published() >= version {
+            return;
+        }
+        f.engine.os().clock.sleep(std::time::Duration::from_millis(1));
+    }
+    panic!("version {version} is not durable after a second");
+}

@@ -78,3 +78,67 @@ impl ResolvedAggregate {
         (self.aggregate.state_types)(&self.arg_types, &self.ty)
     }
 }
+
+mod collect;
+mod extreme;
+mod logic;
+mod moments;
+mod sums;
+
+/// Calls `each(row, group)` for the rows that count: filtered, and valid in every argument.
+pub(crate) fn for_each_row(
+    groups: &[u32],
+    args: &[ArrayRef],
+    filter: Option<&BooleanArray>,
+    mut each: impl FnMut(usize, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let nulls = args.iter().fold(None, |nulls, arg| {
+        arrow_buffer::NullBuffer::union(nulls.as_ref(), arrow_array::Array::logical_nulls(arg).as_ref())
+    });
+    let mask = match (filter.map(crate::eval::is_true), nulls) {
+        (None, None) => None,
+        (Some(filter), None) => Some(filter),
+        (None, Some(nulls)) => Some(nulls.into_inner()),
+        (Some(filter), Some(nulls)) => Some(&filter & nulls.inner()),
+    };
+    match mask {
+        None => groups.iter().enumerate().try_for_each(|(row, group)| each(row, *group as usize)),
+        Some(mask) => mask.set_indices().try_for_each(|row| each(row, groups[row] as usize)),
+    }
+}
+
+/// `oid name arg,arg|- result`.
+pub(crate) fn read_aggregate(line: &str) -> Option<Aggregate> {
+    let mut words = line.split(' ');
+    let (oid, name, args, ret) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let (make, state_types) = bind(name, args)?;
+    Some(Aggregate {
+        oid: oid.parse().ok()?,
+        name: name.to_string(),
+        args: crate::functions::read_args(args)?,
+        ret: TypePattern::parse(ret)?,
+        make,
+        state_types,
+    })
+}
+
+pub(crate) type Binding = (MakeAccumulator, fn(&[DataType], &DataType) -> Vec<DataType>);
+
+fn bind(name: &str, args: &str) -> Option<Binding> {
+    sums::bind(name, args)
+        .or_else(|| extreme::bind(name))
+        .or_else(|| logic::bind(name, args))
+        .or_else(|| moments::bind(name, args))
+        .or_else(|| collect::bind(name, args))
+}
+
+/// `min` and `max` of scaled numerics stay scaled.
+pub(crate) fn result_type(aggregate: &Aggregate, args: &[DataType], ty: DataType) -> DataType {
+    match (aggregate.name.as_str(), args) {
+        ("min" | "max", [arg]) if arg.base() == ty => arg.clone(),
+        _ => ty,
+    }
+}
+
+#[cfg(test)]
+mod tests;

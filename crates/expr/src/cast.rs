@@ -29,7 +29,12 @@ pub enum CastContext {
 pub(crate) fn is_text(ty: &DataType) -> bool {
     matches!(
         ty,
-        DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) | DataType::Name | DataType::Char | DataType::Unknown
+        DataType::Text
+            | DataType::Varchar(_)
+            | DataType::Bpchar(_)
+            | DataType::Name
+            | DataType::Char
+            | DataType::Unknown
     )
 }
 
@@ -101,20 +106,14 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
             array_value::encode(to, &values)?
         }
         (Date, Timestamp, Datum::I32(days)) => Datum::I64(date_to_timestamp(*days)?),
-        (Date, TimestampTz, Datum::I32(days)) => {
-            Datum::I64(local_to_utc(date_to_timestamp(*days)?, &ctx.timezone)?)
-        }
+        (Date, TimestampTz, Datum::I32(days)) => Datum::I64(local_to_utc(date_to_timestamp(*days)?, &ctx.timezone)?),
         (Timestamp, TimestampTz, Datum::I64(micros)) => Datum::I64(local_to_utc(*micros, &ctx.timezone)?),
         (TimestampTz, Timestamp, Datum::I64(micros)) => Datum::I64(utc_to_local(*micros, &ctx.timezone)?),
         (Timestamp, Date, Datum::I64(micros)) => Datum::I32(timestamp_to_date(*micros)),
-        (TimestampTz, Date, Datum::I64(micros)) => {
-            Datum::I32(timestamp_to_date(utc_to_local(*micros, &ctx.timezone)?))
-        }
+        (TimestampTz, Date, Datum::I64(micros)) => Datum::I32(timestamp_to_date(utc_to_local(*micros, &ctx.timezone)?)),
         (Timestamp, Time, Datum::I64(micros)) => time_of(*micros),
         (TimestampTz, Time, Datum::I64(micros)) => time_of(utc_to_local(*micros, &ctx.timezone)?),
-        (Time, Interval, Datum::I64(micros)) => {
-            Datum::Fixed16(crate::Interval::new(0, 0, *micros).to_bytes())
-        }
+        (Time, Interval, Datum::I64(micros)) => Datum::Fixed16(crate::Interval::new(0, 0, *micros).to_bytes()),
         (Interval, Time, Datum::Fixed16(bytes)) => {
             Datum::I64(crate::Interval::from_bytes(*bytes).micros.rem_euclid(MICROS_PER_DAY))
         }
@@ -152,7 +151,13 @@ fn text_of<'a>(ty: &DataType, value: &'a Datum) -> Result<&'a str> {
 fn cast_to_text(from: &DataType, to: &DataType, value: &Datum, explicit: bool, ctx: &EvalContext) -> Result<Datum> {
     let mut printed = Vec::new();
     let text = match (from, value) {
-        (DataType::Bool, Datum::Bool(value)) => if *value { "true" } else { "false" },
+        (DataType::Bool, Datum::Bool(value)) => {
+            if *value {
+                "true"
+            } else {
+                "false"
+            }
+        }
         (DataType::Int4, Datum::I32(code)) if *to == DataType::Char => {
             let code = i8::try_from(*code).map_err(|_| Error::out_of_range("\"char\""))? as u8;
             let text = if code == 0 { String::new() } else { format!("\\{code:03o}") };

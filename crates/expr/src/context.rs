@@ -50,6 +50,9 @@ pub trait CatalogNames: Send + Sync {
     fn name_of(&self, ty: &DataType, oid: u32) -> Option<String>;
 }
 
+/// Fills all of a buffer.
+pub type FillRandom = dyn Fn(&mut [u8]) + Send + Sync;
+
 /// Everything that a value may depend on besides its arguments.
 #[derive(Clone)]
 pub struct EvalContext {
@@ -62,7 +65,7 @@ pub struct EvalContext {
     /// `clock_timestamp()`, read at each call.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Fills bytes with randomness.
-    pub random: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+    pub random: Arc<FillRandom>,
     pub date_format: DateFormat,
     pub date_order: DateOrder,
     pub interval_style: IntervalStyle,

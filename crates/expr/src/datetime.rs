@@ -9,9 +9,9 @@ mod civil;
 mod fields;
 mod format;
 mod parse;
-mod zone;
 #[cfg(test)]
 mod tests;
+mod zone;
 
 pub use arithmetic::*;
 pub use civil::*;

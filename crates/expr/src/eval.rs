@@ -10,6 +10,8 @@ mod rows;
 mod scalar;
 pub mod vector;
 
+pub use rows::expand_set;
+
 use crate::cast;
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
@@ -43,9 +45,7 @@ impl Expr {
         match self.vector(Input { columns, rows, ctx })? {
             Vector::Const(Datum::Bool(true)) => Ok((0..rows as u32).collect()),
             Vector::Const(_) => Ok(Vec::new()),
-            Vector::Array(array) => {
-                Ok(is_true(array.as_boolean()).set_indices().map(|index| index as u32).collect())
-            }
+            Vector::Array(array) => Ok(is_true(array.as_boolean()).set_indices().map(|index| index as u32).collect()),
         }
     }
 
@@ -180,14 +180,7 @@ fn bool_test(expr: &Expr, truth: Truth, negated: bool, input: Input) -> Result<V
 /// `equal(left, right)` over the operands as they are; null where an operand is.
 fn equality(left: &Expr, right: &Expr, equal: &'static Function, input: Input) -> Result<[Vector; 3]> {
     let (a, b) = (left.vector(input)?, right.vector(input)?);
-    let same = call(
-        equal,
-        &[a.clone(), b.clone()],
-        &[left.ty(), right.ty()],
-        &DataType::Bool,
-        input.rows,
-        input.ctx,
-    )?;
+    let same = call(equal, &[a.clone(), b.clone()], &[left.ty(), right.ty()], &DataType::Bool, input.rows, input.ctx)?;
     Ok([a, b, same])
 }
 
@@ -205,9 +198,7 @@ fn null_if(left: &Expr, right: &Expr, equal: &'static Function, input: Input) ->
     let [a, _, same] = equality(left, right, equal, input)?;
     match (a, same) {
         (Vector::Const(_), Vector::Const(Datum::Bool(true))) => Ok(Vector::Const(Datum::Null)),
-        (a, Vector::Const(same)) => {
-            Ok(if same == Datum::Bool(true) { Vector::Const(Datum::Null) } else { a })
-        }
+        (a, Vector::Const(same)) => Ok(if same == Datum::Bool(true) { Vector::Const(Datum::Null) } else { a }),
         (a, Vector::Array(same)) => {
             let array = a.into_array(&left.ty(), input.rows)?;
             arrow::compute::nullif(&array, same.as_boolean()).map(Vector::Array).map_err(vector::from_arrow)

@@ -7,7 +7,7 @@
 
 use crate::context::EvalContext;
 use crate::error::Error;
-use crate::vector::Vector;
+use crate::eval::vector::Vector;
 use basalt_types::{DataType, Datum};
 use std::fmt;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ pub struct CallInfo<'a> {
 pub type ScalarKernel = fn(&[Datum], &CallInfo) -> Result<Datum, Error>;
 /// One call per row; sees nulls. At least one argument is an array of `rows` elements.
 pub type VectorKernel = fn(&[Vector], usize, &CallInfo) -> Result<Vector, Error>;
-/// The rows of a set-returning function for one call, one value per result column.
-pub type SetKernel = fn(&[Datum], &CallInfo) -> Result<Vec<Vec<Datum>>, Error>;
+/// The rows of a set-returning function for one call. Strict ones are not called with nulls.
+pub type SetKernel = fn(&[Datum], &CallInfo) -> Result<Vec<Datum>, Error>;
 /// Code of a function that another crate registered.
 pub type CustomKernel = dyn Fn(&[Datum], &CallInfo) -> Result<Datum, Error> + Send + Sync;
 
@@ -88,7 +88,32 @@ impl fmt::Debug for Function {
     }
 }
 
+pub(crate) mod arg;
+pub(crate) mod arrays;
+mod dates;
+pub(crate) mod json;
+mod math;
 pub mod pattern_types;
 mod registry;
+mod sets;
+pub(crate) mod strings;
+mod strings_regex;
+mod system;
 
+pub(crate) use registry::read_args;
 pub use registry::{Operator, Registry};
+
+/// Code for a function of `pg_proc`, by name and argument type names. `None`: not implemented.
+fn bind(name: &str, args: &str) -> Option<Kernel> {
+    math::bind(name, args)
+        .or_else(|| strings::bind(name, args))
+        .or_else(|| strings_regex::bind(name, args))
+        .or_else(|| dates::bind(name, args))
+        .or_else(|| arrays::bind(name, args))
+        .or_else(|| json::bind(name, args))
+        .or_else(|| sets::bind(name, args))
+        .or_else(|| system::bind(name, args))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -2,8 +2,6 @@
 
 mod format;
 mod parse;
-#[cfg(test)]
-mod tests;
 
 pub use format::write_interval;
 pub use parse::{IntervalFields, parse_interval};
@@ -21,6 +19,8 @@ pub struct Interval {
     pub micros: i64,
 }
 
+/// Arithmetic can fail, which the operators' traits do not allow for.
+#[allow(clippy::should_implement_trait)]
 impl Interval {
     pub fn new(months: i32, days: i32, micros: i64) -> Interval {
         Interval { months, days, micros }
@@ -110,7 +110,7 @@ impl Interval {
             seconds_remainder -= f64::from(days) * 86_400.0;
         }
         let micros = (apply(self.micros as f64) + seconds_remainder * MICROS_PER_SECOND as f64).round_ties_even();
-        if !(micros.abs() < i64::MAX as f64) {
+        if micros.is_nan() || micros.abs() >= i64::MAX as f64 {
             return Err(Interval::out_of_range());
         }
         Interval::checked(Some(whole_months), whole_days.checked_add(carried), Some(micros as i64))
@@ -118,7 +118,8 @@ impl Interval {
 
     /// `justify_hours`: 24 hours become a day.
     pub fn justify_hours(self) -> Result<Interval> {
-        let (mut days, mut micros) = (i64::from(self.days) + self.micros / MICROS_PER_DAY, self.micros % MICROS_PER_DAY);
+        let (mut days, mut micros) =
+            (i64::from(self.days) + self.micros / MICROS_PER_DAY, self.micros % MICROS_PER_DAY);
         if days > 0 && micros < 0 {
             (days, micros) = (days - 1, micros + MICROS_PER_DAY);
         } else if days < 0 && micros > 0 {

@@ -10,9 +10,9 @@ mod column;
 mod float;
 pub mod json;
 mod parts;
-pub mod text;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 pub use column::{LogicalBuilder, datum_at};
 pub use float::{write_f32, write_f64};

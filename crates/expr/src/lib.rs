@@ -4,16 +4,25 @@
 //! A value is a [`basalt_types::Datum`] alone, or a cell of an Arrow array of
 //! [`basalt_types::DataType::to_arrow`]; both carry no SQL type, so every entry takes it beside them.
 
+pub mod aggregates;
 pub mod array_value;
 pub mod cast;
 pub mod context;
 pub mod datetime;
 pub mod error;
+pub mod eval;
+pub mod functions;
 pub mod interval;
 pub mod io;
 pub mod numeric;
+pub mod operators;
+pub mod pattern;
+pub mod resolve;
+pub mod tree;
 
 pub use context::EvalContext;
 pub use error::{Error, Result};
+pub use functions::{Function, Registry, Volatility};
 pub use interval::Interval;
 pub use numeric::Numeric;
+pub use tree::{Expr, Truth};

@@ -11,9 +11,9 @@ mod arithmetic;
 mod convert;
 mod functions;
 mod sum;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use arithmetic::precision_overflow;
 pub use convert::encode_scaled;
@@ -279,9 +279,7 @@ impl Ord for Numeric {
             }
         }
         match self.rank().cmp(&other.rank()) {
-            Ordering::Equal if self.is_finite() => {
-                self.big_at(i32::from(scale)).cmp(&other.big_at(i32::from(scale)))
-            }
+            Ordering::Equal if self.is_finite() => self.big_at(i32::from(scale)).cmp(&other.big_at(i32::from(scale))),
             order => order,
         }
     }

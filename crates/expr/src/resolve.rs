@@ -9,7 +9,9 @@ pub mod category;
 pub mod coerce;
 pub mod decimal;
 
-pub use build::{aggregate, any_all, array_literal, call, case, coalesce, distinct, extreme, in_list, nullif, operator};
+pub use build::{
+    aggregate, any_all, array_literal, call, case, coalesce, distinct, extreme, in_list, nullif, operator,
+};
 pub use coerce::{coerce, coerce_const, resolve_common_type};
 pub use decimal::{DecimalOp, decimal_result_type};
 
@@ -55,13 +57,16 @@ impl Registry {
             .copied()
             .filter(|operator| operator.left.is_some() == left.is_some())
             .collect();
-        let patterns: Vec<&[TypePattern]> =
-            fitting.iter().map(|operator| operator.function.args.as_slice()).collect();
+        let patterns: Vec<&[TypePattern]> = fitting.iter().map(|operator| operator.function.args.as_slice()).collect();
         match candidates::choose(&patterns, &args, true) {
             Choice::One(index) => settle(fitting[index].function, patterns[index], &args),
             Choice::None => Err(no_operator(symbol, left, right)),
-            Choice::Many => Err(Error::new("42725", format!("operator is not unique: {}", operator_text(symbol, left, right)))
-                .with_hint("Could not choose a best candidate operator. You might need to add explicit type casts.")),
+            Choice::Many => {
+                Err(Error::new("42725", format!("operator is not unique: {}", operator_text(symbol, left, right)))
+                    .with_hint(
+                        "Could not choose a best candidate operator. You might need to add explicit type casts.",
+                    ))
+            }
         }
     }
 

@@ -20,33 +20,90 @@ pub enum Truth {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
     /// Position among the vectors (or row values) that evaluation is given.
-    Column { index: usize, ty: DataType },
+    Column {
+        index: usize,
+        ty: DataType,
+    },
     /// Counted from 0; the value comes with the [`EvalContext`].
-    Param { index: usize, ty: DataType },
-    Const { value: Datum, ty: DataType },
-    Call { function: &'static Function, args: Vec<Expr>, ty: DataType },
-    Cast { expr: Box<Expr>, to: DataType, explicit: bool },
+    Param {
+        index: usize,
+        ty: DataType,
+    },
+    Const {
+        value: Datum,
+        ty: DataType,
+    },
+    Call {
+        function: &'static Function,
+        args: Vec<Expr>,
+        ty: DataType,
+    },
+    Cast {
+        expr: Box<Expr>,
+        to: DataType,
+        explicit: bool,
+    },
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Not(Box<Expr>),
     IsNull(Box<Expr>),
     IsNotNull(Box<Expr>),
-    BoolTest { expr: Box<Expr>, truth: Truth, negated: bool },
+    BoolTest {
+        expr: Box<Expr>,
+        truth: Truth,
+        negated: bool,
+    },
     /// `IS [NOT] DISTINCT FROM`; `equal` compares the two operands as they are.
-    IsDistinct { left: Box<Expr>, right: Box<Expr>, equal: &'static Function, negated: bool },
+    IsDistinct {
+        left: Box<Expr>,
+        right: Box<Expr>,
+        equal: &'static Function,
+        negated: bool,
+    },
     /// `CASE WHEN … THEN …`; the form with an operand is bound to comparisons.
-    Case { branches: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>>, ty: DataType },
-    Coalesce { args: Vec<Expr>, ty: DataType },
-    NullIf { left: Box<Expr>, right: Box<Expr>, equal: &'static Function },
+    Case {
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+        ty: DataType,
+    },
+    Coalesce {
+        args: Vec<Expr>,
+        ty: DataType,
+    },
+    NullIf {
+        left: Box<Expr>,
+        right: Box<Expr>,
+        equal: &'static Function,
+    },
     /// `GREATEST` or `LEAST`; the arguments are of type `ty`.
-    Extreme { args: Vec<Expr>, greatest: bool, ty: DataType },
-    InList { expr: Box<Expr>, list: Vec<Expr>, equal: &'static Function, negated: bool },
+    Extreme {
+        args: Vec<Expr>,
+        greatest: bool,
+        ty: DataType,
+    },
+    InList {
+        expr: Box<Expr>,
+        list: Vec<Expr>,
+        equal: &'static Function,
+        negated: bool,
+    },
     /// `ARRAY[…]`; `ty` is the array type, the elements are of its element type.
-    ArrayLiteral { elements: Vec<Expr>, ty: DataType },
+    ArrayLiteral {
+        elements: Vec<Expr>,
+        ty: DataType,
+    },
     /// `left op ANY (array)`, or `ALL`.
-    AnyAll { left: Box<Expr>, function: &'static Function, array: Box<Expr>, all: bool },
+    AnyAll {
+        left: Box<Expr>,
+        function: &'static Function,
+        array: Box<Expr>,
+        all: bool,
+    },
     /// Filled in by the planner (subqueries, outer references, aggregates); never evaluated.
-    Hole { id: usize, ty: DataType },
+    Hole {
+        id: usize,
+        ty: DataType,
+    },
 }
 
 impl Expr {
@@ -249,6 +306,34 @@ impl Expr {
             Ok(value) => Expr::Const { value, ty: self.ty() },
             Err(_) => self,
         }
+    }
+
+    /// The same expression with all computed numerics in the variable form, for the rows whose values a
+    /// scaled form cannot hold ([`crate::resolve::decimal::TOO_WIDE`]). Its type may change with it.
+    pub fn widen(self) -> Expr {
+        let wide = DataType::Numeric(None);
+        let is_scaled = |ty: &DataType| ty.base() == DataType::Numeric(None) && *ty != DataType::Numeric(None);
+        let brought = |value: &mut Expr| {
+            if is_scaled(&value.ty()) {
+                let inner = std::mem::replace(value, Expr::null(DataType::Void));
+                *value = Expr::Cast { expr: Box::new(inner), to: DataType::Numeric(None), explicit: false };
+            }
+        };
+        self.rewrite(&mut |mut node| {
+            match &mut node {
+                Expr::Call { ty, .. } if is_scaled(ty) => *ty = wide.clone(),
+                Expr::Coalesce { args, ty } | Expr::Extreme { args, ty, .. } if is_scaled(ty) => {
+                    args.iter_mut().for_each(brought);
+                    *ty = wide.clone();
+                }
+                Expr::Case { branches, otherwise, ty } if is_scaled(ty) => {
+                    branches.iter_mut().map(|(_, value)| value).chain(otherwise.as_deref_mut()).for_each(brought);
+                    *ty = wide.clone();
+                }
+                _ => {}
+            }
+            node
+        })
     }
 
     pub fn is_null_const(&self) -> bool {

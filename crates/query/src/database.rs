@@ -1,8 +1,16 @@
 //! What all sessions share: the engine, settings, the runtime that queries run on, and who is connected.
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::pgcatalog;
+use crate::run::{QueryRuntime, RuntimeConfig};
+use crate::session::interrupt::Interrupt;
+use crate::settings::Settings;
+use crate::system::SessionInfo;
 use basalt_engine::{Engine, Role};
+use basalt_expr::functions::Registry;
 use basalt_sched::Os;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,9 +27,9 @@ pub struct DatabaseConfig {
     pub connections_max: usize,
     /// Of these, kept for superusers.
     pub superuser_reserved_connections: usize,
-    /// Values of settings from flags, environment and configuration file, which go before the catalog's.
+    /// Values of settings from flags and environment, which go before the catalog's (`ALTER SYSTEM SET`).
     pub settings: Vec<(String, String)>,
-    /// As above, but the catalog's (`ALTER SYSTEM SET`) go before them.
+    /// Values from the configuration file, which the catalog's go before.
     pub file_settings: Vec<(String, String)>,
 }
 
@@ -50,11 +58,13 @@ pub struct Stats {
     pub rows_written: AtomicU64,
     pub sessions_opened: AtomicU64,
     pub cancels: AtomicU64,
+    /// Time from a statement's start to its end, rows sent included.
+    pub statement_micros: AtomicU64,
 }
 
 impl Stats {
     /// Name and value of each counter.
-    pub fn list(&self) -> [(&'static str, u64); 8] {
+    pub fn list(&self) -> [(&'static str, u64); 9] {
         [
             ("statements", &self.statements),
             ("errors", &self.errors),
@@ -64,26 +74,69 @@ impl Stats {
             ("rows_written", &self.rows_written),
             ("sessions_opened", &self.sessions_opened),
             ("cancels", &self.cancels),
+            ("statement_micros", &self.statement_micros),
         ]
         .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
     }
+
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What others may see of a session, and how they reach it.
+pub(crate) struct SessionEntry {
+    pub interrupt: Arc<Interrupt>,
+    pub secret: i32,
+    pub info: Arc<Mutex<SessionInfo>>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    by_pid: BTreeMap<i32, SessionEntry>,
+    last_pid: i32,
 }
 
 pub struct Database {
     engine: Arc<Engine>,
     os: Os,
     config: DatabaseConfig,
+    runtime: Arc<QueryRuntime>,
+    registry: Arc<Registry>,
     stats: Stats,
+    sessions: Mutex<Sessions>,
+    started_micros: i64,
 }
 
 impl Database {
-    /// Starts the query runtime over an open engine. 58030 if its threads cannot be started.
+    /// Starts the query runtime over an open engine. 58030 if its threads or its directory cannot be made.
     pub fn new(engine: Arc<Engine>, os: Os, config: DatabaseConfig) -> Result<Arc<Database>> {
-        Ok(Arc::new(Database { engine, os, config, stats: Stats::default() }))
+        let runtime = QueryRuntime::new(RuntimeConfig {
+            workers: config.query_workers,
+            memory_bytes_max: config.query_memory_bytes_max,
+            temp_dir: config.temp_dir.clone(),
+        })?;
+        let registry = pgcatalog::registry().clone();
+        let started_micros = os.clock.unix_micros();
+        Ok(Arc::new(Database {
+            engine,
+            os,
+            config,
+            runtime,
+            registry,
+            stats: Stats::default(),
+            sessions: Mutex::default(),
+            started_micros,
+        }))
     }
 
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Microseconds since 1970-01-01 UTC.
+    pub fn started_micros(&self) -> i64 {
+        self.started_micros
     }
 
     pub fn os(&self) -> &Os {
@@ -98,9 +151,42 @@ impl Database {
         &self.stats
     }
 
+    pub fn runtime(&self) -> &Arc<QueryRuntime> {
+        &self.runtime
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// What a new session starts from.
+    pub(crate) fn initial_settings(&self) -> Settings {
+        let catalog = self.engine.catalog();
+        let file = self.config.file_settings.iter().map(|(name, value)| (name, value));
+        let flags = self.config.settings.iter().map(|(name, value)| (name, value));
+        Settings::new(file.chain(catalog.settings.iter()).chain(flags))
+    }
+
     /// Ends the running statement of a session with 57014 if the secret is right; otherwise nothing.
     pub fn cancel(&self, pid: i32, secret: i32) {
-        let _ = (pid, secret);
+        let sessions = self.sessions.lock();
+        if let Some(entry) = sessions.by_pid.get(&pid)
+            && entry.secret == secret
+            && entry.interrupt.cancel()
+        {
+            Stats::add(&self.stats.cancels, 1);
+        }
+    }
+
+    /// As [`Database::cancel`], without a secret (`pg_cancel_backend`). False without such a session.
+    pub fn cancel_backend(&self, pid: i32) -> bool {
+        match self.sessions.lock().by_pid.get(&pid) {
+            Some(entry) => {
+                entry.interrupt.cancel();
+                true
+            }
+            None => false,
+        }
     }
 
     pub fn role(&self, name: &str) -> Option<Role> {
@@ -109,6 +195,40 @@ impl Database {
 
     /// Sessions open now.
     pub fn session_count(&self) -> usize {
-        0
+        self.sessions.lock().by_pid.len()
+    }
+
+    /// Who is connected and what they do, by process id.
+    pub fn sessions(&self) -> Vec<SessionInfo> {
+        self.sessions.lock().by_pid.values().map(|entry| entry.info.lock().clone()).collect()
+    }
+
+    /// Takes a session in and draws its process id. 53300 beyond the limit.
+    pub(crate) fn enter(&self, superuser: bool, make: impl FnOnce(i32) -> SessionEntry) -> Result<i32> {
+        let mut sessions = self.sessions.lock();
+        let reserved = if superuser { 0 } else { self.config.superuser_reserved_connections };
+        if sessions.by_pid.len() + reserved >= self.config.connections_max {
+            let message = match superuser {
+                true => "sorry, too many clients already",
+                false => "remaining connection slots are reserved for non-replication superuser connections",
+            };
+            return Err(SqlError::fatal("53300", message)
+                .with_hint(format!("max_connections is {}.", self.config.connections_max)));
+        }
+        let mut pid = sessions.last_pid;
+        loop {
+            pid = if pid == i32::MAX { 1 } else { pid + 1 };
+            if !sessions.by_pid.contains_key(&pid) {
+                break;
+            }
+        }
+        sessions.last_pid = pid;
+        sessions.by_pid.insert(pid, make(pid));
+        Stats::add(&self.stats.sessions_opened, 1);
+        Ok(pid)
+    }
+
+    pub(crate) fn leave(&self, pid: i32) {
+        self.sessions.lock().by_pid.remove(&pid);
     }
 }

@@ -4,9 +4,21 @@
 //! `bind` (names and types, PostgreSQL's rules) → `plan` → `lower` (DataFusion's operators) → `run`.
 //! This is the only crate that knows DataFusion, and it knows nothing of any wire format.
 
+pub mod bind;
+mod copy;
 pub mod database;
 pub mod error;
+mod explain;
+mod lower;
+pub mod pgcatalog;
+pub mod plan;
+pub mod run;
+pub mod scram;
 pub mod session;
+pub mod settings;
+mod statement;
+pub mod syntax;
+pub mod system;
 
 pub use database::{Database, DatabaseConfig};
 pub use error::{Severity, SqlError};

@@ -1,9 +1,34 @@
-//! Virtual tables: pg_catalog, information_schema and schema basalt.
+//! Virtual tables: pg_catalog, information_schema and schema basalt; and the functions that ask the same
+//! questions.
+//!
+//! What columns a table has is a fact of PostgreSQL 15 (`shapes.txt`); what rows it has is computed when it
+//! is scanned, from the catalog that the statement sees. A table without code for its rows is empty: nothing
+//! that it could list exists here. Types that Basalt lacks take their nearest relative: `int2vector` is
+//! `int2[]`, `pg_node_tree` and `aclitem` are text, `xid` is `int8`.
+
+mod activity;
+mod basalt;
+mod class;
+mod cluster;
+mod definitions;
+mod descriptions;
+mod functions;
+mod information;
+mod listings;
+pub(crate) mod names;
+mod procs;
+mod relations;
+mod rows;
+mod shapes;
+mod typing;
+
+pub use functions::registry;
 
 use crate::error::SqlError;
 use crate::system::SystemContext;
 use arrow_array::ArrayRef;
 use basalt_types::DataType;
+use rows::Rows;
 use std::fmt;
 
 /// A table whose rows are computed from the catalog and the running system.
@@ -12,8 +37,21 @@ pub struct VirtualTable {
     pub name: &'static str,
     pub oid: u32,
     pub columns: &'static [(&'static str, fn() -> DataType)],
+    /// A view in PostgreSQL.
+    pub is_view: bool,
+    fill: Fill,
+}
+
+/// Puts a table's rows in.
+type Fill = fn(&SystemContext, &mut Rows) -> Result<(), SqlError>;
+
+impl VirtualTable {
     /// One array per column.
-    pub rows: fn(&SystemContext) -> Result<Vec<ArrayRef>, SqlError>,
+    pub fn rows(&'static self, system: &SystemContext) -> Result<Vec<ArrayRef>, SqlError> {
+        let mut rows = Rows::new(self);
+        (self.fill)(system, &mut rows)?;
+        Ok(rows.finish())
+    }
 }
 
 impl fmt::Debug for VirtualTable {
@@ -24,6 +62,28 @@ impl fmt::Debug for VirtualTable {
 
 /// The virtual table of a name.
 pub fn find(schema: &str, name: &str) -> Option<&'static VirtualTable> {
-    let _ = (schema, name);
-    None
+    shapes::all().by_name(schema, name)
 }
+
+/// Every virtual table, by schema and name.
+pub fn tables() -> &'static [VirtualTable] {
+    shapes::all().tables()
+}
+
+/// The code behind a table's rows.
+fn fill_of(schema: &str, name: &str) -> Option<Fill> {
+    match schema {
+        "pg_catalog" => class::fill_of(name)
+            .or_else(|| cluster::fill_of(name))
+            .or_else(|| typing::fill_of(name))
+            .or_else(|| procs::fill_of(name))
+            .or_else(|| descriptions::fill_of(name))
+            .or_else(|| listings::fill_of(name))
+            .or_else(|| activity::fill_of(name)),
+        "information_schema" => information::fill_of(name),
+        _ => basalt::fill_of(name),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -146,6 +146,68 @@ pub enum Plan {
 }
 
 impl Plan {
+    pub fn inputs(&self) -> Vec<&Plan> {
+        match self {
+            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } => Vec::new(),
+            Plan::Project { input, .. }
+            | Plan::ProjectSet { input, .. }
+            | Plan::Filter { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Window { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::Distinct { input, .. } => vec![input],
+            Plan::Join { left, right, .. } | Plan::SetOp { left, right, .. } => vec![left, right],
+        }
+    }
+
+    pub fn inputs_mut(&mut self) -> Vec<&mut Plan> {
+        match self {
+            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } => Vec::new(),
+            Plan::Project { input, .. }
+            | Plan::ProjectSet { input, .. }
+            | Plan::Filter { input, .. }
+            | Plan::Aggregate { input, .. }
+            | Plan::Window { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. }
+            | Plan::Distinct { input, .. } => vec![input],
+            Plan::Join { left, right, .. } | Plan::SetOp { left, right, .. } => vec![left, right],
+        }
+    }
+
+    /// The expressions of this node.
+    pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::SetOp { .. } => Vec::new(),
+            Plan::Values { rows, .. } => rows.iter_mut().flatten().collect(),
+            Plan::Project { exprs, .. } | Plan::ProjectSet { sets: exprs, .. } => {
+                exprs.iter_mut().map(|(_, expr)| expr).collect()
+            }
+            Plan::Filter { condition, .. } => vec![condition],
+            Plan::Join { condition, .. } => condition.iter_mut().collect(),
+            Plan::Aggregate { groups, aggregates, .. } => {
+                let groups = groups.iter_mut().map(|(_, expr)| expr);
+                groups.chain(aggregates.iter_mut().flat_map(|(_, call)| call.exprs_mut())).collect()
+            }
+            Plan::Window { calls, .. } => calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).collect(),
+            Plan::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
+            Plan::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
+            Plan::Distinct { on, .. } => on.iter_mut().flatten().collect(),
+        }
+    }
+
+    /// Rebuilds every expression of this node and of those below.
+    pub fn rewrite_exprs(&mut self, change: &mut impl FnMut(Expr) -> Expr) {
+        for expr in self.exprs_mut() {
+            let taken = std::mem::replace(expr, Expr::bool(false));
+            *expr = taken.rewrite(change);
+        }
+        for input in self.inputs_mut() {
+            input.rewrite_exprs(change);
+        }
+    }
+
     /// Ids and types of the output, in order.
     pub fn columns(&self) -> Vec<(ColId, DataType)> {
         let typed = |exprs: &[(ColId, Expr)]| exprs.iter().map(|(id, expr)| (*id, expr.ty())).collect::<Vec<_>>();
@@ -295,14 +357,18 @@ impl WindowCall {
                 out.extend(offset);
                 out.extend(default);
             }
-            WindowFunction::Aggregate(call) => {
-                out.extend(&mut call.args);
-                out.extend(&mut call.filter);
-                out.extend(call.order_by.iter_mut().map(|key| &mut key.expr));
-            }
+            WindowFunction::Aggregate(call) => out.extend(call.exprs_mut()),
         }
         out.extend(&mut self.partition_by);
         out.extend(self.order_by.iter_mut().map(|key| &mut key.expr));
         out
+    }
+}
+
+impl AggregateCall {
+    /// Every expression inside, for rewriting.
+    pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        let keys = self.order_by.iter_mut().map(|key| &mut key.expr);
+        self.args.iter_mut().chain(&mut self.filter).chain(keys).collect()
     }
 }

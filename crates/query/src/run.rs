@@ -4,13 +4,28 @@
 //! aborted at its next await, and scans, which poll the flag between batches, stop within milliseconds.
 
 use crate::error::{Result, SqlError};
+use crate::lower::{Applier, Lowerer, session};
 use crate::plan::Query;
 use crate::system::SystemContext;
 use arrow_array::RecordBatch;
 use basalt_engine::ReadContext;
 use basalt_expr::context::EvalContext;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::StreamExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Batches that may wait for a slow receiver.
+const BATCHES_AHEAD_MAX: usize = 4;
+/// Rows of a batch that leaves.
+const BATCH_ROWS_MAX: usize = 8192;
 
 /// Limits of the query runtime.
 #[derive(Clone, Debug)]
@@ -31,41 +46,174 @@ pub struct RunContext {
     pub eval: Arc<EvalContext>,
     /// For system tables.
     pub system: Arc<SystemContext>,
+    /// Set to end the execution; scans look at it between batches.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl RunContext {
+    pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
+        RunContext { read, eval, system, stop: Arc::default() }
+    }
 }
 
 /// Threads, memory pool and spill directory of all queries. One per database.
 pub struct QueryRuntime {
     config: RuntimeConfig,
+    state: SessionState,
+    handle: Handle,
+    /// Dropped in the background: a runtime must not be shut down inside another.
+    threads: Option<Runtime>,
+}
+
+impl Drop for QueryRuntime {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 impl QueryRuntime {
+    /// 58030 if its threads or its directory cannot be had.
     pub fn new(config: RuntimeConfig) -> Result<Arc<QueryRuntime>> {
-        Ok(Arc::new(QueryRuntime { config }))
+        let threads = Builder::new_multi_thread()
+            .worker_threads(config.workers.max(1))
+            .thread_name("basalt-query")
+            .thread_stack_size(8 << 20)
+            .enable_all()
+            .build()
+            .map_err(|error| SqlError::new("58030", format!("cannot start query threads: {error}")))?;
+        let state = session::state(&config)?;
+        Ok(Arc::new(QueryRuntime { config, state, handle: threads.handle().clone(), threads: Some(threads) }))
     }
 
     pub fn config(&self) -> &RuntimeConfig {
         &self.config
     }
 
+    /// Where batches are parsed and written, beside the plans.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Starts a query. Planning errors come with the first `next`, too.
     pub fn run(self: &Arc<Self>, query: Arc<Query>, ctx: RunContext) -> BatchStream {
-        let _ = (query, ctx);
-        BatchStream {}
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD_MAX);
+        let stop = ctx.stop.clone();
+        let runtime = self.clone();
+        let task = self.handle.spawn(async move {
+            if let Err(error) = runtime.feed(&query, &ctx, &sender).await {
+                // A receiver that is gone has no use for the error.
+                let _ = sender.send(Err(error)).await;
+            }
+        });
+        BatchStream { receiver, task, stop }
+    }
+
+    async fn feed(
+        self: &Arc<Self>,
+        query: &Query,
+        ctx: &RunContext,
+        sender: &mpsc::Sender<Result<RecordBatch>>,
+    ) -> Result<()> {
+        let plan = self.prepare(query, ctx).await?;
+        let mut batches = execute_stream(plan, self.state.task_ctx())?;
+        while let Some(batch) = batches.next().await {
+            let batch = batch?;
+            for start in (0..batch.num_rows()).step_by(BATCH_ROWS_MAX) {
+                let rows = BATCH_ROWS_MAX.min(batch.num_rows() - start);
+                if sender.send(Ok(batch.slice(start, rows))).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers, optimizes and plans. A correlated subquery that the optimizer could not turn into a join is
+    /// lowered again to run row by row.
+    pub(crate) async fn prepare(self: &Arc<Self>, query: &Query, ctx: &RunContext) -> Result<Arc<dyn ExecutionPlan>> {
+        let correlated = Lowerer::is_correlated(query);
+        if !correlated {
+            return self.prepare_as(query, ctx, false).await;
+        }
+        match self.prepare_as(query, ctx, false).await {
+            Ok(plan) => Ok(plan),
+            Err(error) if error.sqlstate == "XX000" || error.sqlstate == "0A000" => {
+                self.prepare_as(query, ctx, true).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn prepare_as(
+        self: &Arc<Self>,
+        query: &Query,
+        ctx: &RunContext,
+        nested_loops: bool,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let logical = Lowerer::new(query, ctx, Applier::new(self), nested_loops).lower()?;
+        let optimized = self.state.optimize(&logical)?;
+        if !nested_loops && has_outer_references(&optimized)? {
+            return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));
+        }
+        Ok(self.state.query_planner().create_physical_plan(&optimized, &self.state).await?)
+    }
+
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// Runs a query to its end on this thread, which belongs to the runtime already.
+    pub(crate) fn run_inline(self: &Arc<Self>, query: &Query, ctx: &RunContext) -> Result<Vec<RecordBatch>> {
+        let collect = async {
+            let plan = self.prepare(query, ctx).await?;
+            Ok(datafusion::physical_plan::collect(plan, self.state.task_ctx()).await?)
+        };
+        tokio::task::block_in_place(|| self.handle.block_on(collect))
     }
 
     /// The lines of EXPLAIN; with `analyze` the query is run and rows and times are told.
     pub async fn explain(self: &Arc<Self>, query: Arc<Query>, ctx: RunContext, analyze: bool) -> Result<Vec<String>> {
-        let _ = (query, ctx, analyze);
-        Err(SqlError::not_supported("EXPLAIN is not supported yet"))
+        let runtime = self.clone();
+        let work = async move { crate::explain::explain(&runtime, &query, &ctx, analyze).await };
+        match self.handle.spawn(work).await {
+            Ok(lines) => lines,
+            Err(error) => Err(SqlError::internal(format!("EXPLAIN ended: {error}"))),
+        }
     }
 }
 
+fn has_outer_references(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                found |= matches!(part, DfExpr::OuterReferenceColumn(..) | DfExpr::Exists(_) | DfExpr::InSubquery(_));
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
 /// Batches of a running query: one array per output column, in `DataType::to_arrow` form.
-pub struct BatchStream {}
+pub struct BatchStream {
+    receiver: mpsc::Receiver<Result<RecordBatch>>,
+    task: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+}
 
 impl BatchStream {
     /// At most 8,192 rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        Ok(None)
+        self.receiver.recv().await.transpose()
+    }
+}
+
+impl Drop for BatchStream {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.task.abort();
     }
 }

@@ -1,18 +1,38 @@
 //! One connection's state and verbs, without any wire format.
 //!
 //! The server calls the methods in the order of the client's messages. Every method that may wait is
-//! async and may be dropped at any await: the statement's changes then stay undone at the next
-//! statement's start or at the end of the session.
+//! async and may be dropped at any await: dropping the session rolls back.
+//!
+//! A statement's life: [`Session::statement_begins`] (clock, cancel flag, deadline), `dispatch` (one file
+//! per verb in `statement`), then `statement_done` or `statement_failed`. A statement that returns rows is
+//! done when its stream ends.
 
+mod block;
+mod catalog_names;
+mod context;
+mod dispatch;
+mod extended;
+pub mod interrupt;
+pub mod names;
 pub mod outcome;
+pub(crate) mod params;
+pub(crate) mod prepared;
 
+pub use crate::syntax::Parsed;
+pub use block::Scope;
 pub use outcome::{CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
-use crate::database::Database;
+use crate::database::{Database, SessionEntry, Stats};
 use crate::error::{Result, SqlError};
+use crate::settings::Settings;
+use crate::system::{AskedSetting, SessionInfo};
 use basalt_expr::EvalContext;
-use basalt_types::DataType;
-use bytes::Bytes;
+use basalt_types::Version;
+use block::Block;
+use interrupt::{Deadline, Interrupt};
+use parking_lot::Mutex;
+use prepared::{Portal, Prepared};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,147 +62,292 @@ pub struct IdleLimit {
     pub error: SqlError,
 }
 
-/// One statement of a simple query.
-pub struct Parsed {
-    pub sql: String,
-}
+/// Notices kept until the server takes them.
+const NOTICES_MAX: usize = 1_000;
 
 pub struct Session {
-    db: Arc<Database>,
+    pub(crate) db: Arc<Database>,
+    pid: i32,
+    secret: i32,
+    /// `current_user`: the session's user unless SET ROLE changed it.
+    pub(crate) user: String,
+    pub(crate) session_user: String,
+    pub(crate) superuser: bool,
+    /// Who logged in.
+    login: Arc<basalt_engine::Role>,
+    pub(crate) database: Arc<basalt_engine::Database>,
+    client_addr: Option<SocketAddr>,
+    pub(crate) settings: Settings,
+    /// What ParameterStatus last told.
+    reported: Vec<(&'static str, String)>,
+    pub(crate) block: Block,
+    pub(crate) statements: HashMap<String, Arc<Prepared>>,
+    pub(crate) portals: HashMap<String, Portal>,
+    pub(crate) notices: Vec<SqlError>,
+    /// The greatest version that this session has met.
+    pub(crate) version: Version,
+    pub(crate) interrupt: Arc<Interrupt>,
+    pub(crate) deadline: Deadline,
+    pub(crate) info: Arc<Mutex<SessionInfo>>,
+    /// What `set_config` asked for in the running statement.
+    pub(crate) asked: Arc<Mutex<Vec<AskedSetting>>>,
+    /// `statement_timestamp()`.
+    pub(crate) statement_micros: i64,
+    /// Monotonic start of the running statement, and its text.
+    running: Option<(Duration, Arc<str>)>,
 }
 
 impl Session {
     /// 3D000 without such a database, 28000 without such a role, 53300 beyond the connection limit.
     pub fn open(db: &Arc<Database>, params: StartupParams) -> Result<Session> {
-        let _ = params;
-        Ok(Session { db: db.clone() })
+        let catalog = db.engine().catalog();
+        let role = catalog.role_named(&params.user).filter(|role| role.login);
+        let Some(role) = role.cloned() else {
+            let message = match catalog.role_named(&params.user) {
+                Some(_) => format!("role \"{}\" is not permitted to log in", params.user),
+                None => format!("role \"{}\" does not exist", params.user),
+            };
+            return Err(SqlError::fatal("28000", message));
+        };
+        let name = if params.database.is_empty() { &params.user } else { &params.database };
+        let Some(database) = catalog.database_named(name).cloned() else {
+            return Err(SqlError::fatal("3D000", format!("database \"{name}\" does not exist")));
+        };
+        let mut settings = db.initial_settings();
+        settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
+        settings.set_base("session_authorization", &role.name);
+        for (name, value) in &params.options {
+            settings.set_startup(name, value, role.superuser).map_err(|error| SqlError {
+                severity: crate::error::Severity::Fatal,
+                ..error
+            })?;
+        }
+        let started_micros = db.os().clock.unix_micros();
+        let info = Arc::new(Mutex::new(SessionInfo {
+            pid: 0,
+            user: role.name.clone(),
+            database: database.name.clone(),
+            application_name: settings.show("application_name")?,
+            client_addr: params.client_addr,
+            started_micros,
+            transaction_micros: None,
+            statement_micros: None,
+            state: "idle",
+            query: String::new(),
+        }));
+        let interrupt = Arc::<Interrupt>::default();
+        let secret = db.os().random.next_u64() as i32;
+        let pid = db.enter(role.superuser, |pid| {
+            info.lock().pid = pid;
+            SessionEntry { interrupt: interrupt.clone(), secret, info: info.clone() }
+        })?;
+        Ok(Session {
+            db: db.clone(),
+            pid,
+            secret,
+            user: role.name.clone(),
+            session_user: role.name.clone(),
+            superuser: role.superuser,
+            login: role,
+            database,
+            client_addr: params.client_addr,
+            reported: settings.reported(),
+            settings,
+            block: Block::default(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            notices: Vec::new(),
+            version: Version::ZERO,
+            interrupt,
+            deadline: Deadline::default(),
+            info,
+            asked: Arc::default(),
+            statement_micros: started_micros,
+            running: None,
+        })
     }
 
     pub fn database(&self) -> &Arc<Database> {
         &self.db
     }
 
+    pub(crate) fn login_user(&self) -> &str {
+        &self.login.name
+    }
+
+    pub(crate) fn login_superuser(&self) -> bool {
+        self.login.superuser
+    }
+
     /// Process id and secret, for CancelRequest.
     pub fn backend_key(&self) -> (i32, i32) {
-        (0, 0)
+        (self.pid, self.secret)
     }
 
     /// What ParameterStatus reports after login.
     pub fn parameter_status(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        self.settings.reported()
     }
 
     /// Reported settings that changed since the last call.
     pub fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
-        Vec::new()
+        let now = self.settings.reported();
+        let changed = now.iter().zip(&self.reported).filter(|(now, before)| now != before);
+        let changes = changed.map(|((name, value), _)| (name.to_string(), value.clone())).collect();
+        self.reported = now;
+        changes
     }
 
     pub fn take_notices(&mut self) -> Vec<SqlError> {
-        Vec::new()
+        std::mem::take(&mut self.notices)
     }
 
-    pub fn status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+    pub(crate) fn notice(&mut self, notice: SqlError) {
+        use crate::error::Severity;
+        let least = match self.settings.effective().client_min_messages.as_str() {
+            "error" | "fatal" | "panic" => Severity::Error,
+            "warning" => Severity::Warning,
+            _ => Severity::Info,
+        };
+        if self.notices.len() < NOTICES_MAX && notice.severity >= least {
+            self.notices.push(notice);
+        }
     }
 
     /// Splits and parses a simple query. On a syntax error call [`Session::finish_simple`] too.
     pub fn parse_simple(&mut self, sql: &str) -> Result<Vec<Parsed>> {
-        let _ = sql;
-        Ok(Vec::new())
+        crate::syntax::parse(sql).inspect_err(|error| self.parse_failed(error))
+    }
+
+    fn parse_failed(&mut self, error: &SqlError) {
+        self.statement_begins(&Arc::from(""));
+        self.statement_failed(error);
     }
 
     /// Runs one statement; several of one message form one implicit transaction. After an error skip the
     /// rest and call [`Session::finish_simple`].
-    pub async fn run_simple(&mut self, statement: &Parsed) -> Result<Outcome> {
-        let _ = statement;
-        Ok(Outcome::Empty)
+    pub async fn run_simple(&mut self, parsed: &Parsed) -> Result<Outcome> {
+        self.statement_begins(&parsed.sql);
+        let result = self.dispatch(&parsed.statement, &parsed.sql).await;
+        self.note_end(result)
+    }
+
+    /// Settles a statement that has given its outcome; one with rows or data to come goes on.
+    fn note_end(&mut self, result: Result<Outcome>) -> Result<Outcome> {
+        match &result {
+            Ok(Outcome::Empty | Outcome::Command { .. }) => self.statement_done(),
+            Ok(_) => {}
+            Err(error) => self.statement_failed(error),
+        }
+        result
     }
 
     /// Ends the implicit transaction: commits it, or rolls it back after an error. Send CommandComplete of
     /// the last statement only after it succeeded.
     pub async fn finish_simple(&mut self) -> Result<()> {
-        Ok(())
+        self.end_implicit().await.inspect_err(|_| Stats::add(&self.db.stats().errors, 1))
     }
 
-    pub async fn prepare(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<()> {
-        let _ = (name, sql, param_oids);
-        Ok(())
+    pub(crate) fn statement_begins(&mut self, sql: &Arc<str>) {
+        let effective = self.settings.effective();
+        self.interrupt.start();
+        self.deadline = Deadline::after(effective.statement_timeout);
+        self.statement_micros = self.db.os().clock.unix_micros();
+        self.running = Some((self.db.os().clock.monotonic(), sql.clone()));
+        Stats::add(&self.db.stats().statements, 1);
+        let mut info = self.info.lock();
+        info.state = "active";
+        info.statement_micros = Some(self.statement_micros);
+        info.query.clear();
+        info.query.push_str(&sql[..sql.floor_char_boundary(1024)]);
     }
 
-    /// Parameter types and result columns (`None`: no rows).
-    pub fn describe_statement(&self, name: &str) -> Result<(Vec<DataType>, Option<Vec<ResultColumn>>)> {
-        let _ = name;
-        Ok((Vec::new(), None))
+    pub(crate) fn statement_done(&mut self) {
+        self.interrupt.stop();
+        let all_asked = std::mem::take(&mut *self.asked.lock());
+        for asked in all_asked {
+            if let Err(error) = self.settings.set(&asked.name, &asked.value, asked.local, self.superuser) {
+                self.notice(SqlError::notice(crate::error::Severity::Warning, error.sqlstate, error.message));
+            }
+        }
+        self.note_duration(None);
     }
 
-    /// Formats: none (all text), one (for all), or one each.
-    pub fn bind(
-        &mut self,
-        portal: &str,
-        statement: &str,
-        params: &[Option<&[u8]>],
-        param_formats: &[i16],
-        result_formats: &[i16],
-    ) -> Result<()> {
-        let _ = (portal, statement, params, param_formats, result_formats);
-        Ok(())
+    pub(crate) fn statement_failed(&mut self, error: &SqlError) {
+        self.interrupt.stop();
+        self.asked.lock().clear();
+        Stats::add(&self.db.stats().errors, 1);
+        self.fail_block();
+        self.note_duration(Some(error));
     }
 
-    pub fn describe_portal(&self, portal: &str) -> Result<Option<Vec<ResultColumn>>> {
-        let _ = portal;
-        Ok(None)
-    }
-
-    /// Runs a portal, or resumes it; `max_rows` 0 means all.
-    pub async fn execute(&mut self, portal: &str, max_rows: usize) -> Result<Outcome> {
-        let _ = (portal, max_rows);
-        Ok(Outcome::Empty)
-    }
-
-    pub fn close_statement(&mut self, name: &str) {
-        let _ = name;
-    }
-
-    pub fn close_portal(&mut self, name: &str) {
-        let _ = name;
-    }
-
-    /// Ends an implicit transaction of the extended protocol: commits it, or rolls it back after an error.
-    pub async fn sync(&mut self) -> Result<()> {
-        Ok(())
+    fn note_duration(&mut self, error: Option<&SqlError>) {
+        let Some((started, sql)) = self.running.take() else { return };
+        let took = self.db.os().clock.monotonic().saturating_sub(started);
+        Stats::add(&self.db.stats().statement_micros, took.as_micros() as u64);
+        self.info.lock().state = match (self.block.scope, self.block.failed) {
+            (Scope::Explicit, true) => "idle in transaction (aborted)",
+            (Scope::Explicit, false) => "idle in transaction",
+            _ => "idle",
+        };
+        let effective = self.settings.effective();
+        let slow = effective.log_min_duration.is_some_and(|limit| took >= limit);
+        if slow || effective.log_all_statements {
+            tracing::info!(
+                pid = self.pid,
+                user = %self.user,
+                database = %self.database.name,
+                duration_ms = took.as_secs_f64() * 1e3,
+                sqlstate = error.map(|error| error.sqlstate),
+                statement = &sql[..sql.floor_char_boundary(8192)],
+                "statement"
+            );
+        }
     }
 
     /// The server met an error of its own while it served this statement (text that is not UTF-8, a row too
     /// long for the wire): the transaction fails as if the statement had. Harmless after an error that came
     /// from here.
-    pub fn fail(&mut self) {}
+    pub fn fail(&mut self) {
+        self.interrupt.stop();
+        self.running = None;
+        self.fail_block();
+    }
 
     /// How long the client may now be silent, and what it is told after that
     /// (`idle_session_timeout`, `idle_in_transaction_session_timeout`).
     pub fn idle_timeout(&self) -> Option<IdleLimit> {
-        None
+        let effective = self.settings.effective();
+        let (after, sqlstate, message) = match self.block.scope {
+            Scope::None => (
+                effective.idle_session_timeout?,
+                "57P05",
+                "terminating connection due to idle-session timeout",
+            ),
+            _ => (
+                effective.idle_in_transaction_timeout?,
+                "25P03",
+                "terminating connection due to idle-in-transaction timeout",
+            ),
+        };
+        Some(IdleLimit { after, error: SqlError::fatal(sqlstate, message) })
     }
 
     /// What the text of results depends on: DateStyle, TimeZone, `bytea_output` and their kin.
     pub fn formats(&self) -> Arc<EvalContext> {
-        Arc::new(EvalContext::at(0))
-    }
-
-    /// Takes a CopyData message in; waits while the pipeline behind it is full.
-    pub async fn copy_data(&mut self, copy: &mut CopyIn, bytes: Bytes) -> Result<()> {
-        let _ = (copy, bytes);
-        Ok(())
-    }
-
-    /// CopyDone: finishes, and returns the tag.
-    pub async fn copy_done(&mut self, copy: CopyIn) -> Result<String> {
-        let _ = copy;
-        Ok("COPY 0".to_string())
-    }
-
-    /// CopyFail: undoes the copy and returns the error to report (57014).
-    pub async fn copy_fail(&mut self, copy: CopyIn, message: &str) -> SqlError {
-        let _ = copy;
-        SqlError::new("57014", format!("COPY from stdin failed: {message}"))
+        self.eval_context(Vec::new(), &self.db.engine().catalog())
     }
 }
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.db.leave(self.pid);
+    }
+}
+
+pub(crate) fn no_portal(name: &str) -> SqlError {
+    SqlError::new("34000", format!("portal \"{name}\" does not exist"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,10 @@
 //! What system tables and system functions can ask for.
 
+use crate::database::Database;
+use crate::settings::Settings;
 use basalt_engine::{Catalog, Engine};
+use parking_lot::Mutex;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The database and one session of it, as they are at the start of a statement.
@@ -8,11 +12,57 @@ use std::sync::Arc;
 pub struct SystemContext {
     pub catalog: Arc<Catalog>,
     pub engine: Arc<Engine>,
+    /// Sessions, counters, configuration.
+    pub db: Arc<Database>,
     pub user: String,
+    pub session_user: String,
     pub database: String,
-    /// Schemas searched for unqualified names, in order.
+    /// Schemas searched for unqualified names, in order: those that exist, `"$user"` replaced.
     pub search_path: Vec<String>,
     pub backend_pid: i32,
-    /// Name, value and description of every setting.
-    pub settings: Vec<(String, String, String)>,
+    pub client_addr: Option<SocketAddr>,
+    pub settings: Settings,
+    pub prepared: Vec<PreparedInfo>,
+    /// What `set_config` asked for: the session does it when the statement has run.
+    pub asked: Arc<Mutex<Vec<AskedSetting>>>,
+}
+
+/// A setting that a running statement asked its session to change.
+#[derive(Clone, Debug)]
+pub struct AskedSetting {
+    pub name: String,
+    pub value: String,
+    /// Until the end of the transaction.
+    pub local: bool,
+}
+
+impl SystemContext {
+    pub(crate) fn ask_to_set(&self, name: &str, value: &str, local: bool) {
+        self.asked.lock().push(AskedSetting { name: name.to_string(), value: value.to_string(), local });
+    }
+}
+
+/// One row of `pg_prepared_statements`.
+#[derive(Clone, Debug)]
+pub struct PreparedInfo {
+    pub name: String,
+    pub sql: String,
+}
+
+/// One row of `pg_stat_activity`.
+#[derive(Clone, Debug)]
+pub struct SessionInfo {
+    pub pid: i32,
+    pub user: String,
+    pub database: String,
+    pub application_name: String,
+    pub client_addr: Option<SocketAddr>,
+    /// Microseconds since 1970-01-01 UTC, as the two below.
+    pub started_micros: i64,
+    pub transaction_micros: Option<i64>,
+    pub statement_micros: Option<i64>,
+    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
+    pub state: &'static str,
+    /// The running statement, or the last one.
+    pub query: String,
 }

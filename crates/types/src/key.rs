@@ -77,6 +77,70 @@ pub fn encode_bytes_column(ty: &DataType, value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Takes a column off the front of a key, for messages. What a key leaves out comes back in one form:
+/// no padding, -0 as 0, no trailing zeros of a numeric. `None` if the bytes are no key of this type, and for
+/// intervals, of which only the length is known.
+pub fn take_column(ty: &DataType, input: &mut &[u8]) -> Option<Datum> {
+    use crate::PhysType;
+    fn fixed<const N: usize>(input: &mut &[u8]) -> Option<[u8; N]> {
+        crate::varint::take_bytes(input, N)?.try_into().ok()
+    }
+    Some(match ty.phys()? {
+        PhysType::Bool => Datum::Bool(fixed::<1>(input)? == [1]),
+        PhysType::I16 => Datum::I16((u16::from_be_bytes(fixed(input)?) ^ 1 << 15) as i16),
+        PhysType::I32 => Datum::I32((u32::from_be_bytes(fixed(input)?) ^ 1 << 31) as i32),
+        PhysType::I64 => Datum::I64((u64::from_be_bytes(fixed(input)?) ^ 1 << 63) as i64),
+        PhysType::I128 => Datum::I128((u128::from_be_bytes(fixed(input)?) ^ 1 << 127) as i128),
+        PhysType::F32 => {
+            let bits = u32::from_be_bytes(fixed(input)?);
+            Datum::F32(f32::from_bits(if bits >> 31 == 1 { bits ^ 1 << 31 } else { !bits }))
+        }
+        PhysType::F64 => {
+            let bits = u64::from_be_bytes(fixed(input)?);
+            Datum::F64(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
+        }
+        PhysType::Bytes => {
+            let bytes = take_escaped(input)?;
+            match ty {
+                DataType::Numeric(_) => numeric_of_key(bytes)?,
+                _ => Datum::Bytes(bytes.into()),
+            }
+        }
+        PhysType::Fixed16 if *ty == DataType::Interval => return None,
+        PhysType::Fixed16 => Datum::Fixed16(fixed(input)?),
+    })
+}
+
+/// The inverse of [`encode_bytes`].
+fn take_escaped(input: &mut &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    loop {
+        let zero = input.iter().position(|byte| *byte == 0)?;
+        out.extend_from_slice(&input[..zero]);
+        let after = *input.get(zero + 1)?;
+        *input = &input[zero + 2..];
+        match after {
+            0x01 => return Some(out),
+            0xff => out.push(0),
+            _ => return None,
+        }
+    }
+}
+
+/// A numeric with as many decimals as its digits have.
+fn numeric_of_key(mut bytes: Vec<u8>) -> Option<Datum> {
+    bytes.extend([0, 0]);
+    let mut parts = numeric::decode(&bytes)?;
+    let last = parts.digits.last().copied().unwrap_or(0);
+    let trailing = (1..4).take_while(|power| last % 10_u16.pow(*power) == 0).count() as i32;
+    let groups = parts.digits.len() as i32 - 1 - i32::from(parts.weight);
+    let decimals = if parts.digits.is_empty() { 0 } else { groups * 4 - trailing };
+    parts.display_scale = u16::try_from(decimals.max(0)).ok()?;
+    let mut out = Vec::new();
+    numeric::encode(&parts, &mut out);
+    Some(Datum::Bytes(out.into()))
+}
+
 /// An interval's length in microseconds as PostgreSQL compares intervals: months of 30 days of 24 hours.
 pub fn interval_span(interval: &[u8; 16]) -> i128 {
     let months = i32::from_le_bytes(interval[0..4].try_into().expect("4 bytes"));
@@ -162,6 +226,33 @@ mod tests {
             key(&DataType::Bpchar(Some(3)), Datum::text("a  ")),
             key(&DataType::Bpchar(Some(1)), Datum::text("a"))
         );
+    }
+
+    #[test]
+    fn columns_come_back_out_of_a_key() {
+        let numeric = |digits: &[u16], weight, display_scale| {
+            let mut out = Vec::new();
+            let class = numeric::CLASS_NEGATIVE;
+            let parts = numeric::Parts { class, weight, digits: digits.to_vec(), display_scale };
+            numeric::encode(&parts, &mut out);
+            Datum::Bytes(out.into())
+        };
+        let columns = [
+            (DataType::Int4, Datum::I32(-7)),
+            (DataType::Text, Datum::text("a\0b")),
+            (DataType::Float8, Datum::F64(-1.5)),
+            (DataType::Numeric(None), numeric(&[12, 3400], 0, 2)),
+            (DataType::Numeric(Some((38, 2))), Datum::I128(-1)),
+            (DataType::Uuid, Datum::Fixed16([7; 16])),
+        ];
+        let mut bytes = Vec::new();
+        columns.iter().for_each(|(ty, value)| encode_column(ty, value, &mut bytes));
+        let mut rest = bytes.as_slice();
+        for (ty, value) in &columns {
+            assert_eq!(take_column(ty, &mut rest).as_ref(), Some(value), "{ty:?}");
+        }
+        assert!(rest.is_empty());
+        assert_eq!(take_column(&DataType::Text, &mut &bytes[..2]), None);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! one after the other, least significant bits first. What remains below 1,024 values is one plain bit
 //! stream, least significant bits first. Any value is found by arithmetic alone.
 
+use std::ops::Range;
+
 pub(crate) const BLOCK: usize = 1024;
 const LANES_32: usize = 32;
 const LANES_64: usize = 16;
@@ -139,6 +141,44 @@ pub(crate) fn get(packed: &[u8], count: usize, width: u8, index: usize) -> u64 {
     let low = u128::from(word_64(packed, word * LANES_64 + lane));
     let high = if shift + width > 64 { u128::from(word_64(packed, (word + 1) * LANES_64 + lane)) } else { 0 };
     ((high << 64 | low) >> shift) as u64 & mask(width)
+}
+
+/// The sum of values `range`, modulo 2^64. Values of one row of lanes lie side by side, so this costs far
+/// less than as many calls of [`get`].
+pub(crate) fn sum(packed: &[u8], count: usize, width: u8, range: Range<usize>) -> u64 {
+    debug_assert!(range.end <= count && packed.len() == packed_bytes(count, width));
+    let bits = usize::from(width);
+    if range.is_empty() || bits == 0 {
+        return 0;
+    }
+    let in_blocks = range.start.min(count / BLOCK * BLOCK)..range.end.min(count / BLOCK * BLOCK);
+    if bits > 32 || in_blocks.is_empty() {
+        return range.map(|index| get(packed, count, width, index)).fold(0, u64::wrapping_add);
+    }
+    let mut total = 0u64;
+    let mut index = in_blocks.start;
+    while index < in_blocks.end {
+        let (block, row, lane) = (index / BLOCK, index % BLOCK / LANES_32, index % LANES_32);
+        let lanes = (LANES_32 - lane).min(in_blocks.end - index);
+        let (word, shift) = (row * bits / 32, row * bits % 32);
+        let words = &packed[block * (BLOCK * bits / 8) + (word * LANES_32 + lane) * 4..];
+        let low = words.as_chunks::<4>().0[..lanes].iter().map(|word| u32::from_le_bytes(*word));
+        total = total.wrapping_add(if shift + bits > 32 {
+            let high = words[LANES_32 * 4..].as_chunks::<4>().0[..lanes].iter().map(|word| u32::from_le_bytes(*word));
+            let both =
+                low.zip(high).map(|(low, high)| u64::from((low >> shift | high << (32 - shift)) & mask_32(bits)));
+            both.sum::<u64>()
+        } else {
+            low.map(|low| u64::from(low >> shift & mask_32(bits))).sum::<u64>()
+        });
+        index += lanes;
+    }
+    let tail = in_blocks.end.max(range.start)..range.end;
+    tail.map(|index| get(packed, count, width, index)).fold(total, u64::wrapping_add)
+}
+
+fn mask_32(width: usize) -> u32 {
+    u32::MAX >> (32 - width)
 }
 
 fn mask(width: usize) -> u64 {

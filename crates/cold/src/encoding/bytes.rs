@@ -34,8 +34,7 @@ impl<'a> Slices<'a> {
         } else {
             let restart = index / RESTART;
             let start = u32::from_le_bytes(self.starts[restart * 4..][..4].try_into().expect("4 bytes"));
-            let before = (restart * RESTART..index).map(|i| self.lengths.get(i) as u64 as usize);
-            Some(before.fold(start as usize, usize::wrapping_add))
+            Some((start as usize).wrapping_add(self.lengths.sum(restart * RESTART..index) as usize))
         };
         let end = start.and_then(|start| start.checked_add(length));
         start.zip(end).and_then(|(start, end)| self.data.get(start..end)).ok_or(Damage("a string beyond its page"))

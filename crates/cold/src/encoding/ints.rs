@@ -50,8 +50,7 @@ impl<'a> Ints<'a> {
             Ints::Frame(frame) => frame.get(index),
             Ints::Delta { restarts, deltas } => {
                 let restart = index / RESTART;
-                let after = (restart * RESTART + 1..=index).map(|i| deltas.get(i));
-                after.fold(restarts.get(restart), i64::wrapping_add)
+                restarts.get(restart).wrapping_add(deltas.sum(restart * RESTART + 1..index + 1))
             }
             Ints::Runs { ends, values, .. } => {
                 let (mut low, mut high) = (0, ends.count - 1);

@@ -8,6 +8,7 @@
 use super::bits::{self, Unpacked, packed_bytes, width_of};
 use super::{Damage, Decoded, take, take_array, take_varint};
 use basalt_types::varint;
+use std::ops::Range;
 
 /// An integer that wraps: decoding computes modulo its width.
 pub(crate) trait Word: Copy + Default {
@@ -68,6 +69,13 @@ impl<'a> Linear<'a> {
     pub fn get(&self, index: usize) -> i64 {
         let packed = bits::get(self.packed, self.count, self.width, index);
         self.base.wrapping_add(self.factor.wrapping_mul(packed)) as i64
+    }
+
+    /// The sum of values `range`, wrapping.
+    pub fn sum(&self, range: Range<usize>) -> i64 {
+        let values = range.len() as u64;
+        let packed = bits::sum(self.packed, self.count, self.width, range);
+        self.base.wrapping_mul(values).wrapping_add(self.factor.wrapping_mul(packed)) as i64
     }
 
     /// Appends all values, truncated to `T`.

@@ -100,3 +100,13 @@ fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
     }
     assert_eq!(harmless, 8, "the magic at the start alone is not read");
 }
+
+#[test]
+fn files_of_format_1_are_read() {
+    let files = files();
+    files.put(&Files::path(ID, FileKind::Row), include_bytes!("../../fixtures/rowfile-1.row").to_vec()).unwrap();
+    let file = RowFile::open(&files, ID, &cache()).unwrap();
+    let all: Vec<RowEntry> = file.iter(0).map(|entry| entry.unwrap().1).collect();
+    assert_eq!(all, entries(1_000));
+    file.verify().unwrap();
+}

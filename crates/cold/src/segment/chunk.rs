@@ -5,11 +5,11 @@ use super::directory::{ChunkEntry, PageEntry, page_rows};
 use super::values::{Values, fill_nulls, validity};
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, SegmentColumn};
-use crate::Result;
 use crate::encoding::dictionary::{self, SharedKind};
 use crate::encoding::{bytes, fsst as symbols, ints};
 use crate::frame::{Extent, write_block};
 use crate::store::FileSink;
+use crate::{Error, Result};
 use arrow_array::ArrayRef;
 use arrow_buffer::BooleanBuffer;
 use basalt_types::PhysType;
@@ -36,6 +36,9 @@ const SYMBOLS_RATIO_MAX: f64 = 0.9;
 const INT_DICTIONARY_MAX: usize = 1 << 12;
 /// Strings after which a dictionary without enough repetition is given up.
 const DICTIONARY_TRIAL: usize = 1 << 12;
+const DICTIONARY_BYTES_MAX: usize = 1 << 28;
+/// Decoded strings of one page.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// A symbol table in use by consecutive chunks.
 struct Trained {
@@ -111,6 +114,7 @@ impl ChunkEncoder {
     ) -> Result<ChunkEntry> {
         let pages = Pages::new(&self.column, values.len(), nulls);
         pages.fill_nulls(&mut values);
+        pages.check_bytes(&values, sink)?;
         let order = self.column.order;
         if let Some((dictionary, codes)) = string_dictionary(&values) {
             let zones = pages.zones(|zone, rows| {
@@ -228,6 +232,17 @@ impl Pages {
         }
     }
 
+    /// Strings of a page must stay addressable by Arrow's views.
+    fn check_bytes(&self, strings: &[&[u8]], sink: &FileSink) -> Result<()> {
+        for rows in self.ranges() {
+            let bytes: u64 = strings[rows].iter().map(|string| string.len() as u64).sum();
+            if bytes > PAGE_BYTES_MAX {
+                return Err(Error::TooLarge { path: sink.path().to_string(), bytes, bytes_max: PAGE_BYTES_MAX });
+            }
+        }
+        Ok(())
+    }
+
     fn zones(&self, mut bound: impl FnMut(&mut ZoneMap, Range<usize>)) -> Vec<ZoneMap> {
         let zone = |rows: Range<usize>| {
             let mut zone = ZoneMap::new(page_rows(self.rows as u32, (rows.start as u32) / PAGE_ROWS));
@@ -328,6 +343,7 @@ fn int_dictionary(ty: PhysType, values: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> 
 fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
     let mut table = HashTable::<u32>::new();
     let mut distinct: Vec<&[u8]> = Vec::new();
+    let mut distinct_bytes = 0;
     let mut codes: Vec<i64> = Vec::with_capacity(values.len());
     for (i, value) in values.iter().enumerate() {
         if i > 0 && values[i - 1] == *value {
@@ -345,12 +361,13 @@ fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>
                 let code = distinct.len() as u32;
                 entry.insert(code);
                 distinct.push(value);
+                distinct_bytes += value.len();
                 code
             }
         };
         codes.push(i64::from(code));
         // Repeated less than twice so far: the strings themselves are smaller.
-        if i >= DICTIONARY_TRIAL && distinct.len() * 2 > i {
+        if i >= DICTIONARY_TRIAL && distinct.len() * 2 > i || distinct_bytes > DICTIONARY_BYTES_MAX {
             return None;
         }
     }

@@ -4,13 +4,14 @@
 //! and kept. Pages go through the block cache. Any thread may read at any time.
 
 use super::column::ColumnDecoder;
+use super::cursor::{KeyCursor, PageCursor};
 use super::directory::{ChunkEntry, Directory, page_rows};
-use super::keys::{Keys, SparseKeys, encode_keys, find_hash, key_type};
+use super::keys::{Keys, SparseKeys, encode_keys, find_hash};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::page::Page;
 use super::prune::rules_out;
 use super::zone::ZoneMap;
-use super::{KeySpec, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, SegmentMeta, SegmentSchema};
+use super::{PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, SegmentMeta, SegmentSchema};
 use crate::encoding::dictionary::Shared;
 use crate::encoding::{Damage, Decoded};
 use crate::frame::{FramedFile, SECTION_FILTER, SECTION_KEY_HASHES, SECTION_SPARSE_KEYS, filter_contains};
@@ -18,19 +19,25 @@ use crate::{BlockCache, Error, FileKind, Files, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
-use basalt_types::{ColumnId, ColumnPredicate, Datum, FileId, Key, PhysType, Version, key};
-use bytes::Bytes;
+use basalt_types::{ColumnId, ColumnPredicate, Datum, FileId, Key, PhysType, Version};
+use hashbrown::HashMap;
+use parking_lot::RwLock;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+/// Parsed shared blocks that an open segment keeps.
+const SHARED_BLOCKS_MAX: usize = 256;
+
 pub struct Segment {
-    file: FramedFile,
-    layout: Layout,
+    pub(super) file: FramedFile,
+    pub(super) layout: Layout,
     meta: SegmentMeta,
     /// Of the whole file, in schema order.
     zones: Vec<ZoneMap>,
     directories: Vec<OnceLock<Directory>>,
     sparse: OnceLock<SparseKeys>,
+    /// Parsed symbol tables and dictionaries by offset, so that single reads need not parse them again.
+    shared: RwLock<HashMap<u64, Arc<Shared>>>,
 }
 
 impl Segment {
@@ -56,7 +63,7 @@ impl Segment {
             checksum: footer.crc,
         };
         let directories = layout.row_groups.iter().map(|_| OnceLock::new()).collect();
-        Ok(Segment { file, layout, meta, zones, directories, sparse: OnceLock::new() })
+        Ok(Segment { file, layout, meta, zones, directories, sparse: OnceLock::new(), shared: RwLock::default() })
     }
 
     pub fn id(&self) -> FileId {
@@ -87,6 +94,14 @@ impl Segment {
     /// Of the whole file; `None` for a column that the file lacks.
     pub fn zone_map(&self, column: ColumnId) -> Option<&ZoneMap> {
         Some(&self.zones[self.layout.position(column)?])
+    }
+
+    /// Of one row group; `None` for a column that the file lacks.
+    ///
+    /// # Panics
+    /// If there is no such row group.
+    pub fn row_group_zone_map(&self, row_group: usize, column: ColumnId) -> Option<&ZoneMap> {
+        Some(&self.layout.row_groups[row_group].zones[self.layout.position(column)?])
     }
 
     /// True if no row of the file can satisfy all predicates. Columns that the file lacks decide nothing.
@@ -126,7 +141,7 @@ impl Segment {
         Ok(ranges)
     }
 
-    fn directory(&self, row_group: usize) -> Result<&Directory> {
+    pub(super) fn directory(&self, row_group: usize) -> Result<&Directory> {
         let slot = &self.directories[row_group];
         if let Some(directory) = slot.get() {
             return Ok(directory);
@@ -138,10 +153,19 @@ impl Segment {
         Ok(slot.get_or_init(|| directory))
     }
 
-    fn shared(&self, chunk: &ChunkEntry) -> Result<Option<Shared>> {
+    pub(super) fn shared(&self, chunk: &ChunkEntry) -> Result<Option<Arc<Shared>>> {
         let Some((kind, extent)) = chunk.shared else { return Ok(None) };
-        let block = self.file.block(extent)?;
-        Shared::parse(kind, block).map(Some).map_err(|damage| self.file.damaged(extent.offset, damage))
+        if let Some(shared) = self.shared.read().get(&extent.offset).filter(|shared| shared.kind == kind) {
+            return Ok(Some(shared.clone()));
+        }
+        let block = self.file.read_checked(extent)?;
+        let shared = Arc::new(self.sound(extent.offset, Shared::parse(kind, block))?);
+        let mut parsed = self.shared.write();
+        if parsed.len() >= SHARED_BLOCKS_MAX {
+            parsed.clear();
+        }
+        parsed.insert(extent.offset, shared.clone());
+        Ok(Some(shared))
     }
 
     /// Rows (counted inside the row group) of some columns, in stored form. `None` for a column that the
@@ -157,7 +181,7 @@ impl Segment {
         columns.iter().map(read).collect()
     }
 
-    fn chunk_type(&self, chunk: usize) -> PhysType {
+    pub(super) fn chunk_type(&self, chunk: usize) -> PhysType {
         self.layout.schema.columns.get(chunk).map_or(PhysType::I64, |column| column.ty)
     }
 
@@ -179,7 +203,7 @@ impl Segment {
         let mut decoder = ColumnDecoder::new(ty, entries.len() * PAGE_ROWS as usize);
         for ((page, extent), block) in pages.clone().zip(&extents).zip(&blocks) {
             let page_rows = page_rows(group.rows, page) as usize;
-            let decoded = Page::parse(block, ty, page_rows, shared.as_ref());
+            let decoded = Page::parse(block, ty, page_rows, shared.as_deref());
             self.sound(extent.offset, decoded.and_then(|page| decoder.append_page(&page)))?;
         }
         let array = self.sound(extents[0].offset, decoder.finish())?;
@@ -187,11 +211,11 @@ impl Segment {
         if skipped == 0 && array.len() == rows.len() { Ok(array) } else { Ok(array.slice(skipped, rows.len())) }
     }
 
-    fn sound<T>(&self, offset: u64, decoded: Decoded<T>) -> Result<T> {
+    pub(super) fn sound<T>(&self, offset: u64, decoded: Decoded<T>) -> Result<T> {
         decoded.map_err(|damage| self.file.damaged(offset, damage))
     }
 
-    fn out_of_range(&self, ordinal: u32) -> Error {
+    pub(super) fn out_of_range(&self, ordinal: u32) -> Error {
         Error::OrdinalOutOfRange { path: self.file.path.to_string(), ordinal, rows: self.layout.rows }
     }
 
@@ -222,7 +246,7 @@ impl Segment {
                 let extent = entry.pages[page as usize].extent;
                 let block = self.file.block(extent)?;
                 let chosen: Vec<usize> = in_page.iter().map(|ordinal| (ordinal % PAGE_ROWS) as usize).collect();
-                let decoded = Page::parse(&block, ty, rows, shared.as_ref());
+                let decoded = Page::parse(&block, ty, rows, shared.as_deref());
                 self.sound(extent.offset, decoded.and_then(|page| decoder.append_rows(&page, &chosen)))?;
             }
         }
@@ -265,7 +289,7 @@ impl Segment {
     }
 
     pub fn key_at(&self, ordinal: u32) -> Result<Key> {
-        KeyCursor::new(self).get(ordinal)
+        Ok(Key::from(KeyCursor::new(self).get(ordinal)?))
     }
 
     /// The keys of consecutive rows.
@@ -303,7 +327,7 @@ impl Segment {
         if self.layout.sorted {
             let first = self.lower_bound_with(&mut cursor, key)?;
             for ordinal in first..self.layout.rows {
-                if cursor.get(ordinal)?.as_bytes() != key {
+                if cursor.get(ordinal)? != key {
                     break;
                 }
                 found.push(ordinal);
@@ -316,7 +340,7 @@ impl Segment {
             if ordinal >= self.layout.rows {
                 return Err(self.file.damaged(section.offset, Damage("a key index with rows beyond the file")));
             }
-            if cursor.get(ordinal)?.as_bytes() == key {
+            if cursor.get(ordinal)? == key {
                 found.push(ordinal);
             }
         }
@@ -336,7 +360,7 @@ impl Segment {
         let Range { start: mut low, end: mut high } = self.sparse()?.candidates(key, self.layout.rows);
         while low < high {
             let middle = low + (high - low) / 2;
-            if cursor.get(middle)?.as_bytes() < key {
+            if cursor.get(middle)? < key {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -405,68 +429,5 @@ impl Segment {
             }
         }
         Ok(())
-    }
-}
-
-/// Single values of one chunk's column; keeps the page at hand.
-struct PageCursor<'s> {
-    segment: &'s Segment,
-    chunk: usize,
-    /// First ordinal of the page, its rows, offset, bytes, and what its chunk shares.
-    at: Option<(u32, usize, u64, Bytes, Option<Shared>)>,
-}
-
-impl<'s> PageCursor<'s> {
-    fn new(segment: &'s Segment, chunk: usize) -> PageCursor<'s> {
-        PageCursor { segment, chunk, at: None }
-    }
-
-    fn get(&mut self, ordinal: u32) -> Result<Datum> {
-        let segment = self.segment;
-        if ordinal >= segment.layout.rows {
-            return Err(segment.out_of_range(ordinal));
-        }
-        let first = ordinal / PAGE_ROWS * PAGE_ROWS;
-        let (_, rows, offset, block, shared) = match &mut self.at {
-            Some(at) if at.0 == first => at,
-            at => {
-                let row_group = (ordinal / ROW_GROUP_ROWS) as usize;
-                let page = ordinal % ROW_GROUP_ROWS / PAGE_ROWS;
-                let entry = &segment.directory(row_group)?.chunks[self.chunk];
-                let extent = entry.pages[page as usize].extent;
-                let rows = page_rows(segment.layout.row_groups[row_group].rows, page) as usize;
-                at.insert((first, rows, extent.offset, segment.file.block(extent)?, segment.shared(entry)?))
-            }
-        };
-        let ty = segment.chunk_type(self.chunk);
-        let page = Page::parse(block, ty, *rows, shared.as_ref());
-        segment.sound(*offset, page.and_then(|page| page.get(ty, (ordinal - first) as usize)))
-    }
-}
-
-/// Keys of single rows.
-struct KeyCursor<'s> {
-    segment: &'s Segment,
-    columns: Vec<PageCursor<'s>>,
-}
-
-impl<'s> KeyCursor<'s> {
-    fn new(segment: &'s Segment) -> KeyCursor<'s> {
-        let positions = segment.layout.schema.key_positions().unwrap_or_default();
-        KeyCursor { segment, columns: positions.into_iter().map(|at| PageCursor::new(segment, at)).collect() }
-    }
-
-    fn get(&mut self, ordinal: u32) -> Result<Key> {
-        let schema = &self.segment.layout.schema;
-        let mut out = Vec::with_capacity(16);
-        for cursor in &mut self.columns {
-            let value = cursor.get(ordinal)?;
-            match (&schema.key, value) {
-                (_, Datum::Null) => return Err(self.segment.file.damaged(0, Damage("a key column holds a null"))),
-                (KeySpec::Hidden, Datum::I64(rid)) => out.extend_from_slice(&rid.to_be_bytes()),
-                (_, value) => key::encode_column(&key_type(&schema.columns[cursor.chunk]), &value, &mut out),
-            }
-        }
-        Ok(Key(out.into()))
     }
 }

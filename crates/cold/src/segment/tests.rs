@@ -53,7 +53,7 @@ struct Table {
 const NUMBER: ColumnId = ColumnId(3);
 const NAME: ColumnId = ColumnId(1);
 const VALUE: ColumnId = ColumnId(9);
-const ABSENT: ColumnId = ColumnId(4);
+const ABSENT: ColumnId = ColumnId(400);
 
 impl Table {
     fn new(rows: usize, number: impl Fn(usize) -> i64, value: SegmentColumn, values: Vec<Datum>) -> Table {
@@ -448,8 +448,89 @@ fn zone_maps_do_prune() {
     assert!(segment.prune(0, &at_least(65_536)) && !segment.prune(1, &at_least(65_536)));
     let surviving = segment.surviving(0, &at_least(8192 * 5)).unwrap();
     assert_eq!((surviving.len(), &surviving[0]), (1, &(8192 * 5..65_536)));
+    let constant =
+        Table::new(9, |i| i as i64, SegmentColumn::new(VALUE, &DataType::Bool).unwrap(), vec![Datum::Bool(true); 9]);
+    constant.write(&files, SegmentOptions::default(), 9, None);
+    let constant = Segment::open(&files, ID, &cache()).unwrap();
+    let differs = |value| [ColumnPredicate::Compare { column: VALUE, op: CompareOp::NotEq, value: Datum::Bool(value) }];
+    assert!(constant.prune_file(&differs(true)) && !constant.prune_file(&differs(false)));
     let absent = [ColumnPredicate::IsNull { column: ABSENT }];
     assert!(!segment.prune_file(&absent) && !segment.prune(0, &absent));
     assert_eq!(segment.zone_map(NUMBER).unwrap().max, Some(Datum::I64(99_999)));
     assert_eq!(segment.zone_map(VALUE).unwrap().nulls, 20_000);
+    assert_eq!(segment.row_group_zone_map(1, NUMBER).unwrap().min, Some(Datum::I64(65_536)));
+    assert!(segment.zone_map(ABSENT).is_none());
+}
+
+/// One column of each type and form, with nulls; two full blocks of packed values and a rest.
+fn fixture() -> (SegmentSchema, Vec<Vec<Datum>>, Vec<Version>) {
+    let rows = 2_500i64;
+    let column = |id: u16, ty: &DataType| SegmentColumn::new(ColumnId(id), ty).unwrap();
+    let words = ["basalt", "lava", "columns of cooled rock", ""];
+    let text = move |i: i64| format!("row {} of {}", i * 7919 % 9973, words[(i * i % 4) as usize]);
+    let fixed = |i: i64| Datum::Fixed16((i128::from(i) * 0x1234_5678_9abc_def1).to_le_bytes());
+    type Cell = Box<dyn Fn(i64) -> Datum>;
+    let columns: Vec<(DataType, Cell)> = vec![
+        (DataType::Int8, Box::new(|i| Datum::I64(i * 3 + i % 2))),
+        (DataType::Bool, Box::new(|i| if i % 11 == 0 { Datum::Null } else { Datum::Bool(i % 3 == 0) })),
+        (DataType::Int2, Box::new(|i| Datum::I16((i % 700) as i16 - 350))),
+        (DataType::Int4, Box::new(|i| if i < 900 { Datum::Null } else { Datum::I32((i / 900) as i32) })),
+        (DataType::Int8, Box::new(|i| Datum::I64(i.wrapping_mul(0x09e3_779b_97f4_a7c1)))),
+        (DataType::Int8, Box::new(|i| Datum::I64([i64::MIN, 5, i64::MAX][(i % 3) as usize]))),
+        (DataType::Numeric(Some((38, 2))), Box::new(|i| Datum::I128(i128::from(i % 100) - 50))),
+        (DataType::Numeric(Some((38, 2))), Box::new(|i| Datum::I128(i128::from(i) << (i % 90)))),
+        (DataType::Float4, Box::new(|i| Datum::F32(i as f32 / 8.0))),
+        (DataType::Float8, Box::new(|i| Datum::F64(if i % 5 == 0 { -0.0 } else { i as f64 / 3.0 }))),
+        (DataType::Text, Box::new(move |i| Datum::text(&text(i)))),
+        (DataType::Text, Box::new(move |i| Datum::text(words[(i % 4) as usize]))),
+        (DataType::Uuid, Box::new(fixed)),
+    ];
+    let ids = columns.iter().zip(1..).map(|((ty, _), id)| column(id, ty)).collect();
+    let schema = SegmentSchema { columns: ids, key: KeySpec::Columns(vec![ColumnId(1)]) };
+    let values = columns.iter().map(|(_, cell)| (0..rows).map(cell).collect()).collect();
+    (schema, values, (0..rows as u64).map(|i| Version(i / 300)).collect())
+}
+
+#[test]
+fn files_of_format_1_are_read() {
+    let (schema, columns, versions) = fixture();
+    let files = files();
+    files
+        .put(&Files::path(ID, crate::FileKind::Segment), include_bytes!("../../fixtures/segment-1.seg").to_vec())
+        .unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.schema(), &schema);
+    assert_eq!(segment.stamps(0).unwrap(), RowStamps::Each(versions.into()));
+    let table = Table { schema, columns };
+    table.check(&segment);
+    for row in (0..table.rows()).step_by(51) {
+        let mut key = Vec::new();
+        key::encode_column(&DataType::Int8, &table.columns[0][row], &mut key);
+        assert_eq!(segment.find(&key).unwrap(), [row as u32]);
+    }
+    segment.verify().unwrap();
+}
+
+#[test]
+fn bounds_of_long_strings_lie_outside_of_them() {
+    let long = |tail: &str| format!("{}{tail}", "x".repeat(40)).into_bytes();
+    let all_ones = vec![0xff; 50];
+    for (values, probes) in [
+        (vec![long("a"), long("m")], vec![long("a"), long("b"), long("m")]),
+        (vec![b"a".to_vec(), all_ones.clone()], vec![b"a".to_vec(), all_ones.clone()]),
+        (vec![[&all_ones[..20], &long("q")].concat()], vec![[&all_ones[..20], &long("q")].concat()]),
+    ] {
+        let datum = |bytes: &Vec<u8>| Datum::Bytes(bytes.as_slice().into());
+        let values: Vec<Datum> = values.iter().map(datum).collect();
+        let column = SegmentColumn::new(VALUE, &DataType::Bytea).unwrap();
+        let table = Table::new(values.len(), |i| i as i64, column, values.clone());
+        let files = files();
+        table.write(&files, SegmentOptions::default(), 10, None);
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        let probes: Vec<Datum> = probes.iter().map(datum).collect();
+        check_pruning(&DataType::Bytea, &segment, &values, &probes);
+        let beyond = Datum::Bytes(b"y".as_slice().into());
+        let predicate = [ColumnPredicate::Compare { column: VALUE, op: CompareOp::Eq, value: beyond }];
+        assert_eq!(segment.prune_file(&predicate), values[0] == datum(&long("a")) || values.len() == 1);
+    }
 }

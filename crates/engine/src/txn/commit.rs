@@ -23,9 +23,15 @@ impl Txn {
             }
             return Ok(met);
         };
+<<<<<<< HEAD
         if synchronous {
             engine.wait_durable(end).await?;
             basalt_sched::failpoint::hit("commit-durable");
+=======
+        match synchronous {
+            true => engine.wait_durable(end).await?,
+            false => engine.log.flush_soon(),
+>>>>>>> main
         }
         Ok(version)
     }

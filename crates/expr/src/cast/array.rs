@@ -6,7 +6,7 @@ use crate::context::EvalContext;
 use crate::datetime::date_to_timestamp;
 use crate::error::{Error, Result};
 use crate::io::{LogicalBuilder, datum_at};
-use crate::numeric::{POWERS_OF_TEN, Numeric, encode_scaled, precision_overflow, rescale_i128};
+use crate::numeric::{Numeric, POWERS_OF_TEN, encode_scaled, precision_overflow, rescale_i128};
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;

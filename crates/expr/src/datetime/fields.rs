@@ -100,10 +100,34 @@ impl Field {
 fn year_field(field: Field, year: i32) -> i64 {
     let year = i64::from(year);
     match field {
-        Field::Year | Field::IsoYear => if year > 0 { year } else { year - 1 },
-        Field::Decade => if year >= 0 { year / 10 } else { -((8 - (year - 1)) / 10) },
-        Field::Century => if year > 0 { (year + 99) / 100 } else { -((99 - (year - 1)) / 100) },
-        _ => if year > 0 { (year + 999) / 1000 } else { -((999 - (year - 1)) / 1000) },
+        Field::Year | Field::IsoYear => {
+            if year > 0 {
+                year
+            } else {
+                year - 1
+            }
+        }
+        Field::Decade => {
+            if year >= 0 {
+                year / 10
+            } else {
+                -((8 - (year - 1)) / 10)
+            }
+        }
+        Field::Century => {
+            if year > 0 {
+                (year + 99) / 100
+            } else {
+                -((99 - (year - 1)) / 100)
+            }
+        }
+        _ => {
+            if year > 0 {
+                (year + 999) / 1000
+            } else {
+                -((999 - (year - 1)) / 1000)
+            }
+        }
     }
 }
 
@@ -141,8 +165,11 @@ fn day_field(field: Field, days: i64) -> Option<i64> {
 /// What an infinite date or timestamp has: fields that grow for ever are infinite, others are null.
 fn infinite_field(field: Field, negative: bool) -> Option<Numeric> {
     use Field::*;
-    matches!(field, Year | Decade | Century | Millennium | Julian | IsoYear | Epoch)
-        .then_some(if negative { Numeric::NEG_INFINITY } else { Numeric::INFINITY })
+    matches!(field, Year | Decade | Century | Millennium | Julian | IsoYear | Epoch).then_some(if negative {
+        Numeric::NEG_INFINITY
+    } else {
+        Numeric::INFINITY
+    })
 }
 
 /// `extract(field FROM date)`.
@@ -170,12 +197,12 @@ pub fn extract_time(field: Field, micros: i64) -> Result<Option<Numeric>> {
 
 /// `extract(field FROM timestamp)`. `micros` is local time, or UTC with its zone.
 pub fn extract_timestamp(field: Field, micros: i64, zone: Option<&TimeZone>) -> Result<Option<Numeric>> {
+    if !is_finite_timestamp(micros) {
+        return Ok(infinite_field(field, micros < 0));
+    }
     let offset_field = matches!(field, Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute);
     if offset_field && zone.is_none() {
         return Err(field.unsupported("timestamp without time zone"));
-    }
-    if !is_finite_timestamp(micros) {
-        return Ok(infinite_field(field, micros < 0));
     }
     if field == Field::Epoch {
         return Ok(Some(Numeric::from_scaled(i128::from(micros), 6)));

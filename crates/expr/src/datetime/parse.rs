@@ -42,9 +42,12 @@ pub fn parse_time(text: &str, ctx: &EvalContext) -> Result<i64> {
     if fields.special == Some(Special::AllBalls) {
         return Ok(0);
     }
-    match fields.clock(text)? {
-        Some(time) => Ok(time),
-        None => Err(Error::invalid_datetime("time", text)),
+    match (fields.clock(text)?, fields.six_digits) {
+        (Some(time), _) => Ok(time),
+        (None, Some(digits)) if digits / 10_000 < 24 && digits / 100 % 100 < 60 && digits % 100 < 60 => {
+            Ok((digits / 10_000 * 3600 + digits / 100 % 100 * 60 + digits % 100) * MICROS_PER_SECOND)
+        }
+        (None, _) => Err(Error::invalid_datetime("time", text)),
     }
 }
 
@@ -57,9 +60,7 @@ pub fn parse_timestamp(text: &str, ctx: &EvalContext) -> Result<i64> {
         Moment::Infinity => Ok(TIMESTAMP_INFINITY),
         Moment::NegInfinity => Ok(TIMESTAMP_NEG_INFINITY),
         Moment::Local { days, time, .. } => join(days, time).ok_or_else(|| out_of_range("timestamp", text)),
-        Moment::Absolute(micros) => {
-            Ok(micros + i64::from(ctx.timezone.offset_at(micros)) * MICROS_PER_SECOND)
-        }
+        Moment::Absolute(micros) => Ok(micros + i64::from(ctx.timezone.offset_at(micros)) * MICROS_PER_SECOND),
     }
 }
 
@@ -206,7 +207,11 @@ enum Moment {
     NegInfinity,
     /// `now`: microseconds UTC.
     Absolute(i64),
-    Local { days: i64, time: i64, zone: Option<TimeZone> },
+    Local {
+        days: i64,
+        time: i64,
+        zone: Option<TimeZone>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -233,6 +238,10 @@ struct Fields {
     time: Option<i64>,
     zone: Option<TimeZone>,
     special: Option<Special>,
+    /// Six digits that may be a date or a time.
+    six_digits: Option<i64>,
+    /// The year in `date` has two digits, to be completed unless it is before Christ.
+    short_year: bool,
     before_christ: Option<bool>,
     afternoon: Option<bool>,
 }
@@ -250,7 +259,9 @@ fn read(type_name: &str, text: &str, ctx: &EvalContext) -> Result<Moment> {
             Special::Infinity if time.is_none() => return Ok(Moment::Infinity),
             Special::NegInfinity if time.is_none() => return Ok(Moment::NegInfinity),
             Special::Now if time.is_none() => return Ok(Moment::Absolute(ctx.now_micros)),
-            Special::Epoch if time.is_none() => return Ok(Moment::Absolute(0)),
+            Special::Epoch if time.is_none() => {
+                return Ok(Moment::Local { days: 0, time: 0, zone: Some(TimeZone::UTC) });
+            }
             Special::Today => 0,
             Special::Tomorrow => 1,
             Special::Yesterday => -1,
@@ -291,7 +302,7 @@ impl Fields {
             };
             match used {
                 Some(Ok(used)) => rest = &rest[used..],
-                Some(Err(OutOfRange)) => return Err(range(text)),
+                Some(Err(problem)) => return Err(problem.of(text)),
                 None => return Err(syntax()),
             }
         }
@@ -299,7 +310,7 @@ impl Fields {
     }
 
     /// A field that starts with a digit: clock, date or number. The outer `None` is a syntax error.
-    fn digits(&mut self, rest: &str, ctx: &EvalContext) -> Option<std::result::Result<usize, OutOfRange>> {
+    fn digits(&mut self, rest: &str, ctx: &EvalContext) -> Option<std::result::Result<usize, Problem>> {
         let bytes = rest.as_bytes();
         let lead = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
         match bytes.get(lead) {
@@ -309,15 +320,18 @@ impl Fields {
                     .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '/' | '.')))
                     .unwrap_or(rest.len());
                 // `2024-01-02T03:04`: the clock begins behind the T.
-                let end = rest[..end].find('T').filter(|at| rest.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit)).unwrap_or(end);
+                let end = rest[..end]
+                    .find('T')
+                    .filter(|at| rest.as_bytes().get(at + 1).is_some_and(u8::is_ascii_digit))
+                    .unwrap_or(end);
                 if let Some(used) = self.date_field(&rest[..end], ctx) {
                     return Some(used);
                 }
             }
             _ => {}
         }
-        if lead > 18 {
-            return None;
+        if lead > 8 {
+            return Some(Err(OutOfRange));
         }
         let value: i64 = rest[..lead].parse().ok()?;
         let has_date = self.date.is_some() || self.days.is_some();
@@ -327,8 +341,9 @@ impl Fields {
                 self.date = Some((value / 10_000, (value / 100 % 100) as u32, (value % 100) as u32));
             }
             (false, 6) if self.numbers.is_empty() && self.month_word.is_none() && !self.is_time_only() => {
-                let year = two_digit_year(value / 10_000);
-                self.date = Some((year, (value / 100 % 100) as u32, (value % 100) as u32));
+                self.six_digits = Some(value);
+                self.short_year = true;
+                self.date = Some((value / 10_000, (value / 100 % 100) as u32, (value % 100) as u32));
             }
             (true, 6) if self.time.is_none() => {
                 let (used, micros) = fraction(&bytes[lead..]);
@@ -355,7 +370,7 @@ impl Fields {
     }
 
     /// `h:m`, `h:m:s` with a fraction.
-    fn clock_field(&mut self, rest: &str) -> std::result::Result<usize, OutOfRange> {
+    fn clock_field(&mut self, rest: &str) -> std::result::Result<usize, Problem> {
         let end = rest.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(rest.len());
         let mut parts = rest[..end].split(':');
         let number = |part: Option<&str>| part.unwrap_or("0").parse::<i64>().map_err(|_| OutOfRange);
@@ -378,7 +393,7 @@ impl Fields {
     }
 
     /// `2024-01-02`, `1/2/2024`, `02.01.2024`, `02-Jan-2024`, `2024.123`, `2024-Jan-02`.
-    fn date_field(&mut self, field: &str, ctx: &EvalContext) -> Option<std::result::Result<usize, OutOfRange>> {
+    fn date_field(&mut self, field: &str, ctx: &EvalContext) -> Option<std::result::Result<usize, Problem>> {
         let separator = field.find(['-', '/', '.']).map(|at| field.as_bytes()[at] as char)?;
         let parts: Vec<&str> = field.splitn(4, separator).collect();
         let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<i64>().ok())?;
@@ -389,6 +404,11 @@ impl Fields {
                     return Some(Err(OutOfRange));
                 }
                 self.days = Some(days_from_civil(year as i32, 1, 1) + day - 1);
+                Some(Ok(field.len()))
+            }
+            // What follows a month's name: `Jan-08-1999`.
+            [day, year] if self.month_word.is_some() && self.numbers.is_empty() => {
+                self.numbers = vec![(number(day)?, day.len()), (number(year)?, year.len())];
                 Some(Ok(field.len()))
             }
             [first, second, third] => {
@@ -403,11 +423,13 @@ impl Fields {
                     self.date = Some(if first.len() > 2 {
                         (first_value, month, third_value as u32)
                     } else {
-                        (full_year(third_value, third.len()), month, first_value as u32)
+                        self.short_year = third.len() <= 2;
+                        (third_value, month, first_value as u32)
                     });
                     return Some(Ok(used));
                 }
-                let values = [(number(first)?, first.len()), (number(second)?, second.len()), (number(third)?, third.len())];
+                let values =
+                    [(number(first)?, first.len()), (number(second)?, second.len()), (number(third)?, third.len())];
                 Some(self.order(values, ctx.date_order).map(|()| used))
             }
             _ => None,
@@ -415,7 +437,7 @@ impl Fields {
     }
 
     /// Three numbers: a year of more than two digits first, else as `DateStyle` orders them.
-    fn order(&mut self, values: [(i64, usize); 3], order: DateOrder) -> std::result::Result<(), OutOfRange> {
+    fn order(&mut self, values: [(i64, usize); 3], order: DateOrder) -> std::result::Result<(), Problem> {
         let [first, second, third] = values;
         let year_first = first.1 > 2;
         let (year, month, day) = match order {
@@ -427,11 +449,12 @@ impl Fields {
         if month.0 > 12 || day.0 > 31 || month.0 == 0 || day.0 == 0 {
             return Err(OutOfRange);
         }
-        self.date = Some((full_year(year.0, year.1), month.0 as u32, day.0 as u32));
+        self.short_year = year.1 <= 2;
+        self.date = Some((year.0, month.0 as u32, day.0 as u32));
         Ok(())
     }
 
-    fn word(&mut self, rest: &str) -> Option<std::result::Result<usize, OutOfRange>> {
+    fn word(&mut self, rest: &str) -> Option<std::result::Result<usize, Problem>> {
         let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let word = rest[..end].to_ascii_lowercase();
         match word.as_str() {
@@ -459,12 +482,14 @@ impl Fields {
         }
         // A separator may stick to a word: `Jan-02`, `Jan.`
         let after = &rest[end..];
-        let skip = usize::from(after.starts_with('.') || (after.starts_with('-') && self.month_word.is_some() && self.time.is_none()));
+        let skip = usize::from(
+            after.starts_with('.') || (after.starts_with('-') && self.month_word.is_some() && self.time.is_none()),
+        );
         Some(Ok(end + skip))
     }
 
     /// `Europe/Berlin`, `EST`, `UTC+3`.
-    fn zone_name(&mut self, rest: &str) -> Option<std::result::Result<usize, OutOfRange>> {
+    fn zone_name(&mut self, rest: &str) -> Option<std::result::Result<usize, Problem>> {
         let end = rest
             .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+')))
             .unwrap_or(rest.len());
@@ -475,24 +500,27 @@ impl Fields {
             self.zone = Some(zone);
             return Some(Ok(end));
         }
+        if rest[..end].contains('/') {
+            return Some(Err(Problem::UnknownZone(rest[..end].to_ascii_lowercase())));
+        }
         let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         self.zone = Some(TimeZone::Fixed(TimeZone::abbreviation(&rest[..letters])?));
         Some(Ok(letters))
     }
 
     /// `-infinity`, or an offset.
-    fn signed(&mut self, rest: &str) -> Option<std::result::Result<usize, OutOfRange>> {
-        if rest[1..].trim_start().to_ascii_lowercase().starts_with("inf") {
-            let end = rest.find("inf").or_else(|| rest.to_ascii_lowercase().find("inf"))?;
-            let word_end = rest[end..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |at| end + at);
-            let word = rest[end..word_end].to_ascii_lowercase();
-            (word == "inf" || word == "infinity").then_some(())?;
+    fn signed(&mut self, rest: &str) -> Option<std::result::Result<usize, Problem>> {
+        let word = rest[1..].trim_start();
+        if word.len() >= 8 && word.is_char_boundary(8) && word[..8].eq_ignore_ascii_case("infinity") {
             let negative = rest.starts_with('-');
             self.special = Some(if negative { Special::NegInfinity } else { Special::Infinity });
-            return Some(Ok(word_end));
+            return Some(Ok(rest.len() - word.len() + 8));
         }
         let end = rest[1..].find(|c: char| !(c.is_ascii_digit() || c == ':')).map_or(rest.len(), |at| at + 1);
-        let offset = parse_offset(&rest[..end])?;
+        let Some(offset) = parse_offset(&rest[..end]) else {
+            let hours = rest[1..end].split(':').next().filter(|hours| matches!(hours.len(), 1 | 2))?;
+            return hours.parse::<i32>().is_ok_and(|hours| hours > 15).then_some(Err(Problem::Displacement));
+        };
         match self.zone {
             None => self.zone = Some(TimeZone::Fixed(offset)),
             // POSIX: `UTC+3` is west of Greenwich.
@@ -504,12 +532,7 @@ impl Fields {
 
     /// The time of day, with AM and PM.
     fn clock(&self, text: &str) -> Result<Option<i64>> {
-        let time = match (self.time, self.afternoon, &self.numbers[..]) {
-            // `8 PM`.
-            (None, Some(_), [.., (hour, 1 | 2)]) => Some(hour * MICROS_PER_HOUR),
-            (time, ..) => time,
-        };
-        let Some(time) = time else { return Ok(None) };
+        let Some(time) = self.time else { return Ok(None) };
         let hour = time / MICROS_PER_HOUR;
         match self.afternoon {
             Some(_) if hour > 12 => Err(range(text)),
@@ -524,11 +547,8 @@ impl Fields {
         if let Some(days) = self.days {
             return Ok(days);
         }
-        let mut numbers = self.numbers.clone();
-        if self.time.is_none() && self.afternoon.is_some() {
-            numbers.pop();
-        }
-        let (year, month, day) = match (self.date, self.month_word, &numbers[..]) {
+        let mut short_year = self.short_year;
+        let (mut year, month, day) = match (self.date, self.month_word, &self.numbers[..]) {
             (Some(date), None, []) => date,
             // `January 8, 1999`, `8 January 1999`, `1999 January 8`.
             (None, Some(month), [first, second]) => {
@@ -537,15 +557,20 @@ impl Fields {
                 } else {
                     (second, first)
                 };
-                (full_year(year.0, year.1), month, u32::try_from(day.0).map_err(|_| range(text))?)
+                short_year = year.1 <= 2;
+                (year.0, month, u32::try_from(day.0).map_err(|_| range(text))?)
             }
             (None, None, [first, second, third]) => {
                 let mut ordered = Fields::default();
-                ordered.order([*first, *second, *third], ctx.date_order).map_err(|_| range(text))?;
+                ordered.order([*first, *second, *third], ctx.date_order).map_err(|problem| problem.of(text))?;
+                short_year = ordered.short_year;
                 ordered.date.ok_or_else(syntax)?
             }
             _ => return Err(syntax()),
         };
+        if short_year && self.before_christ.is_none() {
+            year = two_digit_year(year);
+        }
         let year = match self.before_christ {
             Some(_) if year <= 0 => return Err(range(text)),
             Some(true) => 1 - year,
@@ -558,7 +583,25 @@ impl Fields {
     }
 }
 
-struct OutOfRange;
+/// Why a field cannot be.
+enum Problem {
+    OutOfRange,
+    Displacement,
+    UnknownZone(String),
+}
+
+use Problem::OutOfRange;
+
+impl Problem {
+    #[cold]
+    fn of(self, text: &str) -> Error {
+        match self {
+            Problem::OutOfRange => range(text),
+            Problem::Displacement => Error::new("22009", format!("time zone displacement out of range: \"{text}\"")),
+            Problem::UnknownZone(name) => Error::invalid_parameter(format!("time zone \"{name}\" not recognized")),
+        }
+    }
+}
 
 fn range(text: &str) -> Error {
     let error = Error::datetime_field_overflow(text);
@@ -567,13 +610,9 @@ fn range(text: &str) -> Error {
     if slashes == 2 { error.with_hint("Perhaps you need a different \"datestyle\" setting.") } else { error }
 }
 
+/// Years of one or two digits are 1970 to 2069.
 fn two_digit_year(year: i64) -> i64 {
     if year < 70 { year + 2000 } else { year + 1900 }
-}
-
-/// Years of one or two digits are 1970 to 2069.
-fn full_year(year: i64, digits: usize) -> i64 {
-    if digits <= 2 { two_digit_year(year) } else { year }
 }
 
 /// A fraction of a second, `.123`: bytes used and microseconds, rounded.
@@ -597,7 +636,7 @@ fn special_word(word: &str) -> Option<Special> {
         "tomorrow" => Special::Tomorrow,
         "yesterday" => Special::Yesterday,
         "epoch" => Special::Epoch,
-        "infinity" | "inf" => Special::Infinity,
+        "infinity" => Special::Infinity,
         "allballs" => Special::AllBalls,
         _ => return None,
     })
@@ -607,7 +646,17 @@ fn special_word(word: &str) -> Option<Special> {
 pub(super) fn month_number(word: &str) -> Option<u32> {
     let word = word.to_ascii_lowercase();
     const NAMES: [&str; 12] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
         "december",
     ];
     if word == "sept" {

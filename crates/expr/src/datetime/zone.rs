@@ -1,6 +1,6 @@
 //! Time zones: fixed offsets, the IANA database, and PostgreSQL's default abbreviations.
 
-use super::{MICROS_PER_DAY, MICROS_PER_SECOND};
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil, is_leap_year, iso_weekday};
 use chrono::{DateTime, Offset, TimeZone as _};
 use chrono_tz::{OffsetComponents, OffsetName, TZ_VARIANTS, Tz};
 
@@ -13,18 +13,68 @@ pub enum TimeZone {
 
 /// Abbreviations of PostgreSQL's `Default` set that need no region to be understood: seconds east.
 const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("acdt", 37_800), ("acst", 34_200), ("adt", -10_800), ("aedt", 39_600), ("aest", 36_000),
-    ("akdt", -28_800), ("akst", -32_400), ("art", -10_800), ("ast", -14_400), ("awst", 28_800),
-    ("bst", 3_600), ("brt", -10_800), ("cadt", 37_800), ("cast", 34_200), ("cct", 28_800),
-    ("cdt", -18_000), ("cest", 7_200), ("cet", 3_600), ("cetdst", 7_200), ("cst", -21_600),
-    ("edt", -14_400), ("eest", 10_800), ("eet", 7_200), ("eetdst", 10_800), ("est", -18_000),
-    ("fet", 10_800), ("gmt", 0), ("hkt", 28_800), ("hst", -36_000), ("ict", 25_200),
-    ("idt", 10_800), ("ist", 7_200), ("jst", 32_400), ("kst", 32_400), ("mdt", -21_600),
-    ("met", 3_600), ("mest", 7_200), ("metdst", 7_200), ("msd", 14_400), ("msk", 10_800),
-    ("mst", -25_200), ("ndt", -9_000), ("nst", -12_600), ("nzdt", 46_800), ("nzst", 43_200),
-    ("nzt", 43_200), ("pdt", -25_200), ("pht", 28_800), ("pkt", 18_000), ("pst", -28_800),
-    ("sast", 7_200), ("sgt", 28_800), ("uct", 0), ("ut", 0), ("utc", 0), ("wadt", 28_800),
-    ("wast", 25_200), ("wat", 3_600), ("wdt", 32_400), ("wet", 0), ("wetdst", 3_600), ("z", 0),
+    ("acdt", 37_800),
+    ("acst", 34_200),
+    ("adt", -10_800),
+    ("aedt", 39_600),
+    ("aest", 36_000),
+    ("akdt", -28_800),
+    ("akst", -32_400),
+    ("art", -10_800),
+    ("ast", -14_400),
+    ("awst", 28_800),
+    ("bst", 3_600),
+    ("brt", -10_800),
+    ("cadt", 37_800),
+    ("cast", 34_200),
+    ("cct", 28_800),
+    ("cdt", -18_000),
+    ("cest", 7_200),
+    ("cet", 3_600),
+    ("cetdst", 7_200),
+    ("cst", -21_600),
+    ("edt", -14_400),
+    ("eest", 10_800),
+    ("eet", 7_200),
+    ("eetdst", 10_800),
+    ("est", -18_000),
+    ("fet", 10_800),
+    ("gmt", 0),
+    ("hkt", 28_800),
+    ("hst", -36_000),
+    ("ict", 25_200),
+    ("idt", 10_800),
+    ("ist", 7_200),
+    ("jst", 32_400),
+    ("kst", 32_400),
+    ("mdt", -21_600),
+    ("met", 3_600),
+    ("mest", 7_200),
+    ("metdst", 7_200),
+    ("msd", 14_400),
+    ("msk", 10_800),
+    ("mst", -25_200),
+    ("ndt", -9_000),
+    ("nst", -12_600),
+    ("nzdt", 46_800),
+    ("nzst", 43_200),
+    ("nzt", 43_200),
+    ("pdt", -25_200),
+    ("pht", 28_800),
+    ("pkt", 18_000),
+    ("pst", -28_800),
+    ("sast", 7_200),
+    ("sgt", 28_800),
+    ("uct", 0),
+    ("ut", 0),
+    ("utc", 0),
+    ("wadt", 28_800),
+    ("wast", 25_200),
+    ("wat", 3_600),
+    ("wdt", 32_400),
+    ("wet", 0),
+    ("wetdst", 3_600),
+    ("z", 0),
     ("zulu", 0),
 ];
 
@@ -103,9 +153,8 @@ impl TimeZone {
         if before == after {
             return before;
         }
-        let fits = |offset: i32| {
-            self.offset_at(local_micros.saturating_sub(i64::from(offset) * MICROS_PER_SECOND)) == offset
-        };
+        let fits =
+            |offset: i32| self.offset_at(local_micros.saturating_sub(i64::from(offset) * MICROS_PER_SECOND)) == offset;
         match (fits(before), fits(after)) {
             (true, false) => before,
             (false, true) => after,
@@ -126,9 +175,23 @@ fn offset_digits(seconds: i32) -> String {
     }
 }
 
-/// Chrono's form of a moment, clamped to the years that it knows; rules do not change out there.
+/// Chrono's form of a moment. Its tables end in 2099: a later moment stands for the same moment of a year
+/// with the same calendar, so that the last rules go on for ever.
 fn naive(utc_micros: i64) -> chrono::NaiveDateTime {
-    DateTime::from_timestamp_micros(utc_micros)
-        .map(|moment| moment.naive_utc())
-        .unwrap_or(if utc_micros < 0 { chrono::NaiveDateTime::MIN } else { chrono::NaiveDateTime::MAX })
+    let mut micros = utc_micros;
+    if micros >= LAST_TABLE_MICROS {
+        let year = civil_from_days(micros.div_euclid(MICROS_PER_DAY)).0;
+        let first = days_from_civil(year, 1, 1);
+        let like = |other: &i32| {
+            is_leap_year(*other) == is_leap_year(year)
+                && iso_weekday(days_from_civil(*other, 1, 1)) == iso_weekday(first)
+        };
+        // Any 28 years have all 14 calendars.
+        let same = (2060..2088).find(like).unwrap_or(2060);
+        micros -= (first - days_from_civil(same, 1, 1)) * MICROS_PER_DAY;
+    }
+    DateTime::from_timestamp_micros(micros).map_or(chrono::NaiveDateTime::MIN, |moment| moment.naive_utc())
 }
+
+/// 2099-01-01.
+const LAST_TABLE_MICROS: i64 = 4_070_908_800 * MICROS_PER_SECOND;

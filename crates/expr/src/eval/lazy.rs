@@ -147,12 +147,7 @@ impl Assembly {
     }
 }
 
-pub(super) fn case(
-    branches: &[(Expr, Expr)],
-    otherwise: Option<&Expr>,
-    ty: &DataType,
-    input: Input,
-) -> Result<Vector> {
+pub(super) fn case(branches: &[(Expr, Expr)], otherwise: Option<&Expr>, ty: &DataType, input: Input) -> Result<Vector> {
     let rows = input.rows;
     let mut assembly = Assembly::new(ty, rows)?;
     let mut open: Vec<u32> = (0..rows as u32).collect();

@@ -72,7 +72,10 @@ pub(super) fn eval(expr: &Expr, row: &[Datum], ctx: &EvalContext) -> Result<Datu
         }
         Expr::ArrayLiteral { elements, ty } => {
             let values = elements.iter().map(|element| eval(element, row, ctx)).collect::<Result<Vec<_>>>()?;
-            array_literal(ty, elements, values)
+            match ty {
+                DataType::Array(element) => array_value::encode(element, &values),
+                other => Err(Error::internal(format!("an array of type {}", other.sql_name()))),
+            }
         }
         Expr::AnyAll { left, function, array, all } => any_all(left, function, array, *all, row, ctx),
         Expr::Hole { id, .. } => Err(Error::internal(format!("hole {id} was never filled"))),
@@ -87,9 +90,7 @@ pub(super) fn invoke(function: &Function, args: &[Datum], info: &CallInfo) -> Re
     match &function.kernel {
         Kernel::Native { scalar, .. } => scalar(args, info),
         Kernel::Custom(call) => call(args, info),
-        Kernel::Set(_) => {
-            Err(Error::new("0A000", "set-valued function called in context that cannot accept a set"))
-        }
+        Kernel::Set(_) => Err(Error::new("0A000", "set-valued function called in context that cannot accept a set")),
     }
 }
 

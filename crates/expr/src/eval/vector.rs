@@ -90,6 +90,10 @@ impl VectorBuilder {
         }
     }
 
+    pub fn skip(&mut self) {
+        self.values.push_null();
+    }
+
     pub fn finish(mut self) -> Result<ArrayRef> {
         let stored = self.values.finish();
         match &self.ty {

@@ -2,7 +2,7 @@
 
 use super::{Function, Kernel, TypePattern, Volatility};
 use crate::aggregates::{self, Aggregate};
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use basalt_types::DataType;
 use std::sync::LazyLock;
 
@@ -40,6 +40,19 @@ impl Registry {
         function
     }
 
+    /// Adds the functions of PostgreSQL's catalog that `bind` has code for, by name and argument type names,
+    /// and that are not there yet. As [`Registry::register`]: for start, not per session.
+    pub fn bind_facts(&mut self, bind: impl Fn(&str, &str) -> Option<Kernel>) {
+        let known: AHashSet<u32> = self.all_functions().map(|function| function.oid).collect();
+        for line in include_str!("facts.txt").lines() {
+            if let Some(function) = read_function(line, &bind)
+                && !known.contains(&function.oid)
+            {
+                self.register(function);
+            }
+        }
+    }
+
     /// All functions of a name.
     pub fn functions(&self, name: &str) -> &[&'static Function] {
         self.functions.get(name).map_or(&[], Vec::as_slice)
@@ -74,7 +87,7 @@ impl Registry {
         let mut registry =
             Registry { functions: AHashMap::new(), operators: AHashMap::new(), aggregates: AHashMap::new() };
         for line in include_str!("facts.txt").lines() {
-            if let Some(function) = read_function(line) {
+            if let Some(function) = read_function(line, &super::bind) {
                 registry.register(function);
             }
         }
@@ -96,10 +109,10 @@ impl Registry {
 
 /// `oid name arg,arg|- [setof:]result flags`; flags: volatility `i s v`, `s` strict or `n`, `v` variadic,
 /// number of defaulted arguments.
-fn read_function(line: &str) -> Option<Function> {
+fn read_function(line: &str, bind: &dyn Fn(&str, &str) -> Option<Kernel>) -> Option<Function> {
     let mut words = line.split(' ');
     let (oid, name, args, ret, flags) = (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
-    let kernel = super::bind(name, args)?;
+    let kernel = bind(name, args)?;
     Some(Function {
         oid: oid.parse().ok()?,
         name: name.to_string(),

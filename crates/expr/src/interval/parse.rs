@@ -65,6 +65,8 @@ impl Unit {
 enum Failure {
     Syntax,
     Overflow,
+    /// All fields are good, but their months are too many.
+    Months,
 }
 
 type Parsed<T> = std::result::Result<T, Failure>;
@@ -104,6 +106,7 @@ pub fn parse_interval(text: &str, fields: IntervalFields, style: IntervalStyle) 
     match parsed {
         Ok(value) => Ok(fields.keep(value)),
         Err(Failure::Syntax) => Err(Error::invalid_datetime("interval", text)),
+        Err(Failure::Months) => Err(Interval::out_of_range()),
         Err(Failure::Overflow) => Err(Error::new("22015", format!("interval field value out of range: \"{text}\""))),
     }
 }
@@ -141,7 +144,7 @@ impl IntervalFields {
 
 impl Sum {
     fn finish(self) -> Parsed<Interval> {
-        let months = i32::try_from(self.months).map_err(|_| Failure::Overflow)?;
+        let months = i32::try_from(self.months).map_err(|_| Failure::Months)?;
         let days = i32::try_from(self.days).map_err(|_| Failure::Overflow)?;
         Ok(Interval::new(months, days, self.micros))
     }
@@ -213,6 +216,14 @@ fn parse_units(text: &str, fields: IntervalFields, style: IntervalStyle) -> Pars
     let mut unit = None;
     let mut ago = false;
     let mut values = 0;
+    let mut seen = 0u32;
+    // Every field may be given once.
+    let mut once = |units: &[Unit]| {
+        let mask = units.iter().fold(0, |mask, unit| mask | 1 << *unit as u32);
+        let repeated = seen & mask != 0;
+        seen |= mask;
+        if repeated { Err(Failure::Syntax) } else { Ok(()) }
+    };
     // From the end, so that a number knows its unit, and one before a clock time is days.
     for token in tokens.into_iter().rev() {
         match token {
@@ -221,16 +232,19 @@ fn parse_units(text: &str, fields: IntervalFields, style: IntervalStyle) -> Pars
             Token::Ago | Token::Unit(_) => return Err(Failure::Syntax),
             Token::Number(number) => {
                 let (of, _) = unit.take().unwrap_or((fields.default_unit(), false));
+                once(&[of])?;
                 sum.add(number, of)?;
                 values += 1;
                 // A second number without a unit has no meaning.
                 unit = None;
             }
             Token::YearMonth(months) => {
+                once(&[Unit::Year, Unit::Month])?;
                 sum.add_months(months, 1)?;
                 values += 1;
             }
             Token::Clock(micros) => {
+                once(&[Unit::Hour, Unit::Minute, Unit::Second])?;
                 sum.add_whole_micros(micros, 1)?;
                 unit = Some((Unit::Day, false));
                 values += 1;
@@ -272,9 +286,11 @@ fn tokenize(text: &str) -> Parsed<(Vec<Token>, bool)> {
             let body = rest[sign..].trim_start();
             let is_field = |c: char| c.is_ascii_digit() || matches!(c, '.' | ':');
             let mut end = body.find(|c| !is_field(c)).unwrap_or(body.len());
-            // `1e3` and `1-2`: an exponent or a month part belongs to the field.
-            if let Some(more) = continuation(&body[end..]) {
-                end += more;
+            // The months of `1-2` belong to the field.
+            if let [b'-', digit, ..] = body.as_bytes()[end..]
+                && digit.is_ascii_digit()
+            {
+                end += 1 + body[end + 1..].bytes().take_while(u8::is_ascii_digit).count();
             }
             if end == 0 {
                 return Err(Failure::Syntax);
@@ -286,38 +302,18 @@ fn tokenize(text: &str) -> Parsed<(Vec<Token>, bool)> {
     Ok((tokens, leading_minus))
 }
 
-/// Length of an exponent or month part at the start of `rest`.
-fn continuation(rest: &str) -> Option<usize> {
-    let bytes = rest.as_bytes();
-    let skip = match bytes {
-        [b'-', digit, ..] if digit.is_ascii_digit() => 1,
-        [b'e', digit, ..] if digit.is_ascii_digit() => 1,
-        [b'e', b'+' | b'-', digit, ..] if digit.is_ascii_digit() => 2,
-        _ => return None,
-    };
-    Some(skip + bytes[skip..].iter().take_while(|byte| byte.is_ascii_digit()).count())
-}
-
 fn parse_field(field: &str, negative: bool) -> Parsed<Token> {
     let sign = if negative { -1 } else { 1 };
     if field.contains(':') {
         return Ok(Token::Clock(sign * parse_clock(field)?));
     }
-    if let Some((years, months)) = field.split_once('-').filter(|(before, _)| !before.contains('e')) {
+    if let Some((years, months)) = field.split_once('-') {
         let (years, months) = (whole(years)?, whole(months)?);
         if months > 11 {
             return Err(Failure::Overflow);
         }
         let total = years.checked_mul(12).and_then(|total| total.checked_add(months)).ok_or(Failure::Overflow)?;
         return Ok(Token::YearMonth(sign * total));
-    }
-    if field.contains('e') {
-        let value: f64 = field.parse().map_err(|_| Failure::Syntax)?;
-        if value.abs() >= i64::MAX as f64 {
-            return Err(Failure::Overflow);
-        }
-        let value = value * f64::from(sign as i32);
-        return Ok(Token::Number(Number { whole: value.trunc() as i64, fraction: value.fract()}));
     }
     Ok(Token::Number(parse_number(field, negative)?))
 }
@@ -337,11 +333,7 @@ fn parse_number(text: &str, negative: bool) -> Parsed<Number> {
     }
     let units = if before.is_empty() { 0 } else { whole(before)? };
     let fraction = if after.is_empty() { 0.0 } else { format!("0.{after}").parse().map_err(|_| Failure::Syntax)? };
-    Ok(if negative {
-        Number { whole: -units, fraction: -fraction }
-    } else {
-        Number { whole: units, fraction }
-    })
+    Ok(if negative { Number { whole: -units, fraction: -fraction } } else { Number { whole: units, fraction } })
 }
 
 /// Microseconds of `h:m`, `h:m:s` or `m:s.fraction`.

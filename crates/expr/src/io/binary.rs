@@ -22,7 +22,8 @@ const JSONB_VERSION: u8 = 1;
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| {
-        let problem = if bytes.len() < N { "insufficient data left in message" } else { "incorrect binary data format" };
+        let problem =
+            if bytes.len() < N { "insufficient data left in message" } else { "incorrect binary data format" };
         Error::invalid_binary(problem)
     })
 }
@@ -43,9 +44,7 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
             time @ 0..=MICROS_PER_DAY => Datum::I64(time),
             _ => return Err(Error::datetime_out_of_range("time")),
         },
-        DataType::Timestamp | DataType::TimestampTz => {
-            Datum::I64(parse_timestamp(i64::from_be_bytes(fixed(bytes)?))?)
-        }
+        DataType::Timestamp | DataType::TimestampTz => Datum::I64(parse_timestamp(i64::from_be_bytes(fixed(bytes)?))?),
         DataType::Interval => Datum::Fixed16(parse_interval(fixed(bytes)?).to_bytes()),
         DataType::Uuid => Datum::Fixed16(fixed(bytes)?),
         DataType::Jsonb => match bytes.split_first() {
@@ -61,13 +60,13 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         | DataType::Regproc
         | DataType::Regnamespace
         | DataType::Regrole => Datum::I64(i64::from(u32::from_be_bytes(fixed(bytes)?))),
+        DataType::Char => text::parse(ty, &format!("\\{:03o}", fixed::<1>(bytes)?[0]), ctx)?,
         DataType::Array(element) => parse_array(element, bytes, ctx)?,
         DataType::Text
         | DataType::Varchar(_)
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Name
-        | DataType::Char
         | DataType::Unknown => text::parse(ty, utf8(bytes)?, ctx)?,
         DataType::Record | DataType::Void => {
             return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
@@ -131,9 +130,8 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
 
 /// Takes `count` bytes off the front.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-    let (taken, rest) = bytes
-        .split_at_checked(count)
-        .ok_or_else(|| Error::invalid_binary("insufficient data left in message"))?;
+    let (taken, rest) =
+        bytes.split_at_checked(count).ok_or_else(|| Error::invalid_binary("insufficient data left in message"))?;
     *bytes = rest;
     Ok(taken)
 }
@@ -167,7 +165,8 @@ fn parse_array(element: &DataType, mut bytes: &[u8], ctx: &EvalContext) -> Resul
         values.push(match take_i32(&mut bytes)? {
             -1 => Datum::Null,
             len => {
-                let len = usize::try_from(len).map_err(|_| Error::invalid_binary("insufficient data left in message"))?;
+                let len =
+                    usize::try_from(len).map_err(|_| Error::invalid_binary("insufficient data left in message"))?;
                 parse(element, take(&mut bytes, len)?, ctx)?
             }
         });

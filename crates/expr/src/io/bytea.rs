@@ -14,9 +14,10 @@ pub(super) fn parse(text: &[u8]) -> Result<Vec<u8>> {
 /// Pairs of digits; blanks between pairs are skipped.
 pub(crate) fn parse_hex(text: &[u8]) -> Result<Vec<u8>> {
     let digit = |byte: u8| {
-        char::from(byte).to_digit(16).map(|digit| digit as u8).ok_or_else(|| {
-            Error::invalid_parameter(format!("invalid hexadecimal digit: \"{}\"", char::from(byte)))
-        })
+        char::from(byte)
+            .to_digit(16)
+            .map(|digit| digit as u8)
+            .ok_or_else(|| Error::invalid_parameter(format!("invalid hexadecimal digit: \"{}\"", char::from(byte))))
     };
     let mut out = Vec::with_capacity(text.len() / 2);
     let mut rest = text;
@@ -71,12 +72,9 @@ pub(super) fn write(bytes: &[u8], style: ByteaOutput, out: &mut Vec<u8>) {
                 match byte {
                     b'\\' => out.extend_from_slice(b"\\\\"),
                     0x20..=0x7e => out.push(*byte),
-                    byte => out.extend_from_slice(&[
-                        b'\\',
-                        b'0' + (byte >> 6),
-                        b'0' + (byte >> 3 & 7),
-                        b'0' + (byte & 7),
-                    ]),
+                    byte => {
+                        out.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)])
+                    }
                 }
             }
         }

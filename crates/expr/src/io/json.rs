@@ -164,8 +164,8 @@ impl<'a> Parser<'a> {
     fn token(&self) -> &'a str {
         let rest = &self.text[self.at..];
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.') || !c.is_ascii();
-        let end = if rest.starts_with('"') {
-            rest[1..].find('"').map_or(rest.len(), |at| at + 2)
+        let end = if let Some(inner) = rest.strip_prefix('"') {
+            inner.find('"').map_or(rest.len(), |at| at + 2)
         } else {
             match rest.find(|c| !is_word(c)) {
                 Some(0) => 1,
@@ -271,9 +271,10 @@ impl<'a> Parser<'a> {
         let mut out = String::new();
         loop {
             let rest = self.rest();
-            let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).ok_or_else(|| {
-                Parser::syntax(format!("Token \"{}\" is invalid.", &self.text[self.at - 1..]))
-            })?;
+            let plain = rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+                .ok_or_else(|| Parser::syntax(format!("Token \"{}\" is invalid.", &self.text[self.at - 1..])))?;
             if self.decode {
                 out.push_str(&self.text[self.at..self.at + plain]);
             }

@@ -37,9 +37,7 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Time => Datum::I64(parse_time(text, ctx)?),
         DataType::Timestamp => Datum::I64(parse_timestamp(text, ctx)?),
         DataType::TimestampTz => Datum::I64(parse_timestamptz(text, ctx)?),
-        DataType::Interval => {
-            Datum::Fixed16(parse_interval(text, IntervalFields::All, ctx.interval_style)?.to_bytes())
-        }
+        DataType::Interval => Datum::Fixed16(parse_interval(text, IntervalFields::All, ctx.interval_style)?.to_bytes()),
         DataType::Uuid => Datum::Fixed16(parts::parse_uuid(bytes)?),
         DataType::Json => {
             json::validate(text)?;
@@ -47,11 +45,9 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         }
         DataType::Jsonb => Datum::text(&json::canonical(text)?),
         DataType::Oid => Datum::I64(i64::from(parts::parse_oid(bytes)?)),
-        DataType::Regclass
-        | DataType::Regtype
-        | DataType::Regproc
-        | DataType::Regnamespace
-        | DataType::Regrole => Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?)),
+        DataType::Regclass | DataType::Regtype | DataType::Regproc | DataType::Regnamespace | DataType::Regrole => {
+            Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?))
+        }
         DataType::Array(element) => parse_array(element, text, ctx)?,
         DataType::Record | DataType::Void => {
             return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
@@ -134,11 +130,7 @@ fn format_i64(ty: &DataType, value: i64, ctx: &EvalContext, out: &mut Vec<u8>) {
         DataType::Timestamp => write_timestamp(value, ctx, out),
         DataType::TimestampTz => write_timestamptz(value, ctx, out),
         DataType::Numeric(_) => numeric::write_scaled(i128::from(value), decimal_scale(ty), out),
-        DataType::Regclass
-        | DataType::Regtype
-        | DataType::Regproc
-        | DataType::Regnamespace
-        | DataType::Regrole => {
+        DataType::Regclass | DataType::Regtype | DataType::Regproc | DataType::Regnamespace | DataType::Regrole => {
             let name = ctx.names.as_ref().and_then(|names| names.name_of(ty, value as u32));
             match (name, value) {
                 (Some(name), _) => out.extend_from_slice(name.as_bytes()),
@@ -167,11 +159,7 @@ fn format_bytes(ty: &DataType, value: &[u8], ctx: &EvalContext, out: &mut Vec<u8
 }
 
 /// Writes `{…}`. `cell` appends one element unquoted, and says false for null.
-fn format_array(
-    count: usize,
-    out: &mut Vec<u8>,
-    cell: impl Fn(usize, &mut Vec<u8>) -> Result<bool>,
-) -> Result<()> {
+fn format_array(count: usize, out: &mut Vec<u8>, cell: impl Fn(usize, &mut Vec<u8>) -> Result<bool>) -> Result<()> {
     out.push(b'{');
     let mut text = Vec::new();
     for at in 0..count {
@@ -199,9 +187,7 @@ fn format_array(
 }
 
 fn needs_quotes(text: &[u8]) -> bool {
-    let special = |byte: &u8| {
-        matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',' | 0x0b) || byte.is_ascii_whitespace()
-    };
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',' | 0x0b) || byte.is_ascii_whitespace();
     text.is_empty() || text.eq_ignore_ascii_case(b"null") || text.iter().any(special)
 }
 
@@ -328,8 +314,11 @@ pub fn parse_into(text: &[u8], builder: &mut LogicalBuilder, ctx: &EvalContext) 
 /// A scaled integer at the column's scale, if it keeps its value and has no more digits than allowed.
 #[inline]
 fn fit_decimal(value: i128, from: u16, precision: u16, scale: i16) -> Option<i128> {
-    let fitted =
-        if i32::from(from) == i32::from(scale) { value } else { numeric::rescale_i128(value, from.into(), scale.into())? };
+    let fitted = if i32::from(from) == i32::from(scale) {
+        value
+    } else {
+        numeric::rescale_i128(value, from.into(), scale.into())?
+    };
     (fitted.unsigned_abs() < numeric::power_of_ten(u32::from(precision))?.unsigned_abs()).then_some(fitted)
 }
 

@@ -255,7 +255,8 @@ impl Numeric {
                 let zeros = text.len() - text.trim_end_matches('0').len();
                 let drop = zeros.min(usize::from(value.scale));
                 let trimmed = &**coefficient / big_power_of_ten(drop as u32);
-                return Numeric::from_big(trimmed, i32::from(value.scale) - drop as i32).expect("no larger than before");
+                return Numeric::from_big(trimmed, i32::from(value.scale) - drop as i32)
+                    .expect("no larger than before");
             }
             _ => {}
         }

@@ -39,13 +39,7 @@ pub fn call(registry: &Registry, name: &str, args: Vec<Expr>, ctx: &EvalContext)
 }
 
 /// `left symbol right`, or `symbol right`.
-pub fn operator(
-    registry: &Registry,
-    symbol: &str,
-    left: Option<Expr>,
-    right: Expr,
-    ctx: &EvalContext,
-) -> Result<Expr> {
+pub fn operator(registry: &Registry, symbol: &str, left: Option<Expr>, right: Expr, ctx: &EvalContext) -> Result<Expr> {
     let resolved = registry.resolve_operator(symbol, left.as_ref().map(Expr::ty).as_ref(), &right.ty())?;
     apply(resolved, left.into_iter().chain([right]).collect(), ctx)
 }
@@ -69,8 +63,7 @@ pub fn aggregate(
 /// All of `args` in their common type.
 fn unify(what: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<(Vec<Expr>, DataType)> {
     let ty = resolve_common_type(what, &types(&args))?;
-    let args =
-        args.into_iter().map(|arg| coerce(arg, &ty, CastContext::Implicit, ctx)).collect::<Result<Vec<_>>>()?;
+    let args = args.into_iter().map(|arg| coerce(arg, &ty, CastContext::Implicit, ctx)).collect::<Result<Vec<_>>>()?;
     Ok((args, ty))
 }
 
@@ -131,10 +124,9 @@ pub fn case(
 pub fn boolean(place: &str, expr: Expr, ctx: &EvalContext) -> Result<Expr> {
     let ty = expr.ty();
     coerce(expr, &DataType::Bool, CastContext::Implicit, ctx).map_err(|error| match error.sqlstate {
-        "42846" => Error::new(
-            "42804",
-            format!("argument of {place} must be type boolean, not type {}", ty.base().sql_name()),
-        ),
+        "42846" => {
+            Error::new("42804", format!("argument of {place} must be type boolean, not type {}", ty.base().sql_name()))
+        }
         _ => error,
     })
 }
@@ -156,9 +148,7 @@ pub fn in_list(registry: &Registry, expr: Expr, list: Vec<Expr>, negated: bool, 
     all.insert(0, expr.ty());
     if let Ok(common) = resolve_common_type("IN", &all) {
         let probe = Expr::Hole { id: usize::MAX, ty: common.clone() };
-        if let Ok(Comparison { function, left, .. }) =
-            comparison(registry, "=", probe.clone(), probe, ctx)
-        {
+        if let Ok(Comparison { function, left, .. }) = comparison(registry, "=", probe.clone(), probe, ctx) {
             let ty = left.ty();
             let expr = coerce_argument(expr, &ty, ctx)?;
             let list = list.into_iter().map(|item| coerce_argument(item, &ty, ctx)).collect::<Result<Vec<_>>>()?;
@@ -204,8 +194,8 @@ pub fn any_all(
         _ => return Err(Error::new("42809", "op ANY/ALL (array) requires array on right side")),
     };
     let probe = Expr::Hole { id: usize::MAX, ty: element };
-    let Comparison { function, left, right } = comparison(registry, symbol, left, probe, ctx)
-        .map_err(|error| match error.sqlstate {
+    let Comparison { function, left, right } =
+        comparison(registry, symbol, left, probe, ctx).map_err(|error| match error.sqlstate {
             "42804" => Error::new("42809", "op ANY/ALL (array) requires operator to yield boolean"),
             _ => error,
         })?;

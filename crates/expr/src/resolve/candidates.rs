@@ -19,9 +19,10 @@ pub fn choose(candidates: &[&[TypePattern]], inputs: &[DataType], operator: bool
     if let Some(index) = exact(candidates, &inputs, operator) {
         return Choice::One(index);
     }
-    let mut alive: Vec<usize> = (0..candidates.len()).filter(|index| accepts_all(candidates[*index], &inputs)).collect();
+    let mut alive: Vec<usize> =
+        (0..candidates.len()).filter(|index| accepts_all(candidates[*index], &inputs)).collect();
     if alive.len() > 1 {
-        keep_best(&mut alive, |index| score(candidates[index], &inputs, |pattern, ty| is_exact(pattern, ty)));
+        keep_best(&mut alive, |index| score(candidates[index], &inputs, is_exact));
     }
     if alive.len() > 1 {
         keep_best(&mut alive, |index| score(candidates[index], &inputs, is_exact_or_preferred));
@@ -94,9 +95,7 @@ fn is_exact(pattern: &TypePattern, ty: &DataType) -> bool {
 }
 
 fn is_exact_or_preferred(pattern: &TypePattern, ty: &DataType) -> bool {
-    pattern
-        .exact()
-        .is_some_and(|exact| exact == ty || (category(exact) == category(ty) && is_preferred(exact)))
+    pattern.exact().is_some_and(|exact| exact == ty || (category(exact) == category(ty) && is_preferred(exact)))
 }
 
 fn slot_category(pattern: &TypePattern) -> Category {

@@ -84,7 +84,9 @@ pub(super) fn narrow_const(expr: Expr, ctx: &EvalContext) -> Expr {
         return expr;
     }
     let mut text = Vec::new();
-    io::text::format(ty, value, ctx, &mut text);
+    if io::text::format(ty, value, ctx, &mut text).is_err() {
+        return expr;
+    }
     let narrow = decimal::type_of_literal(&String::from_utf8_lossy(&text));
     if narrow == plain || narrow == *ty {
         return expr;
@@ -99,7 +101,7 @@ pub(super) fn narrow_const(expr: Expr, ctx: &EvalContext) -> Expr {
 pub fn coerce_const(value: &Datum, from: &DataType, to: &DataType, ctx: &EvalContext) -> Option<Datum> {
     let there = cast::cast_datum(from, to, value, false, ctx).ok()?;
     let back = cast::cast_datum(to, from, &there, false, ctx).ok()?;
-    let same = crate::compare::compare_datums(from, &back, value) == std::cmp::Ordering::Equal;
+    let same = crate::operators::equal_datums(from, &back, value);
     same.then_some(there)
 }
 

@@ -1,21 +1,42 @@
 //! What a statement gives back: a tag, rows, or one of COPY's two directions.
 
 use super::Session;
+use super::interrupt::guard;
+use crate::copy::writer::CopyWriter;
+use crate::database::Stats;
 use crate::error::Result;
+use crate::run::BatchStream;
+use crate::statement::copy_in::CopyFeed;
 use arrow_array::RecordBatch;
 use basalt_types::DataType;
 use bytes::Bytes;
+use std::collections::VecDeque;
 
 /// One column of a result, as RowDescription tells it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResultColumn {
     pub name: String,
     pub ty: DataType,
+    /// What the client is told, whatever precision `ty` carries; -1 for computed values.
+    pub typmod: i32,
     /// Of the table column that it is, or 0.
     pub table_oid: u32,
     pub column_no: i16,
     /// 0 text, 1 binary.
     pub format: i16,
+}
+
+impl ResultColumn {
+    pub(crate) fn text(name: &str) -> ResultColumn {
+        ResultColumn {
+            name: name.to_string(),
+            ty: DataType::Text,
+            typmod: -1,
+            table_oid: 0,
+            column_no: 0,
+            format: 0,
+        }
+    }
 }
 
 pub enum Outcome {
@@ -29,23 +50,130 @@ pub enum Outcome {
     CopyOut(CopyOut),
 }
 
+/// Where rows come from: computed already, or from a running query.
+pub(crate) struct RowSource {
+    ready: VecDeque<RecordBatch>,
+    stream: Option<BatchStream>,
+}
+
+impl RowSource {
+    pub fn ready(batches: impl IntoIterator<Item = RecordBatch>) -> RowSource {
+        RowSource { ready: batches.into_iter().collect(), stream: None }
+    }
+
+    pub fn running(stream: BatchStream) -> RowSource {
+        RowSource { ready: VecDeque::new(), stream: Some(stream) }
+    }
+
+    /// At most `rows_max` rows; `None` at the end.
+    pub async fn next(&mut self, rows_max: usize) -> Result<Option<RecordBatch>> {
+        let batch = match self.ready.pop_front() {
+            Some(batch) => batch,
+            None => match &mut self.stream {
+                Some(stream) => match stream.next().await? {
+                    Some(batch) => batch,
+                    None => {
+                        self.stream = None;
+                        return Ok(None);
+                    }
+                },
+                None => return Ok(None),
+            },
+        };
+        if batch.num_rows() > rows_max {
+            self.ready.push_front(batch.slice(rows_max, batch.num_rows() - rows_max));
+            return Ok(Some(batch.slice(0, rows_max)));
+        }
+        Ok(Some(batch))
+    }
+
+    /// Whether another row is there; reads ahead to know.
+    pub async fn is_at_end(&mut self) -> Result<bool> {
+        loop {
+            match self.next(usize::MAX).await? {
+                None => return Ok(true),
+                Some(batch) if batch.num_rows() == 0 => continue,
+                Some(batch) => {
+                    self.ready.push_front(batch);
+                    return Ok(false);
+                }
+            }
+        }
+    }
+}
+
 /// Rows of a running query. Ask for the next until `None`, then for the tag.
 pub struct RowStream {
     pub columns: Vec<ResultColumn>,
+    pub(crate) source: StreamSource,
+    /// `SELECT`, `INSERT 0`, `SHOW`: what the tag begins with.
+    pub(crate) verb: &'static str,
     pub(crate) rows: u64,
+    pub(crate) rows_max: usize,
     pub(crate) suspended: bool,
 }
 
+pub(crate) enum StreamSource {
+    Own(RowSource),
+    /// The session keeps the rows in this portal.
+    Portal(String),
+}
+
 impl RowStream {
+    pub(crate) fn new(columns: Vec<ResultColumn>, source: RowSource, verb: &'static str) -> RowStream {
+        let source = StreamSource::Own(source);
+        RowStream { columns, source, verb, rows: 0, rows_max: usize::MAX, suspended: false }
+    }
+
     /// Batches of at most 8,192 rows; one column per entry of `columns`, in `DataType::to_arrow` form.
     pub async fn next(&mut self, session: &mut Session) -> Result<Option<RecordBatch>> {
-        let _ = session;
-        Ok(None)
+        match self.step(session).await {
+            Ok(Some(batch)) => {
+                self.rows += batch.num_rows() as u64;
+                Ok(Some(batch))
+            }
+            Ok(None) => {
+                Stats::add(&session.db.stats().rows_returned, self.rows);
+                session.statement_done();
+                Ok(None)
+            }
+            Err(error) => {
+                session.statement_failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn step(&mut self, session: &mut Session) -> Result<Option<RecordBatch>> {
+        let left = self.rows_max.saturating_sub(self.rows as usize);
+        let (interrupt, deadline) = (session.interrupt.clone(), session.deadline);
+        let source = match &mut self.source {
+            StreamSource::Own(source) => source,
+            StreamSource::Portal(name) => match session.portals.get_mut(name).and_then(|portal| portal.rows.as_mut()) {
+                Some(source) => source,
+                None => return Err(super::no_portal(name)),
+            },
+        };
+        if left == 0 {
+            self.suspended = !guard(&interrupt, deadline, source.is_at_end()).await?;
+            return Ok(None);
+        }
+        let batch = guard(&interrupt, deadline, source.next(left)).await?;
+        if batch.is_none()
+            && let StreamSource::Portal(name) = &self.source
+            && let Some(portal) = session.portals.get_mut(name)
+        {
+            portal.done = true;
+        }
+        Ok(batch)
     }
 
     /// The command tag, once `next` has given `None`.
     pub fn tag(&self) -> String {
-        format!("SELECT {}", self.rows)
+        match self.verb {
+            "SHOW" | "EXPLAIN" => self.verb.to_string(),
+            verb => format!("{verb} {}", self.rows),
+        }
     }
 
     /// The portal's row limit was reached with rows left: PortalSuspended instead of a tag.
@@ -59,6 +187,7 @@ pub struct CopyIn {
     /// 0 text, 1 binary, for CopyInResponse.
     pub format: i16,
     pub columns: usize,
+    pub(crate) feed: CopyFeed,
 }
 
 /// A COPY TO STDOUT: chunks for CopyData, whole rows each.
@@ -66,12 +195,37 @@ pub struct CopyOut {
     pub format: i16,
     pub columns: usize,
     pub(crate) rows: u64,
+    pub(crate) source: RowSource,
+    pub(crate) writer: CopyWriter,
 }
 
 impl CopyOut {
     pub async fn next(&mut self, session: &mut Session) -> Result<Option<Bytes>> {
-        let _ = session;
-        Ok(None)
+        match self.step(session).await {
+            Ok(Some(bytes)) => Ok(Some(bytes)),
+            Ok(None) => {
+                Stats::add(&session.db.stats().rows_returned, self.rows);
+                session.statement_done();
+                Ok(None)
+            }
+            Err(error) => {
+                session.statement_failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn step(&mut self, session: &mut Session) -> Result<Option<Bytes>> {
+        if let Some(header) = self.writer.header() {
+            return Ok(Some(header));
+        }
+        match guard(&session.interrupt, session.deadline, self.source.next(usize::MAX)).await? {
+            Some(batch) => {
+                self.rows += batch.num_rows() as u64;
+                Ok(Some(self.writer.rows(&batch)?))
+            }
+            None => Ok(self.writer.trailer()),
+        }
     }
 
     pub fn tag(&self) -> String {

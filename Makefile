@@ -1,0 +1,55 @@
+# One command each: build, demo, test, bench, torture, lint. `make help` lists them.
+# The target folder lies outside the clone, so that a second clone builds in minutes.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/basalt/target
+CARGO ?= cargo
+PG_BIN ?= /usr/lib/postgresql/15/bin
+
+.PHONY: help build demo test test-unit test-sql lint bench torture deps-test clean
+
+help:
+	@echo "make build     release binary at bin/basalt"
+	@echo "make demo      build, start a server, stream this repository's history into it, watch"
+	@echo "make test      everything that guards main: lint, unit, model, crash and SQL tests"
+	@echo "make bench     benchmarks beside PostgreSQL and DuckDB (see bench/README.md)"
+	@echo "make torture   hundreds of kills and power cuts; long random runs"
+	@echo "make lint      format, clippy, house rules"
+
+build:
+	$(CARGO) build --release -p basalt
+	mkdir -p bin
+	cp -f $(CARGO_TARGET_DIR)/release/basalt bin/basalt
+
+demo: build
+	bin/basalt demo
+
+# PostgreSQL 15 is the reference that SQL tests compare with; psql and pgbench drive the server.
+deps-test:
+	@if [ ! -x $(PG_BIN)/initdb ]; then \
+		echo "installing postgresql-15 (reference for the SQL tests)"; \
+		sudo=$$( [ "$$(id -u)" = 0 ] || echo sudo ); \
+		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq postgresql-15 >/dev/null; \
+	fi
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) run -q -p xtask -- tidy
+
+test-unit:
+	$(CARGO) test --workspace --exclude basalt-it
+
+test-sql: deps-test
+	$(CARGO) build -p basalt
+	$(CARGO) test -p basalt-it
+
+test: deps-test lint test-unit test-sql
+
+torture: deps-test build
+	$(CARGO) test --release -p basalt-sim -- --nocapture
+	BASALT_TORTURE=1 $(CARGO) test --release -p basalt-it -- --nocapture
+
+bench: build
+	bench/run.sh
+
+clean:
+	rm -rf bin

@@ -1,0 +1,250 @@
+//! Variance and standard deviation.
+//!
+//! Over integers and numerics exact, from count, sum and sum of squares; over floats by the updating
+//! method of Youngs and Cramer, as PostgreSQL does, so that the last digits agree.
+
+use super::{Binding, GroupsAccumulator, for_each_row};
+use crate::error::Result;
+use crate::eval::vector::{VectorBuilder, value_at};
+use crate::functions::arg::Arg;
+use crate::functions::arg::Num;
+use crate::numeric::{Numeric, NumericSum};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array};
+use basalt_types::{DataType, Datum};
+use num_bigint::BigInt;
+use std::sync::Arc;
+
+#[derive(Clone, Copy)]
+struct Kind {
+    sample: bool,
+    root: bool,
+}
+
+pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
+    let float = match args {
+        "float4" | "float8" => true,
+        "int2" | "int4" | "int8" | "numeric" => false,
+        _ => return None,
+    };
+    macro_rules! make {
+        ($sample:literal, $root:literal) => {
+            if float {
+                |args, _| Box::new(FloatMoments::new(&args[0], Kind { sample: $sample, root: $root }))
+            } else {
+                |args, _| Box::new(ExactMoments::new(&args[0], Kind { sample: $sample, root: $root }))
+            }
+        };
+    }
+    let make: super::MakeAccumulator = match name {
+        "variance" | "var_samp" => make!(true, false),
+        "var_pop" => make!(false, false),
+        "stddev" | "stddev_samp" => make!(true, true),
+        "stddev_pop" => make!(false, true),
+        _ => return None,
+    };
+    Some((make, if float { |_, _| vec![DataType::Float8; 3] } else { |_, _| vec![DataType::Bytea; 2] }))
+}
+
+struct ExactMoments {
+    ty: DataType,
+    kind: Kind,
+    /// Sums of the values and of their squares.
+    sums: Vec<(NumericSum, NumericSum)>,
+}
+
+impl ExactMoments {
+    fn new(ty: &DataType, kind: Kind) -> ExactMoments {
+        ExactMoments { ty: ty.clone(), kind, sums: Vec::new() }
+    }
+
+    fn result(&self, values: &NumericSum, squares: &NumericSum) -> Result<Option<Numeric>> {
+        let count = values.count();
+        if count == 0 || (self.kind.sample && count == 1) {
+            return Ok(None);
+        }
+        let (Some(sum), Some(squares)) = (values.sum()?, squares.sum()?) else { return Ok(None) };
+        if !sum.is_finite() {
+            return Ok(Some(Numeric::NAN));
+        }
+        let n = Numeric::from(count);
+        let spread = n.mul(&squares)?.sub(&sum.mul(&sum)?)?;
+        if spread.signum() <= 0 {
+            return Ok(Some(Numeric::ZERO));
+        }
+        let divisor = if self.kind.sample { n.mul(&Numeric::from(count - 1))? } else { n.mul(&n)? };
+        let variance = spread.div(&divisor)?;
+        if !self.kind.root {
+            return Ok(Some(variance));
+        }
+        root(&variance).map(Some)
+    }
+}
+
+/// The square root at the scale of the value, rounded: PostgreSQL gives a deviation its variance's scale.
+fn root(value: &Numeric) -> Result<Numeric> {
+    let scale = value.scale();
+    let digits: String = value.to_string().chars().filter(|char| *char != '.').collect();
+    let coefficient = BigInt::parse_bytes(digits.as_bytes(), 10).unwrap_or_default();
+    let doubled: BigInt = coefficient * BigInt::from(10).pow(u32::from(scale)) * 4;
+    let rounded: BigInt = (doubled.sqrt() + 1) / 2;
+    let text = rounded.to_string();
+    let width = usize::from(scale) + 1;
+    let padded = format!("{text:0>width$}");
+    let (whole, fraction) = padded.split_at(padded.len() - usize::from(scale));
+    Numeric::parse(&if fraction.is_empty() { whole.to_string() } else { format!("{whole}.{fraction}") })
+}
+
+impl GroupsAccumulator for ExactMoments {
+    fn update(
+        &mut self,
+        groups: &[u32],
+        args: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> Result<()> {
+        self.sums.resize_with(total_groups, Default::default);
+        let is_numeric = self.ty.base() == DataType::Numeric(None);
+        for_each_row(groups, args, filter, |row, group| {
+            let value = match value_at(&self.ty, args[0].as_ref(), row) {
+                value if is_numeric => Num::of(&value, &self.ty)?,
+                Datum::I16(value) => Numeric::from_scaled(i128::from(value), 0),
+                Datum::I32(value) => Numeric::from_scaled(i128::from(value), 0),
+                Datum::I64(value) => Numeric::from_scaled(i128::from(value), 0),
+                _ => return Ok(()),
+            };
+            let (values, squares) = &mut self.sums[group];
+            squares.add(&value.mul(&value)?)?;
+            values.add(&value)
+        })
+    }
+
+    fn merge(&mut self, groups: &[u32], states: &[ArrayRef], total_groups: usize) -> Result<()> {
+        self.sums.resize_with(total_groups, Default::default);
+        let (values, squares) = (states[0].as_binary_view(), states[1].as_binary_view());
+        for_each_row(groups, states, None, |row, group| {
+            self.sums[group].0.merge(&NumericSum::from_bytes(values.value(row))?)?;
+            self.sums[group].1.merge(&NumericSum::from_bytes(squares.value(row))?)
+        })
+    }
+
+    fn state(&mut self) -> Result<Vec<ArrayRef>> {
+        let mut columns = [(); 2].map(|()| VectorBuilder::new(&DataType::Bytea, self.sums.len()));
+        for (values, squares) in std::mem::take(&mut self.sums) {
+            for (column, sum) in columns.iter_mut().zip([values, squares]) {
+                let mut bytes = Vec::with_capacity(50);
+                sum.to_bytes(&mut bytes);
+                column.push(&Datum::Bytes(bytes.into()))?;
+            }
+        }
+        columns.into_iter().map(VectorBuilder::finish).collect()
+    }
+
+    fn evaluate(&mut self) -> Result<ArrayRef> {
+        let mut builder = VectorBuilder::new(&DataType::Numeric(None), self.sums.len());
+        for (values, squares) in &self.sums {
+            let value = self.result(values, squares)?;
+            builder.push(&value.map_or(Datum::Null, |value| Datum::Bytes(value.encoded().into())))?;
+        }
+        builder.finish()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.sums.capacity() * size_of::<(NumericSum, NumericSum)>()
+    }
+}
+
+/// Count, sum, and sum of squared deviations.
+type State = [f64; 3];
+
+struct FloatMoments {
+    ty: DataType,
+    kind: Kind,
+    states: Vec<State>,
+}
+
+impl FloatMoments {
+    fn new(ty: &DataType, kind: Kind) -> FloatMoments {
+        FloatMoments { ty: ty.clone(), kind, states: Vec::new() }
+    }
+
+    fn result(&self, [n, _, spread]: State) -> Datum {
+        if n == 0.0 || (self.kind.sample && n <= 1.0) {
+            return Datum::Null;
+        }
+        let variance = spread / if self.kind.sample { n - 1.0 } else { n };
+        Datum::F64(if self.kind.root { variance.sqrt() } else { variance })
+    }
+}
+
+fn take_in([n, sum, spread]: &mut State, value: f64) {
+    *n += 1.0;
+    *sum += value;
+    if *n > 1.0 {
+        let deviation = value * *n - *sum;
+        *spread += deviation * deviation / (*n * (*n - 1.0));
+    } else if !value.is_finite() {
+        *spread = f64::NAN;
+    }
+}
+
+fn join(into: &mut State, [n, sum, spread]: State) {
+    if into[0] == 0.0 || n == 0.0 {
+        if into[0] == 0.0 {
+            *into = [n, sum, spread];
+        }
+        return;
+    }
+    let total = into[0] + n;
+    let difference = into[1] / into[0] - sum / n;
+    into[2] += spread + into[0] * n * difference * difference / total;
+    into[0] = total;
+    into[1] += sum;
+}
+
+impl GroupsAccumulator for FloatMoments {
+    fn update(
+        &mut self,
+        groups: &[u32],
+        args: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+        total_groups: usize,
+    ) -> Result<()> {
+        self.states.resize(total_groups, State::default());
+        for_each_row(groups, args, filter, |row, group| {
+            match value_at(&self.ty, args[0].as_ref(), row) {
+                Datum::F32(value) => take_in(&mut self.states[group], f64::from(value)),
+                Datum::F64(value) => take_in(&mut self.states[group], value),
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    fn merge(&mut self, groups: &[u32], states: &[ArrayRef], total_groups: usize) -> Result<()> {
+        self.states.resize(total_groups, State::default());
+        let columns: Vec<&Float64Array> = states.iter().map(|column| column.as_primitive::<Float64Type>()).collect();
+        for (row, group) in groups.iter().enumerate() {
+            join(&mut self.states[*group as usize], [0, 1, 2].map(|column| columns[column].value(row)));
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ArrayRef>> {
+        let states = std::mem::take(&mut self.states);
+        let column =
+            |at: usize| -> ArrayRef { Arc::new(states.iter().map(|state| state[at]).collect::<Float64Array>()) };
+        Ok(vec![column(0), column(1), column(2)])
+    }
+
+    fn evaluate(&mut self) -> Result<ArrayRef> {
+        let mut builder = VectorBuilder::new(&DataType::Float8, self.states.len());
+        self.states.iter().try_for_each(|state| builder.push(&self.result(*state)))?;
+        builder.finish()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.states.capacity() * size_of::<State>()
+    }
+}

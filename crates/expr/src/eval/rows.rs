@@ -1,0 +1,240 @@
+//! Row by row over vectors: functions without a vector kernel, lists, arrays.
+
+use super::scalar;
+use super::vector::{self, Vector, VectorBuilder, value_at};
+use super::{Input, bools};
+use crate::array_value;
+use crate::context::EvalContext;
+use crate::error::{Error, Result};
+use crate::functions::{CallInfo, Function, Kernel};
+use crate::tree::Expr;
+use ahash::AHashSet;
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use basalt_types::{DataType, Datum};
+
+/// Calls a function's scalar kernel for each row.
+pub(super) fn call(function: &Function, args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+    let mut builder = VectorBuilder::new(info.ty, rows);
+    let mut values = vec![Datum::Null; args.len()];
+    for row in 0..rows {
+        for ((slot, arg), ty) in values.iter_mut().zip(args).zip(info.arg_types) {
+            if let Vector::Array(array) = arg {
+                *slot = value_at(ty, array.as_ref(), row);
+            } else if row == 0 {
+                *slot = arg.value(ty, 0);
+            }
+        }
+        builder.push(&scalar::invoke(function, &values, info)?)?;
+    }
+    builder.finish().map(Vector::Array)
+}
+
+/// Evaluates a node for each row from its children's vectors, each child standing as a column.
+pub(super) fn per_row(expr: &Expr, input: Input) -> Result<Vector> {
+    let children = expr.children();
+    let types: Vec<DataType> = children.iter().map(|child| child.ty()).collect();
+    let vectors = children.iter().map(|child| child.vector(input)).collect::<Result<Vec<_>>>()?;
+    let mut flat = expr.clone();
+    for (index, child) in flat.children_mut().into_iter().enumerate() {
+        *child = Expr::Column { index, ty: types[index].clone() };
+    }
+    let mut builder = VectorBuilder::new(&expr.ty(), input.rows);
+    for row in 0..input.rows {
+        let values: Vec<Datum> = vectors.iter().zip(&types).map(|(vector, ty)| vector.value(ty, row)).collect();
+        builder.push(&scalar::eval(&flat, &values, input.ctx)?)?;
+    }
+    builder.finish().map(Vector::Array)
+}
+
+/// Against a constant array, one comparison of whole vectors per element; otherwise row by row.
+pub(super) fn any_all(
+    node: &Expr,
+    left: &Expr,
+    function: &'static Function,
+    array: &Expr,
+    all: bool,
+    input: Input,
+) -> Result<Vector> {
+    let DataType::Array(element_ty) = array.ty() else { return per_row(node, input) };
+    let Vector::Const(value) = array.vector(input)? else { return per_row(node, input) };
+    let Datum::Bytes(bytes) = value else { return Ok(Vector::Const(Datum::Null)) };
+    let elements = array_value::elements(&element_ty, &bytes)?;
+    let probe = left.vector(input)?;
+    if function.name.ends_with("eq")
+        && !all
+        && let Vector::Array(probe) = &probe
+        && let Some(found) = probe_set(probe, &left.ty(), &elements, &element_ty)
+    {
+        return Ok(found);
+    }
+    compare_each(&probe, &left.ty(), &elements, &element_ty, function, all, input)
+}
+
+pub(super) fn in_list(
+    expr: &Expr,
+    list: &[Expr],
+    equal: &'static Function,
+    negated: bool,
+    input: Input,
+) -> Result<Vector> {
+    let found = in_list_vector(expr, list, equal, input)?;
+    Ok(match (negated, found) {
+        (false, found) => found,
+        (true, Vector::Const(value)) => Vector::Const(scalar::not(&value)),
+        (true, Vector::Array(array)) => {
+            let values = array.as_boolean();
+            bools(!values.values(), values.nulls().cloned())
+        }
+    })
+}
+
+fn in_list_vector(expr: &Expr, list: &[Expr], equal: &'static Function, input: Input) -> Result<Vector> {
+    let probe = expr.vector(input)?;
+    let probe_ty = expr.ty();
+    let constants: Option<Vec<Datum>> = list
+        .iter()
+        .map(|item| {
+            matches!(item, Expr::Const { .. } | Expr::Param { .. }).then(|| item.eval_scalar(&[], input.ctx).ok())?
+        })
+        .collect();
+    if let (Some(values), Vector::Array(probe)) = (&constants, &probe)
+        && list.iter().all(|item| item.ty() == probe_ty)
+        && let Some(found) = probe_set(probe, &probe_ty, values, &probe_ty)
+    {
+        return Ok(found);
+    }
+    let mut state = Votes::new(input.rows, false);
+    for item in list {
+        let value = item.vector(input)?;
+        let types = [probe_ty.clone(), item.ty()];
+        state.add(super::call(equal, &[probe.clone(), value], &types, &DataType::Bool, input.rows, input.ctx)?);
+    }
+    Ok(state.finish())
+}
+
+fn compare_each(
+    probe: &Vector,
+    probe_ty: &DataType,
+    elements: &[Datum],
+    element_ty: &DataType,
+    function: &'static Function,
+    all: bool,
+    input: Input,
+) -> Result<Vector> {
+    let mut state = Votes::new(input.rows, all);
+    let types = [probe_ty.clone(), element_ty.clone()];
+    for element in elements {
+        let pair = [probe.clone(), Vector::Const(element.clone())];
+        state.add(super::call(function, &pair, &types, &DataType::Bool, input.rows, input.ctx)?);
+    }
+    Ok(state.finish())
+}
+
+/// `OR` (or, with `all`, `AND`) over comparisons of whole vectors.
+struct Votes {
+    all: bool,
+    decided: BooleanBuffer,
+    unknown: BooleanBuffer,
+}
+
+impl Votes {
+    fn new(rows: usize, all: bool) -> Votes {
+        let none = BooleanBuffer::new_unset(rows);
+        Votes { all, decided: none.clone(), unknown: none }
+    }
+
+    fn add(&mut self, vote: Vector) {
+        let rows = self.decided.len();
+        match vote {
+            Vector::Const(Datum::Bool(value)) if value != self.all => self.decided = BooleanBuffer::new_set(rows),
+            Vector::Const(Datum::Bool(_)) => {}
+            Vector::Const(_) => self.unknown = BooleanBuffer::new_set(rows),
+            Vector::Array(array) => {
+                let values = array.as_boolean();
+                let decides = if self.all { super::is_false(values) } else { super::is_true(values) };
+                self.decided = &self.decided | &decides;
+                if let Some(nulls) = values.nulls() {
+                    self.unknown = &self.unknown | &!nulls.inner();
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Vector {
+        let valid = &self.decided | &!&self.unknown;
+        let nulls = (valid.count_set_bits() < valid.len()).then(|| NullBuffer::new(valid));
+        bools(if self.all { !&self.decided } else { self.decided }, nulls)
+    }
+}
+
+/// Membership by hashing, for types whose equality is that of their bytes; `None` for others.
+fn probe_set(probe: &ArrayRef, ty: &DataType, values: &[Datum], values_ty: &DataType) -> Option<Vector> {
+    if ty != values_ty {
+        return None;
+    }
+    let has_null = values.iter().any(Datum::is_null);
+    let integers = || -> AHashSet<i64> {
+        values
+            .iter()
+            .filter_map(|value| match value {
+                Datum::I16(value) => Some(i64::from(*value)),
+                Datum::I32(value) => Some(i64::from(*value)),
+                Datum::I64(value) => Some(*value),
+                _ => None,
+            })
+            .collect()
+    };
+    macro_rules! by_integer {
+        ($arrow:ty) => {{
+            let (set, array) = (integers(), probe.as_primitive::<$arrow>());
+            BooleanBuffer::collect_bool(array.len(), |row| set.contains(&i64::from(array.value(row))))
+        }};
+    }
+    let found = match ty {
+        DataType::Int2 => by_integer!(Int16Type),
+        DataType::Int4 => by_integer!(Int32Type),
+        DataType::Int8 | DataType::Oid => by_integer!(Int64Type),
+        DataType::Date => by_integer!(Date32Type),
+        DataType::Text | DataType::Varchar(_) => {
+            let set: AHashSet<&[u8]> = values
+                .iter()
+                .filter_map(|value| match value {
+                    Datum::Bytes(bytes) => Some(&**bytes),
+                    _ => None,
+                })
+                .collect();
+            let array = probe.as_string_view();
+            BooleanBuffer::collect_bool(array.len(), |row| set.contains(array.value(row).as_bytes()))
+        }
+        _ => return None,
+    };
+    let nulls = if has_null {
+        let valid = match probe.nulls() {
+            Some(nulls) => &found & nulls.inner(),
+            None => found.clone(),
+        };
+        Some(NullBuffer::new(valid))
+    } else {
+        probe.nulls().cloned()
+    };
+    Some(bools(found, nulls))
+}
+
+/// The rows of a set-returning call, as a vector of the call's type.
+pub fn expand_set(
+    function: &Function,
+    args: &[Datum],
+    arg_types: &[DataType],
+    ty: &DataType,
+    ctx: &EvalContext,
+) -> Result<ArrayRef> {
+    let Kernel::Set(kernel) = &function.kernel else {
+        return Err(Error::internal(format!("function {} returns no set", function.name)));
+    };
+    let info = CallInfo { function, arg_types, ty, ctx };
+    let rows = if function.strict && args.iter().any(Datum::is_null) { Vec::new() } else { kernel(args, &info)? };
+    vector::from_values(ty, rows.iter(), rows.len())
+}

@@ -1,0 +1,361 @@
+//! String and byte-string functions (manual 9.4, 9.5) but those of regular expressions.
+//!
+//! Positions and lengths count characters.
+
+use super::arg::*;
+use super::{CallInfo, Kernel};
+use crate::error::{Error, Result};
+use crate::io;
+use basalt_types::{DataType, Datum};
+use std::borrow::Cow;
+
+mod encode;
+mod format;
+mod md5;
+
+pub(crate) use format::{quote_ident, quote_literal};
+
+/// The longest string that functions make, in bytes.
+const TEXT_BYTES_MAX: usize = (1 << 30) - 1;
+
+pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
+    lengths(name, args)
+        .or_else(|| pieces(name, args))
+        .or_else(|| padding(name, args))
+        .or_else(|| changes(name, args))
+        .or_else(|| encodings(name, args))
+        .or_else(|| joins(name, args))
+}
+
+fn too_long() -> Error {
+    Error::new("54000", "requested length too large")
+}
+
+fn chars(text: &str) -> i32 {
+    if text.is_ascii() { text.len() as i32 } else { text.chars().count() as i32 }
+}
+
+/// Byte position of the `count`-th character, or the end.
+fn byte_at(text: &str, count: usize) -> usize {
+    if text.is_ascii() {
+        return count.min(text.len());
+    }
+    text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
+}
+
+/// `substring(text from start for length)`: the part of that range which exists.
+pub(crate) fn substring(text: &str, start: i32, length: Option<i32>) -> Result<&str> {
+    let from = i64::from(start);
+    let to = match length {
+        Some(length) if length < 0 => {
+            return Err(Error::new("22011", "negative substring length not allowed"));
+        }
+        Some(length) => from + i64::from(length),
+        None => i64::MAX,
+    };
+    let begin = byte_at(text, usize::try_from(from - 1).unwrap_or(0));
+    let skipped = from.max(1);
+    let taken = usize::try_from(to - skipped).unwrap_or(0);
+    let rest = &text[begin..];
+    Ok(&rest[..byte_at(rest, taken)])
+}
+
+fn lengths(name: &str, args: &str) -> Option<Kernel> {
+    Some(match (name, args) {
+        ("length" | "char_length" | "character_length", "text") | ("textlen", "text") => {
+            kernel!(|text: Txt| -> I4 { Ok(chars(text)) })
+        }
+        ("length" | "char_length" | "character_length", "bpchar") => {
+            kernel!(|text: Txt| -> I4 { Ok(chars(text.trim_end_matches(' '))) })
+        }
+        ("octet_length", "text" | "bpchar") => kernel!(|text: Txt| -> I4 { Ok(text.len() as i32) }),
+        ("bit_length", "text") => kernel!(|text: Txt| -> I4 { Ok(text.len() as i32 * 8) }),
+        ("length" | "octet_length", "bytea") => kernel!(|bytes: Byt| -> I4 { Ok(bytes.len() as i32) }),
+        ("bit_length", "bytea") => kernel!(|bytes: Byt| -> I4 { Ok(bytes.len() as i32 * 8) }),
+        ("position", "text,text") | ("strpos", "text,text") => {
+            kernel!(|text: Txt, wanted: Txt| -> I4 { Ok(text.find(wanted).map_or(0, |at| chars(&text[..at]) + 1)) })
+        }
+        ("position", "bytea,bytea") => kernel!(|bytes: Byt, wanted: Byt| -> I4 {
+            Ok(memchr::memmem::find(bytes, wanted).map_or(0, |at| at as i32 + 1))
+        }),
+        ("ascii", "text") => {
+            kernel!(|text: Txt| -> I4 { Ok(text.chars().next().map_or(0, |char| char as i32)) })
+        }
+        ("starts_with", "text,text") => kernel!(|text: Txt, prefix: Txt| -> Bit { Ok(text.starts_with(prefix)) }),
+        _ => return None,
+    })
+}
+
+/// How many characters `left` and `right` keep: negative counts leave out.
+fn kept(text: &str, count: i32) -> usize {
+    if count >= 0 {
+        return count as usize;
+    }
+    usize::try_from(i64::from(chars(text)) + i64::from(count)).unwrap_or(0)
+}
+
+fn split_part<'a>(text: &'a str, delimiter: &str, field: i32) -> Result<&'a str> {
+    if field == 0 {
+        return Err(Error::new("22023", "field position must not be zero"));
+    }
+    if delimiter.is_empty() {
+        return Ok(if field.abs() == 1 { text } else { "" });
+    }
+    let index = field.unsigned_abs() as usize - 1;
+    let part = if field > 0 { text.split(delimiter).nth(index) } else { text.rsplit(delimiter).nth(index) };
+    Ok(part.unwrap_or(""))
+}
+
+fn pieces(name: &str, args: &str) -> Option<Kernel> {
+    Some(match (name, args) {
+        ("substring" | "substr", "text,int4,int4") => kernel!(|text: Txt, start: I4, length: I4| -> Txt {
+            substring(text, start, Some(length)).map(str::to_string)
+        }),
+        ("substring" | "substr", "text,int4") => {
+            kernel!(|text: Txt, start: I4| -> Txt { substring(text, start, None).map(str::to_string) })
+        }
+        ("substring" | "substr", "bytea,int4,int4") => kernel!(|bytes: Byt, start: I4, length: I4| -> Byt {
+            byte_range(bytes, start, Some(length)).map(<[u8]>::to_vec)
+        }),
+        ("substring" | "substr", "bytea,int4") => {
+            kernel!(|bytes: Byt, start: I4| -> Byt { byte_range(bytes, start, None).map(<[u8]>::to_vec) })
+        }
+        ("left", "text,int4") => {
+            kernel!(|text: Txt, count: I4| -> Txt { Ok(text[..byte_at(text, kept(text, count))].to_string()) })
+        }
+        ("right", "text,int4") => kernel!(|text: Txt, count: I4| -> Txt {
+            let skipped = (chars(text) as usize).saturating_sub(kept(text, count));
+            Ok(text[byte_at(text, skipped)..].to_string())
+        }),
+        ("split_part", "text,text,int4") => kernel!(|text: Txt, delimiter: Txt, field: I4| -> Txt {
+            split_part(text, delimiter, field).map(str::to_string)
+        }),
+        ("overlay", "text,text,int4,int4") => {
+            kernel!(|text: Txt, new: Txt, start: I4, count: I4| -> Txt { overlay(text, new, start, count) })
+        }
+        ("overlay", "text,text,int4") => {
+            kernel!(|text: Txt, new: Txt, start: I4| -> Txt { overlay(text, new, start, chars(new)) })
+        }
+        _ => return None,
+    })
+}
+
+fn byte_range(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8]> {
+    let from = i64::from(start);
+    let to = match length {
+        Some(length) if length < 0 => {
+            return Err(Error::new("22011", "negative substring length not allowed"));
+        }
+        Some(length) => from + i64::from(length),
+        None => i64::MAX,
+    };
+    let end = usize::try_from(to - 1).unwrap_or(0).min(bytes.len());
+    let begin = usize::try_from(from - 1).unwrap_or(0).min(end);
+    Ok(&bytes[begin..end])
+}
+
+fn overlay(text: &str, new: &str, start: i32, count: i32) -> Result<String> {
+    if start <= 0 {
+        return Err(Error::new("22011", "negative substring length not allowed"));
+    }
+    let after = start.checked_add(count).ok_or_else(|| Error::out_of_range("integer"))?;
+    Ok([substring(text, 1, Some(start - 1))?, new, substring(text, after, None)?].concat())
+}
+
+fn pad(text: &str, length: i32, fill: &str, left: bool) -> Result<String> {
+    let wanted = usize::try_from(length).unwrap_or(0);
+    let has = chars(text) as usize;
+    if has >= wanted || fill.is_empty() {
+        return Ok(text[..byte_at(text, wanted)].to_string());
+    }
+    if wanted.saturating_mul(4) > TEXT_BYTES_MAX {
+        return Err(too_long());
+    }
+    let filling: String = fill.chars().cycle().take(wanted - has).collect();
+    Ok(if left { filling + text } else { text.to_string() + &filling })
+}
+
+fn trim<'a>(text: &'a str, set: &str, left: bool, right: bool) -> &'a str {
+    let is_in = |char: char| set.contains(char);
+    let text = if left { text.trim_start_matches(is_in) } else { text };
+    if right { text.trim_end_matches(is_in) } else { text }
+}
+
+fn padding(name: &str, args: &str) -> Option<Kernel> {
+    Some(match (name, args) {
+        ("lpad", "text,int4,text") => {
+            kernel!(|text: Txt, length: I4, fill: Txt| -> Txt { pad(text, length, fill, true) })
+        }
+        ("lpad", "text,int4") => kernel!(|text: Txt, length: I4| -> Txt { pad(text, length, " ", true) }),
+        ("rpad", "text,int4,text") => {
+            kernel!(|text: Txt, length: I4, fill: Txt| -> Txt { pad(text, length, fill, false) })
+        }
+        ("rpad", "text,int4") => kernel!(|text: Txt, length: I4| -> Txt { pad(text, length, " ", false) }),
+        ("btrim", "text") => kernel!(|text: Txt| -> Txt { Ok(trim(text, " ", true, true).to_string()) }),
+        ("ltrim", "text") => kernel!(|text: Txt| -> Txt { Ok(trim(text, " ", true, false).to_string()) }),
+        ("rtrim", "text") => kernel!(|text: Txt| -> Txt { Ok(trim(text, " ", false, true).to_string()) }),
+        ("btrim", "text,text") => kernel!(|text: Txt, set: Txt| -> Txt { Ok(trim(text, set, true, true).to_string()) }),
+        ("ltrim", "text,text") => {
+            kernel!(|text: Txt, set: Txt| -> Txt { Ok(trim(text, set, true, false).to_string()) })
+        }
+        ("rtrim", "text,text") => {
+            kernel!(|text: Txt, set: Txt| -> Txt { Ok(trim(text, set, false, true).to_string()) })
+        }
+        ("repeat", "text,int4") => kernel!(|text: Txt, count: I4| -> Txt {
+            let count = usize::try_from(count).unwrap_or(0);
+            if text.len().saturating_mul(count) > TEXT_BYTES_MAX {
+                return Err(too_long());
+            }
+            Ok(text.repeat(count))
+        }),
+        _ => return None,
+    })
+}
+
+fn initcap(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for char in text.chars() {
+        if inside {
+            out.extend(char.to_lowercase());
+        } else {
+            out.extend(char.to_uppercase());
+        }
+        inside = char.is_alphanumeric();
+    }
+    out
+}
+
+fn translate(text: &str, from: &str, to: &str) -> String {
+    let to: Vec<char> = to.chars().collect();
+    text.chars()
+        .filter_map(|char| match from.chars().position(|wanted| wanted == char) {
+            Some(at) => to.get(at).copied(),
+            None => Some(char),
+        })
+        .collect()
+}
+
+fn chr(code: i32) -> Result<String> {
+    if code == 0 {
+        return Err(Error::new("54000", "null character not permitted"));
+    }
+    let char = u32::try_from(code).ok().and_then(char::from_u32);
+    match char {
+        Some(char) => Ok(char.to_string()),
+        None if code < 0 => Err(Error::new("54000", "character number must be positive")),
+        None => Err(Error::new("54000", format!("requested character not valid for encoding: {code}"))),
+    }
+}
+
+fn changes(name: &str, args: &str) -> Option<Kernel> {
+    Some(match (name, args) {
+        ("lower", "text") => kernel!(|text: Txt| -> Txt { Ok(text.to_lowercase()) }),
+        ("upper", "text") => kernel!(|text: Txt| -> Txt { Ok(simple_upper(text)) }),
+        ("initcap", "text") => kernel!(|text: Txt| -> Txt { Ok(initcap(text)) }),
+        ("reverse", "text") => kernel!(|text: Txt| -> Txt { Ok(text.chars().rev().collect()) }),
+        ("replace", "text,text,text") => kernel!(|text: Txt, from: Txt, to: Txt| -> Txt {
+            Ok(if from.is_empty() { text.to_string() } else { text.replace(from, to) })
+        }),
+        ("translate", "text,text,text") => {
+            kernel!(|text: Txt, from: Txt, to: Txt| -> Txt { Ok(translate(text, from, to)) })
+        }
+        ("chr", "int4") => kernel!(|code: I4| -> Txt { chr(code) }),
+        ("to_hex", "int4") => kernel!(|value: I4| -> Txt { Ok(format!("{value:x}")) }),
+        ("to_hex", "int8") => kernel!(|value: I8| -> Txt { Ok(format!("{value:x}")) }),
+        ("quote_ident", "text") => kernel!(|text: Txt| -> Txt { Ok(quote_ident(text)) }),
+        ("quote_literal", "text") => kernel!(|text: Txt| -> Txt { Ok(quote_literal(text)) }),
+        ("quote_literal", "anyelement") => {
+            kernel!(|value: Val; info| -> Txt { Ok(quote_literal(&text_of(&value, 0, info)?)) })
+        }
+        ("quote_nullable", "text" | "anyelement") => scalar!(|args, info| match &args[0] {
+            Datum::Null => Ok(Datum::text("NULL")),
+            value => Ok(Datum::text(&quote_literal(&text_of(value, 0, info)?))),
+        }),
+        _ => return None,
+    })
+}
+
+/// Character by character, so that none grows (`ß` stays).
+fn simple_upper(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_uppercase();
+    }
+    text.chars()
+        .map(|char| {
+            let mut upper = char.to_uppercase();
+            match (upper.next(), upper.next()) {
+                (Some(single), None) => single,
+                _ => char,
+            }
+        })
+        .collect()
+}
+
+fn encodings(name: &str, args: &str) -> Option<Kernel> {
+    Some(match (name, args) {
+        ("md5", "text") => kernel!(|text: Txt| -> Txt { Ok(md5::hex(text.as_bytes())) }),
+        ("md5", "bytea") => kernel!(|bytes: Byt| -> Txt { Ok(md5::hex(bytes)) }),
+        ("encode", "bytea,text") => kernel!(|bytes: Byt, format: Txt| -> Txt { encode::encode(bytes, format) }),
+        ("decode", "text,text") => kernel!(|text: Txt, format: Txt| -> Byt { encode::decode(text, format) }),
+        ("convert_to", "text,name") => kernel!(|text: Txt, _encoding: Txt| -> Byt { Ok(text.as_bytes().to_vec()) }),
+        ("convert_from", "bytea,name") => kernel!(|bytes: Byt, _encoding: Txt| -> Txt {
+            String::from_utf8(bytes.to_vec())
+                .map_err(|error| Error::invalid_utf8(bytes, error.utf8_error().valid_up_to()))
+        }),
+        ("get_byte", "bytea,int4") => kernel!(|bytes: Byt, index: I4| -> I4 {
+            let found = usize::try_from(index).ok().and_then(|index| bytes.get(index));
+            found.map(|byte| i32::from(*byte)).ok_or_else(|| {
+                Error::new("2202E", format!("index {index} out of valid range, 0..{}", bytes.len() as i64 - 1))
+            })
+        }),
+        _ => return None,
+    })
+}
+
+/// A value as text, as `||` and `concat` print it. `at` is its argument's position.
+pub(crate) fn text_of<'a>(value: &'a Datum, at: usize, info: &CallInfo) -> Result<Cow<'a, str>> {
+    let ty = &info.arg_types[at];
+    if let (Datum::Bytes(bytes), DataType::Text | DataType::Varchar(_) | DataType::Name | DataType::Unknown) =
+        (value, ty)
+    {
+        return match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Cow::Borrowed(text)),
+            Err(error) => Err(Error::invalid_utf8(bytes, error.valid_up_to())),
+        };
+    }
+    if let (Datum::Bool(value), false) = (value, info.function.name == "format") {
+        return Ok(Cow::Borrowed(if *value { "t" } else { "f" }));
+    }
+    let mut out = Vec::new();
+    io::text::format(ty, value, info.ctx, &mut out)?;
+    Ok(Cow::Owned(String::from_utf8_lossy(&out).into_owned()))
+}
+
+fn joined(args: &[Datum], from: usize, separator: &str, info: &CallInfo) -> Result<Datum> {
+    let mut out = String::new();
+    let mut any = false;
+    for (at, value) in args.iter().enumerate().skip(from).filter(|(_, value)| !value.is_null()) {
+        if any {
+            out.push_str(separator);
+        }
+        any = true;
+        out.push_str(&text_of(value, at, info)?);
+    }
+    Ok(Datum::text(&out))
+}
+
+fn joins(name: &str, args: &str) -> Option<Kernel> {
+    Some(match (name, args) {
+        ("concat", "any") => scalar!(|args, info| joined(args, 0, "", info)),
+        ("concat_ws", "text,any") => scalar!(|args, info| match &args[0] {
+            Datum::Null => Ok(Datum::Null),
+            separator => joined(args, 1, &text_of(separator, 0, info)?, info),
+        }),
+        ("format", "text,any") | ("format", "text") => scalar!(|args, info| match &args[0] {
+            Datum::Null => Ok(Datum::Null),
+            pattern => format::format(&text_of(pattern, 0, info)?, args, info).map(|text| Datum::text(&text)),
+        }),
+        _ => return None,
+    })
+}

@@ -1,0 +1,143 @@
+//! `format()` (manual 9.4.1) and the quoting of identifiers and literals.
+
+use super::text_of;
+use crate::error::{Error, Result};
+use crate::functions::CallInfo;
+use basalt_types::Datum;
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// Key words that PostgreSQL quotes when they stand for names (all but the unreserved ones).
+const KEYWORDS: &str = " all analyse analyze and any array as asc asymmetric authorization between bigint binary bit \
+boolean both case cast char character check coalesce collate collation column concurrently constraint create cross \
+current_catalog current_date current_role current_schema current_time current_timestamp current_user dec decimal \
+default deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full \
+grant greatest group grouping having ilike in initially inner inout int integer intersect interval into is isnull \
+join lateral leading least left like limit localtime localtimestamp national natural nchar none normalize not \
+notnull null nullif numeric offset on only or order out outer overlaps overlay placing position precision primary \
+real references returning right row select session_user setof similar smallint some substring symmetric table \
+tablesample then time timestamp to trailing treat trim true union unique user using values varchar variadic verbose \
+when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot \
+xmlserialize xmltable ";
+
+pub(crate) fn quote_ident(name: &str) -> String {
+    let plain = name
+        .bytes()
+        .enumerate()
+        .all(|(at, byte)| byte.is_ascii_lowercase() || byte == b'_' || (at > 0 && byte.is_ascii_digit()));
+    if plain && !name.is_empty() && !KEYWORDS.contains(&format!(" {name} ")) {
+        return name.to_string();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+pub(crate) fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if text.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
+}
+
+struct Spec {
+    position: Option<usize>,
+    left: bool,
+    width: i64,
+}
+
+fn unterminated() -> Error {
+    Error::new("22023", "unterminated format() type specifier").with_hint("For a single \"%\" use \"%%\".")
+}
+
+fn number(chars: &mut Peekable<Chars>) -> Option<usize> {
+    let mut digits = String::new();
+    while let Some(digit) = chars.next_if(char::is_ascii_digit) {
+        digits.push(digit);
+    }
+    digits.parse().ok()
+}
+
+/// `*` or `*n$`: the width is an argument.
+fn width_argument(chars: &mut Peekable<Chars>, next: &mut usize, args: &[Datum]) -> Result<i64> {
+    let at = match number(chars) {
+        Some(position) if chars.next_if_eq(&'$').is_some() => position,
+        _ => {
+            *next += 1;
+            *next - 1
+        }
+    };
+    match args.get(at) {
+        Some(Datum::I16(width)) => Ok(i64::from(*width)),
+        Some(Datum::I32(width)) => Ok(i64::from(*width)),
+        Some(Datum::I64(width)) => Ok(*width),
+        Some(_) => Ok(0),
+        None => Err(Error::new("22023", "too few arguments for format()")),
+    }
+}
+
+fn spec(chars: &mut Peekable<Chars>, next: &mut usize, args: &[Datum]) -> Result<Spec> {
+    let mut spec = Spec { position: None, left: false, width: 0 };
+    let leading_minus = chars.next_if_eq(&'-').is_some();
+    spec.left = leading_minus;
+    if let Some(value) = number(chars) {
+        if !leading_minus && chars.next_if_eq(&'$').is_some() {
+            if value == 0 {
+                return Err(Error::new("22023", "format specifies argument 0, but arguments are numbered from 1"));
+            }
+            spec.position = Some(value);
+            while chars.next_if_eq(&'-').is_some() {
+                spec.left = true;
+            }
+            if let Some(width) = number(chars) {
+                spec.width = width as i64;
+                return Ok(spec);
+            }
+        } else {
+            spec.width = value as i64;
+            return Ok(spec);
+        }
+    }
+    if chars.next_if_eq(&'*').is_some() {
+        let width = width_argument(chars, next, args)?;
+        spec.left |= width < 0;
+        spec.width = width.abs();
+    }
+    Ok(spec)
+}
+
+pub(super) fn format(pattern: &str, args: &[Datum], info: &CallInfo) -> Result<String> {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars().peekable();
+    let mut next = 1;
+    while let Some(char) = chars.next() {
+        if char != '%' {
+            out.push(char);
+            continue;
+        }
+        if chars.next_if_eq(&'%').is_some() {
+            out.push('%');
+            continue;
+        }
+        let spec = spec(&mut chars, &mut next, args)?;
+        let kind = chars.next().ok_or_else(unterminated)?;
+        let at = spec.position.unwrap_or(next);
+        next = at + 1;
+        let value = args.get(at).ok_or_else(|| Error::new("22023", "too few arguments for format()"))?;
+        let text = match (kind, value.is_null()) {
+            ('s', true) => String::new(),
+            ('s', false) => text_of(value, at, info)?.into_owned(),
+            ('I', true) => return Err(Error::new("22004", "null values cannot be formatted as an SQL identifier")),
+            ('I', false) => quote_ident(&text_of(value, at, info)?),
+            ('L', true) => "NULL".to_string(),
+            ('L', false) => quote_literal(&text_of(value, at, info)?),
+            (other, _) => {
+                return Err(Error::new("22023", format!("unrecognized format() type specifier \"{other}\""))
+                    .with_hint("For a single \"%\" use \"%%\"."));
+            }
+        };
+        let missing = usize::try_from(spec.width).unwrap_or(0).saturating_sub(text.chars().count());
+        if missing > super::TEXT_BYTES_MAX {
+            return Err(super::too_long());
+        }
+        let blanks = " ".repeat(missing);
+        out.push_str(&if spec.left { text + &blanks } else { blanks + &text });
+    }
+    Ok(out)
+}

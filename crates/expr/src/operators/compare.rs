@@ -1,0 +1,414 @@
+//! Order and equality of every type, over values and over vectors.
+//!
+//! Text compares by bytes (collation C); blank-padded text without its padding; NaN equals NaN and is
+//! greater than any number; numerics and intervals compare by value, whatever their form.
+
+use crate::datetime::{self, MICROS_PER_DAY};
+use crate::error::{Error, Result};
+use crate::eval::bools;
+use crate::eval::vector::Vector;
+use crate::functions::arg::*;
+use crate::functions::{CallInfo, Kernel};
+use crate::numeric::Numeric;
+use arrow_buffer::BooleanBuffer;
+use basalt_types::{CompareOp, DataType, Datum, key};
+use std::cmp::Ordering;
+
+#[inline]
+pub fn holds(op: CompareOp, ordering: Ordering) -> bool {
+    match op {
+        CompareOp::Eq => ordering.is_eq(),
+        CompareOp::NotEq => ordering.is_ne(),
+        CompareOp::Lt => ordering.is_lt(),
+        CompareOp::LtEq => ordering.is_le(),
+        CompareOp::Gt => ordering.is_gt(),
+        CompareOp::GtEq => ordering.is_ge(),
+    }
+}
+
+#[inline]
+fn float_order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+fn unpadded(text: &str) -> &str {
+    text.trim_end_matches(' ')
+}
+
+/// Orders two values of one type, neither null. Values of another type's form compare as equal.
+pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
+    match (a, b) {
+        (Datum::Null, Datum::Null) => Ordering::Equal,
+        (Datum::Null, _) => Ordering::Greater,
+        (_, Datum::Null) => Ordering::Less,
+        (Datum::Bool(a), Datum::Bool(b)) => a.cmp(b),
+        (Datum::I16(a), Datum::I16(b)) => a.cmp(b),
+        (Datum::I32(a), Datum::I32(b)) => a.cmp(b),
+        (Datum::I64(a), Datum::I64(b)) => a.cmp(b),
+        (Datum::I128(a), Datum::I128(b)) => a.cmp(b),
+        (Datum::F32(a), Datum::F32(b)) => float_order(f64::from(*a), f64::from(*b)),
+        (Datum::F64(a), Datum::F64(b)) => float_order(*a, *b),
+        (Datum::Bytes(a), Datum::Bytes(b)) => compare_bytes(ty, a, b),
+        (Datum::Fixed16(a), Datum::Fixed16(b)) => match ty {
+            DataType::Interval => key::interval_span(a).cmp(&key::interval_span(b)),
+            _ => a.cmp(b),
+        },
+        _ => Ordering::Equal,
+    }
+}
+
+fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
+    match ty {
+        DataType::Numeric(_) => basalt_types::numeric::key_bytes(a).cmp(basalt_types::numeric::key_bytes(b)),
+        DataType::Bpchar(_) => a.trim_ascii_end().cmp(b.trim_ascii_end()),
+        DataType::Array(element) => compare_arrays(element, a, b),
+        DataType::Jsonb => compare_jsonb(a, b),
+        _ => a.cmp(b),
+    }
+}
+
+fn compare_arrays(element: &DataType, a: &[u8], b: &[u8]) -> Ordering {
+    let (Ok(a), Ok(b)) = (crate::array_value::elements(element, a), crate::array_value::elements(element, b)) else {
+        return a.cmp(b);
+    };
+    for (a, b) in a.iter().zip(&b) {
+        let ordering = compare_datums(element, a, b);
+        if ordering.is_ne() {
+            return ordering;
+        }
+    }
+    a.len().cmp(&b.len())
+}
+
+/// Equal by value (1.0 is 1.00); the order of unequal ones is that of their text.
+fn compare_jsonb(a: &[u8], b: &[u8]) -> Ordering {
+    let parsed = |bytes| std::str::from_utf8(bytes).ok().and_then(|text| crate::io::json::parse(text).ok());
+    match a.cmp(b) {
+        Ordering::Equal => Ordering::Equal,
+        other => match (parsed(a), parsed(b)) {
+            (Some(a), Some(b)) if a == b => Ordering::Equal,
+            _ => other,
+        },
+    }
+}
+
+pub fn equal_datums(ty: &DataType, a: &Datum, b: &Datum) -> bool {
+    compare_datums(ty, a, b).is_eq()
+}
+
+/// One `ORDER BY` key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SortOrder {
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// Orders two rows of sort keys.
+pub fn compare_rows(types: &[DataType], orders: &[SortOrder], a: &[Datum], b: &[Datum]) -> Ordering {
+    for (((ty, order), a), b) in types.iter().zip(orders).zip(a).zip(b) {
+        let ordering = match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) if order.nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if order.nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) if order.descending => compare_datums(ty, b, a),
+            (false, false) => compare_datums(ty, a, b),
+        };
+        if ordering.is_ne() {
+            return ordering;
+        }
+    }
+    Ordering::Equal
+}
+
+/// How two declared types are brought together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Bool,
+    Integer,
+    Float,
+    Numeric,
+    Text,
+    Padded,
+    Bytes,
+    Day,
+    Micros,
+    /// Dates and timestamps mixed; with a zone, local times are read in the session's.
+    Moment,
+    Span,
+    Uuid,
+    Any,
+}
+
+fn family(left: &str, right: &str) -> Option<Family> {
+    let side = |name: &str| {
+        Some(match name {
+            "bool" => Family::Bool,
+            "int2" | "int4" | "int8" | "oid" => Family::Integer,
+            "float4" | "float8" => Family::Float,
+            "numeric" => Family::Numeric,
+            "text" | "name" | "char" => Family::Text,
+            "bpchar" => Family::Padded,
+            "bytea" => Family::Bytes,
+            "date" => Family::Day,
+            "time" | "timestamp" | "timestamptz" => Family::Micros,
+            "interval" => Family::Span,
+            "uuid" => Family::Uuid,
+            "anyarray" | "jsonb" => Family::Any,
+            _ => return None,
+        })
+    };
+    let moments = ["date", "timestamp", "timestamptz"];
+    if left != right && moments.contains(&left) && moments.contains(&right) {
+        return Some(Family::Moment);
+    }
+    let (a, b) = (side(left)?, side(right)?);
+    (a == b).then_some(a)
+}
+
+macro_rules! by_op {
+    ($op:expr, $kernel:ident) => {
+        match $op {
+            CompareOp::Eq => $kernel!(CompareOp::Eq),
+            CompareOp::NotEq => $kernel!(CompareOp::NotEq),
+            CompareOp::Lt => $kernel!(CompareOp::Lt),
+            CompareOp::LtEq => $kernel!(CompareOp::LtEq),
+            CompareOp::Gt => $kernel!(CompareOp::Gt),
+            CompareOp::GtEq => $kernel!(CompareOp::GtEq),
+        }
+    };
+}
+
+macro_rules! ordered {
+    ($op:expr, $a:ident: $ma:ty, $b:ident: $mb:ty, $ordering:expr) => {{
+        macro_rules! one {
+            ($fixed:expr) => {
+                kernel!(|$a: $ma, $b: $mb| -> Bit { Ok(holds($fixed, $ordering)) })
+            };
+        }
+        by_op!($op, one)
+    }};
+}
+
+pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
+    let family = family(left, right)?;
+    Some(match (family, left, right) {
+        (Family::Bool, ..) => ordered!(op, a: Bit, b: Bit, a.cmp(&b)),
+        (Family::Integer, "int2", "int2") => primitive(op, Width::I2),
+        (Family::Integer, "int4", "int4") => primitive(op, Width::I4),
+        (Family::Integer, "int8" | "oid", "int8" | "oid") => primitive(op, Width::I8),
+        (Family::Integer, "int2", "int4") => ordered!(op, a: I2, b: I4, i32::from(a).cmp(&b)),
+        (Family::Integer, "int4", "int2") => ordered!(op, a: I4, b: I2, a.cmp(&i32::from(b))),
+        (Family::Integer, "int2", "int8") => ordered!(op, a: I2, b: I8, i64::from(a).cmp(&b)),
+        (Family::Integer, "int8", "int2") => ordered!(op, a: I8, b: I2, a.cmp(&i64::from(b))),
+        (Family::Integer, "int4", "int8") => ordered!(op, a: I4, b: I8, i64::from(a).cmp(&b)),
+        (Family::Integer, "int8", "int4") => ordered!(op, a: I8, b: I4, a.cmp(&i64::from(b))),
+        (Family::Float, "float4", "float4") => ordered!(op, a: F4, b: F4, float_order(f64::from(a), f64::from(b))),
+        (Family::Float, "float4", "float8") => ordered!(op, a: F4, b: F8, float_order(f64::from(a), b)),
+        (Family::Float, "float8", "float4") => ordered!(op, a: F8, b: F4, float_order(a, f64::from(b))),
+        (Family::Float, "float8", "float8") => ordered!(op, a: F8, b: F8, float_order(a, b)),
+        (Family::Numeric, ..) => numeric(op),
+        (Family::Text, ..) => text(op),
+        (Family::Padded, ..) => ordered!(op, a: Txt, b: Txt, unpadded(a).cmp(unpadded(b))),
+        (Family::Bytes, ..) => ordered!(op, a: Byt, b: Byt, a.cmp(b)),
+        (Family::Day, ..) => primitive(op, Width::Day),
+        (Family::Micros, ..) => primitive(op, Width::Micros),
+        (Family::Moment, ..) => moment(op),
+        (Family::Span, ..) => {
+            ordered!(op, a: Span, b: Span, key::interval_span(&a.to_bytes()).cmp(&key::interval_span(&b.to_bytes())))
+        }
+        (Family::Uuid, ..) => ordered!(op, a: Uid, b: Uid, a.cmp(&b)),
+        (Family::Any, ..) => any(op),
+        _ => return None,
+    })
+}
+
+fn any(op: CompareOp) -> Kernel {
+    macro_rules! one {
+        ($fixed:expr) => {
+            kernel!(|a: Val, b: Val; info| -> Bit { Ok(holds($fixed, compare_datums(&info.arg_types[0], &a, &b))) })
+        };
+    }
+    by_op!(op, one)
+}
+
+/// A date, timestamp or timestamp with zone as microseconds to compare with the other side's.
+fn moment_of(value: &Datum, ty: &DataType, other: &DataType, info: &CallInfo) -> Result<i64> {
+    let zoned = *other == DataType::TimestampTz;
+    let local = match (ty, value) {
+        (DataType::Date, Datum::I32(datetime::DATE_INFINITY)) => return Ok(i64::MAX),
+        (DataType::Date, Datum::I32(datetime::DATE_NEG_INFINITY)) => return Ok(i64::MIN),
+        // A date beyond timestamps compares as beyond them all.
+        (DataType::Date, Datum::I32(days)) => match i64::from(*days).checked_mul(MICROS_PER_DAY) {
+            Some(micros) => micros,
+            None => return Ok(i64::MAX - 1),
+        },
+        (_, Datum::I64(micros)) => *micros,
+        (ty, other) => return Err(mismatch(ty, other)),
+    };
+    if zoned && *ty != DataType::TimestampTz && local != i64::MAX && local != i64::MIN {
+        return Ok(info.ctx.timezone.to_utc(local));
+    }
+    Ok(local)
+}
+
+fn moment(op: CompareOp) -> Kernel {
+    macro_rules! one {
+        ($fixed:expr) => {
+            kernel!(|a: Val, b: Val; info| -> Bit {
+                let (left, right) = (&info.arg_types[0], &info.arg_types[1]);
+                let (a, b) = (moment_of(&a, left, right, info)?, moment_of(&b, right, left, info)?);
+                Ok(holds($fixed, a.cmp(&b)))
+            })
+        };
+    }
+    by_op!(op, one)
+}
+
+#[derive(Clone, Copy)]
+enum Width {
+    I2,
+    I4,
+    I8,
+    Day,
+    Micros,
+}
+
+/// Integers of one width: a loop without branches over the raw values.
+fn primitive(op: CompareOp, width: Width) -> Kernel {
+    macro_rules! for_marker {
+        ($marker:ty) => {{
+            macro_rules! one {
+                ($fixed:expr) => {{
+                    fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+                        let a = <$marker as Arg>::of(&args[0], &info.arg_types[0])?;
+                        let b = <$marker as Arg>::of(&args[1], &info.arg_types[1])?;
+                        Ok(Datum::Bool(holds($fixed, a.cmp(&b))))
+                    }
+                    fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+                        let a = Operand::<$marker>::new(&args[0], &info.arg_types[0])?;
+                        let b = Operand::<$marker>::new(&args[1], &info.arg_types[1])?;
+                        let values = match (a, b) {
+                            (Operand::Column(a), Operand::Column(b)) => {
+                                BooleanBuffer::collect_bool(rows, |row| holds($fixed, a[row].cmp(&b[row])))
+                            }
+                            (Operand::Column(a), Operand::Const(b)) => {
+                                BooleanBuffer::collect_bool(rows, |row| holds($fixed, a[row].cmp(&b)))
+                            }
+                            (Operand::Const(a), Operand::Column(b)) => {
+                                BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.cmp(&b[row])))
+                            }
+                            (Operand::Const(a), Operand::Const(b)) => {
+                                BooleanBuffer::collect_bool(rows, |_| holds($fixed, a.cmp(&b)))
+                            }
+                        };
+                        Ok(bools(values, union_nulls(args)))
+                    }
+                    Kernel::Native { scalar, vector: Some(vector) }
+                }};
+            }
+            by_op!(op, one)
+        }};
+    }
+    match width {
+        Width::I2 => for_marker!(I2),
+        Width::I4 => for_marker!(I4),
+        Width::I8 => for_marker!(I8),
+        Width::Day => for_marker!(Day),
+        Width::Micros => for_marker!(Micros),
+    }
+}
+
+/// Text by bytes. Nulls are compared too and masked out: their views are valid.
+fn text(op: CompareOp) -> Kernel {
+    macro_rules! one {
+        ($fixed:expr) => {{
+            fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+                match (&args[0], &args[1]) {
+                    (Datum::Bytes(a), Datum::Bytes(b)) => Ok(Datum::Bool(holds($fixed, a.cmp(b)))),
+                    (a, _) => Err(mismatch(&info.arg_types[0], a)),
+                }
+            }
+            fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+                let a = Operand::<Txt>::new(&args[0], &info.arg_types[0])?;
+                let b = Operand::<Txt>::new(&args[1], &info.arg_types[1])?;
+                let values = match (a, b) {
+                    (Operand::Column(a), Operand::Const(b)) if matches!($fixed, CompareOp::Eq | CompareOp::NotEq) => {
+                        let wanted = b.len() as u32;
+                        let views = a.views();
+                        BooleanBuffer::collect_bool(rows, |row| {
+                            let same = views[row] as u32 == wanted && a.value(row) == b;
+                            same == ($fixed == CompareOp::Eq)
+                        })
+                    }
+                    (Operand::Column(a), Operand::Column(b)) => {
+                        BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.value(row).cmp(b.value(row))))
+                    }
+                    (Operand::Column(a), Operand::Const(b)) => {
+                        BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.value(row).cmp(b)))
+                    }
+                    (Operand::Const(a), Operand::Column(b)) => {
+                        BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.cmp(b.value(row))))
+                    }
+                    (Operand::Const(a), Operand::Const(b)) => {
+                        BooleanBuffer::collect_bool(rows, |_| holds($fixed, a.cmp(b)))
+                    }
+                };
+                Ok(bools(values, union_nulls(args)))
+            }
+            Kernel::Native { scalar, vector: Some(vector) }
+        }};
+    }
+    by_op!(op, one)
+}
+
+/// Numerics: scaled integers at one scale where both sides have them, values otherwise.
+fn numeric(op: CompareOp) -> Kernel {
+    macro_rules! one {
+        ($fixed:expr) => {{
+            fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+                let a = Numeric::from_datum(&args[0], &info.arg_types[0])?;
+                let b = Numeric::from_datum(&args[1], &info.arg_types[1])?;
+                Ok(Datum::Bool(holds($fixed, a.cmp(&b))))
+            }
+            fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+                let values = match super::decimal::at_one_scale(args, info)? {
+                    Some([a, b]) => BooleanBuffer::collect_bool(rows, |row| holds($fixed, a.at(row).cmp(&b.at(row)))),
+                    None => numeric_values(args, rows, info, $fixed)?,
+                };
+                Ok(bools(values, union_nulls(args)))
+            }
+            Kernel::Native { scalar, vector: Some(vector) }
+        }};
+    }
+    by_op!(op, one)
+}
+
+fn numeric_values(args: &[Vector], rows: usize, info: &CallInfo, op: CompareOp) -> Result<BooleanBuffer> {
+    let nulls = union_nulls(args);
+    let a = Operand::<Num>::new(&args[0], &info.arg_types[0])?;
+    let b = Operand::<Num>::new(&args[1], &info.arg_types[1])?;
+    let mut out = arrow_buffer::BooleanBufferBuilder::new(rows);
+    for row in 0..rows {
+        let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        out.append(!null && holds(op, a.at(row)?.cmp(&b.at(row)?)));
+    }
+    Ok(out.finish())
+}
+
+/// 42883 for types without an order (`json`): sorting and grouping ask first.
+pub fn check_comparable(ty: &DataType, symbol: &str) -> Result<()> {
+    match ty {
+        DataType::Json | DataType::Void => {
+            let name = ty.sql_name();
+            let message = match symbol {
+                "=" => format!("could not identify an equality operator for type {name}"),
+                _ => format!("could not identify an ordering operator for type {name}"),
+            };
+            Err(Error::new("42883", message))
+        }
+        DataType::Array(element) => check_comparable(element, symbol),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,139 @@
+//! `LIKE`, `ILIKE` and regular expressions.
+//!
+//! A `LIKE` pattern is compiled to the cheapest matcher for its shape (equality, prefix, suffix,
+//! substring, pieces in order); PostgreSQL's advanced regular expressions are rewritten for the `regex`
+//! crate in [`are`]. Compiled patterns are kept per thread, since most queries use one or two.
+
+pub mod are;
+mod like;
+
+pub use like::LikePattern;
+
+use crate::error::{Error, Result};
+use crate::eval::bools;
+use crate::eval::vector::Vector;
+use crate::functions::arg::*;
+use crate::functions::{CallInfo, Kernel};
+use arrow_buffer::BooleanBuffer;
+use basalt_types::Datum;
+
+macro_rules! like_kernel {
+    ($insensitive:literal, $negated:literal) => {{
+        fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+            let text = Txt::of(&args[0], &info.arg_types[0])?;
+            let pattern = Txt::of(&args[1], &info.arg_types[1])?;
+            let matched = like::cached(pattern, Some('\\'), $insensitive, |pattern| pattern.matches(text))?;
+            Ok(Datum::Bool(matched != $negated))
+        }
+        fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+            let text = Operand::<Txt>::new(&args[0], &info.arg_types[0])?;
+            let nulls = union_nulls(args);
+            if let (Operand::Column(texts), Vector::Const(pattern)) = (&text, &args[1]) {
+                let pattern = LikePattern::new(Txt::of(pattern, &info.arg_types[1])?, Some('\\'), $insensitive)?;
+                let found = BooleanBuffer::collect_bool(rows, |row| pattern.matches(texts.value(row)) != $negated);
+                return Ok(bools(found, nulls));
+            }
+            let patterns = Operand::<Txt>::new(&args[1], &info.arg_types[1])?;
+            let mut out = arrow_buffer::BooleanBufferBuilder::new(rows);
+            for row in 0..rows {
+                let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                let matched = !null && {
+                    let text = text.at(row)?;
+                    like::cached(patterns.at(row)?, Some('\\'), $insensitive, |pattern| pattern.matches(text))?
+                };
+                out.append(matched != $negated);
+            }
+            Ok(bools(out.finish(), nulls))
+        }
+        Kernel::Native { scalar, vector: Some(vector) }
+    }};
+}
+
+macro_rules! regex_kernel {
+    ($insensitive:literal, $negated:literal) => {
+        kernel!(|text: Txt, pattern: Txt| -> Bit {
+            Ok(are::cached(pattern, are::Flags { insensitive: $insensitive, ..Default::default() }, |regex| {
+                regex.is_match(text)
+            })? != $negated)
+        })
+    };
+}
+
+pub(crate) fn bind(function: &str) -> Option<Kernel> {
+    Some(match function {
+        "textlike" | "namelike" | "bpcharlike" => like_kernel!(false, false),
+        "textnlike" | "namenlike" | "bpcharnlike" => like_kernel!(false, true),
+        "texticlike" | "nameiclike" | "bpchariclike" => like_kernel!(true, false),
+        "texticnlike" | "nameicnlike" | "bpcharicnlike" => like_kernel!(true, true),
+        "textregexeq" | "nameregexeq" | "bpcharregexeq" => regex_kernel!(false, false),
+        "textregexne" | "nameregexne" | "bpcharregexne" => regex_kernel!(false, true),
+        "texticregexeq" | "nameicregexeq" | "bpcharicregexeq" => regex_kernel!(true, false),
+        "texticregexne" | "nameicregexne" | "bpcharicregexne" => regex_kernel!(true, true),
+        _ => return None,
+    })
+}
+
+/// A `LIKE` pattern with another escape character, rewritten for the backslash (`LIKE … ESCAPE …`).
+pub(crate) fn with_backslash_escape(pattern: &str, escape: &str) -> Result<String> {
+    let mut escapes = escape.chars();
+    let (escape, None) = (escapes.next(), escapes.next()) else {
+        return Err(
+            Error::new("22019", "invalid escape string").with_hint("Escape string must be empty or one character.")
+        );
+    };
+    let mut out = String::with_capacity(pattern.len());
+    let mut escaped = false;
+    for char in pattern.chars() {
+        match char {
+            char if !escaped && Some(char) == escape => {
+                out.push('\\');
+                escaped = true;
+                continue;
+            }
+            '\\' if !escaped => out.push_str("\\\\"),
+            char => out.push(char),
+        }
+        escaped = false;
+    }
+    Ok(out)
+}
+
+/// A `SIMILAR TO` pattern as a regular expression that matches whole strings.
+pub(crate) fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut out = String::from("^(?:");
+    let mut chars = pattern.chars();
+    let mut in_bracket = false;
+    while let Some(char) = chars.next() {
+        match char {
+            char if Some(char) == escape => {
+                let next = chars.next().ok_or_else(|| Error::new("22025", "invalid escape sequence"))?;
+                if !next.is_alphanumeric() {
+                    out.push('\\');
+                }
+                out.push(next);
+            }
+            ']' if in_bracket => {
+                in_bracket = false;
+                out.push(']');
+            }
+            char if in_bracket => out.push(char),
+            '[' => {
+                in_bracket = true;
+                out.push('[');
+            }
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            '.' | '^' | '$' | '\\' => {
+                out.push('\\');
+                out.push(char);
+            }
+            char => out.push(char),
+        }
+    }
+    out.push_str(")$");
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! PostgreSQL's advanced regular expressions (manual 9.7.3) in terms of the `regex` crate.
+//!
+//! Differences bridged here: `\m \M \y \Y \A \Z` anchors, `\s \d \w` inside brackets, embedded options
+//! `(?i)` and directors `***:` `***=`, `.` and brackets that match newlines unless told otherwise,
+//! bracket lists that need escaping. Refused with 2201B: back references and look-around, which the
+//! `regex` crate leaves out for its linear running time. Matches are leftmost-first where PostgreSQL's
+//! are leftmost-longest among alternatives.
+
+use crate::error::{Error, Result};
+use regex::{Regex, RegexBuilder};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Options of `regexp_…` functions and embedded ones.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Flags {
+    pub insensitive: bool,
+    pub global: bool,
+    /// `n`, `m`: `.` and `[^…]` stop at newlines, `^` and `$` match at lines.
+    pub newline: bool,
+    /// `x`.
+    pub expanded: bool,
+    /// `q`.
+    pub literal: bool,
+}
+
+impl Flags {
+    /// 22023 for an option that does not exist.
+    pub fn parse(options: &str) -> Result<Flags> {
+        let mut flags = Flags::default();
+        for option in options.chars() {
+            flags
+                .set(option)
+                .map_err(|()| Error::invalid_parameter(format!("invalid regular expression option: \"{option}\"")))?;
+        }
+        Ok(flags)
+    }
+
+    fn set(&mut self, option: char) -> Result<(), ()> {
+        match option {
+            'i' => self.insensitive = true,
+            'c' => self.insensitive = false,
+            'g' => self.global = true,
+            'n' | 'm' | 'p' => self.newline = true,
+            's' => self.newline = false,
+            'x' => self.expanded = true,
+            't' => self.expanded = false,
+            'q' => self.literal = true,
+            'e' | 'b' | 'w' => {}
+            _ => return Err(()),
+        }
+        Ok(())
+    }
+}
+
+fn invalid(reason: impl std::fmt::Display) -> Error {
+    Error::new("2201B", format!("invalid regular expression: {reason}"))
+}
+
+/// Compiles a pattern. 2201B if it is none.
+pub fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
+    let mut rest = pattern;
+    if let Some(literal) = rest.strip_prefix("***=") {
+        flags.literal = true;
+        rest = literal;
+    } else if let Some(advanced) = rest.strip_prefix("***:") {
+        rest = advanced;
+    }
+    if !flags.literal
+        && let Some((options, after)) = rest.strip_prefix("(?").and_then(|inner| inner.split_once(')'))
+        && !options.is_empty()
+        && options.bytes().all(|byte| byte.is_ascii_lowercase())
+    {
+        for option in options.chars() {
+            flags.set(option).map_err(|()| invalid("invalid embedded option"))?;
+        }
+        rest = after;
+    }
+    let translated = if flags.literal { regex::escape(rest) } else { translate(rest, flags)? };
+    RegexBuilder::new(&translated)
+        .case_insensitive(flags.insensitive)
+        .multi_line(flags.newline)
+        .dot_matches_new_line(!flags.newline)
+        .ignore_whitespace(flags.expanded && !flags.literal)
+        .size_limit(16 << 20)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => invalid("regular expression is too complex"),
+            error => invalid(reason(&error.to_string())),
+        })
+}
+
+/// PostgreSQL's wording for the usual mistakes.
+fn reason(message: &str) -> &'static str {
+    if message.contains("unclosed group") || message.contains("unopened group") {
+        "parentheses () not balanced"
+    } else if message.contains("unclosed character class") {
+        "brackets [] not balanced"
+    } else if message.contains("repetition operator missing") || message.contains("missing expression") {
+        "quantifier operand invalid"
+    } else if message.contains("repetition") {
+        "invalid repetition count(s)"
+    } else if message.contains("range") {
+        "invalid character range"
+    } else {
+        "invalid escape \\ sequence"
+    }
+}
+
+fn translate(pattern: &str, flags: Flags) -> Result<String> {
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut chars = pattern.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => escape(&mut chars, &mut out)?,
+            '[' => bracket(&mut chars, flags, &mut out)?,
+            '(' if chars.peek() == Some(&'?') => {
+                chars.next();
+                match chars.next() {
+                    Some(':') => out.push_str("(?:"),
+                    Some('=' | '!' | '<') => return Err(invalid("lookaround is not supported")),
+                    _ => return Err(invalid("quantifier operand invalid")),
+                }
+            }
+            // The regex crate reads a brace that opens no bound as an error.
+            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
+            '}' if !open_bound(&out) => out.push_str("\\}"),
+            '$' if !flags.newline => out.push_str("\\z"),
+            '^' if !flags.newline => out.push_str("\\A"),
+            char => out.push(char),
+        }
+    }
+    Ok(out)
+}
+
+/// Whether the text so far ends inside a `{m,n}`.
+fn open_bound(out: &str) -> bool {
+    match out.rfind('{') {
+        Some(at) if !out[..at].ends_with('\\') => {
+            out[at + 1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+        }
+        _ => false,
+    }
+}
+
+type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
+    let Some(char) = chars.next() else { return Err(invalid("invalid escape \\ sequence")) };
+    match char {
+        'm' => out.push_str(r"\b{start}"),
+        'M' => out.push_str(r"\b{end}"),
+        'y' => out.push_str(r"\b"),
+        'Y' => out.push_str(r"\B"),
+        'A' => out.push_str(r"\A"),
+        'Z' => out.push_str(r"\z"),
+        'd' | 'D' | 's' | 'S' | 'w' | 'W' | 't' | 'n' | 'r' | 'f' | 'v' | 'a' => {
+            out.push('\\');
+            out.push(char);
+        }
+        'b' => out.push_str(r"\x08"),
+        'B' => out.push_str(r"\\"),
+        'e' => out.push_str(r"\x1b"),
+        '0' => out.push_str(r"\x00"),
+        '1'..='9' => return Err(invalid("back references are not supported")),
+        'x' | 'u' | 'U' => code_point(char, chars, out)?,
+        char if char.is_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
+        char => out.push_str(&regex::escape(char.encode_utf8(&mut [0; 4]))),
+    }
+    Ok(())
+}
+
+fn code_point(kind: char, chars: &mut Chars, out: &mut String) -> Result<()> {
+    let digits_max = match kind {
+        'u' => 4,
+        'U' => 8,
+        _ => 6,
+    };
+    let mut digits = String::new();
+    while digits.len() < digits_max
+        && let Some(digit) = chars.next_if(char::is_ascii_hexdigit)
+    {
+        digits.push(digit);
+    }
+    let code = u32::from_str_radix(&digits, 16).map_err(|_| invalid("invalid escape \\ sequence"))?;
+    out.push_str(&format!("\\x{{{code:x}}}"));
+    Ok(())
+}
+
+/// A bracket expression: classes and ranges stay, everything that the regex crate would take for an
+/// operator is escaped.
+fn bracket(chars: &mut Chars, flags: Flags, out: &mut String) -> Result<()> {
+    out.push('[');
+    let negated = chars.next_if_eq(&'^').is_some();
+    if negated {
+        out.push('^');
+        if flags.newline {
+            out.push_str("\\n");
+        }
+    }
+    let mut first = true;
+    loop {
+        let Some(char) = chars.next() else { return Err(invalid("brackets [] not balanced")) };
+        match char {
+            ']' if !first => {
+                out.push(']');
+                return Ok(());
+            }
+            '[' if matches!(chars.peek(), Some(':' | '.' | '=')) => class(chars, out)?,
+            '\\' => escape_in_bracket(chars, out)?,
+            '-' if first || chars.peek() == Some(&']') => out.push_str("\\-"),
+            '[' | ']' | '&' | '~' | '^' => {
+                out.push('\\');
+                out.push(char);
+            }
+            char => out.push(char),
+        }
+        first = false;
+    }
+}
+
+fn escape_in_bracket(chars: &mut Chars, out: &mut String) -> Result<()> {
+    match chars.peek() {
+        Some('m' | 'M' | 'y' | 'Y' | 'A' | 'Z') => Err(invalid("invalid escape \\ sequence")),
+        _ => escape(chars, out),
+    }
+}
+
+/// `[:name:]`, or a collating element of one character.
+fn class(chars: &mut Chars, out: &mut String) -> Result<()> {
+    let kind = chars.next().unwrap_or(':');
+    let mut name = String::new();
+    loop {
+        match chars.next() {
+            Some(char) if char == kind && chars.peek() == Some(&']') => break,
+            Some(char) => name.push(char),
+            None => return Err(invalid("brackets [] not balanced")),
+        }
+    }
+    chars.next();
+    if kind != ':' {
+        if name.chars().count() != 1 {
+            return Err(invalid("invalid collating element"));
+        }
+        out.push_str(&regex::escape(&name));
+        return Ok(());
+    }
+    let unicode = match name.as_str() {
+        "alpha" => r"\p{Alphabetic}",
+        "digit" => r"\d",
+        "alnum" => r"\p{Alphabetic}\p{N}",
+        "upper" => r"\p{Lu}",
+        "lower" => r"\p{Ll}",
+        "space" => r"\s",
+        "word" => r"\w",
+        "blank" | "cntrl" | "graph" | "print" | "punct" | "xdigit" | "ascii" => {
+            out.push_str(&format!("[:{name}:]"));
+            return Ok(());
+        }
+        _ => return Err(invalid("invalid character class")),
+    };
+    out.push_str(unicode);
+    Ok(())
+}
+
+/// Compiled expressions kept per thread.
+const CACHE_ENTRIES: usize = 16;
+
+thread_local! {
+    static CACHE: RefCell<Vec<(String, Flags, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `with` on the compiled pattern.
+pub fn cached<T>(pattern: &str, flags: Flags, with: impl FnOnce(&Regex) -> T) -> Result<T> {
+    let found = CACHE.with_borrow_mut(|cache| {
+        let at = cache.iter().position(|(text, its_flags, _)| text == pattern && *its_flags == flags)?;
+        cache.swap(0, at);
+        Some(Rc::clone(&cache[0].2))
+    });
+    let regex = match found {
+        Some(regex) => regex,
+        None => {
+            let regex = Rc::new(compile(pattern, flags)?);
+            CACHE.with_borrow_mut(|cache| {
+                cache.truncate(CACHE_ENTRIES - 1);
+                cache.insert(0, (pattern.to_string(), flags, Rc::clone(&regex)));
+            });
+            regex
+        }
+    };
+    Ok(with(&regex))
+}

@@ -1,0 +1,209 @@
+//! `LIKE` patterns (manual 9.7.1): `%` any run, `_` one character, an escape before either.
+
+use crate::error::{Error, Result};
+use memchr::memmem::Finder;
+use std::cell::RefCell;
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub struct LikePattern {
+    matcher: Matcher,
+    insensitive: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    Exact(String),
+    Prefix(String),
+    Suffix(String),
+    Contains(Box<Finder<'static>>),
+    /// Literal runs with `%` between and no `_`: prefix, middle pieces in order, suffix.
+    Pieces {
+        prefix: String,
+        middle: Vec<Finder<'static>>,
+        suffix: String,
+    },
+    General(Vec<Token>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Token {
+    Char(char),
+    One,
+    Any,
+}
+
+impl LikePattern {
+    /// 22025 if the pattern ends in the escape character.
+    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Result<LikePattern> {
+        let folded;
+        let pattern = if insensitive {
+            folded = pattern.to_lowercase();
+            &folded
+        } else {
+            pattern
+        };
+        let tokens = tokens(pattern, escape)?;
+        Ok(LikePattern { matcher: Matcher::new(tokens), insensitive })
+    }
+
+    pub fn matches(&self, text: &str) -> bool {
+        if self.insensitive { self.matcher.matches(&text.to_lowercase()) } else { self.matcher.matches(text) }
+    }
+
+    /// What every match begins with, for index ranges.
+    pub fn prefix(&self) -> Option<&str> {
+        match &self.matcher {
+            _ if self.insensitive => None,
+            Matcher::Exact(text) | Matcher::Prefix(text) => Some(text),
+            Matcher::Pieces { prefix, .. } if !prefix.is_empty() => Some(prefix),
+            _ => None,
+        }
+    }
+}
+
+fn tokens(pattern: &str, escape: Option<char>) -> Result<Vec<Token>> {
+    let mut tokens = Vec::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        tokens.push(match char {
+            char if Some(char) == escape => match chars.next() {
+                Some(char) => Token::Char(char),
+                None => return Err(Error::new("22025", "LIKE pattern must not end with escape character")),
+            },
+            '%' if tokens.last() == Some(&Token::Any) => continue,
+            '%' => Token::Any,
+            '_' => Token::One,
+            char => Token::Char(char),
+        });
+    }
+    Ok(tokens)
+}
+
+fn literal(tokens: &[Token]) -> String {
+    tokens
+        .iter()
+        .filter_map(|token| match token {
+            Token::Char(char) => Some(*char),
+            _ => None,
+        })
+        .collect()
+}
+
+impl Matcher {
+    fn new(tokens: Vec<Token>) -> Matcher {
+        if tokens.contains(&Token::One) {
+            return Matcher::General(tokens);
+        }
+        let pieces: Vec<String> = tokens.split(|token| *token == Token::Any).map(literal).collect();
+        match pieces.as_slice() {
+            [text] => Matcher::Exact(text.clone()),
+            [prefix, suffix] if suffix.is_empty() => Matcher::Prefix(prefix.clone()),
+            [prefix, suffix] if prefix.is_empty() => Matcher::Suffix(suffix.clone()),
+            [prefix, middle, suffix] if prefix.is_empty() && suffix.is_empty() => {
+                Matcher::Contains(Box::new(Finder::new(middle).into_owned()))
+            }
+            [prefix, middle @ .., suffix] => Matcher::Pieces {
+                prefix: prefix.clone(),
+                middle: middle.iter().map(|piece| Finder::new(piece).into_owned()).collect(),
+                suffix: suffix.clone(),
+            },
+            [] => Matcher::Exact(String::new()),
+        }
+    }
+
+    #[inline]
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Matcher::Exact(wanted) => text == wanted,
+            Matcher::Prefix(prefix) => text.as_bytes().starts_with(prefix.as_bytes()),
+            Matcher::Suffix(suffix) => text.as_bytes().ends_with(suffix.as_bytes()),
+            Matcher::Contains(finder) => finder.find(text.as_bytes()).is_some(),
+            Matcher::Pieces { prefix, middle, suffix } => pieces(text.as_bytes(), prefix, middle, suffix),
+            Matcher::General(tokens) => general(text, tokens),
+        }
+    }
+}
+
+fn pieces(text: &[u8], prefix: &str, middle: &[Finder], suffix: &str) -> bool {
+    let Some(mut rest) = text.strip_prefix(prefix.as_bytes()).and_then(|rest| rest.strip_suffix(suffix.as_bytes()))
+    else {
+        return false;
+    };
+    middle.iter().all(|finder| match finder.find(rest) {
+        Some(at) => {
+            rest = &rest[at + finder.needle().len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// Greedy with one point of return: on a mismatch the latest `%` takes one more character.
+fn general(text: &str, tokens: &[Token]) -> bool {
+    let mut chars = text.chars();
+    let mut at = 0;
+    let mut retry: Option<(usize, std::str::Chars)> = None;
+    loop {
+        match tokens.get(at) {
+            Some(Token::Any) => {
+                at += 1;
+                retry = Some((at, chars.clone()));
+                continue;
+            }
+            None if chars.as_str().is_empty() => return true,
+            Some(token) => {
+                let mut next = chars.clone();
+                let fits = match (next.next(), token) {
+                    (Some(found), Token::Char(wanted)) => found == *wanted,
+                    (Some(_), _) => true,
+                    (None, _) => return false,
+                };
+                if fits {
+                    chars = next;
+                    at += 1;
+                    continue;
+                }
+            }
+            None => {}
+        }
+        let Some((token, from)) = &mut retry else { return false };
+        if from.next().is_none() {
+            return false;
+        }
+        at = *token;
+        chars = from.clone();
+    }
+}
+
+/// The pattern that this thread compiled last, with what it was made from.
+struct Cached {
+    text: String,
+    escape: Option<char>,
+    insensitive: bool,
+    compiled: LikePattern,
+}
+
+thread_local! {
+    static CACHE: RefCell<Option<Cached>> = const { RefCell::new(None) };
+}
+
+/// Runs `with` on the compiled pattern, which is kept for the next call on this thread.
+pub fn cached<T>(
+    pattern: &str,
+    escape: Option<char>,
+    insensitive: bool,
+    with: impl FnOnce(&LikePattern) -> T,
+) -> Result<T> {
+    CACHE.with_borrow_mut(|slot| {
+        if let Some(cached) = slot
+            && (cached.text.as_str(), cached.escape, cached.insensitive) == (pattern, escape, insensitive)
+        {
+            return Ok(with(&cached.compiled));
+        }
+        let compiled = LikePattern::new(pattern, escape, insensitive)?;
+        let result = with(&compiled);
+        *slot = Some(Cached { text: pattern.to_string(), escape, insensitive, compiled });
+        Ok(result)
+    })
+}

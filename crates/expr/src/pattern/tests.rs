@@ -1,0 +1,42 @@
+use super::LikePattern;
+use super::are::{Flags, compile};
+use proptest::prelude::*;
+
+/// `LIKE` as the manual defines it, by brute force over characters.
+fn reference(text: &[char], pattern: &[char]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        ['%', rest @ ..] => (0..=text.len()).any(|taken| reference(&text[taken..], rest)),
+        ['_', rest @ ..] => !text.is_empty() && reference(&text[1..], rest),
+        ['\\', char, rest @ ..] | [char, rest @ ..] => text.first() == Some(char) && reference(&text[1..], rest),
+    }
+}
+
+proptest! {
+    #[test]
+    fn like_agrees_with_its_definition(text in "[ab%é]{0,8}", pattern in r"(\\[%_a]|[ab%_é]){0,8}") {
+        let (text_chars, pattern_chars): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
+        let expected = reference(&text_chars, &pattern_chars);
+        let compiled = LikePattern::new(&pattern, Some('\\'), false).unwrap();
+        prop_assert_eq!(compiled.matches(&text), expected, "{:?} LIKE {:?}", text, pattern);
+        if let (true, Some(prefix)) = (expected, compiled.prefix()) {
+            prop_assert!(text.starts_with(prefix));
+        }
+    }
+
+    #[test]
+    fn plain_text_is_its_own_regular_expression(text in "[a-z0-9 _,;:<>=!@#%&~'\"/-]{0,12}") {
+        let whole = format!("^{text}$");
+        let advanced = compile(&whole, Flags::default()).unwrap().is_match(&text);
+        let literal = Flags { literal: true, ..Flags::default() };
+        let exact = compile(&text, literal).unwrap().is_match(&text);
+        prop_assert!(advanced && exact);
+    }
+}
+
+#[test]
+fn what_cannot_run_in_linear_time_is_refused() {
+    for pattern in [r"(a)\1", "a(?=b)", "a(?!b)", "(?<=a)b"] {
+        assert_eq!(compile(pattern, Flags::default()).unwrap_err().sqlstate, "2201B", "{pattern}");
+    }
+}

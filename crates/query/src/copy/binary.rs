@@ -1,0 +1,97 @@
+//! The binary format:
+//!
+//! ```text
+//! "PGCOPY\n" ff 0d 0a 00 | flags i32 | extension length i32 | extension | rows …  | -1 i16
+//! row: field count i16 | (length i32, -1 for null | bytes) …
+//! ```
+
+use super::reader::{Fields, Step};
+use crate::error::{Result, SqlError};
+use basalt_types::varint::take_bytes;
+
+pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
+
+/// Flags 16 to 31 are critical: a reader that does not know one must refuse. Bit 16 meant oids.
+const CRITICAL_FLAGS: u32 = 0xffff_0000;
+
+#[derive(Default)]
+pub(crate) struct BinaryReader {
+    begun: bool,
+}
+
+impl BinaryReader {
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    pub fn read_row(&mut self, input: &[u8], fields: &mut Fields) -> Result<Step> {
+        if !self.begun {
+            return self.read_header(input);
+        }
+        let mut rest = input;
+        let Some(count) = take_i16(&mut rest) else { return Ok(Step::More) };
+        if count == -1 {
+            return Ok(Step::End);
+        }
+        fields.line += 1;
+        if usize::try_from(count) != Ok(fields.columns.len()) {
+            let message = format!("row field count is {count}, expected {}", fields.columns.len());
+            return Err(fields.place_error("22P04", message));
+        }
+        // All fields must be there before any is read into its column.
+        let mut ahead = rest;
+        for _ in 0..count {
+            let Some(length) = take_i32(&mut ahead) else { return self.more(fields) };
+            if length < -1 {
+                return Err(fields.place_error("22P04", "invalid field size"));
+            }
+            if length > 0 && take_bytes(&mut ahead, length as usize).is_none() {
+                return self.more(fields);
+            }
+        }
+        for at in 0..fields.columns.len() {
+            match take_i32(&mut rest) {
+                Some(length) if length >= 0 => {
+                    let field = take_bytes(&mut rest, length as usize).unwrap_or_default();
+                    fields.push_binary(at, field)?;
+                }
+                _ => fields.push_null(at),
+            }
+        }
+        fields.rows += 1;
+        Ok(Step::Row(input.len() - rest.len()))
+    }
+
+    fn more(&self, fields: &mut Fields) -> Result<Step> {
+        fields.line -= 1;
+        Ok(Step::More)
+    }
+
+    fn read_header(&mut self, input: &[u8]) -> Result<Step> {
+        let seen = input.len().min(SIGNATURE.len());
+        if input[..seen] != SIGNATURE[..seen] {
+            return Err(SqlError::new("22P04", "COPY file signature not recognized"));
+        }
+        let mut rest = &input[seen..];
+        let (Some(flags), Some(extension)) = (take_i32(&mut rest), take_i32(&mut rest)) else { return Ok(Step::More) };
+        if flags as u32 & CRITICAL_FLAGS != 0 {
+            return Err(SqlError::new("22P04", "unrecognized critical flags in COPY file header"));
+        }
+        let Ok(extension) = usize::try_from(extension) else {
+            return Err(SqlError::new("22P04", "invalid COPY file header (wrong length)"));
+        };
+        if take_bytes(&mut rest, extension).is_none() {
+            return Ok(Step::More);
+        }
+        self.begun = true;
+        Ok(Step::Row(input.len() - rest.len()))
+    }
+}
+
+fn take_i16(input: &mut &[u8]) -> Option<i16> {
+    take_bytes(input, 2).and_then(|bytes| bytes.try_into().ok()).map(i16::from_be_bytes)
+}
+
+fn take_i32(input: &mut &[u8]) -> Option<i32> {
+    take_bytes(input, 4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_be_bytes)
+}

@@ -1,0 +1,158 @@
+//! From batches to CopyData bytes.
+
+use super::binary::SIGNATURE;
+use crate::error::Result;
+use crate::syntax::{CopyFormat, CopyOptions, HeaderChoice};
+use arrow_array::{Array, RecordBatch};
+use basalt_expr::EvalContext;
+use basalt_expr::io::{binary, text};
+use basalt_types::DataType;
+use bytes::Bytes;
+use std::sync::Arc;
+
+pub(crate) struct WriterColumn {
+    pub name: String,
+    pub ty: DataType,
+    pub force_quote: bool,
+}
+
+pub(crate) struct CopyWriter {
+    columns: Vec<WriterColumn>,
+    options: CopyOptions,
+    eval: Arc<EvalContext>,
+    begun: bool,
+    ended: bool,
+    /// Text of the field being written, where it may have to be escaped.
+    field: Vec<u8>,
+}
+
+impl CopyWriter {
+    pub fn new(columns: Vec<WriterColumn>, options: CopyOptions, eval: Arc<EvalContext>) -> CopyWriter {
+        CopyWriter { columns, options, eval, begun: false, ended: false, field: Vec::new() }
+    }
+
+    /// What comes before the rows, once.
+    pub fn header(&mut self) -> Option<Bytes> {
+        if std::mem::replace(&mut self.begun, true) {
+            return None;
+        }
+        let mut out = Vec::new();
+        match self.options.format {
+            CopyFormat::Binary => {
+                out.extend_from_slice(SIGNATURE);
+                out.extend_from_slice(&[0; 8]);
+            }
+            _ if self.options.header == HeaderChoice::Yes => {
+                for at in 0..self.columns.len() {
+                    if at > 0 {
+                        out.push(self.options.delimiter);
+                    }
+                    self.field.clear();
+                    self.field.extend_from_slice(self.columns[at].name.as_bytes());
+                    self.put_field(false, &mut out);
+                }
+                out.push(b'\n');
+            }
+            _ => return None,
+        }
+        Some(out.into())
+    }
+
+    /// What comes after them, once.
+    pub fn trailer(&mut self) -> Option<Bytes> {
+        if std::mem::replace(&mut self.ended, true) || self.options.format != CopyFormat::Binary {
+            return None;
+        }
+        Some(Bytes::from_static(&[0xff, 0xff]))
+    }
+
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Bytes> {
+        let mut out = Vec::with_capacity(batch.num_rows() * self.columns.len() * 12);
+        for row in 0..batch.num_rows() {
+            match self.options.format {
+                CopyFormat::Binary => self.binary_row(batch, row, &mut out)?,
+                _ => self.line(batch, row, &mut out)?,
+            }
+        }
+        Ok(out.into())
+    }
+
+    fn binary_row(&mut self, batch: &RecordBatch, row: usize, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(&(self.columns.len() as i16).to_be_bytes());
+        for (column, array) in self.columns.iter().zip(batch.columns()) {
+            let at = out.len();
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            if binary::format_cell(&column.ty, array, row, &self.eval, out)? {
+                let length = (out.len() - at - 4) as i32;
+                out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, batch: &RecordBatch, row: usize, out: &mut Vec<u8>) -> Result<()> {
+        for (at, array) in batch.columns().iter().enumerate() {
+            if at > 0 {
+                out.push(self.options.delimiter);
+            }
+            if array.is_null(row) {
+                out.extend_from_slice(self.options.null.as_bytes());
+                continue;
+            }
+            self.field.clear();
+            text::format_cell(&self.columns[at].ty, array, row, &self.eval, &mut self.field)?;
+            self.put_field(self.columns[at].force_quote, out);
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+
+    /// Appends the field that is in `self.field`.
+    fn put_field(&self, force_quote: bool, out: &mut Vec<u8>) {
+        match self.options.format {
+            CopyFormat::Csv => put_csv(&self.field, force_quote, self.columns.len() == 1, &self.options, out),
+            _ => put_text(&self.field, self.options.delimiter, out),
+        }
+    }
+}
+
+fn put_text(field: &[u8], delimiter: u8, out: &mut Vec<u8>) {
+    let mut rest = field;
+    let special = |byte: &u8| matches!(byte, b'\\' | 0x08..=0x0d) || *byte == delimiter;
+    while let Some(at) = rest.iter().position(special) {
+        out.extend_from_slice(&rest[..at]);
+        out.push(b'\\');
+        out.push(match rest[at] {
+            0x08 => b'b',
+            0x0c => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x0b => b'v',
+            other => other,
+        });
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+}
+
+fn put_csv(field: &[u8], force_quote: bool, alone: bool, options: &CopyOptions, out: &mut Vec<u8>) {
+    let (delimiter, quote, escape) = (options.delimiter, options.quote, options.escape);
+    let special = |byte: &u8| *byte == delimiter || *byte == quote || matches!(byte, b'\n' | b'\r');
+    let must_quote = force_quote
+        || field == options.null.as_bytes()
+        || (alone && field == b"\\.")
+        || field.iter().any(special);
+    if !must_quote {
+        out.extend_from_slice(field);
+        return;
+    }
+    out.push(quote);
+    for byte in field {
+        if *byte == quote || *byte == escape {
+            out.push(escape);
+        }
+        out.push(*byte);
+    }
+    out.push(quote);
+}

@@ -1,0 +1,121 @@
+//! From the bound plan to DataFusion's operators.
+//!
+//! Every column travels under the unique name `c<id>`, so that nothing DataFusion does with names can
+//! confuse two of them. All coercions are already in the expressions: DataFusion's own type coercion is
+//! switched off ([`session`]), its optimizer (decorrelation, pushdown, join order) is used. Types whose
+//! equality or order is not that of their Arrow form are grouped, joined and sorted by [`keys`].
+
+mod aggregate;
+mod apply;
+mod expr;
+mod keys;
+mod plan;
+mod scan;
+pub mod session;
+mod udf;
+mod window;
+
+pub use apply::Applier;
+
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, Plan, Query};
+use crate::run::RunContext;
+use ahash::{AHashMap, AHashSet};
+use arrow_schema::{Field, FieldRef};
+use basalt_types::DataType;
+use datafusion::common::Column;
+use datafusion::logical_expr::LogicalPlan;
+use std::sync::Arc;
+
+/// How a column is reached in DataFusion's plan.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    pub column: Column,
+    pub ty: DataType,
+}
+
+impl Reach {
+    pub fn field(&self) -> FieldRef {
+        Arc::new(Field::new(self.column.name.clone(), self.ty.to_arrow(), true))
+    }
+}
+
+pub(crate) fn name_of(id: ColId) -> String {
+    format!("c{id}")
+}
+
+/// Lowers one query for one execution: parameters and settings are constants in the result.
+pub struct Lowerer<'a> {
+    pub(crate) query: &'a Query,
+    pub(crate) ctx: &'a RunContext,
+    pub(crate) applier: Arc<Applier>,
+    pub(crate) columns: AHashMap<ColId, Reach>,
+    /// Columns that the subquery being lowered defines, innermost last; others are outer references.
+    pub(crate) local: Vec<AHashSet<ColId>>,
+    /// Conditions of filters may hold EXISTS and IN; other expressions get them applied row by row.
+    pub(crate) in_filter: bool,
+    /// Correlated subqueries are run once per outer row: always right, and slow.
+    pub(crate) nested_loops: bool,
+    pub(crate) next_name: usize,
+}
+
+impl<'a> Lowerer<'a> {
+    pub fn new(query: &'a Query, ctx: &'a RunContext, applier: Arc<Applier>, nested_loops: bool) -> Lowerer<'a> {
+        Lowerer {
+            query,
+            ctx,
+            applier,
+            columns: AHashMap::new(),
+            local: Vec::new(),
+            in_filter: false,
+            nested_loops,
+            next_name: 0,
+        }
+    }
+
+    /// The whole query, with its output columns in order under the names `o0`, `o1`, ….
+    pub fn lower(mut self) -> Result<LogicalPlan> {
+        let plan = self.plan(&self.query.plan)?;
+        let mut outputs = Vec::with_capacity(self.query.columns.len());
+        for (index, column) in self.query.columns.iter().enumerate() {
+            outputs.push(self.column(column.id, &column.ty)?.alias(format!("o{index}")));
+        }
+        Ok(datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(outputs)?.build()?)
+    }
+
+    pub(crate) fn fresh_name(&mut self, prefix: &str) -> String {
+        self.next_name += 1;
+        format!("{prefix}{}", self.next_name)
+    }
+
+    /// Makes a column reachable under its own name, without a qualifier.
+    pub(crate) fn define(&mut self, id: ColId, ty: &DataType) {
+        self.columns.insert(id, Reach { column: Column::new_unqualified(name_of(id)), ty: ty.clone() });
+    }
+
+    pub(crate) fn reach(&self, id: ColId) -> Result<&Reach> {
+        self.columns.get(&id).ok_or_else(|| {
+            SqlError::new("42803", "subquery uses ungrouped column from outer query")
+                .with_detail(format!("No input of the plan defines column {id}."))
+        })
+    }
+
+    pub(crate) fn column(&self, id: ColId, ty: &DataType) -> Result<datafusion::logical_expr::Expr> {
+        use datafusion::logical_expr::Expr;
+        let reach = self.reach(id)?;
+        debug_assert!(reach.ty.to_arrow() == ty.to_arrow(), "column {id} is {:?}, wanted as {ty:?}", reach.ty);
+        let is_outer = self.local.last().is_some_and(|local| !local.contains(&id));
+        Ok(match is_outer {
+            true => Expr::OuterReferenceColumn(reach.field(), reach.column.clone()),
+            false => Expr::Column(reach.column.clone()),
+        })
+    }
+}
+
+/// Every column that a plan or anything below it defines.
+pub(crate) fn defined(plan: &Plan, out: &mut AHashSet<ColId>) {
+    out.extend(plan.columns().into_iter().map(|(id, _)| id));
+    for input in plan.inputs() {
+        defined(input, out);
+    }
+}

@@ -1,0 +1,523 @@
+//! Aggregation: Basalt's accumulators as DataFusion's, and the node that groups.
+
+use super::{Lowerer, name_of};
+use crate::error::{Result, SqlError};
+use crate::plan::{AggregateCall, ColId, Plan};
+use arrow::compute::{SortColumn, SortOptions, concat, lexsort_to_indices, take};
+use arrow::row::{RowConverter, SortField};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_empty_array};
+use arrow_schema::{DataType as ArrowType, Field, FieldRef};
+use basalt_expr::aggregates::{GroupsAccumulator as BasaltGroups, ResolvedAggregate};
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+use datafusion::common::utils::SingleRowListArrayBuilder;
+use datafusion::common::{Column, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr as DfExpr, GroupsAccumulator, LogicalPlan,
+    LogicalPlanBuilder, Signature, Volatility,
+};
+use parking_lot::Mutex;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What is accumulated.
+#[derive(Clone, Debug, PartialEq)]
+enum Body {
+    Call(ResolvedAggregate),
+    /// Any value of the group: all are equal by their keys.
+    First(DataType),
+    /// The value of a group of at most one row; 21000 for more.
+    Single(DataType),
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct AggregateUdf {
+    body: Body,
+    name: String,
+    /// DISTINCT decided by keys inside the accumulator.
+    distinct: bool,
+    /// ORDER BY inside the call: these arguments follow the call's own.
+    sort: Vec<SortOptions>,
+    signature: Signature,
+}
+
+impl Eq for AggregateUdf {}
+
+impl Hash for AggregateUdf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        format!("{:?}", self.body).hash(state);
+    }
+}
+
+impl AggregateUdf {
+    fn make(body: Body, name: &str, distinct: bool, sort: Vec<SortOptions>) -> Arc<AggregateUDF> {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        let udf = AggregateUdf { body, name: name.to_string(), distinct, sort, signature };
+        Arc::new(AggregateUDF::new_from_impl(udf))
+    }
+
+    fn result(&self) -> ArrowType {
+        match &self.body {
+            Body::Call(resolved) => resolved.ty.to_arrow(),
+            Body::First(ty) | Body::Single(ty) => ty.to_arrow(),
+        }
+    }
+
+    fn collects(&self, is_distinct: bool) -> bool {
+        matches!(self.body, Body::Call(_)) && (self.distinct || is_distinct || !self.sort.is_empty())
+    }
+}
+
+/// An aggregate that fails where a scalar subquery gives more than one row.
+pub(super) fn single_value(ty: &DataType, arg: DfExpr) -> DfExpr {
+    let udf = AggregateUdf::make(Body::Single(ty.clone()), "single_value", false, Vec::new());
+    aggregate_expr(udf, vec![arg], false, None)
+}
+
+fn aggregate_expr(udf: Arc<AggregateUDF>, args: Vec<DfExpr>, distinct: bool, filter: Option<DfExpr>) -> DfExpr {
+    DfExpr::AggregateFunction(AggregateFunction::new_udf(udf, args, distinct, filter.map(Box::new), Vec::new(), None))
+}
+
+impl AggregateUDFImpl for AggregateUdf {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[ArrowType]) -> DfResult<ArrowType> {
+        Ok(self.result())
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> DfResult<Vec<FieldRef>> {
+        let types: Vec<ArrowType> = match &self.body {
+            Body::Call(_) if self.collects(args.is_distinct) => args
+                .input_fields
+                .iter()
+                .map(|field| ArrowType::List(Arc::new(Field::new("item", field.data_type().clone(), true))))
+                .collect(),
+            Body::Call(resolved) => resolved.state_types().iter().map(DataType::to_arrow).collect(),
+            Body::First(ty) | Body::Single(ty) => vec![ty.to_arrow(), ArrowType::Int64],
+        };
+        let named = types
+            .into_iter()
+            .enumerate()
+            .map(|(index, ty)| Arc::new(Field::new(format_state_name(args.name, &format!("state{index}")), ty, true)));
+        Ok(named.collect())
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> DfResult<Box<dyn Accumulator>> {
+        Ok(match &self.body {
+            Body::Call(resolved) if self.collects(args.is_distinct) => Box::new(Collect {
+                resolved: resolved.clone(),
+                distinct: self.distinct || args.is_distinct,
+                sort: self.sort.clone(),
+                columns: args.expr_fields.iter().map(|field| vec![new_empty_array(field.data_type())]).collect(),
+            }),
+            Body::Call(resolved) => Box::new(OneGroup::new(resolved)?),
+            Body::First(ty) => Box::new(Pick { value: None, rows: 0, ty: ty.to_arrow(), single: false }),
+            Body::Single(ty) => Box::new(Pick { value: None, rows: 0, ty: ty.to_arrow(), single: true }),
+        })
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        matches!(self.body, Body::Call(_)) && !self.collects(args.is_distinct)
+    }
+
+    fn create_groups_accumulator(&self, _args: AccumulatorArgs) -> DfResult<Box<dyn GroupsAccumulator>> {
+        match &self.body {
+            Body::Call(resolved) => Ok(Box::new(Groups::new(resolved))),
+            _ => Err(SqlError::internal(format!("{} accumulates one group at a time", self.name)).into()),
+        }
+    }
+
+    fn default_value(&self, _data_type: &ArrowType) -> DfResult<ScalarValue> {
+        match &self.body {
+            Body::Call(resolved) => OneGroup::new(resolved)?.evaluate(),
+            _ => ScalarValue::try_from(&self.result()),
+        }
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+/// All groups of one call.
+struct Groups {
+    resolved: ResolvedAggregate,
+    inner: Box<dyn BasaltGroups>,
+    /// Group numbers as Basalt takes them.
+    numbers: Vec<u32>,
+}
+
+impl Groups {
+    fn new(resolved: &ResolvedAggregate) -> Groups {
+        Groups { resolved: resolved.clone(), inner: resolved.accumulator(), numbers: Vec::new() }
+    }
+
+    fn number(&mut self, groups: &[usize]) {
+        self.numbers.clear();
+        self.numbers.extend(groups.iter().map(|group| *group as u32));
+    }
+
+    /// Keeps the groups from `first` on, renumbered from 0.
+    fn drop_front(&mut self, states: &[ArrayRef], first: usize) -> Result<()> {
+        self.inner = self.resolved.accumulator();
+        let rest: Vec<ArrayRef> = states.iter().map(|state| state.slice(first, state.len() - first)).collect();
+        let count = rest.first().map_or(0, |state| state.len());
+        let numbers: Vec<u32> = (0..count as u32).collect();
+        Ok(self.inner.merge(&numbers, &rest, count)?)
+    }
+}
+
+impl GroupsAccumulator for Groups {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        opt_filter: Option<&BooleanArray>,
+        total_num_groups: usize,
+    ) -> DfResult<()> {
+        self.number(group_indices);
+        let args = &values[..self.resolved.arg_types.len()];
+        Ok(self.inner.update(&self.numbers, args, opt_filter, total_num_groups).map_err(SqlError::from)?)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> DfResult<ArrayRef> {
+        let all = self.inner.evaluate().map_err(SqlError::from)?;
+        match emit_to {
+            EmitTo::All => {
+                self.inner = self.resolved.accumulator();
+                Ok(all)
+            }
+            EmitTo::First(count) => {
+                let states = self.inner.state().map_err(SqlError::from)?;
+                self.drop_front(&states, count)?;
+                Ok(all.slice(0, count))
+            }
+        }
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> DfResult<Vec<ArrayRef>> {
+        let states = self.inner.state().map_err(SqlError::from)?;
+        match emit_to {
+            EmitTo::All => {
+                self.inner = self.resolved.accumulator();
+                Ok(states)
+            }
+            EmitTo::First(count) => {
+                self.drop_front(&states, count)?;
+                Ok(states.iter().map(|state| state.slice(0, count)).collect())
+            }
+        }
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> DfResult<()> {
+        self.number(group_indices);
+        Ok(self.inner.merge(&self.numbers, values, total_num_groups).map_err(SqlError::from)?)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> DfResult<Vec<ArrayRef>> {
+        let rows = values.first().map_or(0, |column| column.len());
+        let numbers: Vec<u32> = (0..rows as u32).collect();
+        let mut each = self.resolved.accumulator();
+        let args = &values[..self.resolved.arg_types.len()];
+        each.update(&numbers, args, opt_filter, rows).map_err(SqlError::from)?;
+        Ok(each.state().map_err(SqlError::from)?)
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size_bytes() + self.numbers.capacity() * 4
+    }
+}
+
+/// The only group of an ungrouped (or window) aggregate.
+struct OneGroup {
+    arguments: usize,
+    inner: Mutex<Box<dyn BasaltGroups>>,
+}
+
+impl std::fmt::Debug for OneGroup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "one group")
+    }
+}
+
+impl OneGroup {
+    fn new(resolved: &ResolvedAggregate) -> Result<OneGroup> {
+        let mut inner = resolved.accumulator();
+        let empty: Vec<ArrayRef> = resolved.arg_types.iter().map(|ty| new_empty_array(&ty.to_arrow())).collect();
+        inner.update(&[], &empty, None, 1)?;
+        Ok(OneGroup { arguments: resolved.arg_types.len(), inner: Mutex::new(inner) })
+    }
+}
+
+impl Accumulator for OneGroup {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        let rows = values.first().map_or(0, |column| column.len());
+        let args = &values[..self.arguments];
+        Ok(self.inner.get_mut().update(&vec![0; rows], args, None, 1).map_err(SqlError::from)?)
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        let value = self.inner.get_mut().evaluate().map_err(SqlError::from)?;
+        ScalarValue::try_from_array(&value, 0)
+    }
+
+    fn size(&self) -> usize {
+        self.inner.lock().size_bytes()
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        let states = self.inner.get_mut().state().map_err(SqlError::from)?;
+        states.iter().map(|state| ScalarValue::try_from_array(state, 0)).collect()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        let rows = states.first().map_or(0, |column| column.len());
+        Ok(self.inner.get_mut().merge(&vec![0; rows], states, 1).map_err(SqlError::from)?)
+    }
+}
+
+/// Keeps all rows of a group until the end, for DISTINCT and ORDER BY inside a call.
+#[derive(Debug)]
+struct Collect {
+    resolved: ResolvedAggregate,
+    distinct: bool,
+    sort: Vec<SortOptions>,
+    /// Pieces of each argument.
+    columns: Vec<Vec<ArrayRef>>,
+}
+
+impl Collect {
+    fn whole(&self) -> DfResult<Vec<ArrayRef>> {
+        let join = |pieces: &Vec<ArrayRef>| {
+            let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| piece.as_ref()).collect();
+            Ok(concat(&pieces)?)
+        };
+        self.columns.iter().map(join).collect()
+    }
+
+    /// Rows in order, the later ones of equal arguments left out.
+    fn kept(&self, columns: &[ArrayRef]) -> DfResult<UInt32Array> {
+        let arguments = self.resolved.arg_types.len();
+        let rows = columns.first().map_or(0, |column| column.len());
+        let order = if self.sort.is_empty() {
+            UInt32Array::from_iter_values(0..rows as u32)
+        } else {
+            let keys: Vec<SortColumn> = columns[columns.len() - self.sort.len()..]
+                .iter()
+                .zip(&self.sort)
+                .map(|(values, options)| SortColumn { values: values.clone(), options: Some(*options) })
+                .collect();
+            lexsort_to_indices(&keys, None)?
+        };
+        if !self.distinct {
+            return Ok(order);
+        }
+        let mut keys = Vec::with_capacity(arguments);
+        for (ty, column) in self.resolved.arg_types.iter().zip(columns) {
+            keys.push(match super::keys::key_type(ty) {
+                Some(key) if key != *column.data_type() || *ty != DataType::Numeric(None) => {
+                    super::keys::key_array(ty, column)?
+                }
+                Some(_) => super::keys::key_array(ty, column)?,
+                None => column.clone(),
+            });
+        }
+        let fields = keys.iter().map(|key| SortField::new(key.data_type().clone())).collect();
+        let encoded = RowConverter::new(fields)?.convert_columns(&keys)?;
+        let mut seen = ahash::AHashSet::with_capacity(rows);
+        Ok(order.values().iter().copied().filter(|row| seen.insert(encoded.row(*row as usize))).collect())
+    }
+}
+
+impl Accumulator for Collect {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        for (pieces, column) in self.columns.iter_mut().zip(values) {
+            pieces.push(column.clone());
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        let columns = self.whole()?;
+        let kept = self.kept(&columns)?;
+        let mut args = Vec::with_capacity(columns.len());
+        for column in &columns[..self.resolved.arg_types.len()] {
+            args.push(take(column, &kept, None)?);
+        }
+        let mut inner = OneGroup::new(&self.resolved)?;
+        if args.is_empty() {
+            args.push(Arc::new(kept));
+        }
+        inner.update_batch(&args)?;
+        inner.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        self.columns.iter().flatten().map(|piece| piece.get_array_memory_size()).sum()
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        let lists = self.whole()?.into_iter().map(|column| SingleRowListArrayBuilder::new(column).build_list_scalar());
+        Ok(lists.collect())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        for (pieces, state) in self.columns.iter_mut().zip(states) {
+            pieces.extend(state.as_list::<i32>().iter().flatten());
+        }
+        Ok(())
+    }
+}
+
+/// The first value met.
+#[derive(Debug)]
+struct Pick {
+    value: Option<ScalarValue>,
+    rows: i64,
+    ty: ArrowType,
+    /// More than one row is an error.
+    single: bool,
+}
+
+impl Pick {
+    fn check(&self) -> DfResult<()> {
+        if self.single && self.rows > 1 {
+            let message = "more than one row returned by a subquery used as an expression";
+            return Err(SqlError::new("21000", message).into());
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for Pick {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        if !values[0].is_empty() && self.value.is_none() {
+            self.value = Some(ScalarValue::try_from_array(&values[0], 0)?);
+        }
+        self.rows += values[0].len() as i64;
+        self.check()
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        match &self.value {
+            Some(value) => Ok(value.clone()),
+            None => ScalarValue::try_from(&self.ty),
+        }
+    }
+
+    fn size(&self) -> usize {
+        std::mem::size_of::<Pick>() + self.value.as_ref().map_or(0, ScalarValue::size)
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?, ScalarValue::Int64(Some(self.rows))])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        let counts = states[1].as_primitive::<arrow_array::types::Int64Type>();
+        for (row, count) in counts.values().iter().enumerate() {
+            if *count > 0 && self.value.is_none() {
+                self.value = Some(ScalarValue::try_from_array(&states[0], row)?);
+            }
+            self.rows += count;
+        }
+        self.check()
+    }
+}
+
+impl Lowerer<'_> {
+    pub(super) fn aggregate(
+        &mut self,
+        input: &Plan,
+        groups: &[(ColId, Expr)],
+        aggregates: &[(ColId, AggregateCall)],
+    ) -> Result<LogicalPlan> {
+        let input = self.plan(input)?;
+        self.grouped(input, groups, aggregates)
+    }
+
+    /// Groups by keys; a value whose key is not itself is taken from any row of its group.
+    pub(super) fn grouped(
+        &mut self,
+        input: LogicalPlan,
+        groups: &[(ColId, Expr)],
+        aggregates: &[(ColId, AggregateCall)],
+    ) -> Result<LogicalPlan> {
+        let mut keys = Vec::with_capacity(groups.len());
+        let mut results = Vec::with_capacity(aggregates.len());
+        let mut firsts = Vec::new();
+        for (id, expr) in groups {
+            keys.push(self.keyed(expr)?);
+            if Self::needs_key(&expr.ty()) {
+                let udf = AggregateUdf::make(Body::First(expr.ty()), "first", false, Vec::new());
+                let value = self.expr(expr)?;
+                firsts.push((*id, aggregate_expr(udf, vec![value], false, None)));
+            }
+        }
+        for (id, call) in aggregates {
+            results.push(self.aggregate_call(call)?.alias(name_of(*id)));
+        }
+        results.extend(firsts.iter().map(|(id, expr)| expr.clone().alias(format!("first{id}"))));
+        let grouped = LogicalPlanBuilder::from(input).aggregate(keys, results)?.build()?;
+        let mut outputs = Vec::with_capacity(groups.len() + aggregates.len());
+        for (index, (id, expr)) in groups.iter().enumerate() {
+            let column = match firsts.iter().any(|(known, _)| known == id) {
+                true => Column::new_unqualified(format!("first{id}")),
+                false => Column::from(grouped.schema().qualified_field(index)),
+            };
+            outputs.push(DfExpr::Column(column).alias(name_of(*id)));
+            let ty = expr.ty();
+            self.define(*id, &ty);
+        }
+        for (id, call) in aggregates {
+            self.define(*id, &call.resolved.ty);
+            outputs.push(DfExpr::Column(Column::new_unqualified(name_of(*id))));
+        }
+        Ok(LogicalPlanBuilder::from(grouped).project(outputs)?.build()?)
+    }
+
+    pub(super) fn aggregate_call(&mut self, call: &AggregateCall) -> Result<DfExpr> {
+        let filter = call.filter.as_ref().map(|filter| self.expr(filter)).transpose()?;
+        let (udf, args, distinct) = self.aggregate_udf(call)?;
+        Ok(aggregate_expr(udf, args, distinct, filter))
+    }
+
+    /// The function, its arguments, and whether DataFusion is told of DISTINCT.
+    pub(super) fn aggregate_udf(&mut self, call: &AggregateCall) -> Result<(Arc<AggregateUDF>, Vec<DfExpr>, bool)> {
+        let keyed = call.args.iter().any(|arg| Self::needs_key(&arg.ty()));
+        let counts = call.resolved.aggregate.name == "count";
+        let mut args = Vec::with_capacity(call.args.len() + call.order_by.len());
+        for arg in &call.args {
+            args.push(if call.distinct && counts { self.keyed(arg)? } else { self.expr(arg)? });
+        }
+        let own_distinct = call.distinct && ((keyed && !counts) || !call.order_by.is_empty());
+        let mut sort = Vec::with_capacity(call.order_by.len());
+        for key in &call.order_by {
+            args.push(self.keyed(&key.expr)?);
+            sort.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        }
+        if args.is_empty() {
+            // Batches of no columns have no length to count.
+            args.push(DfExpr::Literal(ScalarValue::Int32(Some(1)), None));
+        }
+        let name = format!("pg_{}", call.resolved.aggregate.name);
+        let mut resolved = call.resolved.clone();
+        if call.distinct && counts && keyed {
+            resolved.arg_types = vec![DataType::Bytea];
+        }
+        let udf = AggregateUdf::make(Body::Call(resolved), &name, own_distinct, sort);
+        Ok((udf, args, call.distinct && !own_distinct))
+    }
+}

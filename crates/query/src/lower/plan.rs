@@ -1,0 +1,372 @@
+//! Plan nodes.
+
+use super::udf::EvalUdf;
+use super::{Lowerer, keys, name_of};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, JoinKind, Plan, SetColumn, SetOp, SortKey};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema};
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, Datum};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, NullHandling, ScalarValue, UnnestOptions};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::logical_expr::expr::Sort;
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Values};
+use std::sync::Arc;
+
+impl Lowerer<'_> {
+    pub(super) fn plan(&mut self, plan: &Plan) -> Result<LogicalPlan> {
+        match plan {
+            Plan::Unit => Ok(LogicalPlanBuilder::empty(true).build()?),
+            Plan::Scan { table, columns, identity } => self.scan(table, columns, *identity),
+            Plan::VirtualScan { table, columns } => {
+                let rows = table.rows(&self.ctx.system)?;
+                let columns: Vec<(ColId, DataType, ArrayRef)> =
+                    columns.iter().map(|(id, index)| (*id, table.columns[*index].1(), rows[*index].clone())).collect();
+                self.memory(columns, rows.first().map_or(0, |column| column.len()))
+            }
+            Plan::Values { columns, rows } => self.values(columns, rows),
+            Plan::Project { input, exprs } => self.project(input, exprs),
+            Plan::ProjectSet { input, sets, ordinality, keep_empty } => {
+                self.project_set(input, sets, *ordinality, *keep_empty)
+            }
+            Plan::Filter { input, condition } => {
+                let input = self.plan(input)?;
+                let condition = self.filter_expr(condition)?;
+                Ok(LogicalPlanBuilder::from(input).filter(condition)?.build()?)
+            }
+            Plan::Join { left, right, kind, condition, lateral } => {
+                self.join(left, right, *kind, condition.as_ref(), *lateral)
+            }
+            Plan::Aggregate { input, groups, aggregates } => self.aggregate(input, groups, aggregates),
+            Plan::Window { input, calls } => self.window(input, calls),
+            Plan::Sort { input, keys } => {
+                let input = self.plan(input)?;
+                let keys = self.sort_keys(keys)?;
+                Ok(LogicalPlanBuilder::from(input).sort(keys)?.build()?)
+            }
+            Plan::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref()),
+            Plan::Distinct { input, on: None } => {
+                let columns: Vec<(ColId, DataType)> = input.columns();
+                let input = self.plan(input)?;
+                self.distinct(input, &columns)
+            }
+            Plan::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
+            Plan::SetOp { op, all, left, right, columns } => self.set_operation(*op, *all, left, right, columns),
+        }
+    }
+
+    /// Rows that are at hand, as a table.
+    fn memory(&mut self, columns: Vec<(ColId, DataType, ArrayRef)>, rows: usize) -> Result<LogicalPlan> {
+        let name = self.fresh_name("m");
+        let fields: Vec<Field> =
+            columns.iter().map(|(id, _, array)| Field::new(name_of(*id), array.data_type().clone(), true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let arrays = columns.iter().map(|(_, _, array)| array.clone()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+            .map_err(|error| SqlError::internal(format!("a system table is ill-formed: {error}")))?;
+        let table = MemTable::try_new(schema, vec![vec![batch]])?;
+        for (id, ty, _) in &columns {
+            let column = Column::new(Some(name.clone()), name_of(*id));
+            self.columns.insert(*id, super::Reach { column, ty: ty.clone() });
+        }
+        Ok(LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None)?.build()?)
+    }
+
+    fn values(&mut self, columns: &[(ColId, DataType)], rows: &[Vec<Expr>]) -> Result<LogicalPlan> {
+        let has_holes = rows.iter().flatten().any(|expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. })));
+        if rows.is_empty() || columns.is_empty() || has_holes {
+            return self.values_one_by_one(columns, rows);
+        }
+        let fields: Vec<Field> = columns.iter().map(|(id, ty)| Field::new(name_of(*id), ty.to_arrow(), true)).collect();
+        let schema = DFSchema::try_from(Schema::new(fields))?;
+        let mut values = Vec::with_capacity(rows.len());
+        for row in rows {
+            values.push(row.iter().map(|expr| self.expr(expr)).collect::<Result<Vec<_>>>()?);
+        }
+        for (id, ty) in columns {
+            self.define(*id, ty);
+        }
+        Ok(LogicalPlan::Values(Values { schema: Arc::new(schema), values }))
+    }
+
+    /// Rows whose expressions need plans of their own.
+    fn values_one_by_one(&mut self, columns: &[(ColId, DataType)], rows: &[Vec<Expr>]) -> Result<LogicalPlan> {
+        let mut all: Option<LogicalPlanBuilder> = None;
+        for row in rows {
+            let mut exprs = Vec::with_capacity(row.len());
+            for (expr, (id, _)) in row.iter().zip(columns) {
+                exprs.push(self.expr(expr)?.alias(name_of(*id)));
+            }
+            let one = LogicalPlanBuilder::empty(true).project(exprs)?.build()?;
+            all = Some(match all {
+                None => LogicalPlanBuilder::from(one),
+                Some(all) => all.union(one)?,
+            });
+        }
+        for (id, ty) in columns {
+            self.define(*id, ty);
+        }
+        match all {
+            Some(all) => Ok(all.build()?),
+            None => Ok(LogicalPlanBuilder::empty(false).build()?),
+        }
+    }
+
+    fn project(&mut self, input: &Plan, exprs: &[(ColId, Expr)]) -> Result<LogicalPlan> {
+        let input = self.plan(input)?;
+        let mut out = Vec::with_capacity(exprs.len());
+        for (id, expr) in exprs {
+            out.push(match expr {
+                Expr::Hole { id: known, ty } if known == id => self.column(*id, ty)?,
+                expr => self.expr(expr)?.alias(name_of(*id)),
+            });
+        }
+        for (id, expr) in exprs {
+            if !matches!(expr, Expr::Hole { id: known, .. } if known == id) {
+                self.define(*id, &expr.ty());
+            }
+        }
+        Ok(LogicalPlanBuilder::from(input).project(out)?.build()?)
+    }
+
+    fn project_set(
+        &mut self,
+        input: &Plan,
+        sets: &[(ColId, Expr)],
+        ordinality: Option<ColId>,
+        keep_empty: bool,
+    ) -> Result<LogicalPlan> {
+        let passed = input.columns();
+        let lowered = self.plan(input)?;
+        let mut exprs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        let mut lists = Vec::new();
+        let mut first = None;
+        for (id, call) in sets {
+            let folded = call.clone().fold(&self.ctx.eval, true);
+            let (template, args) = self.template(&folded)?;
+            let list = EvalUdf::set(template, &self.ctx.eval, args);
+            first.get_or_insert_with(|| list.clone());
+            exprs.push(list.alias(name_of(*id)));
+            lists.push(Column::new_unqualified(name_of(*id)));
+        }
+        if let (Some(id), Some(list)) = (ordinality, first) {
+            exprs.push(EvalUdf::ordinality(&self.ctx.eval, list).alias(name_of(id)));
+            lists.push(Column::new_unqualified(name_of(id)));
+        }
+        for (id, call) in sets {
+            self.define(*id, &call.ty());
+        }
+        let builder = LogicalPlanBuilder::from(lowered).project(exprs)?;
+        let Some(id) = ordinality.filter(|_| sets.is_empty()) else {
+            if lists.is_empty() {
+                return Ok(builder.build()?);
+            }
+            if let Some(id) = ordinality {
+                self.define(id, &DataType::Int8);
+            }
+            let null_handling = if keep_empty { NullHandling::PreserveAndExpandEmpty } else { NullHandling::Drop };
+            let options = UnnestOptions { null_handling, recursions: Vec::new() };
+            return Ok(builder.unnest_columns_with_options(lists, options)?.build()?);
+        };
+        // A function that returns one row has the ordinality 1.
+        self.define(id, &DataType::Int8);
+        let mut exprs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        exprs.push(DfExpr::Literal(ScalarValue::Int64(Some(1)), None).alias(name_of(id)));
+        Ok(builder.project(exprs)?.build()?)
+    }
+
+    fn join(
+        &mut self,
+        left: &Plan,
+        right: &Plan,
+        kind: JoinKind,
+        condition: Option<&Expr>,
+        lateral: bool,
+    ) -> Result<LogicalPlan> {
+        let left = self.plan(left)?;
+        let right = if lateral { self.lateral(right)? } else { self.plan(right)? };
+        let join_type = match kind {
+            JoinKind::Inner => JoinType::Inner,
+            JoinKind::Left => JoinType::Left,
+            JoinKind::Right => JoinType::Right,
+            JoinKind::Full => JoinType::Full,
+        };
+        let mut conditions = Vec::new();
+        for conjunct in condition.cloned().map(Expr::split_and).unwrap_or_default() {
+            conditions.push(self.expr(&conjunct)?);
+        }
+        let builder = LogicalPlanBuilder::from(left);
+        if kind == JoinKind::Inner && conditions.is_empty() && !lateral {
+            return Ok(builder.cross_join(right)?.build()?);
+        }
+        if conditions.is_empty() {
+            conditions.push(DfExpr::Literal(ScalarValue::Boolean(Some(true)), None));
+        }
+        Ok(builder.join_on(right, join_type, conditions)?.build()?)
+    }
+
+    /// The right side of a lateral join: what it does not define comes from the left.
+    fn lateral(&mut self, right: &Plan) -> Result<LogicalPlan> {
+        let mut local = ahash::AHashSet::new();
+        super::defined(right, &mut local);
+        self.local.push(local);
+        let lowered = self.plan(right);
+        self.local.pop();
+        let lowered = lowered?;
+        let outer_ref_columns = lowered.all_out_ref_exprs();
+        if outer_ref_columns.is_empty() {
+            return Ok(lowered);
+        }
+        let subquery = datafusion::logical_expr::Subquery {
+            subquery: Arc::new(lowered),
+            outer_ref_columns,
+            spans: datafusion::common::Spans::new(),
+        };
+        Ok(LogicalPlan::Subquery(subquery))
+    }
+
+    pub(super) fn sort_keys(&mut self, keys: &[SortKey]) -> Result<Vec<Sort>> {
+        keys.iter().map(|key| Ok(Sort::new(self.keyed(&key.expr)?, !key.descending, key.nulls_first))).collect()
+    }
+
+    fn limit(&mut self, input: &Plan, limit: Option<&Expr>, offset: Option<&Expr>) -> Result<LogicalPlan> {
+        let limit = self.count(limit, "2201W", "LIMIT must not be negative")?;
+        let offset = self.count(offset, "2201X", "OFFSET must not be negative")?;
+        let input = self.plan(input)?;
+        Ok(LogicalPlanBuilder::from(input).limit(offset.unwrap_or(0), limit)?.build()?)
+    }
+
+    fn count(&mut self, expr: Option<&Expr>, sqlstate: &'static str, message: &str) -> Result<Option<usize>> {
+        let Some(expr) = expr else { return Ok(None) };
+        if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+            return Err(SqlError::not_supported("subqueries in LIMIT and OFFSET are not supported yet"));
+        }
+        match expr.eval_scalar(&[], &self.ctx.eval)? {
+            Datum::Null => Ok(None),
+            Datum::I64(count) => {
+                usize::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message.to_string()))
+            }
+            other => Err(SqlError::internal(format!("a row count is {other:?}"))),
+        }
+    }
+
+    /// DISTINCT: a grouping by everything.
+    pub(super) fn distinct(&mut self, input: LogicalPlan, columns: &[(ColId, DataType)]) -> Result<LogicalPlan> {
+        if columns.is_empty() {
+            return Ok(LogicalPlanBuilder::from(input).limit(0, Some(1))?.build()?);
+        }
+        let groups: Vec<(ColId, Expr)> =
+            columns.iter().map(|(id, ty)| (*id, Expr::Hole { id: *id, ty: ty.clone() })).collect();
+        self.grouped(input, &groups, &[])
+    }
+
+    /// The first row of each group: numbered in the input's order, which is kept.
+    fn distinct_on(&mut self, input: &Plan, on: &[Expr]) -> Result<LogicalPlan> {
+        use datafusion::functions_window::expr_fn::row_number;
+        use datafusion::logical_expr::{ExprFunctionExt, col, lit};
+        let columns = input.columns();
+        let (body, sort): (&Plan, &[SortKey]) = match input {
+            Plan::Sort { input, keys } => (input, keys),
+            other => (other, &[]),
+        };
+        let body = self.plan(body)?;
+        let order = self.sort_keys(sort)?;
+        let partition = on.iter().map(|expr| self.keyed(expr)).collect::<Result<Vec<_>>>()?;
+        let name = self.fresh_name("n");
+        let mut call = row_number().partition_by(partition);
+        if !order.is_empty() {
+            call = call.order_by(order.clone());
+        }
+        let builder = LogicalPlanBuilder::from(body).window(vec![call.build()?.alias(&name)])?;
+        let mut builder = builder.filter(col(&name).eq(lit(1u64)))?;
+        if !order.is_empty() {
+            builder = builder.sort(order)?;
+        }
+        let kept = columns.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        Ok(builder.project(kept)?.build()?)
+    }
+
+    fn set_operation(
+        &mut self,
+        op: SetOp,
+        all: bool,
+        left: &Plan,
+        right: &Plan,
+        columns: &[SetColumn],
+    ) -> Result<LogicalPlan> {
+        let left = self.plan(left)?;
+        let right = self.plan(right)?;
+        let side = |binder: &Self, plan: LogicalPlan, prefix: &str, pick: fn(&SetColumn) -> ColId| {
+            let exprs = columns
+                .iter()
+                .map(|column| Ok(binder.column(pick(column), &column.ty)?.alias(format!("{prefix}{}", column.id))))
+                .collect::<Result<Vec<_>>>()?;
+            Ok::<LogicalPlan, SqlError>(LogicalPlanBuilder::from(plan).project(exprs)?.build()?)
+        };
+        let left = side(self, left, "c", |column| column.left)?;
+        let outputs: Vec<(ColId, DataType)> = columns.iter().map(|column| (column.id, column.ty.clone())).collect();
+        if op == SetOp::Union {
+            let right = side(self, right, "c", |column| column.right)?;
+            outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
+            let both = LogicalPlanBuilder::from(left).union(right)?.build()?;
+            return if all { Ok(both) } else { self.distinct(both, &outputs) };
+        }
+        let right = side(self, right, "r", |column| column.right)?;
+        outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
+        let kind = if op == SetOp::Intersect { JoinType::LeftSemi } else { JoinType::LeftAnti };
+        self.matching(left, right, columns, kind, all, &outputs)
+    }
+
+    /// INTERSECT and EXCEPT: left rows with (without) an equal right row. With ALL the n-th copy of a row on
+    /// the left goes with the n-th on the right.
+    fn matching(
+        &mut self,
+        left: LogicalPlan,
+        right: LogicalPlan,
+        columns: &[SetColumn],
+        kind: JoinType,
+        all: bool,
+        outputs: &[(ColId, DataType)],
+    ) -> Result<LogicalPlan> {
+        let (mut left_names, mut right_names) = (Vec::new(), Vec::new());
+        let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
+        for column in columns {
+            let key = |name: String| self.as_key(DfExpr::Column(Column::new_unqualified(name)), &column.ty);
+            left_keys.push(key(format!("c{}", column.id)).alias(format!("kl{}", column.id)));
+            right_keys.push(key(format!("r{}", column.id)).alias(format!("kr{}", column.id)));
+            left_names.push(Column::new_unqualified(format!("kl{}", column.id)));
+            right_names.push(Column::new_unqualified(format!("kr{}", column.id)));
+        }
+        let kept: Vec<DfExpr> =
+            outputs.iter().map(|(id, _)| DfExpr::Column(Column::new_unqualified(name_of(*id)))).collect();
+        let mut left = LogicalPlanBuilder::from(left).project(kept.iter().cloned().chain(left_keys))?;
+        let mut right = LogicalPlanBuilder::from(right).project(right_keys)?;
+        if all {
+            left = numbered(left, &left_names, "nl")?;
+            right = numbered(right, &right_names, "nr")?;
+            left_names.push(Column::new_unqualified("nl"));
+            right_names.push(Column::new_unqualified("nr"));
+        }
+        let joined = left
+            .join_detailed(right.build()?, kind, (left_names, right_names), None, NullEquality::NullEqualsNull)?
+            .project(kept)?
+            .build()?;
+        if all { Ok(joined) } else { self.distinct(joined, outputs) }
+    }
+
+    /// Whether a type needs keys to be grouped by.
+    pub(super) fn needs_key(ty: &DataType) -> bool {
+        keys::key_type(ty).is_some()
+    }
+}
+
+/// Adds the number of each row among its equals.
+fn numbered(plan: LogicalPlanBuilder, by: &[Column], name: &str) -> Result<LogicalPlanBuilder> {
+    use datafusion::functions_window::expr_fn::row_number;
+    use datafusion::logical_expr::ExprFunctionExt;
+    let partition = by.iter().map(|column| DfExpr::Column(column.clone())).collect();
+    let call = row_number().partition_by(partition).build()?.alias(name);
+    Ok(plan.window(vec![call])?)
+}

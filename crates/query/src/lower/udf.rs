@@ -1,0 +1,192 @@
+//! Basalt's expressions as DataFusion functions: each call carries its typed tree.
+
+use super::keys;
+use crate::error::SqlError;
+use arrow_array::{Array, ArrayRef, ListArray};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType as ArrowType, Field};
+use basalt_expr::context::EvalContext;
+use basalt_expr::eval::expand_set;
+use basalt_expr::eval::vector::value_at;
+use basalt_expr::functions::Volatility as ExprVolatility;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, Datum};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What a call computes over its arguments, which are `Expr::Column` 0, 1, … in its trees.
+#[derive(Clone, Debug, PartialEq)]
+enum Body {
+    /// One value per row.
+    Value(Expr),
+    /// The rows of a set-returning call, as a list per row.
+    Set { call: Expr },
+    /// 1, 2, … for each element of the list given.
+    Ordinality,
+    /// The key of the only argument ([`keys`]).
+    Key(DataType),
+}
+
+pub(super) struct EvalUdf {
+    body: Body,
+    name: String,
+    ty: ArrowType,
+    signature: Signature,
+    eval: Arc<EvalContext>,
+    hash: u64,
+}
+
+impl std::fmt::Debug for EvalUdf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)
+    }
+}
+
+impl PartialEq for EvalUdf {
+    fn eq(&self, other: &EvalUdf) -> bool {
+        self.hash == other.hash && self.body == other.body && Arc::ptr_eq(&self.eval, &other.eval)
+    }
+}
+
+impl Eq for EvalUdf {}
+
+impl Hash for EvalUdf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl EvalUdf {
+    fn call(
+        body: Body,
+        name: String,
+        ty: ArrowType,
+        eval: &Arc<EvalContext>,
+        args: Vec<DfExpr>,
+        fixed: bool,
+    ) -> DfExpr {
+        let mut hasher = ahash::AHasher::default();
+        format!("{body:?}").hash(&mut hasher);
+        // A call without arguments would be computed while planning, where its error does not belong.
+        let volatility = if args.is_empty() || !fixed { Volatility::Volatile } else { Volatility::Immutable };
+        let signature = Signature::any(args.len(), volatility);
+        let udf = EvalUdf { body, name, ty, signature, eval: eval.clone(), hash: hasher.finish() };
+        ScalarUDF::new_from_impl(udf).call(args)
+    }
+
+    /// `template` over `args`.
+    pub fn value(template: Expr, eval: &Arc<EvalContext>, args: Vec<DfExpr>) -> DfExpr {
+        let fixed = template.volatility() < ExprVolatility::Volatile;
+        let ty = template.ty().to_arrow();
+        Self::call(Body::Value(template.clone()), label(&template), ty, eval, args, fixed)
+    }
+
+    pub fn key(ty: &DataType, key_type: ArrowType, eval: &Arc<EvalContext>, arg: DfExpr) -> DfExpr {
+        Self::call(Body::Key(ty.clone()), "key".into(), key_type, eval, vec![arg], true)
+    }
+
+    pub fn set(call: Expr, eval: &Arc<EvalContext>, args: Vec<DfExpr>) -> DfExpr {
+        let ty = ArrowType::List(Arc::new(Field::new("item", call.ty().to_arrow(), true)));
+        let name = label(&call);
+        Self::call(Body::Set { call }, name, ty, eval, args, false)
+    }
+
+    pub fn ordinality(eval: &Arc<EvalContext>, list: DfExpr) -> DfExpr {
+        let ty = ArrowType::List(Arc::new(Field::new("item", ArrowType::Int64, true)));
+        Self::call(Body::Ordinality, "ordinality".into(), ty, eval, vec![list], true)
+    }
+
+    fn compute(&self, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
+        match &self.body {
+            Body::Value(expr) => Ok(expr.eval(args, rows, &self.eval)?),
+            Body::Key(ty) => keys::key_array(ty, &args[0]),
+            Body::Set { call } => self.sets(call, args, rows),
+            Body::Ordinality => ordinals(&args[0]),
+        }
+    }
+
+    fn sets(&self, call: &Expr, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
+        let Expr::Call { function, args: operands, ty } = call else {
+            return Err(SqlError::internal("a set is not a call"));
+        };
+        let types: Vec<DataType> = operands.iter().map(Expr::ty).collect();
+        let columns: Vec<ArrayRef> =
+            operands.iter().map(|operand| operand.eval(args, rows, &self.eval)).collect::<Result<_, _>>()?;
+        let mut lengths = Vec::with_capacity(rows);
+        let mut parts: Vec<ArrayRef> = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let values: Vec<Datum> =
+                columns.iter().zip(&types).map(|(column, ty)| value_at(ty, column.as_ref(), row)).collect();
+            let set = expand_set(function, &values, &types, ty, &self.eval)?;
+            lengths.push(set.len());
+            parts.push(set);
+        }
+        let item = Arc::new(Field::new("item", ty.to_arrow(), true));
+        let values = match parts.is_empty() {
+            true => arrow_array::new_empty_array(item.data_type()),
+            false => {
+                let parts: Vec<&dyn Array> = parts.iter().map(|part| part.as_ref()).collect();
+                arrow::compute::concat(&parts).map_err(|error| SqlError::internal(error.to_string()))?
+            }
+        };
+        Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, None)))
+    }
+}
+
+fn ordinals(list: &ArrayRef) -> std::result::Result<ArrayRef, SqlError> {
+    use arrow_array::cast::AsArray;
+    let list = list.as_list_opt::<i32>().ok_or_else(|| SqlError::internal("ordinality of what is no list"))?;
+    let lengths: Vec<usize> = (0..list.len()).map(|row| list.value_length(row) as usize).collect();
+    let values: arrow_array::Int64Array = lengths.iter().flat_map(|length| (1..=*length as i64).map(Some)).collect();
+    let item = Arc::new(Field::new("item", ArrowType::Int64, true));
+    let nulls: Option<NullBuffer> = list.nulls().cloned();
+    Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), Arc::new(values), nulls)))
+}
+
+/// What plans call it.
+fn label(expr: &Expr) -> String {
+    match expr {
+        Expr::Call { function, .. } => function.name.clone(),
+        Expr::Cast { to, .. } => format!("cast_{}", crate::bind::typname(to)),
+        Expr::Case { .. } => "case".into(),
+        Expr::Coalesce { .. } => "coalesce".into(),
+        Expr::Extreme { greatest, .. } => if *greatest { "greatest" } else { "least" }.into(),
+        Expr::InList { .. } => "in".into(),
+        Expr::AnyAll { .. } => "any".into(),
+        _ => "expr".into(),
+    }
+}
+
+impl ScalarUDFImpl for EvalUdf {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Plans tell results apart by this name, so constants inside the call must show in it.
+    fn schema_name(&self, args: &[DfExpr]) -> Result<String> {
+        let mut name = format!("{}#{:x}(", self.name, self.hash);
+        for (index, arg) in args.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            name.push_str(&format!("{comma}{}", arg.schema_name()));
+        }
+        Ok(name + ")")
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[ArrowType]) -> Result<ArrowType> {
+        Ok(self.ty.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        Ok(ColumnarValue::Array(self.compute(&columns, rows)?))
+    }
+}

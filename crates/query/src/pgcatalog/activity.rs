@@ -1,0 +1,113 @@
+//! Who is connected and with which settings.
+
+use super::relations;
+use super::rows::{Rows, int4, int8, micros, oid, opt_text, text, texts, yes};
+use super::{Fill, SystemContext};
+use crate::error::SqlError;
+use basalt_types::Datum;
+
+type Result = std::result::Result<(), SqlError>;
+
+pub(super) fn fill_of(name: &str) -> Option<Fill> {
+    Some(match name {
+        "pg_stat_activity" => pg_stat_activity,
+        "pg_stat_database" => pg_stat_database,
+        "pg_settings" => pg_settings,
+        "pg_prepared_statements" => pg_prepared_statements,
+        "pg_locks" => pg_locks,
+        _ => return None,
+    })
+}
+
+/// Statements of others are shown to superusers alone.
+fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
+    let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
+    for session in system.db.sessions() {
+        let database = system.catalog.database_named(&session.database).map_or(0, |database| database.id.0);
+        let client = session.client_addr;
+        let visible = superuser || session.user == system.user;
+        rows.push([
+            ("datid", oid(database)),
+            ("datname", text(&session.database)),
+            ("pid", int4(session.pid)),
+            ("usesysid", oid(relations::role_oid(&system.catalog, &session.user))),
+            ("usename", text(&session.user)),
+            ("application_name", text(&session.application_name)),
+            ("client_addr", opt_text(client.map(|addr| addr.ip().to_string()).as_deref())),
+            ("client_port", int4(client.map_or(-1, |addr| i32::from(addr.port())))),
+            ("backend_start", Datum::I64(session.started_micros)),
+            ("xact_start", micros(session.transaction_micros)),
+            ("query_start", micros(session.statement_micros)),
+            ("state_change", micros(session.statement_micros)),
+            ("state", if visible { text(session.state) } else { Datum::Null }),
+            ("query", text(if visible { &session.query } else { "<insufficient privilege>" })),
+            ("backend_type", text("client backend")),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_stat_database(system: &SystemContext, rows: &mut Rows) -> Result {
+    let sessions = system.db.sessions();
+    for database in system.catalog.databases.values() {
+        let connected = sessions.iter().filter(|session| session.database == database.name).count();
+        rows.push([
+            ("datid", oid(database.id.0)),
+            ("datname", text(&database.name)),
+            ("numbackends", int4(connected as i32)),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_settings(system: &SystemContext, rows: &mut Rows) -> Result {
+    for setting in system.settings.rows() {
+        rows.push([
+            ("name", text(&setting.name)),
+            ("setting", text(&setting.setting)),
+            ("unit", opt_text(setting.unit)),
+            ("category", text(setting.category)),
+            ("short_desc", text(setting.description)),
+            ("context", text(setting.context)),
+            ("vartype", text(setting.vartype)),
+            ("source", text(setting.source)),
+            ("min_val", opt_text(setting.min.as_deref())),
+            ("max_val", opt_text(setting.max.as_deref())),
+            ("enumvals", setting.enum_values.map_or(Datum::Null, texts)),
+            ("boot_val", opt_text(setting.boot.as_deref())),
+            ("reset_val", text(&setting.reset)),
+            ("pending_restart", yes(false)),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_prepared_statements(system: &SystemContext, rows: &mut Rows) -> Result {
+    for prepared in &system.prepared {
+        rows.push([
+            ("name", text(&prepared.name)),
+            ("statement", text(&prepared.sql)),
+            ("from_sql", yes(false)),
+            ("generic_plans", int8(0)),
+            ("custom_plans", int8(0)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// What every running transaction holds: its own virtual transaction.
+fn pg_locks(system: &SystemContext, rows: &mut Rows) -> Result {
+    for session in system.db.sessions().into_iter().filter(|session| session.transaction_micros.is_some()) {
+        let transaction = format!("{}/0", session.pid);
+        rows.push([
+            ("locktype", text("virtualxid")),
+            ("virtualxid", text(&transaction)),
+            ("virtualtransaction", text(&transaction)),
+            ("pid", int4(session.pid)),
+            ("mode", text("ExclusiveLock")),
+            ("granted", yes(true)),
+            ("fastpath", yes(true)),
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! `pg_class` and what hangs on it: attributes, defaults, indexes, constraints, schemas.
+
+use super::relations::{self, Column, Relation};
+use super::rows::{Rows, float4, int2, int2s, int4, oid, oids, text, texts, yes};
+use super::typing;
+use super::{Fill, SystemContext};
+use crate::error::SqlError;
+use basalt_types::schema::PrimaryKey;
+use basalt_types::{Datum, TableDef};
+
+type Result = std::result::Result<(), SqlError>;
+
+/// PostgreSQL's oids of access methods.
+pub(super) const HEAP: u32 = 2;
+pub(super) const BTREE: u32 = 403;
+const BLOCK_BYTES: u64 = 8192;
+
+pub(super) fn fill_of(name: &str) -> Option<Fill> {
+    Some(match name {
+        "pg_class" => pg_class,
+        "pg_attribute" => pg_attribute,
+        "pg_attrdef" => pg_attrdef,
+        "pg_index" => pg_index,
+        "pg_constraint" => pg_constraint,
+        "pg_namespace" => pg_namespace,
+        _ => return None,
+    })
+}
+
+fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
+    for relation in relations::all(system) {
+        let kind = relation.kind();
+        let table = if let Relation::Table(table) = &relation { Some(*table) } else { None };
+        let pages = table.map_or(0, |table| system.engine.table_bytes(table).div_ceil(BLOCK_BYTES));
+        let tuples =
+            table.map_or(if kind == "r" { -1.0 } else { 0.0 }, |table| system.engine.estimated_rows(table) as f32);
+        let access_method = match kind {
+            "r" => HEAP,
+            "i" => BTREE,
+            _ => 0,
+        };
+        let options = match table.map(|table| &table.options) {
+            Some(options) if !options.is_empty() => {
+                texts(options.iter().map(|(name, value)| format!("{name}={value}")))
+            }
+            _ => Datum::Null,
+        };
+        rows.push([
+            ("oid", oid(relation.oid())),
+            ("relname", text(relation.name())),
+            ("relnamespace", oid(relation.namespace().0)),
+            ("reltype", oid(0)),
+            ("reloftype", oid(0)),
+            ("relowner", oid(relation.owner(&system.catalog))),
+            ("relam", oid(access_method)),
+            ("relfilenode", oid(if table.is_some() { relation.oid() } else { 0 })),
+            ("reltablespace", oid(0)),
+            ("relpages", int4(i32::try_from(pages).unwrap_or(i32::MAX))),
+            ("reltuples", float4(tuples)),
+            ("relallvisible", int4(0)),
+            ("reltoastrelid", oid(0)),
+            ("relhasindex", yes(table.is_some_and(|table| table.primary_key.is_some()))),
+            ("relisshared", yes(false)),
+            ("relpersistence", text("p")),
+            ("relkind", text(kind)),
+            ("relnatts", int2(relation.columns().len() as i16)),
+            ("relchecks", int2(0)),
+            ("relhasrules", yes(false)),
+            ("relhastriggers", yes(false)),
+            ("relhassubclass", yes(false)),
+            ("relrowsecurity", yes(false)),
+            ("relforcerowsecurity", yes(false)),
+            ("relispopulated", yes(true)),
+            ("relreplident", text(if table.is_some() { "d" } else { "n" })),
+            ("relispartition", yes(false)),
+            ("relrewrite", oid(0)),
+            ("relfrozenxid", Datum::I64(0)),
+            ("relminmxid", Datum::I64(0)),
+            ("reloptions", options),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_attribute(system: &SystemContext, rows: &mut Rows) -> Result {
+    for relation in relations::all(system) {
+        for column in relation.columns() {
+            attribute(relation.oid(), &column, rows)?;
+        }
+    }
+    Ok(())
+}
+
+fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
+    let fact = typing::fact(column.ty.oid());
+    let dropped = format!("........pg.dropped.{}........", column.number);
+    let array = matches!(column.ty, basalt_types::DataType::Array(_));
+    rows.push([
+        ("attrelid", oid(relation)),
+        ("attname", text(if column.dropped { &dropped } else { column.name })),
+        ("atttypid", oid(if column.dropped { 0 } else { column.ty.oid() })),
+        ("attstattarget", int4(-1)),
+        ("attlen", int2(fact.map_or(-1, |fact| fact.len))),
+        ("attnum", int2(column.number)),
+        ("attndims", int4(i32::from(array))),
+        ("attcacheoff", int4(-1)),
+        ("atttypmod", int4(column.ty.typmod())),
+        ("attbyval", yes(fact.is_some_and(|fact| fact.by_value))),
+        ("attalign", text(fact.map_or("i", |fact| fact.align))),
+        ("attstorage", text(fact.map_or("x", |fact| fact.storage))),
+        ("attcompression", text("")),
+        ("attnotnull", yes(column.not_null && !column.dropped)),
+        ("atthasdef", yes(column.default.is_some() && !column.dropped)),
+        ("atthasmissing", yes(false)),
+        ("attidentity", text("")),
+        ("attgenerated", text("")),
+        ("attisdropped", yes(column.dropped)),
+        ("attislocal", yes(true)),
+        ("attinhcount", int4(0)),
+        ("attcollation", oid(fact.map_or(0, |fact| fact.collation))),
+    ])
+}
+
+fn pg_attrdef(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        for column in table.live_columns() {
+            let Some(default) = &column.default else { continue };
+            rows.push([
+                ("oid", oid(default_oid(table, column.id.0))),
+                ("adrelid", oid(table.id.0)),
+                ("adnum", int2(column.id.0 as i16)),
+                ("adbin", text(default)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// Defaults are no objects of their own: their oids are made of the table's and the column's, apart from
+/// the range that objects are numbered in.
+fn default_oid(table: &TableDef, column: u16) -> u32 {
+    1 << 31 | (table.id.0 << 11 & 0x7fff_f800) | u32::from(column)
+}
+
+fn primary_keys(system: &SystemContext) -> impl Iterator<Item = (&TableDef, &PrimaryKey)> {
+    relations::user_tables(system).filter_map(|table| Some((&**table, table.primary_key.as_ref()?)))
+}
+
+fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
+    for (table, key) in primary_keys(system) {
+        let collation = |column: &basalt_types::ColumnId| {
+            typing::fact(table.column(*column).ty.oid()).map_or(0, |fact| fact.collation)
+        };
+        rows.push([
+            ("indexrelid", oid(key.constraint_id.0)),
+            ("indrelid", oid(table.id.0)),
+            ("indnatts", int2(key.columns.len() as i16)),
+            ("indnkeyatts", int2(key.columns.len() as i16)),
+            ("indisunique", yes(true)),
+            ("indnullsnotdistinct", yes(false)),
+            ("indisprimary", yes(true)),
+            ("indisexclusion", yes(false)),
+            ("indimmediate", yes(true)),
+            ("indisclustered", yes(false)),
+            ("indisvalid", yes(true)),
+            ("indcheckxmin", yes(false)),
+            ("indisready", yes(true)),
+            ("indislive", yes(true)),
+            ("indisreplident", yes(false)),
+            ("indkey", int2s(key.columns.iter().map(|column| column.0 as i16))),
+            ("indcollation", oids(key.columns.iter().map(collation))),
+            ("indclass", oids(key.columns.iter().map(|_| 0))),
+            ("indoption", int2s(key.columns.iter().map(|_| 0))),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
+    for (table, key) in primary_keys(system) {
+        rows.push([
+            ("oid", oid(key.constraint_id.0)),
+            ("conname", text(&key.constraint_name)),
+            ("connamespace", oid(table.namespace.0)),
+            ("contype", text("p")),
+            ("condeferrable", yes(false)),
+            ("condeferred", yes(false)),
+            ("convalidated", yes(true)),
+            ("conrelid", oid(table.id.0)),
+            ("contypid", oid(0)),
+            ("conindid", oid(key.constraint_id.0)),
+            ("conparentid", oid(0)),
+            ("confrelid", oid(0)),
+            ("confupdtype", text("")),
+            ("confdeltype", text("")),
+            ("confmatchtype", text("")),
+            ("conislocal", yes(true)),
+            ("coninhcount", int4(0)),
+            ("connoinherit", yes(true)),
+            ("conkey", int2s(key.columns.iter().map(|column| column.0 as i16))),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_namespace(system: &SystemContext, rows: &mut Rows) -> Result {
+    for namespace in relations::namespaces(system) {
+        rows.push([
+            ("oid", oid(namespace.id.0)),
+            ("nspname", text(&namespace.name)),
+            ("nspowner", oid(relations::role_oid(&system.catalog, &namespace.owner))),
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! The session and the server: who, where, which settings.
+
+use super::{Other, system, text_arg, text_or_null};
+use crate::pgcatalog::names::Scope;
+use basalt_expr::functions::{CallInfo, ScalarKernel};
+use basalt_expr::{Error, Result, array_value};
+use basalt_types::{DataType, Datum};
+
+pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
+    Some(match (name, args) {
+        ("current_user", _) => |_, info| Ok(Datum::text(&system(info)?.user)),
+        ("session_user" | "getpgusername", _) => |_, info| Ok(Datum::text(&system(info)?.session_user)),
+        ("current_database", _) => |_, info| Ok(Datum::text(&system(info)?.database)),
+        ("current_schema", _) => |_, info| Ok(text_or_null(system(info)?.search_path.first())),
+        ("version", _) => |_, _| Ok(Datum::text(&version())),
+        ("pg_backend_pid", _) => |_, info| Ok(Datum::I32(system(info)?.backend_pid)),
+        ("pg_client_encoding" | "getdatabaseencoding", _) => |_, _| Ok(Datum::text("UTF8")),
+        ("pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_is_in_backup" | "pg_is_other_temp_schema", _) => {
+            |_, _| Ok(Datum::Bool(false))
+        }
+        ("pg_my_temp_schema", _) => |_, _| Ok(Datum::I64(0)),
+        ("pg_postmaster_start_time" | "pg_conf_load_time", _) => {
+            |_, info| Ok(Datum::I64(system(info)?.db.started_micros()))
+        }
+        ("inet_client_port", _) => |_, info| {
+            let port = system(info)?.client_addr.map(|addr| i32::from(addr.port()));
+            Ok(port.map_or(Datum::Null, Datum::I32))
+        },
+        ("inet_server_port", _) => |_, _| Ok(Datum::Null),
+        ("current_setting", _) => current_setting,
+        ("set_config", _) => set_config,
+        ("pg_cancel_backend", _) => |args, info| match args {
+            [Datum::I32(pid)] => Ok(Datum::Bool(system(info)?.db.cancel_backend(*pid))),
+            other => Err(Error::internal(format!("no process id: {other:?}"))),
+        },
+        // Versions count commits as transaction ids count transactions.
+        ("txid_current", _) => |_, info| {
+            let next = system(info)?.engine.published().0 + 1;
+            Ok(Datum::I64(i64::try_from(next).unwrap_or(i64::MAX)))
+        },
+        ("txid_current_if_assigned", _) => |_, _| Ok(Datum::Null),
+        ("pg_blocking_pids", _) => |_, _| array_value::encode(&DataType::Int4, &[]),
+        _ => return None,
+    })
+}
+
+pub(super) fn others() -> Vec<Other> {
+    use DataType::{Array, Bool, Name, Text};
+    vec![
+        (1403, "current_schemas", vec![Bool], Array(Box::new(Name)), |args, info| {
+            let system = system(info)?;
+            let names: Vec<Datum> = match args {
+                [Datum::Bool(true)] => Scope::of(system).path().map(Datum::text).collect(),
+                _ => system.search_path.iter().map(|schema| Datum::text(schema)).collect(),
+            };
+            array_value::encode(&Name, &names)
+        }),
+        (2196, "inet_client_addr", vec![], Text, |_, info| {
+            Ok(text_or_null(system(info)?.client_addr.map(|addr| addr.ip().to_string())))
+        }),
+        (2198, "inet_server_addr", vec![], Text, |_, _| Ok(Datum::Null)),
+    ]
+}
+
+/// As `SELECT version()` tells it; drivers read the number after the first word.
+fn version() -> String {
+    format!(
+        "PostgreSQL {} on {}-{}, compiled by rustc, 64-bit",
+        crate::settings::SERVER_VERSION,
+        std::env::consts::ARCH,
+        std::env::consts::OS
+    )
+}
+
+/// With a second argument that is true, an unknown name is null.
+fn current_setting(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    let missing_ok = matches!(args.get(1), Some(Datum::Bool(true)));
+    match system(info)?.settings.show(text_arg(args, 0)?) {
+        Ok(value) => Ok(Datum::text(&value)),
+        Err(_) if missing_ok => Ok(Datum::Null),
+        Err(error) => Err(Error::new(error.sqlstate, error.message)),
+    }
+}
+
+/// Asks the session to set a value when the statement has run; gives the value that it will have.
+fn set_config(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    let system = system(info)?;
+    let Some(Datum::Bytes(_)) = args.first() else {
+        return Err(Error::new("22004", "SET requires parameter name"));
+    };
+    let (name, local) = (text_arg(args, 0)?, matches!(args.get(2), Some(Datum::Bool(true))));
+    let value = if matches!(args.get(1), Some(Datum::Null)) { "" } else { text_arg(args, 1)? };
+    let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
+    let mut settings = system.settings.clone();
+    let set = settings.set(name, value, local, superuser).and_then(|()| settings.show(name));
+    let shown = set.map_err(|error| Error::new(error.sqlstate, error.message))?;
+    system.ask_to_set(name, value, local);
+    Ok(Datum::text(&shown))
+}

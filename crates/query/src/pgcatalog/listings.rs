@@ -1,0 +1,100 @@
+//! PostgreSQL's readable views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`, statistics.
+
+use super::definitions;
+use super::relations::{self, Relation};
+use super::rows::{Rows, int8, oid, text, yes};
+use super::{Fill, SystemContext};
+use crate::error::SqlError;
+use basalt_types::ObjectId;
+
+type Result = std::result::Result<(), SqlError>;
+
+pub(super) fn fill_of(name: &str) -> Option<Fill> {
+    Some(match name {
+        "pg_tables" => pg_tables,
+        "pg_views" => pg_views,
+        "pg_indexes" => pg_indexes,
+        "pg_stat_user_tables" | "pg_stat_all_tables" => pg_stat_tables,
+        "pg_stat_user_indexes" | "pg_stat_all_indexes" => pg_stat_indexes,
+        _ => return None,
+    })
+}
+
+fn schema_name(system: &SystemContext, namespace: ObjectId) -> &str {
+    system.catalog.namespaces.get(&namespace).map_or("", |namespace| &namespace.name)
+}
+
+fn pg_tables(system: &SystemContext, rows: &mut Rows) -> Result {
+    for relation in relations::all(system).filter(|relation| relation.kind() == "r") {
+        let (owner, has_index) = match &relation {
+            Relation::Table(table) => (table.owner.as_str(), table.primary_key.is_some()),
+            _ => (superuser(system), false),
+        };
+        rows.push([
+            ("schemaname", text(schema_name(system, relation.namespace()))),
+            ("tablename", text(relation.name())),
+            ("tableowner", text(owner)),
+            ("hasindexes", yes(has_index)),
+            ("hasrules", yes(false)),
+            ("hastriggers", yes(false)),
+            ("rowsecurity", yes(false)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The role that owns the catalog.
+fn superuser(system: &SystemContext) -> &str {
+    system.catalog.roles.get(&basalt_engine::catalog::SUPERUSER).map_or("", |role| &role.name)
+}
+
+fn pg_views(system: &SystemContext, rows: &mut Rows) -> Result {
+    for view in relations::user_views(system) {
+        rows.push([
+            ("schemaname", text(schema_name(system, view.namespace))),
+            ("viewname", text(&view.name)),
+            ("viewowner", text(&view.owner)),
+            ("definition", text(&definitions::view_body(view))),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_indexes(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        let Some(key) = &table.primary_key else { continue };
+        rows.push([
+            ("schemaname", text(schema_name(system, table.namespace))),
+            ("tablename", text(&table.name)),
+            ("indexname", text(&key.constraint_name)),
+            ("indexdef", text(&definitions::create_index(&system.catalog, table, key, true))),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_stat_tables(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        rows.push([
+            ("relid", oid(table.id.0)),
+            ("schemaname", text(schema_name(system, table.namespace))),
+            ("relname", text(&table.name)),
+            ("n_live_tup", int8(system.engine.estimated_rows(table))),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_stat_indexes(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        let Some(key) = &table.primary_key else { continue };
+        rows.push([
+            ("relid", oid(table.id.0)),
+            ("indexrelid", oid(key.constraint_id.0)),
+            ("schemaname", text(schema_name(system, table.namespace))),
+            ("relname", text(&table.name)),
+            ("indexrelname", text(&key.constraint_name)),
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! Names of catalog objects: what text means along the search path, and what PostgreSQL would print.
+
+use super::relations::{self, Relation};
+use super::{find, procs, typing};
+use crate::session::names::quote_identifier;
+use crate::settings::value::names_of;
+use crate::system::SystemContext;
+use basalt_engine::Catalog;
+use basalt_expr::{Error, Result};
+use basalt_types::{DataType, ObjectId};
+
+/// Where names are looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub catalog: &'a Catalog,
+    pub database: ObjectId,
+    /// Existing schemas in order; `pg_catalog` comes first unless it is listed.
+    pub search_path: &'a [String],
+}
+
+impl<'a> Scope<'a> {
+    pub fn of(system: &'a SystemContext) -> Scope<'a> {
+        Scope { catalog: &system.catalog, database: relations::database_oid(system), search_path: &system.search_path }
+    }
+
+    pub fn path(self) -> impl Iterator<Item = &'a str> {
+        let listed = self.search_path.iter().any(|schema| schema == "pg_catalog");
+        let first = (!listed).then_some("pg_catalog");
+        first.into_iter().chain(self.search_path.iter().map(String::as_str))
+    }
+
+    fn relation_in(self, schema: &str, name: &str) -> Option<u32> {
+        if let Some(table) = find(schema, name) {
+            return Some(table.oid);
+        }
+        let namespace = self.catalog.namespace_named(self.database, schema)?.id;
+        if let Some(table) = self.catalog.table_named(namespace, name) {
+            return Some(table.id.0);
+        }
+        if let Some(view) = self.catalog.view_named(namespace, name) {
+            return Some(view.id.0);
+        }
+        let keys = self.catalog.tables.values().filter(|table| table.namespace == namespace);
+        let mut keys = keys.filter_map(|table| table.primary_key.as_ref());
+        keys.find(|key| key.constraint_name == name).map(|key| key.constraint_id.0)
+    }
+
+    /// The relation that an unqualified name means.
+    fn relation_on_path(self, name: &str) -> Option<u32> {
+        self.path().find_map(|schema| self.relation_in(schema, name))
+    }
+
+    /// Whether the unqualified name of a relation means it; `None` if there is no such relation.
+    pub fn relation_is_visible(self, oid: u32) -> Option<bool> {
+        let relation = relations::by_oid(self.catalog, oid)?;
+        Some(self.relation_on_path(relation.name()) == Some(oid))
+    }
+
+    fn relation_text(self, relation: &Relation) -> Option<String> {
+        let name = quote_identifier(relation.name());
+        if self.relation_on_path(relation.name()) == Some(relation.oid()) {
+            return Some(name);
+        }
+        let schema = &self.catalog.namespaces.get(&relation.namespace())?.name;
+        Some(format!("{}.{name}", quote_identifier(schema)))
+    }
+}
+
+/// Splits `a.b`, with quotes; folded.
+fn parts(text: &str) -> Result<Vec<String>> {
+    let invalid = || Error::new("42602", format!("invalid name syntax: \"{text}\""));
+    let dotted = split_dots(text).ok_or_else(invalid)?;
+    let mut parts = Vec::new();
+    for part in dotted {
+        let mut names = names_of(&part).ok_or_else(invalid)?;
+        match (names.pop(), names.is_empty()) {
+            (Some(name), true) => parts.push(name),
+            _ => return Err(invalid()),
+        }
+    }
+    Ok(parts)
+}
+
+fn split_dots(text: &str) -> Option<Vec<String>> {
+    let (mut parts, mut part, mut quoted) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        match c {
+            '"' => {
+                quoted = !quoted;
+                part.push(c);
+            }
+            '.' if !quoted => parts.push(std::mem::take(&mut part)),
+            c => part.push(c),
+        }
+    }
+    parts.push(part);
+    (!quoted).then_some(parts)
+}
+
+/// The object of a reg type that text names, or PostgreSQL's error that it does not exist.
+pub(crate) fn oid_of(scope: Scope, ty: &DataType, text: &str) -> Result<u32> {
+    let missing = |sqlstate, what: &str, name: &str| Error::new(sqlstate, format!("{what} \"{name}\" does not exist"));
+    match ty {
+        DataType::Regclass => {
+            let parts = parts(text)?;
+            let found = match parts.as_slice() {
+                [name] => scope.relation_on_path(name),
+                [schema, name] | [_, schema, name] => scope.relation_in(schema, name),
+                _ => None,
+            };
+            found.ok_or_else(|| missing("42P01", "relation", &parts.join(".")))
+        }
+        DataType::Regnamespace => {
+            let name = parts(text)?.join(".");
+            let found = scope.catalog.namespace_named(scope.database, &name).map(|namespace| namespace.id.0);
+            found.ok_or_else(|| missing("3F000", "schema", &name))
+        }
+        DataType::Regrole => {
+            let name = parts(text)?.join(".");
+            let found = scope.catalog.role_named(&name).map(|role| role.id.0);
+            found.ok_or_else(|| missing("42704", "role", &name))
+        }
+        DataType::Regtype => typing::oid_of(text).ok_or_else(|| missing("42704", "type", text)),
+        DataType::Regproc => {
+            let parts = parts(text)?;
+            let name = match parts.as_slice() {
+                [name] => name,
+                [schema, name] if schema == "pg_catalog" => name,
+                _ => return Err(missing("42883", "function", &parts.join("."))),
+            };
+            match procs::named(name).as_slice() {
+                [oid] => Ok(*oid),
+                [] => Err(missing("42883", "function", name)),
+                _ => Err(Error::new("42725", format!("more than one function named \"{name}\""))),
+            }
+        }
+        other => Err(Error::not_supported(format!("names of type {} are not supported", other.sql_name()))),
+    }
+}
+
+/// An object of a reg type as PostgreSQL prints it: quoted and qualified where needed.
+pub(crate) fn name_of(scope: Scope, ty: &DataType, oid: u32) -> Option<String> {
+    match ty {
+        DataType::Regclass => scope.relation_text(&relations::by_oid(scope.catalog, oid)?),
+        DataType::Regnamespace => {
+            scope.catalog.namespaces.get(&ObjectId(oid)).map(|namespace| quote_identifier(&namespace.name))
+        }
+        DataType::Regrole => scope.catalog.roles.get(&ObjectId(oid)).map(|role| quote_identifier(&role.name)),
+        DataType::Regtype => typing::format_type(oid, None),
+        DataType::Regproc => procs::name_of(oid).map(quote_identifier),
+        _ => None,
+    }
+}

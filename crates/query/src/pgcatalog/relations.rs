@@ -1,0 +1,190 @@
+//! Everything that `pg_class` lists: tables, views and primary key indexes of the session's database, and
+//! the virtual tables themselves.
+
+use super::{VirtualTable, shapes, tables};
+use crate::system::SystemContext;
+use basalt_engine::catalog::{BASALT_SCHEMA, INFORMATION_SCHEMA, PG_CATALOG, SUPERUSER};
+use basalt_engine::{Catalog, Namespace, ViewDef};
+use basalt_types::schema::PrimaryKey;
+use basalt_types::{DataType, ObjectId, TableDef};
+use std::sync::Arc;
+
+pub(super) enum Relation<'a> {
+    Table(&'a Arc<TableDef>),
+    View(&'a Arc<ViewDef>),
+    /// The index of a primary key.
+    Index(&'a Arc<TableDef>, &'a PrimaryKey),
+    Virtual(&'static VirtualTable),
+}
+
+/// A column as `pg_attribute` tells it.
+pub(super) struct Column<'a> {
+    pub number: i16,
+    pub name: &'a str,
+    pub ty: DataType,
+    pub not_null: bool,
+    pub default: Option<&'a str>,
+    pub dropped: bool,
+}
+
+impl<'a> Relation<'a> {
+    pub fn oid(&self) -> u32 {
+        match self {
+            Relation::Table(table) => table.id.0,
+            Relation::View(view) => view.id.0,
+            Relation::Index(_, key) => key.constraint_id.0,
+            Relation::Virtual(table) => table.oid,
+        }
+    }
+
+    pub fn namespace(&self) -> ObjectId {
+        match self {
+            Relation::Table(table) | Relation::Index(table, _) => table.namespace,
+            Relation::View(view) => view.namespace,
+            Relation::Virtual(table) => system_namespace(table.schema),
+        }
+    }
+
+    pub fn name(&self) -> &'a str {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::View(view) => &view.name,
+            Relation::Index(_, key) => &key.constraint_name,
+            Relation::Virtual(table) => table.name,
+        }
+    }
+
+    pub fn owner(&self, catalog: &Catalog) -> u32 {
+        match self {
+            Relation::Table(table) | Relation::Index(table, _) => role_oid(catalog, &table.owner),
+            Relation::View(view) => role_oid(catalog, &view.owner),
+            Relation::Virtual(_) => SUPERUSER.0,
+        }
+    }
+
+    /// `relkind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Relation::Table(_) => "r",
+            Relation::View(_) => "v",
+            Relation::Index(..) => "i",
+            Relation::Virtual(table) if table.is_view => "v",
+            Relation::Virtual(_) => "r",
+        }
+    }
+
+    pub fn comment(&self) -> Option<&'a str> {
+        match self {
+            Relation::Table(table) => table.comment.as_deref(),
+            Relation::View(view) => view.comment.as_deref(),
+            Relation::Index(..) | Relation::Virtual(_) => None,
+        }
+    }
+
+    pub fn columns(&self) -> Vec<Column<'a>> {
+        match self {
+            Relation::Table(table) => table.columns.iter().map(of_table).collect(),
+            Relation::View(view) => {
+                let columns = view.columns.iter().enumerate();
+                columns.map(|(index, (name, ty))| plain(index, name, ty.clone())).collect()
+            }
+            Relation::Index(table, key) => {
+                let columns = key.columns.iter().enumerate();
+                let named = columns.map(|(index, id)| (index, table.column(*id)));
+                named.map(|(index, column)| plain(index, &column.name, column.ty.clone())).collect()
+            }
+            Relation::Virtual(table) => {
+                let columns = table.columns.iter().enumerate();
+                columns.map(|(index, (name, ty))| plain(index, name, ty())).collect()
+            }
+        }
+    }
+}
+
+fn of_table(column: &basalt_types::ColumnDef) -> Column<'_> {
+    Column {
+        number: column.id.0 as i16,
+        name: &column.name,
+        ty: column.ty.clone(),
+        not_null: column.not_null,
+        default: column.default.as_deref(),
+        dropped: column.dropped,
+    }
+}
+
+fn plain(index: usize, name: &str, ty: DataType) -> Column<'_> {
+    Column { number: index as i16 + 1, name, ty, not_null: false, default: None, dropped: false }
+}
+
+/// Schemas of the session's database, and those that every database has.
+pub(super) fn namespaces(system: &SystemContext) -> impl Iterator<Item = &Arc<Namespace>> {
+    let database = database_oid(system);
+    system
+        .catalog
+        .namespaces
+        .values()
+        .filter(move |namespace| namespace.database == database || is_system(namespace.id))
+}
+
+pub(super) fn is_system(namespace: ObjectId) -> bool {
+    matches!(namespace, PG_CATALOG | INFORMATION_SCHEMA | BASALT_SCHEMA)
+}
+
+pub(super) fn system_namespace(schema: &str) -> ObjectId {
+    match schema {
+        "pg_catalog" => PG_CATALOG,
+        "information_schema" => INFORMATION_SCHEMA,
+        _ => BASALT_SCHEMA,
+    }
+}
+
+pub(super) fn database_oid(system: &SystemContext) -> ObjectId {
+    system.catalog.database_named(&system.database).map_or(ObjectId(0), |database| database.id)
+}
+
+/// Tables of the session's database.
+pub(super) fn user_tables(system: &SystemContext) -> impl Iterator<Item = &Arc<TableDef>> {
+    system.catalog.tables.values().filter(|table| in_database(system, table.namespace))
+}
+
+/// Views of the session's database.
+pub(super) fn user_views(system: &SystemContext) -> impl Iterator<Item = &Arc<ViewDef>> {
+    system.catalog.views.values().filter(|view| in_database(system, view.namespace))
+}
+
+fn in_database(system: &SystemContext, namespace: ObjectId) -> bool {
+    let namespace = system.catalog.namespaces.get(&namespace);
+    namespace.is_some_and(|namespace| namespace.database == database_oid(system))
+}
+
+/// All relations of the session's database, virtual ones last.
+pub(super) fn all(system: &SystemContext) -> impl Iterator<Item = Relation<'_>> {
+    let tables_and_keys = user_tables(system).flat_map(|table| {
+        let key = table.primary_key.as_ref().map(|key| Relation::Index(table, key));
+        std::iter::once(Relation::Table(table)).chain(key)
+    });
+    tables_and_keys.chain(user_views(system).map(Relation::View)).chain(tables().iter().map(Relation::Virtual))
+}
+
+/// The relation of an oid, in any database.
+pub(super) fn by_oid(catalog: &Catalog, oid: u32) -> Option<Relation<'_>> {
+    if let Some(table) = shapes::all().by_oid(oid) {
+        return Some(Relation::Virtual(table));
+    }
+    let id = ObjectId(oid);
+    if let Some(table) = catalog.tables.get(&id) {
+        return Some(Relation::Table(table));
+    }
+    if let Some(view) = catalog.views.get(&id) {
+        return Some(Relation::View(view));
+    }
+    catalog.tables.values().find_map(|table| {
+        let key = table.primary_key.as_ref().filter(|key| key.constraint_id == id)?;
+        Some(Relation::Index(table, key))
+    })
+}
+
+/// The oid of a role; the superuser's if it is gone.
+pub(super) fn role_oid(catalog: &Catalog, name: &str) -> u32 {
+    catalog.role_named(name).map_or(SUPERUSER.0, |role| role.id.0)
+}

@@ -1,0 +1,403 @@
+//! The transaction that a session is in: begun by BEGIN, or implicitly around one message's statements.
+
+use super::{Session, TransactionStatus};
+use crate::database::Stats;
+use crate::error::{Result, Severity, SqlError};
+use crate::settings::SettingsMark;
+use crate::statement::batch::BatchTask;
+use crate::syntax::{Isolation, TransactionModes, TransactionVerb};
+use basalt_engine::{Savepoint, Txn, TxnOptions};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scope {
+    /// Between transactions.
+    #[default]
+    None,
+    /// Ends with the message (simple) or at Sync (extended).
+    Implicit,
+    /// Between BEGIN and COMMIT.
+    Explicit,
+}
+
+struct NamedSavepoint {
+    name: String,
+    at: Savepoint,
+    settings: SettingsMark,
+}
+
+/// State of the current transaction.
+pub struct Block {
+    pub scope: Scope,
+    /// An error happened: nothing but ROLLBACK (TO) is taken.
+    pub failed: bool,
+    /// Made at the first statement that reads or writes; taken away while a batch task owns it.
+    txn: Option<Txn>,
+    pub isolation: Isolation,
+    pub read_only: bool,
+    /// `now()`, microseconds since 1970-01-01.
+    pub now_micros: i64,
+    savepoints: Vec<NamedSavepoint>,
+    mark: Option<SettingsMark>,
+    /// A writer that owns the transaction.
+    batch: Option<BatchTask>,
+}
+
+impl Default for Block {
+    fn default() -> Block {
+        Block {
+            scope: Scope::None,
+            failed: false,
+            txn: None,
+            isolation: Isolation::ReadCommitted,
+            read_only: false,
+            now_micros: 0,
+            savepoints: Vec::new(),
+            mark: None,
+            batch: None,
+        }
+    }
+}
+
+fn no_transaction(severity: Severity) -> SqlError {
+    SqlError::notice(severity, "25P01", "there is no transaction in progress")
+}
+
+fn only_in_block(verb: &str) -> SqlError {
+    SqlError::new("25P01", format!("{verb} can only be used in transaction blocks"))
+}
+
+impl Session {
+    pub fn status(&self) -> TransactionStatus {
+        match (self.block.scope, self.block.failed) {
+            (Scope::Explicit, false) => TransactionStatus::InTransaction,
+            (Scope::Explicit, true) => TransactionStatus::Failed,
+            _ => TransactionStatus::Idle,
+        }
+    }
+
+    /// 25P02 in a failed transaction.
+    pub(crate) fn refuse_if_failed(&self) -> Result<()> {
+        if self.block.failed {
+            return Err(SqlError::new(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ));
+        }
+        Ok(())
+    }
+
+    /// 25006 in a read-only transaction.
+    pub(crate) fn refuse_if_read_only(&self, verb: &str) -> Result<()> {
+        if self.block.read_only {
+            return Err(SqlError::new("25006", format!("cannot execute {verb} in a read-only transaction")));
+        }
+        Ok(())
+    }
+
+    /// 25001 for statements that are transactions by themselves.
+    pub(crate) fn refuse_in_block(&self, verb: &str) -> Result<()> {
+        let written = self.block.txn.as_ref().is_some_and(Txn::has_writes);
+        if self.block.scope == Scope::Explicit || written {
+            return Err(SqlError::new("25001", format!("{verb} cannot run inside a transaction block")));
+        }
+        Ok(())
+    }
+
+    /// Opens an implicit transaction if there is none.
+    pub(crate) fn ensure_block(&mut self) {
+        if self.block.scope == Scope::None {
+            self.open_block(Scope::Implicit, TransactionModes::default());
+        }
+    }
+
+    fn open_block(&mut self, scope: Scope, modes: TransactionModes) {
+        let effective = self.settings.effective();
+        self.block = Block {
+            scope,
+            isolation: modes.isolation.unwrap_or(effective.default_isolation),
+            read_only: modes.read_only.unwrap_or(effective.default_read_only),
+            now_micros: self.db.os().clock.unix_micros(),
+            mark: Some(self.settings.mark()),
+            ..Block::default()
+        };
+        self.info.lock().transaction_micros = Some(self.block.now_micros);
+    }
+
+    /// The transaction of the engine, begun if needed, at a new statement.
+    pub(crate) fn next_statement(&mut self) -> Result<&mut Txn> {
+        if self.block.isolation == Isolation::Serializable {
+            return Err(SqlError::not_supported("transaction isolation level SERIALIZABLE is not supported")
+                .with_hint("Use REPEATABLE READ, which is snapshot isolation, and lock what you decide upon."));
+        }
+        if self.block.txn.is_none() {
+            self.block.txn = Some(self.db.engine().begin(TxnOptions {
+                repeatable_read: self.block.isolation == Isolation::RepeatableRead,
+                synchronous_commit: self.settings.effective().synchronous_commit,
+                session_version: self.version,
+            }));
+        }
+        let txn = self.txn()?;
+        txn.next_statement();
+        Ok(txn)
+    }
+
+    pub(crate) fn txn(&mut self) -> Result<&mut Txn> {
+        self.block.txn.as_mut().ok_or_else(|| SqlError::internal("no transaction is open"))
+    }
+
+    pub(crate) fn take_txn(&mut self) -> Result<Txn> {
+        self.block.txn.take().ok_or_else(|| SqlError::internal("no transaction is open"))
+    }
+
+    pub(crate) fn park_batch(&mut self, task: BatchTask) {
+        self.block.batch = Some(task);
+    }
+
+    /// Waits for the writer that owns the transaction, and takes the transaction back.
+    pub(crate) async fn join_batch(&mut self) -> Result<u64> {
+        let Some(task) = &mut self.block.batch else { return Err(SqlError::internal("no batch is being written")) };
+        let joined = task.await;
+        self.block.batch = None;
+        match joined {
+            Ok((txn, result)) => {
+                self.block.txn = Some(txn);
+                result
+            }
+            Err(error) => Err(SqlError::internal(format!("the writer of a batch failed: {error}"))),
+        }
+    }
+
+    /// After an error: undoes what can be undone at once, and lets locks go where PostgreSQL does.
+    pub(crate) fn fail_block(&mut self) {
+        if self.block.scope == Scope::None {
+            return;
+        }
+        self.block.failed = true;
+        match (self.block.savepoints.last(), self.block.txn.as_mut()) {
+            // What cannot be undone in part is undone whole: ROLLBACK TO then finds no transaction.
+            (Some(savepoint), Some(txn)) => {
+                if txn.rollback_to(savepoint.at).is_err() {
+                    self.block.txn = None;
+                }
+            }
+            (None, _) => {
+                self.block.txn = None;
+                self.block.batch = None;
+            }
+            // A writer still has the transaction; ROLLBACK TO waits for it.
+            (Some(_), None) => {}
+        }
+        self.portals.retain(|_, portal| portal.hold);
+    }
+
+    /// Ends an implicit transaction.
+    pub(crate) async fn end_implicit(&mut self) -> Result<()> {
+        match (self.block.scope, self.block.failed) {
+            (Scope::Implicit, false) => self.commit_block().await,
+            (Scope::Implicit, true) => {
+                self.rollback_block();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn commit_block(&mut self) -> Result<()> {
+        let txn = self.block.txn.take();
+        let mark = self.block.mark.take();
+        self.leave_block();
+        if let Some(txn) = txn {
+            match txn.commit().await {
+                Ok(version) => self.version = self.version.max(version),
+                Err(error) => {
+                    if let Some(mark) = mark {
+                        self.settings.restore(mark);
+                    }
+                    Stats::add(&self.db.stats().rollbacks, 1);
+                    return Err(error.into());
+                }
+            }
+            Stats::add(&self.db.stats().commits, 1);
+        }
+        self.settings.end_local();
+        Ok(())
+    }
+
+    pub(crate) fn rollback_block(&mut self) {
+        if let Some(txn) = self.block.txn.take() {
+            txn.rollback();
+        }
+        if let Some(mark) = self.block.mark.take() {
+            self.settings.restore(mark);
+        }
+        Stats::add(&self.db.stats().rollbacks, 1);
+        self.leave_block();
+    }
+
+    fn leave_block(&mut self) {
+        self.block = Block::default();
+        self.portals.retain(|_, portal| portal.hold);
+        self.info.lock().transaction_micros = None;
+    }
+
+    /// BEGIN, COMMIT, ROLLBACK, savepoints, SET TRANSACTION. Returns the command tag.
+    pub(crate) async fn run_transaction(&mut self, verb: &TransactionVerb) -> Result<&'static str> {
+        match verb {
+            TransactionVerb::Begin { modes, .. } => {
+                self.refuse_if_failed()?;
+                self.begin(*modes)?;
+            }
+            TransactionVerb::Commit { chain } => return self.commit(*chain).await,
+            TransactionVerb::Rollback { chain } => self.rollback(*chain)?,
+            TransactionVerb::Savepoint(name) => {
+                self.refuse_if_failed()?;
+                self.in_block("SAVEPOINT")?;
+                let at = match self.block.txn.is_some() {
+                    true => self.txn()?.savepoint(),
+                    false => self.next_statement()?.savepoint(),
+                };
+                let settings = self.settings.mark();
+                self.block.savepoints.push(NamedSavepoint { name: name.clone(), at, settings });
+            }
+            TransactionVerb::Release(name) => {
+                self.refuse_if_failed()?;
+                self.in_block("RELEASE SAVEPOINT")?;
+                let index = self.savepoint_index(name)?;
+                self.block.savepoints.truncate(index);
+            }
+            TransactionVerb::RollbackTo(name) => {
+                self.in_block("ROLLBACK TO SAVEPOINT")?;
+                let index = self.savepoint_index(name)?;
+                if self.block.batch.is_some() {
+                    // What the interrupted batch says of itself is undone with it.
+                    let _ = self.join_batch().await;
+                }
+                let savepoint = &self.block.savepoints[index];
+                let (at, settings) = (savepoint.at, savepoint.settings.clone());
+                self.txn()?.rollback_to(at)?;
+                self.settings.restore(settings);
+                self.block.savepoints.truncate(index + 1);
+                self.block.failed = false;
+            }
+            TransactionVerb::SetModes { modes, session } => {
+                self.refuse_if_failed()?;
+                self.set_modes(*modes, *session)?;
+            }
+        }
+        Ok(verb.tag())
+    }
+
+    fn in_block(&self, verb: &str) -> Result<()> {
+        if self.block.scope == Scope::Explicit { Ok(()) } else { Err(only_in_block(verb)) }
+    }
+
+    fn savepoint_index(&self, name: &str) -> Result<usize> {
+        let found = self.block.savepoints.iter().rposition(|savepoint| savepoint.name == *name);
+        found.ok_or_else(|| SqlError::new("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+
+    fn begin(&mut self, modes: TransactionModes) -> Result<()> {
+        match self.block.scope {
+            Scope::Explicit => {
+                let warning = "there is already a transaction in progress";
+                self.notice(SqlError::notice(Severity::Warning, "25001", warning));
+                self.apply_modes(modes)
+            }
+            // Statements before BEGIN in the same message belong to the block, as in PostgreSQL.
+            Scope::Implicit => {
+                self.block.scope = Scope::Explicit;
+                self.apply_modes(modes)
+            }
+            Scope::None => {
+                self.open_block(Scope::Explicit, modes);
+                Ok(())
+            }
+        }
+    }
+
+    fn apply_modes(&mut self, modes: TransactionModes) -> Result<()> {
+        if let Some(isolation) = modes.isolation
+            && isolation != self.block.isolation
+        {
+            if self.block.txn.is_some() {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(SqlError::new("25001", message));
+            }
+            self.block.isolation = isolation;
+        }
+        match modes.read_only {
+            Some(false) if self.block.read_only && self.block.txn.is_some() => {
+                Err(SqlError::new("25001", "transaction read-write mode must be set before any query"))
+            }
+            Some(read_only) => {
+                self.block.read_only = read_only;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn commit(&mut self, chain: bool) -> Result<&'static str> {
+        if self.block.scope != Scope::Explicit {
+            if chain {
+                return Err(only_in_block("COMMIT AND CHAIN"));
+            }
+            self.notice(no_transaction(Severity::Warning));
+        }
+        let modes = self.chained_modes();
+        let tag = if self.block.failed {
+            self.rollback_block();
+            "ROLLBACK"
+        } else {
+            self.commit_block().await?;
+            "COMMIT"
+        };
+        if chain {
+            self.open_block(Scope::Explicit, modes);
+        }
+        Ok(tag)
+    }
+
+    fn rollback(&mut self, chain: bool) -> Result<()> {
+        if self.block.scope != Scope::Explicit {
+            if chain {
+                return Err(only_in_block("ROLLBACK AND CHAIN"));
+            }
+            self.notice(no_transaction(Severity::Warning));
+        }
+        let modes = self.chained_modes();
+        self.rollback_block();
+        if chain {
+            self.open_block(Scope::Explicit, modes);
+        }
+        Ok(())
+    }
+
+    fn chained_modes(&self) -> TransactionModes {
+        TransactionModes { isolation: Some(self.block.isolation), read_only: Some(self.block.read_only) }
+    }
+
+    fn set_modes(&mut self, modes: TransactionModes, session: bool) -> Result<()> {
+        if session {
+            if let Some(isolation) = modes.isolation {
+                self.settings.set("default_transaction_isolation", isolation.name(), false, false)?;
+            }
+            if let Some(read_only) = modes.read_only {
+                let value = if read_only { "on" } else { "off" };
+                self.settings.set("default_transaction_read_only", value, false, false)?;
+            }
+            return Ok(());
+        }
+        self.set_transaction_modes(modes)
+    }
+
+    /// SET TRANSACTION, and SET of the two settings that mean the same.
+    pub(crate) fn set_transaction_modes(&mut self, modes: TransactionModes) -> Result<()> {
+        if self.block.scope != Scope::Explicit {
+            let warning = "SET TRANSACTION can only be used in transaction blocks";
+            self.notice(SqlError::notice(Severity::Warning, "25P01", warning));
+            return Ok(());
+        }
+        self.apply_modes(modes)
+    }
+}

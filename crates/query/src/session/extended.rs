@@ -1,0 +1,233 @@
+//! The extended protocol: prepare, bind, describe, execute, close, sync.
+
+use super::outcome::{Outcome, ResultColumn, RowStream, StreamSource};
+use super::prepared::{Portal, Prepared};
+use super::{Scope, Session, TransactionStatus, no_portal, params};
+use crate::error::{Result, SqlError};
+use crate::syntax::{Statement, TransactionVerb};
+use basalt_types::DataType;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Prepared statements of one session.
+const STATEMENTS_MAX: usize = 100_000;
+
+fn no_statement(name: &str) -> SqlError {
+    match name {
+        "" => SqlError::new("26000", "unnamed prepared statement does not exist"),
+        name => SqlError::new("26000", format!("prepared statement \"{name}\" does not exist")),
+    }
+}
+
+impl Session {
+    /// Parse. Oids of 0 (or none given) leave a parameter's type to its context.
+    pub async fn prepare(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<()> {
+        let result = self.prepare_inner(name, sql, param_oids);
+        self.extended(result)
+    }
+
+    /// An error ends the message's work: the transaction fails.
+    fn extended<T>(&mut self, result: Result<T>) -> Result<T> {
+        result.inspect_err(|error| self.statement_failed(error))
+    }
+
+    fn prepare_inner(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<()> {
+        if name.is_empty() {
+            self.statements.remove("");
+        } else if self.statements.contains_key(name) {
+            return Err(SqlError::new("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let mut parsed = crate::syntax::parse(sql)?;
+        let first = parsed.pop();
+        if !parsed.is_empty() {
+            return Err(SqlError::syntax("cannot insert multiple commands into a prepared statement"));
+        }
+        let types = param_oids.iter().map(|oid| params::type_of_oid(*oid)).collect::<Result<Vec<_>>>()?;
+        let (text, statement) = match first {
+            Some(parsed) => (parsed.sql, Some(parsed.statement)),
+            None => (Arc::from(sql), None),
+        };
+        self.add_statement(name, text, statement, types)
+    }
+
+    /// Binds once to learn types and columns, and keeps the statement.
+    pub(crate) fn add_statement(
+        &mut self,
+        name: &str,
+        sql: Arc<str>,
+        statement: Option<Statement>,
+        types: Vec<DataType>,
+    ) -> Result<()> {
+        if self.statements.len() >= STATEMENTS_MAX {
+            return Err(SqlError::new("53400", format!("a session may keep {STATEMENTS_MAX} prepared statements"))
+                .with_hint("Close those that are no longer needed (DEALLOCATE)."));
+        }
+        let ends_block = matches!(
+            statement,
+            None | Some(Statement::Transaction(
+                TransactionVerb::Commit { .. } | TransactionVerb::Rollback { .. } | TransactionVerb::RollbackTo(_)
+            ))
+        );
+        if !ends_block {
+            self.refuse_if_failed()?;
+        }
+        let (types, columns) = match &statement {
+            Some(statement) => self.describe(statement, &sql, types)?,
+            None => (types, None),
+        };
+        let prepared = Prepared { name: name.to_string(), sql, statement, types, columns, plan: Mutex::new(None) };
+        self.statements.insert(name.to_string(), Arc::new(prepared));
+        Ok(())
+    }
+
+    pub(crate) fn statement_named(&self, name: &str) -> Result<Arc<Prepared>> {
+        self.statements.get(name).cloned().ok_or_else(|| no_statement(name))
+    }
+
+    /// Parameter types and result columns (`None`: no rows).
+    pub fn describe_statement(&self, name: &str) -> Result<(Vec<DataType>, Option<Vec<ResultColumn>>)> {
+        let prepared = self.statement_named(name)?;
+        Ok((prepared.types.clone(), prepared.columns.clone()))
+    }
+
+    /// Formats: none (all text), one (for all), or one each.
+    pub fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        params: &[Option<&[u8]>],
+        param_formats: &[i16],
+        result_formats: &[i16],
+    ) -> Result<()> {
+        let result = self.bind_inner(portal, statement, params, param_formats, result_formats);
+        self.extended(result)
+    }
+
+    fn bind_inner(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        params: &[Option<&[u8]>],
+        param_formats: &[i16],
+        result_formats: &[i16],
+    ) -> Result<()> {
+        let prepared = self.statement_named(statement)?;
+        let ends_block = matches!(prepared.statement, None | Some(Statement::Transaction(_)));
+        if !ends_block {
+            self.refuse_if_failed()?;
+        }
+        if params.len() != prepared.types.len() {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {}",
+                params.len(),
+                prepared.types.len()
+            );
+            return Err(SqlError::new("08P01", message));
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
+        }
+        let mut values = Vec::with_capacity(params.len());
+        if !params.is_empty() {
+            let formats = params::spread(param_formats, params.len(), "parameter")?;
+            let catalog = self.current_catalog();
+            let eval = self.eval_context(Vec::new(), &catalog);
+            for (at, ((value, ty), format)) in params.iter().zip(&prepared.types).zip(formats).enumerate() {
+                let decoded = params::decode(ty, *value, format, &eval);
+                values.push(decoded.map_err(|error| match error.sqlstate {
+                    "22P03" => SqlError::new("22P03", format!("incorrect binary data format in bind parameter {}", at + 1)),
+                    _ => error,
+                })?);
+            }
+        }
+        let columns = match &prepared.columns {
+            Some(columns) => {
+                let formats = params::spread(result_formats, columns.len(), "result")?;
+                let formatted = columns.iter().zip(formats).map(|(column, format)| ResultColumn { format, ..column.clone() });
+                Some(formatted.collect())
+            }
+            None => None,
+        };
+        let verb = "SELECT";
+        let new = Portal { prepared, params: values, columns, rows: None, verb, done: false, hold: false };
+        self.portals.insert(portal.to_string(), new);
+        Ok(())
+    }
+
+    pub fn describe_portal(&self, portal: &str) -> Result<Option<Vec<ResultColumn>>> {
+        self.portals.get(portal).map(|portal| portal.columns.clone()).ok_or_else(|| no_portal(portal))
+    }
+
+    /// Runs a portal, or resumes it; `max_rows` 0 means all.
+    pub async fn execute(&mut self, portal: &str, max_rows: usize) -> Result<Outcome> {
+        let Some(found) = self.portals.get_mut(portal) else {
+            let error = no_portal(portal);
+            self.statement_failed(&error);
+            return Err(error);
+        };
+        let rows_max = if max_rows == 0 { usize::MAX } else { max_rows };
+        let (prepared, columns) = (found.prepared.clone(), found.columns.clone());
+        if found.rows.is_some() {
+            let columns = columns.unwrap_or_default();
+            let (source, verb) = (StreamSource::Portal(portal.to_string()), found.verb);
+            self.statement_begins(&prepared.sql);
+            return Ok(Outcome::Rows(RowStream { columns, source, verb, rows: 0, rows_max, suspended: false }));
+        }
+        if found.done {
+            let error = SqlError::new("55000", format!("portal \"{portal}\" cannot be run"));
+            self.statement_failed(&error);
+            return Err(error);
+        }
+        found.done = true;
+        let params = std::mem::take(&mut found.params);
+        self.statement_begins(&prepared.sql);
+        let result = self.dispatch_prepared(&prepared, params).await;
+        match self.note_end(result)? {
+            Outcome::Rows(stream) => Ok(Outcome::Rows(self.park(portal, stream, columns, rows_max))),
+            other => Ok(other),
+        }
+    }
+
+    /// Leaves the rows with the portal where they may be asked for in parts.
+    fn park(
+        &mut self,
+        name: &str,
+        stream: RowStream,
+        columns: Option<Vec<ResultColumn>>,
+        rows_max: usize,
+    ) -> RowStream {
+        let columns = columns.unwrap_or(stream.columns);
+        let source = match (stream.source, self.portals.get_mut(name)) {
+            (StreamSource::Own(rows), Some(portal)) if rows_max != usize::MAX => {
+                portal.rows = Some(rows);
+                portal.verb = stream.verb;
+                StreamSource::Portal(name.to_string())
+            }
+            (source, _) => source,
+        };
+        RowStream { columns, source, verb: stream.verb, rows: 0, rows_max, suspended: false }
+    }
+
+    pub fn close_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Ends an implicit transaction of the extended protocol: commits it, or rolls it back after an error.
+    pub async fn sync(&mut self) -> Result<()> {
+        if self.block.scope == Scope::Implicit {
+            self.end_implicit().await.inspect_err(|error| self.commit_failed(error))?;
+        }
+        if self.status() == TransactionStatus::Idle {
+            self.portals.retain(|_, portal| portal.hold);
+        }
+        Ok(())
+    }
+
+    fn commit_failed(&self, _error: &SqlError) {
+        crate::database::Stats::add(&self.db.stats().errors, 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! Values between the wire's forms and datums, and the text of values in error details.
+
+use crate::error::{Result, SqlError};
+use basalt_expr::EvalContext;
+use basalt_expr::io::{binary, text};
+use basalt_types::{DataType, Datum};
+
+/// A type that a client may declare for a parameter; 0 leaves it open. 42704 for unknown oids.
+pub(crate) fn type_of_oid(oid: u32) -> Result<DataType> {
+    use DataType::*;
+    if oid == 0 {
+        return Ok(Unknown);
+    }
+    let scalars = [
+        Bool, Int2, Int4, Int8, Float4, Float8, Numeric(None), Text, Varchar(None), Bpchar(None), Bytea, Date, Time,
+        Timestamp, TimestampTz, Interval, Uuid, Json, Jsonb, Name, Char, Oid, Regclass, Regtype, Regproc, Regnamespace,
+        Regrole, Unknown, Void,
+    ];
+    if let Some(ty) = scalars.iter().find(|ty| ty.oid() == oid) {
+        return Ok(ty.clone());
+    }
+    let mut arrays = scalars.into_iter().map(|element| Array(Box::new(element)));
+    let found = arrays.find(|ty| ty.oid() == oid && oid != 2277);
+    found.ok_or_else(|| {
+        SqlError::new("42704", format!("type with OID {oid} does not exist"))
+            .with_hint("Send the parameter as text, with type 0.")
+    })
+}
+
+/// One format per value: none given means text, one means that for all.
+pub(crate) fn spread(formats: &[i16], count: usize, what: &str) -> Result<Vec<i16>> {
+    if let Some(bad) = formats.iter().find(|format| !matches!(format, 0 | 1)) {
+        return Err(SqlError::new("22023", format!("unsupported format code: {bad}")));
+    }
+    match formats {
+        [] => Ok(vec![0; count]),
+        [one] => Ok(vec![*one; count]),
+        all if all.len() == count => Ok(all.to_vec()),
+        all => Err(SqlError::new("08P01", format!("bind message has {} {what} formats but {count} are needed", all.len()))),
+    }
+}
+
+/// A parameter's value.
+pub(crate) fn decode(ty: &DataType, value: Option<&[u8]>, format: i16, eval: &EvalContext) -> Result<Datum> {
+    let Some(bytes) = value else { return Ok(Datum::Null) };
+    if format == 1 {
+        return Ok(binary::parse(ty, bytes, eval)?);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| basalt_expr::Error::invalid_utf8(bytes, error.valid_up_to()))?;
+    Ok(text::parse(ty, text, eval)?)
+}
+
+/// A value as text, for details of errors.
+pub(crate) fn show(ty: &DataType, value: &Datum, eval: &EvalContext) -> String {
+    let mut out = Vec::new();
+    match text::format(ty, value, eval, &mut out) {
+        Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+        Err(_) => "?".to_string(),
+    }
+}

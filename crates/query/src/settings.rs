@@ -1,0 +1,391 @@
+//! Settings of a session: what they are, which values they take, and when a value ends.
+//!
+//! A value comes from the last of: default, configuration file, `ALTER SYSTEM SET`, flag or environment,
+//! startup packet, SET, SET LOCAL. SET and SET LOCAL end with a transaction that rolls back; a mark taken
+//! at its start (or at a savepoint) is one `Arc`.
+
+pub mod definitions;
+pub mod value;
+
+use crate::error::{Result, SqlError};
+use crate::syntax::Isolation;
+use basalt_expr::context::{ByteaOutput, DateFormat, DateOrder, IntervalStyle};
+use basalt_expr::datetime::TimeZone;
+use definitions::{Context, DEFINITIONS, Definition, Kind};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What `server_version` and `version()` tell: drivers look at the number.
+pub const SERVER_VERSION: &str = concat!("15.0 (Basalt ", env!("CARGO_PKG_VERSION"), ")");
+
+type Values = BTreeMap<String, String>;
+
+#[derive(Clone, Default, Debug)]
+struct Overrides {
+    session: Values,
+    /// Until the end of the transaction.
+    local: Values,
+}
+
+/// Values as other parts of the crate use them.
+#[derive(Clone, Debug)]
+pub struct Effective {
+    /// As set, `"$user"` included.
+    pub search_path: Vec<String>,
+    pub timezone: TimeZone,
+    pub date_format: DateFormat,
+    pub date_order: DateOrder,
+    pub interval_style: IntervalStyle,
+    pub bytea_output: ByteaOutput,
+    pub extra_float_digits: i32,
+    pub statement_timeout: Option<Duration>,
+    pub lock_timeout: Option<Duration>,
+    pub idle_in_transaction_timeout: Option<Duration>,
+    pub idle_session_timeout: Option<Duration>,
+    pub synchronous_commit: bool,
+    pub default_isolation: Isolation,
+    pub default_read_only: bool,
+    /// `Some(ZERO)`: every statement.
+    pub log_min_duration: Option<Duration>,
+    pub log_all_statements: bool,
+    /// `warning`, `notice` and so on, least severe that the client wants.
+    pub client_min_messages: String,
+}
+
+/// All values of one moment; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    base: Arc<Values>,
+    overrides: Arc<Overrides>,
+    effective: Arc<Effective>,
+}
+
+/// A place to go back to.
+#[derive(Clone, Debug)]
+pub struct SettingsMark(Arc<Overrides>);
+
+/// One row of `pg_settings`.
+#[derive(Clone, Debug)]
+pub struct SettingRow {
+    pub name: String,
+    pub setting: String,
+    pub unit: Option<&'static str>,
+    pub category: &'static str,
+    pub description: &'static str,
+    pub context: &'static str,
+    pub vartype: &'static str,
+    pub source: &'static str,
+    pub min: Option<String>,
+    pub max: Option<String>,
+    pub enum_values: Option<&'static [&'static str]>,
+    pub boot: Option<String>,
+    pub reset: String,
+    /// As SHOW prints it.
+    pub shown: String,
+}
+
+/// The name under which a value is kept: the definition's, or a custom `class.name` in lower case.
+fn key_of(name: &str) -> Result<(String, Option<&'static Definition>)> {
+    match definitions::find(name) {
+        Some(definition) => Ok((definition.name.to_string(), Some(definition))),
+        None if name.contains('.') && !name.to_ascii_lowercase().starts_with("basalt.") => {
+            Ok((name.to_ascii_lowercase(), None))
+        }
+        None => Err(unknown(name)),
+    }
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new("42704", format!("unrecognized configuration parameter \"{name}\""))
+}
+
+/// Checks a name and a value for `ALTER SYSTEM`, flags and files; gives the canonical pair.
+pub fn check_system_value(name: &str, text: &str) -> Result<(String, String)> {
+    let (key, definition) = key_of(name)?;
+    match definition {
+        Some(definition) if definition.context == Context::Internal => {
+            Err(SqlError::new("55P02", format!("parameter \"{key}\" cannot be changed")))
+        }
+        Some(definition) => Ok((key, value::canonical(definition, text)?)),
+        None => Ok((key, text.to_string())),
+    }
+}
+
+impl Settings {
+    /// The values that every session starts from; layers later in the list win. Values that do not parse
+    /// are left out: they were checked when they were given.
+    pub fn new<'a>(layers: impl IntoIterator<Item = (&'a String, &'a String)>) -> Settings {
+        let mut base = Values::new();
+        for (name, text) in layers {
+            if let Ok((name, value)) = check_system_value(name, text) {
+                base.insert(name, value);
+            }
+        }
+        Settings::from_base(base)
+    }
+
+    fn from_base(base: Values) -> Settings {
+        let effective = Effective::of(&|name| base.get(name).cloned());
+        Settings { effective: Arc::new(effective), base: Arc::new(base), overrides: Arc::default() }
+    }
+
+    /// Sets a value that RESET goes back to: from the startup packet, or one that the session decides.
+    pub fn set_base(&mut self, name: &str, value: &str) {
+        Arc::make_mut(&mut self.base).insert(name.to_string(), value.to_string());
+        self.refresh();
+    }
+
+    /// A value from the startup packet: as SET, but RESET returns to it.
+    pub fn set_startup(&mut self, name: &str, text: &str, superuser: bool) -> Result<()> {
+        let (key, value) = self.check(name, text, superuser)?;
+        self.set_base(&key, &value);
+        Ok(())
+    }
+
+    pub fn effective(&self) -> &Arc<Effective> {
+        &self.effective
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        let overridden = self.overrides.local.get(key).or_else(|| self.overrides.session.get(key));
+        let default = || definitions::find(key).map(|definition| definition.default);
+        overridden.or_else(|| self.base.get(key)).map(String::as_str).or_else(default)
+    }
+
+    /// As SHOW prints it; 42704 without such a setting.
+    pub fn show(&self, name: &str) -> Result<String> {
+        let (key, definition) = key_of(name).map_err(|_| unknown(name))?;
+        let value = self.get(&key).ok_or_else(|| unknown(name))?;
+        Ok(definition.map_or_else(|| value.to_string(), |definition| value::shown(definition, value)))
+    }
+
+    /// The name as it is defined, for SHOW's column.
+    pub fn name_of(name: &str) -> String {
+        key_of(name).map_or_else(|_| name.to_string(), |(key, _)| key)
+    }
+
+    fn check(&self, name: &str, text: &str, superuser: bool) -> Result<(String, String)> {
+        let (key, definition) = key_of(name)?;
+        let Some(definition) = definition else { return Ok((key, text.to_string())) };
+        match definition.context {
+            Context::User => {}
+            Context::Superuser if superuser => {}
+            Context::Superuser => {
+                return Err(SqlError::new("42501", format!("permission denied to set parameter \"{key}\"")));
+            }
+            Context::Sighup => {
+                return Err(SqlError::new("55P02", format!("parameter \"{key}\" cannot be changed now"))
+                    .with_hint("Use ALTER SYSTEM SET; sessions that begin later see it."));
+            }
+            Context::Postmaster => {
+                return Err(SqlError::new(
+                    "55P02",
+                    format!("parameter \"{key}\" cannot be changed without restarting the server"),
+                )
+                .with_hint("Use ALTER SYSTEM SET and restart, or set it when starting."));
+            }
+            Context::Internal => {
+                return Err(SqlError::new("55P02", format!("parameter \"{key}\" cannot be changed")));
+            }
+        }
+        Ok((key, value::canonical(definition, text)?))
+    }
+
+    /// SET, or SET LOCAL.
+    pub fn set(&mut self, name: &str, text: &str, local: bool, superuser: bool) -> Result<()> {
+        let (key, value) = self.check(name, text, superuser)?;
+        let overrides = Arc::make_mut(&mut self.overrides);
+        if local {
+            overrides.local.insert(key, value);
+        } else {
+            overrides.local.remove(&key);
+            overrides.session.insert(key, value);
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// The items of `SET name TO a, b` as one value.
+    pub fn join_items(name: &str, items: &[String]) -> Result<String> {
+        match (definitions::find(name).map(|definition| definition.kind), items) {
+            (Some(Kind::Names), items) => {
+                let quoted: Vec<String> =
+                    items.iter().map(|item| crate::session::names::quote_identifier(item)).collect();
+                Ok(quoted.join(", "))
+            }
+            (_, [item]) => Ok(item.clone()),
+            (Some(Kind::DateStyle), items) => Ok(items.join(", ")),
+            _ => Err(SqlError::new("22023", format!("SET {name} takes only one argument"))),
+        }
+    }
+
+    /// RESET, or SET … TO DEFAULT.
+    pub fn reset(&mut self, name: &str, local: bool, superuser: bool) -> Result<()> {
+        let (key, definition) = key_of(name)?;
+        let reset = self.base.get(&key).cloned().or_else(|| definition.map(|found| found.default.to_string()));
+        if let (Some(definition), Some(reset)) = (definition, &reset)
+            && definition.context != Context::User
+        {
+            self.check(name, reset, superuser)?;
+        }
+        let overrides = Arc::make_mut(&mut self.overrides);
+        match (local, reset) {
+            (true, Some(reset)) => {
+                overrides.local.insert(key, reset);
+            }
+            _ => {
+                overrides.local.remove(&key);
+                overrides.session.remove(&key);
+            }
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    pub fn reset_all(&mut self) {
+        self.overrides = Arc::default();
+        self.refresh();
+    }
+
+    pub fn mark(&self) -> SettingsMark {
+        SettingsMark(self.overrides.clone())
+    }
+
+    /// Rollback.
+    pub fn restore(&mut self, mark: SettingsMark) {
+        if !Arc::ptr_eq(&self.overrides, &mark.0) {
+            self.overrides = mark.0;
+            self.refresh();
+        }
+    }
+
+    /// Commit: SET LOCAL ends.
+    pub fn end_local(&mut self) {
+        if !self.overrides.local.is_empty() {
+            Arc::make_mut(&mut self.overrides).local.clear();
+            self.refresh();
+        }
+    }
+
+    fn refresh(&mut self) {
+        self.effective = Arc::new(Effective::of(&|name| self.get(name).map(str::to_string)));
+    }
+
+    /// Settings that ParameterStatus reports.
+    pub fn reported(&self) -> Vec<(&'static str, String)> {
+        let reported = DEFINITIONS.iter().filter(|definition| definition.reported);
+        reported.map(|definition| (definition.name, self.get(definition.name).unwrap_or_default().to_string())).collect()
+    }
+
+    /// Everything, by name.
+    pub fn rows(&self) -> Vec<SettingRow> {
+        let mut rows: Vec<SettingRow> = DEFINITIONS.iter().map(|definition| self.row(definition)).collect();
+        let custom = self.overrides.session.iter().chain(&self.overrides.local).chain(self.base.iter());
+        for (name, setting) in custom.filter(|(name, _)| definitions::find(name).is_none()) {
+            rows.push(SettingRow {
+                name: name.clone(),
+                setting: setting.clone(),
+                unit: None,
+                category: "Customized Options",
+                description: "",
+                context: "user",
+                vartype: "string",
+                source: "session",
+                min: None,
+                max: None,
+                enum_values: None,
+                boot: None,
+                reset: self.base.get(name).cloned().unwrap_or_default(),
+                shown: setting.clone(),
+            });
+        }
+        rows
+    }
+
+    fn row(&self, definition: &'static Definition) -> SettingRow {
+        let setting = self.get(definition.name).unwrap_or_default().to_string();
+        let reset = self.base.get(definition.name).map_or(definition.default, String::as_str).to_string();
+        let (vartype, min, max, enum_values) = match definition.kind {
+            Kind::Bool => ("bool", None, None, None),
+            Kind::Int { min, max, .. } => ("integer", Some(min.to_string()), Some(max.to_string()), None),
+            Kind::Real { min, max } => ("real", Some(min.to_string()), Some(max.to_string()), None),
+            Kind::Enum(words) => ("enum", None, None, Some(words)),
+            _ => ("string", None, None, None),
+        };
+        let key = definition.name;
+        let source = if self.overrides.session.contains_key(key) || self.overrides.local.contains_key(key) {
+            "session"
+        } else if self.base.contains_key(key) {
+            "configuration file"
+        } else {
+            "default"
+        };
+        SettingRow {
+            name: key.to_string(),
+            shown: value::shown(definition, &setting),
+            setting,
+            unit: value::unit_of(definition),
+            category: definition.category,
+            description: definition.description,
+            context: definition.context.name(),
+            vartype,
+            source,
+            min,
+            max,
+            enum_values,
+            boot: Some(definition.default.to_string()),
+            reset,
+        }
+    }
+}
+
+impl Effective {
+    fn of(get: &dyn Fn(&str) -> Option<String>) -> Effective {
+        let text = |name: &str| {
+            let default = || definitions::find(name).map(|definition| definition.default.to_string());
+            get(name).or_else(default).unwrap_or_default()
+        };
+        let number = |name: &str| text(name).parse::<i64>().unwrap_or(0);
+        let timeout = |name: &str| match number(name) {
+            ms if ms > 0 => Some(Duration::from_millis(ms as u64)),
+            _ => None,
+        };
+        let dates = value::date_style(&text("DateStyle"), (DateFormat::Iso, DateOrder::Mdy));
+        let (date_format, date_order) = dates.unwrap_or_default();
+        Effective {
+            search_path: value::names_of(&text("search_path")).unwrap_or_default(),
+            timezone: TimeZone::parse(&text("TimeZone")).unwrap_or(TimeZone::UTC),
+            date_format,
+            date_order,
+            interval_style: match text("IntervalStyle").as_str() {
+                "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                "sql_standard" => IntervalStyle::SqlStandard,
+                "iso_8601" => IntervalStyle::Iso8601,
+                _ => IntervalStyle::Postgres,
+            },
+            bytea_output: if text("bytea_output") == "escape" { ByteaOutput::Escape } else { ByteaOutput::Hex },
+            extra_float_digits: number("extra_float_digits") as i32,
+            statement_timeout: timeout("statement_timeout"),
+            lock_timeout: timeout("lock_timeout"),
+            idle_in_transaction_timeout: timeout("idle_in_transaction_session_timeout"),
+            idle_session_timeout: timeout("idle_session_timeout"),
+            synchronous_commit: text("synchronous_commit") != "off",
+            default_isolation: match text("default_transaction_isolation").as_str() {
+                "serializable" => Isolation::Serializable,
+                "repeatable read" => Isolation::RepeatableRead,
+                _ => Isolation::ReadCommitted,
+            },
+            default_read_only: text("default_transaction_read_only") == "on",
+            log_min_duration: match number("log_min_duration_statement") {
+                ms if ms >= 0 => Some(Duration::from_millis(ms as u64)),
+                _ => None,
+            },
+            log_all_statements: text("log_statement") == "all",
+            client_min_messages: text("client_min_messages"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

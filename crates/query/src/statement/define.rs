@@ -1,0 +1,63 @@
+//! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
+
+use super::{alter_table, comment, create_table, database, drop, role, schema, truncate, view};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::outcome::Outcome;
+use crate::syntax::{Definition, ObjectKind};
+use std::sync::Arc;
+
+pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Arc<str>) -> Result<Outcome> {
+    if let Definition::CreateDatabase { .. } | Definition::Drop { kind: ObjectKind::Database, .. } = definition {
+        session.refuse_in_block(definition.tag())?;
+    }
+    session.next_statement()?;
+    let mut tag = definition.tag().to_string();
+    match definition {
+        Definition::CreateTable(table) => {
+            if let Some(rows) = create_table::run(session, table, sql).await? {
+                tag = format!("SELECT {rows}");
+            }
+        }
+        Definition::AlterTable { name, if_exists, view: false, actions } => {
+            alter_table::run(session, name, *if_exists, actions, sql).await?;
+        }
+        Definition::AlterTable { name, if_exists, view: true, actions } => {
+            view::alter(session, name, *if_exists, actions)?;
+        }
+        Definition::CreateView { name, or_replace, columns, query } => {
+            view::create(session, name, *or_replace, columns, query, sql)?;
+        }
+        Definition::CreateSchema { name, if_not_exists, owner } => {
+            schema::create(session, name, *if_not_exists, owner.as_deref())?;
+        }
+        Definition::AlterSchema { name, rename, owner } => {
+            schema::alter(session, name, rename.as_deref(), owner.as_deref())?;
+        }
+        Definition::Drop { kind: ObjectKind::Role, names, if_exists, .. } => role::drop(session, names, *if_exists)?,
+        Definition::Drop { kind: ObjectKind::Database, names, if_exists, .. } => {
+            database::drop(session, names, *if_exists)?;
+        }
+        Definition::Drop { kind, names, if_exists, cascade } => {
+            drop::run(session, *kind, names, *if_exists, *cascade).await?;
+        }
+        Definition::Truncate(names) => truncate::run(session, names).await?,
+        Definition::Comment { kind, name, column, text } => {
+            comment::run(session, *kind, name, column.as_deref(), text.clone()).await?;
+        }
+        Definition::CreateRole { name, user, options } => role::create(session, name, *user, options)?,
+        Definition::AlterRole { name, options, rename } => role::alter(session, name, options, rename.as_deref())?,
+        Definition::CreateDatabase { name, owner } => database::create(session, name, owner.as_deref())?,
+    }
+    Ok(Outcome::Command { tag })
+}
+
+/// 42710 or its kin for an object that is there already.
+pub(crate) fn exists(sqlstate: &'static str, kind: &str, name: &str) -> SqlError {
+    SqlError::new(sqlstate, format!("{kind} \"{name}\" already exists"))
+}
+
+/// The notice of IF [NOT] EXISTS.
+pub(crate) fn skipping(session: &mut Session, sqlstate: &'static str, what: String) {
+    session.notice(SqlError::notice(crate::error::Severity::Notice, sqlstate, format!("{what}, skipping")));
+}

@@ -1,0 +1,57 @@
+//! EXPLAIN: the plan as lines of text.
+
+use super::rows::text_rows;
+use crate::bind::{InsertSource, ParamTypes, RowSource};
+use crate::error::{Result, SqlError};
+use crate::plan::Query;
+use crate::session::Session;
+use crate::session::outcome::{Outcome, ResultColumn};
+use crate::session::prepared::Bound;
+use crate::syntax::Statement;
+use basalt_types::Datum;
+use std::sync::Arc;
+
+pub(crate) async fn run(
+    session: &mut Session,
+    analyze: bool,
+    statement: &Statement,
+    sql: &Arc<str>,
+    params: Vec<Datum>,
+) -> Result<Outcome> {
+    if analyze && !matches!(statement, Statement::Query(_)) {
+        return Err(SqlError::not_supported(format!("EXPLAIN ANALYZE of {} is not supported", statement.verb()))
+            .with_hint("Use EXPLAIN, or EXPLAIN ANALYZE of the query that finds the rows."));
+    }
+    session.next_statement()?;
+    let (bound, eval, _) = session.plan(statement, sql, params, ParamTypes::none()).await?;
+    let (head, query): (Option<String>, Option<Arc<Query>>) = match &bound {
+        Bound::Query(query) => (None, Some(query.clone())),
+        Bound::Insert(insert) => {
+            let head = format!("Insert on {}", insert.table.name);
+            match &insert.source {
+                InsertSource::Query(query) => (Some(head), Some(Arc::new(query.clone()))),
+                InsertSource::Values(rows) => (Some(format!("{head}\n  ->  Values ({} rows)", rows.len())), None),
+            }
+        }
+        Bound::Update(modify) | Bound::Delete(modify) => {
+            let head = format!("{} on {}", if matches!(bound, Bound::Update(_)) { "Update" } else { "Delete" }, modify.table.name);
+            match &modify.source {
+                RowSource::Query { query, .. } => (Some(head), Some(Arc::new(query.clone()))),
+                RowSource::Point(_) => (Some(format!("{head}\n  ->  Point Get on {}", modify.table.name)), None),
+            }
+        }
+    };
+    let mut lines: Vec<String> = head.iter().flat_map(|head| head.lines()).map(str::to_string).collect();
+    if let Some(query) = query {
+        let ctx = session.run_context(&eval)?;
+        let plan = session.db.runtime().explain(query, ctx, analyze).await?;
+        let nested = |(at, line): (usize, String)| match (head.is_some(), at) {
+            (false, _) => line,
+            (true, 0) => format!("  ->  {line}"),
+            (true, _) => format!("      {line}"),
+        };
+        lines.extend(plan.into_iter().enumerate().map(nested));
+    }
+    let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+    text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")
+}

@@ -1,0 +1,196 @@
+//! INSERT: single rows through the transaction, many rows as a batch.
+
+use super::batch::{self, Block};
+use super::rows::{ReturningRows, Written, check_not_null, duplicate_row, explain_error};
+use crate::bind::{BoundInsert, InsertSource, OnConflict};
+use crate::database::Stats;
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::interrupt::Pace;
+use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock};
+use basalt_expr::EvalContext;
+use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
+use std::sync::Arc;
+
+/// VALUES lists of at least this many rows are written as a batch.
+const BATCH_ROWS_MIN: usize = 256;
+
+/// Times that ON CONFLICT DO UPDATE tries again because the other row came or went meanwhile.
+const CONFLICT_TRIES_MAX: usize = 1_000;
+
+pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: &Arc<EvalContext>) -> Result<Written> {
+    let catalog = session.txn()?.catalog();
+    let plain = batch::is_plain(insert.on_conflict.is_some(), &insert.returning);
+    let written = match &insert.source {
+        InsertSource::Values(rows) if plain && rows.len() >= BATCH_ROWS_MIN => {
+            values_batch(session, insert, rows, &catalog, eval).await?
+        }
+        InsertSource::Values(rows) => {
+            let mut writer = RowWriter::new(insert, &catalog, eval)?;
+            let mut pace = Pace::default();
+            for row in rows {
+                let values = row.iter().map(|expr| Ok(expr.eval_scalar(&[], eval)?)).collect::<Result<Vec<_>>>()?;
+                writer.write(session, values).await?;
+                pace.step().await;
+            }
+            writer.finish()?
+        }
+        InsertSource::Query(query) => {
+            let ctx = session.run_context(eval)?;
+            let stream = session.db.runtime().run(Arc::new(query.clone()), ctx);
+            match plain {
+                true => query_batch(session, insert, stream, &catalog, eval).await?,
+                false => query_rows(session, insert, stream, &catalog, eval).await?,
+            }
+        }
+    };
+    Stats::add(&session.db.stats().rows_written, written.rows);
+    Ok(written)
+}
+
+async fn values_batch(
+    session: &mut Session,
+    insert: &Arc<BoundInsert>,
+    rows: &[Vec<basalt_expr::tree::Expr>],
+    catalog: &Arc<Catalog>,
+    eval: &Arc<EvalContext>,
+) -> Result<Written> {
+    let table = &insert.table;
+    let mut builders: Vec<ColumnBuilder> =
+        table.phys_types().into_iter().map(|ty| ColumnBuilder::new(ty, rows.len())).collect();
+    let mut pace = Pace::default();
+    for row in rows {
+        for (expr, builder) in row.iter().zip(&mut builders) {
+            if !builder.push(&expr.eval_scalar(&[], eval)?) {
+                return Err(SqlError::internal(format!("a value for {} has another form", table.name)));
+            }
+        }
+        pace.step().await;
+    }
+    let stored: Vec<_> = builders.iter_mut().map(ColumnBuilder::finish).collect();
+    batch::check_block(table, &stored, catalog, eval)?;
+    let sender = session.start_batch(table, catalog, eval)?;
+    // A closed channel means that the writer failed; its error comes with the end.
+    let _ = sender.send(Block::Rows(stored)).await;
+    let _ = sender.send(Block::End).await;
+    Ok(Written { rows: session.finish_batch().await?, returning: None })
+}
+
+async fn query_batch(
+    session: &mut Session,
+    insert: &Arc<BoundInsert>,
+    mut stream: crate::run::BatchStream,
+    catalog: &Arc<Catalog>,
+    eval: &Arc<EvalContext>,
+) -> Result<Written> {
+    let sender = session.start_batch(&insert.table, catalog, eval)?;
+    while let Some(rows) = stream.next().await? {
+        let stored = batch::stored_block(&insert.table, rows.columns(), catalog, eval)?;
+        if sender.send(Block::Rows(stored)).await.is_err() {
+            break;
+        }
+    }
+    let _ = sender.send(Block::End).await;
+    Ok(Written { rows: session.finish_batch().await?, returning: None })
+}
+
+async fn query_rows(
+    session: &mut Session,
+    insert: &Arc<BoundInsert>,
+    mut stream: crate::run::BatchStream,
+    catalog: &Arc<Catalog>,
+    eval: &Arc<EvalContext>,
+) -> Result<Written> {
+    let mut writer = RowWriter::new(insert, catalog, eval)?;
+    let mut pace = Pace::default();
+    while let Some(rows) = stream.next().await? {
+        let stored = batch::stored_block(&insert.table, rows.columns(), catalog, eval)?;
+        for row in 0..rows.num_rows() {
+            writer.write(session, batch::stored_row(&insert.table, &stored, row)).await?;
+            pace.step().await;
+        }
+    }
+    writer.finish()
+}
+
+/// Writes row by row: checks, conflicts, RETURNING.
+struct RowWriter<'a> {
+    insert: &'a BoundInsert,
+    catalog: &'a Catalog,
+    eval: &'a EvalContext,
+    returning: ReturningRows<'a>,
+    rows: u64,
+}
+
+impl<'a> RowWriter<'a> {
+    fn new(insert: &'a BoundInsert, catalog: &'a Catalog, eval: &'a EvalContext) -> Result<RowWriter<'a>> {
+        let returning = ReturningRows::new(&insert.returning)?;
+        Ok(RowWriter { insert, catalog, eval, returning, rows: 0 })
+    }
+
+    async fn write(&mut self, session: &mut Session, row: Vec<Datum>) -> Result<()> {
+        let table = &self.insert.table;
+        check_not_null(table, &row, self.catalog, self.eval)?;
+        for _ in 0..CONFLICT_TRIES_MAX {
+            let inserted = session.txn()?.insert(table, &row).await;
+            match inserted.map_err(|error| explain_error(error, table, self.catalog, self.eval))? {
+                Inserted::Done => {
+                    self.rows += 1;
+                    return self.returning.push(&row, self.eval);
+                }
+                Inserted::Duplicate { tablet, key } => match &self.insert.on_conflict {
+                    None => return Err(duplicate_row(table, &row, self.catalog, self.eval)),
+                    Some(OnConflict::DoNothing) => return Ok(()),
+                    Some(OnConflict::DoUpdate { assignments, filter }) => {
+                        let Some(current) = self.lock(session, tablet, &key).await? else { continue };
+                        return self.update(session, current, &row, assignments, filter.as_ref()).await;
+                    }
+                },
+            }
+        }
+        Err(SqlError::new("40001", "could not serialize access due to concurrent update"))
+    }
+
+    async fn lock(&self, session: &mut Session, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        let wait = session.wait_policy();
+        match session.txn()?.lock_row(&self.insert.table, tablet, key, RowLock::Update, wait).await? {
+            Locked::Row(row) => Ok(Some(row)),
+            Locked::Gone | Locked::Skipped => Ok(None),
+        }
+    }
+
+    /// ON CONFLICT DO UPDATE: expressions see the existing row, then the proposed one.
+    async fn update(
+        &mut self,
+        session: &mut Session,
+        current: CurrentRow,
+        proposed: &[Datum],
+        assignments: &[(basalt_types::ColumnId, basalt_expr::tree::Expr)],
+        filter: Option<&basalt_expr::tree::Expr>,
+    ) -> Result<()> {
+        let table = &self.insert.table;
+        let mut both = current.values.clone();
+        both.extend_from_slice(proposed);
+        if let Some(filter) = filter
+            && filter.eval_scalar(&both, self.eval)? != Datum::Bool(true)
+        {
+            return Ok(());
+        }
+        let mut values = current.values.clone();
+        for (id, expr) in assignments {
+            values[id.position()] = expr.eval_scalar(&both, self.eval)?;
+        }
+        check_not_null(table, &values, self.catalog, self.eval)?;
+        match session.txn()?.update(table, &current, &values).await? {
+            Inserted::Done => {
+                self.rows += 1;
+                self.returning.push(&values, self.eval)
+            }
+            Inserted::Duplicate { .. } => Err(duplicate_row(table, &values, self.catalog, self.eval)),
+        }
+    }
+
+    fn finish(self) -> Result<Written> {
+        Ok(Written { rows: self.rows, returning: self.returning.finish()? })
+    }
+}

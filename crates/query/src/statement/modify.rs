@@ -1,0 +1,177 @@
+//! UPDATE and DELETE: find rows at the snapshot, lock each, and look again where one changed meanwhile
+//! (PostgreSQL manual 13.2.1). Under REPEATABLE READ the engine answers 40001 instead.
+
+use super::rows::{ReturningRows, Written, check_not_null, duplicate_row};
+use crate::bind::{BoundModify, PointAccess, RowSource};
+use crate::database::Stats;
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::interrupt::Pace;
+use crate::syntax::Isolation;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::ArrayRef;
+use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock};
+use basalt_expr::EvalContext;
+use basalt_types::{DataType, Datum, Key, Stamp, TabletId, batch};
+use std::sync::Arc;
+
+pub(crate) async fn update(session: &mut Session, plan: &Arc<BoundModify>, eval: &Arc<EvalContext>) -> Result<Written> {
+    let key = plan.table.primary_key.as_ref();
+    let moves_key = key.is_some_and(|key| plan.assignments.iter().any(|(id, _)| key.columns.contains(id)));
+    let lock = if moves_key { RowLock::Update } else { RowLock::NoKeyUpdate };
+    run(session, plan, eval, lock, false).await
+}
+
+pub(crate) async fn delete(session: &mut Session, plan: &Arc<BoundModify>, eval: &Arc<EvalContext>) -> Result<Written> {
+    run(session, plan, eval, RowLock::Update, true).await
+}
+
+async fn run(
+    session: &mut Session,
+    plan: &Arc<BoundModify>,
+    eval: &Arc<EvalContext>,
+    lock: RowLock,
+    delete: bool,
+) -> Result<Written> {
+    let catalog = session.txn()?.catalog();
+    let returning = ReturningRows::new(&plan.returning)?;
+    let mut changer = Changer { plan, catalog: &catalog, eval, lock, delete, returning, rows: 0 };
+    match &plan.source {
+        RowSource::Point(point) => changer.point(session, point).await?,
+        RowSource::Query { query, extra } => {
+            let ctx = session.run_context(eval)?;
+            let mut stream = session.db.runtime().run(Arc::new(query.clone()), ctx);
+            let extra_types: Vec<DataType> =
+                query.columns.iter().skip(3).take(*extra).map(|column| column.ty.clone()).collect();
+            let mut pace = Pace::default();
+            while let Some(rows) = stream.next().await? {
+                let found = Found::new(rows.columns(), &extra_types)?;
+                for row in 0..rows.num_rows() {
+                    changer.found(session, &found, row).await?;
+                    pace.step().await;
+                }
+            }
+        }
+    }
+    Stats::add(&session.db.stats().rows_written, changer.rows);
+    Ok(Written { rows: changer.rows, returning: changer.returning.finish()? })
+}
+
+/// A batch of row identities, and of values that WHERE and SET take from subqueries.
+struct Found<'a> {
+    tablets: &'a [i64],
+    keys: &'a arrow_array::BinaryViewArray,
+    stamps: &'a [i64],
+    extra: Vec<(basalt_types::PhysType, ArrayRef)>,
+}
+
+impl<'a> Found<'a> {
+    fn new(columns: &'a [ArrayRef], extra_types: &[DataType]) -> Result<Found<'a>> {
+        let malformed = || SqlError::internal("a row source gives no row identities");
+        let [tablets, keys, stamps, extra @ ..] = columns else { return Err(malformed()) };
+        let stored = extra_types.iter().zip(extra).map(|(ty, array)| {
+            let phys = ty.phys().ok_or_else(|| SqlError::internal("a subquery's value has no stored form"))?;
+            Ok((phys, batch::to_stored(ty, array)))
+        });
+        Ok(Found {
+            tablets: tablets.as_primitive_opt::<Int64Type>().ok_or_else(malformed)?.values(),
+            keys: keys.as_binary_view_opt().ok_or_else(malformed)?,
+            stamps: stamps.as_primitive_opt::<Int64Type>().ok_or_else(malformed)?.values(),
+            extra: stored.collect::<Result<_>>()?,
+        })
+    }
+
+    fn extra(&self, row: usize) -> impl Iterator<Item = Datum> + '_ {
+        self.extra.iter().map(move |(ty, array)| batch::datum_at(*ty, array, row))
+    }
+}
+
+struct Changer<'a> {
+    plan: &'a BoundModify,
+    catalog: &'a Catalog,
+    eval: &'a EvalContext,
+    lock: RowLock,
+    delete: bool,
+    returning: ReturningRows<'a>,
+    rows: u64,
+}
+
+impl Changer<'_> {
+    async fn point(&mut self, session: &mut Session, point: &PointAccess) -> Result<()> {
+        let table = &self.plan.table;
+        let Some(key) = point.key(table, self.eval)? else { return Ok(()) };
+        let read = session.txn()?.read();
+        let tablets: Vec<TabletId> = match read.tablet_of(table, &key) {
+            Some(tablet) => vec![tablet],
+            None => table.tablets().collect(),
+        };
+        // READ COMMITTED looks at the newest row anyway; REPEATABLE READ must not meet rows made later.
+        let newest = session.block.isolation == Isolation::ReadCommitted;
+        for tablet in tablets {
+            if !newest && read.get(table, tablet, &key)?.is_none() {
+                continue;
+            }
+            let Some(current) = self.lock_row(session, tablet, &key).await? else { continue };
+            let row = current.values.clone();
+            if self.passes(&row)? {
+                self.change(session, current, row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn found(&mut self, session: &mut Session, found: &Found<'_>, row: usize) -> Result<()> {
+        let tablet = u32::try_from(found.tablets[row])
+            .map(TabletId)
+            .map_err(|_| SqlError::internal("a row source gives a wrong tablet"))?;
+        let key = Key::from(found.keys.value(row));
+        let Some(current) = self.lock_row(session, tablet, &key).await? else { return Ok(()) };
+        let unchanged = current.stamp == Stamp::from_raw(found.stamps[row] as u64);
+        let mut values = current.values.clone();
+        values.extend(found.extra(row));
+        if unchanged || self.passes(&values)? {
+            self.change(session, current, values).await?;
+        }
+        Ok(())
+    }
+
+    async fn lock_row(&self, session: &mut Session, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        let wait = session.wait_policy();
+        match session.txn()?.lock_row(&self.plan.table, tablet, key, self.lock, wait).await? {
+            Locked::Row(row) => Ok(Some(row)),
+            Locked::Gone | Locked::Skipped => Ok(None),
+        }
+    }
+
+    fn passes(&self, row: &[Datum]) -> Result<bool> {
+        match &self.plan.filter {
+            Some(filter) => Ok(filter.eval_scalar(row, self.eval)? == Datum::Bool(true)),
+            None => Ok(true),
+        }
+    }
+
+    /// `row` is the locked row with the source's extra columns behind.
+    async fn change(&mut self, session: &mut Session, current: CurrentRow, mut row: Vec<Datum>) -> Result<()> {
+        let table = &self.plan.table;
+        if self.delete {
+            session.txn()?.delete(table, &current).await?;
+            self.rows += 1;
+            return self.returning.push(&row, self.eval);
+        }
+        let new = self.plan.assignments.iter().map(|(id, expr)| Ok((*id, expr.eval_scalar(&row, self.eval)?)));
+        let new = new.collect::<Result<Vec<_>>>()?;
+        for (id, value) in new {
+            row[id.position()] = value;
+        }
+        let width = table.columns.len();
+        check_not_null(table, &row[..width], self.catalog, self.eval)?;
+        match session.txn()?.update(table, &current, &row[..width]).await? {
+            Inserted::Done => {
+                self.rows += 1;
+                self.returning.push(&row, self.eval)
+            }
+            Inserted::Duplicate { .. } => Err(duplicate_row(table, &row[..width], self.catalog, self.eval)),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Rows on their way into a table: constraint errors with their evidence, and RETURNING.
+
+use crate::bind::Returning;
+use crate::error::{ErrorObject, Result, SqlError};
+use crate::session::outcome::{Outcome, ResultColumn, RowSource, RowStream};
+use crate::session::params;
+use crate::session::prepared::Bound;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema};
+use basalt_engine::Catalog;
+use basalt_expr::EvalContext;
+use basalt_types::{ColumnBuilder, DataType, Datum, Key, TableDef, batch};
+use std::sync::Arc;
+
+/// Rows per batch of computed results.
+const BATCH_ROWS: usize = 8_192;
+
+/// What a data-changing statement did.
+pub(crate) struct Written {
+    pub rows: u64,
+    pub returning: Option<Vec<RecordBatch>>,
+}
+
+impl Written {
+    pub fn outcome(self, bound: &Bound, verb: &'static str) -> Outcome {
+        match (self.returning, bound.columns()) {
+            (Some(batches), Some(columns)) => {
+                Outcome::Rows(RowStream::new(columns, RowSource::ready(batches), verb))
+            }
+            _ => Outcome::Command { tag: format!("{verb} {}", self.rows) },
+        }
+    }
+}
+
+/// Rows as columns of given types.
+pub(crate) struct RowsBuilder {
+    types: Vec<DataType>,
+    builders: Vec<ColumnBuilder>,
+    rows: usize,
+    batches: Vec<RecordBatch>,
+}
+
+impl RowsBuilder {
+    pub fn new(types: Vec<DataType>) -> Result<RowsBuilder> {
+        let builders = types.iter().map(|ty| {
+            let phys = ty.phys().ok_or_else(|| not_storable(ty))?;
+            Ok(ColumnBuilder::new(phys, 0))
+        });
+        Ok(RowsBuilder { builders: builders.collect::<Result<_>>()?, types, rows: 0, batches: Vec::new() })
+    }
+
+    pub fn push(&mut self, values: &[Datum]) -> Result<()> {
+        for ((value, builder), ty) in values.iter().zip(&mut self.builders).zip(&self.types) {
+            if !builder.push(value) {
+                return Err(SqlError::internal(format!("a value of type {} has another form", ty.sql_name())));
+            }
+        }
+        self.rows += 1;
+        if self.rows == BATCH_ROWS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let arrays = self.types.iter().zip(&mut self.builders);
+        let arrays = arrays.map(|(ty, builder)| batch::to_logical(ty, &builder.finish())).collect();
+        self.batches.push(record_batch(arrays, self.rows)?);
+        self.rows = 0;
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<Vec<RecordBatch>> {
+        if self.rows > 0 {
+            self.flush()?;
+        }
+        Ok(self.batches)
+    }
+}
+
+fn not_storable(ty: &DataType) -> SqlError {
+    SqlError::not_supported(format!("a result of type {} is not supported here", ty.sql_name()))
+}
+
+/// Unnamed columns side by side.
+pub(crate) fn record_batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let fields: Vec<Field> =
+        arrays.iter().enumerate().map(|(i, array)| Field::new(i.to_string(), array.data_type().clone(), true)).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|error| SqlError::internal(error.to_string()))
+}
+
+/// Text rows, for SHOW and EXPLAIN.
+pub(crate) fn text_rows(columns: Vec<ResultColumn>, rows: &[Vec<String>], verb: &'static str) -> Result<Outcome> {
+    let mut builder = RowsBuilder::new(vec![DataType::Text; columns.len()])?;
+    for row in rows {
+        let values: Vec<Datum> = row.iter().map(|text| Datum::text(text)).collect();
+        builder.push(&values)?;
+    }
+    Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(builder.finish()?), verb)))
+}
+
+/// Collects RETURNING's rows, if there is such a clause.
+pub(crate) struct ReturningRows<'a> {
+    clause: Option<(&'a Returning, RowsBuilder)>,
+}
+
+impl<'a> ReturningRows<'a> {
+    pub fn new(returning: &'a Option<Returning>) -> Result<ReturningRows<'a>> {
+        let clause = match returning {
+            Some(returning) => {
+                let types = returning.exprs.iter().map(|expr| expr.ty()).collect();
+                Some((returning, RowsBuilder::new(types)?))
+            }
+            None => None,
+        };
+        Ok(ReturningRows { clause })
+    }
+
+    /// `row` in column-id order, perhaps with a source's extra columns behind.
+    pub fn push(&mut self, row: &[Datum], eval: &EvalContext) -> Result<()> {
+        if let Some((returning, builder)) = &mut self.clause {
+            let values = returning.exprs.iter().map(|expr| Ok(expr.eval_scalar(row, eval)?));
+            builder.push(&values.collect::<Result<Vec<_>>>()?)?;
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> Result<Option<Vec<RecordBatch>>> {
+        self.clause.map(|(_, builder)| builder.finish()).transpose()
+    }
+}
+
+fn object_of(table: &TableDef, catalog: &Catalog) -> ErrorObject {
+    ErrorObject {
+        schema: catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone()),
+        table: Some(table.name.clone()),
+        ..ErrorObject::default()
+    }
+}
+
+/// 23502 for the first column that is null and must not be.
+pub(crate) fn check_not_null(table: &TableDef, row: &[Datum], catalog: &Catalog, eval: &EvalContext) -> Result<()> {
+    let missing = table.live_columns().find(|column| column.not_null && row[column.id.position()].is_null());
+    match missing {
+        None => Ok(()),
+        Some(column) => Err(not_null_violation(table, &column.name, row, catalog, eval)),
+    }
+}
+
+#[cold]
+pub(crate) fn not_null_violation(
+    table: &TableDef,
+    column: &str,
+    row: &[Datum],
+    catalog: &Catalog,
+    eval: &EvalContext,
+) -> SqlError {
+    let shown: Vec<String> = table
+        .live_columns()
+        .map(|column| match &row[column.id.position()] {
+            Datum::Null => "null".to_string(),
+            value => shorten(params::show(&column.ty, value, eval)),
+        })
+        .collect();
+    let message =
+        format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name);
+    SqlError::new("23502", message)
+        .with_detail(format!("Failing row contains ({}).", shown.join(", ")))
+        .with_object(ErrorObject { column: Some(column.to_string()), ..object_of(table, catalog) })
+}
+
+/// Values in details are cut, as PostgreSQL does.
+fn shorten(mut text: String) -> String {
+    const BYTES_MAX: usize = 64;
+    if text.len() > BYTES_MAX {
+        text.truncate(text.floor_char_boundary(BYTES_MAX));
+        text.push_str("...");
+    }
+    text
+}
+
+/// 23505 for a row whose key a live row has.
+#[cold]
+pub(crate) fn duplicate_row(table: &TableDef, row: &[Datum], catalog: &Catalog, eval: &EvalContext) -> SqlError {
+    let key = table.primary_key.iter().flat_map(|key| &key.columns);
+    let values = key.map(|id| params::show(&table.column(*id).ty, &row[id.position()], eval)).collect();
+    duplicate(table, values, catalog)
+}
+
+/// 23505 where only the encoded key is known.
+#[cold]
+pub(crate) fn duplicate_key(table: &TableDef, key: &Key, catalog: &Catalog, eval: &EvalContext) -> SqlError {
+    let mut rest = key.as_bytes();
+    let ids = table.primary_key.iter().flat_map(|key| &key.columns);
+    let values = ids.map(|id| {
+        let ty = &table.column(*id).ty;
+        let value = basalt_types::key::take_column(ty, &mut rest);
+        value.map_or_else(|| "?".to_string(), |value| params::show(ty, &value, eval))
+    });
+    duplicate(table, values.collect(), catalog)
+}
+
+fn duplicate(table: &TableDef, values: Vec<String>, catalog: &Catalog) -> SqlError {
+    let Some(key) = &table.primary_key else { return SqlError::internal("a table without a key has a duplicate") };
+    let names: Vec<&str> = key.columns.iter().map(|id| table.column(*id).name.as_str()).collect();
+    SqlError::new("23505", format!("duplicate key value violates unique constraint \"{}\"", key.constraint_name))
+        .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
+        .with_object(ErrorObject { constraint: Some(key.constraint_name.clone()), ..object_of(table, catalog) })
+}
+
+/// An engine's error, with a duplicate key told as PostgreSQL tells it.
+pub(crate) fn explain_error(
+    error: basalt_engine::Error,
+    table: &TableDef,
+    catalog: &Catalog,
+    eval: &EvalContext,
+) -> SqlError {
+    match &error {
+        basalt_engine::Error::DuplicateKey { key, .. } => duplicate_key(table, key, catalog, eval),
+        _ => error.into(),
+    }
+}

@@ -1,0 +1,57 @@
+//! CREATE SCHEMA and ALTER SCHEMA.
+
+use super::define::{exists, skipping};
+use super::{drop, resolve};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use basalt_engine::{CatalogEdit, Namespace};
+
+pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, owner: Option<&str>) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    check_name(name)?;
+    if catalog.namespace_named(session.database.id, name).is_some() {
+        if if_not_exists {
+            skipping(session, "42P06", format!("schema \"{name}\" already exists"));
+            return Ok(());
+        }
+        return Err(exists("42P06", "schema", name));
+    }
+    let owner = owner.unwrap_or(&session.user).to_string();
+    if catalog.role_named(&owner).is_none() {
+        return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
+    }
+    let id = session.db.engine().next_object_id();
+    let namespace = Namespace { id, database: session.database.id, name: name.to_string(), owner, comment: None };
+    Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutNamespace(namespace)])?)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.starts_with("pg_") {
+        return Err(SqlError::new("42939", format!("unacceptable schema name \"{name}\""))
+            .with_detail("The prefix \"pg_\" is reserved for system schemas."));
+    }
+    Ok(())
+}
+
+pub(crate) fn alter(session: &mut Session, name: &str, rename: Option<&str>, owner: Option<&str>) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let mut namespace = Namespace::clone(resolve::namespace(session, &catalog, name)?);
+    if resolve::is_system(&namespace) {
+        return Err(SqlError::new("42501", format!("permission denied to change schema \"{name}\"")));
+    }
+    resolve::require_owner(session, "schema", name, &namespace.owner)?;
+    if let Some(rename) = rename {
+        check_name(rename)?;
+        if catalog.namespace_named(session.database.id, rename).is_some() {
+            return Err(exists("42P06", "schema", rename));
+        }
+        namespace.name = rename.to_string();
+    }
+    if let Some(owner) = owner {
+        if catalog.role_named(owner).is_none() {
+            return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
+        }
+        namespace.owner = owner.to_string();
+    }
+    drop::apply(session, vec![CatalogEdit::PutNamespace(namespace)], &format!("rename schema {name}"), None)
+}

@@ -1,0 +1,141 @@
+//! SET, SHOW, RESET and ALTER SYSTEM.
+
+use super::rows::text_rows;
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::outcome::{Outcome, ResultColumn};
+use crate::settings::{Settings, check_system_value};
+use crate::syntax::{Isolation, SetValue, TransactionModes};
+use basalt_engine::CatalogEdit;
+
+pub(crate) fn set(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
+    match (name, value) {
+        ("transaction_isolation" | "transaction_read_only", SetValue::Items(items)) => set_mode(session, name, items)?,
+        ("transaction_isolation" | "transaction_read_only" | "transaction_deferrable", _) => {}
+        ("session_authorization" | "role", value) => set_user(session, name, value)?,
+        (_, SetValue::Default) => session.settings.reset(name, local, session.superuser)?,
+        (_, SetValue::Items(items)) => {
+            let text = Settings::join_items(name, items)?;
+            session.settings.set(name, &text, local, session.superuser)?;
+        }
+    }
+    if name == "application_name" {
+        session.info.lock().application_name = session.settings.show("application_name")?;
+    }
+    Ok(())
+}
+
+fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
+    let text = items.join(" ");
+    let modes = match name {
+        "transaction_isolation" => TransactionModes {
+            isolation: Some(match text.to_ascii_lowercase().as_str() {
+                "serializable" => Isolation::Serializable,
+                "repeatable read" => Isolation::RepeatableRead,
+                "read committed" | "read uncommitted" => Isolation::ReadCommitted,
+                _ => {
+                    return Err(SqlError::new("22023", format!("invalid value for parameter \"{name}\": \"{text}\"")));
+                }
+            }),
+            read_only: None,
+        },
+        _ => TransactionModes {
+            isolation: None,
+            read_only: Some(crate::settings::value::bool_of(&text).ok_or_else(|| {
+                SqlError::new("22023", format!("parameter \"{name}\" requires a Boolean value"))
+            })?),
+        },
+    };
+    session.set_transaction_modes(modes)
+}
+
+/// SET ROLE and SET SESSION AUTHORIZATION: superusers may become anybody.
+fn set_user(session: &mut Session, name: &str, value: &SetValue) -> Result<()> {
+    let target = match value {
+        SetValue::Items(items) if !(name == "role" && items == &["none"]) => items.join(" "),
+        _ => session.login_user().to_string(),
+    };
+    let catalog = session.current_catalog();
+    let Some(role) = catalog.role_named(&target) else {
+        return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
+    };
+    if target != session.login_user() && !session.login_superuser() {
+        return Err(SqlError::new("42501", format!("permission denied to set {} \"{target}\"", name.replace('_', " "))));
+    }
+    session.user = role.name.clone();
+    if name == "session_authorization" {
+        session.session_user = role.name.clone();
+        session.settings.set_base("session_authorization", &role.name);
+    }
+    session.superuser = role.superuser;
+    session.settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
+    Ok(())
+}
+
+pub(crate) fn reset(session: &mut Session, name: &str) -> Result<()> {
+    set(session, name, &SetValue::Default, false)
+}
+
+pub(crate) fn show_columns(name: &str) -> Vec<ResultColumn> {
+    vec![ResultColumn::text(&Settings::name_of(name))]
+}
+
+pub(crate) fn show_all_columns() -> Vec<ResultColumn> {
+    ["name", "setting", "description"].map(ResultColumn::text).to_vec()
+}
+
+pub(crate) fn show(session: &mut Session, name: &str) -> Result<Outcome> {
+    let value = show_value(session, name)?;
+    text_rows(show_columns(name), &[vec![value]], "SHOW")
+}
+
+/// What SHOW and `current_setting` give.
+pub(crate) fn show_value(session: &Session, name: &str) -> Result<String> {
+    let in_block = session.block.scope != crate::session::Scope::None;
+    let flag = |on: bool| if on { "on" } else { "off" }.to_string();
+    match name.to_ascii_lowercase().as_str() {
+        "transaction_isolation" if in_block => Ok(session.block.isolation.name().to_string()),
+        "transaction_isolation" => Ok(session.settings.effective().default_isolation.name().to_string()),
+        "transaction_read_only" if in_block => Ok(flag(session.block.read_only)),
+        "transaction_read_only" => Ok(flag(session.settings.effective().default_read_only)),
+        "role" if session.user == session.session_user => Ok("none".to_string()),
+        "role" => Ok(session.user.clone()),
+        _ => session.settings.show(name),
+    }
+}
+
+pub(crate) fn show_all(session: &mut Session) -> Result<Outcome> {
+    let rows = session.settings.rows().into_iter();
+    let rows: Vec<Vec<String>> = rows.map(|row| vec![row.name, row.shown, row.description.to_string()]).collect();
+    text_rows(show_all_columns(), &rows, "SHOW")
+}
+
+pub(crate) fn alter_system(session: &mut Session, name: &str, value: &SetValue) -> Result<()> {
+    session.require_superuser(&format!("permission denied to set parameter \"{name}\""))?;
+    session.refuse_in_block("ALTER SYSTEM")?;
+    session.refuse_if_read_only("ALTER SYSTEM")?;
+    let edit = match value {
+        SetValue::Items(items) => {
+            let (name, value) = check_system_value(name, &Settings::join_items(name, items)?)?;
+            CatalogEdit::SetSetting { name, value: Some(value) }
+        }
+        SetValue::Default => {
+            let name = Settings::name_of(name);
+            session.settings.show(&name)?;
+            CatalogEdit::SetSetting { name, value: None }
+        }
+    };
+    session.next_statement()?.edit_catalog(vec![edit])?;
+    Ok(())
+}
+
+pub(crate) fn alter_system_reset_all(session: &mut Session) -> Result<()> {
+    session.require_superuser("permission denied to perform ALTER SYSTEM RESET ALL")?;
+    session.refuse_in_block("ALTER SYSTEM")?;
+    session.refuse_if_read_only("ALTER SYSTEM")?;
+    let catalog = session.next_statement()?.catalog();
+    let edits = catalog.settings.keys().map(|name| CatalogEdit::SetSetting { name: name.clone(), value: None });
+    let edits: Vec<CatalogEdit> = edits.collect();
+    session.txn()?.edit_catalog(edits)?;
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! VACUUM, ANALYZE and CHECKPOINT. Freezing and compaction run by themselves; these ask for them now.
+
+use super::resolve::{self, Relation, no_relation};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::syntax::Name;
+use basalt_types::ObjectId;
+
+/// Freezes tables; with FULL compacts them too. No name means all tables.
+pub(crate) async fn run(session: &mut Session, names: &[Name], full: bool) -> Result<()> {
+    session.refuse_in_block("VACUUM")?;
+    let tables = tables(session, names)?;
+    // What a snapshot of this session pins would be kept.
+    session.rollback_block();
+    session.ensure_block();
+    let engine = session.db.engine().clone();
+    let work = move || -> Result<()> {
+        for table in tables {
+            let done = engine.freeze_table(table).and_then(|()| match full {
+                true => engine.compact_table(table),
+                false => Ok(()),
+            });
+            match done {
+                // Dropped meanwhile.
+                Err(basalt_engine::Error::TableGone(_)) => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    };
+    blocking(session, work).await
+}
+
+/// Statistics are kept as rows are written: there is nothing to gather, but names are checked.
+pub(crate) fn analyze(session: &mut Session, names: &[Name]) -> Result<()> {
+    tables(session, names).map(|_| ())
+}
+
+pub(crate) async fn checkpoint(session: &mut Session) -> Result<()> {
+    session.require_superuser("must be superuser to do CHECKPOINT")?;
+    let engine = session.db.engine().clone();
+    blocking(session, move || Ok(engine.checkpoint()?)).await
+}
+
+async fn blocking(session: &Session, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+    let task = session.db.runtime().handle().spawn_blocking(work);
+    task.await.map_err(|error| SqlError::internal(error.to_string()))?
+}
+
+fn tables(session: &mut Session, names: &[Name]) -> Result<Vec<ObjectId>> {
+    let catalog = session.current_catalog();
+    if names.is_empty() {
+        let own = catalog.tables.values().filter(|table| {
+            catalog.namespaces.get(&table.namespace).is_some_and(|namespace| namespace.database == session.database.id)
+        });
+        return Ok(own.map(|table| table.id).collect());
+    }
+    let mut tables = Vec::new();
+    for name in names {
+        match resolve::find(session, &catalog, name)? {
+            Some(Relation::Table(table)) => tables.push(table.id),
+            Some(Relation::View(view)) => {
+                let warning = format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", view.name);
+                session.notice(SqlError::notice(crate::error::Severity::Warning, "42809", warning));
+            }
+            None => return Err(no_relation("relation", name)),
+        }
+    }
+    Ok(tables)
+}

@@ -1,0 +1,174 @@
+//! CREATE VIEW and ALTER VIEW. A view is kept as text whose table names are qualified.
+
+use super::define::exists;
+use super::resolve::{self, Relation, no_relation};
+use super::{define, drop};
+use crate::bind::{self, ParamTypes};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::names::quote_identifier;
+use crate::syntax::{AlterAction, Name, fold};
+use basalt_engine::{Catalog, CatalogEdit, ViewDef};
+use basalt_types::DataType;
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+pub(crate) fn create(
+    session: &mut Session,
+    name: &Name,
+    or_replace: bool,
+    columns: &[String],
+    query: &ast::Query,
+    sql: &Arc<str>,
+) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let namespace = resolve::creation_namespace(session, &catalog, name)?;
+    let before = catalog.view_named(namespace.id, &name.name).cloned();
+    if catalog.relation_exists(namespace.id, &name.name) && !(or_replace && before.is_some()) {
+        return Err(match (or_replace, before) {
+            (true, None) => SqlError::new("42809", format!("\"{}\" is not a view", name.name)),
+            _ => exists("42P07", "relation", &name.name),
+        });
+    }
+    let eval = session.eval_context(Vec::new(), &catalog);
+    let ctx = session.bind_context(&catalog, sql, &eval);
+    let bound = bind::bind_query(&ctx, query, &mut ParamTypes::none())?;
+    if columns.len() > bound.columns.len() {
+        return Err(SqlError::new("42601", "CREATE VIEW specifies more column names than columns"));
+    }
+    let mut described: Vec<(String, DataType)> = Vec::new();
+    for (at, column) in bound.columns.iter().enumerate() {
+        let column_name = columns.get(at).unwrap_or(&column.name).clone();
+        if described.iter().any(|(other, _)| *other == column_name) {
+            return Err(SqlError::new("42701", format!("column \"{column_name}\" specified more than once")));
+        }
+        let ty = if column.ty == DataType::Unknown { DataType::Text } else { column.ty.clone() };
+        described.push((column_name, ty));
+    }
+    if let Some(before) = &before {
+        resolve::require_owner(session, "view", &before.name, &before.owner)?;
+        check_replacement(before, &described)?;
+    }
+    let view = ViewDef {
+        id: before.as_ref().map_or_else(|| session.db.engine().next_object_id(), |before| before.id),
+        namespace: namespace.id,
+        name: name.name.clone(),
+        owner: before.as_ref().map_or_else(|| session.user.clone(), |before| before.owner.clone()),
+        sql: qualified_text(session, &catalog, query),
+        columns: described,
+        comment: before.and_then(|before| before.comment.clone()),
+    };
+    drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("replace view {}", name.name), None)
+}
+
+/// OR REPLACE may only append columns.
+fn check_replacement(before: &ViewDef, now: &[(String, DataType)]) -> Result<()> {
+    if now.len() < before.columns.len() {
+        return Err(SqlError::new("42P16", "cannot drop columns from view"));
+    }
+    for ((old, old_ty), (new, new_ty)) in before.columns.iter().zip(now) {
+        if old != new {
+            return Err(SqlError::new("42P16", format!("cannot change name of view column \"{old}\" to \"{new}\""))
+                .with_hint("Drop the view and create it anew."));
+        }
+        if old_ty != new_ty {
+            let (old_ty, new_ty) = (old_ty.sql_name(), new_ty.sql_name());
+            return Err(SqlError::new(
+                "42P16",
+                format!("cannot change data type of view column \"{old}\" from {old_ty} to {new_ty}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The query's text with every table name qualified, so that it means the same under any search path.
+fn qualified_text(session: &Session, catalog: &Catalog, query: &ast::Query) -> String {
+    let mut query = query.clone();
+    let mut names = CteNames::default();
+    let _ = query.visit(&mut names);
+    let mut qualifier = Qualifier { session, catalog, ctes: names.0 };
+    let _ = query.visit(&mut qualifier);
+    query.to_string()
+}
+
+#[derive(Default)]
+struct CteNames(BTreeSet<String>);
+
+impl VisitorMut for CteNames {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.0.insert(fold(&cte.alias.name.value, cte.alias.name.quote_style.is_some()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Qualifier<'a> {
+    session: &'a Session,
+    catalog: &'a Catalog,
+    /// Names of WITH, anywhere in the query: left alone.
+    ctes: BTreeSet<String>,
+}
+
+impl VisitorMut for Qualifier<'_> {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &mut ast::ObjectName) -> ControlFlow<()> {
+        let [ast::ObjectNamePart::Identifier(ident)] = relation.0.as_slice() else { return ControlFlow::Continue(()) };
+        let name = fold(&ident.value, ident.quote_style.is_some());
+        if self.ctes.contains(&name) {
+            return ControlFlow::Continue(());
+        }
+        let namespace = match resolve::find(self.session, self.catalog, &Name { schema: None, name }) {
+            Ok(Some(Relation::Table(table))) => table.namespace,
+            Ok(Some(Relation::View(view))) => view.namespace,
+            _ => return ControlFlow::Continue(()),
+        };
+        if let Some(namespace) = self.catalog.namespaces.get(&namespace) {
+            let schema = quote_identifier(&namespace.name);
+            let ident = match schema.strip_prefix('"') {
+                Some(_) => ast::Ident::with_quote('"', &namespace.name),
+                None => ast::Ident::new(schema),
+            };
+            relation.0.insert(0, ast::ObjectNamePart::Identifier(ident));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let mut view = match resolve::find(session, &catalog, name)? {
+        Some(Relation::View(view)) => ViewDef::clone(&view),
+        Some(Relation::Table(_)) => return Err(SqlError::new("42809", format!("\"{}\" is not a view", name.name))),
+        None if if_exists => {
+            define::skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+            return Ok(());
+        }
+        None => return Err(no_relation("relation", name)),
+    };
+    resolve::require_owner(session, "view", &view.name, &view.owner)?;
+    for action in actions {
+        match action {
+            AlterAction::RenameTo(new) => {
+                if catalog.relation_exists(view.namespace, new) {
+                    return Err(exists("42P07", "relation", new));
+                }
+                view.name = new.clone();
+            }
+            AlterAction::SetSchema(schema) => view.namespace = resolve::namespace(session, &catalog, schema)?.id,
+            AlterAction::OwnerTo(owner) => view.owner = owner.clone(),
+            AlterAction::Nothing => {}
+            _ => {
+                return Err(SqlError::not_supported("this ALTER VIEW is not supported")
+                    .with_hint("Use CREATE OR REPLACE VIEW, or drop the view and create it anew."));
+            }
+        }
+    }
+    drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("alter view {}", name.name), None)
+}

@@ -1,0 +1,177 @@
+//! From text to statements.
+//!
+//! sqlparser reads queries, expressions, column definitions and the three data-changing verbs. The rest
+//! of the grammar, which is PostgreSQL's own, is read here: `utility` and `ddl` and `copy`.
+
+mod copy;
+mod ddl;
+mod reader;
+mod utility;
+
+pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
+pub use ddl::*;
+pub use reader::{Name, Reader, fold};
+pub use utility::*;
+
+use crate::error::{Result, SqlError};
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::sync::Arc;
+
+/// Longest text of one message.
+pub const SQL_BYTES_MAX: usize = 256 << 20;
+
+/// One statement of a text.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The whole text, which error positions refer to.
+    pub sql: Arc<str>,
+    pub statement: Statement,
+}
+
+#[derive(Clone, Debug)]
+pub enum Statement {
+    Query(Box<ast::Query>),
+    Insert(Box<ast::Insert>),
+    Update(Box<ast::Update>),
+    Delete(Box<ast::Delete>),
+    Copy(Box<CopyStatement>),
+    Define(Box<Definition>),
+    Transaction(TransactionVerb),
+    Utility(Box<Utility>),
+    Explain { analyze: bool, statement: Box<Statement> },
+}
+
+impl Statement {
+    /// As command tags and log lines name it.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Statement::Query(_) => "SELECT",
+            Statement::Insert(_) => "INSERT",
+            Statement::Update(_) => "UPDATE",
+            Statement::Delete(_) => "DELETE",
+            Statement::Copy(_) => "COPY",
+            Statement::Define(definition) => definition.tag(),
+            Statement::Transaction(verb) => verb.tag(),
+            Statement::Utility(utility) => utility.tag(),
+            Statement::Explain { .. } => "EXPLAIN",
+        }
+    }
+}
+
+/// The statements of a text; empty ones are left out. 42601 with the position.
+pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
+    if sql.len() > SQL_BYTES_MAX {
+        return Err(SqlError::new("54000", format!("a statement is longer than {SQL_BYTES_MAX} bytes")));
+    }
+    let tokens = tokens(sql)?;
+    let text: Arc<str> = sql.into();
+    let mut statements = Vec::new();
+    for tokens in split(tokens) {
+        let mut reader = Reader::new(tokens, sql);
+        let statement = parse_statement(&mut reader)?;
+        reader.expect_end()?;
+        statements.push(Parsed { sql: text.clone(), statement });
+    }
+    Ok(statements)
+}
+
+pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location();
+    tokens.map_err(|error| reader::parse_error(error.into(), sql))
+}
+
+/// Cuts at semicolons; leaves white space, comments and empty statements out.
+fn split(tokens: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
+    let mut statements = vec![Vec::new()];
+    for token in tokens {
+        match token.token {
+            Token::SemiColon => statements.push(Vec::new()),
+            Token::Whitespace(_) | Token::EOF => {}
+            _ => statements.last_mut().expect("never empty").push(token),
+        }
+    }
+    statements.retain(|statement| !statement.is_empty());
+    statements
+}
+
+pub(crate) fn parse_statement(reader: &mut Reader<'_>) -> Result<Statement> {
+    for word in ["select", "values", "with", "table"] {
+        if reader.sees(word) {
+            return Ok(Statement::Query(reader.query()?));
+        }
+    }
+    if matches!(reader.peek(), Token::LParen) {
+        return Ok(Statement::Query(reader.query()?));
+    }
+    if reader.sees("insert") || reader.sees("update") || reader.sees("delete") {
+        return match reader.statement()? {
+            ast::Statement::Insert(insert) => Ok(Statement::Insert(Box::new(insert))),
+            ast::Statement::Update(update) => Ok(Statement::Update(Box::new(update))),
+            ast::Statement::Delete(delete) => Ok(Statement::Delete(Box::new(delete))),
+            other => Err(SqlError::not_supported(format!("this form of statement is not supported: {other}"))),
+        };
+    }
+    if reader.word("copy") {
+        return Ok(Statement::Copy(Box::new(copy::parse(reader)?)));
+    }
+    if reader.word("explain") {
+        return parse_explain(reader);
+    }
+    if let Some(verb) = utility::parse_transaction(reader)? {
+        return Ok(Statement::Transaction(verb));
+    }
+    if let Some(utility) = ddl::alter_system(reader)? {
+        return Ok(Statement::Utility(Box::new(utility)));
+    }
+    if let Some(definition) = ddl::parse(reader)? {
+        return Ok(Statement::Define(Box::new(definition)));
+    }
+    match utility::parse(reader)? {
+        Some(utility) => Ok(Statement::Utility(Box::new(utility))),
+        None => Err(reader.error_here()),
+    }
+}
+
+fn parse_explain(reader: &mut Reader<'_>) -> Result<Statement> {
+    let mut analyze = false;
+    if reader.token(&Token::LParen) {
+        loop {
+            let option = reader.ident()?;
+            let value = match reader.peek() {
+                Token::Comma | Token::RParen => "on".to_string(),
+                _ => match reader.string_opt().or_else(|| reader.number_opt()) {
+                    Some(value) => value,
+                    None => reader.ident()?,
+                },
+            };
+            let flag = crate::settings::value::bool_of(&value);
+            match (option.as_str(), flag) {
+                ("analyze", Some(flag)) => analyze = flag,
+                ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary", Some(_)) => {}
+                ("format", _) if value.eq_ignore_ascii_case("text") => {}
+                ("format", _) => {
+                    return Err(SqlError::not_supported(format!("EXPLAIN format {value} is not supported"))
+                        .with_hint("Use FORMAT TEXT."));
+                }
+                _ => return Err(SqlError::syntax(format!("unrecognized EXPLAIN option \"{option}\""))),
+            }
+            if !reader.token(&Token::Comma) {
+                break;
+            }
+        }
+        reader.expect_token(&Token::RParen)?;
+    } else {
+        analyze = reader.word("analyze") || reader.word("analyse");
+        reader.word("verbose");
+    }
+    let statement = Box::new(parse_statement(reader)?);
+    match *statement {
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            Ok(Statement::Explain { analyze, statement })
+        }
+        other => Err(SqlError::syntax(format!("syntax error at or near \"{}\"", other.verb()))),
+    }
+}
+

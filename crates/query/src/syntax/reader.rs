@@ -1,0 +1,300 @@
+//! A walk over the tokens of one statement, with PostgreSQL's syntax errors.
+
+use crate::error::{Result, SqlError};
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// A relation or other object as a statement names it; unquoted parts are folded to lower case.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Name {
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+pub struct Reader<'a> {
+    parser: Parser<'static>,
+    sql: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    /// `sql` is the whole text that the tokens' positions refer to.
+    pub fn new(tokens: Vec<TokenWithSpan>, sql: &'a str) -> Reader<'a> {
+        Reader { parser: Parser::new(&DIALECT).with_tokens_with_locations(tokens), sql }
+    }
+
+    pub fn peek(&self) -> &Token {
+        &self.parser.peek_token_ref().token
+    }
+
+    pub fn at_end(&self) -> bool {
+        matches!(self.peek(), Token::EOF)
+    }
+
+    /// Whether the next token is this word, unquoted.
+    pub fn sees(&self, word: &str) -> bool {
+        self.sees_nth(0, word)
+    }
+
+    pub fn sees_nth(&self, n: usize, word: &str) -> bool {
+        is_word(&self.parser.peek_nth_token_ref(n).token, word)
+    }
+
+    /// Takes the word if it is next.
+    pub fn word(&mut self, word: &str) -> bool {
+        let found = self.sees(word);
+        if found {
+            self.skip();
+        }
+        found
+    }
+
+    /// Takes all of these words if they are next, or none.
+    pub fn words(&mut self, words: &[&str]) -> bool {
+        let found = words.iter().enumerate().all(|(n, word)| self.sees_nth(n, word));
+        if found {
+            words.iter().for_each(|_| self.skip());
+        }
+        found
+    }
+
+    pub fn nth_is_eq(&self, n: usize) -> bool {
+        matches!(self.parser.peek_nth_token_ref(n).token, Token::Eq)
+    }
+
+    /// Whether the token ends an item of a list: a comma or a closing parenthesis.
+    pub fn nth_is_list_item_end(&self, n: usize) -> bool {
+        matches!(self.parser.peek_nth_token_ref(n).token, Token::Comma | Token::RParen)
+    }
+
+    pub fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.word(word) { Ok(()) } else { Err(self.error_here()) }
+    }
+
+    /// Takes one of the words and tells which.
+    pub fn one_of(&mut self, words: &[&'static str]) -> Option<&'static str> {
+        let found = words.iter().find(|word| self.sees(word))?;
+        self.skip();
+        Some(found)
+    }
+
+    pub fn token(&mut self, token: &Token) -> bool {
+        self.parser.consume_token(token)
+    }
+
+    pub fn expect_token(&mut self, token: &Token) -> Result<()> {
+        if self.token(token) { Ok(()) } else { Err(self.error_here()) }
+    }
+
+    pub fn skip(&mut self) {
+        self.parser.next_token();
+    }
+
+    pub fn next(&mut self) -> Token {
+        self.parser.next_token().token
+    }
+
+    pub fn expect_end(&self) -> Result<()> {
+        if self.at_end() { Ok(()) } else { Err(self.error_here()) }
+    }
+
+    /// `IF EXISTS`.
+    pub fn if_exists(&mut self) -> bool {
+        self.words(&["if", "exists"])
+    }
+
+    /// `IF NOT EXISTS`.
+    pub fn if_not_exists(&mut self) -> bool {
+        self.words(&["if", "not", "exists"])
+    }
+
+    /// An identifier, folded.
+    pub fn ident(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::Word(_) => match self.next() {
+                Token::Word(word) => Ok(fold(&word.value, word.quote_style.is_some())),
+                _ => Err(self.error_here()),
+            },
+            _ => Err(self.error_here()),
+        }
+    }
+
+    pub fn idents_in_parens(&mut self) -> Result<Vec<String>> {
+        self.expect_token(&Token::LParen)?;
+        let names = self.list(Reader::ident)?;
+        self.expect_token(&Token::RParen)?;
+        Ok(names)
+    }
+
+    /// `name`, `schema.name` or `database.schema.name`.
+    pub fn object_name(&mut self) -> Result<Name> {
+        let mut parts = vec![self.ident()?];
+        while self.token(&Token::Period) {
+            parts.push(self.ident()?);
+        }
+        if parts.len() > 3 {
+            let name = parts.join(".");
+            return Err(SqlError::syntax(format!("improper qualified name (too many dotted names): {name}")));
+        }
+        let name = parts.pop().unwrap_or_default();
+        Ok(Name { schema: parts.pop(), name })
+    }
+
+    /// One or more, with commas between.
+    pub fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.token(&Token::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// A string literal, if one is next.
+    pub fn string_opt(&mut self) -> Option<String> {
+        let text = match self.peek() {
+            Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => text.clone(),
+            Token::UnicodeStringLiteral(text) => text.clone(),
+            Token::DollarQuotedString(text) => text.value.clone(),
+            _ => return None,
+        };
+        self.skip();
+        Some(text)
+    }
+
+    pub fn string(&mut self) -> Result<String> {
+        self.string_opt().ok_or_else(|| self.error_here())
+    }
+
+    /// A number as written, with its sign, if one is next.
+    pub fn number_opt(&mut self) -> Option<String> {
+        let (sign, at) = match self.peek() {
+            Token::Minus => ("-", 1),
+            Token::Plus => ("", 1),
+            _ => ("", 0),
+        };
+        let Token::Number(digits, _) = &self.parser.peek_nth_token_ref(at).token else { return None };
+        let text = format!("{sign}{digits}");
+        (0..=at).for_each(|_| self.skip());
+        Some(text)
+    }
+
+    pub fn integer(&mut self) -> Result<i64> {
+        let error = self.error_here();
+        self.number_opt().and_then(|text| text.parse().ok()).ok_or(error)
+    }
+
+    pub fn expr(&mut self) -> Result<ast::Expr> {
+        self.parser.parse_expr().map_err(|error| parse_error(error, self.sql))
+    }
+
+    pub fn query(&mut self) -> Result<Box<ast::Query>> {
+        self.parser.parse_query().map_err(|error| parse_error(error, self.sql))
+    }
+
+    pub fn data_type(&mut self) -> Result<ast::DataType> {
+        self.parser.parse_data_type().map_err(|error| parse_error(error, self.sql))
+    }
+
+    pub fn column_def(&mut self) -> Result<ast::ColumnDef> {
+        self.parser.parse_column_def().map_err(|error| parse_error(error, self.sql))
+    }
+
+    pub fn table_constraint(&mut self) -> Result<Option<ast::TableConstraint>> {
+        let parsed = self.parser.parse_optional_table_constraint();
+        parsed.map_err(|error| parse_error(error, self.sql))
+    }
+
+    /// One of the statements whose grammar is sqlparser's.
+    pub fn statement(&mut self) -> Result<ast::Statement> {
+        self.parser.parse_statement().map_err(|error| parse_error(error, self.sql))
+    }
+
+    /// Character of the next token, from 1.
+    pub fn position(&self) -> Option<u32> {
+        position_of(self.sql, self.parser.peek_token_ref().span.start)
+    }
+
+    #[cold]
+    pub fn error_here(&self) -> SqlError {
+        match self.peek() {
+            Token::EOF => SqlError::syntax("syntax error at end of input")
+                .at(u32::try_from(self.sql.chars().count() + 1).ok()),
+            token => SqlError::syntax(format!("syntax error at or near \"{token}\"")).at(self.position()),
+        }
+    }
+}
+
+fn is_word(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+/// An identifier as the catalog knows it.
+pub fn fold(value: &str, quoted: bool) -> String {
+    let mut name = if quoted { value.to_string() } else { value.to_lowercase() };
+    if name.len() > 63 {
+        let end = (0..=63).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        name.truncate(end);
+    }
+    name
+}
+
+/// The character that a location means, from 1; `None` for none.
+fn position_of(sql: &str, location: Location) -> Option<u32> {
+    if location.line == 0 {
+        return None;
+    }
+    let before: usize = sql.split_inclusive('\n').take(location.line as usize - 1).map(|line| line.chars().count()).sum();
+    u32::try_from(before + location.column as usize).ok()
+}
+
+/// sqlparser's error in PostgreSQL's words.
+#[cold]
+pub fn parse_error(error: ParserError, sql: &str) -> SqlError {
+    let message = match error {
+        ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
+        ParserError::RecursionLimitExceeded => {
+            return SqlError::new("54001", "stack depth limit exceeded")
+                .with_hint("Write the statement with less nesting.");
+        }
+    };
+    let (text, place) = match message.rsplit_once(" at Line: ") {
+        Some((text, place)) => (text, Some(place)),
+        None => (message.as_str(), None),
+    };
+    let position = place.and_then(|place| {
+        let (line, column) = place.split_once(", Column: ")?;
+        let digits: String = column.chars().take_while(char::is_ascii_digit).collect();
+        position_of(sql, Location { line: line.trim().parse().ok()?, column: digits.parse().ok()? })
+    });
+    match text.split_once(", found: ") {
+        Some((_, "EOF")) => SqlError::syntax("syntax error at end of input")
+            .at(u32::try_from(sql.chars().count() + 1).ok()),
+        Some((expected, found)) => SqlError::syntax(format!("syntax error at or near \"{found}\""))
+            .at(position)
+            .with_detail(format!("{}.", expected.replacen("Expected: ", "Expected ", 1))),
+        None if text.starts_with("Unterminated") => {
+            SqlError::syntax(lower_first(text)).at(position)
+        }
+        None => SqlError::syntax(format!("syntax error: {}", lower_first(text))).at(position),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}

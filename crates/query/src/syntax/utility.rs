@@ -1,0 +1,576 @@
+//! Transaction control, settings, prepared statements, cursors and maintenance.
+
+use super::{Name, Parsed, Reader, Statement};
+use crate::error::{Result, SqlError};
+use sqlparser::ast;
+use sqlparser::tokenizer::Token;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+            Isolation::Serializable => "serializable",
+        }
+    }
+}
+
+/// What BEGIN and SET TRANSACTION may say; `None`: as before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransactionModes {
+    pub isolation: Option<Isolation>,
+    pub read_only: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TransactionVerb {
+    Begin { modes: TransactionModes, start: bool },
+    Commit { chain: bool },
+    Rollback { chain: bool },
+    Savepoint(String),
+    Release(String),
+    RollbackTo(String),
+    /// `session`: for the transactions to come.
+    SetModes { modes: TransactionModes, session: bool },
+}
+
+impl TransactionVerb {
+    pub fn tag(&self) -> &'static str {
+        match self {
+            TransactionVerb::Begin { start: false, .. } => "BEGIN",
+            TransactionVerb::Begin { start: true, .. } => "START TRANSACTION",
+            TransactionVerb::Commit { .. } => "COMMIT",
+            TransactionVerb::Rollback { .. } | TransactionVerb::RollbackTo(_) => "ROLLBACK",
+            TransactionVerb::Savepoint(_) => "SAVEPOINT",
+            TransactionVerb::Release(_) => "RELEASE",
+            TransactionVerb::SetModes { .. } => "SET",
+        }
+    }
+}
+
+/// What SET assigns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SetValue {
+    Default,
+    /// Several for lists such as `search_path`.
+    Items(Vec<String>),
+}
+
+/// How far FETCH and MOVE go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FetchCount {
+    Forward(u64),
+    All,
+}
+
+#[derive(Clone, Debug)]
+pub enum Utility {
+    Set { name: String, value: SetValue, local: bool },
+    Show(String),
+    ShowAll,
+    Reset(String),
+    ResetAll,
+    Discard(&'static str),
+    Prepare { name: String, types: Vec<ast::DataType>, statement: Statement },
+    Execute { name: String, args: Vec<ast::Expr> },
+    /// `None`: all.
+    Deallocate(Option<String>),
+    Declare { name: String, hold: bool, query: Box<ast::Query> },
+    Fetch { cursor: String, count: FetchCount, only_move: bool },
+    /// `None`: all.
+    Close(Option<String>),
+    Lock { tables: Vec<Name>, mode: basalt_engine::TableLock, nowait: bool },
+    Vacuum { tables: Vec<Name>, full: bool, analyze: bool },
+    Analyze { tables: Vec<Name> },
+    Checkpoint,
+    AlterSystem { name: String, value: SetValue },
+    AlterSystemResetAll,
+}
+
+impl Utility {
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Utility::Set { .. } => "SET",
+            Utility::Show(_) | Utility::ShowAll => "SHOW",
+            Utility::Reset(_) | Utility::ResetAll => "RESET",
+            Utility::Discard("ALL") => "DISCARD ALL",
+            Utility::Discard("PLANS") => "DISCARD PLANS",
+            Utility::Discard("SEQUENCES") => "DISCARD SEQUENCES",
+            Utility::Discard(_) => "DISCARD TEMP",
+            Utility::Prepare { .. } => "PREPARE",
+            Utility::Execute { .. } => "EXECUTE",
+            Utility::Deallocate(Some(_)) => "DEALLOCATE",
+            Utility::Deallocate(None) => "DEALLOCATE ALL",
+            Utility::Declare { .. } => "DECLARE CURSOR",
+            Utility::Fetch { only_move: false, .. } => "FETCH",
+            Utility::Fetch { only_move: true, .. } => "MOVE",
+            Utility::Close(Some(_)) => "CLOSE CURSOR",
+            Utility::Close(None) => "CLOSE CURSOR ALL",
+            Utility::Lock { .. } => "LOCK TABLE",
+            Utility::Vacuum { .. } => "VACUUM",
+            Utility::Analyze { .. } => "ANALYZE",
+            Utility::Checkpoint => "CHECKPOINT",
+            Utility::AlterSystem { .. } | Utility::AlterSystemResetAll => "ALTER SYSTEM",
+        }
+    }
+}
+
+pub(super) fn parse_transaction(reader: &mut Reader<'_>) -> Result<Option<TransactionVerb>> {
+    let verb = if reader.word("begin") {
+        optional_noise(reader);
+        TransactionVerb::Begin { modes: modes(reader)?, start: false }
+    } else if reader.words(&["start", "transaction"]) {
+        TransactionVerb::Begin { modes: modes(reader)?, start: true }
+    } else if reader.word("commit") || reader.word("end") {
+        if reader.word("prepared") {
+            return Err(two_phase());
+        }
+        optional_noise(reader);
+        TransactionVerb::Commit { chain: chain(reader)? }
+    } else if reader.word("rollback") || reader.word("abort") {
+        if reader.word("prepared") {
+            return Err(two_phase());
+        }
+        optional_noise(reader);
+        if reader.word("to") {
+            reader.word("savepoint");
+            TransactionVerb::RollbackTo(reader.ident()?)
+        } else {
+            TransactionVerb::Rollback { chain: chain(reader)? }
+        }
+    } else if reader.word("savepoint") {
+        TransactionVerb::Savepoint(reader.ident()?)
+    } else if reader.word("release") {
+        reader.word("savepoint");
+        TransactionVerb::Release(reader.ident()?)
+    } else if reader.words(&["prepare", "transaction"]) {
+        return Err(two_phase());
+    } else if reader.words(&["set", "transaction"])
+        || reader.words(&["set", "session", "transaction"])
+        || reader.words(&["set", "local", "transaction"])
+    {
+        TransactionVerb::SetModes { modes: some_modes(reader)?, session: false }
+    } else if reader.words(&["set", "session", "characteristics", "as", "transaction"]) {
+        TransactionVerb::SetModes { modes: some_modes(reader)?, session: true }
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(verb))
+}
+
+fn two_phase() -> SqlError {
+    SqlError::not_supported("two-phase commit is not supported").with_hint("Use COMMIT.")
+}
+
+fn optional_noise(reader: &mut Reader<'_>) {
+    let _ = reader.word("work") || reader.word("transaction");
+}
+
+fn chain(reader: &mut Reader<'_>) -> Result<bool> {
+    if !reader.word("and") {
+        return Ok(false);
+    }
+    let no = reader.word("no");
+    reader.expect_word("chain")?;
+    Ok(!no)
+}
+
+fn some_modes(reader: &mut Reader<'_>) -> Result<TransactionModes> {
+    if reader.at_end() { Err(reader.error_here()) } else { modes(reader) }
+}
+
+fn modes(reader: &mut Reader<'_>) -> Result<TransactionModes> {
+    let mut modes = TransactionModes::default();
+    while !reader.at_end() {
+        if reader.words(&["isolation", "level"]) {
+            modes.isolation = Some(if reader.word("serializable") {
+                Isolation::Serializable
+            } else if reader.words(&["repeatable", "read"]) {
+                Isolation::RepeatableRead
+            } else if reader.words(&["read", "committed"]) || reader.words(&["read", "uncommitted"]) {
+                Isolation::ReadCommitted
+            } else {
+                return Err(reader.error_here());
+            });
+        } else if reader.words(&["read", "only"]) {
+            modes.read_only = Some(true);
+        } else if reader.words(&["read", "write"]) {
+            modes.read_only = Some(false);
+        } else if reader.words(&["not", "deferrable"]) || reader.word("deferrable") {
+        } else {
+            return Err(reader.error_here());
+        }
+        reader.token(&Token::Comma);
+    }
+    Ok(modes)
+}
+
+pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
+    let Some(verb) = reader.one_of(&[
+        "set",
+        "show",
+        "reset",
+        "discard",
+        "prepare",
+        "execute",
+        "deallocate",
+        "declare",
+        "fetch",
+        "move",
+        "close",
+        "lock",
+        "vacuum",
+        "analyze",
+        "analyse",
+        "checkpoint",
+        "listen",
+        "unlisten",
+        "notify",
+        "cluster",
+        "reindex",
+        "grant",
+        "revoke",
+        "do",
+        "call",
+        "refresh",
+        "merge",
+        "security",
+        "import",
+        "load",
+        "reassign",
+    ]) else {
+        return Ok(None);
+    };
+    Ok(Some(match verb {
+        "set" => set(reader)?,
+        "show" => show(reader)?,
+        "reset" => match setting_name(reader)? {
+            name if name == "all" => Utility::ResetAll,
+            name => Utility::Reset(name),
+        },
+        "discard" => {
+            let what = reader.one_of(&["all", "plans", "sequences", "temporary", "temp"]);
+            Utility::Discard(match what {
+                Some("all") => "ALL",
+                Some("plans") => "PLANS",
+                Some("sequences") => "SEQUENCES",
+                Some(_) => "TEMP",
+                None => return Err(reader.error_here()),
+            })
+        }
+        "prepare" => prepare(reader)?,
+        "execute" => execute(reader)?,
+        "deallocate" => {
+            reader.word("prepare");
+            Utility::Deallocate(name_or_all(reader)?)
+        }
+        "declare" => declare(reader)?,
+        "fetch" => fetch(reader, false)?,
+        "move" => fetch(reader, true)?,
+        "close" => Utility::Close(name_or_all(reader)?),
+        "lock" => lock(reader)?,
+        "vacuum" => vacuum(reader)?,
+        "analyze" | "analyse" => {
+            options_in_parens(reader)?;
+            reader.word("verbose");
+            Utility::Analyze { tables: tables(reader)? }
+        }
+        "checkpoint" => Utility::Checkpoint,
+        other => return Err(unsupported(other)),
+    }))
+}
+
+fn unsupported(verb: &str) -> SqlError {
+    let error = SqlError::not_supported(format!("{} is not supported", verb.to_uppercase()));
+    match verb {
+        "listen" | "unlisten" | "notify" => error.with_hint("Poll a table instead."),
+        "grant" | "revoke" | "reassign" | "security" => {
+            error.with_hint("Every role that can log in may read and write all tables; only superusers manage roles.")
+        }
+        "do" | "call" => error.with_hint("Run the statements from the client."),
+        "cluster" | "reindex" => error.with_hint("Use VACUUM FULL."),
+        "merge" => error.with_hint("Use INSERT … ON CONFLICT."),
+        _ => error,
+    }
+}
+
+/// `name` or `class.name`, folded; the two-word names of the grammar as their one-word settings.
+fn setting_name(reader: &mut Reader<'_>) -> Result<String> {
+    if reader.words(&["time", "zone"]) {
+        return Ok("timezone".to_string());
+    }
+    if reader.words(&["session", "authorization"]) {
+        return Ok("session_authorization".to_string());
+    }
+    if reader.words(&["transaction", "isolation", "level"]) {
+        return Ok("transaction_isolation".to_string());
+    }
+    let mut name = reader.ident()?;
+    while reader.token(&Token::Period) {
+        name.push('.');
+        name.push_str(&reader.ident()?);
+    }
+    Ok(name)
+}
+
+fn show(reader: &mut Reader<'_>) -> Result<Utility> {
+    Ok(match setting_name(reader)? {
+        name if name == "all" => Utility::ShowAll,
+        name => Utility::Show(name),
+    })
+}
+
+fn set(reader: &mut Reader<'_>) -> Result<Utility> {
+    let local = reader.word("local");
+    if !local && reader.sees("session") && !reader.sees_nth(1, "authorization") {
+        reader.skip();
+    }
+    if reader.words(&["time", "zone"]) {
+        reader.word("interval");
+        let value = match reader.one_of(&["local", "default"]) {
+            Some(_) => SetValue::Default,
+            None => SetValue::Items(vec![item(reader)?]),
+        };
+        return Ok(Utility::Set { name: "timezone".to_string(), value, local });
+    }
+    if reader.word("names") {
+        let value = if reader.word("default") { SetValue::Default } else { SetValue::Items(vec![item(reader)?]) };
+        return Ok(Utility::Set { name: "client_encoding".to_string(), value, local });
+    }
+    if reader.sees("role") && !reader.nth_is_eq(1) && !reader.sees_nth(1, "to") {
+        reader.skip();
+        return Ok(Utility::Set { name: "role".to_string(), value: SetValue::Items(vec![item(reader)?]), local });
+    }
+    if reader.words(&["session", "authorization"]) {
+        let value = if reader.word("default") { SetValue::Default } else { SetValue::Items(vec![item(reader)?]) };
+        return Ok(Utility::Set { name: "session_authorization".to_string(), value, local });
+    }
+    let name = setting_name(reader)?;
+    Ok(Utility::Set { name, value: assigned(reader)?, local })
+}
+
+/// `TO value, …` or `= value, …`.
+fn assigned(reader: &mut Reader<'_>) -> Result<SetValue> {
+    if !reader.word("to") {
+        reader.expect_token(&Token::Eq)?;
+    }
+    if reader.word("default") {
+        return Ok(SetValue::Default);
+    }
+    Ok(SetValue::Items(reader.list(item)?))
+}
+
+/// A literal or a bare word, as text.
+fn item(reader: &mut Reader<'_>) -> Result<String> {
+    if let Some(text) = reader.string_opt() {
+        return Ok(text);
+    }
+    if let Some(number) = reader.number_opt() {
+        return Ok(number);
+    }
+    reader.ident()
+}
+
+fn name_or_all(reader: &mut Reader<'_>) -> Result<Option<String>> {
+    Ok(if reader.word("all") { None } else { Some(reader.ident()?) })
+}
+
+fn prepare(reader: &mut Reader<'_>) -> Result<Utility> {
+    let name = reader.ident()?;
+    let mut types = Vec::new();
+    if reader.token(&Token::LParen) {
+        types = reader.list(Reader::data_type)?;
+        reader.expect_token(&Token::RParen)?;
+    }
+    reader.expect_word("as")?;
+    let statement = super::parse_statement(reader)?;
+    match statement {
+        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            Ok(Utility::Prepare { name, types, statement })
+        }
+        other => Err(SqlError::syntax(format!("syntax error at or near \"{}\"", other.verb()))),
+    }
+}
+
+fn execute(reader: &mut Reader<'_>) -> Result<Utility> {
+    let name = reader.ident()?;
+    let mut args = Vec::new();
+    if reader.token(&Token::LParen) && !reader.token(&Token::RParen) {
+        args = reader.list(Reader::expr)?;
+        reader.expect_token(&Token::RParen)?;
+    }
+    Ok(Utility::Execute { name, args })
+}
+
+fn declare(reader: &mut Reader<'_>) -> Result<Utility> {
+    let name = reader.ident()?;
+    loop {
+        if reader.word("binary") {
+            return Err(SqlError::not_supported("DECLARE … BINARY CURSOR is not supported")
+                .with_hint("Bind a portal with binary result formats."));
+        }
+        if reader.words(&["no", "scroll"]) || reader.word("insensitive") || reader.word("asensitive") {
+            continue;
+        }
+        if reader.word("scroll") {
+            return Err(SqlError::not_supported("SCROLL cursors are not supported").with_hint("Declare it NO SCROLL."));
+        }
+        break;
+    }
+    reader.expect_word("cursor")?;
+    let hold = reader.words(&["with", "hold"]);
+    reader.words(&["without", "hold"]);
+    reader.expect_word("for")?;
+    Ok(Utility::Declare { name, hold, query: reader.query()? })
+}
+
+fn fetch(reader: &mut Reader<'_>, only_move: bool) -> Result<Utility> {
+    let count = if reader.word("next") {
+        FetchCount::Forward(1)
+    } else if reader.word("all") {
+        FetchCount::All
+    } else if reader.word("forward") {
+        match reader.number_opt() {
+            Some(number) => forward(&number)?,
+            None if reader.word("all") => FetchCount::All,
+            None => FetchCount::Forward(1),
+        }
+    } else if let Some(number) = reader.number_opt() {
+        forward(&number)?
+    } else if reader.one_of(&["backward", "prior", "first", "last", "absolute", "relative"]).is_some() {
+        return Err(backward());
+    } else {
+        FetchCount::Forward(1)
+    };
+    let _ = reader.word("from") || reader.word("in");
+    Ok(Utility::Fetch { cursor: reader.ident()?, count, only_move })
+}
+
+fn forward(number: &str) -> Result<FetchCount> {
+    number.parse().map(FetchCount::Forward).map_err(|_| backward())
+}
+
+fn backward() -> SqlError {
+    SqlError::new("55000", "cursor can only scan forward").with_hint("Declare it with SCROLL option to enable backward scan.")
+}
+
+fn lock(reader: &mut Reader<'_>) -> Result<Utility> {
+    use basalt_engine::TableLock::*;
+    reader.word("table");
+    let tables = reader.list(|reader| {
+        reader.word("only");
+        reader.object_name()
+    })?;
+    let mut mode = AccessExclusive;
+    if reader.word("in") {
+        mode = if reader.words(&["access", "share"]) {
+            AccessShare
+        } else if reader.words(&["row", "share"]) {
+            RowShare
+        } else if reader.words(&["row", "exclusive"]) {
+            RowExclusive
+        } else if reader.words(&["share", "update", "exclusive"]) {
+            ShareUpdateExclusive
+        } else if reader.words(&["share", "row", "exclusive"]) {
+            ShareRowExclusive
+        } else if reader.word("share") {
+            Share
+        } else if reader.words(&["access", "exclusive"]) {
+            AccessExclusive
+        } else if reader.word("exclusive") {
+            Exclusive
+        } else {
+            return Err(reader.error_here());
+        };
+        reader.expect_word("mode")?;
+    }
+    Ok(Utility::Lock { tables, mode, nowait: reader.word("nowait") })
+}
+
+fn vacuum(reader: &mut Reader<'_>) -> Result<Utility> {
+    let options = options_in_parens(reader)?;
+    let on = |name: &str| options.iter().any(|(option, on)| option == name && *on);
+    let (mut full, mut analyze) = (on("full"), on("analyze"));
+    loop {
+        if reader.word("full") {
+            full = true;
+        } else if reader.word("analyze") || reader.word("analyse") {
+            analyze = true;
+        } else if !reader.word("freeze") && !reader.word("verbose") {
+            break;
+        }
+    }
+    Ok(Utility::Vacuum { tables: tables(reader)?, full, analyze })
+}
+
+fn options_in_parens(reader: &mut Reader<'_>) -> Result<Vec<(String, bool)>> {
+    let mut options = Vec::new();
+    if !reader.token(&Token::LParen) {
+        return Ok(options);
+    }
+    loop {
+        let name = reader.ident()?;
+        let value = match reader.peek() {
+            Token::Comma | Token::RParen => "on".to_string(),
+            _ => item(reader)?,
+        };
+        options.push((name, crate::settings::value::bool_of(&value).unwrap_or(true)));
+        if !reader.token(&Token::Comma) {
+            break;
+        }
+    }
+    reader.expect_token(&Token::RParen)?;
+    Ok(options)
+}
+
+/// Tables with optional column lists; none means all.
+fn tables(reader: &mut Reader<'_>) -> Result<Vec<Name>> {
+    if reader.at_end() {
+        return Ok(Vec::new());
+    }
+    reader.list(|reader| {
+        let name = reader.object_name()?;
+        if matches!(reader.peek(), Token::LParen) {
+            reader.idents_in_parens()?;
+        }
+        Ok(name)
+    })
+}
+
+/// After `ALTER SYSTEM`.
+pub(super) fn alter_system(reader: &mut Reader<'_>) -> Result<Utility> {
+    if reader.word("reset") {
+        return Ok(match setting_name(reader)? {
+            name if name == "all" => Utility::AlterSystemResetAll,
+            name => Utility::AlterSystem { name, value: SetValue::Default },
+        });
+    }
+    reader.expect_word("set")?;
+    let name = setting_name(reader)?;
+    Ok(Utility::AlterSystem { name, value: assigned(reader)? })
+}
+
+/// Parses a text that must be one query: view bodies.
+pub fn parse_query_text(sql: &str) -> Result<Box<ast::Query>> {
+    let mut statements = super::parse(sql)?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(Parsed { statement: Statement::Query(query), .. }), true) => Ok(query),
+        _ => Err(SqlError::internal(format!("not a query: {sql}"))),
+    }
+}
+
+/// Parses a text that must be one expression: defaults.
+pub fn parse_expr_text(text: &str) -> Result<ast::Expr> {
+    let tokens = super::tokens(text)?;
+    let mut reader = Reader::new(tokens, text);
+    let expr = reader.expr()?;
+    reader.expect_end()?;
+    Ok(expr)
+}
