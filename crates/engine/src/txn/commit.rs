@@ -23,16 +23,11 @@ impl Txn {
             }
             return Ok(met);
         };
-<<<<<<< HEAD
-        if synchronous {
-            engine.wait_durable(end).await?;
-            basalt_sched::failpoint::hit("commit-durable");
-=======
         match synchronous {
             true => engine.wait_durable(end).await?,
             false => engine.log.flush_soon(),
->>>>>>> main
         }
+        basalt_sched::failpoint::hit("commit-durable");
         Ok(version)
     }
 
