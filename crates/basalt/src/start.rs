@@ -1,0 +1,96 @@
+//! `basalt start`: recover, serve, and end in order at SIGTERM or SIGINT.
+
+use crate::cli::StartArgs;
+use crate::config::{Settings, StartConfig};
+use crate::telemetry;
+use anyhow::{Context, Result, anyhow};
+use basalt_engine::{Engine, EngineConfig, RecoveryProgress};
+use basalt_query::Database;
+use basalt_sched::Os;
+use basalt_server::Server;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Recovery is silent for this long, then says how far it is, as often.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+/// Threads that run connections. Queries have their own.
+const REACTOR_THREADS: usize = 2;
+
+pub fn run(args: StartArgs) -> Result<()> {
+    let os = Os::real();
+    let config = StartConfig::read(args, std::env::vars(), &*os.fs)?;
+    telemetry::init(&config.log, config.log_format)?;
+    let began = os.clock.monotonic();
+    let (engine, catalog) = open_engine(&os, &config)?;
+    let database = Database::new(engine.clone(), os.clone(), config.database(&catalog))
+        .map_err(|error| anyhow!("{}", error.message))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(REACTOR_THREADS)
+        .thread_name("basalt-reactor")
+        .enable_all()
+        .build()
+        .context("cannot start the reactor threads")?;
+    let took = os.clock.monotonic() - began;
+    let served = runtime.block_on(serve(&config, database, took));
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    // Whatever ended the server: what was written gets its checkpoint.
+    let closed = engine.shutdown().context("closing the data directory");
+    served?;
+    closed?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Opens the data directory. Settings of `ALTER SYSTEM SET` that the engine starts from are in the catalog,
+/// which only an open engine can read: if they change anything it is opened a second time.
+fn open_engine(os: &Os, config: &StartConfig) -> Result<(Arc<Engine>, Settings)> {
+    let known = config.engine(&Settings::new());
+    let engine = open(os, known.clone())?;
+    let catalog = engine.catalog().settings.clone();
+    let wanted = config.engine(&catalog);
+    if format!("{known:?}") == format!("{wanted:?}") {
+        return Ok((engine, catalog));
+    }
+    engine.shutdown().context("closing the data directory to open it with its own settings")?;
+    drop(engine);
+    Ok((open(os, wanted)?, catalog))
+}
+
+fn open(os: &Os, config: EngineConfig) -> Result<Arc<Engine>> {
+    let clock = os.clock.clone();
+    let last_said = AtomicU64::new(clock.monotonic().as_millis() as u64);
+    let progress = move |progress: RecoveryProgress| {
+        let now = clock.monotonic().as_millis() as u64;
+        let due = last_said.load(Ordering::Relaxed) + PROGRESS_INTERVAL.as_millis() as u64;
+        if now >= due {
+            last_said.store(now, Ordering::Relaxed);
+            let percent = progress.done_bytes * 100 / progress.total_bytes.max(1);
+            tracing::info!(records = progress.records, "recovering: {percent} % of {} bytes", progress.total_bytes);
+        }
+    };
+    Engine::open(os.clone(), config, &progress).map_err(|error| anyhow!("{error}"))
+}
+
+async fn serve(config: &StartConfig, database: Arc<Database>, took: Duration) -> Result<()> {
+    // Before the server can be found, so that no signal is missed.
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let server = Server::start(database, config.server()).await?;
+    tracing::info!(data_dir = %config.data_dir.display(), addr = %server.addr(), "ready after {took:?}");
+    println!("Basalt {} is ready: postgresql://basalt@{}/basalt", env!("CARGO_PKG_VERSION"), server.addr());
+    if let Some(http) = server.http_addr() {
+        println!("HTTP: http://{http}/health");
+    }
+    let signal = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    tracing::info!("{signal}: stopping; a second one stops at once");
+    tokio::select! {
+        () = server.shutdown() => Ok(()),
+        _ = terminate.recv() => Err(anyhow!("stopped at once by a second signal")),
+        _ = interrupt.recv() => Err(anyhow!("stopped at once by a second signal")),
+    }
+}

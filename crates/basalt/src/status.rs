@@ -1,0 +1,67 @@
+//! `basalt status`: what a running server says of itself, over HTTP and SQL.
+
+use crate::cli::StatusArgs;
+use crate::connect;
+use anyhow::{Context, Result, anyhow, bail};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_postgres::SimpleQueryMessage;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// An answer of /health or /metrics is far shorter.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+pub fn run(args: StatusArgs) -> Result<()> {
+    connect::runtime()?.block_on(async {
+        let health = get(&args.http, "/health").await?;
+        let health: serde_json::Value = serde_json::from_str(&health).context("/health gave no JSON")?;
+        for (name, value) in health.as_object().into_iter().flatten() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            println!("{:<14} {value}", name.replace('_', " "));
+        }
+        let metrics = get(&args.http, "/metrics").await?;
+        for line in metrics.lines().filter(|line| line.starts_with("basalt_")) {
+            if let Some((name, value)) = line.rsplit_once(' ') {
+                let name = name.trim_start_matches("basalt_").trim_end_matches("_total");
+                println!("{:<22} {value}", name.replace('_', " "));
+            }
+        }
+        let client = connect::connect(&args.connect).await?;
+        tables(&client).await
+    })
+}
+
+async fn tables(client: &tokio_postgres::Client) -> Result<()> {
+    let sql = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
+               AND table_schema NOT IN ('pg_catalog', 'information_schema', 'basalt') ORDER BY 1, 2";
+    let messages = client.simple_query(sql).await.map_err(|error| anyhow!("{}", connect::describe(&error)))?;
+    println!("\ntables:");
+    for message in messages {
+        if let SimpleQueryMessage::Row(row) = message {
+            println!("  {}.{}", row.get(0).unwrap_or("?"), row.get(1).unwrap_or("?"));
+        }
+    }
+    Ok(())
+}
+
+/// The body of a page. HTTP/1.0, so that the server ends it by closing.
+async fn get(host: &str, path: &str) -> Result<String> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(host).await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = tokio::time::timeout(TIMEOUT, exchange)
+        .await
+        .map_err(|_| anyhow!("http://{host}{path}: no answer within {TIMEOUT:?}"))?
+        .with_context(|| format!("cannot reach http://{host}{path}"))?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| anyhow!("http://{host}{path}: no HTTP answer"))?;
+    let status = head.lines().next().unwrap_or_default();
+    if !status.contains(" 200 ") && path != "/health" {
+        bail!("http://{host}{path}: {status}");
+    }
+    Ok(body.to_string())
+}
