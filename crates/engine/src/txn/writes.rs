@@ -12,6 +12,8 @@ pub(crate) enum Change {
     Hot { tablet: Arc<Tablet>, key: Key },
     /// A deletion mark in a file. Moves may have carried it elsewhere: the place is a hint.
     Mark { tablet: Arc<Tablet>, key: Key, file: Arc<FileEntry>, ordinal: u32 },
+    /// A row left for another key.
+    Forward { tablet: Arc<Tablet>, key: Key },
     /// A file of a bulk change set, listed but undecided.
     File { tablet: Arc<Tablet>, file: Arc<FileEntry>, next_rid: Rid },
     /// A tablet that this transaction's catalog edit made.
@@ -79,6 +81,7 @@ impl Engine {
                     self.unlist(&tablet, file.id());
                     self.discard_file(file.id());
                 }
+                Change::Forward { tablet, key } => tablet.settle_forward(&key, txn, None),
                 Change::NewTablet { tablet } => self.forget_tablet(tablet),
             }
         }
@@ -119,6 +122,7 @@ impl Engine {
                         Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot restamp a mark"),
                     }
                 }
+                Change::Forward { tablet, key } => tablet.settle_forward(key, txn, Some(version)),
                 Change::File { file, .. } => file.restamp(version),
                 Change::NewTablet { .. } => {}
             }
