@@ -19,7 +19,6 @@ pub(crate) use encoder::segment_schema;
 pub(crate) use keys::KeyBytes;
 
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
-use crate::txn::Change;
 use crate::{Error, Result, Txn, route};
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_select::take::take;
@@ -187,8 +186,7 @@ impl BulkInsert<'_> {
         files.extend(entries.iter().cloned());
         tablet.switch_view(files);
         for file in &entries {
-            let change = Change::File { tablet: tablet.clone(), file: file.clone(), next_rid: tablet.next_rid() };
-            self.txn.push_change(change);
+            self.txn.push_file(tablet, file);
         }
         basalt_sched::failpoint::hit("bulk-registered");
         Ok(entries)

@@ -144,6 +144,7 @@ impl Engine {
         let oldest_view = tablet.oldest_view();
         let snapshots = self.live_snapshots();
         while tablet.hot.sweep(&snapshots, oldest_view).more {}
+        tablet.sweep_forwards(snapshots[0]);
         for file in &tablet.view().files {
             if file.deletes.count() > 0 {
                 file.deletes.prune(snapshots[0]);

@@ -73,8 +73,9 @@ impl Edits {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum FileEdit {
-    /// A bulk change set's file: its rows carry the version of this commit.
-    Add { tablet: TabletId, file: FileInfo, next_rid: Rid },
+    /// A bulk change set's file: its rows carry the version of this commit. The transaction's first
+    /// `operations` row operations came before it; later ones may change its rows.
+    Add { tablet: TabletId, file: FileInfo, next_rid: Rid, operations: u64 },
     /// Rows moved from hot into a new file, except those at `stayed` (ascending ordinals), which had
     /// changed in hot meanwhile and are dead in the file.
     Freeze { tablet: TabletId, file: FileInfo, stayed: Vec<u32> },
@@ -141,10 +142,11 @@ fn put_file_edit(out: &mut Vec<u8>, edit: &FileEdit) {
         varint::put(out, u64::from(tablet.0));
     };
     match edit {
-        FileEdit::Add { tablet, file, next_rid } => {
+        FileEdit::Add { tablet, file, next_rid, operations } => {
             head(1, tablet);
             put_file(out, file);
             varint::put(out, next_rid.0);
+            varint::put(out, *operations);
         }
         FileEdit::Freeze { tablet, file, stayed } => {
             head(2, tablet);
@@ -231,7 +233,10 @@ fn take_file_edit(input: &mut &[u8]) -> Option<FileEdit> {
     let tag = varint::take_bytes(input, 1)?[0];
     let tablet = take_tablet(input)?;
     Some(match tag {
-        1 => FileEdit::Add { tablet, file: take_file(input)?, next_rid: Rid(varint::take(input)?) },
+        1 => {
+            let (file, next_rid) = (take_file(input)?, Rid(varint::take(input)?));
+            FileEdit::Add { tablet, file, next_rid, operations: varint::take(input)? }
+        }
         2 => {
             let file = take_file(input)?;
             let distances = take_many(input, |input| u32::try_from(varint::take(input)?).ok())?;
@@ -285,7 +290,7 @@ mod tests {
         let edits = Edits {
             catalog: vec![CatalogEdit::SetSetting { name: "a".into(), value: Some("b".into()) }],
             files: vec![
-                FileEdit::Add { tablet: TabletId(1), file: file.clone(), next_rid: Rid(101) },
+                FileEdit::Add { tablet: TabletId(1), file: file.clone(), next_rid: Rid(101), operations: 3 },
                 FileEdit::Freeze { tablet: TabletId(2), file: file.clone(), stayed: vec![0, 1, 99] },
                 FileEdit::Compact {
                     tablet: TabletId(1),

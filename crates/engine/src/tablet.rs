@@ -17,6 +17,7 @@ use basalt_hot::HotTablet;
 use basalt_meta::{FileInfo, FileStamps};
 use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
 use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -127,6 +128,17 @@ pub struct Tablet {
     next_rid: AtomicU64,
     /// One move at a time.
     pub moving: Mutex<()>,
+    /// Where rows whose primary key an UPDATE changed have gone, while a snapshot may know them by their
+    /// old key: a re-check follows.
+    forwards: Mutex<HashMap<Key, Forward>>,
+}
+
+/// What an UPDATE of a primary key leaves under the old key.
+#[derive(Clone, Debug)]
+struct Forward {
+    stamp: Stamp,
+    tablet: TabletId,
+    key: Key,
 }
 
 /// Where the newest version of a key is, whoever wrote it.
@@ -165,6 +177,7 @@ impl Tablet {
             past: Mutex::default(),
             next_rid: AtomicU64::new(next_rid.0),
             moving: Mutex::new(()),
+            forwards: Mutex::default(),
         }
     }
 
@@ -260,6 +273,41 @@ impl Tablet {
                 None
             }
         })
+    }
+
+    /// Notes that `txn` moves the row `from` to another key.
+    pub fn leave_forward(&self, from: &Key, txn: TxnId, tablet: TabletId, key: Key) {
+        self.forwards.lock().insert(from.clone(), Forward { stamp: Stamp::txn(txn), tablet, key });
+    }
+
+    /// The transaction that left a forward is decided: with a version, or (`None`) rolled back.
+    pub fn settle_forward(&self, from: &Key, txn: TxnId, version: Option<Version>) {
+        let mut forwards = self.forwards.lock();
+        if forwards.get(from).is_none_or(|forward| forward.stamp.as_txn() != Some(txn)) {
+            return;
+        }
+        match version {
+            None => drop(forwards.remove(from)),
+            Some(version) => {
+                if let Some(forward) = forwards.get_mut(from) {
+                    forward.stamp = Stamp::version(version);
+                }
+            }
+        }
+    }
+
+    /// Where the row that had this key at `snapshot` is now, if its key was changed since.
+    pub fn follow(&self, from: &Key, snapshot: Version) -> Option<(TabletId, Key)> {
+        let forwards = self.forwards.lock();
+        let forward = forwards.get(from)?;
+        let later = forward.stamp.as_version().is_some_and(|version| version > snapshot);
+        later.then(|| (forward.tablet, forward.key.clone()))
+    }
+
+    /// Drops forwards that no snapshot can ask for any more.
+    pub fn sweep_forwards(&self, horizon: Version) {
+        let mut forwards = self.forwards.lock();
+        forwards.retain(|_, forward| forward.stamp.as_version().is_none_or(|version| version > horizon));
     }
 
     /// The file place that `txn` has marked for this key, wherever moves have carried the mark.

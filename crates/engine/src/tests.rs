@@ -532,4 +532,33 @@ async fn repeatable_read_does_not_reuse_a_key_that_it_still_sees() {
         reader.rollback();
         insert(&f, 7..8, "again").await;
     }
+
+#[tokio::test]
+async fn a_recheck_follows_a_changed_key() {
+    let f = Arc::new(Fixture::new());
+    let table = f.create_table(4, true).await;
+    insert(&f, 0..10, "one").await;
+    let mut second = f.begin();
+    contents(&second.read(), &table);
+    let mut first = f.begin();
+    let Locked::Row(current) = locked(&f, &mut first, 5).await.unwrap() else { panic!() };
+    assert_eq!(first.update(&table, &current, &row(500, "moved")).await.unwrap(), Inserted::Done);
+    let waiting = {
+        let f = f.clone();
+        tokio::spawn(async move {
+            let found = locked(&f, &mut second, 5).await.unwrap();
+            (found, second)
+        })
+    };
+    while f.engine.stats().lock_waits == 0 {
+        tokio::task::yield_now().await;
+    }
+    first.commit().await.unwrap();
+    let (found, second) = waiting.await.unwrap();
+    let Locked::Row(current) = found else { panic!("{found:?}") };
+    assert_eq!(current.values, row(500, "moved"));
+    drop(second);
+    // A snapshot taken after the change does not follow.
+    let mut third = f.begin();
+    assert!(matches!(locked(&f, &mut third, 5).await.unwrap(), Locked::Gone));
 }

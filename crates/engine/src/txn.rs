@@ -16,9 +16,10 @@ pub(crate) use rows::decode_row;
 pub use rows::{CurrentRow, Inserted, Locked};
 pub(crate) use writes::{Change, WriteSet};
 
-use crate::locks::{Mode, Object, Owner};
+use crate::locks::{Acquired, Mode, Object, Owner};
 use crate::read::ReadContext;
 use crate::record::Edits;
+use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
 use basalt_meta::Pin;
 use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
@@ -130,10 +131,9 @@ impl Txn {
     }
 
     /// Waits until another transaction has ended, however it ends.
-    async fn wait_for(&mut self, other: TxnId, wait: WaitPolicy) -> Result<()> {
+    async fn wait_for(&mut self, other: TxnId, wait: WaitPolicy) -> Result<Acquired> {
         let object = Object::Txn(other);
-        self.engine.locks.acquire(self.owner, &object, Mode::ENDED, wait).await?;
-        Ok(())
+        self.engine.locks.acquire(self.owner, &object, Mode::ENDED, wait).await
     }
 
     /// The writer's id, drawn now if this is its first write.
@@ -228,7 +228,7 @@ impl Txn {
         Ok(end)
     }
 
-    pub(crate) fn tablet(&self, id: TabletId) -> Result<Arc<crate::tablet::Tablet>> {
+    pub(crate) fn tablet(&self, id: TabletId) -> Result<Arc<Tablet>> {
         self.engine.tablet(id)
     }
 
@@ -242,6 +242,12 @@ impl Txn {
 
     pub(crate) fn snapshot(&self) -> Version {
         self.pin.version()
+    }
+
+    /// Notes a file that was listed for this transaction just now.
+    pub(crate) fn push_file(&mut self, tablet: &Arc<Tablet>, file: &Arc<FileEntry>) {
+        let (next_rid, operations) = (tablet.next_rid(), self.operations);
+        self.writes.push(Change::File { tablet: tablet.clone(), file: file.clone(), next_rid, operations });
     }
 
     pub(crate) fn push_change(&mut self, change: Change) {

@@ -78,7 +78,14 @@ impl<'a> Replayer<'a> {
         if !edits.catalog.is_empty() {
             self.edit_catalog(lsn, &edits)?;
         }
-        for bytes in operations {
+        // In the order in which the transaction did it: a file's rows may be changed by operations after it.
+        let (adds, moves): (Vec<_>, Vec<_>) =
+            edits.files.into_iter().partition(|edit| matches!(edit, FileEdit::Add { .. }));
+        let mut adds = adds.into_iter().peekable();
+        for (at, bytes) in operations.iter().enumerate() {
+            while let Some(add) = adds.next_if(|add| comes_before(add, at)) {
+                self.edit_files(lsn, version, add)?;
+            }
             match record::decode(bytes).expect("decoded when it was gathered") {
                 Record::Put { tablet, row, .. } => self.put(tablet, row, version)?,
                 Record::Batch { tablet, rows, .. } => {
@@ -88,7 +95,7 @@ impl<'a> Replayer<'a> {
                 _ => unreachable!("only row operations are gathered"),
             }
         }
-        edits.files.into_iter().try_for_each(|edit| self.edit_files(lsn, version, edit))
+        adds.chain(moves).try_for_each(|edit| self.edit_files(lsn, version, edit))
     }
 
     fn edit_catalog(&mut self, lsn: Lsn, edits: &Edits) -> Result<()> {
@@ -158,7 +165,7 @@ impl<'a> Replayer<'a> {
 
     fn edit_files(&mut self, lsn: Lsn, version: Version, edit: FileEdit) -> Result<()> {
         match edit {
-            FileEdit::Add { tablet, file, next_rid } => {
+            FileEdit::Add { tablet, file, next_rid, .. } => {
                 let Some(tablet) = self.tablet(tablet) else { return Ok(()) };
                 let info = FileInfo { stamps: FileStamps::Uniform(version), ..file };
                 let entry = self.open(&info, &[])?;
@@ -228,6 +235,11 @@ impl<'a> Replayer<'a> {
         inputs.iter().for_each(|id| self.drop_file(*id, lsn));
         Ok(())
     }
+}
+
+/// Whether a batch's file was listed before the transaction's operation number `at`.
+fn comes_before(edit: &FileEdit, at: usize) -> bool {
+    matches!(edit, FileEdit::Add { operations, .. } if *operations <= at as u64)
 }
 
 fn add_files(tablet: &Tablet, without: &[FileId], added: Vec<Arc<FileEntry>>) {

@@ -41,8 +41,9 @@ pub enum Inserted {
 const WAIT: WaitPolicy = WaitPolicy::Wait(None);
 
 impl Txn {
-    /// Locks one row by key and returns its newest committed (or own) version. Under REPEATABLE READ a row
-    /// changed since the snapshot is `Error::Serialization`.
+    /// Locks one row by key and returns its newest committed (or own) version, which may have another key
+    /// if that was changed since the snapshot. Under REPEATABLE READ a row changed since the snapshot is
+    /// `Error::Serialization`.
     pub async fn lock_row(
         &mut self,
         table: &Arc<TableDef>,
@@ -51,25 +52,33 @@ impl Txn {
         mode: RowLock,
         wait: WaitPolicy,
     ) -> Result<Locked> {
-        let tablet = self.tablet(tablet)?;
-        if self.take_row_lock(&tablet, key, mode, wait).await? == Acquired::Skipped {
-            return Ok(Locked::Skipped);
+        let (mut tablet, mut key) = (self.tablet(tablet)?, key.clone());
+        loop {
+            if self.take_row_lock(&tablet, &key, mode, wait).await? == Acquired::Skipped {
+                return Ok(Locked::Skipped);
+            }
+            let place = self.settled_place(&tablet, &key, wait).await?;
+            let (stamp, rid, values) = match place {
+                Place::Nowhere | Place::Deleted { .. } => {
+                    if let Place::Deleted { stamp } = place {
+                        self.check_unchanged(stamp, "delete")?;
+                    }
+                    // Its key may have been changed: READ COMMITTED goes after it.
+                    let Some((other, new_key)) = tablet.follow(&key, self.snapshot()) else {
+                        return Ok(Locked::Gone);
+                    };
+                    (tablet, key) = (self.tablet(other)?, new_key);
+                    continue;
+                }
+                Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
+                Place::Cold { file, ordinal, stamp } => {
+                    (stamp, rid_of(table, &key), crate::read::cold_row(table, &file, ordinal)?)
+                }
+                Place::Pending { .. } => unreachable!("settled"),
+            };
+            self.check_unchanged(stamp, "update")?;
+            return Ok(Locked::Row(CurrentRow { tablet: tablet.id, key, stamp, rid, values }));
         }
-        let place = self.settled_place(&tablet, key, wait).await?;
-        let (stamp, rid, values) = match place {
-            Place::Nowhere => return Ok(Locked::Gone),
-            Place::Deleted { stamp } => {
-                self.check_unchanged(stamp, "delete")?;
-                return Ok(Locked::Gone);
-            }
-            Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, key)?),
-            Place::Cold { file, ordinal, stamp } => {
-                (stamp, rid_of(table, key), crate::read::cold_row(table, &file, ordinal)?)
-            }
-            Place::Pending { .. } => unreachable!("settled"),
-        };
-        self.check_unchanged(stamp, "update")?;
-        Ok(Locked::Row(CurrentRow { tablet: tablet.id, key: key.clone(), stamp, rid, values }))
     }
 
     async fn take_row_lock(&self, tablet: &Tablet, key: &Key, mode: RowLock, wait: WaitPolicy) -> Result<Acquired> {
@@ -196,6 +205,10 @@ impl Txn {
             return Ok(Inserted::Duplicate { tablet: new_tablet.id, key: new_key });
         }
         self.remove(&tablet, &row.key)?;
+        if let Some(txn) = self.id {
+            tablet.leave_forward(&row.key, txn, new_tablet.id, new_key.clone());
+            self.push_change(Change::Forward { tablet: tablet.clone(), key: row.key.clone() });
+        }
         let rid = new_tablet.take_region(1);
         self.put(table, &new_tablet, &new_key, rid, values)?;
         Ok(Inserted::Done)

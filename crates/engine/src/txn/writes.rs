@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::record::FileEdit;
 use crate::tablet::{FileEntry, Tablet};
 use basalt_meta::FileStamps;
-use basalt_types::{FileId, Key, Rid, TabletId, TxnId, Version};
+use basalt_types::{FileId, Key, Lsn, Rid, TabletId, TxnId, Version};
 use std::sync::Arc;
 
 pub(crate) enum Change {
@@ -12,8 +12,10 @@ pub(crate) enum Change {
     Hot { tablet: Arc<Tablet>, key: Key },
     /// A deletion mark in a file. Moves may have carried it elsewhere: the place is a hint.
     Mark { tablet: Arc<Tablet>, key: Key, file: Arc<FileEntry>, ordinal: u32 },
-    /// A file of a bulk change set, listed but undecided.
-    File { tablet: Arc<Tablet>, file: Arc<FileEntry>, next_rid: Rid },
+    /// A row left for another key.
+    Forward { tablet: Arc<Tablet>, key: Key },
+    /// A file of a bulk change set, listed but undecided, after so many logged row operations.
+    File { tablet: Arc<Tablet>, file: Arc<FileEntry>, next_rid: Rid, operations: u64 },
     /// A tablet that this transaction's catalog edit made.
     NewTablet { tablet: TabletId },
 }
@@ -39,10 +41,11 @@ impl WriteSet {
     /// The files that the commit record registers.
     pub fn file_edits(&self) -> Vec<FileEdit> {
         let adds = self.changes.iter().filter_map(|change| match change {
-            Change::File { tablet, file, next_rid } => Some(FileEdit::Add {
+            Change::File { tablet, file, next_rid, operations } => Some(FileEdit::Add {
                 tablet: tablet.id,
                 file: file.info(FileStamps::Uniform(Version::ZERO)),
                 next_rid: *next_rid,
+                operations: *operations,
             }),
             _ => None,
         });
@@ -77,8 +80,10 @@ impl Engine {
                 }
                 Change::File { tablet, file, .. } => {
                     self.unlist(&tablet, file.id());
-                    self.discard_file(file.id());
+                    // Never named in the log, but readers of older views probe it before they ask whose it is.
+                    self.drop_file(&file, Lsn(0));
                 }
+                Change::Forward { tablet, key } => tablet.settle_forward(&key, txn, None),
                 Change::NewTablet { tablet } => self.forget_tablet(tablet),
             }
         }
@@ -119,6 +124,7 @@ impl Engine {
                         Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot restamp a mark"),
                     }
                 }
+                Change::Forward { tablet, key } => tablet.settle_forward(key, txn, Some(version)),
                 Change::File { file, .. } => file.restamp(version),
                 Change::NewTablet { .. } => {}
             }
