@@ -532,6 +532,7 @@ async fn repeatable_read_does_not_reuse_a_key_that_it_still_sees() {
         reader.rollback();
         insert(&f, 7..8, "again").await;
     }
+}
 
 #[tokio::test]
 async fn a_recheck_follows_a_changed_key() {
