@@ -26,14 +26,16 @@ use basalt_cold::{DeleteMap, SegmentMeta};
 use basalt_types::batch::datum_at;
 use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
 use encoder::Encoder;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// Rows per message to the encoder.
 const CHUNK_ROWS: usize = 65_536;
-/// Rows per log record of a small batch.
+/// Rows per log record of a small batch, unless they are wide.
 const RECORD_ROWS: usize = 1024;
+/// Bytes of rows that close a log record of a small batch.
+const RECORD_BYTES: usize = 1 << 20;
 
 pub struct BulkInsert<'a> {
     txn: &'a mut Txn,
@@ -195,6 +197,8 @@ impl BulkInsert<'_> {
     async fn finish_small(&mut self, tablet: &Arc<Tablet>, chunk: Chunk) -> Result<()> {
         let types = self.table.phys_types();
         let mut rows: Vec<(Key, Rid, Vec<u8>)> = Vec::with_capacity(RECORD_ROWS);
+        let mut bytes = 0;
+        let mut keys: HashSet<Key> = HashSet::new();
         let mut rid = tablet.take_region(chunk.rows as u64);
         for batch in &chunk.batches {
             for index in 0..batch[0].len() {
@@ -203,7 +207,7 @@ impl BulkInsert<'_> {
                 let key = match self.table.key_of(&values) {
                     None => Key::hidden(rid),
                     Some(key) => {
-                        let repeated = rows.iter().any(|(other, _, _)| *other == key);
+                        let repeated = !keys.insert(key.clone());
                         if repeated || !self.txn.claim_key(tablet, &key).await? {
                             return Err(Error::DuplicateKey { table: self.table.id, key });
                         }
@@ -212,11 +216,14 @@ impl BulkInsert<'_> {
                 };
                 let mut encoded = Vec::with_capacity(64);
                 row::encode(&types, &values, &mut encoded);
+                bytes += encoded.len();
                 rows.push((key, rid, encoded));
                 rid = Rid(rid.0 + 1);
-                if rows.len() == RECORD_ROWS {
+                if rows.len() == RECORD_ROWS || bytes >= RECORD_BYTES {
                     self.txn.put_batch(tablet, &rows)?;
                     rows.clear();
+                    keys.clear();
+                    bytes = 0;
                 }
             }
         }

@@ -43,11 +43,16 @@ struct Current {
     own_files: Vec<(FileId, FileKind)>,
     at: Duration,
     version: Version,
+    /// The log's end when it was taken. Open writers may hold the replay start far below.
+    log_end: Lsn,
 }
 
 impl State {
     pub fn new(root: Root, own_files: Vec<(FileId, FileKind)>, at: Duration, version: Version) -> State {
-        State { running: Mutex::new(()), current: Mutex::new(Current { root, own_files, at, version }) }
+        State {
+            running: Mutex::new(()),
+            current: Mutex::new(Current { root, own_files, at, version, log_end: root.replay_start }),
+        }
     }
 
     pub fn replay_start(&self) -> Lsn {
@@ -101,7 +106,8 @@ impl Engine {
         basalt_sched::failpoint::hit("checkpoint-file-durable");
         root.write(&self.os, &self.config.data_dir)?;
         basalt_sched::failpoint::hit("checkpoint-root-durable");
-        let current = Current { root, own_files: written, at: self.os.clock.monotonic(), version };
+        let (at, log_end) = (self.os.clock.monotonic(), captured.log_end);
+        let current = Current { root, own_files: written, at, version, log_end };
         let previous = std::mem::replace(&mut *self.checkpoints.current.lock(), current);
         self.remove_files(&previous.own_files);
         self.log.release_before(captured.replay_start)?;
@@ -120,7 +126,7 @@ impl Engine {
         let log_end = self.log.end();
         let replay_start = self.txns.least_first_lsn().map_or(log_end, |first| first.min(log_end));
         let catalog = self.catalog();
-        drop(turn);
+        // In the turn: a DROP that is decided after C takes its tablets away, and may not become durable.
         let mut tablets = Vec::new();
         for table in catalog.tables.values() {
             for id in table.tablets() {
@@ -129,6 +135,7 @@ impl Engine {
                 tablets.push((tablet, view, next_rid));
             }
         }
+        drop(turn);
         let next_object = self.ids.object.load(Ordering::Relaxed);
         let next_tablet = self.ids.tablet.load(Ordering::Relaxed);
         Ok(Captured { pin, replay_start, log_end, catalog, tablets, next_object, next_tablet })
@@ -246,7 +253,7 @@ impl Engine {
 
     /// Whether enough was logged, or enough time has passed, for the next checkpoint.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let logged = self.log.end().0.saturating_sub(self.checkpoints.replay_start().0);
+        let logged = self.log.end().0.saturating_sub(self.checkpoints.current.lock().log_end.0);
         let age = self.os.clock.monotonic().saturating_sub(self.checkpoints.last_at());
         let changed = self.published() > self.checkpoints.last_version();
         changed && (logged >= self.config.checkpoint_log_bytes || age >= self.config.checkpoint_interval)

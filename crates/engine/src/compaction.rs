@@ -47,7 +47,8 @@ impl Engine {
 
     /// One round over a tablet, if something is worth merging. True if something was done.
     pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>) -> Result<bool> {
-        let inputs = pick::worth_merging(&decided(tablet), self.config.segment_rows);
+        let horizon = self.live_snapshots()[0];
+        let inputs = pick::worth_merging(&decided(tablet), self.config.segment_rows, horizon);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs).map(|()| true),

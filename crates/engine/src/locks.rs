@@ -113,6 +113,11 @@ impl Mode {
         wanted.conflicts().0 & !self.conflicts().0 == 0
     }
 
+    /// Whether no other mode of the same kind goes with it.
+    fn excludes_all(self) -> bool {
+        matches!(self.conflicts().0, 0x00ff | 0x0f00)
+    }
+
     fn with(self, other: Mode) -> Mode {
         Mode(self.0 | other.0)
     }
@@ -315,15 +320,24 @@ impl Table {
         self.serve(object);
     }
 
-    /// Grants from the front of the queue as far as it goes.
+    /// Grants, in order, every waiter that conflicts with no holder and no waiter ahead of it: exactly those
+    /// for which the wait graph has no edge.
     fn serve(&mut self, object: &Object) {
         let Some(entry) = self.entries.get_mut(object) else { return };
-        while let Some(waiter) = entry.queue.front() {
+        let mut ahead = Mode(0);
+        let mut at = 0;
+        while let Some(waiter) = entry.queue.get(at) {
             let (owner, mode) = (waiter.owner, waiter.mode);
-            if entry.holders.iter().any(|(holder, held)| *holder != owner && held.conflicts_with(mode)) {
-                break;
+            let held = entry.holders.iter().any(|(holder, held)| *holder != owner && held.conflicts_with(mode));
+            if held || ahead.conflicts_with(mode) {
+                ahead = ahead.with(mode);
+                if ahead.excludes_all() {
+                    break;
+                }
+                at += 1;
+                continue;
             }
-            let waiter = entry.queue.pop_front().expect("just seen");
+            let waiter = entry.queue.remove(at).expect("just seen");
             self.waiting.remove(&owner);
             if waiter.wake.send(Ok(())).is_err() {
                 continue;

@@ -188,17 +188,19 @@ impl Tablet {
 
     /// Makes the next view. The caller holds `latch` exclusively.
     pub fn switch_view(&self, files: Vec<Arc<FileEntry>>) -> ViewNo {
-        let number = ViewNo(self.view.load().number.0 + 1);
-        let old = self.view.swap(Arc::new(ReadView { number, files }));
+        // Locked over both steps: `oldest_view` must not see the new view without the old one in `past`.
         let mut past = self.past.lock();
+        let old = self.view.load_full();
+        let number = ViewNo(old.number.0 + 1);
         past.push((old.number, Arc::downgrade(&old)));
+        self.view.store(Arc::new(ReadView { number, files }));
         number
     }
 
     /// The oldest view that somebody may still read through.
     pub fn oldest_view(&self) -> ViewNo {
-        let current = self.view.load().number;
         let mut past = self.past.lock();
+        let current = self.view.load().number;
         past.retain(|(_, view)| view.strong_count() > 0);
         past.first().map_or(current, |(number, _)| *number)
     }
@@ -249,19 +251,23 @@ impl Tablet {
         txns: &dyn TxnStates,
         deleted: &mut Option<Stamp>,
     ) -> basalt_cold::Result<Option<Place>> {
+        let mut committed = None;
         if let Some(txn) = file.undecided()
             && Some(txn) != own
         {
             match txns.state(txn) {
                 TxnState::Active => return Ok(Some(Place::Pending { txn })),
-                TxnState::Committed(_) => {}
+                TxnState::Committed(version) => committed = Some(Stamp::version(version)),
                 // Rolled back and about to leave the view, unless it was restamped and retired just now.
                 TxnState::Aborted if file.undecided().is_some() => return Ok(None),
                 TxnState::Aborted => {}
             }
         }
         Ok(match file.deletes.status(ordinal) {
-            None => Some(Place::Cold { file: file.clone(), ordinal, stamp: file.stamp_of(ordinal)?.0 }),
+            None => {
+                let stamp = committed.map_or_else(|| file.stamp_of(ordinal).map(|(stamp, _)| stamp), Ok)?;
+                Some(Place::Cold { file: file.clone(), ordinal, stamp })
+            }
             Some((stamp, _)) => {
                 let newer = match (&*deleted, stamp.as_version()) {
                     (None, _) | (_, None) => true,

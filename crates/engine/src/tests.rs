@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+mod protocols;
+
 struct Fixture {
     dir: TempDir,
     engine: Arc<Engine>,

@@ -22,7 +22,7 @@ const SORT_ROWS: usize = 262_144;
 
 pub(crate) struct Encoder {
     chunks: Option<mpsc::Sender<Chunk>>,
-    outcome: Option<oneshot::Receiver<Result<Vec<SegmentMeta>>>>,
+    outcome: Option<oneshot::Receiver<Result<Written>>>,
     /// Set when the sender is done; without it the thread removes what it has written.
     complete: Arc<AtomicBool>,
 }
@@ -47,7 +47,7 @@ impl Encoder {
         std::thread::Builder::new()
             .name("basalt-encode".into())
             .spawn(move || {
-                // The receiver is gone if the statement was cancelled; the files are then removed below.
+                // The receiver is gone if the statement was cancelled: `Written` then removes the files.
                 let _ = sender.send(worker.run(receiver, &flag));
             })
             .map_err(|error| Error::Io(format!("cannot start an encoder thread: {error}")))?;
@@ -81,7 +81,26 @@ impl Encoder {
         self.complete.store(true, Ordering::Release);
         self.chunks = None;
         let outcome = self.outcome.take().ok_or_else(|| Error::Internal("the encoder has failed before".into()))?;
-        outcome.await.unwrap_or_else(|_| Err(Error::Internal("the encoder thread ended early".into())))
+        let written = outcome.await.map_err(|_| Error::Internal("the encoder thread ended early".into()))?;
+        Ok(written?.keep())
+    }
+}
+
+/// Files that nobody lists yet: removed unless somebody takes them over.
+struct Written {
+    engine: Arc<Engine>,
+    files: Vec<SegmentMeta>,
+}
+
+impl Written {
+    fn keep(mut self) -> Vec<SegmentMeta> {
+        std::mem::take(&mut self.files)
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        self.files.iter().for_each(|meta| self.engine.discard_file(meta.id));
     }
 }
 
@@ -98,7 +117,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, mut chunks: mpsc::Receiver<Chunk>, complete: &AtomicBool) -> Result<Vec<SegmentMeta>> {
+    fn run(mut self, mut chunks: mpsc::Receiver<Chunk>, complete: &AtomicBool) -> Result<Written> {
         let outcome = loop {
             match chunks.blocking_recv() {
                 Some(chunk) => {
@@ -112,11 +131,8 @@ impl Worker {
                 None => break self.flush(),
             }
         };
-        if let Err(error) = outcome {
-            self.done.iter().for_each(|meta| self.engine.discard_file(meta.id));
-            return Err(error);
-        }
-        Ok(self.done)
+        let written = Written { engine: self.engine.clone(), files: std::mem::take(&mut self.done) };
+        outcome.map(|()| written)
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {

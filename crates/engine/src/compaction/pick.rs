@@ -5,29 +5,51 @@
 //! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone.
 
 use crate::tablet::FileEntry;
+use basalt_types::{Stamp, Version};
 use std::sync::Arc;
 
 const FAN_IN_MIN: usize = 4;
 pub(super) const FAN_IN_MAX: usize = 8;
 
-fn dead_share(file: &FileEntry) -> f64 {
-    file.deletes.count() as f64 / f64::from(file.segment.rows().max(1))
+/// Rows that a merge now would drop: younger marks are carried along, and merging for their sake would go
+/// on for as long as an old reader needs the rows.
+fn dead_rows(file: &FileEntry, horizon: Version) -> u64 {
+    if file.deletes.count() == 0 {
+        return 0;
+    }
+    let gone = |stamp: Stamp| stamp.as_version().is_some_and(|version| version <= horizon);
+    file.deletes.marks().iter().filter(|mark| gone(mark.stamp)).count() as u64
 }
 
-fn class(file: &FileEntry) -> u32 {
-    file.unmarked_rows().max(1).ilog(4)
+/// A file and how many rows a merge would keep of it.
+struct Candidate {
+    file: Arc<FileEntry>,
+    kept: u64,
+}
+
+impl Candidate {
+    fn class(&self) -> u32 {
+        self.kept.max(1).ilog(4)
+    }
 }
 
 /// Files for one merge; empty if nothing is worth it.
-pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64) -> Vec<Arc<FileEntry>> {
-    if let Some(file) = files.iter().find(|file| dead_share(file) >= 0.25 && file.segment.rows() >= 1024) {
-        return vec![file.clone()];
+pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, horizon: Version) -> Vec<Arc<FileEntry>> {
+    let mut small = Vec::new();
+    for file in files {
+        let (rows, dead) = (u64::from(file.segment.rows()), dead_rows(file, horizon));
+        if dead * 4 >= rows && rows >= 1024 {
+            return vec![file.clone()];
+        }
+        if rows - dead < segment_rows {
+            small.push(Candidate { file: file.clone(), kept: rows - dead });
+        }
     }
-    let mut small: Vec<_> = files.iter().filter(|file| file.unmarked_rows() < segment_rows).cloned().collect();
-    small.sort_by_key(|file| (class(file), file.segment.key_range().map(|(least, _)| least.clone())));
-    for group in small.chunk_by(|a, b| class(a) == class(b)) {
+    let least = |file: &FileEntry| file.segment.key_range().map(|(least, _)| least.clone());
+    small.sort_by_cached_key(|small| (small.class(), least(&small.file)));
+    for group in small.chunk_by(|a, b| a.class() == b.class()) {
         if group.len() >= FAN_IN_MIN {
-            return group.iter().take(FAN_IN_MAX).cloned().collect();
+            return group.iter().take(FAN_IN_MAX).map(|small| small.file.clone()).collect();
         }
     }
     Vec::new()

@@ -2,10 +2,11 @@
 
 use super::{Change, Txn};
 use crate::locks::{Acquired, Mode, Object};
+use crate::read::ReadContext;
 use crate::record::{self, PutRow};
 use crate::tablet::{Place, Tablet};
 use crate::{Error, Result, RowLock, WaitPolicy};
-use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, TxnId, row};
+use basalt_types::{Datum, Key, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, Version, row};
 use std::sync::Arc;
 
 /// The newest version of a row after its lock was granted.
@@ -57,7 +58,9 @@ impl Txn {
             if self.take_row_lock(&tablet, &key, mode, wait).await? == Acquired::Skipped {
                 return Ok(Locked::Skipped);
             }
-            let place = self.settled_place(&tablet, &key, wait).await?;
+            let Some(place) = self.settled_place(&tablet, &key, wait).await? else {
+                return Ok(Locked::Skipped);
+            };
             let (stamp, rid, values) = match place {
                 Place::Nowhere | Place::Deleted { .. } => {
                     if let Place::Deleted { stamp } = place {
@@ -76,9 +79,29 @@ impl Txn {
                 }
                 Place::Pending { .. } => unreachable!("settled"),
             };
+            if self.is_foreign_undecided(stamp) {
+                // A weak lock goes with an update that leaves the key alone: what it will replace is current.
+                match self.newest_committed(table, tablet.id, &key)? {
+                    Some(current) => {
+                        self.check_unchanged(current.stamp, "update")?;
+                        return Ok(Locked::Row(CurrentRow { rid, ..current }));
+                    }
+                    None => return Ok(Locked::Gone),
+                }
+            }
             self.check_unchanged(stamp, "update")?;
             return Ok(Locked::Row(CurrentRow { tablet: tablet.id, key, stamp, rid, values }));
         }
+    }
+
+    /// Whether a row is of a transaction that has not ended: only under a lock that does not exclude it.
+    fn is_foreign_undecided(&self, stamp: Stamp) -> bool {
+        stamp.as_txn().is_some_and(|txn| Some(txn) != self.id && self.version_of(stamp).is_none())
+    }
+
+    fn newest_committed(&self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        let at = ReadAt { snapshot: Version::MAX, own: self.id, seq: u32::MAX };
+        ReadContext::new(self.engine.clone(), self.pin.clone(), at).get(table, tablet, key)
     }
 
     async fn take_row_lock(&self, tablet: &Tablet, key: &Key, mode: RowLock, wait: WaitPolicy) -> Result<Acquired> {
@@ -86,16 +109,21 @@ impl Txn {
         self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await
     }
 
-    /// Where a locked row is, once no bulk change set has it undecided.
-    async fn settled_place(&mut self, tablet: &Arc<Tablet>, key: &Key, wait: WaitPolicy) -> Result<Place> {
+    /// Where a locked row is, once no bulk change set has it undecided. `None`: not waited for
+    /// ([`WaitPolicy::Skip`]).
+    async fn settled_place(&mut self, tablet: &Arc<Tablet>, key: &Key, wait: WaitPolicy) -> Result<Option<Place>> {
         loop {
             let place = {
                 let _latch = tablet.latch.read();
                 tablet.find(key, self.id, &*self.engine.txns)?
             };
             match place {
-                Place::Pending { txn } => self.wait_for(txn, wait).await?,
-                place => return Ok(place),
+                Place::Pending { txn } => {
+                    if self.wait_for(txn, wait).await? == Acquired::Skipped {
+                        return Ok(None);
+                    }
+                }
+                place => return Ok(Some(place)),
             }
         }
     }
@@ -147,14 +175,14 @@ impl Txn {
     pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
         self.take_row_lock(tablet, key, RowLock::Update, WAIT).await?;
         match self.settled_place(tablet, key, WAIT).await? {
-            Place::Hot { stamp, .. } | Place::Cold { stamp, .. } => {
+            Some(Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) => {
                 if let Some(version) = self.version_of(stamp) {
                     self.note_met(version);
                 }
                 Ok(false)
             }
             // A snapshot that still sees the deleted row would see two of one key.
-            Place::Deleted { stamp } => self.check_unchanged(stamp, "delete").map(|()| true),
+            Some(Place::Deleted { stamp }) => self.check_unchanged(stamp, "delete").map(|()| true),
             _ => Ok(true),
         }
     }

@@ -1,0 +1,143 @@
+//! Interleavings that once broke a protocol: each test is one of them.
+
+use super::*;
+use std::time::Duration;
+
+/// Starts a bulk load of `ids` and finishes it, undecided.
+async fn load(table: &Arc<TableDef>, txn: &mut Txn, ids: std::ops::Range<i64>, v: &str) -> Result<u64> {
+    let mut bulk = txn.bulk_insert(table)?;
+    bulk.push(&columns(ids, v)).await?;
+    bulk.finish().await
+}
+
+#[tokio::test]
+async fn rows_of_a_batch_changed_by_its_own_transaction_survive_a_restart() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..500, "old").await;
+    let mut txn = f.begin();
+    for id in 0..500 {
+        delete(&f, &mut txn, id).await;
+    }
+    txn.next_statement();
+    load(&table, &mut txn, 0..500, "bulk").await.unwrap();
+    txn.next_statement();
+    update(&f, &mut txn, 7, "changed").await;
+    delete(&f, &mut txn, 8).await;
+    txn.commit().await.unwrap();
+    let expected = now(&f);
+    assert_eq!((expected.len(), expected[&7].as_str()), (499, "changed"));
+    let f = f.reopen();
+    assert_rows(&now(&f), &expected);
+    assert!(f.engine.read(Version::ZERO).get(&table, tablet_of(&f, &table, 8), &key(&table, 8)).unwrap().is_none());
+}
+
+#[tokio::test]
+async fn skip_locked_does_not_wait_for_an_undecided_batch() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let mut batch = f.begin();
+    load(&table, &mut batch, 0..500, "bulk").await.unwrap();
+    let mut txn = f.begin();
+    let (tablet, key) = (tablet_of(&f, &table, 42), key(&table, 42));
+    let outcome = txn.lock_row(&table, tablet, &key, RowLock::Update, WaitPolicy::Skip).await.unwrap();
+    assert!(matches!(outcome, Locked::Skipped), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_weak_row_lock_returns_the_committed_row_under_a_writer() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..10, "committed").await;
+    for _ in 0..2 {
+        let (tablet, key) = (tablet_of(&f, &table, 5), key(&table, 5));
+        let mut writer = f.begin();
+        let wait = WaitPolicy::Wait(None);
+        let Locked::Row(current) = writer.lock_row(&table, tablet, &key, RowLock::NoKeyUpdate, wait).await.unwrap()
+        else {
+            panic!("row 5 is gone")
+        };
+        writer.update(&table, &current, &row(5, "undecided")).await.unwrap();
+        let mut reader = f.begin();
+        let outcome = reader.lock_row(&table, tablet, &key, RowLock::KeyShare, WaitPolicy::Fail).await.unwrap();
+        let Locked::Row(seen) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(seen.values, row(5, "committed"));
+        writer.rollback();
+        f.engine.freeze_table(table.id).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn files_with_dead_rows_that_an_old_reader_needs_are_not_rewritten_for_ever() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let mut txn = f.begin();
+    load(&table, &mut txn, 0..2000, "bulk").await.unwrap();
+    txn.commit().await.unwrap();
+    f.engine.compact_table(table.id).unwrap();
+    let old = f.engine.read(Version::ZERO);
+    let mut txn = f.begin();
+    for id in (0..2000).step_by(2) {
+        delete(&f, &mut txn, id).await;
+    }
+    txn.commit().await.unwrap();
+    let tablet = f.engine.tablet(table.tablets().next().unwrap()).unwrap();
+    assert!(!f.engine.compact_if_worth(&tablet).unwrap(), "nothing can be dropped yet");
+    assert_eq!(contents(&old, &table).len(), 2000);
+    drop(old);
+    assert!(f.engine.compact_if_worth(&tablet).unwrap());
+    while f.engine.compact_if_worth(&tablet).unwrap() {}
+    assert_eq!(now(&f).len(), 1000);
+}
+
+#[tokio::test]
+async fn an_open_writer_does_not_make_every_round_a_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { checkpoint_log_bytes: 64 << 10, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    let mut open = f.begin();
+    open.insert(&table, &row(-1, "open")).await.unwrap();
+    insert(&f, 0..2000, &"x".repeat(64)).await;
+    assert!(f.engine.checkpoint_is_due());
+    f.engine.checkpoint().unwrap();
+    insert(&f, 5000..5001, "little").await;
+    assert!(!f.engine.checkpoint_is_due(), "next to nothing was logged since the last one");
+}
+
+#[tokio::test]
+async fn files_of_a_load_that_was_cancelled_are_removed() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let files = || f.engine.os().fs.list(&f.dir.path().join("files")).unwrap().len();
+    for _ in 0..20 {
+        let mut txn = f.begin();
+        let mut bulk = txn.bulk_insert(&table).unwrap();
+        bulk.push(&columns(0..5000, "bulk")).await.unwrap();
+        // The future is dropped while it waits for the encoder.
+        let _ = tokio::time::timeout(Duration::ZERO, bulk.finish()).await;
+        txn.rollback();
+    }
+    for _ in 0..500 {
+        f.engine.collect_files();
+        if files() == 0 {
+            return;
+        }
+        f.engine.os().clock.sleep(Duration::from_millis(10));
+    }
+    panic!("{} files are left", files());
+}
+
+#[tokio::test]
+async fn wide_rows_fit_the_log_whatever_their_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { bulk_rows_min: 10_000, memory_bytes_max: 4 << 30, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    let mut txn = f.begin();
+    load(&table, &mut txn, 0..700, &"x".repeat(100_000)).await.unwrap();
+    txn.commit().await.unwrap();
+    assert_eq!(now(&f).len(), 700);
+}
