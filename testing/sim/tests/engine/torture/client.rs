@@ -104,7 +104,9 @@ impl Client {
     fn loss(&self, without: &Content, with: &Content, found: &Content, in_flight: Option<Effects>) -> String {
         let by_name = |content: &Content| -> BTreeMap<Vec<u8>, Row> {
             let name = |(index, name): &(usize, Vec<u8>)| [&[*index as u8], name.as_slice()].concat();
-            content.iter().map(|(key, row)| (name(key), row.clone())).collect()
+            let table = |index: usize| TABLES.get(index).map_or("own", |(name, _)| *name);
+            let labelled = |index: usize, row: &Row| [&[Datum::text(table(index))], row.as_slice()].concat();
+            content.iter().map(|(key, row)| (name(key), labelled(key.0, row))).collect()
         };
         let compare = |expected: &Content| difference(&by_name(expected), &by_name(found)).unwrap_or_default();
         let in_flight = in_flight.map_or(0, |effects| effects.len());
