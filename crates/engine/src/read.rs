@@ -108,8 +108,8 @@ impl ReadContext {
                 let values = crate::txn::decode_row(table, &row, &tablet, key)?;
                 return Ok(Some(found(stamp, rid, values)));
             }
-            Lookup::Deleted => return Ok(None),
-            Lookup::Elsewhere | Lookup::Absent => {}
+            // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
+            Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
         for file in view.files.iter().rev() {
             for ordinal in file.segment.find(key.as_bytes())? {

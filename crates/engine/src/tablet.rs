@@ -222,15 +222,16 @@ impl Tablet {
     /// Finds the newest version of a key. The caller holds `latch` (shared is enough) if it acts on the
     /// answer, and the row's lock if it must stay true. `own` registers are not pending.
     pub fn find(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
+        let mut deleted = None;
         if let Some(newest) = self.hot.newest(key.as_bytes())
             && newest.moved_at.is_none()
         {
-            return Ok(match newest.row {
-                Some(row) => Place::Hot { stamp: newest.stamp, rid: newest.rid, row },
-                None => Place::Deleted { stamp: newest.stamp },
-            });
+            match newest.row {
+                Some(row) => return Ok(Place::Hot { stamp: newest.stamp, rid: newest.rid, row }),
+                // Files hold older versions marked; a batch may have brought the key back since.
+                None => deleted = Some(newest.stamp),
+            }
         }
-        let mut deleted = None;
         let view = self.view.load();
         for file in view.files.iter().rev() {
             for ordinal in file.segment.find(key.as_bytes())? {

@@ -141,3 +141,30 @@ async fn wide_rows_fit_the_log_whatever_their_number() {
     txn.commit().await.unwrap();
     assert_eq!(now(&f).len(), 700);
 }
+
+#[tokio::test]
+async fn a_batch_brings_back_keys_that_were_deleted_in_hot() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..500, "old").await;
+    let mut txn = f.begin();
+    for id in 0..500 {
+        delete(&f, &mut txn, id).await;
+    }
+    txn.commit().await.unwrap();
+    let mut txn = f.begin();
+    load(&table, &mut txn, 0..500, "bulk").await.unwrap();
+    txn.commit().await.unwrap();
+    let tablet = tablet_of(&f, &table, 42);
+    let found = f.engine.read(Version::ZERO).get(&table, tablet, &key(&table, 42)).unwrap();
+    assert_eq!(found.map(|found| found.values), Some(row(42, "bulk")));
+    let mut txn = f.begin();
+    assert!(matches!(txn.insert(&table, &row(42, "twin")).await.unwrap(), Inserted::Duplicate { .. }));
+    update(&f, &mut txn, 42, "changed").await;
+    delete(&f, &mut txn, 43).await;
+    txn.commit().await.unwrap();
+    let expected = now(&f);
+    assert_eq!((expected.len(), expected[&42].as_str()), (499, "changed"));
+    let f = f.reopen();
+    assert_rows(&now(&f), &expected);
+}
