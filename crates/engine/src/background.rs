@@ -156,7 +156,11 @@ impl Background {
     /// The newest version that is at least `age` old.
     fn version_of_age(&self, now: Duration, age: Duration, published: Version) -> Version {
         let mut ages = self.ages.lock();
-        ages.push_back((now, published));
+        // Far enough apart that the samples kept reach back to `age`, however long that is.
+        let apart = age / (AGES_MAX as u32 / 2);
+        if ages.back().is_none_or(|(at, _)| *at + apart <= now) {
+            ages.push_back((now, published));
+        }
         while ages.len() > AGES_MAX || ages.get(1).is_some_and(|(at, _)| *at + age <= now) {
             ages.pop_front();
         }

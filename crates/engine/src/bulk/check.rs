@@ -110,6 +110,8 @@ async fn found_in_file(txn: &mut Txn, file: &FileEntry, other: &FileEntry) -> Re
             }
         }
         at = until;
+        // Comparing may take long: others on this thread go on in between.
+        tokio::task::yield_now().await;
     }
     Ok(None)
 }

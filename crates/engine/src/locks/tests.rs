@@ -125,3 +125,25 @@ fn table_modes_conflict_as_in_the_manual() {
     assert!(!Mode::from(RowExclusive).conflicts_with(RowExclusive.into()));
     assert!(!Mode::from(RowExclusive).covers(Share.into()));
 }
+
+#[tokio::test]
+async fn whoever_nothing_stands_in_the_way_of_is_granted_when_a_waiter_gives_up() {
+    let locks = Arc::new(Locks::new(100));
+    take(&locks, 1, &row(1), RowLock::Share).await.unwrap();
+    let mut waiting = Vec::new();
+    for (owner, mode) in [(2, RowLock::NoKeyUpdate), (3, RowLock::Update), (4, RowLock::KeyShare)] {
+        let before = locks.waiting_count();
+        let task = locks.clone();
+        waiting.push(tokio::spawn(async move { take(&task, owner, &row(1), mode).await }));
+        while locks.waiting_count() == before {
+            tokio::task::yield_now().await;
+        }
+    }
+    // 4 waits only for 3, which gives up; 2 still waits for 1.
+    waiting[1].abort();
+    let granted = tokio::time::timeout(Duration::from_secs(5), &mut waiting[2]).await;
+    assert_eq!(granted.expect("nothing is in the way").unwrap().unwrap(), Acquired::Waited);
+    assert_eq!(locks.waiting_count(), 1);
+    locks.release_all(Owner(1));
+    assert_eq!(waiting.remove(0).await.unwrap().unwrap(), Acquired::Waited);
+}
