@@ -168,3 +168,19 @@ async fn a_batch_brings_back_keys_that_were_deleted_in_hot() {
     let f = f.reopen();
     assert_rows(&now(&f), &expected);
 }
+
+#[tokio::test]
+async fn a_key_changed_there_and_back_and_deleted_is_gone() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, [1], "one").await;
+    let mut waiting = f.begin();
+    let mut txn = f.begin();
+    for (from, to) in [(1, 2), (2, 1)] {
+        let Locked::Row(current) = locked(&f, &mut txn, from).await.unwrap() else { panic!("row {from} is gone") };
+        assert_eq!(txn.update(&table, &current, &row(to, "one")).await.unwrap(), Inserted::Done);
+    }
+    delete(&f, &mut txn, 1).await;
+    txn.commit().await.unwrap();
+    assert!(matches!(locked(&f, &mut waiting, 1).await.unwrap(), Locked::Gone));
+}

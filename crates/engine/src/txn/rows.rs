@@ -54,6 +54,7 @@ impl Txn {
         wait: WaitPolicy,
     ) -> Result<Locked> {
         let (mut tablet, mut key) = (self.tablet(tablet)?, key.clone());
+        let mut left: Vec<(TabletId, Key)> = Vec::new();
         loop {
             if self.take_row_lock(&tablet, &key, mode, wait).await? == Acquired::Skipped {
                 return Ok(Locked::Skipped);
@@ -70,6 +71,11 @@ impl Txn {
                     let Some((other, new_key)) = tablet.follow(&key, self.snapshot()) else {
                         return Ok(Locked::Gone);
                     };
+                    left.push((tablet.id, key));
+                    // A key changed there and back, and then deleted: forwards lead in a circle.
+                    if left.contains(&(other, new_key.clone())) {
+                        return Ok(Locked::Gone);
+                    }
                     (tablet, key) = (self.tablet(other)?, new_key);
                     continue;
                 }
