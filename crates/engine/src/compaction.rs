@@ -36,7 +36,7 @@ impl Engine {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
         for id in table.tablets() {
-            let tablet = self.tablet(id)?;
+            let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let inputs: Vec<_> = decided(&tablet);
             for group in pick::whole_tablet(&inputs) {
                 self.compact(&tablet, group)?;

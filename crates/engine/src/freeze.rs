@@ -35,7 +35,7 @@ impl Engine {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
         for id in table.tablets() {
-            let tablet = self.tablet(id)?;
+            let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             while self.freeze(&tablet, self.published())? > 0 {}
             self.sweep(&tablet);
         }
