@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::demo::DemoArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -17,6 +18,8 @@ pub struct Cli {
 pub enum Command {
     /// Start a server on a data directory (made if it does not exist)
     Start(StartArgs),
+    /// Watch rows stream into a server while queries run over them: a git history, or TPC-H
+    Demo(DemoArgs),
     /// Run SQL: interactively, from -c, from files, or from standard input
     Sql(SqlArgs),
     /// Load CSV or Parquet files into a table, all or nothing

@@ -4,6 +4,7 @@ mod check;
 mod cli;
 mod config;
 mod connect;
+mod demo;
 mod load;
 mod sql;
 mod start;
@@ -20,6 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Start(args) => start::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::Sql(args) => sql::run(args),
         Command::Load(args) => load::run(args),
         Command::Status(args) => status::run(args),
