@@ -30,7 +30,10 @@ pub fn is_verifier(text: &str) -> bool {
         return false;
     };
     let is_key = |key: &str| BASE64.decode(key).is_ok_and(|key| key.len() == 32);
-    iterations.parse::<u32>().is_ok_and(|count| count > 0) && BASE64.decode(salt).is_ok() && is_key(stored) && is_key(server)
+    iterations.parse::<u32>().is_ok_and(|count| count > 0)
+        && BASE64.decode(salt).is_ok()
+        && is_key(stored)
+        && is_key(server)
 }
 
 fn hmac(key: &[u8], data: &[u8]) -> [u8; 32] {

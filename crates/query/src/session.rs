@@ -117,10 +117,9 @@ impl Session {
         settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
         settings.set_base("session_authorization", &role.name);
         for (name, value) in &params.options {
-            settings.set_startup(name, value, role.superuser).map_err(|error| SqlError {
-                severity: crate::error::Severity::Fatal,
-                ..error
-            })?;
+            settings
+                .set_startup(name, value, role.superuser)
+                .map_err(|error| SqlError { severity: crate::error::Severity::Fatal, ..error })?;
         }
         let started_micros = db.os().clock.unix_micros();
         let info = Arc::new(Mutex::new(SessionInfo {
@@ -319,11 +318,9 @@ impl Session {
     pub fn idle_timeout(&self) -> Option<IdleLimit> {
         let effective = self.settings.effective();
         let (after, sqlstate, message) = match self.block.scope {
-            Scope::None => (
-                effective.idle_session_timeout?,
-                "57P05",
-                "terminating connection due to idle-session timeout",
-            ),
+            Scope::None => {
+                (effective.idle_session_timeout?, "57P05", "terminating connection due to idle-session timeout")
+            }
             _ => (
                 effective.idle_in_transaction_timeout?,
                 "25P03",

@@ -275,7 +275,9 @@ impl Settings {
     /// Settings that ParameterStatus reports.
     pub fn reported(&self) -> Vec<(&'static str, String)> {
         let reported = DEFINITIONS.iter().filter(|definition| definition.reported);
-        reported.map(|definition| (definition.name, self.get(definition.name).unwrap_or_default().to_string())).collect()
+        reported
+            .map(|definition| (definition.name, self.get(definition.name).unwrap_or_default().to_string()))
+            .collect()
     }
 
     /// Everything, by name.

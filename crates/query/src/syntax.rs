@@ -174,4 +174,3 @@ fn parse_explain(reader: &mut Reader<'_>) -> Result<Statement> {
         other => Err(SqlError::syntax(format!("syntax error at or near \"{}\"", other.verb()))),
     }
 }
-

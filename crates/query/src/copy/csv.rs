@@ -111,8 +111,8 @@ pub(super) fn read_line(line: &[u8], fields: &mut Fields, scratch: &mut Vec<u8>)
             &here[..end.unwrap_or(here.len())]
         };
         let column = &fields.columns[at];
-        let null = field == fields.options.null.as_bytes()
-            && if quoted { column.force_null } else { !column.force_not_null };
+        let null =
+            field == fields.options.null.as_bytes() && if quoted { column.force_null } else { !column.force_not_null };
         if null {
             fields.push_null(at);
         } else {

@@ -85,9 +85,9 @@ fn unescape(field: &[u8], out: &mut Vec<u8>) {
             b'v' => out.push(0x0b),
             b'0'..=b'7' => {
                 let more = rest.iter().take(2).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
-                let digits = rest[..more].iter().fold(u32::from(byte - b'0'), |value, digit| {
-                    value * 8 + u32::from(digit - b'0')
-                });
+                let digits = rest[..more]
+                    .iter()
+                    .fold(u32::from(byte - b'0'), |value, digit| value * 8 + u32::from(digit - b'0'));
                 out.push(digits as u8);
                 rest = &rest[more..];
             }

@@ -139,10 +139,8 @@ fn put_text(field: &[u8], delimiter: u8, out: &mut Vec<u8>) {
 fn put_csv(field: &[u8], force_quote: bool, alone: bool, options: &CopyOptions, out: &mut Vec<u8>) {
     let (delimiter, quote, escape) = (options.delimiter, options.quote, options.escape);
     let special = |byte: &u8| *byte == delimiter || *byte == quote || matches!(byte, b'\n' | b'\r');
-    let must_quote = force_quote
-        || field == options.null.as_bytes()
-        || (alone && field == b"\\.")
-        || field.iter().any(special);
+    let must_quote =
+        force_quote || field == options.null.as_bytes() || (alone && field == b"\\.") || field.iter().any(special);
     if !must_quote {
         out.extend_from_slice(field);
         return;

@@ -1,9 +1,9 @@
 //! From a parsed statement to the file of its verb.
 
+use super::Session;
 use super::interrupt::guard;
 use super::outcome::{Outcome, RowSource, RowStream};
 use super::prepared::{Bound, CachedPlan, Prepared};
-use super::Session;
 use crate::bind::{self, InsertSource, ParamTypes, RowSource as ModifySource};
 use crate::error::{Result, SqlError};
 use crate::statement;
@@ -81,7 +81,8 @@ impl Session {
         self.next_statement()?;
         let catalog = self.txn()?.catalog();
         let cached = prepared.plan.lock().as_ref().and_then(|plan| {
-            let valid = plan.catalog_version == catalog.version && Arc::ptr_eq(&plan.settings, self.settings.effective());
+            let valid =
+                plan.catalog_version == catalog.version && Arc::ptr_eq(&plan.settings, self.settings.effective());
             valid.then(|| plan.bound.clone())
         });
         if let Some(bound) = cached {
@@ -231,7 +232,8 @@ fn same_columns(bound: &Bound, prepared: &Prepared) -> bool {
     match (bound.columns(), &prepared.columns) {
         (None, None) => true,
         (Some(now), Some(then)) => {
-            now.len() == then.len() && now.iter().zip(then).all(|(now, then)| now.name == then.name && now.ty == then.ty)
+            now.len() == then.len()
+                && now.iter().zip(then).all(|(now, then)| now.name == then.name && now.ty == then.ty)
         }
         _ => false,
     }

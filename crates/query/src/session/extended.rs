@@ -135,7 +135,9 @@ impl Session {
             for (at, ((value, ty), format)) in params.iter().zip(&prepared.types).zip(formats).enumerate() {
                 let decoded = params::decode(ty, *value, format, &eval);
                 values.push(decoded.map_err(|error| match error.sqlstate {
-                    "22P03" => SqlError::new("22P03", format!("incorrect binary data format in bind parameter {}", at + 1)),
+                    "22P03" => {
+                        SqlError::new("22P03", format!("incorrect binary data format in bind parameter {}", at + 1))
+                    }
                     _ => error,
                 })?);
             }
@@ -143,7 +145,8 @@ impl Session {
         let columns = match &prepared.columns {
             Some(columns) => {
                 let formats = params::spread(result_formats, columns.len(), "result")?;
-                let formatted = columns.iter().zip(formats).map(|(column, format)| ResultColumn { format, ..column.clone() });
+                let formatted =
+                    columns.iter().zip(formats).map(|(column, format)| ResultColumn { format, ..column.clone() });
                 Some(formatted.collect())
             }
             None => None,

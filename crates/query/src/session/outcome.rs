@@ -28,14 +28,7 @@ pub struct ResultColumn {
 
 impl ResultColumn {
     pub(crate) fn text(name: &str) -> ResultColumn {
-        ResultColumn {
-            name: name.to_string(),
-            ty: DataType::Text,
-            typmod: -1,
-            table_oid: 0,
-            column_no: 0,
-            format: 0,
-        }
+        ResultColumn { name: name.to_string(), ty: DataType::Text, typmod: -1, table_oid: 0, column_no: 0, format: 0 }
     }
 }
 

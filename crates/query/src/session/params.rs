@@ -12,9 +12,35 @@ pub(crate) fn type_of_oid(oid: u32) -> Result<DataType> {
         return Ok(Unknown);
     }
     let scalars = [
-        Bool, Int2, Int4, Int8, Float4, Float8, Numeric(None), Text, Varchar(None), Bpchar(None), Bytea, Date, Time,
-        Timestamp, TimestampTz, Interval, Uuid, Json, Jsonb, Name, Char, Oid, Regclass, Regtype, Regproc, Regnamespace,
-        Regrole, Unknown, Void,
+        Bool,
+        Int2,
+        Int4,
+        Int8,
+        Float4,
+        Float8,
+        Numeric(None),
+        Text,
+        Varchar(None),
+        Bpchar(None),
+        Bytea,
+        Date,
+        Time,
+        Timestamp,
+        TimestampTz,
+        Interval,
+        Uuid,
+        Json,
+        Jsonb,
+        Name,
+        Char,
+        Oid,
+        Regclass,
+        Regtype,
+        Regproc,
+        Regnamespace,
+        Regrole,
+        Unknown,
+        Void,
     ];
     if let Some(ty) = scalars.iter().find(|ty| ty.oid() == oid) {
         return Ok(ty.clone());
@@ -36,7 +62,9 @@ pub(crate) fn spread(formats: &[i16], count: usize, what: &str) -> Result<Vec<i1
         [] => Ok(vec![0; count]),
         [one] => Ok(vec![*one; count]),
         all if all.len() == count => Ok(all.to_vec()),
-        all => Err(SqlError::new("08P01", format!("bind message has {} {what} formats but {count} are needed", all.len()))),
+        all => {
+            Err(SqlError::new("08P01", format!("bind message has {} {what} formats but {count} are needed", all.len())))
+        }
     }
 }
 
@@ -46,7 +74,8 @@ pub(crate) fn decode(ty: &DataType, value: Option<&[u8]>, format: i16, eval: &Ev
     if format == 1 {
         return Ok(binary::parse(ty, bytes, eval)?);
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| basalt_expr::Error::invalid_utf8(bytes, error.valid_up_to()))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| basalt_expr::Error::invalid_utf8(bytes, error.valid_up_to()))?;
     Ok(text::parse(ty, text, eval)?)
 }
 

@@ -10,7 +10,12 @@ fn definitions_are_sorted_and_their_defaults_are_canonical() {
         assert!(pair[0].name.to_lowercase() < pair[1].name.to_lowercase(), "{} {}", pair[0].name, pair[1].name);
     }
     for definition in DEFINITIONS {
-        assert_eq!(value::canonical(definition, definition.default).unwrap(), definition.default, "{}", definition.name);
+        assert_eq!(
+            value::canonical(definition, definition.default).unwrap(),
+            definition.default,
+            "{}",
+            definition.name
+        );
     }
 }
 

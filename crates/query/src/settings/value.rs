@@ -70,8 +70,9 @@ fn invalid(definition: &Definition, text: &str) -> SqlError {
         Kind::Int { unit: Unit::Bytes | Unit::Kilobytes | Unit::Blocks, .. } => {
             error.with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")
         }
-        Kind::Int { unit: Unit::Milliseconds | Unit::Seconds | Unit::Minutes, .. } => error
-            .with_hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."),
+        Kind::Int { unit: Unit::Milliseconds | Unit::Seconds | Unit::Minutes, .. } => {
+            error.with_hint("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".")
+        }
         _ => error,
     }
 }
@@ -121,8 +122,7 @@ pub fn unit_of(definition: &Definition) -> Option<&'static str> {
     }
 }
 
-const SIZES: &[(&str, i128)] =
-    &[("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), ("B", 1)];
+const SIZES: &[(&str, i128)] = &[("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), ("B", 1)];
 /// In microseconds.
 const TIMES: &[(&str, i128)] =
     &[("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];

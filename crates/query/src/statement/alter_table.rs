@@ -232,8 +232,10 @@ impl Change {
             basalt_types::schema::Distribution::Range => false,
         };
         if in_key || in_distribution {
-            return Err(SqlError::not_supported(format!("column \"{name}\" is in the table's key and cannot be dropped"))
-                .with_hint("Copy the table with CREATE TABLE … AS."));
+            return Err(SqlError::not_supported(format!(
+                "column \"{name}\" is in the table's key and cannot be dropped"
+            ))
+            .with_hint("Copy the table with CREATE TABLE … AS."));
         }
         let column = &mut self.table.columns[id.position()];
         column.dropped = true;
@@ -300,7 +302,12 @@ fn constant_default(
     Ok(bound.eval_scalar(&[], &eval)?)
 }
 
-fn scan(session: &mut Session, table: &Arc<TableDef>, columns: Vec<ColumnId>, only_null: bool) -> Result<Vec<TabletScan>> {
+fn scan(
+    session: &mut Session,
+    table: &Arc<TableDef>,
+    columns: Vec<ColumnId>,
+    only_null: bool,
+) -> Result<Vec<TabletScan>> {
     let predicates = match (only_null, columns.first()) {
         (true, Some(column)) => vec![ColumnPredicate::IsNull { column: *column }],
         _ => Vec::new(),

@@ -9,7 +9,9 @@ use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::session::outcome::{CopyIn, CopyOut, Outcome, RowSource};
 use crate::session::prepared::Bound;
-use crate::syntax::{CopyFormat, CopySource, CopyStatement, CopyTarget, ForceColumns, Name, Statement, parse_query_text};
+use crate::syntax::{
+    CopyFormat, CopySource, CopyStatement, CopyTarget, ForceColumns, Name, Statement, parse_query_text,
+};
 use basalt_engine::TableLock;
 use basalt_sched::OpenMode;
 use basalt_types::{ColumnId, TableDef};
@@ -40,8 +42,7 @@ async fn copy_from(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) 
         other => other?,
     };
     let columns = columns_of(&table, columns.as_deref())?;
-    for (force, clause) in
-        [(&copy.options.force_not_null, "FORCE_NOT_NULL"), (&copy.options.force_null, "FORCE_NULL")]
+    for (force, clause) in [(&copy.options.force_not_null, "FORCE_NOT_NULL"), (&copy.options.force_null, "FORCE_NULL")]
     {
         check_force(&table, &columns, force, clause)?;
     }
@@ -138,7 +139,8 @@ fn select_text(session: &mut Session, name: &Name, columns: Option<&[String]>) -
         }
         None => return Err(no_relation("relation", name)),
     };
-    let namespace = catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone()).unwrap_or_default();
+    let namespace =
+        catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone()).unwrap_or_default();
     let columns = columns_of(&table, columns)?;
     let names: Vec<String> = columns.iter().map(|id| quote_identifier(&table.column(*id).name)).collect();
     Ok(format!("SELECT {} FROM {}.{}", names.join(", "), quote_identifier(&namespace), quote_identifier(&table.name)))

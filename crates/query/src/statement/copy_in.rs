@@ -99,8 +99,7 @@ pub(crate) fn start(
         }
     });
     let reader = CopyReader::new(table.name.clone(), fields.collect(), copy.options.clone(), eval.clone());
-    let completer =
-        Completer { table: table.clone(), sources, filter, catalog: catalog.clone(), eval: eval.clone() };
+    let completer = Completer { table: table.clone(), sources, filter, catalog: catalog.clone(), eval: eval.clone() };
     let blocks = session.start_batch(table, &catalog, &eval)?;
     let (sender, chunks) = mpsc::channel(CHUNKS_MAX);
     let parser = session.db.runtime().handle().spawn(parse(reader, completer, chunks, blocks));

@@ -91,7 +91,10 @@ async fn schema_edits(session: &mut Session, name: &str, if_exists: bool, cascad
         return Err(SqlError::new("3F000", format!("schema \"{name}\" does not exist")));
     };
     if resolve::is_system(&namespace) {
-        return Err(SqlError::new("2BP01", format!("cannot drop schema {name} because it is required by the database system")));
+        return Err(SqlError::new(
+            "2BP01",
+            format!("cannot drop schema {name} because it is required by the database system"),
+        ));
     }
     resolve::require_owner(session, "schema", name, &namespace.owner)?;
     let tables: Vec<_> = catalog.tables.values().filter(|table| table.namespace == namespace.id).cloned().collect();

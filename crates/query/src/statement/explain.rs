@@ -34,7 +34,11 @@ pub(crate) async fn run(
             }
         }
         Bound::Update(modify) | Bound::Delete(modify) => {
-            let head = format!("{} on {}", if matches!(bound, Bound::Update(_)) { "Update" } else { "Delete" }, modify.table.name);
+            let head = format!(
+                "{} on {}",
+                if matches!(bound, Bound::Update(_)) { "Update" } else { "Delete" },
+                modify.table.name
+            );
             match &modify.source {
                 RowSource::Query { query, .. } => (Some(head), Some(Arc::new(query.clone()))),
                 RowSource::Point(_) => (Some(format!("{head}\n  ->  Point Get on {}", modify.table.name)), None),

@@ -41,8 +41,11 @@ pub(crate) fn creation_namespace(session: &Session, catalog: &Catalog, name: &Na
         },
     };
     if is_system(&namespace) {
-        return Err(SqlError::new("42501", format!("permission denied to create \"{}.{}\"", namespace.name, name.name))
-            .with_detail("System catalog modifications are currently disallowed."));
+        return Err(SqlError::new(
+            "42501",
+            format!("permission denied to create \"{}.{}\"", namespace.name, name.name),
+        )
+        .with_detail("System catalog modifications are currently disallowed."));
     }
     Ok(namespace)
 }

@@ -48,7 +48,8 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
     let Some(role) = catalog.role_named(&name) else {
         return Err(SqlError::new("42704", format!("role \"{name}\" does not exist")));
     };
-    let own_password = name == session.user && options.superuser.is_none() && options.login.is_none() && rename.is_none();
+    let own_password =
+        name == session.user && options.superuser.is_none() && options.login.is_none() && rename.is_none();
     if !own_password {
         session.require_superuser("permission denied")?;
     }
@@ -98,11 +99,17 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
             return Err(SqlError::new("55006", "current user cannot be dropped"));
         }
         if role.id == basalt_engine::catalog::SUPERUSER {
-            return Err(SqlError::new("2BP01", format!("cannot drop role {name} because it is required by the database system")));
+            return Err(SqlError::new(
+                "2BP01",
+                format!("cannot drop role {name} because it is required by the database system"),
+            ));
         }
         if owns_something(&catalog, name) {
-            return Err(SqlError::new("2BP01", format!("role \"{name}\" cannot be dropped because some objects depend on it"))
-                .with_hint("Give its tables, views, schemas and databases to another owner first."));
+            return Err(SqlError::new(
+                "2BP01",
+                format!("role \"{name}\" cannot be dropped because some objects depend on it"),
+            )
+            .with_hint("Give its tables, views, schemas and databases to another owner first."));
         }
         let id = role.id;
         session.txn()?.edit_catalog(vec![CatalogEdit::DropRole(id)])?;

@@ -24,9 +24,7 @@ pub(crate) struct Written {
 impl Written {
     pub fn outcome(self, bound: &Bound, verb: &'static str) -> Outcome {
         match (self.returning, bound.columns()) {
-            (Some(batches), Some(columns)) => {
-                Outcome::Rows(RowStream::new(columns, RowSource::ready(batches), verb))
-            }
+            (Some(batches), Some(columns)) => Outcome::Rows(RowStream::new(columns, RowSource::ready(batches), verb)),
             _ => Outcome::Command { tag: format!("{verb} {}", self.rows) },
         }
     }
@@ -84,8 +82,11 @@ fn not_storable(ty: &DataType) -> SqlError {
 
 /// Unnamed columns side by side.
 pub(crate) fn record_batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
-    let fields: Vec<Field> =
-        arrays.iter().enumerate().map(|(i, array)| Field::new(i.to_string(), array.data_type().clone(), true)).collect();
+    let fields: Vec<Field> = arrays
+        .iter()
+        .enumerate()
+        .map(|(i, array)| Field::new(i.to_string(), array.data_type().clone(), true))
+        .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
         .map_err(|error| SqlError::internal(error.to_string()))

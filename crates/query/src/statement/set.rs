@@ -41,9 +41,10 @@ fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
         },
         _ => TransactionModes {
             isolation: None,
-            read_only: Some(crate::settings::value::bool_of(&text).ok_or_else(|| {
-                SqlError::new("22023", format!("parameter \"{name}\" requires a Boolean value"))
-            })?),
+            read_only: Some(
+                crate::settings::value::bool_of(&text)
+                    .ok_or_else(|| SqlError::new("22023", format!("parameter \"{name}\" requires a Boolean value")))?,
+            ),
         },
     };
     session.set_transaction_modes(modes)
@@ -60,7 +61,10 @@ fn set_user(session: &mut Session, name: &str, value: &SetValue) -> Result<()> {
         return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
     };
     if target != session.login_user() && !session.login_superuser() {
-        return Err(SqlError::new("42501", format!("permission denied to set {} \"{target}\"", name.replace('_', " "))));
+        return Err(SqlError::new(
+            "42501",
+            format!("permission denied to set {} \"{target}\"", name.replace('_', " ")),
+        ));
     }
     session.user = role.name.clone();
     if name == "session_authorization" {

@@ -48,11 +48,14 @@ fn check_one(name: &str, value: &str) -> Result<()> {
         },
         // PostgreSQL's knobs for its own vacuum and storage have no meaning here.
         _ if name.starts_with("autovacuum_") || name.starts_with("toast.") => Ok(()),
-        "toast_tuple_target" | "parallel_workers" | "log_autovacuum_min_duration" | "vacuum_truncate"
-        | "vacuum_index_cleanup" | "user_catalog_table" => Ok(()),
-        _ => Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
-            "Known are tablets, distribution_key, clustering_key, orientation and fillfactor.",
-        )),
+        "toast_tuple_target"
+        | "parallel_workers"
+        | "log_autovacuum_min_duration"
+        | "vacuum_truncate"
+        | "vacuum_index_cleanup"
+        | "user_catalog_table" => Ok(()),
+        _ => Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))
+            .with_hint("Known are tablets, distribution_key, clustering_key, orientation and fillfactor.")),
     }
 }
 

@@ -95,11 +95,8 @@ fn prepare(
 async fn execute(session: &mut Session, name: &str, args: &[ast::Expr], sql: &Arc<str>) -> Result<Outcome> {
     let prepared = session.statement_named(name)?;
     if args.len() != prepared.types.len() {
-        return Err(SqlError::new(
-            "42601",
-            format!("wrong number of parameters for prepared statement \"{name}\""),
-        )
-        .with_detail(format!("Expected {} parameters but got {}.", prepared.types.len(), args.len())));
+        return Err(SqlError::new("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
+            .with_detail(format!("Expected {} parameters but got {}.", prepared.types.len(), args.len())));
     }
     let mut params: Vec<Datum> = Vec::with_capacity(args.len());
     if !args.is_empty() {

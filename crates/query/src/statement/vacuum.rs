@@ -60,7 +60,8 @@ fn tables(session: &mut Session, names: &[Name]) -> Result<Vec<ObjectId>> {
         match resolve::find(session, &catalog, name)? {
             Some(Relation::Table(table)) => tables.push(table.id),
             Some(Relation::View(view)) => {
-                let warning = format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", view.name);
+                let warning =
+                    format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", view.name);
                 session.notice(SqlError::notice(crate::error::Severity::Warning, "42809", warning));
             }
             None => return Err(no_relation("relation", name)),

@@ -102,8 +102,7 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<CopyStatement> {
         CopySource::Query(query)
     } else {
         let name = reader.object_name()?;
-        let columns =
-            if matches!(reader.peek(), Token::LParen) { Some(reader.idents_in_parens()?) } else { None };
+        let columns = if matches!(reader.peek(), Token::LParen) { Some(reader.idents_in_parens()?) } else { None };
         CopySource::Table { name, columns }
     };
     let from = reader.word("from");
@@ -215,15 +214,28 @@ fn encoding(reader: &mut Reader<'_>) -> Result<()> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     match plain.to_ascii_lowercase().as_str() {
         "utf8" | "unicode" => Ok(()),
-        _ => Err(SqlError::new("22023", format!("argument to option \"encoding\" must be a valid encoding name: \"{name}\""))
-            .with_hint("Basalt reads and writes UTF8.")),
+        _ => Err(SqlError::new(
+            "22023",
+            format!("argument to option \"encoding\" must be a valid encoding name: \"{name}\""),
+        )
+        .with_hint("Basalt reads and writes UTF8.")),
     }
 }
 
 /// The options of PostgreSQL before 9.0, without parentheses.
 fn old_option(reader: &mut Reader<'_>, given: &mut Given) -> Result<()> {
     let word = reader.one_of(&[
-        "binary", "csv", "freeze", "delimiter", "delimiters", "null", "header", "quote", "escape", "force", "encoding",
+        "binary",
+        "csv",
+        "freeze",
+        "delimiter",
+        "delimiters",
+        "null",
+        "header",
+        "quote",
+        "escape",
+        "force",
+        "encoding",
     ]);
     match word {
         Some("binary") => once(&mut given.format, CopyFormat::Binary),
@@ -274,9 +286,11 @@ fn settle(given: Given, from: bool) -> Result<CopyOptions> {
         false => Ok(()),
     };
     if format == CopyFormat::Binary {
-        for (present, what) in
-            [(given.delimiter.is_some(), "DELIMITER"), (given.null.is_some(), "NULL"), (given.header.is_some(), "HEADER")]
-        {
+        for (present, what) in [
+            (given.delimiter.is_some(), "DELIMITER"),
+            (given.null.is_some(), "NULL"),
+            (given.header.is_some(), "HEADER"),
+        ] {
             if present {
                 return Err(SqlError::syntax(format!("cannot specify {what} in BINARY mode")));
             }
@@ -331,11 +345,12 @@ fn check_bytes(options: &CopyOptions) -> Result<()> {
     if options.null.contains(['\n', '\r']) {
         return invalid("COPY null representation cannot use newline or carriage return");
     }
-    if !csv && (options.delimiter.is_ascii_lowercase() || options.delimiter.is_ascii_digit() || b"\\.".contains(&options.delimiter)) {
-        return Err(SqlError::new(
-            "22023",
-            format!("COPY delimiter cannot be \"{}\"", char::from(options.delimiter)),
-        ));
+    if !csv
+        && (options.delimiter.is_ascii_lowercase()
+            || options.delimiter.is_ascii_digit()
+            || b"\\.".contains(&options.delimiter))
+    {
+        return Err(SqlError::new("22023", format!("COPY delimiter cannot be \"{}\"", char::from(options.delimiter))));
     }
     if csv && options.delimiter == options.quote {
         return invalid("COPY delimiter and quote must be different");

@@ -35,10 +35,20 @@ pub struct CreateTable {
 
 #[derive(Clone, Debug)]
 pub enum AlterAction {
-    AddColumn { column: ColumnClause, if_not_exists: bool },
-    DropColumn { name: String, if_exists: bool, cascade: bool },
+    AddColumn {
+        column: ColumnClause,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        name: String,
+        if_exists: bool,
+        cascade: bool,
+    },
     AddKey(KeyClause),
-    DropConstraint { name: String, if_exists: bool },
+    DropConstraint {
+        name: String,
+        if_exists: bool,
+    },
     SetNotNull(String),
     DropNotNull(String),
     SetDefault(String, ast::Expr),
@@ -173,7 +183,9 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
     };
     let error = SqlError::not_supported(format!("{verb} {what} is not supported"));
     match what.as_str() {
-        "INDEX" | "UNIQUE" => error.with_hint("Declare a primary key; scans skip by each column's bounds without an index."),
+        "INDEX" | "UNIQUE" => {
+            error.with_hint("Declare a primary key; scans skip by each column's bounds without an index.")
+        }
         "SEQUENCE" => error.with_hint("Draw keys in the client, or use gen_random_uuid()."),
         "MATERIALIZED" => error.with_hint("Use CREATE VIEW, or CREATE TABLE … AS."),
         "EXTENSION" => error.with_hint("Basalt has what it has built in."),
@@ -306,7 +318,8 @@ fn table_element(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()>
         return Err(SqlError::not_supported("CREATE TABLE … (LIKE …) is not supported")
             .with_hint("Use CREATE TABLE … AS SELECT * FROM … WITH NO DATA."));
     }
-    let constraint = ["constraint", "primary", "unique", "check", "foreign", "exclude"].iter().any(|word| reader.sees(word));
+    let constraint =
+        ["constraint", "primary", "unique", "check", "foreign", "exclude"].iter().any(|word| reader.sees(word));
     if constraint {
         table.keys.push(table_constraint(reader)?);
     } else {

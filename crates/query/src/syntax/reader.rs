@@ -229,8 +229,9 @@ impl<'a> Reader<'a> {
     #[cold]
     pub fn error_here(&self) -> SqlError {
         match self.peek() {
-            Token::EOF => SqlError::syntax("syntax error at end of input")
-                .at(u32::try_from(self.sql.chars().count() + 1).ok()),
+            Token::EOF => {
+                SqlError::syntax("syntax error at end of input").at(u32::try_from(self.sql.chars().count() + 1).ok())
+            }
             token => SqlError::syntax(format!("syntax error at or near \"{token}\"")).at(self.position()),
         }
     }
@@ -255,7 +256,8 @@ fn position_of(sql: &str, location: Location) -> Option<u32> {
     if location.line == 0 {
         return None;
     }
-    let before: usize = sql.split_inclusive('\n').take(location.line as usize - 1).map(|line| line.chars().count()).sum();
+    let before: usize =
+        sql.split_inclusive('\n').take(location.line as usize - 1).map(|line| line.chars().count()).sum();
     u32::try_from(before + location.column as usize).ok()
 }
 
@@ -279,14 +281,13 @@ pub fn parse_error(error: ParserError, sql: &str) -> SqlError {
         position_of(sql, Location { line: line.trim().parse().ok()?, column: digits.parse().ok()? })
     });
     match text.split_once(", found: ") {
-        Some((_, "EOF")) => SqlError::syntax("syntax error at end of input")
-            .at(u32::try_from(sql.chars().count() + 1).ok()),
+        Some((_, "EOF")) => {
+            SqlError::syntax("syntax error at end of input").at(u32::try_from(sql.chars().count() + 1).ok())
+        }
         Some((expected, found)) => SqlError::syntax(format!("syntax error at or near \"{found}\""))
             .at(position)
             .with_detail(format!("{}.", expected.replacen("Expected: ", "Expected ", 1))),
-        None if text.starts_with("Unterminated") => {
-            SqlError::syntax(lower_first(text)).at(position)
-        }
+        None if text.starts_with("Unterminated") => SqlError::syntax(lower_first(text)).at(position),
         None => SqlError::syntax(format!("syntax error: {}", lower_first(text))).at(position),
     }
 }

@@ -31,14 +31,24 @@ pub struct TransactionModes {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransactionVerb {
-    Begin { modes: TransactionModes, start: bool },
-    Commit { chain: bool },
-    Rollback { chain: bool },
+    Begin {
+        modes: TransactionModes,
+        start: bool,
+    },
+    Commit {
+        chain: bool,
+    },
+    Rollback {
+        chain: bool,
+    },
     Savepoint(String),
     Release(String),
     RollbackTo(String),
     /// `session`: for the transactions to come.
-    SetModes { modes: TransactionModes, session: bool },
+    SetModes {
+        modes: TransactionModes,
+        session: bool,
+    },
 }
 
 impl TransactionVerb {
@@ -72,25 +82,57 @@ pub enum FetchCount {
 
 #[derive(Clone, Debug)]
 pub enum Utility {
-    Set { name: String, value: SetValue, local: bool },
+    Set {
+        name: String,
+        value: SetValue,
+        local: bool,
+    },
     Show(String),
     ShowAll,
     Reset(String),
     ResetAll,
     Discard(&'static str),
-    Prepare { name: String, types: Vec<ast::DataType>, statement: Statement },
-    Execute { name: String, args: Vec<ast::Expr> },
+    Prepare {
+        name: String,
+        types: Vec<ast::DataType>,
+        statement: Statement,
+    },
+    Execute {
+        name: String,
+        args: Vec<ast::Expr>,
+    },
     /// `None`: all.
     Deallocate(Option<String>),
-    Declare { name: String, hold: bool, query: Box<ast::Query> },
-    Fetch { cursor: String, count: FetchCount, only_move: bool },
+    Declare {
+        name: String,
+        hold: bool,
+        query: Box<ast::Query>,
+    },
+    Fetch {
+        cursor: String,
+        count: FetchCount,
+        only_move: bool,
+    },
     /// `None`: all.
     Close(Option<String>),
-    Lock { tables: Vec<Name>, mode: basalt_engine::TableLock, nowait: bool },
-    Vacuum { tables: Vec<Name>, full: bool, analyze: bool },
-    Analyze { tables: Vec<Name> },
+    Lock {
+        tables: Vec<Name>,
+        mode: basalt_engine::TableLock,
+        nowait: bool,
+    },
+    Vacuum {
+        tables: Vec<Name>,
+        full: bool,
+        analyze: bool,
+    },
+    Analyze {
+        tables: Vec<Name>,
+    },
     Checkpoint,
-    AlterSystem { name: String, value: SetValue },
+    AlterSystem {
+        name: String,
+        value: SetValue,
+    },
     AlterSystemResetAll,
 }
 
@@ -458,7 +500,8 @@ fn forward(number: &str) -> Result<FetchCount> {
 }
 
 fn backward() -> SqlError {
-    SqlError::new("55000", "cursor can only scan forward").with_hint("Declare it with SCROLL option to enable backward scan.")
+    SqlError::new("55000", "cursor can only scan forward")
+        .with_hint("Declare it with SCROLL option to enable backward scan.")
 }
 
 fn lock(reader: &mut Reader<'_>) -> Result<Utility> {

@@ -1,0 +1,142 @@
+use super::reader::{CopyReader, FieldColumn};
+use super::writer::{CopyWriter, WriterColumn};
+use crate::statement::rows::record_batch;
+use crate::syntax::{CopyOptions, Statement};
+use arrow_array::ArrayRef;
+use basalt_expr::EvalContext;
+use basalt_types::DataType;
+use std::fmt::Write;
+use std::sync::Arc;
+
+fn options(text: &str) -> CopyOptions {
+    let sql = format!("COPY t FROM STDIN {text}");
+    match crate::syntax::parse(&sql).unwrap().remove(0).statement {
+        Statement::Copy(copy) => copy.options,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads `input` in chunks of `chunk` bytes into (a int, b text) and prints the rows, or the error.
+fn read(with: &str, input: &[u8], chunk: usize) -> String {
+    let column = |name: &str, ty| FieldColumn { name: name.to_string(), ty, force_not_null: false, force_null: false };
+    let columns = vec![column("a", DataType::Int4), column("b", DataType::Text)];
+    let mut reader = CopyReader::new("t".into(), columns, options(with), Arc::new(EvalContext::at(0)));
+    let mut out = String::new();
+    let mut emit = |arrays: Vec<ArrayRef>, rows: usize| {
+        for row in 0..rows {
+            let field = |at: usize, ty: &DataType| {
+                let mut text = Vec::new();
+                match basalt_expr::io::text::format_cell(ty, &arrays[at], row, &EvalContext::at(0), &mut text).unwrap()
+                {
+                    true => format!("{:?}", String::from_utf8(text).unwrap()),
+                    false => "null".to_string(),
+                }
+            };
+            write!(out, "[{} {}]", field(0, &DataType::Int4), field(1, &DataType::Text)).unwrap();
+        }
+        Ok(())
+    };
+    let fed = input.chunks(chunk).try_for_each(|chunk| reader.feed(chunk, &mut emit));
+    match fed.and_then(|()| reader.finish(&mut emit)) {
+        Ok(()) => out,
+        Err(error) => format!("{} {} | {}", error.sqlstate, error.message, error.context.unwrap_or_default()),
+    }
+}
+
+/// However the bytes are cut, the rows are the same.
+fn check(with: &str, input: &str, expect: &str) {
+    for chunk in [1, 2, 3, 7, 1000] {
+        assert_eq!(read(with, input.as_bytes(), chunk), expect, "{with}: {input:?} in chunks of {chunk}");
+    }
+}
+
+#[test]
+fn text_rows_are_read_as_postgresql_reads_them() {
+    check("", "1\tx\n2\t\\N\n\\N\t\n", r#"["1" "x"]["2" null][null ""]"#);
+    check("", "1\ta\\tb\\\\\\n\\x41\\101\\q\n", "[\"1\" \"a\\tb\\\\\\nAAq\"]");
+    check("", "1\ta\\\nb\n2\tc", "[\"1\" \"a\\nb\"][\"2\" \"c\"]");
+    check("", "1\tx\r\n2\ty\r\n", r#"["1" "x"]["2" "y"]"#);
+    check("", "1\tx\n\\.\nrubbish", r#"["1" "x"]"#);
+    check("(delimiter '|', null 'none')", "1|a\\|b\nnone|none\n", r#"["1" "a|b"][null null]"#);
+    check("(header)", "a\tb\n1\tx\n", r#"["1" "x"]"#);
+    check(
+        "(header match)",
+        "a\tc\n1\tx\n",
+        "22P04 column name mismatch in header line field 2: got \"c\", expected \"b\" | COPY t, line 1: \"a\tc\"",
+    );
+}
+
+#[test]
+fn csv_rows_are_read_as_postgresql_reads_them() {
+    check("csv", "1,x\n2,\n3,\"\"\n", r#"["1" "x"]["2" null]["3" ""]"#);
+    check("csv", "1,\"a,\"\"b\"\"\nc\"\n2,d\"e\"f\n", "[\"1\" \"a,\\\"b\\\"\\nc\"][\"2\" \"def\"]");
+    check("(format csv, quote '''', escape '\\')", "1,'it\\'s \\\\ ok'\n", r#"["1" "it's \\ ok"]"#);
+    check("(format csv, force_null (b))", "1,\"\"\n", r#"["1" null]"#);
+    check("(format csv, force_not_null (b))", "1,\n", r#"["1" null]"#);
+    check("csv", "1,\"open\n", "22P04 unterminated CSV quoted field | COPY t, line 1: \"1,\"open\n\"");
+}
+
+#[test]
+fn errors_say_where() {
+    check("", "1\tx\n2\n", "22P04 missing data for column \"b\" | COPY t, line 2: \"2\"");
+    check("", "1\tx\ty\n", "22P04 extra data after last expected column | COPY t, line 1: \"1\tx\ty\"");
+    check(
+        "csv",
+        "1,a\n\"2\n\",b\nx,c\n",
+        "22P02 invalid input syntax for type integer: \"x\" | COPY t, line 4, column a: \"x\"",
+    );
+    check("", "1\ta\nx\tb\n", "22P02 invalid input syntax for type integer: \"x\" | COPY t, line 2, column a: \"x\"");
+}
+
+#[test]
+fn options_are_checked() {
+    for (with, sqlstate) in [
+        ("(delimiter '||')", "0A000"),
+        ("(delimiter 'a')", "22023"),
+        ("(quote '''')", "0A000"),
+        ("(format csv, delimiter '\"')", "22023"),
+        ("(format binary, delimiter ',')", "42601"),
+        ("(format xml)", "22023"),
+        ("(speed 9)", "42601"),
+        ("(encoding 'latin1')", "22023"),
+        ("(header, header)", "42601"),
+    ] {
+        let error = crate::syntax::parse(&format!("COPY t FROM STDIN {with}")).unwrap_err();
+        assert_eq!(error.sqlstate, sqlstate, "{with}: {error}");
+    }
+}
+
+/// What is written in a format is read back from it.
+#[test]
+fn formats_round_trip() {
+    for with in ["", "csv", "(format binary)", "(format csv, delimiter '|', quote '''', null 'x')"] {
+        let texts = ["plain", "", "a\tb\\\n\r", "x", "it's \"so\" | ,", "\\.", "é"];
+        let numbers: ArrayRef = Arc::new(arrow_array::Int32Array::from_iter((0..8).map(|i| (i != 3).then_some(i))));
+        let strings = texts.iter().map(|text| Some(*text)).chain([None]);
+        let strings: ArrayRef = Arc::new(arrow_array::StringViewArray::from_iter(strings));
+        let column = |name: &str, ty| WriterColumn { name: name.to_string(), ty, force_quote: false };
+        let columns = vec![column("a", DataType::Int4), column("b", DataType::Text)];
+        let mut writer = CopyWriter::new(columns, options(with), Arc::new(EvalContext::at(0)));
+        let mut bytes = writer.header().unwrap_or_default().to_vec();
+        bytes.extend(writer.rows(&record_batch(vec![numbers, strings], 8).unwrap()).unwrap());
+        bytes.extend(writer.trailer().unwrap_or_default());
+        let mut expect = String::new();
+        for (row, text) in texts.iter().map(|text| format!("{text:?}")).chain(["null".to_string()]).enumerate() {
+            let number = if row == 3 { "null".to_string() } else { format!("\"{row}\"") };
+            write!(expect, "[{number} {text}]").unwrap();
+        }
+        for chunk in [1, 5, 1000] {
+            assert_eq!(read(with, &bytes, chunk), expect, "{with} in chunks of {chunk}");
+        }
+    }
+}
+
+#[test]
+fn garbage_in_binary_is_refused() {
+    let mut input = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+    input.extend([0, 3]);
+    assert!(read("binary", &input, 1000).starts_with("22P04 row field count is 3, expected 2"));
+    assert!(read("binary", b"not a signature", 1000).starts_with("22P04 COPY file signature"));
+    assert!(read("binary", b"", 1000).starts_with("22P04 COPY file signature"));
+    assert!(read("binary", &input[..15], 1000).starts_with("22P04"));
+}

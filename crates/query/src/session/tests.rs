@@ -1,0 +1,336 @@
+//! Statements end to end over an engine in a temporary directory.
+
+use super::*;
+use crate::database::DatabaseConfig;
+use arrow_array::RecordBatch;
+use basalt_engine::{Engine, EngineConfig};
+use basalt_sched::Os;
+use std::future::Future;
+
+struct Place {
+    db: Arc<Database>,
+    _dir: tempfile::TempDir,
+}
+
+fn place() -> Place {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(Os::real(), EngineConfig::new(dir.path().join("data")), &|_| {}).unwrap();
+    let db = Database::new(engine, Os::real(), DatabaseConfig::new(dir.path().join("tmp"))).unwrap();
+    Place { db, _dir: dir }
+}
+
+fn open(place: &Place) -> Session {
+    let params = StartupParams { user: "basalt".into(), database: "basalt".into(), ..StartupParams::default() };
+    Session::open(&place.db, params).unwrap()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn show(columns: &[ResultColumn], batch: &RecordBatch, eval: &EvalContext, out: &mut String) {
+    for row in 0..batch.num_rows() {
+        let cells: Vec<String> = columns
+            .iter()
+            .zip(batch.columns())
+            .map(|(column, array)| {
+                let mut text = Vec::new();
+                match basalt_expr::io::text::format_cell(&column.ty, array, row, eval, &mut text).unwrap() {
+                    true => String::from_utf8(text).unwrap(),
+                    false => "null".into(),
+                }
+            })
+            .collect();
+        out.push_str(&format!("({}) ", cells.join(",")));
+    }
+}
+
+/// Runs a message; rows, tags and notices, or the error.
+async fn try_run(session: &mut Session, sql: &str) -> Result<String> {
+    let mut out = String::new();
+    let result = run_into(session, sql, &mut out).await;
+    let ended = session.finish_simple().await;
+    result.and(ended)?;
+    for notice in session.take_notices() {
+        out.push_str(&format!("{}: {} ", notice.severity.name(), notice.message));
+    }
+    Ok(out.trim_end().to_string())
+}
+
+async fn run_into(session: &mut Session, sql: &str, out: &mut String) -> Result<()> {
+    for parsed in session.parse_simple(sql)? {
+        match session.run_simple(&parsed).await? {
+            Outcome::Empty => {}
+            Outcome::Command { tag } => out.push_str(&format!("{tag} ")),
+            Outcome::Rows(mut rows) => {
+                let eval = session.formats();
+                while let Some(batch) = rows.next(session).await? {
+                    show(&rows.columns, &batch, &eval, out);
+                }
+                out.push_str(&format!("{} ", rows.tag()));
+            }
+            Outcome::CopyIn(copy) => {
+                out.push_str(&format!("copy in {} ", copy.columns));
+                session.copy_fail(copy, "no data").await;
+            }
+            Outcome::CopyOut(mut copy) => {
+                while let Some(bytes) = copy.next(session).await? {
+                    out.push_str(std::str::from_utf8(&bytes).unwrap());
+                }
+                out.push_str(&format!("{} ", copy.tag()));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn run(session: &mut Session, sql: &str) -> String {
+    match try_run(session, sql).await {
+        Ok(out) => out,
+        Err(error) => match error.detail {
+            Some(detail) => format!("{} {} | {detail}", error.sqlstate, error.message),
+            None => format!("{} {}", error.sqlstate, error.message),
+        },
+    }
+}
+
+/// Each pair is a message and what it gives, in one session.
+fn check(steps: &[(&str, &str)]) {
+    let place = place();
+    block_on(async {
+        let mut session = open(&place);
+        for (sql, expect) in steps {
+            assert_eq!(run(&mut session, sql).await, *expect, "{sql}");
+        }
+    });
+}
+
+async fn copy_in(session: &mut Session, sql: &str, chunks: &[&str]) -> String {
+    let parsed = session.parse_simple(sql).unwrap().remove(0);
+    let mut copy = match session.run_simple(&parsed).await {
+        Ok(Outcome::CopyIn(copy)) => copy,
+        Ok(_) => panic!("{sql} takes no data"),
+        Err(error) => return format!("{} {}", error.sqlstate, error.message),
+    };
+    let mut result = Ok(());
+    for chunk in chunks {
+        result = session.copy_data(&mut copy, Bytes::copy_from_slice(chunk.as_bytes())).await;
+        if result.is_err() {
+            break;
+        }
+    }
+    let result = match result {
+        Ok(()) => session.copy_done(copy).await,
+        Err(error) => Err(error),
+    };
+    let ended = session.finish_simple().await;
+    match result.and_then(|tag| ended.map(|()| tag)) {
+        Ok(tag) => tag,
+        Err(error) => format!("{} {} | {}", error.sqlstate, error.message, error.context.unwrap_or_default()),
+    }
+}
+
+use bytes::Bytes;
+
+#[test]
+fn rows_are_inserted_changed_and_deleted() {
+    check(&[
+        ("CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL, n numeric(8,2) DEFAULT 1.5)", "CREATE TABLE"),
+        ("INSERT INTO t VALUES (1, 'a', 2), (2, 'b', DEFAULT)", "INSERT 0 2"),
+        ("INSERT INTO t (id, name) VALUES (3, 'c')", "INSERT 0 1"),
+        ("SELECT * FROM t ORDER BY id", "(1,a,2.00) (2,b,1.50) (3,c,1.50) SELECT 3"),
+        (
+            "INSERT INTO t VALUES (1, 'x', 0)",
+            "23505 duplicate key value violates unique constraint \"t_pkey\" | Key (id)=(1) already exists.",
+        ),
+        (
+            "INSERT INTO t VALUES (4, NULL, 0)",
+            "23502 null value in column \"name\" of relation \"t\" violates not-null constraint | Failing row contains (4, null, 0.00).",
+        ),
+        ("UPDATE t SET n = n + 1 WHERE id = 1", "UPDATE 1"),
+        ("UPDATE t SET name = name || '!' WHERE n < 2", "UPDATE 2"),
+        ("DELETE FROM t WHERE id = 2", "DELETE 1"),
+        ("DELETE FROM t WHERE id = 99", "DELETE 0"),
+        ("SELECT * FROM t ORDER BY id", "(1,a,3.00) (3,c!,1.50) SELECT 2"),
+        ("INSERT INTO t SELECT id + 10, name, n FROM t", "INSERT 0 2"),
+        ("SELECT count(*) FROM t", "(4) SELECT 1"),
+        ("TRUNCATE t", "TRUNCATE TABLE"),
+        ("SELECT count(*) FROM t", "(0) SELECT 1"),
+        ("DROP TABLE t; SELECT * FROM t", "42P01 relation \"t\" does not exist"),
+    ]);
+}
+
+#[test]
+fn transactions_follow_postgresql() {
+    check(&[
+        ("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE"),
+        ("BEGIN; INSERT INTO t VALUES (1); ROLLBACK", "BEGIN INSERT 0 1 ROLLBACK"),
+        ("SELECT count(*) FROM t", "(0) SELECT 1"),
+        (
+            "INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)",
+            "23505 duplicate key value violates unique constraint \"t_pkey\" | Key (id)=(1) already exists.",
+        ),
+        ("SELECT count(*) FROM t", "(0) SELECT 1"),
+        ("BEGIN", "BEGIN"),
+        ("BEGIN", "BEGIN WARNING: there is already a transaction in progress"),
+        ("INSERT INTO t VALUES (1)", "INSERT 0 1"),
+        ("SAVEPOINT a", "SAVEPOINT"),
+        (
+            "INSERT INTO t VALUES (1)",
+            "23505 duplicate key value violates unique constraint \"t_pkey\" | Key (id)=(1) already exists.",
+        ),
+        ("SELECT 1", "25P02 current transaction is aborted, commands ignored until end of transaction block"),
+        ("ROLLBACK TO a", "ROLLBACK"),
+        ("INSERT INTO t VALUES (2)", "INSERT 0 1"),
+        ("RELEASE a", "RELEASE"),
+        ("COMMIT", "COMMIT"),
+        ("COMMIT", "COMMIT WARNING: there is no transaction in progress"),
+        ("SELECT id FROM t ORDER BY id", "(1) (2) SELECT 2"),
+        ("BEGIN READ ONLY; DELETE FROM t", "25006 cannot execute DELETE in a read-only transaction"),
+        ("COMMIT", "ROLLBACK"),
+        (
+            "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1",
+            "0A000 transaction isolation level SERIALIZABLE is not supported",
+        ),
+        ("ROLLBACK", "ROLLBACK"),
+        ("SAVEPOINT a", "25P01 SAVEPOINT can only be used in transaction blocks"),
+        ("BEGIN; SET LOCAL statement_timeout = 5000; SHOW statement_timeout", "BEGIN SET (5s) SHOW"),
+        ("COMMIT; SHOW statement_timeout", "COMMIT (0) SHOW"),
+    ]);
+}
+
+#[test]
+fn definitions_change_the_catalog() {
+    check(&[
+        ("CREATE TABLE t (a int, b text)", "CREATE TABLE"),
+        ("CREATE TABLE t (a int)", "42P07 relation \"t\" already exists"),
+        ("CREATE TABLE IF NOT EXISTS t (a int)", "CREATE TABLE NOTICE: relation \"t\" already exists, skipping"),
+        ("CREATE TABLE u (a int) WITH (speed = 9)", "22023 unrecognized parameter \"speed\""),
+        ("INSERT INTO t VALUES (2, 'x'), (1, 'y')", "INSERT 0 2"),
+        ("ALTER TABLE t ADD COLUMN c int DEFAULT 7", "ALTER TABLE"),
+        ("ALTER TABLE t ADD PRIMARY KEY (a)", "ALTER TABLE"),
+        ("SELECT * FROM t WHERE a = 1", "(1,y,7) SELECT 1"),
+        (
+            "INSERT INTO t VALUES (1, 'z')",
+            "23505 duplicate key value violates unique constraint \"t_pkey\" | Key (a)=(1) already exists.",
+        ),
+        ("ALTER TABLE t DROP COLUMN b, RENAME COLUMN c TO d", "42601 syntax error at or near \"RENAME\""),
+        ("ALTER TABLE t DROP COLUMN b", "ALTER TABLE"),
+        ("SELECT * FROM t ORDER BY a", "(1,7) (2,7) SELECT 2"),
+        ("CREATE VIEW v AS SELECT a FROM t", "CREATE VIEW"),
+        ("SELECT * FROM v ORDER BY a", "(1) (2) SELECT 2"),
+        ("DROP TABLE t", "2BP01 cannot drop table t because other objects depend on it | view v depends on it"),
+        ("DROP TABLE t CASCADE", "DROP TABLE NOTICE: drop cascades to view v"),
+        ("DROP TABLE t", "42P01 table \"t\" does not exist"),
+        ("DROP TABLE IF EXISTS t", "DROP TABLE NOTICE: table \"t\" does not exist, skipping"),
+        ("CREATE SCHEMA s; CREATE TABLE s.x AS SELECT 1 AS one, 'b'::text AS two", "CREATE SCHEMA SELECT 1"),
+        ("SELECT * FROM s.x", "(1,b) SELECT 1"),
+        ("DROP SCHEMA s CASCADE", "DROP SCHEMA"),
+        ("CREATE TABLE d (a int)", "CREATE TABLE"),
+        ("INSERT INTO d VALUES (1), (1)", "INSERT 0 2"),
+        (
+            "ALTER TABLE d ADD PRIMARY KEY (a)",
+            "23505 could not create unique index \"d_pkey\" | Key (a)=(1) is duplicated.",
+        ),
+        ("CREATE INDEX i ON d (a)", "0A000 CREATE INDEX is not supported"),
+        ("CREATE ROLE r LOGIN PASSWORD 'x'", "CREATE ROLE"),
+        ("DROP ROLE r", "DROP ROLE"),
+        ("VACUUM d", "VACUUM"),
+        ("CHECKPOINT", "CHECKPOINT"),
+    ]);
+}
+
+#[test]
+fn copy_goes_both_ways() {
+    let place = place();
+    block_on(async {
+        let mut session = open(&place);
+        run(&mut session, "CREATE TABLE t (id int PRIMARY KEY, name text, n int DEFAULT 5)").await;
+        assert_eq!(copy_in(&mut session, "COPY t (id, name) FROM STDIN", &["1\ta\n2", "\t\\N\n"]).await, "COPY 2");
+        let bad = copy_in(&mut session, "COPY t (id, name) FROM STDIN CSV", &["3,c\nx,d\n"]).await;
+        assert_eq!(bad, "22P02 invalid input syntax for type integer: \"x\" | COPY t, line 2, column id: \"x\"");
+        assert!(copy_in(&mut session, "COPY t (id) FROM STDIN", &["4\n1\n"]).await.starts_with("23505 duplicate key"));
+        assert_eq!(run(&mut session, "COPY t TO STDOUT").await, "1\ta\t5\n2\t\\N\t5\nCOPY 2");
+        assert_eq!(
+            run(&mut session, "COPY (SELECT id FROM t ORDER BY id DESC) TO STDOUT (FORMAT csv, HEADER)").await,
+            "id\n2\n1\nCOPY 2"
+        );
+        assert_eq!(run(&mut session, "COPY t FROM STDIN").await, "copy in 3");
+        assert_eq!(run(&mut session, "SELECT count(*) FROM t").await, "(2) SELECT 1");
+    });
+}
+
+#[test]
+fn prepared_statements_and_cursors_keep_their_rows() {
+    check(&[
+        ("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE"),
+        ("INSERT INTO t VALUES (1), (2), (3)", "INSERT 0 3"),
+        ("PREPARE q (int) AS SELECT id FROM t WHERE id >= $1 ORDER BY id", "PREPARE"),
+        ("EXECUTE q (2)", "(2) (3) SELECT 2"),
+        (
+            "EXECUTE q",
+            "42601 wrong number of parameters for prepared statement \"q\" | Expected 1 parameters but got 0.",
+        ),
+        ("DEALLOCATE q; EXECUTE q (1)", "26000 prepared statement \"q\" does not exist"),
+        ("BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id", "BEGIN DECLARE CURSOR"),
+        ("FETCH 2 FROM c", "(1) (2) FETCH 2"),
+        ("FETCH ALL FROM c", "(3) FETCH 1"),
+        ("COMMIT; FETCH c", "34000 cursor \"c\" does not exist"),
+    ]);
+}
+
+#[test]
+fn extended_protocol_runs_portals_in_parts() {
+    let place = place();
+    block_on(async {
+        let mut session = open(&place);
+        run(&mut session, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)").await;
+        session.prepare("s", "SELECT id FROM t WHERE id > $1 ORDER BY id", &[]).await.unwrap();
+        let (types, columns) = session.describe_statement("s").unwrap();
+        assert_eq!((types, columns.unwrap().len()), (vec![basalt_types::DataType::Int4], 1));
+        session.bind("", "s", &[Some(b"0")], &[], &[]).unwrap();
+        let mut seen = Vec::new();
+        loop {
+            let Outcome::Rows(mut rows) = session.execute("", 2).await.unwrap() else { panic!("rows") };
+            let mut count = 0;
+            while let Some(batch) = rows.next(&mut session).await.unwrap() {
+                count += batch.num_rows();
+            }
+            seen.push(count);
+            if !rows.suspended() {
+                break;
+            }
+        }
+        assert_eq!(seen, [2, 1]);
+        session.sync().await.unwrap();
+        let error = session.prepare("bad", "SELECT nothing FROM t", &[]).await.unwrap_err();
+        assert_eq!(error.sqlstate, "42703");
+        session.sync().await.unwrap();
+        assert_eq!(session.status(), TransactionStatus::Idle);
+    });
+}
+
+#[test]
+fn a_running_statement_can_be_ended() {
+    let place = place();
+    block_on(async {
+        let (mut holder, mut waiter) = (open(&place), open(&place));
+        run(&mut holder, "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)").await;
+        run(&mut holder, "BEGIN; UPDATE t SET id = 1").await;
+        run(&mut waiter, "SET statement_timeout = 50").await;
+        let waited = run(&mut waiter, "DELETE FROM t WHERE id = 1").await;
+        assert_eq!(waited, "57014 canceling statement due to statement timeout");
+        run(&mut waiter, "SET statement_timeout = 0").await;
+        let (pid, secret) = waiter.backend_key();
+        let (ended, ()) = tokio::join!(run(&mut waiter, "DELETE FROM t WHERE id = 1"), async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            place.db.cancel(pid, secret.wrapping_add(1));
+            place.db.cancel(pid, secret);
+        });
+        assert_eq!(ended, "57014 canceling statement due to user request");
+        run(&mut waiter, "SET lock_timeout = 50").await;
+        assert!(run(&mut waiter, "DELETE FROM t WHERE id = 1").await.starts_with("55P03"));
+        run(&mut holder, "COMMIT").await;
+        assert_eq!(run(&mut waiter, "DELETE FROM t WHERE id = 1").await, "DELETE 1");
+    });
+}
