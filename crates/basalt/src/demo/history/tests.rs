@@ -9,7 +9,7 @@ fn repository(dir: &Path) -> Repository {
         let mut command = Command::new("git");
         command.arg("-C").arg(dir).args(identity).args(args).stdout(Stdio::null());
         for variable in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
-            command.env(variable, "86400 +0000");
+            command.env(variable, "@86400 +0000");
         }
         assert!(command.status().unwrap().success(), "git {args:?}");
     };
@@ -37,7 +37,7 @@ fn a_history_is_replayed_with_new_ids_and_later_times() {
     assert_eq!(commits[0][1], commits[2][1], "the third is the first one again");
     let times: Vec<&str> = commits.iter().map(|fields| fields[3].as_str()).collect();
     assert_eq!(times, ["1970-01-02 00:00:00+00", "1970-01-02 00:00:00+00", "1970-01-02 00:00:01+00"]);
-    assert_eq!(commits[0][7], "tab here", "git makes one line of a subject");
+    assert_eq!(commits[0][7], "tab\\there");
     assert_eq!(
         text(1),
         "21\t11\ttext\\\\x\t2\t0\t1970-01-02 00:00:00+00\n\
