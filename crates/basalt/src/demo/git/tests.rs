@@ -14,9 +14,9 @@ fn files(commit: &Commit) -> Vec<(&str, Option<i32>, Option<i32>)> {
 
 #[test]
 fn renames_binaries_and_merges_are_understood() {
-    let log = b"\x02aa\0\0A\tb\\c\010\020\0first\0\0\n6\t0\tone\0-\t-\tbin\0\
-                \x02bb\0aa\0B\030\040\0\0\0\n0\t1\t\0one\0tw\to\n\x02\0\
-                \x02cc\0aa bb\0C\050\060\0Merge\0\0";
+    let log = b"\x02aa\0\0A\tb\\c\x0010\x0020\0first\0\0\n6\t0\tone\0-\t-\tbin\0\
+                \x02bb\0aa\0B\x0030\x0040\0\0\0\n0\t1\t\0one\0tw\to\n\x02\0\
+                \x02cc\0aa bb\0C\x0050\x0060\0Merge\0\0";
     let commits = parsed(log).unwrap();
     assert_eq!(commits.len(), 3);
     assert_eq!((commits[0].parents, commits[1].parents, commits[2].parents), (0, 1, 2));
