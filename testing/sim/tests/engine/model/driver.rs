@@ -389,8 +389,12 @@ impl Driver {
         let own = open.overlay.writes.get(&slot).is_some_and(|writes| writes.contains_key(name));
         let (Some(table), true) = (&self.committed.slots[slot], open.repeatable_read) else { return Reuse::Free };
         let changed = table.changed.get(name).is_some_and(|version| *version > open.snapshot);
-        if own || !changed || open.overlay.reset.contains(&slot) || table.rows.contains_key(name) {
+        if own || !changed || open.overlay.reset.contains(&slot) {
             return Reuse::Free;
+        }
+        // A newer row is there again: a duplicate, if the engine does not meet the deleted one first.
+        if table.rows.contains_key(name) {
+            return Reuse::Unclear;
         }
         match open.base.rows_as(slot, &table.def).contains_key(name) {
             true => Reuse::Refused,
