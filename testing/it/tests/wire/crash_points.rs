@@ -1,0 +1,86 @@
+//! Death at named steps (`BASALT_FAILPOINT`): after a restart, what was acknowledged is there, once.
+
+use anyhow::{Context, Result, ensure};
+use basalt_it::servers::{Basalt, BasaltOptions};
+use std::time::{Duration, Instant};
+
+const PLACES: &[&str] = &[
+    "commit-appended:40",
+    "commit-durable:40",
+    "bulk-registered:1",
+    "freeze-file-durable:1",
+    "freeze-appended:1",
+    "compact-files-durable:1",
+    "compact-appended:1",
+    "checkpoint-file-durable:2",
+    "checkpoint-root-durable:2",
+    "checkpoint-log-cut:2",
+];
+
+#[test]
+fn nothing_is_lost_at_any_named_step() -> Result<()> {
+    for place in PLACES {
+        die_at(place).with_context(|| place.to_string())?;
+    }
+    Ok(())
+}
+
+fn options() -> BasaltOptions {
+    BasaltOptions::default().set("basalt.bulk_rows_min=1000")
+}
+
+fn die_at(place: &str) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (data, log) = (dir.path().join("data"), dir.path().join("log"));
+    let mut armed = options();
+    armed.env.push(("BASALT_FAILPOINT".into(), place.into()));
+    let mut server = Basalt::start_on(&data, &log, armed)?;
+    let mut wire = server.connect()?;
+    let mut acknowledged: Vec<u32> = Vec::new();
+    let mut in_flight: Vec<u32> = Vec::new();
+    let mut next = 0;
+    let outcome = (|| -> Result<()> {
+        wire.run("CREATE TABLE t (id int PRIMARY KEY, x text)")?;
+        for _ in 0..30 {
+            for _ in 0..3 {
+                in_flight = vec![next];
+                next += 1;
+                wire.run(&format!("INSERT INTO t VALUES ({}, 'single')", in_flight[0]))?;
+                acknowledged.append(&mut in_flight);
+            }
+            in_flight = (next..next + 3000).collect();
+            next += 3000;
+            let from = in_flight[0];
+            wire.run(&format!("INSERT INTO t SELECT g, 'bulk' FROM generate_series({from}, {}) g", next - 1))?;
+            acknowledged.append(&mut in_flight);
+            wire.run("VACUUM t")?;
+            wire.run("VACUUM FULL t")?;
+            wire.run("CHECKPOINT")?;
+        }
+        Ok(())
+    })();
+    ensure!(outcome.is_err(), "it never came to this place");
+    let until = Instant::now() + Duration::from_secs(10);
+    while server.is_running() {
+        ensure!(Instant::now() < until, "the statement failed and the server lives: {:#}", outcome.unwrap_err());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(server);
+    let server = Basalt::start_on(&data, &log, options())?;
+    let mut wire = server.connect()?;
+    if acknowledged.is_empty() && wire.simple("SELECT count(*) FROM t", None)?.sqlstate() == Some("42P01") {
+        return Ok(());
+    }
+    let found = wire.run("SELECT id FROM t ORDER BY id")?;
+    let found: Vec<u32> =
+        (0..found.rows.len()).map(|row| found.text(row, 0).unwrap_or_default().parse()).collect::<Result<_, _>>()?;
+    let whole: Vec<u32> = acknowledged.iter().chain(&in_flight).copied().collect();
+    ensure!(
+        found == acknowledged || found == whole,
+        "{} rows found, {} acknowledged, {} in flight",
+        found.len(),
+        acknowledged.len(),
+        in_flight.len()
+    );
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! What only a running server shows: drivers, sessions, hostile bytes, faults of files, crashes, TPC-H.
+
+#![allow(clippy::disallowed_methods)]
+
+mod copy_readers;
+mod crash_points;
+mod damage;
+mod driver;
+mod full_disk;
+mod hostile;
+mod lifecycle;
+mod limits;
+mod login;
+mod torture;
+mod tpch;
