@@ -77,6 +77,11 @@ impl Basalt {
     pub fn command(dir: &Path, addr: SocketAddr, options: &BasaltOptions) -> Result<Command> {
         let mut command = Command::new(Basalt::binary()?);
         command.arg("start").arg("--data-dir").arg(dir).args(["--listen", &addr.to_string(), "--http", "off"]);
+        // Every BASALT_ variable is a setting to the server: the tests' own are not for it.
+        let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        ours.filter(|name| name.starts_with("BASALT_")).for_each(|name| {
+            command.env_remove(name);
+        });
         command.args(&options.args).envs(options.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null());
         Ok(command)

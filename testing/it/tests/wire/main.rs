@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod conflicts;
 mod copy_readers;
 mod crash_points;
 mod damage;
