@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Measures Basalt beside PostgreSQL 15 (and DuckDB for size): see README.md. Run by run.sh."""
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+
+import crash
+import inserts
+import load
+import memory
+import servers
+import size
+
+MEASUREMENTS = {
+    "load": load.copy_rows,
+    "inserts": inserts.durable,
+    "paced": inserts.paced,
+    "size": size.on_disk,
+    "recovery": crash.recovery,
+    "memory": memory.while_loading,
+}
+DEFAULT = ["load", "inserts", "paced", "size", "recovery"]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: all but memory]")
+    parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
+    parser.add_argument("--rounds", type=int, help="rounds of load and inserts [default: 5; quick: 3]")
+    parser.add_argument("--paced-seconds", type=int, help="length of the paced test [default: 600; quick: 60]")
+    parser.add_argument("--scale-factor", type=float, help="of TPC-H for size [default: 1; quick: 0.1]")
+    parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
+    parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
+    parser.add_argument("--port", type=int, default=56400, help="first of two ports for the servers [default: 56400]")
+    parser.add_argument("--only", choices=["basalt", "postgres"], help="measure one of the two")
+    options = parser.parse_args()
+    defaults = {"rounds": (5, 3), "paced_seconds": (600, 60), "scale_factor": (1, 0.1), "log_mb": (1000, 100)}
+    for name, (full, quick) in defaults.items():
+        if getattr(options, name) is None:
+            setattr(options, name, quick if options.quick else full)
+    for name in options.measurements:
+        if name not in MEASUREMENTS:
+            parser.error(f"no measurement {name}: there are {', '.join(MEASUREMENTS)}")
+    options.base = os.environ["BENCH_DIR"]
+    return options
+
+
+def engines(options, **settings):
+    """Fresh servers, not started: settings by the engine's name."""
+    base = os.path.join(options.base, "run")
+    os.makedirs(base, exist_ok=True)
+    both = [
+        servers.Basalt(base, options.port, settings.get("basalt")),
+        servers.Postgres(base, options.port + 1, settings.get("postgres")),
+    ]
+    for engine in both:
+        engine.remove()
+    return [engine for engine in both if options.only in (None, engine.name)]
+
+
+def machine():
+    with open("/proc/meminfo") as file:
+        memory_kb = int(file.readline().split()[1])
+    version = lambda *command: subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory_kb / 1e6, 1),
+        "kernel": platform.release(),
+        "basalt": version(servers.BASALT_BIN, "--version"),
+        "postgres": version(f"{servers.PG_BIN}/postgres", "--version"),
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def main():
+    options = arguments()
+    if not os.access(servers.BASALT_BIN, os.X_OK):
+        sys.exit(f"{servers.BASALT_BIN} is not there: make build, or set BASALT_BIN")
+    results = {"machine": machine(), "options": vars(options)}
+    print(json.dumps(results["machine"]))
+    failed = False
+    for name in options.measurements or DEFAULT:
+        print(f"\n== {name}", flush=True)
+        try:
+            results[name] = MEASUREMENTS[name](options, lambda **settings: engines(options, **settings))
+        except (subprocess.CalledProcessError, AssertionError, OSError, RuntimeError, load.psycopg.Error) as error:
+            results[name] = {"failed": str(error)}
+            failed = True
+        print(json.dumps(results[name], indent=2), flush=True)
+    path = os.path.join(options.base, time.strftime("results-%Y%m%d-%H%M%S.json"))
+    with open(path, "w") as file:
+        json.dump(results, file, indent=2)
+    print(f"\nwritten to {path}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Basalt and PostgreSQL 15 as scratch servers, with the same durability: each commit is synced before its reply."""
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+PG_BIN = os.environ.get("PG_BIN", "/usr/lib/postgresql/15/bin")
+BASALT_BIN = os.environ.get("BASALT_BIN", os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin/basalt"))
+
+PG_SETTINGS = {
+    "shared_buffers": "4GB",
+    "max_wal_size": "8GB",
+    "effective_cache_size": "12GB",
+    "work_mem": "128MB",
+    "maintenance_work_mem": "1GB",
+    "max_connections": "300",
+}
+
+
+class Basalt:
+    name = "basalt"
+
+    def __init__(self, base, port, settings=None):
+        self.dir = os.path.join(base, "basalt")
+        self.port = port
+        self.settings = settings or {}
+        self.url = f"postgresql://basalt@127.0.0.1:{port}/basalt"
+        self.process = None
+
+    def start(self):
+        """Starts it and returns how long it took until it was ready, in seconds."""
+        command = [BASALT_BIN, "start", "--data-dir", self.dir, "--listen", f"127.0.0.1:{self.port}", "--http", "off"]
+        for name, value in self.settings.items():
+            command += ["--set", f"{name}={value}"]
+        began = time.monotonic()
+        with open(self.dir + ".log", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+        for line in self.process.stdout:
+            if "is ready" in line:
+                took = time.monotonic() - began
+                # Nobody reads on: what it says later must not fill the pipe.
+                threading.Thread(target=self.process.stdout.read, daemon=True).start()
+                return took
+        raise SystemExit(f"basalt did not start: see {self.dir}.log")
+
+    def pid(self):
+        return self.process.pid
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=300)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def remove(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def log_bytes(self, connection):
+        """Log that a crash now would replay."""
+        rows = connection.execute("SELECT name, value FROM basalt.counters WHERE name IN ('log_end', 'checkpoint_lsn')")
+        counters = dict(rows.fetchall())
+        return int(counters["log_end"]) - int(counters["checkpoint_lsn"])
+
+
+class Postgres:
+    name = "postgres"
+
+    def __init__(self, base, port, settings=None):
+        self.dir = os.path.join(base, "postgres")
+        self.port = port
+        self.settings = PG_SETTINGS | (settings or {})
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+    def _run(self, *command):
+        """PostgreSQL refuses to run as root."""
+        user = "postgres" if os.geteuid() == 0 else None
+        subprocess.run(command, check=True, user=user, stdout=subprocess.DEVNULL, cwd="/")
+
+    def _init(self):
+        os.makedirs(self.dir)
+        if os.geteuid() == 0:
+            os.chown(self.dir, pwd.getpwnam("postgres").pw_uid, -1)
+        self._run(f"{PG_BIN}/initdb", "-D", f"{self.dir}/data", "-A", "trust", "-U", "postgres")
+        settings = self.settings | {"port": self.port, "unix_socket_directories": self.dir}
+        with open(f"{self.dir}/data/postgresql.conf", "a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+    def start(self):
+        if not os.path.exists(self.dir):
+            self._init()
+        began = time.monotonic()
+        self._run(f"{PG_BIN}/pg_ctl", "-D", f"{self.dir}/data", "-l", f"{self.dir}/log", "-t", "3600", "-w", "start")
+        return time.monotonic() - began
+
+    def pid(self):
+        with open(f"{self.dir}/data/postmaster.pid") as file:
+            return int(file.readline())
+
+    def stop(self):
+        self._run(f"{PG_BIN}/pg_ctl", "-D", f"{self.dir}/data", "-m", "fast", "-t", "3600", "-w", "stop")
+
+    def kill(self):
+        self._run(f"{PG_BIN}/pg_ctl", "-D", f"{self.dir}/data", "-m", "immediate", "-w", "stop")
+
+    def remove(self):
+        if os.path.exists(f"{self.dir}/data/postmaster.pid"):
+            self.kill()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def log_bytes(self, connection):
+        sql = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::bigint FROM pg_control_checkpoint()"
+        return connection.execute(sql).fetchone()[0]
+
+
+def folder_bytes(path):
+    """What its files occupy, as `du` counts."""
+    total = 0
+    for folder, _, files in os.walk(path):
+        for file in files:
+            try:
+                total += os.lstat(os.path.join(folder, file)).st_blocks * 512
+            except FileNotFoundError:
+                # Collected meanwhile.
+                pass
+    return total
+
+
+def memory_bytes(pid, field="VmRSS"):
+    """Of one process, as the kernel counts; VmHWM is its peak."""
+    with open(f"/proc/{pid}/status") as file:
+        for line in file:
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/{pid}/status has no {field}")
