@@ -47,7 +47,7 @@ impl Applier {
             id,
             ty: ty.clone(),
             outer: outer.to_vec(),
-            signature: Signature::any(args.len(), Volatility::Volatile),
+            signature: super::udf::any_types(args.len(), Volatility::Volatile),
             known: Mutex::new(AHashMap::new()),
         };
         Ok(ScalarUDF::new_from_impl(udf).call(args))

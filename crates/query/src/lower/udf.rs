@@ -73,7 +73,7 @@ impl EvalUdf {
         format!("{body:?}").hash(&mut hasher);
         // A call without arguments would be computed while planning, where its error does not belong.
         let volatility = if args.is_empty() || !fixed { Volatility::Volatile } else { Volatility::Immutable };
-        let signature = Signature::any(args.len(), volatility);
+        let signature = any_types(args.len(), volatility);
         let udf = EvalUdf { body, name, ty, signature, eval: eval.clone(), hash: hasher.finish() };
         ScalarUDF::new_from_impl(udf).call(args)
     }
@@ -145,6 +145,11 @@ fn ordinals(list: &ArrayRef) -> std::result::Result<ArrayRef, SqlError> {
     let item = Arc::new(Field::new("item", ArrowType::Int64, true));
     let nulls: Option<NullBuffer> = list.nulls().cloned();
     Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), Arc::new(values), nulls)))
+}
+
+/// Arguments of any types, as many as there are; DataFusion has another word for none.
+pub(super) fn any_types(count: usize, volatility: Volatility) -> Signature {
+    if count == 0 { Signature::nullary(volatility) } else { Signature::any(count, volatility) }
 }
 
 /// What plans call it.
