@@ -79,7 +79,7 @@ def machine():
 def main():
     options = arguments()
     if not os.access(servers.BASALT_BIN, os.X_OK):
-        sys.exit(f"{servers.BASALT_BIN} is not there: make build, or set BASALT_BIN")
+        sys.exit(f"{servers.BASALT_BIN} is not there: make build, or set BENCH_BASALT")
     results = {"machine": machine(), "options": vars(options)}
     print(json.dumps(results["machine"]))
     failed = False

@@ -8,7 +8,7 @@ import threading
 import time
 
 PG_BIN = os.environ.get("PG_BIN", "/usr/lib/postgresql/15/bin")
-BASALT_BIN = os.environ.get("BASALT_BIN", os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin/basalt"))
+BASALT_BIN = os.environ.get("BENCH_BASALT", os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin/basalt"))
 
 PG_SETTINGS = {
     "shared_buffers": "4GB",
@@ -44,7 +44,7 @@ class Basalt:
                 # Nobody reads on: what it says later must not fill the pipe.
                 threading.Thread(target=self.process.stdout.read, daemon=True).start()
                 return took
-        raise SystemExit(f"basalt did not start: see {self.dir}.log")
+        raise RuntimeError(f"basalt did not start: see {self.dir}.log")
 
     def pid(self):
         return self.process.pid
