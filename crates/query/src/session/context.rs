@@ -12,10 +12,12 @@ use basalt_types::Datum;
 use std::sync::Arc;
 
 impl Session {
-    /// Schemas that exist, in search order, `"$user"` replaced.
+    /// Schemas that exist, in search order, `"$user"` replaced. The schema of system views is never
+    /// anybody's own, although the superuser bears its name.
     pub(crate) fn search_path(&self, catalog: &Catalog) -> Vec<String> {
         let names = &self.settings.effective().search_path;
-        let named = names.iter().map(|name| if name == "$user" { self.user.clone() } else { name.clone() });
+        let own = (self.user != "basalt").then(|| self.user.clone());
+        let named = names.iter().filter_map(|name| if name == "$user" { own.clone() } else { Some(name.clone()) });
         named.filter(|name| catalog.namespace_named(self.database.id, name).is_some()).collect()
     }
 
