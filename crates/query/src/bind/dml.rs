@@ -105,7 +105,7 @@ pub fn bind_insert(ctx: &BindContext, insert: &ast::Insert, params: &mut ParamTy
     binder.tables.push(table.id);
     let source = match insert.source.as_deref() {
         None => InsertSource::Values(vec![binder.default_row(&table, &[])?]),
-        Some(query) => binder.insert_source(&table, &targets, query)?,
+        Some(query) => binder.insert_source(&table, &targets, !insert.columns.is_empty(), query)?,
     };
     let on_conflict = match &insert.on {
         None => None,
@@ -240,6 +240,7 @@ impl Binder<'_> {
         &mut self,
         table: &Arc<TableDef>,
         targets: &[ColumnId],
+        named: bool,
         query: &ast::Query,
     ) -> Result<InsertSource> {
         if let SetExpr::Values(values) = &*query.body
@@ -248,14 +249,14 @@ impl Binder<'_> {
             && query.with.is_none()
         {
             let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
-            let rows = self.insert_rows(table, targets, &rows)?;
+            let rows = self.insert_rows(table, targets, named, &rows)?;
             if self.subqueries.is_empty() {
                 return Ok(InsertSource::Values(rows));
             }
             return Ok(InsertSource::Query(self.rows_as_query(table, rows)));
         }
         let mut bound = self.query_with(query, true)?;
-        check_width(targets.len(), bound.columns.len())?;
+        check_width(targets.len(), named, bound.columns.len())?;
         let mut given = Vec::with_capacity(bound.columns.len());
         for (index, id) in targets.iter().enumerate().take(bound.columns.len()) {
             let column = table.column(*id);
@@ -273,12 +274,18 @@ impl Binder<'_> {
         Ok(InsertSource::Query(self.take_query(plan, columns)))
     }
 
-    fn insert_rows(&mut self, table: &TableDef, targets: &[ColumnId], rows: &[&[ast::Expr]]) -> Result<Vec<Vec<Expr>>> {
+    fn insert_rows(
+        &mut self,
+        table: &TableDef,
+        targets: &[ColumnId],
+        named: bool,
+        rows: &[&[ast::Expr]],
+    ) -> Result<Vec<Vec<Expr>>> {
         let mut defaults: Vec<Option<Expr>> = vec![None; table.columns.len()];
         self.scopes.push(Scope::new(Clause::Values));
         let mut bound_rows = Vec::with_capacity(rows.len());
         for row in rows {
-            check_width(targets.len(), row.len())?;
+            check_width(targets.len(), named, row.len())?;
             if rows.iter().any(|other| other.len() != row.len()) {
                 return Err(SqlError::syntax("VALUES lists must all be the same length"));
             }
@@ -505,9 +512,11 @@ impl Binder<'_> {
     }
 }
 
-fn check_width(targets: usize, given: usize) -> Result<()> {
+/// `named`: the statement lists its columns.
+fn check_width(targets: usize, named: bool, given: usize) -> Result<()> {
     match given.cmp(&targets) {
         std::cmp::Ordering::Greater => Err(SqlError::syntax("INSERT has more expressions than target columns")),
+        std::cmp::Ordering::Less if named => Err(SqlError::syntax("INSERT has more target columns than expressions")),
         // Fewer values than columns of the table leave the last ones to their defaults.
         _ => Ok(()),
     }

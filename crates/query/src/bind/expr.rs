@@ -136,7 +136,7 @@ impl Binder<'_> {
     }
 
     fn number(&mut self, text: &str) -> Result<Expr> {
-        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        if text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit()) {
             if let Ok(value) = text.parse::<i32>() {
                 return Ok(Expr::int4(value));
             }
@@ -202,6 +202,12 @@ impl Binder<'_> {
     }
 
     fn unary(&mut self, op: &UnaryOperator, expr: &ast::Expr) -> Result<Expr> {
+        // A minus before a number is part of it: -2147483648 is an integer.
+        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, expr)
+            && let ast::Value::Number(text, _) = &value.value
+        {
+            return self.number(&format!("-{text}"));
+        }
         let symbol = match op {
             UnaryOperator::Not => return Ok(Expr::Not(Box::new(self.condition("NOT", expr)?))),
             UnaryOperator::Minus => "-",
@@ -300,6 +306,9 @@ impl Binder<'_> {
 
     fn array(&mut self, elements: &[ast::Expr], element: Option<DataType>) -> Result<Expr> {
         let elements = elements.iter().map(|element| self.expr(element)).collect::<Result<Vec<_>>>()?;
+        if elements.iter().any(|element| matches!(element.ty(), DataType::Array(_))) {
+            return Err(SqlError::not_supported("multidimensional arrays are not supported"));
+        }
         let bound = resolve::array_literal(elements, element, &self.ctx.eval)?;
         Ok(self.done(bound))
     }

@@ -41,7 +41,7 @@ fn named(expr: &Expr) -> Option<(String, u8)> {
         Expr::Array(_) => strong("array"),
         Expr::Subquery(query) => subquery_name(&query.body),
         Expr::Extract { .. } => strong("extract"),
-        Expr::Substring { .. } => strong("substring"),
+        Expr::Substring { shorthand, .. } => strong(if *shorthand { "substr" } else { "substring" }),
         Expr::Position { .. } => strong("position"),
         Expr::Overlay { .. } => strong("overlay"),
         Expr::Ceil { .. } => strong("ceil"),

@@ -35,8 +35,11 @@ impl Binder<'_> {
     }
 
     fn with(&mut self, with: &ast::With) -> Result<()> {
-        for cte in &with.cte_tables {
+        for (index, cte) in with.cte_tables.iter().enumerate() {
             let name = names::fold(&cte.alias.name);
+            if with.cte_tables[..index].iter().any(|earlier| names::fold(&earlier.alias.name) == name) {
+                return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
+            }
             if with.recursive && mentions(&cte.query, &name) {
                 return Err(SqlError::not_supported("recursive queries are not supported yet"));
             }

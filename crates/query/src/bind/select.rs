@@ -105,6 +105,9 @@ impl Binder<'_> {
         for item in projection {
             match item {
                 SelectItem::UnnamedExpr(expr) => items.push(self.item(expr, output_name(expr), keep_unknown)?),
+                SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some('\'') => {
+                    return Err(SqlError::syntax(format!("syntax error at or near {alias}")));
+                }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     items.push(self.item(expr, names::fold(alias), keep_unknown)?);
                 }

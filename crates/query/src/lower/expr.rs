@@ -249,7 +249,7 @@ impl Lowerer<'_> {
         let joins = !(correlated && self.nested_loops);
         match &subquery.kind {
             SubqueryKind::Scalar { column, ty } if joins => {
-                let lowered = self.scalar(&subquery.plan, *column, ty, correlated)?;
+                let lowered = self.scalar(&subquery.plan, *column, ty)?;
                 Ok(if negated { DfExpr::Not(Box::new(lowered)) } else { lowered })
             }
             SubqueryKind::Exists if joins && self.in_filter => {
@@ -288,12 +288,14 @@ impl Lowerer<'_> {
         lowered
     }
 
-    fn scalar(&mut self, plan: &Plan, column: ColId, ty: &DataType, correlated: bool) -> Result<DfExpr> {
+    fn scalar(&mut self, plan: &Plan, column: ColId, ty: &DataType) -> Result<DfExpr> {
         let mut lowered = self.sub_plan(plan)?;
         let reach = self.reach(column)?.column.clone();
         let name = self.fresh_name("s");
         let builder = LogicalPlanBuilder::from(lowered);
-        lowered = if correlated && !gives_one_row(plan) {
+        // An aggregate that refuses a second row (21000); without a row it gives null, which a plain column of
+        // the subquery may be declared not to be.
+        lowered = if !gives_one_row(plan) {
             let single = super::aggregate::single_value(ty, DfExpr::Column(reach));
             builder.aggregate(Vec::<DfExpr>::new(), vec![single.alias(&name)])?.build()?
         } else {

@@ -6,6 +6,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
@@ -21,11 +22,16 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     let mut options = SessionConfig::new().with_target_partitions(config.workers.max(1)).with_batch_size(8192);
     options.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
     options.options_mut().optimizer.max_passes = 3;
+    // A projection is computed on the rows that its filter lets through. This rule would compute it below the
+    // filter, where an expression meets rows that the query excludes (`SELECT a / b … WHERE b <> 0`).
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| rule.name() != "ProjectionPushdown");
     // Types are settled by the binder: no analyzer rule may change them.
     Ok(SessionStateBuilder::new()
         .with_config(options)
         .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rules(Vec::new())
+        .with_physical_optimizer_rules(rules)
         .build())
 }

@@ -23,13 +23,19 @@ impl Lowerer<'_> {
         let passed = input.columns();
         let lowered = self.plan(input)?;
         let mut exprs = Vec::with_capacity(calls.len());
-        for (id, call) in calls {
-            exprs.push(self.window_call(call)?.alias(format!("w{id}")));
+        let mut names = Vec::with_capacity(calls.len());
+        for (_, call) in calls {
+            let expr = self.window_call(call)?;
+            names.push(expr.schema_name().to_string());
+            // The same call twice is computed once.
+            if !exprs.contains(&expr) {
+                exprs.push(expr);
+            }
         }
         let mut outputs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
-        for (id, call) in calls {
+        for ((id, call), name) in calls.iter().zip(names) {
             // DataFusion counts in unsigned integers.
-            let value = DfExpr::Column(Column::new_unqualified(format!("w{id}")));
+            let value = DfExpr::Column(Column::new_unqualified(name));
             outputs.push(cast(value, call.ty.to_arrow()).alias(name_of(*id)));
         }
         let windowed = LogicalPlanBuilder::window_plan(lowered, exprs)?;

@@ -148,7 +148,8 @@ impl RowStream {
             },
         };
         if left == 0 {
-            self.suspended = !guard(&interrupt, deadline, source.is_at_end()).await?;
+            // FETCH has given what it was asked for; only Execute with a row limit leaves a portal suspended.
+            self.suspended = self.verb != "FETCH" && !guard(&interrupt, deadline, source.is_at_end()).await?;
             return Ok(None);
         }
         let batch = guard(&interrupt, deadline, source.next(left)).await?;

@@ -12,7 +12,7 @@ use crate::session::outcome::CopyIn;
 use crate::syntax::{CopyStatement, parse_expr_text};
 use arrow::compute::filter;
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, new_null_array};
+use arrow_array::{Array, ArrayRef, new_null_array};
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
 use basalt_expr::io::LogicalBuilder;
@@ -163,7 +163,12 @@ impl Completer {
         }
         if let Some(condition) = &self.filter {
             let kept = condition.eval(&columns, rows, &self.eval)?;
-            let kept = arrow::compute::prep_null_mask_filter(kept.as_boolean());
+            let kept = kept.as_boolean();
+            // A condition that is null keeps no row.
+            let kept = match kept.nulls() {
+                Some(_) => arrow::compute::prep_null_mask_filter(kept),
+                None => kept.clone(),
+            };
             if kept.true_count() == 0 {
                 return Ok(None);
             }
