@@ -1,4 +1,5 @@
-//! PostgreSQL 15 in a temporary directory, without fsync, with a superuser named as Basalt's.
+//! PostgreSQL 15 in a temporary directory, without fsync, with a superuser named as Basalt's. Text
+//! compares by bytes there too; upper and lower know all letters.
 
 use super::free_addr;
 use crate::wire::Wire;
@@ -26,7 +27,7 @@ impl Postgres {
         let owner = owner(dir.path())?;
         let data = dir.path().join("data");
         let made = command(&bin.join("initdb"), owner)
-            .args(["-U", "basalt", "-A", "trust", "--locale=C", "--encoding=UTF8", "--no-sync", "-D"])
+            .args(["-U", "basalt", "-A", "trust", "--locale=C", "--lc-ctype=C.UTF-8", "--encoding=UTF8", "--no-sync", "-D"])
             .arg(&data)
             .current_dir(dir.path())
             .output()?;
