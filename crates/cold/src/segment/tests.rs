@@ -178,9 +178,9 @@ fn keys_are_found_in_sorted_and_unsorted_files_and_absent_ones_are_not() {
         let mut absent = Vec::new();
         key::encode_column(&DataType::Int8, &Datum::I64(5), &mut absent);
         key::encode_column(&DataType::Text, &Datum::text("nobody"), &mut absent);
-        assert_eq!(segment.find(&absent).unwrap(), []);
-        assert_eq!(segment.find(b"").unwrap(), []);
-        assert_eq!(segment.find(&[0xff; 40]).unwrap(), []);
+        assert_eq!(segment.find(&absent).unwrap(), Vec::<u32>::new());
+        assert_eq!(segment.find(b"").unwrap(), Vec::<u32>::new());
+        assert_eq!(segment.find(&[0xff; 40]).unwrap(), Vec::<u32>::new());
         if sorted {
             for row in (0..rows).step_by(1 + rows / 100) {
                 let bound = segment.lower_bound(&sorted_rows.key(row)).unwrap() as usize;
@@ -205,7 +205,7 @@ fn a_table_without_key_is_found_by_its_hidden_row_id() {
     writer.finish().unwrap();
     let segment = Segment::open(&files, ID, &cache()).unwrap();
     assert_eq!(segment.find(Key::hidden(Rid(300)).as_bytes()).unwrap(), [100]);
-    assert_eq!(segment.find(Key::hidden(Rid(301)).as_bytes()).unwrap(), []);
+    assert_eq!(segment.find(Key::hidden(Rid(301)).as_bytes()).unwrap(), Vec::<u32>::new());
     assert_eq!(segment.key_at(5).unwrap().as_hidden(), Some(Rid(15)));
 }
 
@@ -252,7 +252,7 @@ fn an_empty_file_is_a_file() {
         let meta = table.write(&files, SegmentOptions { sorted, filter: true }, 1, None);
         assert_eq!((meta.rows, meta.key_range), (0, None));
         let segment = Segment::open(&files, ID, &cache()).unwrap();
-        assert_eq!(segment.find(b"x").unwrap(), []);
+        assert_eq!(segment.find(b"x").unwrap(), Vec::<u32>::new());
         assert!(segment.row_groups().is_empty() && !segment.may_contain(1).unwrap());
         segment.verify().unwrap();
     }
