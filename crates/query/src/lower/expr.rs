@@ -92,13 +92,13 @@ impl Lowerer<'_> {
             *child = Expr::Column { index: args.len(), ty };
             args.push(lowered);
         }
-        Ok(EvalUdf::value(template, &self.ctx.eval, args))
+        Ok(EvalUdf::value(template, self.ctx, args))
     }
 
     /// A whole tree in one call: its parts are evaluated only for the rows that reach them.
     fn opaque(&mut self, expr: &Expr) -> Result<DfExpr> {
         let (template, args) = self.template(expr)?;
-        Ok(EvalUdf::value(template, &self.ctx.eval, args))
+        Ok(EvalUdf::value(template, self.ctx, args))
     }
 
     /// The tree with its holes numbered as arguments.
@@ -128,7 +128,7 @@ impl Lowerer<'_> {
 
     pub(super) fn as_key(&self, lowered: DfExpr, ty: &DataType) -> DfExpr {
         match keys::key_type(ty) {
-            Some(key_type) => EvalUdf::key(ty, key_type, &self.ctx.eval, lowered),
+            Some(key_type) => EvalUdf::key(ty, key_type, self.ctx, lowered),
             None => lowered,
         }
     }

@@ -146,13 +146,13 @@ impl Lowerer<'_> {
         for (id, call) in sets {
             let folded = call.clone().fold(&self.ctx.eval, true);
             let (template, args) = self.template(&folded)?;
-            let list = EvalUdf::set(template, &self.ctx.eval, args);
+            let list = EvalUdf::set(template, self.ctx, args);
             first.get_or_insert_with(|| list.clone());
             exprs.push(list.alias(name_of(*id)));
             lists.push(Column::new_unqualified(name_of(*id)));
         }
         if let (Some(id), Some(list)) = (ordinality, first) {
-            exprs.push(EvalUdf::ordinality(&self.ctx.eval, list).alias(name_of(id)));
+            exprs.push(EvalUdf::ordinality(self.ctx, list).alias(name_of(id)));
             lists.push(Column::new_unqualified(name_of(id)));
         }
         for (id, call) in sets {

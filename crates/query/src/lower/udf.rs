@@ -2,6 +2,7 @@
 
 use super::keys;
 use crate::error::SqlError;
+use crate::run::RunContext;
 use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType as ArrowType, Field};
@@ -17,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a call computes over its arguments, which are `Expr::Column` 0, 1, … in its trees.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +39,8 @@ pub(super) struct EvalUdf {
     ty: ArrowType,
     signature: Signature,
     eval: Arc<EvalContext>,
+    /// Set when the query is dropped: a join that finds no row would go on for long before its next await.
+    stop: Arc<AtomicBool>,
     hash: u64,
 }
 
@@ -61,43 +65,44 @@ impl Hash for EvalUdf {
 }
 
 impl EvalUdf {
-    fn call(
-        body: Body,
-        name: String,
-        ty: ArrowType,
-        eval: &Arc<EvalContext>,
-        args: Vec<DfExpr>,
-        fixed: bool,
-    ) -> DfExpr {
+    fn call(body: Body, name: String, ty: ArrowType, ctx: &RunContext, args: Vec<DfExpr>, fixed: bool) -> DfExpr {
         let mut hasher = ahash::AHasher::default();
         format!("{body:?}").hash(&mut hasher);
         // A call without arguments would be computed while planning, where its error does not belong.
         let volatility = if args.is_empty() || !fixed { Volatility::Volatile } else { Volatility::Immutable };
         let signature = any_types(args.len(), volatility);
-        let udf = EvalUdf { body, name, ty, signature, eval: eval.clone(), hash: hasher.finish() };
+        let udf = EvalUdf {
+            body,
+            name,
+            ty,
+            signature,
+            eval: ctx.eval.clone(),
+            stop: ctx.stop.clone(),
+            hash: hasher.finish(),
+        };
         ScalarUDF::new_from_impl(udf).call(args)
     }
 
     /// `template` over `args`.
-    pub fn value(template: Expr, eval: &Arc<EvalContext>, args: Vec<DfExpr>) -> DfExpr {
+    pub fn value(template: Expr, ctx: &RunContext, args: Vec<DfExpr>) -> DfExpr {
         let fixed = template.volatility() < ExprVolatility::Volatile;
         let ty = template.ty().to_arrow();
-        Self::call(Body::Value(template.clone()), label(&template), ty, eval, args, fixed)
+        Self::call(Body::Value(template.clone()), label(&template), ty, ctx, args, fixed)
     }
 
-    pub fn key(ty: &DataType, key_type: ArrowType, eval: &Arc<EvalContext>, arg: DfExpr) -> DfExpr {
-        Self::call(Body::Key(ty.clone()), "key".into(), key_type, eval, vec![arg], true)
+    pub fn key(ty: &DataType, key_type: ArrowType, ctx: &RunContext, arg: DfExpr) -> DfExpr {
+        Self::call(Body::Key(ty.clone()), "key".into(), key_type, ctx, vec![arg], true)
     }
 
-    pub fn set(call: Expr, eval: &Arc<EvalContext>, args: Vec<DfExpr>) -> DfExpr {
+    pub fn set(call: Expr, ctx: &RunContext, args: Vec<DfExpr>) -> DfExpr {
         let ty = ArrowType::List(Arc::new(Field::new("item", call.ty().to_arrow(), true)));
         let name = label(&call);
-        Self::call(Body::Set { call }, name, ty, eval, args, false)
+        Self::call(Body::Set { call }, name, ty, ctx, args, false)
     }
 
-    pub fn ordinality(eval: &Arc<EvalContext>, list: DfExpr) -> DfExpr {
+    pub fn ordinality(ctx: &RunContext, list: DfExpr) -> DfExpr {
         let ty = ArrowType::List(Arc::new(Field::new("item", ArrowType::Int64, true)));
-        Self::call(Body::Ordinality, "ordinality".into(), ty, eval, vec![list], true)
+        Self::call(Body::Ordinality, "ordinality".into(), ty, ctx, vec![list], true)
     }
 
     fn compute(&self, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
@@ -190,6 +195,9 @@ impl ScalarUDFImpl for EvalUdf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(SqlError::canceled().into());
+        }
         let rows = args.number_rows;
         let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         Ok(ColumnarValue::Array(self.compute(&columns, rows)?))
