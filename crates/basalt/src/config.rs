@@ -25,6 +25,7 @@ const ENV_OPTIONS: &[&str] = &[
     "BASALT_HTTP",
     "BASALT_SOCKET",
     "BASALT_CONFIG",
+    "BASALT_FAILPOINT",
     "BASALT_TLS_CERT",
     "BASALT_TLS_KEY",
     "BASALT_LOG",

@@ -22,6 +22,11 @@ pub fn run(args: StartArgs) -> Result<()> {
     let os = Os::real();
     let config = StartConfig::read(args, std::env::vars(), &*os.fs)?;
     telemetry::init(&config.log, config.log_format)?;
+    if let Ok(place) = std::env::var("BASALT_FAILPOINT")
+        && !basalt_sched::failpoint::arm(&place)
+    {
+        anyhow::bail!("BASALT_FAILPOINT: write NAME or NAME:HIT, not \"{place}\"");
+    }
     let began = os.clock.monotonic();
     let (engine, catalog) = open_engine(&os, &config)?;
     let database = Database::new(engine.clone(), os.clone(), config.database(&catalog))
