@@ -27,7 +27,17 @@ impl Postgres {
         let owner = owner(dir.path())?;
         let data = dir.path().join("data");
         let made = command(&bin.join("initdb"), owner)
-            .args(["-U", "basalt", "-A", "trust", "--locale=C", "--lc-ctype=C.UTF-8", "--encoding=UTF8", "--no-sync", "-D"])
+            .args([
+                "-U",
+                "basalt",
+                "-A",
+                "trust",
+                "--locale=C",
+                "--lc-ctype=C.UTF-8",
+                "--encoding=UTF8",
+                "--no-sync",
+                "-D",
+            ])
             .arg(&data)
             .current_dir(dir.path())
             .output()?;
