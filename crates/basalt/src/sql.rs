@@ -109,7 +109,7 @@ impl Shell {
             }
             statements.push(&line);
             statements.push("\n");
-            while let Some(statement) = statements.next() {
+            for statement in statements.by_ref() {
                 if let Err(error) = self.execute(&statement).await? {
                     match interactive {
                         true => eprintln!("{error}"),

@@ -132,7 +132,8 @@ fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
     if values.clone().next().is_none() {
         return DataType::Text;
     }
-    let candidates: [(DataType, fn(&str) -> bool); 6] = [
+    type Candidate = (DataType, fn(&str) -> bool);
+    let candidates: [Candidate; 6] = [
         (DataType::Int8, is_integer),
         (DataType::Numeric(None), is_decimal),
         (DataType::Float8, |text| is_float(text)),

@@ -22,4 +22,6 @@ pub mod system;
 
 pub use database::{Database, DatabaseConfig};
 pub use error::{Severity, SqlError};
-pub use session::{CopyIn, CopyOut, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus};
+pub use session::{
+    CopyIn, CopyOut, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus,
+};

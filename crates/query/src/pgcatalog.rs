@@ -31,12 +31,15 @@ use basalt_types::DataType;
 use rows::Rows;
 use std::fmt;
 
+/// A column's name and how to make its type.
+pub type ColumnShape = (&'static str, fn() -> DataType);
+
 /// A table whose rows are computed from the catalog and the running system.
 pub struct VirtualTable {
     pub schema: &'static str,
     pub name: &'static str,
     pub oid: u32,
-    pub columns: &'static [(&'static str, fn() -> DataType)],
+    pub columns: &'static [ColumnShape],
     /// A view in PostgreSQL.
     pub is_view: bool,
     fill: Fill,

@@ -67,7 +67,7 @@ pub enum RowSource {
     Point(PointAccess),
     /// Rows that passed WHERE at the snapshot: tablet (Int64), key (BinaryView), stamp (Int64), then `extra`
     /// columns, which are values of subqueries.
-    Query { query: Query, extra: usize },
+    Query { query: Box<Query>, extra: usize },
 }
 
 /// A primary key given by constants and parameters, one expression per key column in key order.
@@ -442,7 +442,7 @@ impl Binder<'_> {
                     places.push((*id, table.columns.len() + index));
                 }
                 let query = self.rows_query(scan, filter.clone(), &subqueries);
-                RowSource::Query { query, extra: subqueries.len() }
+                RowSource::Query { query: Box::new(query), extra: subqueries.len() }
             }
         };
         let filter = filter.map(|filter| over_row(filter, &places));

@@ -24,7 +24,7 @@ pub(super) struct FromItem {
 
 impl Binder<'_> {
     /// The whole FROM list, put into the current scope piece by piece so that LATERAL sees what is left of it.
-    pub fn from_list(&mut self, from: &[ast::TableWithJoins]) -> Result<Plan> {
+    pub fn table_list(&mut self, from: &[ast::TableWithJoins]) -> Result<Plan> {
         let mut plan: Option<Plan> = None;
         for item in from {
             let bound = self.joined(item, plan.take())?;

@@ -60,7 +60,7 @@ impl Binder<'_> {
         order_by: &[ast::OrderByExpr],
         keep_unknown: bool,
     ) -> Result<Bound> {
-        let mut plan = self.from_list(&select.from)?;
+        let mut plan = self.table_list(&select.from)?;
         self.scope().named_windows = select.named_window.clone();
         if let Some(filter) = &select.selection {
             let condition = self.in_clause(Clause::Where, |binder| binder.condition("WHERE", filter))?;

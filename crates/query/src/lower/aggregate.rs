@@ -365,7 +365,9 @@ impl Accumulator for Collect {
     }
 
     fn size(&self) -> usize {
-        self.columns.iter().flatten().map(|piece| piece.get_array_memory_size()).sum()
+        // Pieces are slices of batches that other groups share: each counts its own part.
+        let part = |piece: &ArrayRef| piece.to_data().get_slice_memory_size().unwrap_or(0) + size_of::<ArrayRef>();
+        self.columns.iter().flatten().map(part).sum()
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {

@@ -61,8 +61,7 @@ fn files(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn tablets(system: &SystemContext, rows: &mut Rows) -> Result {
-    let lines: HashMap<TabletId, _> =
-        system.engine.tablet_list().into_iter().map(|line| (line.tablet, line)).collect();
+    let lines: HashMap<TabletId, _> = system.engine.tablet_list().into_iter().map(|line| (line.tablet, line)).collect();
     for table in relations::user_tables(system) {
         let schema = system.catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.as_str());
         let distribution = match &table.distribution {
@@ -107,11 +106,7 @@ fn pins(system: &SystemContext, rows: &mut Rows) -> Result {
 
 fn memory(system: &SystemContext, rows: &mut Rows) -> Result {
     let limit = system.engine.config().memory_bytes_max;
-    rows.push([
-        ("name", text("hot rows")),
-        ("bytes", int8(system.engine.hot_bytes())),
-        ("limit_bytes", int8(limit)),
-    ])?;
+    rows.push([("name", text("hot rows")), ("bytes", int8(system.engine.hot_bytes())), ("limit_bytes", int8(limit))])?;
     rows.push([("name", text("queries")), ("limit_bytes", int8(system.db.config().query_memory_bytes_max))])
 }
 

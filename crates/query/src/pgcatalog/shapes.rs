@@ -45,7 +45,7 @@ pub(super) fn all() -> &'static Shapes {
 fn read(line: &'static str) -> Option<VirtualTable> {
     let mut words = line.split(' ');
     let (schema, name, oid, kind) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let columns: Vec<(&'static str, fn() -> DataType)> = words
+    let columns: Vec<super::ColumnShape> = words
         .next()?
         .split(',')
         .map(|column| column.split_once(':').and_then(|(name, ty)| Some((name, maker(ty)?))))

@@ -28,7 +28,7 @@ impl Session {
         let statement_micros = self.statement_micros;
         Arc::new(EvalContext {
             params,
-            timezone: effective.timezone.clone(),
+            timezone: effective.timezone,
             now_micros: if self.block.now_micros == 0 { statement_micros } else { self.block.now_micros },
             statement_micros,
             clock: Arc::new(move || clock.unix_micros()),

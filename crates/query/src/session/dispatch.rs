@@ -248,7 +248,7 @@ fn locks_of(bound: &Bound) -> Vec<(ObjectId, TableLock)> {
             InsertSource::Values(_) => (Some(insert.table.id), None),
         },
         Bound::Update(modify) | Bound::Delete(modify) => match &modify.source {
-            ModifySource::Query { query, .. } => (Some(modify.table.id), Some(query)),
+            ModifySource::Query { query, .. } => (Some(modify.table.id), Some(&**query)),
             ModifySource::Point(_) => (Some(modify.table.id), None),
         },
     };

@@ -464,8 +464,8 @@ pub static DEFINITIONS: &[Definition] = {
             PRESET,
             "Shows the server version as an integer.",
         ),
-        reported(define("session_authorization", Text, "", User, "Ungrouped", "Sets the current session user name.")),
         define("seq_page_cost", Real { min: 0.0, max: f64::MAX }, "1", User, PLANNER, "Accepted for compatibility."),
+        reported(define("session_authorization", Text, "", User, "Ungrouped", "Sets the current session user name.")),
         define(
             "shared_buffers",
             int(16, I32_MAX, Blocks),

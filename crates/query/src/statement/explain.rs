@@ -40,7 +40,7 @@ pub(crate) async fn run(
                 modify.table.name
             );
             match &modify.source {
-                RowSource::Query { query, .. } => (Some(head), Some(Arc::new(query.clone()))),
+                RowSource::Query { query, .. } => (Some(head), Some(Arc::new((**query).clone()))),
                 RowSource::Point(_) => (Some(format!("{head}\n  ->  Point Get on {}", modify.table.name)), None),
             }
         }

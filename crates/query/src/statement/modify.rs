@@ -41,7 +41,7 @@ async fn run(
         RowSource::Point(point) => changer.point(session, point).await?,
         RowSource::Query { query, extra } => {
             let ctx = session.run_context(eval)?;
-            let mut stream = session.db.runtime().run(Arc::new(query.clone()), ctx);
+            let mut stream = session.db.runtime().run(Arc::new((**query).clone()), ctx);
             let extra_types: Vec<DataType> =
                 query.columns.iter().skip(3).take(*extra).map(|column| column.ty.clone()).collect();
             let mut pace = Pace::default();

@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         self.parser.next_token();
     }
 
-    pub fn next(&mut self) -> Token {
+    pub fn take_token(&mut self) -> Token {
         self.parser.next_token().token
     }
 
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
     /// An identifier, folded.
     pub fn ident(&mut self) -> Result<String> {
         match self.peek() {
-            Token::Word(_) => match self.next() {
+            Token::Word(_) => match self.take_token() {
                 Token::Word(word) => Ok(fold(&word.value, word.quote_style.is_some())),
                 _ => Err(self.error_here()),
             },

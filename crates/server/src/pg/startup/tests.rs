@@ -38,7 +38,7 @@ fn options_keep_escaped_blanks() {
 #[test]
 fn newer_minor_versions_are_negotiated_down() {
     assert_eq!(read(2, b"user\0ann\0\0").unwrap().negotiate, Some(vec![]));
-    assert_eq!(read(0, b"user\0ann\0_pq_.x\01\0\0").unwrap().negotiate, Some(vec!["_pq_.x".to_string()]));
+    assert_eq!(read(0, b"user\0ann\0_pq_.x\x001\0\0").unwrap().negotiate, Some(vec!["_pq_.x".to_string()]));
 }
 
 #[test]
