@@ -13,6 +13,7 @@ pub(crate) mod drop;
 pub(crate) mod explain;
 pub(crate) mod insert;
 pub(crate) mod modify;
+pub(crate) mod point_get;
 pub(crate) mod resolve;
 pub(crate) mod role;
 pub(crate) mod rows;

@@ -430,7 +430,7 @@ impl Binder<'_> {
         self.scopes.pop();
         let mut places = row_positions(&scan, 0);
         let key = match &filter {
-            Some(filter) if self.subqueries.is_empty() => super::point::key_of(&table, &scan, filter, self.ctx),
+            Some(filter) if self.subqueries.is_empty() => super::point::key_of(&table, &scan, filter, &self.ctx.eval),
             _ => None,
         };
         let source = match key {

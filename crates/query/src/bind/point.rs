@@ -1,8 +1,8 @@
 //! Recognises conditions that name one row by its whole primary key.
 
-use super::BindContext;
 use super::dml::PointAccess;
 use crate::plan::{ColId, Plan};
+use basalt_expr::EvalContext;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
@@ -10,7 +10,7 @@ use basalt_types::{DataType, TableDef};
 
 /// Key expressions in key order, if conjuncts of `filter` compare every key column of `scan` with a value
 /// that no row decides.
-pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, ctx: &BindContext) -> Option<Vec<Expr>> {
+pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, eval: &EvalContext) -> Option<Vec<Expr>> {
     let Plan::Scan { columns, .. } = scan else { return None };
     let primary_key = table.primary_key.as_ref()?;
     let conjuncts = filter.clone().split_and();
@@ -19,7 +19,7 @@ pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, ctx: &BindCon
         let (id, _) = columns.iter().find(|(_, column)| column == key)?;
         let ty = &table.column(*key).ty;
         let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, *id, ty))?;
-        out.push(resolve::coerce(value, ty, CastContext::Assignment, &ctx.eval).ok()?);
+        out.push(resolve::coerce(value, ty, CastContext::Assignment, eval).ok()?);
     }
     Some(out)
 }
@@ -36,7 +36,7 @@ pub struct PointQuery {
 }
 
 /// Whether a bound query is such a SELECT. Sorting or limiting (to one or more) one row changes nothing.
-pub fn point_query(query: &crate::plan::Query, ctx: &BindContext) -> Option<PointQuery> {
+pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<PointQuery> {
     if !query.subqueries.is_empty() {
         return None;
     }
@@ -47,12 +47,14 @@ pub fn point_query(query: &crate::plan::Query, ctx: &BindContext) -> Option<Poin
     let Plan::Project { input, exprs } = plan else { return None };
     let Plan::Filter { input: scan, condition } = &**input else { return None };
     let Plan::Scan { table, identity: None, .. } = &**scan else { return None };
-    let key = key_of(table, scan, condition, ctx)?;
+    let key = key_of(table, scan, condition, eval)?;
     let places = super::dml::row_positions(scan, 0);
     let mut outputs = Vec::with_capacity(query.columns.len());
     for column in &query.columns {
         let (_, expr) = exprs.iter().find(|(id, _)| *id == column.id)?;
-        outputs.push(super::dml::over_row(expr.clone(), &places));
+        let output = super::dml::over_row(expr.clone(), &places);
+        output.ty().phys()?;
+        outputs.push(output);
     }
     Some(PointQuery {
         table: table.clone(),

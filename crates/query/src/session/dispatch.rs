@@ -176,9 +176,13 @@ impl Session {
     async fn run_bound(&mut self, bound: &Bound, eval: &Arc<EvalContext>) -> Result<Outcome> {
         match bound {
             Bound::Query(query) => {
+                let columns = super::prepared::result_columns(&query.columns);
+                if let Some(point) = bind::point::point_query(query, eval) {
+                    let rows = statement::point_get::run(self, &point, eval)?;
+                    return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
+                }
                 let ctx = self.run_context(eval)?;
                 let stream = self.db.runtime().run(query.clone(), ctx);
-                let columns = super::prepared::result_columns(&query.columns);
                 Ok(Outcome::Rows(RowStream::new(columns, RowSource::running(stream), "SELECT")))
             }
             Bound::Insert(insert) => {

@@ -25,7 +25,10 @@ pub(crate) async fn run(
     session.next_statement()?;
     let (bound, eval, _) = session.plan(statement, sql, params, ParamTypes::none()).await?;
     let (head, query): (Option<String>, Option<Arc<Query>>) = match &bound {
-        Bound::Query(query) => (None, Some(query.clone())),
+        Bound::Query(query) => match crate::bind::point::point_query(query, &eval) {
+            Some(point) => (Some(format!("Point Get on {}", point.table.name)), None),
+            None => (None, Some(query.clone())),
+        },
         Bound::Insert(insert) => {
             let head = format!("Insert on {}", insert.table.name);
             match &insert.source {

@@ -1,0 +1,30 @@
+//! SELECT of one row by its whole primary key: a look-up and a few expressions, no plan to run.
+
+use super::rows::RowsBuilder;
+use crate::bind::point::PointQuery;
+use crate::error::Result;
+use crate::session::Session;
+use arrow_array::RecordBatch;
+use basalt_expr::EvalContext;
+use basalt_types::{DataType, Datum, TabletId};
+
+/// The row, if there is one and it passes the whole condition; computed as the query asks.
+pub(crate) fn run(session: &mut Session, point: &PointQuery, eval: &EvalContext) -> Result<Vec<RecordBatch>> {
+    let types: Vec<DataType> = point.outputs.iter().map(|output| output.ty()).collect();
+    let mut rows = RowsBuilder::new(types)?;
+    let Some(key) = point.access.key(&point.table, eval)? else { return rows.finish() };
+    let read = session.txn()?.read();
+    let tablets: Vec<TabletId> = match read.tablet_of(&point.table, &key) {
+        Some(tablet) => vec![tablet],
+        None => point.table.tablets().collect(),
+    };
+    for tablet in tablets {
+        let Some(row) = read.get(&point.table, tablet, &key)? else { continue };
+        if point.filter.eval_scalar(&row.values, eval)? != Datum::Bool(true) {
+            continue;
+        }
+        let values = point.outputs.iter().map(|output| Ok(output.eval_scalar(&row.values, eval)?));
+        rows.push(&values.collect::<Result<Vec<Datum>>>()?)?;
+    }
+    rows.finish()
+}
