@@ -447,6 +447,7 @@ pub static DEFINITIONS: &[Definition] = {
             CLIENT,
             "Sets the schema search order for names that are not schema-qualified.",
         ),
+        define("seq_page_cost", Real { min: 0.0, max: f64::MAX }, "1", User, PLANNER, "Accepted for compatibility."),
         reported(define(
             "server_encoding",
             Text,
@@ -464,7 +465,6 @@ pub static DEFINITIONS: &[Definition] = {
             PRESET,
             "Shows the server version as an integer.",
         ),
-        define("seq_page_cost", Real { min: 0.0, max: f64::MAX }, "1", User, PLANNER, "Accepted for compatibility."),
         reported(define("session_authorization", Text, "", User, "Ungrouped", "Sets the current session user name.")),
         define(
             "shared_buffers",
