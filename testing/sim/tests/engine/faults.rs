@@ -40,7 +40,8 @@ fn a_failing_sync_stops_the_log_and_nothing_is_acknowledged() {
         let machine = Machine::new(seed);
         let (engine, table) = start(&machine);
         insert(&engine, &table, 0..10).expect("a sound disk");
-        machine.fs.inject(Fault::nth(Op::Sync, 0).on("/log/"));
+        // Every sync: a single fault might hit the preparation of the next log file, which may fail.
+        machine.fs.inject(Fault::every(Op::Sync).on("/log/"));
         let refused = insert(&engine, &table, 10..20);
         assert!(matches!(refused, Err(Error::LogFailed(_))), "{refused:?}");
         let again = insert(&engine, &table, 20..30);
