@@ -24,10 +24,10 @@ demo: build
 
 # PostgreSQL 15 is the reference that SQL tests compare with; psql and pgbench drive the server.
 deps-test:
-	@if [ ! -x $(PG_BIN)/initdb ]; then \
-		echo "installing postgresql-15 (reference for the SQL tests)"; \
+	@if [ ! -x $(PG_BIN)/initdb ] || ! command -v openssl >/dev/null; then \
+		echo "installing postgresql-15 (reference for the SQL tests) and openssl"; \
 		sudo=$$( [ "$$(id -u)" = 0 ] || echo sudo ); \
-		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq postgresql-15 >/dev/null; \
+		$$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq postgresql-15 openssl >/dev/null; \
 	fi
 
 lint:
