@@ -1,14 +1,17 @@
 //! Work that nobody waits for: sweeping, freezing, compacting, checkpoints, deleting unused files.
 //!
 //! Two threads: one moves rows and sweeps, one makes checkpoints, so that a long merge does not keep the
-//! log from being cut. Both can be paused, stopped and watched; errors are logged and counted, and the
-//! work is tried again in the next round.
+//! log from being cut. Both can be paused, stopped and watched. Work that fails, or panics, is logged,
+//! counted, shown in [`BackgroundStatus`] until it succeeds, and tried again later and later; other tablets
+//! do not wait for it. (A panic that leaves something half-done stops the engine: [`crate::failstop`].)
 
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
-use basalt_types::Version;
+use basalt_types::{TabletId, Version};
 use parking_lot::{Condvar, Mutex};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -20,6 +23,8 @@ const ROUND: Duration = Duration::from_millis(100);
 const PRESSURE: f64 = 0.30;
 /// Above this part writers wait until freezing has caught up.
 const THROTTLE: f64 = 0.45;
+/// Work that fails again and again is tried again after this long at last.
+const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Samples kept to tell how old a version is.
 const AGES_MAX: usize = 1024;
 
@@ -35,7 +40,18 @@ pub struct Background {
     hot_bytes: AtomicU64,
     relieved: Notify,
     doing: Mutex<String>,
+    failing: Mutex<BTreeMap<Task, Failure>>,
     counters: Counters,
+}
+
+/// A kind of work, and the tablet that it is about.
+type Task = (&'static str, Option<TabletId>);
+
+/// What became of a task's latest tries.
+struct Failure {
+    cause: String,
+    times: u32,
+    retry_at: Duration,
 }
 
 #[derive(Default)]
@@ -45,6 +61,22 @@ struct Counters {
     compactions: AtomicU64,
     checkpoints: AtomicU64,
     errors: AtomicU64,
+    panics: AtomicU64,
+}
+
+/// Work that did not succeed when it was tried last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failing {
+    pub what: String,
+    pub cause: String,
+    /// Tries in a row.
+    pub times: u32,
+}
+
+impl fmt::Display for Failing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} failed {} times: {}", self.what, self.times, self.cause)
+    }
 }
 
 /// What background work has done and is doing.
@@ -56,7 +88,10 @@ pub struct BackgroundStatus {
     pub frozen_rows: u64,
     pub compactions: u64,
     pub checkpoints: u64,
+    /// Tries that failed, panics included.
     pub errors: u64,
+    pub panics: u64,
+    pub failing: Vec<Failing>,
 }
 
 impl Background {
@@ -72,6 +107,7 @@ impl Background {
             hot_bytes: AtomicU64::new(0),
             relieved: Notify::new(),
             doing: Mutex::new("idle".into()),
+            failing: Mutex::default(),
             counters: Counters::default(),
         }
     }
@@ -110,6 +146,8 @@ impl Background {
             compactions: get(&self.counters.compactions),
             checkpoints: get(&self.counters.checkpoints),
             errors: get(&self.counters.errors),
+            panics: get(&self.counters.panics),
+            failing: self.failing.lock().iter().map(|(task, failure)| failure.describe(task)).collect(),
         }
     }
 
@@ -138,6 +176,9 @@ impl Background {
             }
             if self.is_stopping() {
                 return Err(Error::ShuttingDown);
+            }
+            if let Some(failure) = engine.failure() {
+                return Err(failure);
             }
             self.wakes.notify_all();
             let _ = tokio::time::timeout(Duration::from_millis(100), self.relieved.notified()).await;
@@ -192,17 +233,22 @@ impl Engine {
         background.counters.rounds.fetch_add(1, Ordering::Relaxed);
         let now = self.os.clock.monotonic();
         let cool = background.version_of_age(now, self.config.cool_after, self.published());
-        for tablet in self.tablets() {
+        let tablets = self.tablets();
+        background.forget_dropped(&tablets);
+        for tablet in tablets {
             if background.is_stopping() || background.paused.load(Ordering::Acquire) {
                 break;
             }
-            self.sweep(&tablet);
+            self.step(("sweep", Some(tablet.id)), |engine| {
+                engine.sweep(&tablet);
+                Ok(())
+            });
             let hot = self.hot_bytes();
             background.hot_bytes.store(hot, Ordering::Relaxed);
             let pressed = hot as f64 > self.config.memory_bytes_max as f64 * PRESSURE;
             let upto = if pressed { self.published() } else { cool };
             if tablet.hot.rows() as u64 >= self.config.freeze_rows_min || (pressed && tablet.hot.rows() > 0) {
-                self.step(&tablet, "freeze", |engine| {
+                self.step(("freeze", Some(tablet.id)), |engine| {
                     let moved = engine.freeze(&tablet, upto)?;
                     engine.background.counters.frozen_rows.fetch_add(moved, Ordering::Relaxed);
                     engine.sweep(&tablet);
@@ -211,7 +257,7 @@ impl Engine {
                 background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
                 background.relieved.notify_waiters();
             }
-            self.step(&tablet, "compact", |engine| {
+            self.step(("compact", Some(tablet.id)), |engine| {
                 if engine.compact_if_worth(&tablet)? {
                     engine.background.counters.compactions.fetch_add(1, Ordering::Relaxed);
                 }
@@ -222,29 +268,83 @@ impl Engine {
         background.relieved.notify_waiters();
     }
 
-    fn step(self: &Arc<Self>, tablet: &Tablet, what: &str, work: impl FnOnce(&Arc<Self>) -> Result<()>) {
-        *self.background.doing.lock() = format!("{what} {}", tablet.id);
-        if let Err(error) = work(self) {
-            self.background.counters.errors.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(tablet = %tablet.id, %error, "{what} failed");
+    /// One try of a task, unless it failed so often that its time has not come again.
+    fn step(self: &Arc<Self>, task: Task, work: impl FnOnce(&Arc<Self>) -> Result<()>) {
+        let background = &self.background;
+        if !background.is_due(&task, self.os.clock.monotonic()) {
+            return;
         }
-        *self.background.doing.lock() = "idle".into();
+        *background.doing.lock() = name_of(&task);
+        // What a panic may leave half-done is guarded where it is done.
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        *background.doing.lock() = "idle".into();
+        let cause = match outcome {
+            Ok(Ok(())) => return background.succeeded(&task),
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => {
+                background.counters.panics.fetch_add(1, Ordering::Relaxed);
+                format!("panic: {}", message_of(&*panic))
+            }
+        };
+        background.failed(task, cause, self.os.clock.monotonic());
     }
 
     fn checkpoint_round(self: &Arc<Self>) {
         if !self.checkpoint_is_due() {
-            self.collect_files();
-            return;
+            return self.step(("collect files", None), |engine| {
+                engine.collect_files();
+                Ok(())
+            });
         }
-        match self.checkpoint() {
-            Ok(()) => {
-                self.background.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(error) => {
-                self.background.counters.errors.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%error, "checkpoint failed");
-                self.os.clock.sleep(Duration::from_secs(1));
-            }
+        self.step(("checkpoint", None), |engine| {
+            engine.checkpoint()?;
+            engine.background.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+    }
+}
+
+impl Background {
+    fn is_due(&self, task: &Task, now: Duration) -> bool {
+        self.failing.lock().get(task).is_none_or(|failure| failure.retry_at <= now)
+    }
+
+    fn succeeded(&self, task: &Task) {
+        if let Some(failure) = self.failing.lock().remove(task) {
+            tracing::info!("{} works again after {} failures", name_of(task), failure.times);
         }
     }
+
+    fn failed(&self, task: Task, cause: String, now: Duration) {
+        tracing::error!(%cause, "{} failed", name_of(&task));
+        self.counters.errors.fetch_add(1, Ordering::Relaxed);
+        let mut failing = self.failing.lock();
+        let times = failing.get(&task).map_or(1, |failure| failure.times.saturating_add(1));
+        let wait = (ROUND * 2u32.pow(times.min(10))).min(RETRY_MAX);
+        failing.insert(task, Failure { cause, times, retry_at: now + wait });
+    }
+
+    /// Forgets failures of tablets that are gone.
+    fn forget_dropped(&self, tablets: &[Arc<Tablet>]) {
+        let here = |id: TabletId| tablets.iter().any(|tablet| tablet.id == id);
+        self.failing.lock().retain(|(_, tablet), _| tablet.is_none_or(here));
+    }
+}
+
+impl Failure {
+    fn describe(&self, task: &Task) -> Failing {
+        Failing { what: name_of(task), cause: self.cause.clone(), times: self.times }
+    }
+}
+
+fn name_of(task: &Task) -> String {
+    match task {
+        (what, Some(tablet)) => format!("{what} {tablet}"),
+        (what, None) => (*what).to_string(),
+    }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }

@@ -92,7 +92,9 @@ impl Engine {
             return Ok(());
         }
         let started = self.os.clock.monotonic();
-        self.order.wait_settled(version);
+        if !self.order.wait_settled(version) {
+            return Err(self.failure().unwrap_or(Error::ShuttingDown));
+        }
         let mut written = Vec::new();
         let checkpoint = match self.write_checkpoint(&captured, &mut written) {
             Ok(checkpoint) => checkpoint,

@@ -100,6 +100,7 @@ impl Engine {
         }
         let _gate = self.move_gate.read();
         let _latch = tablet.latch.write();
+        let _whole = self.whole("compaction");
         if self.catalog().table_of(tablet.id).is_none() {
             outputs.discard();
             return Ok(());

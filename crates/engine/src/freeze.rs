@@ -105,6 +105,7 @@ impl Engine {
     fn switch_to_frozen(self: &Arc<Self>, tablet: &Arc<Tablet>, entry: Arc<FileEntry>, rows: &Copied) -> Result<u64> {
         let _gate = self.move_gate.read();
         let _latch = tablet.latch.write();
+        let _whole = self.whole("freeze");
         if self.catalog().table_of(tablet.id).is_none() {
             self.discard_file(entry.id());
             return Ok(0);
@@ -141,6 +142,7 @@ impl Engine {
 
     /// Frees what no reader needs any more in one tablet's hot rows and delete maps.
     pub(crate) fn sweep(&self, tablet: &Tablet) {
+        let _whole = self.whole("sweep");
         let oldest_view = tablet.oldest_view();
         let snapshots = self.live_snapshots();
         while tablet.hot.sweep(&snapshots, oldest_view).more {}

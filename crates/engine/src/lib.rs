@@ -14,6 +14,7 @@ mod compaction;
 mod config;
 mod engine;
 mod error;
+mod failstop;
 mod freeze;
 mod locks;
 mod read;
@@ -26,7 +27,7 @@ mod txn;
 #[cfg(test)]
 mod tests;
 
-pub use background::{Background, BackgroundStatus};
+pub use background::{Background, BackgroundStatus, Failing};
 pub use bulk::BulkInsert;
 pub use check::{CheckReport, check};
 pub use config::EngineConfig;

@@ -142,6 +142,8 @@ struct Table {
     /// What each waiting owner waits for: an owner waits for one thing at a time.
     waiting: HashMap<Owner, Object, ahash::RandomState>,
     held_count: usize,
+    /// Why nobody may wait any more.
+    stopped: Option<Error>,
 }
 
 pub struct Locks {
@@ -176,6 +178,9 @@ impl Locks {
                 WaitPolicy::Fail => return Err(Error::LockNotAvailable(describe(object))),
                 WaitPolicy::Skip => return Ok(Acquired::Skipped),
                 WaitPolicy::Wait(_) => {}
+            }
+            if let Some(error) = &table.stopped {
+                return Err(error.clone());
             }
             table.enqueue(owner, object, mode)?
         };
@@ -232,6 +237,19 @@ impl Locks {
             }
             table.serve(object);
         }
+    }
+
+    /// Refuses all who wait, now and later: holders may never let go.
+    pub fn stop(&self, error: Error) {
+        let mut table = self.table.lock();
+        table.waiting.clear();
+        for entry in table.entries.values_mut() {
+            for waiter in entry.queue.drain(..) {
+                // The receiver may be gone: its future was dropped.
+                let _ = waiter.wake.send(Err(error.clone()));
+            }
+        }
+        table.stopped = Some(error);
     }
 
     pub fn held_count(&self) -> usize {

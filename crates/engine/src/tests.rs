@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+mod failures;
 mod protocols;
 
 struct Fixture {

@@ -176,6 +176,8 @@ impl Txn {
             self.operations = savepoint.operations;
         }
         let undone = self.writes.split_off(savepoint.changes);
+        let engine = self.engine.clone();
+        let _whole = engine.whole("rollback to a savepoint");
         self.engine.undo(id, undone);
         if self.catalog_edits.len() > savepoint.catalog_edits {
             self.catalog_edits.truncate(savepoint.catalog_edits);
@@ -196,6 +198,8 @@ impl Txn {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
+        let engine = self.engine.clone();
+        let _whole = engine.whole("rollback");
         if let Some(id) = self.id {
             let undone = self.writes.split_off(0);
             self.engine.undo(id, undone);

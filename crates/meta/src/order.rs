@@ -15,7 +15,14 @@ pub struct CommitOrder {
     inner: Mutex<Inner>,
     published: AtomicU64,
     settled: Condvar,
-    unsettled: Mutex<BTreeSet<Version>>,
+    unsettled: Mutex<Unsettled>,
+}
+
+#[derive(Default)]
+struct Unsettled {
+    versions: BTreeSet<Version>,
+    /// A committer died between its record and its rows: those below it never settle.
+    broken: bool,
 }
 
 struct Inner {
@@ -36,7 +43,7 @@ impl CommitOrder {
             inner: Mutex::new(Inner { last, pending: VecDeque::new() }),
             published: AtomicU64::new(last.0),
             settled: Condvar::new(),
-            unsettled: Mutex::new(BTreeSet::new()),
+            unsettled: Mutex::default(),
         }
     }
 
@@ -69,16 +76,28 @@ impl CommitOrder {
 
     /// The committer of `version` has restamped its rows.
     pub fn settle(&self, version: Version) {
-        self.unsettled.lock().remove(&version);
+        self.unsettled.lock().versions.remove(&version);
         self.settled.notify_all();
     }
 
-    /// Blocks until every version up to `version` is settled. Short: committers settle right away.
-    pub fn wait_settled(&self, version: Version) {
+    /// A committer cannot go on: nobody waits for it any more.
+    pub fn give_up(&self) {
+        self.unsettled.lock().broken = true;
+        self.settled.notify_all();
+    }
+
+    /// Blocks until every version up to `version` is settled. Short: committers settle right away. False:
+    /// one of them never will ([`CommitOrder::give_up`]).
+    #[must_use]
+    pub fn wait_settled(&self, version: Version) -> bool {
         let mut unsettled = self.unsettled.lock();
-        while unsettled.first().is_some_and(|first| *first <= version) {
+        while unsettled.versions.first().is_some_and(|first| *first <= version) {
+            if unsettled.broken {
+                return false;
+            }
             self.settled.wait(&mut unsettled);
         }
+        true
     }
 }
 
@@ -98,7 +117,7 @@ impl Turn<'_> {
         let version = self.next();
         self.inner.last = version;
         self.inner.pending.push_back((end, version));
-        self.order.unsettled.lock().insert(version);
+        self.order.unsettled.lock().versions.insert(version);
         version
     }
 }

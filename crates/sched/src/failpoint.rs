@@ -1,10 +1,12 @@
 //! Named places where a test can have the process die, as `kill -9` would, at exactly that step.
 //!
 //! Armed once at start (the binary takes `BASALT_FAILPOINT=name[:hit]` from its environment); unarmed, a
-//! place costs one relaxed load. Names in use are listed where they are hit; `docs/testing.md` has the list.
+//! place costs two relaxed loads. Names in use are listed where they are hit; `docs/testing.md` has the list.
+//! A test inside a process may instead have its own thread panic there.
 
+use std::cell::RefCell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 struct Armed {
     name: String,
@@ -13,6 +15,18 @@ struct Armed {
 }
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
+/// Some thread has armed a panic.
+static PANICS: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static PANIC: RefCell<Option<&'static str>> = const { RefCell::new(None) };
+}
+
+/// Has this thread panic, once, at its next hit of a place.
+pub fn panic_at(name: &'static str) {
+    PANIC.set(Some(name));
+    PANICS.store(true, Ordering::Relaxed);
+}
 
 /// Arms one place: `name` dies at its first hit, `name:5` at its fifth. False if one is armed already or
 /// the count cannot be read.
@@ -34,5 +48,9 @@ pub fn hit(name: &str) {
         && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
     {
         std::process::abort();
+    }
+    if PANICS.load(Ordering::Relaxed) && PANIC.with_borrow_mut(|armed| armed.take_if(|armed| *armed == name)).is_some()
+    {
+        panic!("failpoint {name}");
     }
 }

@@ -100,12 +100,23 @@ const JSON: &str = "application/json";
 
 fn health(shared: &Shared) -> Response<Body> {
     let serving = *shared.stage.borrow() == Stage::Serving;
-    let status = if serving { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let engine = shared.db.engine();
+    let failure = engine.failure().map(|error| error.to_string());
+    let failing: Vec<String> = engine.background().status().failing.iter().map(ToString::to_string).collect();
+    // Failing background work is tried again while all else goes on; a stopped log takes a restart.
+    let (status, word) = match (serving, &failure) {
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        (true, Some(_)) => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+        (true, None) if !failing.is_empty() => (StatusCode::OK, "degraded"),
+        (true, None) => (StatusCode::OK, "ok"),
+    };
     let body = serde_json::json!({
-        "status": if serving { "ok" } else { "stopping" },
+        "status": word,
+        "failure": failure,
+        "failing": failing,
         "version": env!("CARGO_PKG_VERSION"),
         "connections": shared.db.session_count(),
-        "published": shared.db.engine().published().0,
+        "published": engine.published().0,
     });
     full(status, JSON, format!("{body}\n"))
 }

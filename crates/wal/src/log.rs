@@ -36,6 +36,7 @@ use basalt_sched::{File, Os};
 use basalt_types::{Epoch, Lsn};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
@@ -174,9 +175,10 @@ impl Shared {
     }
 
     /// Stops the log for good. The first cause stays.
-    pub fn poison(&self, cause: &Error) {
-        if self.poison.set(cause.to_string()).is_ok() {
-            tracing::error!(error = %cause, "the log stops");
+    pub fn poison(&self, cause: impl Display) {
+        let cause = cause.to_string();
+        if self.poison.set(cause.clone()).is_ok() {
+            tracing::error!(%cause, "the log stops");
         }
         drop(self.state.lock());
         self.writer_wakes.notify_all();
@@ -276,6 +278,8 @@ impl Log {
             return Err(Error::TooLarge { bytes, bytes_max: RECORD_BYTES_MAX });
         }
         let crc = parts.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part));
+        // A record that is half in the image would spoil all behind it.
+        let _guard = StopOnPanic(&self.shared);
         let mut state = self.with_room_for(bytes)?;
         let start = Lsn(state.image.append(&self.shared.stream, parts, bytes as u32, crc));
         let end = Lsn(state.image.end());
@@ -429,6 +433,17 @@ impl Log {
             last_sync: Duration::from_nanos(get(&counters.last_sync_nanos)),
             gathers: get(&counters.gathers),
         }
+    }
+
+    /// Stops the log for good, as a failed sync does: for an owner that can no longer vouch for what it
+    /// appends. What is appended and not yet durable may or may not be there after the restart.
+    pub fn stop(&self, cause: &str) {
+        self.shared.poison(cause);
+    }
+
+    /// Why the log has stopped, if it has.
+    pub fn stopped(&self) -> Option<Error> {
+        self.shared.poisoned()
     }
 
     /// Flushes what is appended, refuses more, and ends the threads.

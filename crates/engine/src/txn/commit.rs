@@ -39,10 +39,11 @@ impl Txn {
             return Ok(None);
         }
         let engine = self.engine.clone();
-        let (version, end) = engine.append_commit(Some(id), || edits)?;
-        basalt_sched::failpoint::hit("commit-appended");
-        // From here on the transaction has happened.
+        let _whole = engine.whole("commit");
+        // Once the record may be in the log, nothing is undone any more.
         self.ended = true;
+        let (version, end) = engine.append_commit(Some(id), || edits).inspect_err(|_| self.ended = false)?;
+        basalt_sched::failpoint::hit("commit-appended");
         let changes = self.writes.split_off(0);
         engine.restamp(id, version, &changes);
         engine.order.settle(version);
@@ -61,6 +62,7 @@ impl Engine {
         edits: impl FnOnce() -> record::Edits,
     ) -> Result<(Version, Lsn)> {
         let mut turn = self.order.take_turn();
+        let _whole = self.whole("commit");
         let edits = edits();
         let next_catalog = match edits.catalog.is_empty() {
             true => None,

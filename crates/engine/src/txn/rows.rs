@@ -201,7 +201,9 @@ impl Txn {
         let mut bytes = Vec::with_capacity(encoded.len() + key.0.len() + 32);
         record::put(&mut bytes, txn, tablet.id, PutRow { rid, key: key.as_bytes(), row: &encoded });
         self.log_operation(&bytes, 1)?;
+        let engine = self.engine.clone();
         let _latch = tablet.latch.read();
+        let _whole = engine.whole("change of rows");
         self.mark_cold(txn, tablet, key)?;
         tablet.hot.put(key.as_bytes(), &encoded, rid, txn, self.seq());
         self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
@@ -260,7 +262,9 @@ impl Txn {
         let mut bytes = Vec::with_capacity(key.0.len() + 24);
         record::delete(&mut bytes, txn, tablet.id, key.as_bytes());
         self.log_operation(&bytes, 1)?;
+        let engine = self.engine.clone();
         let _latch = tablet.latch.read();
+        let _whole = engine.whole("change of rows");
         if !self.mark_cold(txn, tablet, key)? {
             tablet.hot.delete(key.as_bytes(), txn, self.seq());
             self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
@@ -275,7 +279,9 @@ impl Txn {
         let borrowed = rows.iter().map(|(key, rid, row)| PutRow { rid: *rid, key: key.as_bytes(), row });
         record::batch(&mut bytes, txn, tablet.id, borrowed);
         self.log_operation(&bytes, 1)?;
+        let engine = self.engine.clone();
         let _latch = tablet.latch.read();
+        let _whole = engine.whole("change of rows");
         for (key, rid, row) in rows {
             tablet.hot.put(key.as_bytes(), row, *rid, txn, self.seq());
             self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });

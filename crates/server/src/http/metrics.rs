@@ -27,6 +27,16 @@ pub fn render(db: &Database) -> String {
     page.counter("basalt_log_written_bytes_total", "Bytes written to the log since start.", engine.log.written_bytes);
     page.counter("basalt_log_syncs_total", "Syncs of the log since start.", engine.log.syncs);
     page.counter("basalt_log_commits_total", "Commits that waited for a sync since start.", engine.log.commits);
+    let background = db.engine().background().status();
+    page.gauge(
+        "basalt_log_failed",
+        "1 once the log has stopped: a restart is needed.",
+        u64::from(db.engine().failure().is_some()),
+    );
+    page.counter("basalt_background_errors_total", "Background work that failed since start.", background.errors);
+    page.counter("basalt_background_panics_total", "Background work that panicked since start.", background.panics);
+    let failing = background.failing.len() as u64;
+    page.gauge("basalt_background_failing", "Background work whose latest try failed.", failing);
     let behind = engine.log_end.0.saturating_sub(engine.checkpoint_lsn.0);
     page.gauge("basalt_log_behind_checkpoint_bytes", "Log that a restart would replay.", behind);
     page.text

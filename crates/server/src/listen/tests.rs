@@ -261,6 +261,7 @@ async fn http_tells_health_and_metrics_and_runs_sql() {
     };
     assert!(ask("GET /health HTTP/1.0\r\n\r\n".into()).await.contains("\"status\":\"ok\""));
     assert!(ask("GET /metrics HTTP/1.0\r\n\r\n".into()).await.contains("\nbasalt_statements_total "));
+    assert!(ask("GET /metrics HTTP/1.0\r\n\r\n".into()).await.contains("\nbasalt_background_failing 0\n"));
     let post = |kind: &str, sql: &str| {
         let len = sql.len();
         format!("POST /sql HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\n\r\n{sql}")

@@ -1,0 +1,165 @@
+//! Panics: background work is tried again, a commit or move that is cut short stops the engine.
+
+use super::*;
+use basalt_sched::failpoint;
+use basalt_sched::os::{DirEntry, File, FileSystem, OpenMode};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A file system whose data files cannot be made: trying to panics.
+struct PanickingFs {
+    inner: Arc<dyn FileSystem>,
+    armed: Arc<AtomicBool>,
+}
+
+impl FileSystem for PanickingFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.inner.open(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let made = to.components().any(|part| part.as_os_str() == "files");
+        assert!(!(made && self.armed.load(Ordering::Acquire)), "no files today");
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.inner.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.inner.create_dir_all(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.inner.lock(path)
+    }
+
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.inner.free_bytes(path)
+    }
+}
+
+async fn eventually(f: &Fixture, what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what}: {:?}", f.engine.background().status());
+}
+
+#[tokio::test]
+async fn background_work_that_panics_is_shown_and_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let armed = Arc::new(AtomicBool::new(false));
+    let real = Os::real();
+    let os = Os { fs: Arc::new(PanickingFs { inner: real.fs.clone(), armed: armed.clone() }), ..real };
+    let config = EngineConfig {
+        background: true,
+        cool_after: Duration::ZERO,
+        freeze_rows_min: 1,
+        checkpoint_interval: Duration::ZERO,
+        ..config(&dir)
+    };
+    let engine = Engine::open(os, config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    f.create_table(1, true).await;
+    armed.store(true, Ordering::Release);
+    insert(&f, 0..10, "one").await;
+    let failing = |what: &str| {
+        let failing = f.engine.background().status().failing;
+        failing
+            .iter()
+            .any(|task| task.what.starts_with(what) && task.times > 1 && task.cause.contains("no files today"))
+    };
+    eventually(&f, "both fail", || failing("freeze") && failing("checkpoint")).await;
+    assert!(f.engine.background().status().panics >= 4);
+    // Whoever commits meanwhile is not concerned.
+    insert(&f, 10..20, "two").await;
+    armed.store(false, Ordering::Release);
+    eventually(&f, "both work again", || {
+        let status = f.engine.background().status();
+        status.failing.is_empty() && status.frozen_rows >= 20 && status.checkpoints > 0
+    })
+    .await;
+    assert_eq!(now(&f).len(), 20);
+    f.engine.shutdown().unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_cut_short_by_a_panic_stops_the_engine() {
+    let f = Arc::new(Fixture::new());
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..10, "one").await;
+    let mut txn = f.begin();
+    update(&f, &mut txn, 3, "cut short").await;
+    let waiting = {
+        let f = f.clone();
+        tokio::spawn(async move {
+            let mut txn = f.begin();
+            locked(&f, &mut txn, 3).await.map(drop)
+        })
+    };
+    while f.engine.stats().lock_waits == 0 {
+        tokio::task::yield_now().await;
+    }
+    let panicked = tokio::spawn(async move {
+        failpoint::panic_at("commit-appended");
+        txn.commit().await
+    });
+    assert!(panicked.await.unwrap_err().is_panic());
+    assert!(matches!(waiting.await.unwrap(), Err(Error::LogFailed(_))), "its holder will never let go");
+    let refused = f.engine.checkpoint();
+    assert!(
+        matches!(&refused, Err(Error::LogFailed(why)) if why.contains("a panic cut a commit short")),
+        "{refused:?}"
+    );
+    let mut txn = f.begin();
+    let refused = txn.insert(&table, &row(100, "late")).await;
+    assert!(matches!(refused, Err(Error::LogFailed(_))), "{refused:?}");
+    assert!(f.engine.failure().is_some());
+    assert_eq!(now(&f).len(), 10, "reads go on");
+    drop(txn);
+    let f = Arc::into_inner(f).expect("nobody else has it").reopen();
+    assert_eq!(now(&f).len(), 10);
+    insert(&f, 100..101, "again").await;
+}
+
+#[tokio::test]
+async fn a_move_cut_short_by_a_panic_stops_the_engine() {
+    for (place, bulk) in [("freeze-appended", false), ("compact-appended", true)] {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        insert(&f, 0..300, "one").await;
+        if bulk {
+            f.engine.freeze_table(table.id).unwrap();
+            insert(&f, 300..600, "one").await;
+            f.engine.freeze_table(table.id).unwrap();
+        }
+        let before = now(&f);
+        let cut = catch_unwind(AssertUnwindSafe(|| {
+            failpoint::panic_at(place);
+            f.engine.compact_table(table.id)
+        }));
+        assert!(cut.is_err(), "{place}");
+        assert!(matches!(f.engine.checkpoint(), Err(Error::LogFailed(_))), "{place}");
+        let mut txn = f.begin();
+        assert!(matches!(txn.insert(&table, &row(9999, "late")).await, Err(Error::LogFailed(_))), "{place}");
+        drop(txn);
+        let f = f.reopen();
+        assert_rows(&now(&f), &before);
+    }
+}
