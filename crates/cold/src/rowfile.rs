@@ -31,6 +31,21 @@ pub struct RowEntry {
     pub row: Option<Box<[u8]>>,
 }
 
+/// One entry, borrowed from its block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowEntryRef<'b> {
+    pub key: &'b [u8],
+    pub rid: Rid,
+    pub version: Version,
+    pub row: Option<&'b [u8]>,
+}
+
+impl RowEntryRef<'_> {
+    pub fn to_owned(&self) -> RowEntry {
+        RowEntry { key: Key::from(self.key), rid: self.rid, version: self.version, row: self.row.map(Into::into) }
+    }
+}
+
 /// What the file list keeps of a row file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RowFileMeta {

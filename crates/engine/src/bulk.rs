@@ -23,6 +23,7 @@ use crate::{Error, Result, Txn, route};
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_select::take::take;
 use basalt_cold::{DeleteMap, SegmentMeta};
+use basalt_meta::FileKind;
 use basalt_types::batch::datum_at;
 use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
 use encoder::Encoder;
@@ -172,14 +173,14 @@ impl BulkInsert<'_> {
         let mut entries = Vec::new();
         for meta in metas {
             let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.txn.seq() };
-            let segment = match self.txn.engine.open_segment(meta.id) {
-                Ok(segment) => segment,
+            let data = match self.txn.engine.open_file(meta.id, FileKind::Segment) {
+                Ok(data) => data,
                 Err(error) => {
-                    self.txn.engine.discard_file(meta.id);
+                    self.txn.engine.discard_file(meta.id, FileKind::Segment);
                     return Err(error);
                 }
             };
-            entries.push(Arc::new(FileEntry { segment, deletes: DeleteMap::new(), stamps, bytes: meta.bytes }));
+            entries.push(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: meta.bytes }));
         }
         let _gate = self.txn.engine.clone();
         let _gate = _gate.move_gate.read();

@@ -1,6 +1,7 @@
 //! Offline check of a data directory: every checksum, every reference.
 
 use crate::checkpoint::root::Root;
+use crate::data_file::DataFile;
 use crate::recovery::{lock_directory, open_files, read_body};
 use crate::{EngineConfig, Error, Result};
 use basalt_cold::{DeleteMap, FileKind, RowFile, Segment};
@@ -49,16 +50,16 @@ pub fn check(os: &Os, data_dir: &Path, progress: &mut dyn FnMut(&str)) -> Result
                     }
                     for file in &tablet.files {
                         listed.insert(file.info.id);
-                        progress(&format!("segment {}", file.info.id));
+                        progress(&format!("file {}", file.info.id));
                         report.files += 1;
                         report.file_bytes += file.info.bytes;
                         report.rows += file.info.rows;
-                        let checked = Segment::open(&files, file.info.id, &cache).and_then(|segment| {
-                            segment.verify()?;
+                        let checked = DataFile::open(&files, &cache, file.info.id, file.info.kind).and_then(|data| {
+                            data.verify()?;
                             if !file.deletes.is_empty() {
-                                DeleteMap::from_bytes(&file.deletes, segment.rows(), Version::ZERO)?;
+                                DeleteMap::from_bytes(&file.deletes, data.rows(), Version::ZERO)?;
                             }
-                            Ok(segment.rows())
+                            Ok(data.rows())
                         });
                         match checked {
                             Ok(rows) if u64::from(rows) == file.info.rows => {}

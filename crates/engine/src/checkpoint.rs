@@ -13,6 +13,7 @@
 pub mod body;
 pub mod root;
 
+use crate::data_file::stored_kind;
 use crate::engine::DroppedFile;
 use crate::tablet::{EntryStamps, ReadView, Tablet};
 use crate::{Catalog, Engine, Error, Result};
@@ -234,7 +235,7 @@ impl Engine {
                 return true;
             }
             self.cache.remove_file(*id);
-            match self.files.delete(*id, file.kind) {
+            match self.files.delete(*id, stored_kind(file.kind)) {
                 Ok(()) => false,
                 Err(error) => {
                     tracing::warn!(file = %id, %error, "cannot delete an unused file");

@@ -13,7 +13,7 @@ use crate::record::{Edits, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Engine, Error, Result};
 use basalt_cold::{DeleteMap, SegmentMeta, SegmentOptions, SegmentWriter};
-use basalt_meta::FileStamps;
+use basalt_meta::{FileKind, FileStamps};
 use basalt_types::{FileId, ObjectId, TableDef, Version};
 use merge::Merge;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Engine {
         let mut entries = Vec::new();
         for meta in &outputs.done {
             entries.push(Arc::new(FileEntry {
-                segment: self.open_segment(meta.id)?,
+                data: self.open_file(meta.id, FileKind::Segment)?,
                 deletes: DeleteMap::new(),
                 stamps: EntryStamps::PerRow,
                 bytes: meta.bytes,
@@ -194,7 +194,7 @@ impl<'a> Outputs<'a> {
     }
 
     fn discard(&self) {
-        self.done.iter().for_each(|meta| self.engine.discard_file(meta.id));
+        self.done.iter().for_each(|meta| self.engine.discard_file(meta.id, FileKind::Segment));
     }
 
     fn missing(&self, id: basalt_types::ColumnId, rows: usize) -> Result<arrow_array::ArrayRef> {

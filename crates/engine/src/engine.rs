@@ -1,12 +1,13 @@
 //! What a server opens: one data directory, recovered and served.
 
 use crate::background::Background;
+use crate::data_file::DataFile;
 use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
-use basalt_cold::{BlockCache, FileKind, Files, Segment};
-use basalt_meta::{CommitOrder, Pin, PinTable, TxnTable};
+use basalt_cold::{BlockCache, Files};
+use basalt_meta::{CommitOrder, FileKind, Pin, PinTable, TxnTable};
 use basalt_sched::Os;
 use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
 use basalt_wal::Log;
@@ -222,18 +223,18 @@ impl Engine {
 
     /// Notes that no view lists a file any more; garbage collection removes it when nothing needs it.
     pub(crate) fn drop_file(&self, file: &Arc<FileEntry>, last_named: Lsn) {
-        let dropped = DroppedFile { kind: FileKind::Segment, last_named, entry: Some(Arc::downgrade(file)) };
+        let dropped = DroppedFile { kind: file.data.kind(), last_named, entry: Some(Arc::downgrade(file)) };
         self.dropped.lock().insert(file.id(), dropped);
     }
 
     /// A file that never was part of committed data.
-    pub(crate) fn discard_file(&self, id: FileId) {
-        let dropped = DroppedFile { kind: FileKind::Segment, last_named: Lsn(0), entry: None };
+    pub(crate) fn discard_file(&self, id: FileId, kind: FileKind) {
+        let dropped = DroppedFile { kind, last_named: Lsn(0), entry: None };
         self.dropped.lock().insert(id, dropped);
     }
 
-    pub(crate) fn open_segment(&self, id: FileId) -> Result<Arc<Segment>> {
-        Ok(Arc::new(Segment::open(&self.files, id, &self.cache)?))
+    pub(crate) fn open_file(&self, id: FileId, kind: FileKind) -> Result<DataFile> {
+        Ok(DataFile::open(&self.files, &self.cache, id, kind)?)
     }
 
     /// Appends to the log without waiting.
@@ -316,7 +317,8 @@ impl Engine {
                 tablet: tablet.id,
                 table: tablet.table,
                 file: file.id(),
-                rows: u64::from(file.segment.rows()),
+                kind: file.data.kind(),
+                rows: u64::from(file.data.rows()),
                 deleted: file.deletes.count(),
                 bytes: file.bytes,
             }));
@@ -375,6 +377,7 @@ pub struct FileLine {
     pub tablet: TabletId,
     pub table: ObjectId,
     pub file: FileId,
+    pub kind: FileKind,
     pub rows: u64,
     pub deleted: u64,
     pub bytes: u64,

@@ -1,4 +1,5 @@
-//! Freeze: cool hot rows become a segment (DESIGN 5, Moves).
+//! Moves from hot into a file (DESIGN 5, Moves): freeze makes a segment of cool rows; eviction, under memory
+//! pressure, a row file of warm ones (`docs/decisions/0004-eviction.md`). The protocol is one:
 //!
 //! 1. Without a latch: rows whose newest version is stamped ≤ `upto` are copied, in key order and with
 //!    their stamps, into a file that is made durable.
@@ -8,18 +9,18 @@
 //! Readers of older views go on finding the rows in hot; versions that only older snapshots see stay in
 //! hot's undo until those are gone. A move keeps every row's stamp, so nobody takes it for a change.
 
-use crate::bulk::{hidden_keys_of, segment_schema};
+mod writer;
+
 use crate::record::{Edits, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Engine, Error, Result};
-use arrow_array::ArrayRef;
-use basalt_cold::{DeleteMap, SegmentOptions, SegmentWriter, Stamps};
+use basalt_cold::DeleteMap;
 use basalt_hot::Rows;
-use basalt_meta::FileStamps;
-use basalt_types::row::{Field, RowRef};
-use basalt_types::{ColumnBuilder, Key, ObjectId, PhysType, Stamp, TableDef, Version};
+use basalt_meta::{FileKind, FileStamps};
+use basalt_types::{Key, ObjectId, Stamp, TableDef, Version};
 use std::ops::Bound;
 use std::sync::Arc;
+use writer::Writer;
 
 const CHUNK_ROWS: usize = 8192;
 
@@ -42,8 +43,29 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves up to one segment's worth of rows stamped ≤ `upto`. Returns how many moved.
+    /// Evicts every row of a table that can be, whatever its temperature: as memory pressure does.
+    pub fn evict_table(self: &Arc<Self>, table: ObjectId) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
+        for id in table.tablets() {
+            let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
+            while self.evict(&tablet, self.published())? > 0 {}
+            self.sweep(&tablet);
+        }
+        Ok(())
+    }
+
+    /// Moves up to one segment's worth of rows stamped ≤ `upto` into a segment. Returns how many moved.
     pub(crate) fn freeze(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version) -> Result<u64> {
+        self.move_out(tablet, upto, FileKind::Segment)
+    }
+
+    /// As [`freeze`](Engine::freeze), into a row file.
+    pub(crate) fn evict(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version) -> Result<u64> {
+        self.move_out(tablet, upto, FileKind::RowFile)
+    }
+
+    fn move_out(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version, kind: FileKind) -> Result<u64> {
         let _one_move = tablet.moving.lock();
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(0) };
@@ -51,33 +73,24 @@ impl Engine {
             return Ok(0);
         }
         let id = self.next_file_id();
-        let mut writer = SegmentWriter::create(&self.files, id, segment_schema(table), SegmentOptions::default())?;
+        let mut writer = Writer::create(self, table, id, kind)?;
         let copied = self.copy_rows(tablet, table, upto, &mut writer)?;
         if copied.keys.is_empty() {
             return Ok(0);
         }
-        let meta = writer.finish()?;
-        let entry = FileEntry {
-            segment: self.open_segment(id)?,
-            deletes: DeleteMap::new(),
-            stamps: EntryStamps::PerRow,
-            bytes: meta.bytes,
-        };
-        basalt_sched::failpoint::hit("freeze-file-durable");
-        let moved = self.switch_to_frozen(tablet, Arc::new(entry), &copied);
+        let bytes = writer.finish()?;
+        basalt_sched::failpoint::hit(step(kind, "freeze-file-durable", "evict-file-durable"));
+        let moved = self.open_file(id, kind).and_then(|data| {
+            let entry = FileEntry { data, deletes: DeleteMap::new(), stamps: EntryStamps::PerRow, bytes };
+            self.switch_to_moved(tablet, Arc::new(entry), &copied)
+        });
         if moved.is_err() {
-            self.discard_file(id);
+            self.discard_file(id, kind);
         }
         moved
     }
 
-    fn copy_rows(
-        &self,
-        tablet: &Tablet,
-        table: &TableDef,
-        upto: Version,
-        writer: &mut SegmentWriter,
-    ) -> Result<Copied> {
+    fn copy_rows(&self, tablet: &Tablet, table: &TableDef, upto: Version, writer: &mut Writer) -> Result<Copied> {
         let mut copied = Copied { keys: Vec::new(), stamps: Vec::new() };
         let mut from = Bound::Unbounded;
         let mut rows = Rows::new();
@@ -85,12 +98,7 @@ impl Engine {
             rows.clear();
             let last = tablet.hot.scan_settled(as_bytes(&from), Bound::Unbounded, upto, CHUNK_ROWS, &mut rows);
             if !rows.is_empty() {
-                let columns = columns_of(table, &rows).ok_or_else(|| {
-                    Error::Corrupt(format!("a hot row of tablet {} does not fit its table", tablet.id))
-                })?;
-                let version = |stamp: Stamp| stamp.as_version().expect("settled rows carry versions");
-                let versions: Vec<Version> = rows.iter().map(|row| version(row.stamp)).collect();
-                writer.push(&columns, Stamps::Versions(&versions))?;
+                writer.push(table, &rows)?;
                 copied.keys.extend(rows.iter().map(|row| Key::from(row.key)));
                 copied.stamps.extend(rows.iter().map(|row| row.stamp));
             }
@@ -102,12 +110,12 @@ impl Engine {
         Ok(copied)
     }
 
-    fn switch_to_frozen(self: &Arc<Self>, tablet: &Arc<Tablet>, entry: Arc<FileEntry>, rows: &Copied) -> Result<u64> {
+    fn switch_to_moved(self: &Arc<Self>, tablet: &Arc<Tablet>, entry: Arc<FileEntry>, rows: &Copied) -> Result<u64> {
         let _gate = self.move_gate.read();
         let _latch = tablet.latch.write();
         let _whole = self.whole("freeze");
         if self.catalog().table_of(tablet.id).is_none() {
-            self.discard_file(entry.id());
+            self.discard_file(entry.id(), entry.data.kind());
             return Ok(0);
         }
         let view = tablet.view();
@@ -130,13 +138,14 @@ impl Engine {
                 return Err(error);
             }
         };
-        basalt_sched::failpoint::hit("freeze-appended");
+        let kind = entry.data.kind();
+        basalt_sched::failpoint::hit(step(kind, "freeze-appended", "evict-appended"));
         let mut files = view.files.clone();
         files.push(entry);
         let switched = tablet.switch_view(files);
         assert_eq!(switched, next, "views switch under the latch only");
         self.order.settle(version);
-        tracing::debug!(tablet = %tablet.id, rows = count, "frozen");
+        tracing::debug!(tablet = %tablet.id, rows = count, ?kind, "moved from hot");
         Ok(count)
     }
 
@@ -155,38 +164,18 @@ impl Engine {
     }
 }
 
+/// The name of a step of the move, by what it writes.
+fn step(kind: FileKind, freeze: &'static str, evict: &'static str) -> &'static str {
+    match kind {
+        FileKind::Segment => freeze,
+        FileKind::RowFile => evict,
+    }
+}
+
 pub(crate) fn as_bytes(bound: &Bound<Key>) -> Bound<&[u8]> {
     match bound {
         Bound::Excluded(key) => Bound::Excluded(key.as_bytes()),
         Bound::Included(key) => Bound::Included(key.as_bytes()),
         Bound::Unbounded => Bound::Unbounded,
     }
-}
-
-/// Rows as a segment's columns. `None` if a row's bytes are damaged.
-fn columns_of(table: &TableDef, rows: &Rows) -> Option<Vec<ArrayRef>> {
-    let types: Vec<PhysType> = table.phys_types();
-    let mut builders: Vec<ColumnBuilder> = types.iter().map(|ty| ColumnBuilder::new(*ty, rows.len())).collect();
-    for row in rows.iter() {
-        let row = RowRef::new(row.row)?;
-        for (builder, field) in builders.iter_mut().zip(row.fields(&types)) {
-            match field? {
-                Field::Null => builder.push_null(),
-                Field::Value(bytes) => builder.push_bytes(bytes).then_some(())?,
-            }
-        }
-        for (builder, column) in builders.iter_mut().zip(&table.columns).skip(row.column_count()) {
-            builder.push(&column.missing).then_some(())?;
-        }
-    }
-    let mut columns = Vec::with_capacity(types.len() + 1);
-    if table.primary_key.is_none() {
-        columns.push(hidden_keys_of(rows.iter().map(|row| row.rid)));
-    }
-    for (builder, column) in builders.iter_mut().zip(&table.columns) {
-        if !column.dropped {
-            columns.push(builder.finish());
-        }
-    }
-    Some(columns)
 }

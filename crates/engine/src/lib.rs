@@ -12,6 +12,7 @@ mod check;
 mod checkpoint;
 mod compaction;
 mod config;
+mod data_file;
 mod engine;
 mod error;
 mod failstop;
@@ -21,6 +22,7 @@ mod read;
 mod record;
 mod recovery;
 mod route;
+mod rows;
 mod tablet;
 mod txn;
 
@@ -37,4 +39,4 @@ pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{BATCH_ROWS, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 pub use txn::{CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 
-pub use basalt_meta::{Catalog, CatalogEdit, Database, Namespace, Role, ViewDef, catalog};
+pub use basalt_meta::{Catalog, CatalogEdit, Database, FileKind, Namespace, Role, ViewDef, catalog};

@@ -2,16 +2,19 @@
 
 mod cold_scan;
 mod hot_scan;
+mod row_batch;
+mod row_file_scan;
 
-use crate::tablet::{FileEntry, Tablet};
+use crate::tablet::Tablet;
 use crate::txn::CurrentRow;
 use crate::{Engine, Error, Result, route};
 use arrow_array::ArrayRef;
 use basalt_hot::{Lookup, Reader};
 use basalt_meta::Pin;
-use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, TableDef, TabletId};
+use basalt_types::{ColumnId, ColumnPredicate, Key, ReadAt, Rid, TableDef, TabletId};
 use cold_scan::ColdScan;
 use hot_scan::HotScan;
+use row_file_scan::RowFileScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -54,6 +57,7 @@ pub struct TabletScan {
 
 enum Part {
     Cold(Box<ColdScan>),
+    RowFile(Box<RowFileScan>),
     Hot(Box<HotScan>),
 }
 
@@ -112,10 +116,10 @@ impl ReadContext {
             Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
         for file in view.files.iter().rev() {
-            for ordinal in file.segment.find(key.as_bytes())? {
+            for ordinal in file.data.find(key.as_bytes())? {
                 if file.sees_row(ordinal, &self.at, txns)? && !file.deletes.is_deleted(ordinal, &self.at, txns) {
                     let (stamp, _) = file.stamp_of(ordinal)?;
-                    return Ok(Some(found(stamp, Rid(0), cold_row(table, file, ordinal)?)));
+                    return Ok(Some(found(stamp, Rid(0), file.data.row_at(table, ordinal)?)));
                 }
             }
         }
@@ -133,24 +137,14 @@ impl TabletScan {
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         match &mut self.part {
             Part::Cold(scan) => scan.next_batch(),
+            Part::RowFile(scan) => scan.next_batch(),
             Part::Hot(scan) => scan.next_batch(),
         }
     }
 }
 
-/// One row of a file, all columns in column-id order.
-pub(crate) fn cold_row(table: &TableDef, file: &FileEntry, ordinal: u32) -> Result<Vec<Datum>> {
-    let live: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
-    let read = file.segment.row_at(ordinal, &live)?;
-    let mut values = vec![Datum::Null; table.columns.len()];
-    for (id, value) in live.iter().zip(read) {
-        values[id.position()] = value.unwrap_or_else(|| table.column(*id).missing.clone());
-    }
-    Ok(values)
-}
-
 impl Tablet {
     pub(crate) fn damaged_row(&self, key: &[u8]) -> Error {
-        Error::Corrupt(format!("hot row {:?} of tablet {} does not fit its table", Key::from(key), self.id))
+        Error::Corrupt(format!("row {:?} of tablet {} does not fit its table", Key::from(key), self.id))
     }
 }

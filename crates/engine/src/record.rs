@@ -76,7 +76,7 @@ pub enum FileEdit {
     /// A bulk change set's file: its rows carry the version of this commit. The transaction's first
     /// `operations` row operations came before it; later ones may change its rows.
     Add { tablet: TabletId, file: FileInfo, next_rid: Rid, operations: u64 },
-    /// Rows moved from hot into a new file, except those at `stayed` (ascending ordinals), which had
+    /// Rows moved from hot into a new file (a segment, or a row file if they were evicted), except those at `stayed` (ascending ordinals), which had
     /// changed in hot meanwhile and are dead in the file.
     Freeze { tablet: TabletId, file: FileInfo, stayed: Vec<u32> },
     /// `inputs` are replaced by `outputs`, each with its delete map as of this record (empty: no deletions).

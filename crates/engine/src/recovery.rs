@@ -12,11 +12,12 @@ mod apply;
 use crate::checkpoint::body::Body;
 use crate::checkpoint::root::Root;
 use crate::checkpoint::{self};
+use crate::data_file::DataFile;
 use crate::engine::{DroppedFile, Ids, Recovered};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Catalog, EngineConfig, Error, RecoveryProgress, Result};
 use apply::Replayer;
-use basalt_cold::{BlockCache, DeleteMap, FileKind, Files, LocalStore, RowFile, Segment};
+use basalt_cold::{BlockCache, DeleteMap, FileKind, Files, LocalStore, RowFile};
 use basalt_hot::Change;
 use basalt_meta::{CommitOrder, FileInfo, FileStamps, TxnTable};
 use basalt_sched::Os;
@@ -192,14 +193,14 @@ fn load_tablet(
 
 /// Opens a listed file.
 pub(crate) fn open_entry(files: &Files, cache: &Arc<BlockCache>, info: &FileInfo, deletes: &[u8]) -> Result<FileEntry> {
-    let segment = Arc::new(Segment::open(files, info.id, cache)?);
-    if u64::from(segment.rows()) != info.rows {
-        let found = segment.rows();
+    let data = DataFile::open(files, cache, info.id, info.kind)?;
+    if u64::from(data.rows()) != info.rows {
+        let found = data.rows();
         return Err(Error::Corrupt(format!("file {} has {found} rows, the file list says {}", info.id, info.rows)));
     }
     let deletes = match deletes {
         [] => DeleteMap::new(),
-        bytes => DeleteMap::from_bytes(bytes, segment.rows(), Version::ZERO)?,
+        bytes => DeleteMap::from_bytes(bytes, data.rows(), Version::ZERO)?,
     };
     let stamps = match info.stamps {
         FileStamps::PerRow => EntryStamps::PerRow,
@@ -207,7 +208,7 @@ pub(crate) fn open_entry(files: &Files, cache: &Arc<BlockCache>, info: &FileInfo
             EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::version(version).raw()), seq: 0 }
         }
     };
-    Ok(FileEntry { segment, deletes, stamps, bytes: info.bytes })
+    Ok(FileEntry { data, deletes, stamps, bytes: info.bytes })
 }
 
 fn listed_files(

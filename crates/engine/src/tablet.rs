@@ -12,7 +12,8 @@
 //!
 //! Order of locks: row or table lock → move gate → latch → commit turn → (inside hot, delete maps, log).
 
-use basalt_cold::{DeleteMap, Segment};
+use crate::data_file::DataFile;
+use basalt_cold::DeleteMap;
 use basalt_hot::HotTablet;
 use basalt_meta::{FileInfo, FileStamps};
 use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
@@ -23,7 +24,7 @@ use std::sync::{Arc, Weak};
 
 /// A file as a tablet lists it.
 pub struct FileEntry {
-    pub segment: Arc<Segment>,
+    pub data: DataFile,
     pub deletes: DeleteMap,
     pub stamps: EntryStamps,
     pub bytes: u64,
@@ -39,7 +40,7 @@ pub enum EntryStamps {
 
 impl FileEntry {
     pub fn id(&self) -> FileId {
-        self.segment.id()
+        self.data.id()
     }
 
     /// The file's stamp, or `None` if rows carry their own.
@@ -72,7 +73,7 @@ impl FileEntry {
     pub fn stamp_of(&self, ordinal: u32) -> basalt_cold::Result<(Stamp, u32)> {
         match self.uniform() {
             Some(uniform) => Ok(uniform),
-            None => Ok((Stamp::version(self.segment.stamp_at(ordinal)?.unwrap_or(Version::ZERO)), 0)),
+            None => Ok((Stamp::version(self.data.stamp_at(ordinal)?.unwrap_or(Version::ZERO)), 0)),
         }
     }
 
@@ -88,18 +89,12 @@ impl FileEntry {
     }
 
     pub fn info(&self, stamps: FileStamps) -> FileInfo {
-        FileInfo {
-            id: self.id(),
-            kind: basalt_meta::FileKind::Segment,
-            rows: u64::from(self.segment.rows()),
-            bytes: self.bytes,
-            stamps,
-        }
+        FileInfo { id: self.id(), kind: self.data.kind(), rows: u64::from(self.data.rows()), bytes: self.bytes, stamps }
     }
 
     /// Rows that are not marked deleted by anybody.
     pub fn unmarked_rows(&self) -> u64 {
-        u64::from(self.segment.rows()).saturating_sub(self.deletes.count())
+        u64::from(self.data.rows()).saturating_sub(self.deletes.count())
     }
 }
 
@@ -234,7 +229,7 @@ impl Tablet {
         }
         let view = self.view.load();
         for file in view.files.iter().rev() {
-            for ordinal in file.segment.find(key.as_bytes())? {
+            for ordinal in file.data.find(key.as_bytes())? {
                 if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {
                     return Ok(place);
                 }
@@ -324,7 +319,7 @@ impl Tablet {
             if file.deletes.count() == 0 {
                 continue;
             }
-            for ordinal in file.segment.find(key.as_bytes())? {
+            for ordinal in file.data.find(key.as_bytes())? {
                 if file.deletes.status(ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn)) {
                     return Ok(Some((file.clone(), ordinal)));
                 }

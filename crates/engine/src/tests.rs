@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+mod evict;
 mod failures;
 mod protocols;
 

@@ -63,7 +63,8 @@ impl Rows {
         (0..self.entries.len()).map(|i| self.get(i))
     }
 
-    pub(crate) fn push(&mut self, key: &[u8], row: &[u8], rid: Rid, stamp: Stamp) {
+    /// Appends a row.
+    pub fn push(&mut self, key: &[u8], row: &[u8], rid: Rid, stamp: Stamp) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(row);

@@ -9,6 +9,15 @@ pub enum FileKind {
     RowFile,
 }
 
+impl FileKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::Segment => "segment",
+            FileKind::RowFile => "row file",
+        }
+    }
+}
+
 /// Whose the rows of a file are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum FileStamps {

@@ -5,9 +5,9 @@
 //! entry: key (length varint, bytes) | rid varint | version varint | 0, or row length + 1 varint and row
 //! ```
 
-use super::RowEntry;
+use super::RowEntryRef;
 use crate::encoding::{Damage, Decoded, take, take_varint};
-use basalt_types::{Key, Rid, Version, varint};
+use basalt_types::{Rid, Version, varint};
 use bytes::Bytes;
 
 #[derive(Default)]
@@ -104,21 +104,21 @@ impl Block {
 
     /// # Panics
     /// If there is no such entry.
-    pub fn get(&self, index: usize) -> Decoded<RowEntry> {
+    pub fn get(&self, index: usize) -> Decoded<RowEntryRef<'_>> {
         let mut input = self.entry(index);
-        let key = Key::from(varint::take_slice(&mut input).ok_or(Damage("key of an entry"))?);
+        let key = varint::take_slice(&mut input).ok_or(Damage("key of an entry"))?;
         let rid = Rid(take_varint(&mut input, "row id of an entry")?);
         let version = take_varint(&mut input, "version of an entry")?;
         let row = match take_varint(&mut input, "row of an entry")? {
             0 => None,
             length => {
                 let length = usize::try_from(length - 1).map_err(|_| Damage("row of an entry"))?;
-                Some(take(&mut input, length, "row of an entry")?.into())
+                Some(take(&mut input, length, "row of an entry")?)
             }
         };
         if !input.is_empty() || version > Version::MAX.0 {
             return Err(Damage("an entry that is not an entry"));
         }
-        Ok(RowEntry { key, rid, version: Version(version), row })
+        Ok(RowEntryRef { key, rid, version: Version(version), row })
     }
 }

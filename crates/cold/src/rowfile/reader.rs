@@ -1,11 +1,13 @@
 //! Reads a row file: by key, by ordinal, in order.
 
 use super::block::Block;
-use super::{Layout, MAGIC, RowEntry, RowFileMeta};
+use super::{Layout, MAGIC, RowEntry, RowEntryRef, RowFileMeta};
 use crate::encoding::{Damage, Decoded};
 use crate::frame::{FramedFile, SECTION_FILTER, filter_contains};
+use crate::segment::Keys;
 use crate::{BlockCache, Error, FileKind, Files, Result};
-use basalt_types::{FileId, Key};
+use basalt_types::{FileId, Key, Version};
+use std::ops::Range;
 use std::sync::Arc;
 
 pub struct RowFile {
@@ -56,33 +58,76 @@ impl RowFile {
         decoded.map_err(|damage| self.file.damaged(self.layout.blocks[block].extent.offset, damage))
     }
 
-    /// Entries with this key and their ordinals, ascending. Asks the filter first.
-    pub fn find(&self, key: &[u8]) -> Result<Vec<(u32, RowEntry)>> {
+    /// Least and greatest key; `None` in an empty file.
+    pub fn key_range(&self) -> Option<&(Key, Key)> {
+        self.meta.key_range.as_ref()
+    }
+
+    /// Ordinals of the entries with this key, ascending. Asks the filter first.
+    pub fn find(&self, key: &[u8]) -> Result<Vec<u32>> {
         let outside = |(min, max): &(Key, Key)| key < min.as_bytes() || key > max.as_bytes();
-        if self.meta.key_range.as_ref().is_none_or(outside) || !self.may_contain(crate::key_hash(key))? {
+        if self.key_range().is_none_or(outside) || !self.may_contain(crate::key_hash(key))? {
             return Ok(Vec::new());
         }
         let mut found = Vec::new();
-        for entry in self.iter(self.lower_bound(key)?) {
-            let (ordinal, entry) = entry?;
-            if entry.key.as_bytes() != key {
-                break;
+        let mut ordinal = self.lower_bound(key)?;
+        while ordinal < self.layout.rows {
+            let index = self.block_of(ordinal)?;
+            let block = self.block(index)?;
+            let first = self.layout.blocks[index].first_ordinal;
+            for at in (ordinal - first) as usize..block.count() {
+                if self.sound(index, block.key(at))? != key {
+                    return Ok(found);
+                }
+                found.push(ordinal);
+                ordinal += 1;
             }
-            found.push((ordinal, entry));
         }
         Ok(found)
     }
 
     pub fn entry_at(&self, ordinal: u32) -> Result<RowEntry> {
-        let index = self.block_of(ordinal)?;
-        let at = (ordinal - self.layout.blocks[index].first_ordinal) as usize;
-        self.sound(index, self.block(index)?.get(at))
+        let (index, at) = self.position(ordinal)?;
+        let block = self.block(index)?;
+        self.sound(index, block.get(at).map(|entry| entry.to_owned()))
     }
 
     pub fn key_at(&self, ordinal: u32) -> Result<Key> {
-        let index = self.block_of(ordinal)?;
-        let at = (ordinal - self.layout.blocks[index].first_ordinal) as usize;
+        let (index, at) = self.position(ordinal)?;
         self.sound(index, self.block(index)?.key(at).map(Key::from))
+    }
+
+    pub fn stamp_at(&self, ordinal: u32) -> Result<Version> {
+        let (index, at) = self.position(ordinal)?;
+        self.sound(index, self.block(index)?.get(at).map(|entry| entry.version))
+    }
+
+    /// The keys of consecutive entries.
+    pub fn keys(&self, ordinals: Range<u32>) -> Result<Keys> {
+        let mut keys = Keys::default();
+        self.visit(ordinals, |_, entry| keys.push(entry.key))?;
+        Ok(keys)
+    }
+
+    /// Shows consecutive entries with their ordinals, block by block.
+    pub fn visit(&self, ordinals: Range<u32>, mut each: impl FnMut(u32, RowEntryRef<'_>)) -> Result<()> {
+        let mut ordinal = ordinals.start;
+        while ordinal < ordinals.end {
+            let (index, from) = self.position(ordinal)?;
+            let block = self.block(index)?;
+            let until = block.count().min(from + (ordinals.end - ordinal) as usize);
+            for at in from..until {
+                each(ordinal, self.sound(index, block.get(at))?);
+                ordinal += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of an entry, and its place there.
+    fn position(&self, ordinal: u32) -> Result<(usize, usize)> {
+        let index = self.block_of(ordinal)?;
+        Ok((index, (ordinal - self.layout.blocks[index].first_ordinal) as usize))
     }
 
     fn block_of(&self, ordinal: u32) -> Result<usize> {
@@ -154,7 +199,7 @@ impl RowFileIter<'_> {
             }
         };
         let (index, position) = (*index, (self.next - self.file.layout.blocks[*index].first_ordinal) as usize);
-        let entry = self.file.sound(index, block.get(position))?;
+        let entry = self.file.sound(index, block.get(position))?.to_owned();
         if position + 1 == block.count() {
             self.block = None;
         }

@@ -46,18 +46,27 @@ fn entries_are_found_by_key_by_ordinal_and_in_order() {
     assert_eq!(file.iter(20_001).count(), 0);
     for (i, entry) in entries.iter().enumerate() {
         let first = i / 2 * 2;
-        let expected: Vec<(u32, RowEntry)> =
-            (first..(first + 2).min(entries.len())).map(|i| (i as u32, entries[i].clone())).collect();
+        let expected: Vec<u32> = (first..(first + 2).min(entries.len())).map(|i| i as u32).collect();
         assert_eq!(file.find(entry.key.as_bytes()).unwrap(), expected);
         assert_eq!(file.lower_bound(entry.key.as_bytes()).unwrap() as usize, first);
         if i % 97 == 0 {
             assert_eq!(&file.entry_at(i as u32).unwrap(), entry);
             assert_eq!(file.key_at(i as u32).unwrap(), entry.key);
+            assert_eq!(file.stamp_at(i as u32).unwrap(), entry.version);
         }
     }
-    assert_eq!(file.find(&5u64.to_be_bytes()).unwrap(), []);
+    assert_eq!(file.find(&5u64.to_be_bytes()).unwrap(), Vec::<u32>::new());
     assert_eq!(file.lower_bound(&u64::MAX.to_be_bytes()).unwrap(), 20_001);
+    for range in [0..0, 3..4, 100..900, 19_990..20_001] {
+        let expected = &entries[range.start as usize..range.end as usize];
+        let keys = file.keys(range.clone()).unwrap();
+        assert!(keys.iter().eq(expected.iter().map(|entry| entry.key.as_bytes())), "{range:?}");
+        let mut visited = Vec::new();
+        file.visit(range.clone(), |ordinal, entry| visited.push((ordinal, entry.to_owned()))).unwrap();
+        assert!(visited.into_iter().eq(range.zip(expected.iter().cloned())));
+    }
     assert!(matches!(file.entry_at(20_001), Err(Error::OrdinalOutOfRange { .. })));
+    assert!(matches!(file.keys(20_000..20_002), Err(Error::OrdinalOutOfRange { .. })));
     file.verify().unwrap();
 }
 
@@ -66,7 +75,7 @@ fn an_empty_file_is_a_file_and_disorder_is_refused() {
     let files = files();
     assert_eq!(write(&files, &[]).key_range, None);
     let file = RowFile::open(&files, ID, &cache()).unwrap();
-    assert_eq!(file.find(b"x").unwrap(), []);
+    assert_eq!(file.find(b"x").unwrap(), Vec::<u32>::new());
     assert_eq!((file.iter(0).count(), file.lower_bound(b"x").unwrap()), (0, 0));
     file.verify().unwrap();
     let mut writer = RowFileWriter::create(&files, ID).unwrap();

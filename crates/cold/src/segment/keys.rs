@@ -47,6 +47,11 @@ impl Keys {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    pub(crate) fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

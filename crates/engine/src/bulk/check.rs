@@ -51,7 +51,7 @@ pub(super) async fn keys_are_new(
 
 fn contains(files: &[Arc<FileEntry>], key: &[u8]) -> Result<bool> {
     for file in files {
-        if !file.segment.find(key)?.is_empty() {
+        if !file.data.find(key)?.is_empty() {
             return Ok(true);
         }
     }
@@ -61,7 +61,7 @@ fn contains(files: &[Arc<FileEntry>], key: &[u8]) -> Result<bool> {
 /// A key of `file` that a hot row has which `at` sees. Undecided foreign rows hold row locks, which were
 /// waited for.
 fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry, at: ReadAt) -> Result<Option<Key>> {
-    let Some((least, greatest)) = file.segment.key_range() else { return Ok(None) };
+    let Some((least, greatest)) = file.data.key_range() else { return Ok(None) };
     let mut from = Bound::Included(least.clone());
     let to = Bound::Included(greatest.as_bytes());
     let mut rows = Rows::new();
@@ -71,7 +71,7 @@ fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry, at: ReadAt) -
         let reader = Reader { at, view: view.number, txns: &*txn.engine.txns };
         let last = tablet.hot.scan(as_bytes(&from), to, &reader, CHUNK_ROWS, &mut rows);
         for row in rows.iter() {
-            if !file.segment.find(row.key)?.is_empty() {
+            if !file.data.find(row.key)?.is_empty() {
                 return Ok(Some(Key::from(row.key)));
             }
         }
@@ -83,7 +83,7 @@ fn found_in_hot(txn: &Txn, tablet: &Arc<Tablet>, file: &FileEntry, at: ReadAt) -
 }
 
 fn ranges_meet(a: &FileEntry, b: &FileEntry) -> bool {
-    match (a.segment.key_range(), b.segment.key_range()) {
+    match (a.data.key_range(), b.data.key_range()) {
         (Some((a_least, a_greatest)), Some((b_least, b_greatest))) => a_least <= b_greatest && b_least <= a_greatest,
         _ => false,
     }
@@ -91,19 +91,19 @@ fn ranges_meet(a: &FileEntry, b: &FileEntry) -> bool {
 
 /// A key of `file` that is live in `other`. Waits for `other`'s transaction if that decides it.
 async fn found_in_file(txn: &mut Txn, file: &FileEntry, other: &FileEntry) -> Result<Option<Key>> {
-    let (Some((least, greatest)), Some((from, to))) = (other.segment.key_range(), file.segment.key_range()) else {
+    let (Some((least, greatest)), Some((from, to))) = (other.data.key_range(), file.data.key_range()) else {
         return Ok(None);
     };
-    let mut at = file.segment.lower_bound(least.max(from).as_bytes())?;
+    let mut at = file.data.lower_bound(least.max(from).as_bytes())?;
     let end = greatest.min(to);
-    'chunks: while at < file.segment.rows() {
-        let until = file.segment.rows().min(at + CHUNK_ROWS as u32);
-        let keys = file.segment.keys(at..until)?;
+    'chunks: while at < file.data.rows() {
+        let until = file.data.rows().min(at + CHUNK_ROWS as u32);
+        let keys = file.data.keys(at..until)?;
         for key in keys.iter() {
             if key > end.as_bytes() {
                 break 'chunks;
             }
-            for ordinal in other.segment.find(key)? {
+            for ordinal in other.data.find(key)? {
                 if is_live(txn, other, ordinal).await? {
                     return Ok(Some(Key::from(key)));
                 }

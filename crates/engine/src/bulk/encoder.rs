@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, UInt32Array};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
 use basalt_cold::{KeySpec, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
+use basalt_meta::FileKind;
 use basalt_types::{FileId, Key, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,7 +101,7 @@ impl Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        self.files.iter().for_each(|meta| self.engine.discard_file(meta.id));
+        self.files.iter().for_each(|meta| self.engine.discard_file(meta.id, FileKind::Segment));
     }
 }
 

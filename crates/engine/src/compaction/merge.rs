@@ -4,14 +4,17 @@
 //! all others', whole slices are copied at once, which for inputs with disjoint ranges is all there is.
 
 use super::{NewPlace, Outputs};
-use crate::Result;
+use crate::data_file::{DataFile, damaged};
 use crate::tablet::FileEntry;
+use crate::{Result, rows};
 use arrow_array::{Array, ArrayRef};
 use arrow_select::interleave::interleave;
 use basalt_cold::segment::Keys;
-use basalt_cold::{ROW_GROUP_ROWS, RowStamps};
+use basalt_cold::{ROW_GROUP_ROWS, RowFile, RowStamps, Segment};
+use basalt_hot::Rows;
 use basalt_types::{Stamp, Version};
 use roaring::RoaringBitmap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows copied to the outputs at once.
@@ -51,7 +54,7 @@ impl Merge {
             row: 0,
             rows: 0,
         };
-        let places = inputs.iter().map(|file| vec![NewPlace::DROPPED; file.segment.rows() as usize]).collect();
+        let places = inputs.iter().map(|file| vec![NewPlace::DROPPED; file.data.rows() as usize]).collect();
         Ok(Merge { cursors: inputs.iter().map(cursor).collect(), horizon, places, chosen: Vec::new() })
     }
 
@@ -112,28 +115,22 @@ impl Merge {
         cursor.rows = 0;
         cursor.keys = None;
         cursor.columns.clear();
-        let segment = &cursor.file.segment;
-        if cursor.row_group == segment.row_groups().len() {
+        if cursor.row_group == cursor.file.data.row_groups() {
             return Ok(());
         }
         let first = cursor.row_group as u32 * ROW_GROUP_ROWS;
-        let rows = (segment.rows() - first).min(ROW_GROUP_ROWS);
-        let ids = outputs.columns();
-        for (id, column) in ids.iter().zip(segment.read(cursor.row_group, &ids, 0..rows)?) {
-            cursor.columns.push(match column {
-                Some(column) => column,
-                None => outputs.missing(*id, rows as usize)?,
-            });
-        }
-        cursor.keys = Some(segment.keys(first..first + rows)?);
-        cursor.versions = match segment.stamps(cursor.row_group)? {
-            RowStamps::Each(versions) => versions.to_vec(),
-            RowStamps::Same(version) => vec![version; rows as usize],
-            RowStamps::Uniform => {
-                let uniform = cursor.file.uniform().and_then(|(stamp, _)| stamp.as_version());
-                vec![uniform.expect("only decided files are merged"); rows as usize]
+        let rows = (cursor.file.data.rows() - first).min(ROW_GROUP_ROWS);
+        match &cursor.file.data {
+            DataFile::Segment(segment) => {
+                let segment = segment.clone();
+                cursor.load_segment(&segment, rows, outputs)?;
             }
-        };
+            DataFile::Rows(file) => {
+                let file = file.clone();
+                cursor.load_rows(&file, first..first + rows, outputs)?;
+            }
+        }
+        cursor.keys = Some(cursor.file.data.keys(first..first + rows)?);
         cursor.versions.iter_mut().for_each(|version| *version = if *version <= horizon { horizon } else { *version });
         cursor.rows = rows as usize;
         cursor.row_group += 1;
@@ -178,6 +175,38 @@ impl Merge {
 }
 
 impl Cursor {
+    fn load_segment(&mut self, segment: &Segment, rows: u32, outputs: &Outputs<'_>) -> Result<()> {
+        let ids = outputs.columns();
+        for (id, column) in ids.iter().zip(segment.read(self.row_group, &ids, 0..rows)?) {
+            self.columns.push(match column {
+                Some(column) => column,
+                None => outputs.missing(*id, rows as usize)?,
+            });
+        }
+        self.versions = match segment.stamps(self.row_group)? {
+            RowStamps::Each(versions) => versions.to_vec(),
+            RowStamps::Same(version) => vec![version; rows as usize],
+            RowStamps::Uniform => {
+                let uniform = self.file.uniform().and_then(|(stamp, _)| stamp.as_version());
+                vec![uniform.expect("only decided files are merged"); rows as usize]
+            }
+        };
+        Ok(())
+    }
+
+    fn load_rows(&mut self, file: &RowFile, ordinals: Range<u32>, outputs: &Outputs<'_>) -> Result<()> {
+        let (mut rows, versions) = (Rows::new(), &mut self.versions);
+        versions.clear();
+        file.visit(ordinals.clone(), |_, entry| {
+            versions.push(entry.version);
+            // A tombstone has no place here: its bytes, none, fit no table.
+            rows.push(entry.key, entry.row.unwrap_or_default(), entry.rid, Stamp::version(entry.version));
+        })?;
+        let columns = rows::segment_columns(outputs.table, &rows);
+        self.columns = columns.ok_or_else(|| damaged(file.id(), ordinals.start))?;
+        Ok(())
+    }
+
     fn key(&self) -> Option<&[u8]> {
         match &self.keys {
             Some(keys) if self.row < self.rows => Some(keys.get(self.row)),

@@ -5,6 +5,7 @@
 //! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone.
 
 use crate::tablet::FileEntry;
+use basalt_meta::FileKind;
 use basalt_types::{Stamp, Version};
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ impl Candidate {
 pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, horizon: Version) -> Vec<Arc<FileEntry>> {
     let mut small = Vec::new();
     for file in files {
-        let (rows, dead) = (u64::from(file.segment.rows()), dead_rows(file, horizon));
+        let (rows, dead) = (u64::from(file.data.rows()), dead_rows(file, horizon));
         if dead * 4 >= rows && rows >= 1024 {
             return vec![file.clone()];
         }
@@ -45,7 +46,7 @@ pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, horizon
             small.push(Candidate { file: file.clone(), kept: rows - dead });
         }
     }
-    let least = |file: &FileEntry| file.segment.key_range().map(|(least, _)| least.clone());
+    let least = |file: &FileEntry| file.data.key_range().map(|(least, _)| least.clone());
     small.sort_by_cached_key(|small| (small.class(), least(&small.file)));
     for group in small.chunk_by(|a, b| a.class() == b.class()) {
         if group.len() >= FAN_IN_MIN {
@@ -58,12 +59,12 @@ pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, horizon
 /// Everything, in groups whose key ranges do not meet where possible: files are taken in key order and a
 /// group is closed where the next file starts above all before it.
 pub(super) fn whole_tablet(files: &[Arc<FileEntry>]) -> Vec<Vec<Arc<FileEntry>>> {
-    let mut sorted: Vec<_> = files.iter().filter(|file| file.segment.key_range().is_some()).cloned().collect();
-    sorted.sort_by(|a, b| a.segment.key_range().cmp(&b.segment.key_range()));
+    let mut sorted: Vec<_> = files.iter().filter(|file| file.data.key_range().is_some()).cloned().collect();
+    sorted.sort_by(|a, b| a.data.key_range().cmp(&b.data.key_range()));
     let mut groups: Vec<Vec<Arc<FileEntry>>> = Vec::new();
     let mut greatest = None;
     for file in sorted {
-        let (least, last) = file.segment.key_range().expect("filtered").clone();
+        let (least, last) = file.data.key_range().expect("filtered").clone();
         let apart = greatest.as_ref().is_none_or(|greatest| *greatest < least);
         match groups.last_mut() {
             Some(group) if !apart || group.len() < FAN_IN_MAX => group.push(file),
@@ -71,6 +72,7 @@ pub(super) fn whole_tablet(files: &[Arc<FileEntry>]) -> Vec<Vec<Arc<FileEntry>>>
         }
         greatest = greatest.max(Some(last));
     }
-    groups.retain(|group| group.len() > 1 || group[0].deletes.count() > 0);
+    let is_row_file = |file: &FileEntry| file.data.kind() == FileKind::RowFile;
+    groups.retain(|group| group.len() > 1 || group[0].deletes.count() > 0 || is_row_file(&group[0]));
     groups
 }

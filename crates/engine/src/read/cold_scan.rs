@@ -1,13 +1,15 @@
-//! Rows of files: row groups that zone maps cannot rule out, less what the reader does not see.
+//! Rows of segments: row groups that zone maps cannot rule out, less what the reader does not see.
 
+use super::row_file_scan;
 use super::{BATCH_ROWS, Part, ScanBatch, Shared, TabletScan};
 use crate::Result;
+use crate::data_file::DataFile;
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use arrow_array::builder::{BinaryViewBuilder, Int64Builder};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
-use basalt_cold::{ROW_GROUP_ROWS, RowStamps};
+use basalt_cold::{ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::batch::to_logical;
 use basalt_types::{ColumnBuilder, ColumnId, ReadAt, Stamp, TxnStates};
 use std::ops::Range;
@@ -20,13 +22,14 @@ pub struct ColdScan {
     /// Keeps the file (and older versions elsewhere) while we read.
     _view: Arc<ReadView>,
     file: Arc<FileEntry>,
+    segment: Arc<Segment>,
     row_group: usize,
     /// Rows of the row group still to read; last range first.
     ranges: Vec<Range<u32>>,
     stamps: RowStamps,
 }
 
-/// Adds a part per row group that may hold rows for this reader.
+/// Adds a part per row group of a file that may hold rows for this reader.
 pub fn parts(
     shared: &Arc<Shared>,
     tablet: &Arc<Tablet>,
@@ -36,17 +39,24 @@ pub fn parts(
     let predicates = &shared.spec.predicates;
     let txns = &*shared.read.engine.txns;
     for file in &view.files {
-        let groups = file.segment.row_groups().len();
+        let groups = file.data.row_groups();
         shared.stats.row_groups_total.fetch_add(groups as u64, Ordering::Relaxed);
         let unseen = !file.sees_uniform(&shared.read.at, txns);
-        if unseen || file.segment.prune_file(predicates) {
+        let segment = match &file.data {
+            DataFile::Segment(segment) => segment,
+            DataFile::Rows(rows) => {
+                row_file_scan::parts(shared, tablet, view, file, rows, out);
+                continue;
+            }
+        };
+        if unseen || segment.prune_file(predicates) {
             shared.stats.row_groups_pruned.fetch_add(groups as u64, Ordering::Relaxed);
             continue;
         }
         for row_group in 0..groups {
-            let mut ranges = match file.segment.prune(row_group, predicates) {
+            let mut ranges = match segment.prune(row_group, predicates) {
                 true => Vec::new(),
-                false => file.segment.surviving(row_group, predicates)?,
+                false => segment.surviving(row_group, predicates)?,
             };
             if ranges.is_empty() {
                 shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
@@ -58,9 +68,10 @@ pub fn parts(
                 tablet: tablet.clone(),
                 _view: view.clone(),
                 file: file.clone(),
+                segment: segment.clone(),
                 row_group,
                 ranges,
-                stamps: file.segment.stamps(row_group)?,
+                stamps: segment.stamps(row_group)?,
             };
             out.push(TabletScan { part: Part::Cold(Box::new(scan)) });
         }
@@ -130,7 +141,7 @@ impl ColdScan {
     fn read(&self, rows: Range<u32>, keep: Option<BooleanBuffer>) -> Result<ScanBatch> {
         let spec = &self.shared.spec;
         let count = rows.len();
-        let stored = self.file.segment.read(self.row_group, &spec.columns, rows.clone())?;
+        let stored = self.segment.read(self.row_group, &spec.columns, rows.clone())?;
         let mut columns = Vec::with_capacity(stored.len() + 3);
         for (id, array) in spec.columns.iter().zip(stored) {
             let array = array.unwrap_or_else(|| self.missing(*id, count));
@@ -161,7 +172,7 @@ impl ColdScan {
 
     fn identity(&self, rows: &Range<u32>, out: &mut Vec<ArrayRef>) -> Result<()> {
         let mut keys = BinaryViewBuilder::with_capacity(rows.len());
-        self.file.segment.keys(self.ordinals(rows))?.iter().for_each(|key| keys.append_value(key));
+        self.segment.keys(self.ordinals(rows))?.iter().for_each(|key| keys.append_value(key));
         let mut stamps = Int64Builder::with_capacity(rows.len());
         let uniform = self.file.uniform().map(|(stamp, _)| stamp.raw() as i64);
         for row in rows.clone() {

@@ -8,7 +8,7 @@ use crate::engine::DroppedFile;
 use crate::record::{self, Edits, FileEdit, PutRow, Record};
 use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Catalog, Error, Result};
-use basalt_cold::{BlockCache, FileKind, Files};
+use basalt_cold::{BlockCache, Files};
 use basalt_hot::Change;
 use basalt_meta::{FileInfo, FileStamps, TxnTable};
 use basalt_types::{FileId, Key, Lsn, Rid, Stamp, TabletId, TxnId, Version, ViewNo};
@@ -115,16 +115,16 @@ impl<'a> Replayer<'a> {
             self.state.tablets.keys().filter(|id| next.table_of(**id).is_none()).copied().collect();
         for id in gone {
             let tablet = self.state.tablets.remove(&id).expect("just listed");
-            tablet.view().files.iter().for_each(|file| self.drop_file(file.id(), lsn));
+            tablet.view().files.iter().for_each(|file| self.drop_file(file, lsn));
         }
         self.state.catalog = next;
         Ok(())
     }
 
     /// A record names the file, so it stays until a checkpoint's replay start has passed the record.
-    fn drop_file(&mut self, id: FileId, lsn: Lsn) {
-        let dropped = DroppedFile { kind: FileKind::Segment, last_named: Lsn(lsn.0 + 1), entry: None };
-        self.state.dropped.insert(id, dropped);
+    fn drop_file(&mut self, file: &FileEntry, lsn: Lsn) {
+        let dropped = DroppedFile { kind: file.data.kind(), last_named: Lsn(lsn.0 + 1), entry: None };
+        self.state.dropped.insert(file.id(), dropped);
     }
 
     /// `None`: a table that a later record of this log drops, or that was dropped with the transaction.
@@ -193,9 +193,9 @@ impl<'a> Replayer<'a> {
         let stay: HashSet<u32> = stayed.iter().copied().collect();
         let view = ViewNo(tablet.view().number.0 + 1);
         let mut first = 0;
-        while first < entry.segment.rows() {
-            let until = entry.segment.rows().min(first + 8192);
-            let keys = entry.segment.keys(first..until)?;
+        while first < entry.data.rows() {
+            let until = entry.data.rows().min(first + 8192);
+            let keys = entry.data.keys(first..until)?;
             let mut rows = Vec::with_capacity(keys.len());
             for (ordinal, key) in (first..until).zip(keys.iter()) {
                 if stay.contains(&ordinal) {
@@ -232,7 +232,7 @@ impl<'a> Replayer<'a> {
             )));
         }
         add_files(tablet, inputs, outputs);
-        inputs.iter().for_each(|id| self.drop_file(*id, lsn));
+        inputs.iter().filter_map(|id| view.file(*id)).for_each(|file| self.drop_file(file, lsn));
         Ok(())
     }
 }

@@ -80,9 +80,7 @@ impl Txn {
                     continue;
                 }
                 Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
-                Place::Cold { file, ordinal, stamp } => {
-                    (stamp, rid_of(table, &key), crate::read::cold_row(table, &file, ordinal)?)
-                }
+                Place::Cold { file, ordinal, stamp } => (stamp, rid_of(table, &key), file.data.row_at(table, ordinal)?),
                 Place::Pending { .. } => unreachable!("settled"),
             };
             if self.is_foreign_undecided(stamp) {
@@ -299,6 +297,6 @@ fn rid_of(table: &TableDef, key: &Key) -> Rid {
 }
 
 pub(crate) fn decode_row(table: &TableDef, bytes: &[u8], tablet: &Tablet, key: &Key) -> Result<Vec<Datum>> {
-    let values = row::RowRef::new(bytes).and_then(|row| row.to_datums(&table.phys_types(), &table.missing()));
-    values.ok_or_else(|| Error::Corrupt(format!("hot row {key:?} of tablet {} does not fit its table", tablet.id)))
+    crate::rows::decode(table, bytes)
+        .ok_or_else(|| Error::Corrupt(format!("hot row {key:?} of tablet {} does not fit its table", tablet.id)))
 }

@@ -12,7 +12,7 @@ type Result = std::result::Result<(), SqlError>;
 
 /// As in `shapes.txt`. Oids are of the range that no user object gets.
 pub(super) const SHAPES: &str = "\
-basalt files 13101 v schema_name:name,table_name:name,table_oid:oid,tablet:int8,file:text,rows:int8,deleted_rows:int8,bytes:int8
+basalt files 13101 v schema_name:name,table_name:name,table_oid:oid,tablet:int8,file:text,kind:text,rows:int8,deleted_rows:int8,bytes:int8
 basalt tablets 13102 v schema_name:name,table_name:name,table_oid:oid,partition_name:name,position:int4,tablet:int8,distribution:text,view:int8,hot_rows:int8,hot_bytes:int8,undo_versions:int8,files:int8
 basalt pins 13103 v version:int8,reason:text,age_ms:int8
 basalt memory 13104 v name:text,bytes:int8,limit_bytes:int8
@@ -52,6 +52,7 @@ fn files(system: &SystemContext, rows: &mut Rows) -> Result {
             ("table_oid", oid(file.table.0)),
             ("tablet", int8(u64::from(file.tablet.0))),
             ("file", text(&file.file.to_string())),
+            ("kind", text(file.kind.name())),
             ("rows", int8(file.rows)),
             ("deleted_rows", int8(file.deleted)),
             ("bytes", int8(file.bytes)),

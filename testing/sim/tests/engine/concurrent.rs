@@ -1,4 +1,4 @@
-//! Many sessions at once, with freezes, merges and checkpoints going on: money is neither made nor lost,
+//! Many sessions at once, with freezes, evictions, merges and checkpoints going on: money is neither made nor lost,
 //! batches are seen whole or not at all, increments are never lost, deadlocks end.
 
 use crate::table::*;
@@ -98,7 +98,8 @@ fn load(
         while clock.monotonic() < limit && !stop.load(Ordering::Acquire) {
             let table = rng.pick(tables).id;
             match rng.below(5) {
-                0..2 => engine.freeze_table(table),
+                0 => engine.freeze_table(table),
+                1 => engine.evict_table(table),
                 2..4 => engine.compact_table(table),
                 _ => engine.checkpoint(),
             }

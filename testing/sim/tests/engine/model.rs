@@ -1,6 +1,6 @@
 //! Random operations against a model of committed versions.
 //!
-//! One thread runs several open transactions, pinned readers, freezes, merges, checkpoints, restarts and
+//! One thread runs several open transactions, pinned readers, freezes, evictions, merges, checkpoints, restarts and
 //! power cuts in a random order. The model knows what each reader must see and what each write must answer,
 //! waiting included. A failing list of operations is cut down as far as it goes before it is printed.
 

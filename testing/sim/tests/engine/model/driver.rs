@@ -224,6 +224,10 @@ impl Driver {
                 Some(table) => context("freeze", self.engine().freeze_table(table.def.id)),
                 None => Ok(()),
             },
+            Op::Evict { slot } => match &self.committed.slots[slot] {
+                Some(table) => context("evict", self.engine().evict_table(table.def.id)),
+                None => Ok(()),
+            },
             Op::Compact { slot } => match &self.committed.slots[slot] {
                 Some(table) => context("compact", self.engine().compact_table(table.def.id)),
                 None => Ok(()),

@@ -87,6 +87,9 @@ pub enum Op {
     Freeze {
         slot: usize,
     },
+    Evict {
+        slot: usize,
+    },
     Compact {
         slot: usize,
     },
@@ -145,7 +148,8 @@ fn one(rng: &mut Rng) -> Op {
         145..147 => Op::DropColumn { txn, slot, pick },
         147..152 => Op::Pin { pin: rng.below(PINS as u64) as usize },
         152..155 => Op::Unpin { pin: rng.below(PINS as u64) as usize },
-        155..164 => Op::Freeze { slot },
+        155..160 => Op::Freeze { slot },
+        160..164 => Op::Evict { slot },
         164..170 => Op::Compact { slot },
         170..173 => Op::Checkpoint,
         173 => Op::Reopen,

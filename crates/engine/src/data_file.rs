@@ -1,0 +1,133 @@
+//! The data of a listed file in either of its two encodings: segments (columns) and row files (rows).
+//!
+//! Both have ordinals in key order, a key index and one version per row, and stand under the same delete
+//! map; so lookups, marks, checks, moves and recovery ask here and do not care which it is. Only scans and
+//! merges look inside: each encoding has its own fast way to many rows.
+
+use crate::{Error, Result, rows};
+use basalt_cold::segment::Keys;
+use basalt_cold::{BlockCache, Files, ROW_GROUP_ROWS, RowFile, Segment};
+use basalt_meta::FileKind;
+use basalt_types::{ColumnId, Datum, FileId, Key, TableDef, Version};
+use std::ops::Range;
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub enum DataFile {
+    Segment(Arc<Segment>),
+    Rows(Arc<RowFile>),
+}
+
+impl DataFile {
+    pub fn open(files: &Files, cache: &Arc<BlockCache>, id: FileId, kind: FileKind) -> basalt_cold::Result<DataFile> {
+        Ok(match kind {
+            FileKind::Segment => DataFile::Segment(Arc::new(Segment::open(files, id, cache)?)),
+            FileKind::RowFile => DataFile::Rows(Arc::new(RowFile::open(files, id, cache)?)),
+        })
+    }
+
+    pub fn id(&self) -> FileId {
+        match self {
+            DataFile::Segment(segment) => segment.id(),
+            DataFile::Rows(file) => file.id(),
+        }
+    }
+
+    pub fn kind(&self) -> FileKind {
+        match self {
+            DataFile::Segment(_) => FileKind::Segment,
+            DataFile::Rows(_) => FileKind::RowFile,
+        }
+    }
+
+    pub fn rows(&self) -> u32 {
+        match self {
+            DataFile::Segment(segment) => segment.rows(),
+            DataFile::Rows(file) => file.rows(),
+        }
+    }
+
+    /// Runs of [`ROW_GROUP_ROWS`] rows, the last one shorter: what a scan or a merge reads at a time.
+    pub fn row_groups(&self) -> usize {
+        self.rows().div_ceil(ROW_GROUP_ROWS) as usize
+    }
+
+    /// Least and greatest key; `None` in an empty file.
+    pub fn key_range(&self) -> Option<&(Key, Key)> {
+        match self {
+            DataFile::Segment(segment) => segment.key_range(),
+            DataFile::Rows(file) => file.key_range(),
+        }
+    }
+
+    /// Ordinals of the rows with this key, ascending. Asks the filter first.
+    pub fn find(&self, key: &[u8]) -> basalt_cold::Result<Vec<u32>> {
+        match self {
+            DataFile::Segment(segment) => segment.find(key),
+            DataFile::Rows(file) => file.find(key),
+        }
+    }
+
+    /// The first ordinal whose key is not below `key`.
+    pub fn lower_bound(&self, key: &[u8]) -> basalt_cold::Result<u32> {
+        match self {
+            DataFile::Segment(segment) => segment.lower_bound(key),
+            DataFile::Rows(file) => file.lower_bound(key),
+        }
+    }
+
+    pub fn keys(&self, ordinals: Range<u32>) -> basalt_cold::Result<Keys> {
+        match self {
+            DataFile::Segment(segment) => segment.keys(ordinals),
+            DataFile::Rows(file) => file.keys(ordinals),
+        }
+    }
+
+    /// The row's own version; `None` if it carries the one under which the file was registered.
+    pub fn stamp_at(&self, ordinal: u32) -> basalt_cold::Result<Option<Version>> {
+        match self {
+            DataFile::Segment(segment) => segment.stamp_at(ordinal),
+            DataFile::Rows(file) => file.stamp_at(ordinal).map(Some),
+        }
+    }
+
+    /// One row, all columns in column-id order.
+    pub fn row_at(&self, table: &TableDef, ordinal: u32) -> Result<Vec<Datum>> {
+        match self {
+            DataFile::Segment(segment) => {
+                let live: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
+                let mut values = vec![Datum::Null; table.columns.len()];
+                for (id, value) in live.iter().zip(segment.row_at(ordinal, &live)?) {
+                    values[id.position()] = value.unwrap_or_else(|| table.column(*id).missing.clone());
+                }
+                Ok(values)
+            }
+            DataFile::Rows(file) => {
+                let entry = file.entry_at(ordinal)?;
+                let values = entry.row.as_deref().and_then(|row| rows::decode(table, row));
+                values.ok_or_else(|| damaged(self.id(), ordinal))
+            }
+        }
+    }
+
+    /// Reads everything and checks it.
+    pub fn verify(&self) -> basalt_cold::Result<()> {
+        match self {
+            DataFile::Segment(segment) => segment.verify(),
+            DataFile::Rows(file) => file.verify(),
+        }
+    }
+}
+
+/// What the store calls a file of this kind.
+pub fn stored_kind(kind: FileKind) -> basalt_cold::FileKind {
+    match kind {
+        FileKind::Segment => basalt_cold::FileKind::Segment,
+        FileKind::RowFile => basalt_cold::FileKind::Row,
+    }
+}
+
+/// A row file's entry that is sound as bytes, but not as a row.
+pub fn damaged(file: FileId, ordinal: u32) -> Error {
+    Error::Corrupt(format!("row file {file} holds at ordinal {ordinal} what is no row of its table"))
+}

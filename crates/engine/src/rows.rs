@@ -1,0 +1,40 @@
+//! Rows in row format (`types::row`) as values and as columns.
+
+use crate::bulk::hidden_keys_of;
+use arrow_array::ArrayRef;
+use basalt_hot::Rows;
+use basalt_types::row::{Field, RowRef};
+use basalt_types::{ColumnBuilder, Datum, PhysType, TableDef};
+
+/// All columns of a row in column-id order. `None`: its bytes do not fit the table.
+pub(crate) fn decode(table: &TableDef, bytes: &[u8]) -> Option<Vec<Datum>> {
+    RowRef::new(bytes)?.to_datums(&table.phys_types(), &table.missing())
+}
+
+/// Rows as a segment's columns (`segment_schema`). `None`: the bytes of one do not fit the table.
+pub(crate) fn segment_columns(table: &TableDef, rows: &Rows) -> Option<Vec<ArrayRef>> {
+    let types: Vec<PhysType> = table.phys_types();
+    let mut builders: Vec<ColumnBuilder> = types.iter().map(|ty| ColumnBuilder::new(*ty, rows.len())).collect();
+    for row in rows.iter() {
+        let row = RowRef::new(row.row)?;
+        for (builder, field) in builders.iter_mut().zip(row.fields(&types)) {
+            match field? {
+                Field::Null => builder.push_null(),
+                Field::Value(bytes) => builder.push_bytes(bytes).then_some(())?,
+            }
+        }
+        for (builder, column) in builders.iter_mut().zip(&table.columns).skip(row.column_count()) {
+            builder.push(&column.missing).then_some(())?;
+        }
+    }
+    let mut columns = Vec::with_capacity(types.len() + 1);
+    if table.primary_key.is_none() {
+        columns.push(hidden_keys_of(rows.iter().map(|row| row.rid)));
+    }
+    for (builder, column) in builders.iter_mut().zip(&table.columns) {
+        if !column.dropped {
+            columns.push(builder.finish());
+        }
+    }
+    Some(columns)
+}
