@@ -50,7 +50,9 @@ fn main() -> Result<()> {
 }
 
 fn tidy() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
+    // Clones may share a target folder: what Cargo says now, not what it said at the build.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").context("run it by cargo run -p xtask")?;
+    let root = Path::new(&own).parent().context("xtask lies in the workspace")?;
     let mut problems = Vec::new();
     check_imports(root, &mut problems)?;
     for dir in ["crates", "testing", "xtask", "bench"] {

@@ -308,32 +308,24 @@ impl Expr {
         }
     }
 
-    /// The same expression with all computed numerics in the variable form, for the rows whose values a
-    /// scaled form cannot hold ([`crate::resolve::decimal::TOO_WIDE`]). Its type may change with it.
-    pub fn widen(self) -> Expr {
-        let wide = DataType::Numeric(None);
-        let is_scaled = |ty: &DataType| ty.base() == DataType::Numeric(None) && *ty != DataType::Numeric(None);
-        let brought = |value: &mut Expr| {
-            if is_scaled(&value.ty()) {
-                let inner = std::mem::replace(value, Expr::null(DataType::Void));
-                *value = Expr::Cast { expr: Box::new(inner), to: DataType::Numeric(None), explicit: false };
-            }
-        };
-        self.rewrite(&mut |mut node| {
-            match &mut node {
-                Expr::Call { ty, .. } if is_scaled(ty) => *ty = wide.clone(),
-                Expr::Coalesce { args, ty } | Expr::Extreme { args, ty, .. } if is_scaled(ty) => {
-                    args.iter_mut().for_each(brought);
-                    *ty = wide.clone();
-                }
-                Expr::Case { branches, otherwise, ty } if is_scaled(ty) => {
-                    branches.iter_mut().map(|(_, value)| value).chain(otherwise.as_deref_mut()).for_each(brought);
-                    *ty = wide.clone();
-                }
-                _ => {}
+    /// The same expression with sums and products of scaled numerics in 38 digits, where only their bounds
+    /// do not prove that they fit; `None` if that changes nothing of its type. Evaluation gives
+    /// [`crate::resolve::decimal::TOO_WIDE`] for a value that does not fit.
+    pub fn narrow(&self) -> Option<Expr> {
+        if self.ty() != DataType::Numeric(None) {
+            return None;
+        }
+        let narrowed = self.clone().rewrite(&mut |mut node| {
+            if let Expr::Call { function, args, ty } = &mut node
+                && *ty == DataType::Numeric(None)
+                && let [left, right] = args.as_slice()
+                && let Some(scaled) = crate::resolve::decimal::narrowed_type(function, &left.ty(), &right.ty())
+            {
+                *ty = scaled;
             }
             node
-        })
+        });
+        (narrowed.ty() != DataType::Numeric(None)).then_some(narrowed)
     }
 
     pub fn is_null_const(&self) -> bool {

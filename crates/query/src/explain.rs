@@ -1,8 +1,9 @@
 //! EXPLAIN: which engine runs what, over which access paths.
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::run::{QueryRuntime, RunContext};
+use basalt_expr::resolve::decimal::TOO_WIDE;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use std::fmt;
 use std::sync::Arc;
@@ -13,11 +14,16 @@ pub(crate) async fn explain(
     ctx: &RunContext,
     analyze: bool,
 ) -> Result<Vec<String>> {
-    let plan = runtime.prepare(query, ctx).await?;
+    let mut plan = runtime.prepare(query, ctx, true).await?;
     let mut rows = 0;
     if analyze {
-        let batches = datafusion::physical_plan::collect(plan.clone(), runtime.state().task_ctx()).await?;
-        rows = batches.iter().map(arrow_array::RecordBatch::num_rows).sum();
+        let collect = |plan| datafusion::physical_plan::collect(plan, runtime.state().task_ctx());
+        let mut batches = collect(plan.clone()).await.map_err(SqlError::from);
+        if batches.as_ref().is_err_and(|error| error.sqlstate == TOO_WIDE) {
+            plan = runtime.prepare(query, ctx, false).await?;
+            batches = collect(plan.clone()).await.map_err(SqlError::from);
+        }
+        rows = batches?.iter().map(arrow_array::RecordBatch::num_rows).sum();
     }
     let mut lines = Vec::new();
     describe(&plan, 0, analyze, &mut lines);

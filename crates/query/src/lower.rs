@@ -44,6 +44,16 @@ pub(crate) fn name_of(id: ColId) -> String {
     format!("c{id}")
 }
 
+/// What a lowering may choose; every choice means the same.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Lowering {
+    /// Run correlated subqueries row by row.
+    pub nested_loops: bool,
+    /// Sum products in 38 digits though they might not fit: a first batch of
+    /// [`TOO_WIDE`](basalt_expr::resolve::decimal::TOO_WIDE) asks for a lowering without.
+    pub narrow: bool,
+}
+
 /// Lowers one query for one execution: parameters and settings are constants in the result.
 pub struct Lowerer<'a> {
     pub(crate) query: &'a Query,
@@ -57,10 +67,16 @@ pub struct Lowerer<'a> {
     /// Correlated subqueries are run once per outer row: always right, and slow.
     pub(crate) nested_loops: bool,
     pub(crate) next_name: usize,
+    /// The aggregate that takes all its input before the query gives its first row: what it and those below
+    /// it sum may be narrowed, for the query can start again.
+    restartable: Option<*const Plan>,
+    /// Inside of it.
+    pub(crate) narrows: bool,
 }
 
 impl<'a> Lowerer<'a> {
-    pub fn new(query: &'a Query, ctx: &'a RunContext, applier: Arc<Applier>, nested_loops: bool) -> Lowerer<'a> {
+    pub fn new(query: &'a Query, ctx: &'a RunContext, applier: Arc<Applier>, how: Lowering) -> Lowerer<'a> {
+        let restartable = how.narrow.then(|| first_aggregate(&query.plan)).flatten();
         Lowerer {
             query,
             ctx,
@@ -68,8 +84,10 @@ impl<'a> Lowerer<'a> {
             columns: AHashMap::new(),
             local: Vec::new(),
             in_filter: false,
-            nested_loops,
+            nested_loops: how.nested_loops,
             next_name: 0,
+            restartable: restartable.map(std::ptr::from_ref),
+            narrows: false,
         }
     }
 
@@ -86,6 +104,10 @@ impl<'a> Lowerer<'a> {
     pub(crate) fn fresh_name(&mut self, prefix: &str) -> String {
         self.next_name += 1;
         format!("{prefix}{}", self.next_name)
+    }
+
+    pub(crate) fn restarts_at(&self, plan: &Plan) -> bool {
+        self.restartable.is_some_and(|aggregate| std::ptr::eq(aggregate, plan))
     }
 
     /// Makes a column reachable under its own name, without a qualifier.
@@ -109,6 +131,15 @@ impl<'a> Lowerer<'a> {
             true => Expr::OuterReferenceColumn(reach.field(), reach.column.clone()),
             false => Expr::Column(reach.column.clone()),
         })
+    }
+}
+
+/// The topmost aggregate, if nothing beside it feeds the result.
+fn first_aggregate(plan: &Plan) -> Option<&Plan> {
+    match (plan, plan.inputs().as_slice()) {
+        (Plan::Aggregate { .. }, _) => Some(plan),
+        (_, [input]) => first_aggregate(input),
+        _ => None,
     }
 }
 

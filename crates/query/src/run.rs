@@ -4,12 +4,13 @@
 //! aborted at its next await, and scans, which poll the flag between batches, stop within milliseconds.
 
 use crate::error::{Result, SqlError};
-use crate::lower::{Applier, Lowerer, session};
+use crate::lower::{Applier, Lowerer, Lowering, session};
 use crate::plan::Query;
 use crate::system::SystemContext;
 use arrow_array::RecordBatch;
 use basalt_engine::ReadContext;
 use basalt_expr::context::EvalContext;
+use basalt_expr::resolve::decimal::TOO_WIDE;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
@@ -116,31 +117,44 @@ impl QueryRuntime {
         ctx: &RunContext,
         sender: &mpsc::Sender<Result<RecordBatch>>,
     ) -> Result<()> {
-        let plan = self.prepare(query, ctx).await?;
+        let plan = self.prepare(query, ctx, true).await?;
         let mut batches = execute_stream(plan, self.state.task_ctx())?;
-        while let Some(batch) = batches.next().await {
-            let batch = batch?;
+        let mut first = batches.next().await.transpose().map_err(SqlError::from);
+        if first.as_ref().is_err_and(|error| error.sqlstate == TOO_WIDE) {
+            let plan = self.prepare(query, ctx, false).await?;
+            batches = execute_stream(plan, self.state.task_ctx())?;
+            first = batches.next().await.transpose().map_err(SqlError::from);
+        }
+        let mut next = first?;
+        while let Some(batch) = next {
             for start in (0..batch.num_rows()).step_by(BATCH_ROWS_MAX) {
                 let rows = BATCH_ROWS_MAX.min(batch.num_rows() - start);
                 if sender.send(Ok(batch.slice(start, rows))).await.is_err() {
                     return Ok(());
                 }
             }
+            next = batches.next().await.transpose()?;
         }
         Ok(())
     }
 
     /// Lowers, optimizes and plans. A correlated subquery that the optimizer could not turn into a join is
-    /// lowered again to run row by row.
-    pub(crate) async fn prepare(self: &Arc<Self>, query: &Query, ctx: &RunContext) -> Result<Arc<dyn ExecutionPlan>> {
+    /// lowered again to run row by row. With `narrow` the plan may end in [`TOO_WIDE`] before its first row.
+    pub(crate) async fn prepare(
+        self: &Arc<Self>,
+        query: &Query,
+        ctx: &RunContext,
+        narrow: bool,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let how = Lowering { narrow, nested_loops: false };
         let correlated = Lowerer::is_correlated(query);
         if !correlated {
-            return self.prepare_as(query, ctx, false).await;
+            return self.prepare_as(query, ctx, how).await;
         }
-        match self.prepare_as(query, ctx, false).await {
+        match self.prepare_as(query, ctx, how).await {
             Ok(plan) => Ok(plan),
             Err(error) if error.sqlstate == "XX000" || error.sqlstate == "0A000" => {
-                self.prepare_as(query, ctx, true).await
+                self.prepare_as(query, ctx, Lowering { nested_loops: true, ..how }).await
             }
             Err(error) => Err(error),
         }
@@ -150,11 +164,11 @@ impl QueryRuntime {
         self: &Arc<Self>,
         query: &Query,
         ctx: &RunContext,
-        nested_loops: bool,
+        how: Lowering,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let logical = Lowerer::new(query, ctx, Applier::new(self), nested_loops).lower()?;
+        let logical = Lowerer::new(query, ctx, Applier::new(self), how).lower()?;
         let optimized = self.state.optimize(&logical)?;
-        if !nested_loops && has_outer_references(&optimized)? {
+        if !how.nested_loops && has_outer_references(&optimized)? {
             return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));
         }
         Ok(self.state.query_planner().create_physical_plan(&optimized, &self.state).await?)
@@ -167,7 +181,7 @@ impl QueryRuntime {
     /// Runs a query to its end on this thread, which belongs to the runtime already.
     pub(crate) fn run_inline(self: &Arc<Self>, query: &Query, ctx: &RunContext) -> Result<Vec<RecordBatch>> {
         let collect = async {
-            let plan = self.prepare(query, ctx).await?;
+            let plan = self.prepare(query, ctx, false).await?;
             Ok(datafusion::physical_plan::collect(plan, self.state.task_ctx()).await?)
         };
         tokio::task::block_in_place(|| self.handle.block_on(collect))

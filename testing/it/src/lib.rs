@@ -8,3 +8,10 @@
 pub mod servers;
 pub mod slt;
 pub mod wire;
+
+/// A file or folder of this package. Clones may share a target folder: what Cargo says at run time goes before
+/// what it said when the test was built.
+pub fn own_path(name: &str) -> std::path::PathBuf {
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    std::path::Path::new(&root).join(name)
+}

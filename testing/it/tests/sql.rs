@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 
 /// The number of files that failed.
 fn run_all() -> Result<usize> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("slt");
+    let root = basalt_it::own_path("slt");
     let pattern = std::env::var("BASALT_SLT").unwrap_or_default();
     let mut files = Vec::new();
     scripts(&root, &mut files)?;

@@ -127,19 +127,22 @@ fn folding_leaves_errors_to_the_row_that_reaches_them() {
 }
 
 #[test]
-fn products_beyond_38_digits_ask_for_the_wide_form() {
+fn narrowed_products_beyond_38_digits_ask_for_the_wide_form() {
     let ty = DataType::Numeric(Some((20, 2)));
     let huge = Datum::I128(99_999_999_999_999_999_999);
     let columns = [from_values(&ty, [huge.clone(), huge].iter(), 2).unwrap()];
     let column = Expr::Column { index: 0, ty };
     let square = op("*", column.clone(), column.clone());
-    assert_eq!(square.ty(), DataType::Numeric(Some((38, 4))));
-    let error = square.eval(&columns, 2, &ctx()).unwrap_err();
-    assert_eq!(error.sqlstate, resolve::decimal::TOO_WIDE);
-    let wide = square.widen();
-    assert_eq!(wide.ty(), DataType::Numeric(None));
-    let value = value_at(&wide.ty(), wide.eval(&columns, 2, &ctx()).unwrap().as_ref(), 0);
+    assert_eq!(square.ty(), DataType::Numeric(None));
+    let value = value_at(&square.ty(), square.eval(&columns, 2, &ctx()).unwrap().as_ref(), 0);
     let mut text = Vec::new();
-    crate::io::text::format(&wide.ty(), &value, &ctx(), &mut text).unwrap();
+    crate::io::text::format(&square.ty(), &value, &ctx(), &mut text).unwrap();
     assert_eq!(String::from_utf8(text).unwrap(), "999999999999999999980000000000000000.0001");
+    let narrow = square.narrow().unwrap();
+    assert_eq!(narrow.ty(), DataType::Numeric(Some((38, 4))));
+    assert_eq!(narrow.eval(&columns, 2, &ctx()).unwrap_err().sqlstate, resolve::decimal::TOO_WIDE);
+    let small = [from_values(&DataType::Numeric(Some((20, 2))), [Datum::I128(150)].iter(), 1).unwrap()];
+    let value = value_at(&narrow.ty(), narrow.eval(&small, 1, &ctx()).unwrap().as_ref(), 0);
+    assert_eq!(value, Datum::I128(22_500));
+    assert!(op("+", column.clone(), column).narrow().is_none(), "its bound proves that it fits");
 }

@@ -5,18 +5,21 @@
 //! value of the result has the same one, so vectors of scaled i128 print exactly as PostgreSQL prints.
 //! Division and everything else choose a scale per value and yield the variable form.
 //!
-//! A bound on precision above 38 digits is cut to 38: the values of real columns are far below it. A value
-//! that does not fit after all gives [`TOO_WIDE`], and [`crate::Expr::widen`] rebuilds the expression over
-//! the variable form, which fits anything.
+//! A bound on precision above 38 digits leaves the scaled form, too. The values of real columns are far
+//! below such bounds: [`crate::Expr::narrow`] rebuilds an expression over 38 digits for a caller that can
+//! start again without it, for a value that does not fit after all gives [`TOO_WIDE`].
 
 use crate::functions::Function;
 use basalt_types::DataType;
 
-/// SQLSTATE of a value beyond 38 digits in a fixed-scale expression: evaluate the widened expression.
+/// SQLSTATE of a value beyond 38 digits in a narrowed expression: evaluate the expression as it was. No
+/// client may ever see it.
 pub const TOO_WIDE: &str = "XXD38";
 
-/// Digits up to which operands are worth the risk of a cut bound.
+/// Digits up to which the operands of a narrowed operation are worth the risk.
 const OPERAND_DIGITS_MAX: u16 = 31;
+/// Digits behind the point that leave enough before it.
+const NARROWED_SCALE_MAX: i8 = 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecimalOp {
@@ -35,13 +38,36 @@ pub fn decimal_result_type(op: DecimalOp, left: &DataType, right: &DataType) -> 
         DecimalOp::Add | DecimalOp::Sub => ((p1 - s1).max(p2 - s2) + 1 + s1.max(s2), s1.max(s2)),
         DecimalOp::Mul => (p1 + p2, s1 + s2),
     };
-    if precision <= 38 {
-        return DataType::Numeric(Some((precision, scale as i16)));
+    match precision <= 38 {
+        true => DataType::Numeric(Some((precision, scale as i16))),
+        false => DataType::Numeric(None),
     }
-    if scale > 20 || p1.max(p2) > OPERAND_DIGITS_MAX {
-        return DataType::Numeric(None);
+}
+
+/// The scaled type in which `left op right` is likely to fit, if its bound does not prove it.
+pub(crate) fn narrowed_type(function: &Function, left: &DataType, right: &DataType) -> Option<DataType> {
+    let op = op_of(function)?;
+    let ((p1, s1), (p2, s2)) = (left.decimal()?, right.decimal()?);
+    let scale = match op {
+        DecimalOp::Add | DecimalOp::Sub => s1.max(s2),
+        DecimalOp::Mul => s1 + s2,
+    };
+    match decimal_result_type(op, left, right) {
+        DataType::Numeric(None) if scale <= NARROWED_SCALE_MAX && u16::from(p1.max(p2)) <= OPERAND_DIGITS_MAX => {
+            Some(DataType::Numeric(Some((38, i16::from(scale)))))
+        }
+        DataType::Numeric(None) => None,
+        proven => Some(proven),
     }
-    DataType::Numeric(Some((38, scale as i16)))
+}
+
+fn op_of(function: &Function) -> Option<DecimalOp> {
+    match function.name.as_str() {
+        "numeric_add" => Some(DecimalOp::Add),
+        "numeric_sub" => Some(DecimalOp::Sub),
+        "numeric_mul" => Some(DecimalOp::Mul),
+        _ => None,
+    }
 }
 
 /// How an argument of another type is brought to numeric: integers as scaled integers.
@@ -56,15 +82,11 @@ pub fn physical_of(input: &DataType) -> DataType {
 
 /// The result type of a numeric function, with a physical scale where it keeps one.
 pub(super) fn physical_result(function: &Function, args: &[DataType], ty: DataType) -> DataType {
-    let op = match function.name.as_str() {
-        "numeric_add" => DecimalOp::Add,
-        "numeric_sub" => DecimalOp::Sub,
-        "numeric_mul" => DecimalOp::Mul,
-        "numeric_uminus" | "numeric_uplus" | "numeric_abs" => return args[0].clone(),
-        "abs" if args[0].base() == DataType::Numeric(None) => return args[0].clone(),
-        _ => return ty,
-    };
-    decimal_result_type(op, &args[0], &args[1])
+    match function.name.as_str() {
+        "numeric_uminus" | "numeric_uplus" | "numeric_abs" => args[0].clone(),
+        "abs" if args[0].base() == DataType::Numeric(None) => args[0].clone(),
+        _ => op_of(function).map_or(ty, |op| decimal_result_type(op, &args[0], &args[1])),
+    }
 }
 
 /// The least scaled type that holds this decimal literal, given as PostgreSQL prints it.

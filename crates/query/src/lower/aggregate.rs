@@ -500,9 +500,19 @@ impl Lowerer<'_> {
     pub(super) fn aggregate_udf(&mut self, call: &AggregateCall) -> Result<(Arc<AggregateUDF>, Vec<DfExpr>, bool)> {
         let keyed = call.args.iter().any(|arg| Self::needs_key(&arg.ty()));
         let counts = call.resolved.aggregate.name == "count";
+        let sums = matches!(call.resolved.aggregate.name.as_str(), "sum" | "avg");
         let mut args = Vec::with_capacity(call.args.len() + call.order_by.len());
-        for arg in &call.args {
-            args.push(if call.distinct && counts { self.keyed(arg)? } else { self.expr(arg)? });
+        let mut resolved = call.resolved.clone();
+        for (index, arg) in call.args.iter().enumerate() {
+            let narrowed = (self.narrows && sums && !call.distinct).then(|| arg.narrow()).flatten();
+            args.push(match &narrowed {
+                Some(narrowed) => self.expr(narrowed)?,
+                None if call.distinct && counts => self.keyed(arg)?,
+                None => self.expr(arg)?,
+            });
+            if let Some(narrowed) = narrowed {
+                resolved.arg_types[index] = narrowed.ty();
+            }
         }
         let own_distinct = call.distinct && ((keyed && !counts) || !call.order_by.is_empty());
         let mut sort = Vec::with_capacity(call.order_by.len());
@@ -515,7 +525,6 @@ impl Lowerer<'_> {
             args.push(DfExpr::Literal(ScalarValue::Int32(Some(1)), None));
         }
         let name = format!("pg_{}", call.resolved.aggregate.name);
-        let mut resolved = call.resolved.clone();
         if call.distinct && counts && keyed {
             resolved.arg_types = vec![DataType::Bytea];
         }

@@ -38,7 +38,13 @@ impl Lowerer<'_> {
             Plan::Join { left, right, kind, condition, lateral } => {
                 self.join(left, right, *kind, condition.as_ref(), *lateral)
             }
-            Plan::Aggregate { input, groups, aggregates } => self.aggregate(input, groups, aggregates),
+            Plan::Aggregate { input, groups, aggregates } => {
+                let narrows = self.narrows;
+                self.narrows |= self.restarts_at(plan);
+                let lowered = self.aggregate(input, groups, aggregates);
+                self.narrows = narrows;
+                lowered
+            }
             Plan::Window { input, calls } => self.window(input, calls),
             Plan::Sort { input, keys } => {
                 let input = self.plan(input)?;

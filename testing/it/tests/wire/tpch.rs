@@ -98,7 +98,7 @@ fn the_22_queries_answer_as_postgresql_in_every_state() -> Result<()> {
 
 /// Name and text.
 fn queries() -> Result<Vec<(String, String)>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tpch");
+    let dir = basalt_it::own_path("tpch");
     (1..=22)
         .map(|number| {
             let path = dir.join(format!("q{number:02}.sql"));
