@@ -4,7 +4,6 @@ use anyhow::{Context, Result, ensure};
 use basalt_it::servers::{Basalt, Postgres};
 use basalt_it::wire::Wire;
 use std::fmt::{Display, Write};
-use std::path::Path;
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
     RegionGenerator, SupplierGenerator,
