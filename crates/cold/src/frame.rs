@@ -236,8 +236,8 @@ impl FramedFile {
     }
 }
 
-/// What a section holds. Readers skip kinds that they do not know; numbers from 16 on are left to secondary
-/// indexes.
+/// What a section holds. Readers skip kinds that they do not know, so a layout that changes takes a new
+/// kind; numbers from 16 on are left to secondary indexes.
 pub(crate) const SECTION_SPARSE_KEYS: u16 = 1;
 pub(crate) const SECTION_KEY_HASHES: u16 = 2;
 pub(crate) const SECTION_FILTER: u16 = 3;

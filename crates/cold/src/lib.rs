@@ -23,7 +23,7 @@ pub use cache::{BlockCache, BlockKind, CacheStats};
 pub use delete_map::{AlreadyMarked, DeleteMap, Mark};
 pub use error::{Error, Result};
 pub use filter::key_hash;
-pub use locator::{Location, Locator};
+pub use locator::{Location, Locator, LocatorBudget};
 pub use rowfile::{RowEntry, RowEntryRef, RowFile, RowFileMeta, RowFileWriter};
 pub use segment::{
     KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn, SegmentMeta, SegmentOptions,

@@ -1,9 +1,9 @@
 //! Work that nobody waits for: sweeping, freezing, compacting, checkpoints, deleting unused files.
 //!
-//! Two threads: one moves rows and sweeps, one makes checkpoints, so that a long merge does not keep the
-//! log from being cut. Both can be paused, stopped and watched. Work that fails, or panics, is logged,
-//! counted, shown in [`BackgroundStatus`] until it succeeds, and tried again later and later; other tablets
-//! do not wait for it. (A panic that leaves something half-done stops the engine: [`crate::failstop`].)
+//! Three threads: one moves rows and sweeps, one makes checkpoints, so that a long merge does not keep the
+//! log from being cut, and one fills locators. All can be paused, stopped and watched. Work that fails, or
+//! panics, is logged, counted, shown in [`BackgroundStatus`] until it succeeds, and tried again later and
+//! later; other tablets do not wait for it. (A panic that leaves something half-done stops the engine: [`crate::failstop`].)
 
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
@@ -124,6 +124,7 @@ impl Background {
         let mut threads = self.threads.lock();
         threads.push(spawn("basalt-mover", Engine::move_round));
         threads.push(spawn("basalt-checkpoint", Engine::checkpoint_round));
+        threads.push(spawn("basalt-locator", Engine::locator_round));
     }
 
     /// Finishes the round under way and starts no other until [`Background::resume`].
@@ -155,7 +156,7 @@ impl Background {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Ends both threads after the step that they are at.
+    /// Ends the threads after the step that they are at.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.wakes.notify_all();
@@ -301,6 +302,18 @@ impl Engine {
             engine.background.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
             Ok(())
         });
+    }
+
+    /// Enters new files, or after a start all, into the locators of their tablets.
+    fn locator_round(self: &Arc<Self>) {
+        let background = &self.background;
+        let halted = || background.is_stopping() || background.paused.load(Ordering::Acquire);
+        for tablet in self.tablets() {
+            if halted() {
+                return;
+            }
+            self.step(("fill locator", Some(tablet.id)), |engine| Ok(tablet.fill_locator(&engine.locators, &halted)?));
+        }
     }
 }
 

@@ -8,6 +8,9 @@ pub struct EngineConfig {
     pub data_dir: PathBuf,
     /// Everything that the engine keeps in memory: hot rows, undo, caches, buffers.
     pub memory_bytes_max: u64,
+    /// Of this, what locators of overlapping files may take: at most a quarter of `memory_bytes_max`. Where
+    /// they have no room, lookups ask one file after the other.
+    pub locator_bytes_max: u64,
     /// Log written since the last checkpoint that starts the next one.
     pub checkpoint_log_bytes: u64,
     /// Longest time between checkpoints while there is something to write.
@@ -31,6 +34,7 @@ impl EngineConfig {
         EngineConfig {
             data_dir: data_dir.into(),
             memory_bytes_max: 4 << 30,
+            locator_bytes_max: 256 << 20,
             checkpoint_log_bytes: 1 << 30,
             checkpoint_interval: Duration::from_secs(300),
             cool_after: Duration::from_secs(10),

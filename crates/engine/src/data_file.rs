@@ -83,6 +83,13 @@ impl DataFile {
         }
     }
 
+    pub fn key_at(&self, ordinal: u32) -> basalt_cold::Result<Key> {
+        match self {
+            DataFile::Segment(segment) => segment.key_at(ordinal),
+            DataFile::Rows(file) => file.key_at(ordinal),
+        }
+    }
+
     /// The row's own version; `None` if it carries the one under which the file was registered.
     pub fn stamp_at(&self, ordinal: u32) -> basalt_cold::Result<Option<Version>> {
         match self {

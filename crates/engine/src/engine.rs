@@ -6,7 +6,7 @@ use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
-use basalt_cold::{BlockCache, Files};
+use basalt_cold::{BlockCache, Files, LocatorBudget};
 use basalt_meta::{CommitOrder, FileKind, Pin, PinTable, TxnTable};
 use basalt_sched::Os;
 use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
@@ -30,6 +30,7 @@ pub struct Engine {
     pub(crate) log: Arc<Log>,
     pub(crate) files: Files,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) locators: Arc<LocatorBudget>,
     pub(crate) order: Arc<CommitOrder>,
     pub(crate) txns: Arc<TxnTable>,
     pub(crate) pins: Arc<PinTable>,
@@ -86,12 +87,14 @@ impl Engine {
     pub fn open(os: Os, config: EngineConfig, progress: &dyn Fn(RecoveryProgress)) -> Result<Arc<Engine>> {
         let recovered = recovery::recover(&os, &config, progress)?;
         let background = Background::new(config.background);
+        let locator_bytes_max = config.locator_bytes_max.min(config.memory_bytes_max / 4);
         let engine = Arc::new(Engine {
             locks: Locks::new(config.locks_max),
             os,
             log: recovered.log,
             files: recovered.files,
             cache: recovered.cache,
+            locators: Arc::new(LocatorBudget::new(locator_bytes_max)),
             order: recovered.order,
             txns: recovered.txns,
             pins: Arc::default(),
@@ -294,6 +297,9 @@ impl Engine {
             log: self.log.stats(),
             log_end: self.log.end(),
             checkpoint_lsn: self.checkpoints.replay_start(),
+            locator_entries: self.locators.entries(),
+            locator_bytes: self.locators.bytes(),
+            locator_bytes_max: self.locators.bytes_max(),
             ..EngineStats::default()
         };
         for tablet in tablets {
@@ -370,6 +376,9 @@ pub struct EngineStats {
     pub log: basalt_wal::Stats,
     pub log_end: Lsn,
     pub checkpoint_lsn: Lsn,
+    pub locator_entries: u64,
+    pub locator_bytes: u64,
+    pub locator_bytes_max: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -39,6 +39,7 @@ impl Engine {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             while self.freeze(&tablet, self.published())? > 0 {}
             self.sweep(&tablet);
+            tablet.fill_locator(&self.locators, &|| false)?;
         }
         Ok(())
     }
@@ -51,6 +52,7 @@ impl Engine {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             while self.evict(&tablet, self.published())? > 0 {}
             self.sweep(&tablet);
+            tablet.fill_locator(&self.locators, &|| false)?;
         }
         Ok(())
     }

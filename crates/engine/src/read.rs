@@ -115,12 +115,11 @@ impl ReadContext {
             // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
             Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
-        for file in view.files.iter().rev() {
-            for ordinal in file.data.find(key.as_bytes())? {
-                if file.sees_row(ordinal, &self.at, txns)? && !file.deletes.is_deleted(ordinal, &self.at, txns) {
-                    let (stamp, _) = file.stamp_of(ordinal)?;
-                    return Ok(Some(found(stamp, Rid(0), file.data.row_at(table, ordinal)?)));
-                }
+        for place in tablet.places(&view, key) {
+            let (file, ordinal) = place?;
+            if file.sees_row(ordinal, &self.at, txns)? && !file.deletes.is_deleted(ordinal, &self.at, txns) {
+                let (stamp, _) = file.stamp_of(ordinal)?;
+                return Ok(Some(found(stamp, Rid(0), file.data.row_at(table, ordinal)?)));
             }
         }
         Ok(None)

@@ -12,6 +12,8 @@
 //!
 //! Order of locks: row or table lock → move gate → latch → commit turn → (inside hot, delete maps, log).
 
+mod locate;
+
 use crate::data_file::DataFile;
 use basalt_cold::DeleteMap;
 use basalt_hot::HotTablet;
@@ -103,9 +105,14 @@ pub struct ReadView {
     pub number: ViewNo,
     /// Oldest first.
     pub files: Vec<Arc<FileEntry>>,
+    plan: locate::PlanCache,
 }
 
 impl ReadView {
+    fn new(number: ViewNo, files: Vec<Arc<FileEntry>>) -> ReadView {
+        ReadView { number, files, plan: locate::PlanCache::default() }
+    }
+
     pub fn file(&self, id: FileId) -> Option<&Arc<FileEntry>> {
         self.files.iter().find(|file| file.id() == id)
     }
@@ -123,6 +130,7 @@ pub struct Tablet {
     next_rid: AtomicU64,
     /// One move at a time.
     pub moving: Mutex<()>,
+    locate: locate::Locate,
     /// Where rows whose primary key an UPDATE changed have gone, while a snapshot may know them by their
     /// old key: a re-check follows.
     forwards: Mutex<HashMap<Key, Forward>>,
@@ -168,10 +176,11 @@ impl Tablet {
             table,
             hot: HotTablet::new(),
             latch: RwLock::new(()),
-            view: arc_swap::ArcSwap::from_pointee(ReadView { number: ViewNo(1), files }),
+            view: arc_swap::ArcSwap::from_pointee(ReadView::new(ViewNo(1), files)),
             past: Mutex::default(),
             next_rid: AtomicU64::new(next_rid.0),
             moving: Mutex::new(()),
+            locate: locate::Locate::default(),
             forwards: Mutex::default(),
         }
     }
@@ -188,7 +197,7 @@ impl Tablet {
         let old = self.view.load_full();
         let number = ViewNo(old.number.0 + 1);
         past.push((old.number, Arc::downgrade(&old)));
-        self.view.store(Arc::new(ReadView { number, files }));
+        self.view.store(Arc::new(ReadView::new(number, files)));
         number
     }
 
@@ -228,11 +237,10 @@ impl Tablet {
             }
         }
         let view = self.view.load();
-        for file in view.files.iter().rev() {
-            for ordinal in file.data.find(key.as_bytes())? {
-                if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {
-                    return Ok(place);
-                }
+        for place in self.places(&view, key) {
+            let (file, ordinal) = place?;
+            if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {
+                return Ok(place);
             }
         }
         Ok(deleted.map_or(Place::Nowhere, |stamp| Place::Deleted { stamp }))
@@ -315,14 +323,10 @@ impl Tablet {
     /// The file place that `txn` has marked for this key, wherever moves have carried the mark.
     pub fn find_mark(&self, key: &Key, txn: TxnId) -> basalt_cold::Result<Option<(Arc<FileEntry>, u32)>> {
         let view = self.view.load();
-        for file in view.files.iter().rev() {
-            if file.deletes.count() == 0 {
-                continue;
-            }
-            for ordinal in file.data.find(key.as_bytes())? {
-                if file.deletes.status(ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn)) {
-                    return Ok(Some((file.clone(), ordinal)));
-                }
+        for place in self.places(&view, key) {
+            let (file, ordinal) = place?;
+            if file.deletes.status(ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn)) {
+                return Ok(Some((file.clone(), ordinal)));
             }
         }
         Ok(None)

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 mod evict;
 mod failures;
+mod locator;
 mod protocols;
 
 struct Fixture {

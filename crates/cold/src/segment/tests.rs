@@ -1,4 +1,5 @@
 use super::*;
+use crate::frame::{SECTION_PAGE_BYTES, Section};
 use crate::{BlockCache, Error, Files, key_hash};
 use arrow_array::{Array, ArrayRef};
 use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key};
@@ -295,6 +296,38 @@ fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
         }
         assert_eq!(harmless, 8, "the magic at the start alone is not read");
     }
+}
+
+#[test]
+fn a_reader_skips_sections_of_kinds_that_it_does_not_know() {
+    let table = Table::ints(70_000, |i| i as i64);
+    let (files, path) = (files(), Files::path(ID, crate::FileKind::Segment));
+    table.write(&files, SegmentOptions::default(), 70_000, None);
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    let mut layout = segment.layout.clone();
+    let sections = layout.sections.len();
+    let end_of_sections = layout.sections.iter().map(|section| section.offset + section.bytes).max().unwrap();
+    // The same file with a secondary index on a column, between and behind the sections that it has.
+    let mut sink = files.create(ID, crate::FileKind::Segment).unwrap();
+    sink.write(&files.read(&path, 0..end_of_sections).unwrap()).unwrap();
+    let index = vec![0xab; 100_000];
+    for (at, kind) in [(0, 16), (2, 17), (sections + 2, u16::MAX)] {
+        let mut section = Section::write(&mut sink, kind, SECTION_PAGE_BYTES, &index, vec![1, 2, 3]).unwrap();
+        section.column = VALUE.0;
+        layout.sections.insert(at, section);
+    }
+    crate::frame::finish(sink, &layout.encode(), super::layout::MAGIC).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.layout.sections.len(), sections + 3);
+    table.check(&segment);
+    segment.verify().unwrap();
+    // What it does not understand it still knows to be damaged.
+    let mut bytes = files.read(&path, 0..files.bytes(&path).unwrap()).unwrap().to_vec();
+    bytes[end_of_sections as usize + 50_000] ^= 1;
+    files.put(&path, bytes).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    table.check(&segment);
+    assert!(matches!(segment.verify(), Err(Error::Checksum { .. })));
 }
 
 fn value_of(ty: DataType) -> BoxedStrategy<Datum> {
