@@ -44,30 +44,9 @@ pub fn sql_type(ty: &ArrowType) -> Option<DataType> {
 /// The type with this oid, without modifier; `None` for types that a COPY cannot carry.
 pub fn type_of_oid(oid: u32) -> Option<DataType> {
     use DataType::*;
-    let scalars = [
-        Bool,
-        Int2,
-        Int4,
-        Int8,
-        Float4,
-        Float8,
-        Numeric(None),
-        Text,
-        Varchar(None),
-        Bpchar(None),
-        Bytea,
-        Date,
-        Time,
-        Timestamp,
-        TimestampTz,
-        Interval,
-        Uuid,
-        Json,
-        Jsonb,
-        Name,
-        Char,
-        Oid,
-    ];
-    let arrays = scalars.clone().into_iter().map(|ty| Array(Box::new(ty)));
-    scalars.iter().cloned().chain(arrays).find(|ty| ty.oid() == oid)
+    let carried = |ty: &DataType| !matches!(ty, Regclass | Regtype | Regproc | Regnamespace | Regrole | Unknown | Void);
+    DataType::from_oid(oid).filter(|ty| match ty {
+        Array(element) => carried(element),
+        ty => carried(ty),
+    })
 }

@@ -3,6 +3,9 @@
 use arrow_schema::{DataType as ArrowType, Field, TimeUnit};
 use std::sync::Arc;
 
+/// PostgreSQL's `anyarray`: what arrays without an oid of their own answer with.
+const ANY_ARRAY_OID: u32 = 2277;
+
 /// A PostgreSQL type with its modifier.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub enum DataType {
@@ -163,6 +166,51 @@ impl DataType {
         }
     }
 
+    /// Every type but arrays and records, without modifiers.
+    const SCALARS: [DataType; 29] = {
+        use DataType::*;
+        [
+            Bool,
+            Int2,
+            Int4,
+            Int8,
+            Float4,
+            Float8,
+            Numeric(None),
+            Text,
+            Varchar(None),
+            Bpchar(None),
+            Bytea,
+            Date,
+            Time,
+            Timestamp,
+            TimestampTz,
+            Interval,
+            Uuid,
+            Json,
+            Jsonb,
+            Name,
+            Char,
+            Oid,
+            Regclass,
+            Regtype,
+            Regproc,
+            Regnamespace,
+            Regrole,
+            Unknown,
+            Void,
+        ]
+    };
+
+    /// The type that has this [`oid`](DataType::oid), without modifiers; no pseudo-type but `unknown` and `void`.
+    pub fn from_oid(oid: u32) -> Option<DataType> {
+        if oid == ANY_ARRAY_OID {
+            return None;
+        }
+        let arrays = DataType::SCALARS.into_iter().map(|element| DataType::Array(Box::new(element)));
+        DataType::SCALARS.into_iter().chain(arrays).find(|ty| ty.oid() == oid)
+    }
+
     /// PostgreSQL's oid in `pg_type`.
     pub fn oid(&self) -> u32 {
         use DataType::*;
@@ -222,7 +270,7 @@ impl DataType {
                 Jsonb => 3807,
                 Regclass => 2210,
                 Regtype => 2211,
-                _ => 2277,
+                _ => ANY_ARRAY_OID,
             },
         }
     }
@@ -304,3 +352,6 @@ impl DataType {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,47 +7,10 @@ use basalt_types::{DataType, Datum};
 
 /// A type that a client may declare for a parameter; 0 leaves it open. 42704 for unknown oids.
 pub(crate) fn type_of_oid(oid: u32) -> Result<DataType> {
-    use DataType::*;
     if oid == 0 {
-        return Ok(Unknown);
+        return Ok(DataType::Unknown);
     }
-    let scalars = [
-        Bool,
-        Int2,
-        Int4,
-        Int8,
-        Float4,
-        Float8,
-        Numeric(None),
-        Text,
-        Varchar(None),
-        Bpchar(None),
-        Bytea,
-        Date,
-        Time,
-        Timestamp,
-        TimestampTz,
-        Interval,
-        Uuid,
-        Json,
-        Jsonb,
-        Name,
-        Char,
-        Oid,
-        Regclass,
-        Regtype,
-        Regproc,
-        Regnamespace,
-        Regrole,
-        Unknown,
-        Void,
-    ];
-    if let Some(ty) = scalars.iter().find(|ty| ty.oid() == oid) {
-        return Ok(ty.clone());
-    }
-    let mut arrays = scalars.into_iter().map(|element| Array(Box::new(element)));
-    let found = arrays.find(|ty| ty.oid() == oid && oid != 2277);
-    found.ok_or_else(|| {
+    DataType::from_oid(oid).ok_or_else(|| {
         SqlError::new("42704", format!("type with OID {oid} does not exist"))
             .with_hint("Send the parameter as text, with type 0.")
     })
