@@ -3,7 +3,10 @@
 //! A mark is a row's delete stamp: undecided while its transaction runs, then a version. Marks that every
 //! reader sees (version at or below the horizon) lose their stamp and move into a compressed base bitmap.
 //! The map only grows until the file is compacted away; a mark leaves it again only when its transaction
-//! rolls back.
+//! rolls back. A compaction watches its inputs: what changes while it works is noted, so that the last step,
+//! during which nobody may mark, has only that to look at.
+//!
+//! The latch is held for a few operations, or for a chunk of marks: writers of other rows wait for it.
 //!
 //! Bytes (`docs/format/segment.md`): `u32 length of base | roaring bitmap | varint marks | (varint ordinal
 //! distance, varint version)… | crc32c of all before`.
@@ -39,13 +42,51 @@ pub struct DeleteMap {
     count: AtomicU64,
 }
 
-#[derive(Clone, Default)]
+/// Marks that one hold of the latch looks at.
+const CHUNK_MARKS: usize = 4096;
+
 struct Inner {
     base: RoaringBitmap,
     marks: BTreeMap<u32, (Stamp, u32)>,
+    /// How many of `marks` are undecided.
+    undecided: u64,
+    /// No decided mark of `marks` is below.
+    least: Version,
+    /// Ordinals marked, unmarked or restamped since they were asked for last, if somebody watches.
+    changed: Option<RoaringBitmap>,
+}
+
+impl Default for Inner {
+    fn default() -> Inner {
+        Inner { base: RoaringBitmap::new(), marks: BTreeMap::new(), undecided: 0, least: Version::MAX, changed: None }
+    }
 }
 
 impl Inner {
+    fn new(base: RoaringBitmap, marks: BTreeMap<u32, (Stamp, u32)>) -> Inner {
+        let mut inner = Inner { base, ..Inner::default() };
+        for (ordinal, mark) in marks {
+            inner.put(ordinal, mark);
+        }
+        inner
+    }
+
+    fn put(&mut self, ordinal: u32, mark: (Stamp, u32)) {
+        match mark.0.as_version() {
+            Some(version) => self.least = self.least.min(version),
+            None => self.undecided += 1,
+        }
+        self.marks.insert(ordinal, mark);
+        self.changed.as_mut().map(|changed| changed.insert(ordinal));
+    }
+
+    fn take(&mut self, ordinal: u32) {
+        if let Some((stamp, _)) = self.marks.remove(&ordinal) {
+            self.undecided -= u64::from(stamp.as_version().is_none());
+            self.changed.as_mut().map(|changed| changed.insert(ordinal));
+        }
+    }
+
     fn status(&self, ordinal: u32) -> Option<(Stamp, u32)> {
         match self.marks.get(&ordinal) {
             Some(mark) => Some(*mark),
@@ -70,7 +111,7 @@ impl DeleteMap {
         if let Some((stamp, seq)) = inner.status(ordinal) {
             return Err(AlreadyMarked { stamp, seq });
         }
-        inner.marks.insert(ordinal, (stamp, seq));
+        inner.put(ordinal, (stamp, seq));
         self.count.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -80,7 +121,7 @@ impl DeleteMap {
         let mut inner = self.inner.write();
         let own = inner.marks.get(&ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn));
         if own {
-            inner.marks.remove(&ordinal);
+            inner.take(ordinal);
             self.count.fetch_sub(1, Ordering::AcqRel);
         }
         own
@@ -89,13 +130,57 @@ impl DeleteMap {
     /// Gives a committed transaction's mark its version. False if the row carries no mark of it.
     pub fn restamp(&self, ordinal: u32, txn: TxnId, version: Version) -> bool {
         let mut inner = self.inner.write();
-        match inner.marks.get_mut(&ordinal) {
-            Some(mark) if mark.0.as_txn() == Some(txn) => {
-                *mark = (Stamp::version(version), 0);
-                true
-            }
-            _ => false,
+        let own = inner.marks.get(&ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn));
+        if own {
+            inner.take(ordinal);
+            inner.put(ordinal, (Stamp::version(version), 0));
         }
+        own
+    }
+
+    /// Gives a row exactly this mark, or none: for a map that its owner fills while nobody else marks in it.
+    pub fn set(&self, ordinal: u32, mark: Option<(Stamp, u32)>) {
+        let mut inner = self.inner.write();
+        if inner.base.contains(ordinal) {
+            return;
+        }
+        let before = inner.marks.contains_key(&ordinal);
+        inner.take(ordinal);
+        if let Some(mark) = mark {
+            inner.put(ordinal, mark);
+        }
+        match (before, mark.is_some()) {
+            (false, true) => drop(self.count.fetch_add(1, Ordering::AcqRel)),
+            (true, false) => drop(self.count.fetch_sub(1, Ordering::AcqRel)),
+            _ => {}
+        }
+    }
+
+    /// Marks of transactions that are not restamped.
+    pub fn undecided_count(&self) -> u64 {
+        match self.count() {
+            0 => 0,
+            _ => self.inner.read().undecided,
+        }
+    }
+
+    /// From now on changes are noted. One watcher at a time.
+    pub fn watch(&self) {
+        self.inner.write().changed = Some(RoaringBitmap::new());
+    }
+
+    pub fn unwatch(&self) {
+        self.inner.write().changed = None;
+    }
+
+    /// How many ordinals [`take_changed`](Self::take_changed) would return.
+    pub fn changed_count(&self) -> u64 {
+        self.inner.read().changed.as_ref().map_or(0, RoaringBitmap::len)
+    }
+
+    /// Ordinals whose mark came, went or was decided since the watch began or this was last asked.
+    pub fn take_changed(&self) -> RoaringBitmap {
+        self.inner.write().changed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The row's mark; version 0 for one that was folded into the base.
@@ -142,49 +227,77 @@ impl DeleteMap {
 
     /// Folds marks decided at or below `horizon`, which no reader predates, into the base.
     pub fn prune(&self, horizon: Version) {
-        let mut inner = self.inner.write();
-        let Inner { base, marks } = &mut *inner;
-        marks.retain(|&ordinal, (stamp, _)| match stamp.as_version() {
-            Some(version) if version <= horizon => {
-                base.insert(ordinal);
-                false
+        if self.count() == 0 || self.inner.read().least > horizon {
+            return;
+        }
+        // What stays, and what comes meanwhile, lowers it again.
+        self.inner.write().least = Version::MAX;
+        let mut from = Some(0);
+        while let Some(first) = from {
+            let mut inner = self.inner.write();
+            let chunk: Vec<(u32, Stamp)> =
+                inner.marks.range(first..).take(CHUNK_MARKS).map(|(ordinal, (stamp, _))| (*ordinal, *stamp)).collect();
+            from = chunk.last().filter(|_| chunk.len() == CHUNK_MARKS).and_then(|(last, _)| last.checked_add(1));
+            for (ordinal, stamp) in chunk {
+                match stamp.as_version() {
+                    Some(version) if version <= horizon => {
+                        inner.marks.remove(&ordinal);
+                        inner.base.insert(ordinal);
+                    }
+                    Some(version) => inner.least = inner.least.min(version),
+                    None => {}
+                }
             }
-            _ => true,
-        });
+        }
     }
 
-    /// Every mark at this instant, by ordinal; folded ones with version 0.
-    pub fn marks(&self) -> Vec<Mark> {
-        let inner = self.inner.read();
-        let folded = inner.base.iter().map(|ordinal| Mark { ordinal, stamp: Stamp::version(Version::ZERO), seq: 0 });
-        let stamped = inner.marks.iter().map(|(&ordinal, &(stamp, seq))| Mark { ordinal, stamp, seq });
-        let mut marks: Vec<Mark> = folded.chain(stamped).collect();
-        marks.sort_unstable_by_key(|mark| mark.ordinal);
+    /// Rows whose deletion every reader sees, as of the last [`prune`](Self::prune).
+    pub fn folded(&self) -> RoaringBitmap {
+        self.inner.read().base.clone()
+    }
+
+    pub fn folded_count(&self) -> u64 {
+        match self.count() {
+            0 => 0,
+            _ => self.inner.read().base.len(),
+        }
+    }
+
+    /// Marks that carry a stamp, by ordinal. Others may mark, and fold, in between: whoever wants all of
+    /// them takes these first and then [`folded`](Self::folded).
+    pub fn stamped(&self) -> Vec<Mark> {
+        let mut marks = Vec::new();
+        let mut from = Some(0);
+        while let Some(first) = from {
+            let inner = self.inner.read();
+            let before = marks.len();
+            let chunk = inner.marks.range(first..).take(CHUNK_MARKS);
+            marks.extend(chunk.map(|(&ordinal, &(stamp, seq))| Mark { ordinal, stamp, seq }));
+            let full = marks.len() - before == CHUNK_MARKS;
+            from = marks.last().filter(|_| full).and_then(|last| last.ordinal.checked_add(1));
+        }
         marks
     }
 
     /// The map as of `at`: marks decided at or below it. A mark whose transaction has committed but which
     /// was not restamped yet counts with its version.
+    ///
+    /// The caller pins `at`, so that nothing above it is folded, and all that was decided up to it is
+    /// restamped or known to `txns`.
     pub fn to_bytes(&self, at: Version, txns: &dyn TxnStates) -> Vec<u8> {
-        let inner = self.inner.read();
-        let mut out = vec![0; 4];
-        inner.base.serialize_into(&mut out).expect("a vector takes all bytes");
-        let base_bytes = (out.len() - 4) as u32;
-        out[..4].copy_from_slice(&base_bytes.to_le_bytes());
-        let decided: Vec<(u32, Version)> = (inner.marks.iter())
-            .filter_map(|(&ordinal, &(stamp, _))| Some((ordinal, decided_version(stamp, txns)?)))
-            .filter(|(_, version)| *version <= at)
+        let stamped = self.stamped();
+        let base = self.folded();
+        let decided: Vec<(u32, Version)> = (stamped.iter())
+            .filter_map(|mark| Some((mark.ordinal, decided_version(mark.stamp, txns)?)))
+            .filter(|(ordinal, version)| *version <= at && !base.contains(*ordinal))
             .collect();
-        varint::put(&mut out, decided.len() as u64);
-        let mut previous = 0;
-        for (ordinal, version) in decided {
-            varint::put(&mut out, u64::from(ordinal - previous));
-            varint::put(&mut out, version.0);
-            previous = ordinal;
-        }
-        let crc = crc32c::crc32c(&out);
-        out.extend(crc.to_le_bytes());
-        out
+        encode(&base, &decided)
+    }
+
+    /// The bytes of a map in which exactly these rows are deleted, for every reader: at most an eighth of a
+    /// byte per row of the file.
+    pub fn bytes_of(deleted: &RoaringBitmap) -> Vec<u8> {
+        encode(deleted, &[])
     }
 
     /// What [`to_bytes`](Self::to_bytes) wrote, for a file of `rows` rows; marks at or below `horizon` are
@@ -204,7 +317,7 @@ impl DeleteMap {
             return Err(damaged(4, "a mark beyond the file's rows, or twice"));
         }
         let count = AtomicU64::new(base.len() + marks.len() as u64);
-        let map = DeleteMap { inner: RwLock::new(Inner { base, marks }), count };
+        let map = DeleteMap { inner: RwLock::new(Inner::new(base, marks)), count };
         map.prune(horizon);
         Ok(map)
     }
@@ -214,6 +327,23 @@ impl DeleteMap {
         let inner = self.inner.read();
         inner.base.serialized_size() as u64 + inner.marks.len() as u64 * 32
     }
+}
+
+fn encode(base: &RoaringBitmap, decided: &[(u32, Version)]) -> Vec<u8> {
+    let mut out = vec![0; 4];
+    base.serialize_into(&mut out).expect("a vector takes all bytes");
+    let base_bytes = (out.len() - 4) as u32;
+    out[..4].copy_from_slice(&base_bytes.to_le_bytes());
+    varint::put(&mut out, decided.len() as u64);
+    let mut previous = 0;
+    for (ordinal, version) in decided {
+        varint::put(&mut out, u64::from(ordinal - previous));
+        varint::put(&mut out, version.0);
+        previous = *ordinal;
+    }
+    let crc = crc32c::crc32c(&out);
+    out.extend(crc.to_le_bytes());
+    out
 }
 
 fn decided_version(stamp: Stamp, txns: &dyn TxnStates) -> Option<Version> {

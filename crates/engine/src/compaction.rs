@@ -2,21 +2,28 @@
 //!
 //! Rows deleted at or below the horizon (the oldest live snapshot) are left out; all others are copied with
 //! their stamps, marked or not. Stamps at or below the horizon become the horizon: every reader sees them,
-//! and no conflict test asks for more. Marks made while the files were read, undecided ones included, are
-//! carried over under the latch through a map from old to new places.
+//! and no conflict test asks for more. Marks that are there or made meanwhile, undecided ones included, are
+//! carried over through a map from old to new places ([`carry`]); the latch is held for the last few.
+//! A merge whose inputs have very many undecided marks is put off.
 
+mod carry;
 mod merge;
 mod pick;
 
 use crate::bulk::segment_schema;
-use crate::record::{Edits, FileEdit};
+use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Engine, Error, Result};
 use basalt_cold::{DeleteMap, SegmentMeta, SegmentOptions, SegmentWriter};
 use basalt_meta::{FileKind, FileStamps};
 use basalt_types::{FileId, ObjectId, TableDef, Version};
+use carry::{Carry, Watch};
 use merge::Merge;
+use roaring::RoaringBitmap;
 use std::sync::Arc;
+
+/// Rounds of carrying marks over before a merge is put off.
+const CARRY_ROUNDS: usize = 50;
 
 /// Where a row went: output number and ordinal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,26 +54,32 @@ impl Engine {
 
     /// One round over a tablet, if something is worth merging. True if something was done.
     pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>) -> Result<bool> {
+        let files = decided(tablet);
         let horizon = self.live_snapshots()[0];
-        let inputs = pick::worth_merging(&decided(tablet), self.config.segment_rows, horizon);
+        files.iter().for_each(|file| file.deletes.prune(horizon));
+        let inputs = pick::worth_merging(&files, self.config.segment_rows);
         match inputs.is_empty() {
             true => Ok(false),
-            false => self.compact(tablet, inputs).map(|()| true),
+            false => self.compact(tablet, inputs),
         }
     }
 
-    fn compact(self: &Arc<Self>, tablet: &Arc<Tablet>, inputs: Vec<Arc<FileEntry>>) -> Result<()> {
+    /// True if the inputs were replaced.
+    fn compact(self: &Arc<Self>, tablet: &Arc<Tablet>, inputs: Vec<Arc<FileEntry>>) -> Result<bool> {
         let _one_move = tablet.moving.lock();
         let catalog = self.catalog();
-        let Some(table) = catalog.table_of(tablet.id) else { return Ok(()) };
+        let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
         // Another move may have replaced some of them since they were picked.
         let view = tablet.view();
         if inputs.iter().any(|input| view.file(input.id()).is_none()) {
-            return Ok(());
+            return Ok(false);
         }
         let horizon = self.live_snapshots()[0];
+        let watch = Watch::new(&inputs);
+        inputs.iter().for_each(|file| file.deletes.prune(horizon));
+        let dead: Vec<RoaringBitmap> = inputs.iter().map(|file| file.deletes.folded()).collect();
         let mut outputs = Outputs::new(self, table);
-        let mut merge = Merge::new(&inputs, horizon)?;
+        let mut merge = Merge::new(&inputs, &dead, horizon);
         let places = match merge.run(&mut outputs).and_then(|()| outputs.close()) {
             Ok(()) => merge.places,
             Err(error) => {
@@ -75,76 +88,106 @@ impl Engine {
             }
         };
         basalt_sched::failpoint::hit("compact-files-durable");
-        let switched = self.switch_to_compacted(tablet, &inputs, &outputs, &places);
-        if switched.is_err() {
+        let switched = self.entries_of(&outputs).and_then(|entries| {
+            let carry = Carry::new(&watch, &dead, &places, &entries);
+            self.switch_when_carried(tablet, &inputs, &entries, carry)
+        });
+        if !matches!(switched, Ok(true)) {
             outputs.discard();
         }
         switched
     }
 
-    fn switch_to_compacted(
-        self: &Arc<Self>,
-        tablet: &Arc<Tablet>,
-        inputs: &[Arc<FileEntry>],
-        outputs: &Outputs<'_>,
-        places: &[Vec<NewPlace>],
-    ) -> Result<()> {
-        let mut entries = Vec::new();
-        for meta in &outputs.done {
-            entries.push(Arc::new(FileEntry {
+    fn entries_of(&self, outputs: &Outputs<'_>) -> Result<Vec<Arc<FileEntry>>> {
+        let entry = |meta: &SegmentMeta| {
+            Ok(Arc::new(FileEntry {
                 data: self.open_file(meta.id, FileKind::Segment)?,
                 deletes: DeleteMap::new(),
                 stamps: EntryStamps::PerRow,
                 bytes: meta.bytes,
-            }));
-        }
-        let _gate = self.move_gate.read();
-        let _latch = tablet.latch.write();
-        let _whole = self.whole("compaction");
-        if self.catalog().table_of(tablet.id).is_none() {
-            outputs.discard();
-            return Ok(());
-        }
-        for (input, places) in inputs.iter().zip(places) {
-            for mark in input.deletes.marks() {
-                let place = places[mark.ordinal as usize];
-                if place != NewPlace::DROPPED {
-                    let carried = entries[place.output as usize].deletes.mark(place.ordinal, mark.stamp, mark.seq);
-                    assert!(carried.is_ok(), "two rows of {} went to one place", input.id());
-                }
+            }))
+        };
+        outputs.done.iter().map(entry).collect()
+    }
+
+    /// Carries marks over until few are left, and switches. False: put off.
+    fn switch_when_carried(
+        self: &Arc<Self>,
+        tablet: &Arc<Tablet>,
+        inputs: &[Arc<FileEntry>],
+        entries: &[Arc<FileEntry>],
+        mut carry: Carry<'_>,
+    ) -> Result<bool> {
+        for _ in 0..CARRY_ROUNDS {
+            carry.catch_up();
+            let _gate = self.move_gate.read();
+            let _latch = tablet.latch.write();
+            if carry.is_nearly_done() {
+                return self.switch_to_compacted(tablet, inputs, entries, carry);
             }
         }
-        // In the turn, so that exactly the commits before this record are in the maps.
-        let edits = || {
-            let output = |file: &Arc<FileEntry>| {
-                let deletes = match file.deletes.count() {
-                    0 => Vec::new(),
-                    _ => file.deletes.to_bytes(Version::MAX, &*self.txns),
-                };
-                (file.info(FileStamps::PerRow), deletes)
-            };
-            let edit = FileEdit::Compact {
-                tablet: tablet.id,
-                inputs: inputs.iter().map(|file| file.id()).collect(),
-                outputs: entries.iter().map(output).collect(),
-            };
-            Edits { catalog: Vec::new(), files: vec![edit] }
-        };
-        let (version, end) = self.append_commit(None, edits)?;
-        basalt_sched::failpoint::hit("compact-appended");
+        tracing::info!(tablet = %tablet.id, "a merge is put off: too many of its rows are being deleted");
+        Ok(false)
+    }
+
+    /// The caller holds the latch exclusively.
+    fn switch_to_compacted(
+        self: &Arc<Self>,
+        tablet: &Arc<Tablet>,
+        inputs: &[Arc<FileEntry>],
+        entries: &[Arc<FileEntry>],
+        mut carry: Carry<'_>,
+    ) -> Result<bool> {
+        let _whole = self.whole("compaction");
+        carry.catch_up();
         let gone: Vec<FileId> = inputs.iter().map(|file| file.id()).collect();
+        // In the turn, so that exactly the commits before this record are in the maps.
+        let edit = || {
+            self.check_tablet(tablet)?;
+            let infos = entries.iter().map(|file| file.info(FileStamps::PerRow));
+            let outputs = infos.zip(carry.delete_maps(&self.txns)).collect();
+            let edit = FileEdit::Compact { tablet: tablet.id, inputs: gone.clone(), outputs };
+            Ok(record::file_edits(&[edit]))
+        };
+        let (version, end) = match self.append_commit(None, &[], edit) {
+            Err(Error::TableGone(_)) => return Ok(false),
+            appended => appended?,
+        };
+        basalt_sched::failpoint::hit("compact-appended");
         let mut files: Vec<_> = tablet.view().files.iter().filter(|file| !gone.contains(&file.id())).cloned().collect();
-        files.extend(entries);
+        files.extend(entries.iter().cloned());
         tablet.switch_view(files);
         self.order.settle(version);
         inputs.iter().for_each(|file| self.drop_file(file, end));
-        tracing::debug!(tablet = %tablet.id, inputs = inputs.len(), outputs = outputs.done.len(), "compacted");
-        Ok(())
+        self.drop_if_gone(tablet, entries);
+        tracing::debug!(tablet = %tablet.id, inputs = inputs.len(), outputs = entries.len(), "compacted");
+        Ok(true)
+    }
+
+    /// Whether the committed catalog still has the tablet. Holds until the end of the commit turn in which it
+    /// is asked.
+    pub(crate) fn check_tablet(&self, tablet: &Tablet) -> Result<()> {
+        match self.catalog().table_of(tablet.id) {
+            Some(_) => Ok(()),
+            None => Err(Error::TableGone(tablet.table)),
+        }
+    }
+
+    /// A table that is dropped between a move's record and its view takes the files of the old view along:
+    /// these are the new ones. (If it is dropped later, it finds them itself.)
+    pub(crate) fn drop_if_gone(&self, tablet: &Tablet, files: &[Arc<FileEntry>]) {
+        if self.check_tablet(tablet).is_err() {
+            let last_named = self.log.end();
+            files.iter().for_each(|file| self.drop_file(file, last_named));
+        }
     }
 }
 
+/// Files that a merge may take.
 fn decided(tablet: &Tablet) -> Vec<Arc<FileEntry>> {
-    tablet.view().files.iter().filter(|file| file.undecided().is_none()).cloned().collect()
+    let mergeable =
+        |file: &&Arc<FileEntry>| file.undecided().is_none() && file.deletes.undecided_count() <= carry::UNDECIDED_MAX;
+    tablet.view().files.iter().filter(mergeable).cloned().collect()
 }
 
 /// The files being written.

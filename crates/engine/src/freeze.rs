@@ -3,31 +3,67 @@
 //!
 //! 1. Without a latch: rows whose newest version is stamped ≤ `upto` are copied, in key order and with
 //!    their stamps, into a file that is made durable.
-//! 2. Under the latch: rows that hot still has unchanged are moved to the next view number; the others are
-//!    dead in the file from birth (`stayed`). The record is appended and the view switched.
+//! 2. Still without: rows that hot has unchanged are marked with the number of the view to come, chunk by
+//!    chunk. For readers and writers they are where they were, since no view has that number. A write to a
+//!    marked row is noted.
+//! 3. Under the latch, for an instant: rows that were written since stay; they are dead in the file from
+//!    birth. The record is appended and the view switched.
 //!
 //! Readers of older views go on finding the rows in hot; versions that only older snapshots see stay in
 //! hot's undo until those are gone. A move keeps every row's stamp, so nobody takes it for a change.
 
 mod writer;
 
-use crate::record::{Edits, FileEdit};
+use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Engine, Error, Result};
 use basalt_cold::DeleteMap;
 use basalt_hot::Rows;
 use basalt_meta::{FileKind, FileStamps};
-use basalt_types::{Key, ObjectId, Stamp, TableDef, Version};
+use basalt_types::{Key, ObjectId, Stamp, TableDef, Version, ViewNo};
 use std::ops::Bound;
 use std::sync::Arc;
 use writer::Writer;
 
 const CHUNK_ROWS: usize = 8192;
+/// Changed rows that are left for the latch, and rounds to get there.
+const LATCHED_MAX: usize = 256;
+const CHANGED_ROUNDS: usize = 20;
 
 /// Rows on their way from hot into a file, by ordinal.
-struct Copied {
+pub(crate) struct Copied {
     keys: Vec<Key>,
     stamps: Vec<Stamp>,
+}
+
+/// Copied rows that are on the point of moving.
+pub(crate) struct Marked {
+    view: ViewNo,
+    /// Ordinals of rows that have changed since they were copied.
+    stayed: Vec<u32>,
+}
+
+impl Copied {
+    fn expected(&self) -> Vec<(&[u8], Stamp)> {
+        self.keys.iter().map(Key::as_bytes).zip(self.stamps.iter().copied()).collect()
+    }
+}
+
+impl Marked {
+    fn stay(&mut self, entry: &FileEntry, ordinal: u32) {
+        // It may be met again: written, rolled back and written again.
+        if entry.deletes.mark(ordinal, Stamp::version(Version::ZERO), 0).is_ok() {
+            self.stayed.push(ordinal);
+        }
+    }
+
+    /// Has rows that writers have changed since they were marked stay.
+    fn keep_changed(&mut self, tablet: &Tablet, entry: &FileEntry, rows: &Copied) {
+        for key in tablet.hot.take_changed() {
+            let ordinal = rows.keys.binary_search(&key).expect("only copied rows were marked");
+            self.stay(entry, ordinal as u32);
+        }
+    }
 }
 
 impl Engine {
@@ -69,27 +105,39 @@ impl Engine {
 
     fn move_out(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version, kind: FileKind) -> Result<u64> {
         let _one_move = tablet.moving.lock();
+        let Some((entry, copied)) = self.write_moved(tablet, upto, kind)? else { return Ok(0) };
+        let id = entry.id();
+        let marked = self.mark_rows(tablet, &entry, &copied);
+        let moved = self.switch_to_moved(tablet, entry, &copied, marked);
+        if !matches!(moved, Ok(Some(_))) {
+            self.discard_file(id, kind);
+        }
+        Ok(moved?.unwrap_or(0))
+    }
+
+    /// The file, durable but not listed. `None`: there is nothing to freeze.
+    pub(crate) fn write_moved(
+        &self,
+        tablet: &Tablet,
+        upto: Version,
+        kind: FileKind,
+    ) -> Result<Option<(Arc<FileEntry>, Copied)>> {
         let catalog = self.catalog();
-        let Some(table) = catalog.table_of(tablet.id) else { return Ok(0) };
+        let Some(table) = catalog.table_of(tablet.id) else { return Ok(None) };
         if tablet.hot.rows() == 0 {
-            return Ok(0);
+            return Ok(None);
         }
         let id = self.next_file_id();
         let mut writer = Writer::create(self, table, id, kind)?;
         let copied = self.copy_rows(tablet, table, upto, &mut writer)?;
         if copied.keys.is_empty() {
-            return Ok(0);
+            return Ok(None);
         }
         let bytes = writer.finish()?;
         basalt_sched::failpoint::hit(step(kind, "freeze-file-durable", "evict-file-durable"));
-        let moved = self.open_file(id, kind).and_then(|data| {
-            let entry = FileEntry { data, deletes: DeleteMap::new(), stamps: EntryStamps::PerRow, bytes };
-            self.switch_to_moved(tablet, Arc::new(entry), &copied)
-        });
-        if moved.is_err() {
-            self.discard_file(id, kind);
-        }
-        moved
+        let data = self.open_file(id, kind).inspect_err(|_| self.discard_file(id, kind))?;
+        let entry = FileEntry { data, deletes: DeleteMap::new(), stamps: EntryStamps::PerRow, bytes };
+        Ok(Some((Arc::new(entry), copied)))
     }
 
     fn copy_rows(&self, tablet: &Tablet, table: &TableDef, upto: Version, writer: &mut Writer) -> Result<Copied> {
@@ -112,43 +160,67 @@ impl Engine {
         Ok(copied)
     }
 
-    fn switch_to_moved(self: &Arc<Self>, tablet: &Arc<Tablet>, entry: Arc<FileEntry>, rows: &Copied) -> Result<u64> {
-        let _gate = self.move_gate.read();
-        let _latch = tablet.latch.write();
+    /// Marks the copied rows for the view to come, while everybody works on. What writers change meanwhile
+    /// is noted; it and what has changed before stays in hot.
+    pub(crate) fn mark_rows(&self, tablet: &Tablet, entry: &FileEntry, rows: &Copied) -> Marked {
         let _whole = self.whole("freeze");
-        if self.catalog().table_of(tablet.id).is_none() {
-            self.discard_file(entry.id(), entry.data.kind());
-            return Ok(0);
-        }
-        let view = tablet.view();
-        let next = basalt_types::ViewNo(view.number.0 + 1);
-        let expected: Vec<(&[u8], Stamp)> =
-            rows.keys.iter().map(Key::as_bytes).zip(rows.stamps.iter().copied()).collect();
-        let moved = tablet.hot.mark_moved(&expected, next);
-        let stayed: Vec<u32> = (0..).zip(&moved).filter(|(_, moved)| !**moved).map(|(ordinal, _)| ordinal).collect();
-        for ordinal in &stayed {
-            let fresh = entry.deletes.mark(*ordinal, Stamp::version(Version::ZERO), 0);
-            debug_assert!(fresh.is_ok(), "nobody else knows the file yet");
-        }
-        let count = (moved.len() - stayed.len()) as u64;
-        let edit = FileEdit::Freeze { tablet: tablet.id, file: entry.info(FileStamps::PerRow), stayed };
-        let edits = Edits { catalog: Vec::new(), files: vec![edit] };
-        let version = match self.append_commit(None, || edits) {
-            Ok((version, _)) => version,
-            Err(error) => {
-                tablet.hot.unmark_moved(&expected, next);
-                return Err(error);
+        let view = tablet.number_of_move();
+        tablet.hot.begin_move(view);
+        let moved = tablet.hot.mark_moved(&rows.expected(), view);
+        let ordinals = (0..).zip(&moved).filter(|(_, moved)| !**moved).map(|(ordinal, _)| ordinal);
+        let mut marked = Marked { view, stayed: Vec::new() };
+        ordinals.for_each(|ordinal| marked.stay(entry, ordinal));
+        for _ in 0..CHANGED_ROUNDS {
+            if tablet.hot.changed_count() <= LATCHED_MAX {
+                break;
             }
+            marked.keep_changed(tablet, entry, rows);
+        }
+        marked
+    }
+
+    /// Moves the marked rows. `None`: the table was dropped.
+    pub(crate) fn switch_to_moved(
+        self: &Arc<Self>,
+        tablet: &Arc<Tablet>,
+        entry: Arc<FileEntry>,
+        rows: &Copied,
+        mut marked: Marked,
+    ) -> Result<Option<u64>> {
+        let view = marked.view;
+        let _whole = self.whole("freeze");
+        let version = {
+            let _gate = self.move_gate.read();
+            let _latch = tablet.latch.write();
+            let _whole = self.whole("freeze");
+            marked.keep_changed(tablet, &entry, rows);
+            marked.stayed.sort();
+            let stayed = marked.stayed.clone();
+            let edit = FileEdit::Freeze { tablet: tablet.id, file: entry.info(FileStamps::PerRow), stayed };
+            let edit = record::file_edits(&[edit]);
+            let appended = self.append_commit(None, &[], || self.check_tablet(tablet).map(|()| edit));
+            if appended.is_ok() {
+                basalt_sched::failpoint::hit(step(entry.data.kind(), "freeze-appended", "evict-appended"));
+                let mut files = tablet.view().files.clone();
+                files.push(entry.clone());
+                tablet.switch_view_to(view, files);
+            }
+            appended
         };
+        tablet.hot.end_move();
+        match version {
+            Ok((version, _)) => self.order.settle(version),
+            Err(error) => {
+                // No view has that number, so nobody goes by these marks; the next move may take it.
+                tablet.hot.unmark_moved(&rows.expected(), view);
+                return if matches!(error, Error::TableGone(_)) { Ok(None) } else { Err(error) };
+            }
+        }
         let kind = entry.data.kind();
-        basalt_sched::failpoint::hit(step(kind, "freeze-appended", "evict-appended"));
-        let mut files = view.files.clone();
-        files.push(entry);
-        let switched = tablet.switch_view(files);
-        assert_eq!(switched, next, "views switch under the latch only");
-        self.order.settle(version);
+        self.drop_if_gone(tablet, &[entry]);
+        let count = (rows.keys.len() - marked.stayed.len()) as u64;
         tracing::debug!(tablet = %tablet.id, rows = count, ?kind, "moved from hot");
-        Ok(count)
+        Ok(Some(count))
     }
 
     /// Frees what no reader needs any more in one tablet's hot rows and delete maps.

@@ -113,16 +113,23 @@ pub fn abort(out: &mut Vec<u8>, txn: TxnId) {
     out.extend(txn.0.to_le_bytes());
 }
 
-pub fn commit(out: &mut Vec<u8>, txn: Option<TxnId>, version: Version, edits: &Edits) {
+/// A commit record without its file edits, which follow ([`file_edits`]).
+pub fn commit(out: &mut Vec<u8>, txn: Option<TxnId>, version: Version, catalog: &[CatalogEdit]) {
     out.push(COMMIT);
     out.extend(txn.map_or(u64::MAX, |txn| txn.0).to_le_bytes());
     varint::put(out, version.0);
-    match edits.catalog.is_empty() {
+    match catalog.is_empty() {
         true => varint::put(out, 0),
-        false => varint::put_slice(out, &edit::encode(&edits.catalog)),
+        false => varint::put_slice(out, &edit::encode(catalog)),
     }
-    varint::put(out, edits.files.len() as u64);
-    edits.files.iter().for_each(|edit| put_file_edit(out, edit));
+}
+
+/// The end of a commit record.
+pub fn file_edits(edits: &[FileEdit]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    varint::put(&mut out, edits.len() as u64);
+    edits.iter().for_each(|edit| put_file_edit(&mut out, edit));
+    out
 }
 
 fn head(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId) {
@@ -304,8 +311,10 @@ mod tests {
         delete(&mut out[1], txn, TabletId(300), b"gone");
         batch(&mut out[2], txn, TabletId(1), [row, row].into_iter());
         void(&mut out[3], txn, 12);
-        commit(&mut out[4], Some(txn), Version(12), &edits);
-        commit(&mut out[5], None, Version(13), &Edits::default());
+        commit(&mut out[4], Some(txn), Version(12), &edits.catalog);
+        out[4].extend(file_edits(&edits.files));
+        commit(&mut out[5], None, Version(13), &[]);
+        out[5].extend(file_edits(&[]));
         out
     }
 

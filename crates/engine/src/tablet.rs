@@ -24,6 +24,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+/// More views than are made, by loads that begin and end, while one move marks its rows.
+const VIEWS_PER_MOVE: u64 = 1 << 24;
+
 /// A file as a tablet lists it.
 pub struct FileEntry {
     pub data: DataFile,
@@ -190,15 +193,25 @@ impl Tablet {
         self.view.load_full()
     }
 
+    /// A number that no other switch reaches while a move marks its rows.
+    pub fn number_of_move(&self) -> ViewNo {
+        ViewNo(self.view.load().number.0 + VIEWS_PER_MOVE)
+    }
+
     /// Makes the next view. The caller holds `latch` exclusively.
-    pub fn switch_view(&self, files: Vec<Arc<FileEntry>>) -> ViewNo {
+    pub fn switch_view(&self, files: Vec<Arc<FileEntry>>) {
+        let next = ViewNo(self.view.load().number.0 + 1);
+        self.switch_view_to(next, files);
+    }
+
+    /// Makes the view of a move for which rows were marked. The caller holds `latch` exclusively.
+    pub fn switch_view_to(&self, number: ViewNo, files: Vec<Arc<FileEntry>>) {
         // Locked over both steps: `oldest_view` must not see the new view without the old one in `past`.
         let mut past = self.past.lock();
         let old = self.view.load_full();
-        let number = ViewNo(old.number.0 + 1);
+        assert!(number > old.number, "view {number:?} of {} comes after {:?}", self.id, old.number);
         past.push((old.number, Arc::downgrade(&old)));
         self.view.store(Arc::new(ReadView::new(number, files)));
-        number
     }
 
     /// The oldest view that somebody may still read through.
@@ -227,16 +240,16 @@ impl Tablet {
     /// answer, and the row's lock if it must stay true. `own` registers are not pending.
     pub fn find(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
         let mut deleted = None;
-        if let Some(newest) = self.hot.newest(key.as_bytes())
-            && newest.moved_at.is_none()
-        {
+        let view = self.view.load();
+        // Marked for a view to come: still here.
+        let is_here = |newest: &basalt_hot::Newest| newest.moved_at.is_none_or(|moved_at| moved_at > view.number);
+        if let Some(newest) = self.hot.newest(key.as_bytes()).filter(is_here) {
             match newest.row {
                 Some(row) => return Ok(Place::Hot { stamp: newest.stamp, rid: newest.rid, row }),
                 // Files hold older versions marked; a batch may have brought the key back since.
                 None => deleted = Some(newest.stamp),
             }
         }
-        let view = self.view.load();
         for place in self.places(&view, key) {
             let (file, ordinal) = place?;
             if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 mod evict;
 mod failures;
 mod locator;
+mod moves;
 mod protocols;
 
 struct Fixture {

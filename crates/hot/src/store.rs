@@ -39,6 +39,10 @@ pub struct Store {
     pub undo: Slab<Older>,
     undo_row_bytes: usize,
     pub queue: Queue,
+    /// The view of a move that is being prepared.
+    pub moving: Option<ViewNo>,
+    /// Keys marked for it that were written since.
+    pub disturbed: Vec<Key>,
     first: u32,
     last: u32,
     total: Weight,
@@ -54,6 +58,8 @@ impl Default for Store {
             undo: Slab::default(),
             undo_row_bytes: 0,
             queue: Queue::default(),
+            moving: None,
+            disturbed: Vec::new(),
             first: page,
             last: page,
             total: Weight { bytes: 0, keys: 0, rows: 0 },
@@ -110,6 +116,9 @@ impl Store {
                     Key::from(key),
                     newest.stamp
                 );
+                if newest.moved_at.is_some() && newest.moved_at == self.moving {
+                    self.disturbed.push(Key::from(key));
+                }
                 let image = image.map(Box::from);
                 let rid = if row.is_none() { newest.rid } else { rid };
                 let undo = self.push_undo(Older { header: newest, row: image });
@@ -184,12 +193,25 @@ impl Store {
         true
     }
 
-    /// Takes a mark of exactly this view back.
+    /// Whether the newest version is marked for exactly this view.
+    pub fn is_marked(&self, place: Place, view: ViewNo) -> bool {
+        self.pages[place.page].header(place.slot).moved_at == Some(view)
+    }
+
+    /// Takes a mark of exactly this view back, whichever version has it.
     pub fn unmark_moved(&mut self, place: Place, view: ViewNo) {
         let newest = self.pages[place.page].header(place.slot);
         if newest.moved_at == Some(view) {
             let here = Header { moved_at: None, ..newest };
-            self.edit(place.page, |page| page.set_header(place.slot, here));
+            return self.edit(place.page, |page| page.set_header(place.slot, here));
+        }
+        let mut at = newest.undo;
+        while at != NONE {
+            let header = &mut self.undo[at].header;
+            if header.moved_at == Some(view) {
+                header.moved_at = None;
+            }
+            at = header.undo;
         }
     }
 

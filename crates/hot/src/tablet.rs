@@ -17,7 +17,8 @@
 //! - Writers hold the key's row lock from the write until its `restamp` or `rollback`.
 //! - A mover first copies rows to a file, then calls `mark_moved`, then publishes the view: no reader may
 //!   have `view` before all marks for it are made. Rows for which `mark_moved` said no have changed since
-//!   they were copied: the file must not show them in that view.
+//!   they were copied: the file must not show them in that view. Writers may go on between marks and view:
+//!   after `begin_move`, `take_changed` tells what they changed, the last time while they are kept out.
 //! - A deletion that hot may forget is marked in the files, with its stamp, wherever they hold the key.
 //!
 //! One latch guards the tablet; no method holds it for longer than a chunk of rows. A scan holds it chunk
@@ -169,6 +170,48 @@ impl HotTablet {
             }
         }
         moved
+    }
+
+    /// From now on writes to rows that are marked for `view` are noted, until [`end_move`](Self::end_move).
+    pub fn begin_move(&self, view: ViewNo) {
+        let mut store = self.store.write();
+        store.moving = Some(view);
+        store.disturbed.clear();
+    }
+
+    /// Writes noted and not taken yet, about.
+    pub fn changed_count(&self) -> usize {
+        self.store.read().disturbed.len()
+    }
+
+    /// Keys that were marked and then written, since the move began or this was last asked. They stay: no
+    /// version of them is marked any more. A write that was rolled back does not count.
+    pub fn take_changed(&self) -> Vec<Key> {
+        let disturbed = std::mem::take(&mut self.store.write().disturbed);
+        let mut stay = Vec::new();
+        for chunk in disturbed.chunks(WRITE_CHUNK) {
+            let mut store = self.store.write();
+            for key in chunk {
+                let Some(view) = store.moving else { return stay };
+                match store.locate(key.as_bytes()) {
+                    Ok(place) if store.is_marked(place, view) => continue,
+                    Ok(place) => store.unmark_moved(place, view),
+                    // Deleted, and swept since.
+                    Err(_) => {}
+                }
+                stay.push(key.clone());
+            }
+        }
+        stay.sort_unstable();
+        stay.dedup();
+        stay
+    }
+
+    /// The view is published, or the move given up.
+    pub fn end_move(&self) {
+        let mut store = self.store.write();
+        store.moving = None;
+        store.disturbed = Vec::new();
     }
 
     /// Takes [`mark_moved`](HotTablet::mark_moved) back for rows marked for exactly `view`, which was not

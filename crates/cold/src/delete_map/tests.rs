@@ -52,7 +52,7 @@ fn a_marked_row_cannot_be_marked_again_until_its_writer_rolls_back() {
     map.prune(Version(20));
     assert_eq!(map.status(7), Some((Stamp::version(Version(0)), 0)));
     assert!(map.mark(7, Stamp::txn(txn(7)), 0).is_err());
-    assert_eq!(map.marks().len(), 1);
+    assert_eq!((map.stamped().len(), map.folded_count()), (0, 1));
 }
 
 #[test]
@@ -78,5 +78,52 @@ fn bytes_hold_what_was_decided_at_the_version_and_damage_is_noticed() {
         let mut flipped = bytes.clone();
         flipped[i] ^= 0x40;
         assert!(DeleteMap::from_bytes(&flipped, 1000, Version(0)).is_err());
+    }
+}
+
+#[test]
+fn a_watcher_is_told_what_changed_but_not_what_was_folded() {
+    let map = DeleteMap::new();
+    for ordinal in 0..10 {
+        map.mark(ordinal, Stamp::txn(txn(2)), 1).unwrap();
+    }
+    assert_eq!(map.undecided_count(), 10);
+    map.watch();
+    assert_eq!(map.changed_count(), 0);
+    map.mark(20, Stamp::txn(txn(3)), 1).unwrap();
+    assert!(map.restamp(4, txn(2), Version(102)));
+    assert!(map.unmark(5, txn(2)));
+    map.prune(Version(200));
+    assert_eq!(map.take_changed().iter().collect::<Vec<_>>(), [4, 5, 20]);
+    assert_eq!((map.changed_count(), map.undecided_count(), map.folded_count()), (0, 9, 1));
+    assert_eq!(map.folded().iter().collect::<Vec<_>>(), [4]);
+    map.unwatch();
+    map.mark(30, Stamp::txn(txn(3)), 1).unwrap();
+    assert_eq!(map.changed_count(), 0);
+}
+
+#[test]
+fn a_row_is_given_the_mark_that_it_has_elsewhere() {
+    let map = DeleteMap::new();
+    map.set(3, Some((Stamp::txn(txn(3)), 7)));
+    map.set(4, Some((Stamp::version(Version(9)), 0)));
+    map.set(3, Some((Stamp::version(Version(11)), 0)));
+    map.set(4, None);
+    map.set(5, None);
+    assert_eq!((map.count(), map.undecided_count()), (1, 0));
+    assert_eq!(map.status(3), Some((Stamp::version(Version(11)), 0)));
+}
+
+/// Many marks, so that several holds of the latch are needed.
+#[test]
+fn pruning_folds_all_that_is_old_enough_and_asks_again_for_the_rest() {
+    let map = DeleteMap::new();
+    for ordinal in 0..10_000 {
+        map.mark(ordinal, Stamp::version(Version(u64::from(ordinal % 7))), 0).unwrap();
+    }
+    for horizon in [0, 0, 3, 5, 6] {
+        map.prune(Version(horizon));
+        let left = (0..10_000).filter(|ordinal| ordinal % 7 > horizon).count();
+        assert_eq!((map.stamped().len(), map.count()), (left, 10_000), "{horizon}");
     }
 }

@@ -31,7 +31,6 @@ pub(super) struct Merge {
 
 struct Cursor {
     file: Arc<FileEntry>,
-    /// Ordinals that no reader can see any more.
     dead: RoaringBitmap,
     row_group: usize,
     columns: Vec<ArrayRef>,
@@ -42,11 +41,11 @@ struct Cursor {
 }
 
 impl Merge {
-    pub fn new(inputs: &[Arc<FileEntry>], horizon: Version) -> Result<Merge> {
-        let gone = |stamp: Stamp| stamp.as_version().is_some_and(|version| version <= horizon);
-        let cursor = |file: &Arc<FileEntry>| Cursor {
+    /// `dead`: per input, ordinals that no reader can see any more.
+    pub fn new(inputs: &[Arc<FileEntry>], dead: &[RoaringBitmap], horizon: Version) -> Merge {
+        let cursor = |(file, dead): (&Arc<FileEntry>, &RoaringBitmap)| Cursor {
             file: file.clone(),
-            dead: file.deletes.marks().iter().filter(|mark| gone(mark.stamp)).map(|mark| mark.ordinal).collect(),
+            dead: dead.clone(),
             row_group: 0,
             columns: Vec::new(),
             keys: None,
@@ -55,7 +54,7 @@ impl Merge {
             rows: 0,
         };
         let places = inputs.iter().map(|file| vec![NewPlace::DROPPED; file.data.rows() as usize]).collect();
-        Ok(Merge { cursors: inputs.iter().map(cursor).collect(), horizon, places, chosen: Vec::new() })
+        Merge { cursors: inputs.iter().zip(dead).map(cursor).collect(), horizon, places, chosen: Vec::new() }
     }
 
     pub fn run(&mut self, outputs: &mut Outputs<'_>) -> Result<()> {

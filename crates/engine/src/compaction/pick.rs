@@ -6,21 +6,10 @@
 
 use crate::tablet::FileEntry;
 use basalt_meta::FileKind;
-use basalt_types::{Stamp, Version};
 use std::sync::Arc;
 
 const FAN_IN_MIN: usize = 4;
 pub(super) const FAN_IN_MAX: usize = 8;
-
-/// Rows that a merge now would drop: younger marks are carried along, and merging for their sake would go
-/// on for as long as an old reader needs the rows.
-fn dead_rows(file: &FileEntry, horizon: Version) -> u64 {
-    if file.deletes.count() == 0 {
-        return 0;
-    }
-    let gone = |stamp: Stamp| stamp.as_version().is_some_and(|version| version <= horizon);
-    file.deletes.marks().iter().filter(|mark| gone(mark.stamp)).count() as u64
-}
 
 /// A file and how many rows a merge would keep of it.
 struct Candidate {
@@ -34,11 +23,12 @@ impl Candidate {
     }
 }
 
-/// Files for one merge; empty if nothing is worth it.
-pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, horizon: Version) -> Vec<Arc<FileEntry>> {
+/// Files for one merge; empty if nothing is worth it. Dead are the rows whose deletion was folded: younger
+/// marks are carried along, and merging for their sake would go on for as long as an old reader needs them.
+pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64) -> Vec<Arc<FileEntry>> {
     let mut small = Vec::new();
     for file in files {
-        let (rows, dead) = (u64::from(file.data.rows()), dead_rows(file, horizon));
+        let (rows, dead) = (u64::from(file.data.rows()), file.deletes.folded_count());
         if dead * 4 >= rows && rows >= 1024 {
             return vec![file.clone()];
         }

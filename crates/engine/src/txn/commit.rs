@@ -2,7 +2,7 @@
 
 use super::Txn;
 use crate::record;
-use crate::{Engine, Error, Result};
+use crate::{CatalogEdit, Engine, Error, Result};
 use basalt_types::{Lsn, Version};
 use std::sync::Arc;
 
@@ -40,9 +40,11 @@ impl Txn {
         }
         let engine = self.engine.clone();
         let _whole = engine.whole("commit");
+        let files = record::file_edits(&edits.files);
         // Once the record may be in the log, nothing is undone any more.
         self.ended = true;
-        let (version, end) = engine.append_commit(Some(id), || edits).inspect_err(|_| self.ended = false)?;
+        let (version, end) =
+            engine.append_commit(Some(id), &edits.catalog, || Ok(files)).inspect_err(|_| self.ended = false)?;
         basalt_sched::failpoint::hit("commit-appended");
         let changes = self.writes.split_off(0);
         engine.restamp(id, version, &changes);
@@ -55,22 +57,24 @@ impl Txn {
 
 impl Engine {
     /// Appends a commit record in its turn: the one place where versions are given and catalogs change.
-    /// `edits` is asked in the turn, when no other commit is under way.
+    /// `files`, encoded file edits, are asked for in the turn, when no other commit is under way; nothing is
+    /// appended if that fails. The work there must be bounded: everybody's commits wait.
     pub(crate) fn append_commit(
         self: &Arc<Self>,
         txn: Option<basalt_types::TxnId>,
-        edits: impl FnOnce() -> record::Edits,
+        catalog: &[CatalogEdit],
+        files: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<(Version, Lsn)> {
         let mut turn = self.order.take_turn();
         let _whole = self.whole("commit");
-        let edits = edits();
-        let next_catalog = match edits.catalog.is_empty() {
+        let files = files()?;
+        let next_catalog = match catalog.is_empty() {
             true => None,
-            false => Some(self.catalog().apply(&edits.catalog)?),
+            false => Some(self.catalog().apply(catalog)?),
         };
         let mut bytes = Vec::with_capacity(64);
-        record::commit(&mut bytes, txn, turn.next(), &edits);
-        let end = self.append(&bytes)?;
+        record::commit(&mut bytes, txn, turn.next(), catalog);
+        let end = self.log.append(&[&bytes, &files])?.end;
         let version = turn.commit(end);
         if let Some(txn) = txn {
             self.txns.commit(txn, version);

@@ -1,0 +1,202 @@
+//! Freeze and compaction while writers go on: what changes in each of their steps.
+
+use super::*;
+use crate::record;
+use std::sync::Arc;
+
+fn only_tablet(f: &Fixture, table: &TableDef) -> Arc<crate::tablet::Tablet> {
+    f.engine.tablet(table.tablets().next().unwrap()).unwrap()
+}
+
+/// Every kind of write to rows that are marked for a view that is not there yet.
+#[tokio::test]
+async fn rows_written_between_a_freezes_marks_and_its_view_stay_hot() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..400, "one").await;
+    let old = f.engine.read(Version::ZERO);
+    let before = now(&f);
+    let tablet = only_tablet(&f, &table);
+    let (entry, copied) =
+        f.engine.write_moved(&tablet, f.engine.published(), basalt_meta::FileKind::Segment).unwrap().unwrap();
+    let mut txn = f.begin();
+    update(&f, &mut txn, 2, "after the copy").await;
+    txn.commit().await.unwrap();
+    let marked = f.engine.mark_rows(&tablet, &entry, &copied);
+
+    let mut committed = f.begin();
+    update(&f, &mut committed, 3, "committed").await;
+    delete(&f, &mut committed, 7).await;
+    delete(&f, &mut committed, 8).await;
+    committed.insert(&table, &row(8, "back")).await.unwrap();
+    let mut rolled_back = f.begin();
+    for id in [4, 9, 10] {
+        update(&f, &mut rolled_back, id, "rolled back").await;
+    }
+    rolled_back.rollback();
+    let mark = committed.savepoint();
+    update(&f, &mut committed, 11, "undone").await;
+    committed.rollback_to(mark).unwrap();
+    update(&f, &mut committed, 9, "written again").await;
+    update(&f, &mut committed, 9, "and again").await;
+    committed.commit().await.unwrap();
+    f.engine.sweep(&tablet);
+    let mut late = f.begin();
+    update(&f, &mut late, 5, "late").await;
+    delete(&f, &mut late, 12).await;
+    let mut undone = f.begin();
+    update(&f, &mut undone, 6, "undone").await;
+    // Another switch of the view, by a load.
+    let mut load = f.begin();
+    let mut bulk = load.bulk_insert(&table).unwrap();
+    bulk.push(&columns(1000..1200, "bulk")).await.unwrap();
+    bulk.finish().await.unwrap();
+    load.commit().await.unwrap();
+    let mut expected = now(&f);
+    assert_eq!(expected.len(), 599);
+    assert_rows(&contents(&old, &table), &before);
+
+    let moved = f.engine.switch_to_moved(&tablet, entry, &copied, marked).unwrap();
+    // 2, 3, 7, 8, 9; 5, 6 and 12 are undecided.
+    assert_eq!(moved, Some(392));
+    assert_rows(&now(&f), &expected);
+    assert_rows(&contents(&old, &table), &before);
+    late.commit().await.unwrap();
+    undone.rollback();
+    expected.insert(5, "late".into());
+    expected.remove(&12);
+    assert_rows(&now(&f), &expected);
+    assert_rows(&contents(&old, &table), &before);
+    for (id, v) in [(4, "one"), (5, "late"), (6, "one"), (9, "and again"), (10, "one"), (11, "one")] {
+        assert_eq!(expected[&id], v);
+        let found = f.engine.read(Version::ZERO).get(&table, tablet.id, &key(&table, id)).unwrap();
+        assert_eq!(found.map(|found| found.values), Some(row(id, v)));
+    }
+    let mut txn = f.begin();
+    for id in [2, 4, 6, 9, 100] {
+        update(&f, &mut txn, id, "two").await;
+        expected.insert(id, "two".into());
+    }
+    txn.commit().await.unwrap();
+    assert_rows(&now(&f), &expected);
+    drop(old);
+    let mut f = f.reopen();
+    assert_rows(&now(&f), &expected);
+    f.engine.compact_table(table.id).unwrap();
+    assert_rows(&now(&f), &expected);
+    f = f.reopen();
+    assert_rows(&now(&f), &expected);
+}
+
+#[tokio::test]
+async fn a_freeze_of_a_table_that_is_dropped_meanwhile_leaves_nothing() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..400, "one").await;
+    let tablet = only_tablet(&f, &table);
+    let (entry, copied) =
+        f.engine.write_moved(&tablet, f.engine.published(), basalt_meta::FileKind::Segment).unwrap().unwrap();
+    let marked = f.engine.mark_rows(&tablet, &entry, &copied);
+    let mut txn = f.begin();
+    txn.edit_catalog(vec![CatalogEdit::DropTable(table.id)]).unwrap();
+    txn.commit().await.unwrap();
+    let records = f.engine.log.stats().records;
+    assert_eq!(f.engine.switch_to_moved(&tablet, entry, &copied, marked).unwrap(), None);
+    assert_eq!(f.engine.log.stats().records, records, "nothing is said of a table that is gone");
+}
+
+/// A version per mark once made the record as long as the deletions were many, and 64 MiB is its limit.
+#[tokio::test]
+async fn a_merge_logs_at_most_a_bit_per_row_however_much_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { segment_rows: 100_000, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    let mut txn = f.begin();
+    let mut bulk = txn.bulk_insert(&table).unwrap();
+    bulk.push(&columns(0..20_000, "bulk")).await.unwrap();
+    bulk.finish().await.unwrap();
+    txn.commit().await.unwrap();
+    let old = f.engine.read(Version::ZERO);
+    let before = contents(&old, &table);
+    for ids in [0..10_000, 10_000..20_000] {
+        let mut txn = f.begin();
+        for id in ids.filter(|id| id % 3 > 0) {
+            delete(&f, &mut txn, id).await;
+        }
+        txn.commit().await.unwrap();
+    }
+    let expected = now(&f);
+    let logged = f.engine.log.stats().payload_bytes;
+    f.engine.compact_table(table.id).unwrap();
+    let record = f.engine.log.stats().payload_bytes - logged;
+    // One roaring container covers 65,536 rows in at most 8 KiB.
+    assert!(record < 9000, "{record} bytes");
+    assert_rows(&now(&f), &expected);
+    assert_rows(&contents(&old, &table), &before);
+    drop(old);
+    let f = f.reopen();
+    assert_rows(&now(&f), &expected);
+}
+
+#[tokio::test]
+async fn marks_that_come_go_and_are_decided_around_a_merge_are_carried() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    for first in [0, 500] {
+        insert(&f, first..first + 500, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+    }
+    let (mut late, mut undone) = (f.begin(), f.begin());
+    for id in [3, 503] {
+        delete(&f, &mut late, id).await;
+        update(&f, &mut undone, id + 1, "undone").await;
+    }
+    f.engine.compact_table(table.id).unwrap();
+    assert_eq!(f.engine.file_list().iter().map(|file| file.deleted).sum::<u64>(), 4);
+    late.commit().await.unwrap();
+    undone.rollback();
+    let expected = now(&f);
+    assert_eq!(expected.len(), 998);
+    let f = f.reopen();
+    assert_rows(&now(&f), &expected);
+}
+
+#[tokio::test]
+async fn a_merge_waits_for_a_transaction_that_deletes_very_much() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let mut txn = f.begin();
+    let mut bulk = txn.bulk_insert(&table).unwrap();
+    bulk.push(&columns(0..2000, "bulk")).await.unwrap();
+    bulk.finish().await.unwrap();
+    txn.commit().await.unwrap();
+    let mut deleting = f.begin();
+    for id in 0..900 {
+        delete(&f, &mut deleting, id).await;
+    }
+    let tablet = only_tablet(&f, &table);
+    let undecided: u64 = tablet.view().files.iter().map(|file| file.deletes.undecided_count()).sum();
+    assert_eq!(undecided, 900);
+    assert!(!f.engine.compact_if_worth(&tablet).unwrap());
+    deleting.commit().await.unwrap();
+    assert_eq!(tablet.view().files.iter().map(|file| file.deletes.undecided_count()).sum::<u64>(), 0);
+    assert!(f.engine.compact_if_worth(&tablet).unwrap());
+    assert_eq!(now(&f).len(), 1100);
+}
+
+/// The commit record of the largest freeze that is all exceptions.
+#[test]
+fn a_freeze_record_of_a_million_exceptions_fits_the_log() {
+    let file = basalt_meta::FileInfo {
+        id: FileId { epoch: Epoch(1), serial: 1 },
+        kind: basalt_meta::FileKind::Segment,
+        rows: 1 << 20,
+        bytes: 1 << 30,
+        stamps: basalt_meta::FileStamps::PerRow,
+    };
+    let stayed = (0..1 << 20).collect();
+    let edit = record::FileEdit::Freeze { tablet: TabletId(1), file, stayed };
+    assert!(record::file_edits(&[edit]).len() < 2 << 20);
+}
