@@ -5,5 +5,7 @@
 //! columns; it never knows SQL text, sessions or protocols.
 
 pub mod scan;
+pub mod stop;
 
 pub use scan::{Filter, Scan, ScanError};
+pub use stop::Stop;

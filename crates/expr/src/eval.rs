@@ -10,7 +10,7 @@ mod rows;
 mod scalar;
 pub mod vector;
 
-pub use rows::expand_set;
+pub use rows::open_set;
 
 use crate::cast;
 use crate::context::EvalContext;

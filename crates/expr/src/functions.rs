@@ -47,8 +47,10 @@ pub struct CallInfo<'a> {
 pub type ScalarKernel = fn(&[Datum], &CallInfo) -> Result<Datum, Error>;
 /// One call per row; sees nulls. At least one argument is an array of `rows` elements.
 pub type VectorKernel = fn(&[Vector], usize, &CallInfo) -> Result<Vector, Error>;
-/// The rows of a set-returning function for one call. Strict ones are not called with nulls.
-pub type SetKernel = fn(&[Datum], &CallInfo) -> Result<Vec<Datum>, Error>;
+/// The rows of one call of a set-returning function, each made when it is asked for.
+pub type SetRows = Box<dyn Iterator<Item = Result<Datum, Error>> + Send>;
+/// One call of a set-returning function. Strict ones are not called with nulls.
+pub type SetKernel = fn(&[Datum], &CallInfo) -> Result<SetRows, Error>;
 /// Code of a function that another crate registered.
 pub type CustomKernel = dyn Fn(&[Datum], &CallInfo) -> Result<Datum, Error> + Send + Sync;
 

@@ -1,6 +1,7 @@
 //! EXPLAIN: which engine runs what, over which access paths.
 
 use crate::error::{Result, SqlError};
+use crate::lower::GATE;
 use crate::plan::Query;
 use crate::run::{QueryRuntime, RunContext};
 use basalt_expr::resolve::decimal::TOO_WIDE;
@@ -38,7 +39,7 @@ fn describe(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &
     let moves = matches!(
         plan.name(),
         "CoalesceBatchesExec" | "CoalescePartitionsExec" | "RepartitionExec" | "CooperativeExec" | "ProjectionExec"
-    );
+    ) || plan.name() == GATE;
     let mut below = depth;
     if !moves {
         let indent = match depth {

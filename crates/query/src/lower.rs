@@ -12,10 +12,14 @@ mod keys;
 mod plan;
 mod scan;
 pub mod session;
+mod sets;
+mod stop;
 mod udf;
 mod window;
 
 pub use apply::Applier;
+pub(crate) use sets::SetPlanner;
+pub(crate) use stop::{GATE, stoppable};
 
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};

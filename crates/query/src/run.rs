@@ -1,24 +1,26 @@
 //! Execution: plans run on their own runtime, batches come back through a bounded channel.
 //!
 //! Reactor threads only receive. A statement ends early by dropping its [`BatchStream`]: the task is
-//! aborted at its next await, and scans, which poll the flag between batches, stop within milliseconds.
+//! aborted at its next await, and every operator, which looks at the flag between batches, ends within
+//! milliseconds.
 
 use crate::error::{Result, SqlError};
-use crate::lower::{Applier, Lowerer, Lowering, session};
+use crate::lower::{Applier, Lowerer, Lowering, SetPlanner, session, stoppable};
 use crate::plan::Query;
 use crate::system::SystemContext;
 use arrow_array::RecordBatch;
 use basalt_engine::ReadContext;
+use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::StreamExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -47,13 +49,13 @@ pub struct RunContext {
     pub eval: Arc<EvalContext>,
     /// For system tables.
     pub system: Arc<SystemContext>,
-    /// Set to end the execution; scans look at it between batches.
-    pub stop: Arc<AtomicBool>,
+    /// Set to end the execution: every operator looks at it between batches.
+    pub stop: Stop,
 }
 
 impl RunContext {
     pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
-        RunContext { read, eval, system, stop: Arc::default() }
+        RunContext { read, eval, system, stop: Stop::default() }
     }
 }
 
@@ -108,7 +110,7 @@ impl QueryRuntime {
                 let _ = sender.send(Err(error)).await;
             }
         });
-        BatchStream { receiver, task, stop }
+        BatchStream { receiver, _feeder: Running { task, stop } }
     }
 
     async fn feed(
@@ -171,7 +173,9 @@ impl QueryRuntime {
         if !how.nested_loops && has_outer_references(&optimized)? {
             return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));
         }
-        Ok(self.state.query_planner().create_physical_plan(&optimized, &self.state).await?)
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SetPlanner)]);
+        let plan = planner.create_physical_plan(&optimized, &self.state).await?;
+        Ok(stoppable(plan, &ctx.stop)?)
     }
 
     pub(crate) fn state(&self) -> &SessionState {
@@ -190,8 +194,10 @@ impl QueryRuntime {
     /// The lines of EXPLAIN; with `analyze` the query is run and rows and times are told.
     pub async fn explain(self: &Arc<Self>, query: Arc<Query>, ctx: RunContext, analyze: bool) -> Result<Vec<String>> {
         let runtime = self.clone();
+        let stop = ctx.stop.clone();
         let work = async move { crate::explain::explain(&runtime, &query, &ctx, analyze).await };
-        match self.handle.spawn(work).await {
+        let mut running = Running { task: self.handle.spawn(work), stop };
+        match (&mut running.task).await {
             Ok(lines) => lines,
             Err(error) => Err(SqlError::internal(format!("EXPLAIN ended: {error}"))),
         }
@@ -211,23 +217,28 @@ fn has_outer_references(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
+/// A task of a statement, which ends when nobody waits for it any more.
+struct Running<T> {
+    task: JoinHandle<T>,
+    stop: Stop,
+}
+
+impl<T> Drop for Running<T> {
+    fn drop(&mut self) {
+        self.stop.set();
+        self.task.abort();
+    }
+}
+
 /// Batches of a running query: one array per output column, in `DataType::to_arrow` form.
 pub struct BatchStream {
     receiver: mpsc::Receiver<Result<RecordBatch>>,
-    task: JoinHandle<()>,
-    stop: Arc<AtomicBool>,
+    _feeder: Running<()>,
 }
 
 impl BatchStream {
     /// At most 8,192 rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
         self.receiver.recv().await.transpose()
-    }
-}
-
-impl Drop for BatchStream {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.task.abort();
     }
 }

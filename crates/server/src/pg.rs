@@ -3,7 +3,7 @@
 //! A connection is one task. It reads a message, lets the session do what the message says, and writes
 //! the answer into its send buffer, which goes out at Sync, Flush, the end of a simple query, or when it
 //! is full. Nothing is read while a statement runs, so a client that sends without reading meets TCP's
-//! back-pressure.
+//! back-pressure; that the client has closed its side is noticed all the same, and ends the statement.
 
 mod connection;
 mod copy;
@@ -22,6 +22,7 @@ pub use output::Output;
 
 use basalt_query::{Severity, SqlError};
 use input::Input;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -99,6 +100,21 @@ impl Client {
         match self.out.is_full() {
             true => self.flush().await,
             false => Ok(()),
+        }
+    }
+
+    /// Waits for the session; [`Fault::Closed`] if the client goes away meanwhile, which drops the work.
+    pub async fn unless_gone<T>(&self, work: impl Future<Output = Result<T, SqlError>>) -> Result<T, Fault> {
+        const CHECK_EVERY: Duration = Duration::from_secs(1);
+        let gone = async {
+            while !self.wire.is_closed() {
+                tokio::time::sleep(CHECK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            result = work => Ok(result?),
+            () = gone => Err(Fault::Closed),
         }
     }
 

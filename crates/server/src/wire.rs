@@ -1,9 +1,10 @@
 //! The byte stream under a connection: TCP, Unix socket, or TLS over TCP.
 
+use futures::FutureExt;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
@@ -11,6 +12,18 @@ pub enum Wire {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Wire {
+    /// Whether the peer has closed its side. Bytes that it sent before may still be there to be read.
+    pub fn is_closed(&self) -> bool {
+        let ready = match self {
+            Wire::Tcp(stream) => stream.ready(Interest::READABLE).now_or_never(),
+            Wire::Tls(stream) => stream.get_ref().0.ready(Interest::READABLE).now_or_never(),
+            Wire::Unix(stream) => stream.ready(Interest::READABLE).now_or_never(),
+        };
+        matches!(ready, Some(Ok(ready)) if ready.is_read_closed())
+    }
 }
 
 macro_rules! each {

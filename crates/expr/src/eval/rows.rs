@@ -1,12 +1,12 @@
 //! Row by row over vectors: functions without a vector kernel, lists, arrays.
 
 use super::scalar;
-use super::vector::{self, Vector, VectorBuilder, value_at};
+use super::vector::{Vector, VectorBuilder, value_at};
 use super::{Input, bools};
 use crate::array_value;
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
-use crate::functions::{CallInfo, Function, Kernel};
+use crate::functions::{CallInfo, Function, Kernel, SetRows};
 use crate::tree::Expr;
 use ahash::AHashSet;
 use arrow_array::cast::AsArray;
@@ -223,18 +223,19 @@ fn probe_set(probe: &ArrayRef, ty: &DataType, values: &[Datum], values_ty: &Data
     Some(bools(found, nulls))
 }
 
-/// The rows of a set-returning call, as a vector of the call's type.
-pub fn expand_set(
+/// The rows of a set-returning call, to be taken one by one.
+pub fn open_set(
     function: &Function,
     args: &[Datum],
     arg_types: &[DataType],
     ty: &DataType,
     ctx: &EvalContext,
-) -> Result<ArrayRef> {
+) -> Result<SetRows> {
     let Kernel::Set(kernel) = &function.kernel else {
         return Err(Error::internal(format!("function {} returns no set", function.name)));
     };
-    let info = CallInfo { function, arg_types, ty, ctx };
-    let rows = if function.strict && args.iter().any(Datum::is_null) { Vec::new() } else { kernel(args, &info)? };
-    vector::from_values(ty, rows.iter(), rows.len())
+    if function.strict && args.iter().any(Datum::is_null) {
+        return Ok(Box::new(std::iter::empty()));
+    }
+    kernel(args, &CallInfo { function, arg_types, ty, ctx })
 }

@@ -1,7 +1,8 @@
-//! Set-returning functions: `generate_series`, `unnest` and the like give all their rows at once.
+//! Set-returning functions: `generate_series`, `unnest` and the like. A series is made row by row, as it is
+//! asked for: it may have more rows than there is memory for.
 
 use super::arg::*;
-use super::{CallInfo, Kernel, arrays, json, strings_regex};
+use super::{CallInfo, Kernel, SetRows, arrays, json, strings_regex};
 use crate::array_value;
 use crate::datetime::{timestamp_add, timestamptz_add};
 use crate::error::{Error, Result};
@@ -9,8 +10,10 @@ use crate::interval::Interval;
 use crate::numeric::Numeric;
 use basalt_types::{DataType, Datum};
 
-/// Rows that one call may give.
-const ROWS_MAX: usize = 1 << 28;
+/// Rows that are all there.
+fn all(rows: Result<Vec<Datum>>) -> Result<SetRows> {
+    Ok(Box::new(rows?.into_iter().map(Ok)))
+}
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     Some(Kernel::Set(match (name, args) {
@@ -23,30 +26,30 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("generate_subscripts", "anyarray,int4") => |args, info| {
             let count = unnest(args, info)?.len();
             let count = if args[1] == Datum::I32(1) { count } else { 0 };
-            Ok((1..=count as i32).map(Datum::I32).collect())
+            Ok(Box::new((1..=count as i32).map(|subscript| Ok(Datum::I32(subscript)))))
         },
-        ("unnest", "anyarray") => unnest,
+        ("unnest", "anyarray") => |args, info| all(unnest(args, info)),
         ("regexp_matches", "text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
-            strings_regex::all_matches(text, pattern, "")
+            all(strings_regex::all_matches(text, pattern, ""))
         },
         ("regexp_matches", "text,text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
-            strings_regex::all_matches(text, pattern, Txt::of(&args[2], &info.arg_types[2])?)
+            all(strings_regex::all_matches(text, pattern, Txt::of(&args[2], &info.arg_types[2])?))
         },
         ("regexp_split_to_table", "text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
-            strings_regex::split(text, pattern, "")
+            all(strings_regex::split(text, pattern, ""))
         },
-        ("string_to_table", _) => |args, info| Ok(arrays::pieces(args, info)?.unwrap_or_default()),
+        ("string_to_table", _) => |args, info| all(Ok(arrays::pieces(args, info)?.unwrap_or_default())),
         ("jsonb_array_elements" | "json_array_elements", _) => {
-            |args, info| json::rows("jsonb_array_elements", Txt::of(&args[0], &info.arg_types[0])?)
+            |args, info| all(json::rows("jsonb_array_elements", Txt::of(&args[0], &info.arg_types[0])?))
         }
         ("jsonb_array_elements_text" | "json_array_elements_text", _) => {
-            |args, info| json::rows("jsonb_array_elements_text", Txt::of(&args[0], &info.arg_types[0])?)
+            |args, info| all(json::rows("jsonb_array_elements_text", Txt::of(&args[0], &info.arg_types[0])?))
         }
         ("jsonb_object_keys" | "json_object_keys", _) => {
-            |args, info| json::rows(&info.function.name, Txt::of(&args[0], &info.arg_types[0])?)
+            |args, info| all(json::rows(&info.function.name, Txt::of(&args[0], &info.arg_types[0])?))
         }
         _ => return None,
     }))
@@ -54,10 +57,6 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
 
 fn zero_step() -> Error {
     Error::invalid_parameter("step size cannot equal zero")
-}
-
-fn too_many() -> Error {
-    Error::new("54000", format!("a set of more than {ROWS_MAX} rows"))
 }
 
 fn integer(value: &Datum) -> i64 {
@@ -68,24 +67,35 @@ fn integer(value: &Datum) -> i64 {
     }
 }
 
-fn integers(args: &[Datum], made: fn(i64) -> Datum) -> Result<Vec<Datum>> {
+/// `start`, and what `step` makes of the value before while that is not past the end. An error of `step` comes
+/// in the place of the value that it would have made.
+fn series<T: Clone + Send + 'static>(
+    start: T,
+    is_inside: impl Fn(&T) -> bool + Send + 'static,
+    step: impl Fn(&T) -> Result<Option<T>> + Send + 'static,
+    made: impl Fn(&T) -> Result<Datum> + Send + 'static,
+) -> SetRows {
+    let mut next = Ok(Some(start));
+    Box::new(std::iter::from_fn(move || {
+        let value = match std::mem::replace(&mut next, Ok(None)) {
+            Ok(value) => value.filter(&is_inside)?,
+            Err(error) => return Some(Err(error)),
+        };
+        next = step(&value);
+        Some(made(&value))
+    }))
+}
+
+fn integers(args: &[Datum], made: fn(i64) -> Datum) -> Result<SetRows> {
     let (start, stop, step) = (integer(&args[0]), integer(&args[1]), args.get(2).map_or(1, integer));
     if step == 0 {
         return Err(zero_step());
     }
-    let mut rows = Vec::new();
-    let mut next = Some(start);
-    while let Some(value) = next.filter(|value| if step > 0 { *value <= stop } else { *value >= stop }) {
-        if rows.len() == ROWS_MAX {
-            return Err(too_many());
-        }
-        rows.push(made(value));
-        next = value.checked_add(step);
-    }
-    Ok(rows)
+    let is_inside = move |value: &i64| if step > 0 { *value <= stop } else { *value >= stop };
+    Ok(series(start, is_inside, move |value| Ok(value.checked_add(step)), move |value| Ok(made(*value))))
 }
 
-fn numerics(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
+fn numerics(args: &[Datum], info: &CallInfo) -> Result<SetRows> {
     let number = |at: usize| Numeric::from_datum(&args[at], &info.arg_types[at]);
     let (start, stop) = (number(0)?, number(1)?);
     let step = if args.len() > 2 { number(2)? } else { Numeric::ONE };
@@ -98,36 +108,26 @@ fn numerics(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
     if step.is_zero() {
         return Err(zero_step());
     }
-    let mut rows = Vec::new();
-    let mut value = start;
-    while if step.signum() > 0 { value <= stop } else { value >= stop } {
-        if rows.len() == ROWS_MAX {
-            return Err(too_many());
-        }
-        rows.push(numeric_into(&value, info.ty)?);
-        value = value.add(&step)?;
-    }
-    Ok(rows)
+    let (rises, ty) = (step.signum() > 0, info.ty.clone());
+    let is_inside = move |value: &Numeric| if rises { *value <= stop } else { *value >= stop };
+    let made = move |value: &Numeric| numeric_into(value, &ty);
+    Ok(series(start, is_inside, move |value| value.add(&step).map(Some), made))
 }
 
-fn moments(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
+fn moments(args: &[Datum], info: &CallInfo) -> Result<SetRows> {
     let (start, stop) = (integer(&args[0]), integer(&args[1]));
     let step = Span::of(&args[2], &info.arg_types[2])?;
     let direction = step.cmp(&Interval::default());
     if direction.is_eq() {
         return Err(zero_step());
     }
-    let zoned = info.arg_types[0] == DataType::TimestampTz;
-    let mut rows = Vec::new();
-    let mut value = start;
-    while if direction.is_gt() { value <= stop } else { value >= stop } {
-        if rows.len() == ROWS_MAX {
-            return Err(too_many());
-        }
-        rows.push(Datum::I64(value));
-        value = if zoned { timestamptz_add(value, step, &info.ctx.timezone)? } else { timestamp_add(value, step)? };
-    }
-    Ok(rows)
+    let zone = (info.arg_types[0] == DataType::TimestampTz).then_some(info.ctx.timezone);
+    let is_inside = move |value: &i64| if direction.is_gt() { *value <= stop } else { *value >= stop };
+    let next = move |value: &i64| match &zone {
+        Some(zone) => timestamptz_add(*value, step, zone).map(Some),
+        None => timestamp_add(*value, step).map(Some),
+    };
+    Ok(series(start, is_inside, next, |value| Ok(Datum::I64(*value))))
 }
 
 fn unnest(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {

@@ -1,6 +1,5 @@
 //! Plan nodes.
 
-use super::udf::EvalUdf;
 use super::{Lowerer, keys, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, Plan, SetColumn, SetOp, SortKey};
@@ -8,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
-use datafusion::common::{Column, DFSchema, JoinType, NullEquality, NullHandling, ScalarValue, UnnestOptions};
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Values};
@@ -135,52 +134,6 @@ impl Lowerer<'_> {
             }
         }
         Ok(LogicalPlanBuilder::from(input).project(out)?.build()?)
-    }
-
-    fn project_set(
-        &mut self,
-        input: &Plan,
-        sets: &[(ColId, Expr)],
-        ordinality: Option<ColId>,
-        keep_empty: bool,
-    ) -> Result<LogicalPlan> {
-        let passed = input.columns();
-        let lowered = self.plan(input)?;
-        let mut exprs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
-        let mut lists = Vec::new();
-        let mut first = None;
-        for (id, call) in sets {
-            let folded = call.clone().fold(&self.ctx.eval, true);
-            let (template, args) = self.template(&folded)?;
-            let list = EvalUdf::set(template, self.ctx, args);
-            first.get_or_insert_with(|| list.clone());
-            exprs.push(list.alias(name_of(*id)));
-            lists.push(Column::new_unqualified(name_of(*id)));
-        }
-        if let (Some(id), Some(list)) = (ordinality, first) {
-            exprs.push(EvalUdf::ordinality(self.ctx, list).alias(name_of(id)));
-            lists.push(Column::new_unqualified(name_of(id)));
-        }
-        for (id, call) in sets {
-            self.define(*id, &call.ty());
-        }
-        let builder = LogicalPlanBuilder::from(lowered).project(exprs)?;
-        let Some(id) = ordinality.filter(|_| sets.is_empty()) else {
-            if lists.is_empty() {
-                return Ok(builder.build()?);
-            }
-            if let Some(id) = ordinality {
-                self.define(id, &DataType::Int8);
-            }
-            let null_handling = if keep_empty { NullHandling::PreserveAndExpandEmpty } else { NullHandling::Drop };
-            let options = UnnestOptions { null_handling, recursions: Vec::new() };
-            return Ok(builder.unnest_columns_with_options(lists, options)?.build()?);
-        };
-        // A function that returns one row has the ordinality 1.
-        self.define(id, &DataType::Int8);
-        let mut exprs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
-        exprs.push(DfExpr::Literal(ScalarValue::Int64(Some(1)), None).alias(name_of(id)));
-        Ok(builder.project(exprs)?.build()?)
     }
 
     fn join(

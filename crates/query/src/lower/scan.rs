@@ -10,6 +10,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use basalt_engine::{ReadContext, ScanSpec, ScanStats, TabletScan};
+use basalt_exec::Stop;
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, PhysType, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -31,7 +32,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// What a scan did, for EXPLAIN; empty until it starts.
 type Report = Arc<Mutex<Option<Arc<ScanStats>>>>;
@@ -81,7 +82,7 @@ struct BasaltTable {
     schema: SchemaRef,
     read: ReadContext,
     rows: u64,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     report: Report,
 }
 
@@ -263,7 +264,7 @@ struct BasaltScan {
     properties: Arc<PlanProperties>,
     /// Filled when the first partition starts.
     queue: Queue,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     report: Report,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -314,7 +315,7 @@ impl Reader {
             return Ok(None);
         }
         loop {
-            if self.scan.stop.load(Ordering::Relaxed) {
+            if self.scan.stop.is_set() {
                 return Err(SqlError::canceled().into());
             }
             if self.part.is_none() {

@@ -3,32 +3,25 @@
 use super::keys;
 use crate::error::SqlError;
 use crate::run::RunContext;
-use arrow_array::{Array, ArrayRef, ListArray};
-use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::{DataType as ArrowType, Field};
+use arrow_array::ArrayRef;
+use arrow_schema::DataType as ArrowType;
+use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
-use basalt_expr::eval::expand_set;
-use basalt_expr::eval::vector::value_at;
 use basalt_expr::functions::Volatility as ExprVolatility;
 use basalt_expr::tree::Expr;
-use basalt_types::{DataType, Datum};
+use basalt_types::DataType;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a call computes over its arguments, which are `Expr::Column` 0, 1, … in its trees.
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
     /// One value per row.
     Value(Expr),
-    /// The rows of a set-returning call, as a list per row.
-    Set { call: Expr },
-    /// 1, 2, … for each element of the list given.
-    Ordinality,
     /// The key of the only argument ([`keys`]).
     Key(DataType),
 }
@@ -40,7 +33,7 @@ pub(super) struct EvalUdf {
     signature: Signature,
     eval: Arc<EvalContext>,
     /// Set when the query is dropped: a join that finds no row would go on for long before its next await.
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     hash: u64,
 }
 
@@ -94,62 +87,12 @@ impl EvalUdf {
         Self::call(Body::Key(ty.clone()), "key".into(), key_type, ctx, vec![arg], true)
     }
 
-    pub fn set(call: Expr, ctx: &RunContext, args: Vec<DfExpr>) -> DfExpr {
-        let ty = ArrowType::List(Arc::new(Field::new("item", call.ty().to_arrow(), true)));
-        let name = label(&call);
-        Self::call(Body::Set { call }, name, ty, ctx, args, false)
-    }
-
-    pub fn ordinality(ctx: &RunContext, list: DfExpr) -> DfExpr {
-        let ty = ArrowType::List(Arc::new(Field::new("item", ArrowType::Int64, true)));
-        Self::call(Body::Ordinality, "ordinality".into(), ty, ctx, vec![list], true)
-    }
-
     fn compute(&self, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
         match &self.body {
             Body::Value(expr) => Ok(expr.eval(args, rows, &self.eval)?),
             Body::Key(ty) => keys::key_array(ty, &args[0]),
-            Body::Set { call } => self.sets(call, args, rows),
-            Body::Ordinality => ordinals(&args[0]),
         }
     }
-
-    fn sets(&self, call: &Expr, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
-        let Expr::Call { function, args: operands, ty } = call else {
-            return Err(SqlError::internal("a set is not a call"));
-        };
-        let types: Vec<DataType> = operands.iter().map(Expr::ty).collect();
-        let columns: Vec<ArrayRef> =
-            operands.iter().map(|operand| operand.eval(args, rows, &self.eval)).collect::<Result<_, _>>()?;
-        let mut lengths = Vec::with_capacity(rows);
-        let mut parts: Vec<ArrayRef> = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let values: Vec<Datum> =
-                columns.iter().zip(&types).map(|(column, ty)| value_at(ty, column.as_ref(), row)).collect();
-            let set = expand_set(function, &values, &types, ty, &self.eval)?;
-            lengths.push(set.len());
-            parts.push(set);
-        }
-        let item = Arc::new(Field::new("item", ty.to_arrow(), true));
-        let values = match parts.is_empty() {
-            true => arrow_array::new_empty_array(item.data_type()),
-            false => {
-                let parts: Vec<&dyn Array> = parts.iter().map(|part| part.as_ref()).collect();
-                arrow::compute::concat(&parts).map_err(|error| SqlError::internal(error.to_string()))?
-            }
-        };
-        Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, None)))
-    }
-}
-
-fn ordinals(list: &ArrayRef) -> std::result::Result<ArrayRef, SqlError> {
-    use arrow_array::cast::AsArray;
-    let list = list.as_list_opt::<i32>().ok_or_else(|| SqlError::internal("ordinality of what is no list"))?;
-    let lengths: Vec<usize> = (0..list.len()).map(|row| list.value_length(row) as usize).collect();
-    let values: arrow_array::Int64Array = lengths.iter().flat_map(|length| (1..=*length as i64).map(Some)).collect();
-    let item = Arc::new(Field::new("item", ArrowType::Int64, true));
-    let nulls: Option<NullBuffer> = list.nulls().cloned();
-    Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), Arc::new(values), nulls)))
 }
 
 /// Arguments of any types, as many as there are; DataFusion has another word for none.
@@ -195,7 +138,7 @@ impl ScalarUDFImpl for EvalUdf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.is_set() {
             return Err(SqlError::canceled().into());
         }
         let rows = args.number_rows;

@@ -39,7 +39,7 @@ impl Connection {
             }
             Frontend::Describe { target, name } => self.describe(target, name)?,
             Frontend::Execute { portal, max_rows } => {
-                let outcome = self.session.execute(portal, max_rows).await?;
+                let outcome = self.client.unless_gone(self.session.execute(portal, max_rows)).await?;
                 let done = self.deliver(outcome, false).await?;
                 self.complete(done);
             }

@@ -39,11 +39,11 @@ impl Connection {
             return Ok(());
         };
         for statement in others {
-            let outcome = self.session.run_simple(statement).await?;
+            let outcome = self.client.unless_gone(self.session.run_simple(statement)).await?;
             let done = self.deliver(outcome, true).await?;
             self.complete(done);
         }
-        let outcome = self.session.run_simple(last).await?;
+        let outcome = self.client.unless_gone(self.session.run_simple(last)).await?;
         let done = self.deliver(outcome, true).await?;
         // CommandComplete of the last statement acknowledges the commit.
         self.session.finish_simple().await?;
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     async fn rows(&mut self, mut rows: RowStream) -> Result<Done, Fault> {
-        while let Some(batch) = rows.next(&mut self.session).await? {
+        while let Some(batch) = self.client.unless_gone(rows.next(&mut self.session)).await? {
             let encoder = super::rows::Encoder::new(&batch, &rows.columns, self.session.formats());
             let mut row = 0;
             while row < batch.num_rows() {

@@ -115,6 +115,17 @@ impl Basalt {
         self.child.as_ref().map(Child::id)
     }
 
+    /// What its threads have computed for so far, in steps of 10 ms.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        const TICK: Duration = Duration::from_millis(10);
+        let id = self.process_id().context("it does not run")?;
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+        // proc(5): the name in parentheses may hold anything; utime and stime are the fields 14 and 15.
+        let (_, fields) = stat.rsplit_once(')').context("a process without a name")?;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>()?;
+        Ok(TICK * ticks)
+    }
+
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }

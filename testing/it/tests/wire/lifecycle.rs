@@ -51,6 +51,31 @@ fn sigterm_lets_running_statements_finish() -> Result<()> {
 }
 
 #[test]
+fn sigterm_ends_a_statement_that_does_not_end_by_itself() -> Result<()> {
+    let mut server = Basalt::start()?;
+    let mut busy = server.connect()?;
+    busy.send_simple(
+        "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 1000000) b WHERE (a + b) % 7 = 8",
+    )?;
+    std::thread::sleep(Duration::from_millis(300));
+    let began = Instant::now();
+    let reader = std::thread::spawn(move || {
+        loop {
+            let (kind, body) = busy.receive()?;
+            if kind == b'E' {
+                return Ok::<_, anyhow::Error>(basalt_it::wire::fields(&body)?.sqlstate().to_string());
+            }
+        }
+    });
+    // Statements have ten seconds to end by themselves.
+    let status = server.terminate(Duration::from_secs(20))?;
+    assert!(status.success(), "{status}: {}", server.log_tail());
+    assert!(began.elapsed() < Duration::from_secs(12), "it took {:?} to end", began.elapsed());
+    assert_eq!(reader.join().expect("the reader lives")?, "57P01");
+    Ok(())
+}
+
+#[test]
 fn a_second_server_on_the_same_directory_is_refused() -> Result<()> {
     let mut server = Basalt::start()?;
     let said = refused(&server.dir, &BasaltOptions::default())?;

@@ -1,0 +1,460 @@
+//! Set-returning calls: an operator that gives one row per element, in batches, however long a set is.
+//!
+//! It passes its input's columns through and adds one per call. The sets of one row are advanced together;
+//! those that end first are filled with nulls.
+
+use super::{Lowerer, name_of};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, Plan};
+use arrow::compute::take;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use async_trait::async_trait;
+use basalt_expr::context::EvalContext;
+use basalt_expr::eval::open_set;
+use basalt_expr::eval::vector::{VectorBuilder, value_at};
+use basalt_expr::functions::SetRows;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, Datum};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{
+    Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use futures::StreamExt;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Lowerer<'_> {
+    pub(super) fn project_set(
+        &mut self,
+        input: &Plan,
+        sets: &[(ColId, Expr)],
+        ordinality: Option<ColId>,
+        keep_empty: bool,
+    ) -> Result<LogicalPlan> {
+        let passed = input.columns();
+        let mut input = self.plan(input)?;
+        if let Some(id) = ordinality.filter(|_| sets.is_empty()) {
+            // A function that returns one row has the ordinality 1.
+            let mut exprs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+            self.define(id, &DataType::Int8);
+            exprs.push(DfExpr::Literal(ScalarValue::Int64(Some(1)), None).alias(name_of(id)));
+            return Ok(LogicalPlanBuilder::from(input).project(exprs)?.build()?);
+        }
+        if sets.is_empty() {
+            return Ok(input);
+        }
+        let (mut calls, mut args, mut computed) = (Vec::with_capacity(sets.len()), Vec::new(), Vec::new());
+        for (_, call) in sets {
+            let folded = call.clone().fold(&self.ctx.eval, true);
+            let (template, own) = self.template(&folded)?;
+            let from = args.len();
+            for arg in own {
+                // The values of subqueries are computed below, where they may become joins.
+                args.push(match arg {
+                    DfExpr::Column(_) | DfExpr::OuterReferenceColumn(..) => arg,
+                    other => {
+                        let name = self.fresh_name("a");
+                        computed.push(other.alias(&name));
+                        datafusion::logical_expr::ident(name)
+                    }
+                });
+            }
+            calls.push(Call { template, args: from..args.len() });
+        }
+        if !computed.is_empty() {
+            let all = input.schema().columns().into_iter().map(DfExpr::Column).chain(computed);
+            input = LogicalPlanBuilder::from(input).project(all.collect::<Vec<_>>())?.build()?;
+        }
+        let mut added: Vec<FieldRef> =
+            sets.iter().map(|(id, call)| Arc::new(Field::new(name_of(*id), call.ty().to_arrow(), true))).collect();
+        added.extend(ordinality.map(|id| Arc::new(Field::new(name_of(id), ArrowType::Int64, true))));
+        for (id, call) in sets {
+            self.define(*id, &call.ty());
+        }
+        if let Some(id) = ordinality {
+            self.define(id, &DataType::Int8);
+        }
+        let ordinality = ordinality.is_some();
+        let sets = Arc::new(Sets { calls, added, ordinality, keep_empty, eval: self.ctx.eval.clone() });
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(SetNode::new(sets, args, input)?) }))
+    }
+}
+
+/// One call; the columns of its tree count within `args` of the node.
+#[derive(PartialEq)]
+struct Call {
+    template: Expr,
+    args: Range<usize>,
+}
+
+struct Sets {
+    calls: Vec<Call>,
+    /// One field per call, and one for the ordinality.
+    added: Vec<FieldRef>,
+    ordinality: bool,
+    /// A row whose sets are empty stays, with nulls.
+    keep_empty: bool,
+    eval: Arc<EvalContext>,
+}
+
+/// The operator in DataFusion's logical plan.
+struct SetNode {
+    sets: Arc<Sets>,
+    args: Vec<DfExpr>,
+    input: LogicalPlan,
+    schema: DFSchemaRef,
+}
+
+impl SetNode {
+    fn new(sets: Arc<Sets>, args: Vec<DfExpr>, input: LogicalPlan) -> DfResult<SetNode> {
+        let passed = input.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
+        let fields = passed.chain(sets.added.iter().map(|field| (None, field.clone()))).collect();
+        let schema = DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?;
+        Ok(SetNode { sets, args, input, schema: Arc::new(schema) })
+    }
+}
+
+impl PartialEq for SetNode {
+    fn eq(&self, other: &SetNode) -> bool {
+        Arc::ptr_eq(&self.sets, &other.sets) && self.args == other.args && self.input == other.input
+    }
+}
+
+impl Eq for SetNode {}
+
+impl Hash for SetNode {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.sets).hash(state);
+        self.args.hash(state);
+        self.input.hash(state);
+    }
+}
+
+impl PartialOrd for SetNode {
+    fn partial_cmp(&self, other: &SetNode) -> Option<Ordering> {
+        (self == other).then_some(Ordering::Equal)
+    }
+}
+
+impl fmt::Debug for SetNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProjectSet: {}", self.sets.names())
+    }
+}
+
+impl UserDefinedLogicalNodeCore for SetNode {
+    fn name(&self) -> &str {
+        "ProjectSet"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<DfExpr> {
+        self.args.clone()
+    }
+
+    /// Conditions on passed columns may be checked below.
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        self.sets.added.iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "ProjectSet: {}", self.sets.names())
+    }
+
+    fn with_exprs_and_inputs(&self, args: Vec<DfExpr>, mut inputs: Vec<LogicalPlan>) -> DfResult<SetNode> {
+        SetNode::new(self.sets.clone(), args, inputs.swap_remove(0))
+    }
+
+    fn necessary_children_exprs(&self, outputs: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let width = self.input.schema().fields().len();
+        Some(vec![outputs.iter().copied().filter(|index| *index < width).collect()])
+    }
+}
+
+/// Plans [`SetNode`]s.
+pub(crate) struct SetPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for SetPlanner {
+    async fn plan_extension(
+        &self,
+        planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        context: &PhysicalPlanningContext,
+    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(node) = node.as_any().downcast_ref::<SetNode>() else { return Ok(None) };
+        let schema = logical_inputs[0].schema();
+        let args = node.args.iter().map(|arg| planner.create_physical_expr(arg, schema, session, context));
+        let args = args.collect::<DfResult<Vec<_>>>()?;
+        Ok(Some(Arc::new(SetExec::new(node.sets.clone(), args, physical_inputs[0].clone())?)))
+    }
+}
+
+/// The operator that runs.
+struct SetExec {
+    sets: Arc<Sets>,
+    args: Vec<Arc<dyn PhysicalExpr>>,
+    input: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SetExec {
+    fn new(sets: Arc<Sets>, args: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<SetExec> {
+        let below = input.schema();
+        let fields: Vec<FieldRef> = below.fields().iter().chain(&sets.added).cloned().collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
+        // The input's columns keep their places and their order.
+        let orderings = input.equivalence_properties().oeq_class().iter().cloned();
+        let equivalence = EquivalenceProperties::new_with_orderings(schema.clone(), orderings);
+        let properties = PlanProperties::new(
+            equivalence,
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(SetExec { sets, args, input, schema, properties: Arc::new(properties), metrics })
+    }
+}
+
+impl Sets {
+    fn names(&self) -> String {
+        let names = self.calls.iter().map(|call| match &call.template {
+            Expr::Call { function, .. } => function.name.as_str(),
+            _ => "set",
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Debug for SetExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProjectSet: {}", self.sets.names())
+    }
+}
+
+impl DisplayAs for SetExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProjectSet: {}", self.sets.names())
+    }
+}
+
+impl ExecutionPlan for SetExec {
+    fn name(&self) -> &'static str {
+        "ProjectSet"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    /// Rows that came in an order leave in it.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        for arg in &self.args {
+            if f(arg)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(SetExec::new(self.sets.clone(), self.args.clone(), children.swap_remove(0))?))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let expander = Expander {
+            sets: self.sets.clone(),
+            args: self.args.clone(),
+            rows_max: context.session_config().batch_size(),
+            input: self.input.execute(partition, context)?,
+            schema: self.schema.clone(),
+            current: None,
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let batches = futures::stream::try_unfold(expander, |mut expander| async move {
+            Ok(expander.next().await?.map(|batch| (batch, expander)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// One partition's progress.
+struct Expander {
+    sets: Arc<Sets>,
+    args: Vec<Arc<dyn PhysicalExpr>>,
+    rows_max: usize,
+    input: SendableRecordBatchStream,
+    schema: SchemaRef,
+    current: Option<Expanding>,
+    metrics: BaselineMetrics,
+}
+
+/// A batch of the input while its rows are being expanded.
+struct Expanding {
+    batch: RecordBatch,
+    /// Operands of each call, for all rows.
+    operands: Vec<Vec<(DataType, ArrayRef)>>,
+    row: usize,
+    /// The row's sets, where they are not yet at their ends.
+    open: Option<Vec<Option<SetRows>>>,
+    /// Rows that the row has given.
+    given: i64,
+}
+
+impl Expander {
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        loop {
+            if let Some(expanding) = &mut self.current {
+                let timer = self.metrics.elapsed_compute().timer();
+                let batch = expanding.step(&self.sets, &self.schema, self.rows_max)?;
+                timer.done();
+                match batch {
+                    Some(batch) => {
+                        self.metrics.record_output(batch.num_rows());
+                        return Ok(Some(batch));
+                    }
+                    None => self.current = None,
+                }
+            }
+            match self.input.next().await.transpose()? {
+                Some(batch) => self.current = Some(Expanding::new(batch, &self.sets, &self.args)?),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Expanding {
+    fn new(batch: RecordBatch, sets: &Sets, args: &[Arc<dyn PhysicalExpr>]) -> DfResult<Expanding> {
+        let rows = batch.num_rows();
+        let args = args.iter().map(|arg| arg.evaluate(&batch)?.into_array(rows)).collect::<DfResult<Vec<_>>>()?;
+        let mut operands = Vec::with_capacity(sets.calls.len());
+        for call in &sets.calls {
+            let Expr::Call { args: trees, .. } = &call.template else { return Err(no_call().into()) };
+            let own = &args[call.args.clone()];
+            let values = trees.iter().map(|tree| Ok((tree.ty(), tree.eval(own, rows, &sets.eval)?)));
+            operands.push(values.collect::<Result<Vec<_>>>()?);
+        }
+        Ok(Expanding { batch, operands, row: 0, open: None, given: 0 })
+    }
+
+    /// The next rows; `None` when the batch is used up.
+    fn step(&mut self, sets: &Sets, schema: &SchemaRef, rows_max: usize) -> Result<Option<RecordBatch>> {
+        let types = sets.calls.iter().map(|call| call.template.ty());
+        let mut columns: Vec<VectorBuilder> = types.map(|ty| VectorBuilder::new(&ty, rows_max.min(1024))).collect();
+        let (mut origins, mut ordinals): (Vec<u32>, Vec<Option<i64>>) = (Vec::new(), Vec::new());
+        while origins.len() < rows_max && self.row < self.batch.num_rows() {
+            let mut open = match self.open.take() {
+                Some(open) => open,
+                None => self.open(sets)?,
+            };
+            let mut values = Vec::with_capacity(open.len());
+            for set in &mut open {
+                let value = set.as_mut().and_then(Iterator::next).transpose()?;
+                if value.is_none() {
+                    *set = None;
+                }
+                values.push(value);
+            }
+            let has_row = values.iter().any(Option::is_some);
+            if has_row || (self.given == 0 && sets.keep_empty) {
+                for (value, column) in values.into_iter().zip(&mut columns) {
+                    column.push(&value.unwrap_or(Datum::Null))?;
+                }
+                origins.push(self.row as u32);
+                self.given += 1;
+                ordinals.push(has_row.then_some(self.given));
+            }
+            if has_row {
+                self.open = Some(open);
+            } else {
+                (self.row, self.given) = (self.row + 1, 0);
+            }
+        }
+        if origins.is_empty() {
+            return Ok(None);
+        }
+        let rows = origins.len();
+        let origins = UInt32Array::from(origins);
+        let passed = self.batch.columns().iter().map(|column| take(column, &origins, None));
+        let mut arrays = passed.collect::<std::result::Result<Vec<ArrayRef>, _>>().map_err(ill_formed)?;
+        for column in columns {
+            arrays.push(column.finish()?);
+        }
+        if sets.ordinality {
+            arrays.push(Arc::new(Int64Array::from(ordinals)));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map(Some).map_err(ill_formed)
+    }
+
+    /// The sets of the row.
+    fn open(&self, sets: &Sets) -> Result<Vec<Option<SetRows>>> {
+        let calls = sets.calls.iter().zip(&self.operands).map(|(call, operands)| {
+            let Expr::Call { function, ty, .. } = &call.template else { return Err(no_call()) };
+            let values: Vec<Datum> =
+                operands.iter().map(|(ty, column)| value_at(ty, column.as_ref(), self.row)).collect();
+            let types: Vec<DataType> = operands.iter().map(|(ty, _)| ty.clone()).collect();
+            Ok(Some(open_set(function, &values, &types, ty, &sets.eval)?))
+        });
+        calls.collect()
+    }
+}
+
+fn no_call() -> SqlError {
+    SqlError::internal("a set is not a call")
+}
+
+fn ill_formed(error: arrow::error::ArrowError) -> SqlError {
+    SqlError::internal(format!("rows of a set: {error}"))
+}

@@ -1,0 +1,220 @@
+//! Ending a plan that runs: every operator's output passes a gate that shuts when the statement is stopped.
+//!
+//! Dropping a stream ends it only at its next await, and an operator that computes does not await: it loops
+//! over its input. So the gate above each operator answers with an error once the flag is set, whoever asks,
+//! and drops the operator with all that it holds. The gates also count batches against the task's budget, so
+//! that a plan without I/O gives its thread back to others.
+//!
+//! A join may compute for minutes over one batch of its input without giving a row: its condition looks at
+//! the flag too. Semi and anti joins that have no condition are given one that holds always.
+
+use crate::error::SqlError;
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType as ArrowType, Schema, SchemaRef};
+use basalt_exec::Stop;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{ColumnarValue, JoinType};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{Stream, StreamExt};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// What EXPLAIN leaves out.
+pub(crate) const GATE: &str = "Gate";
+
+/// The plan with a gate above each of its operators.
+pub(crate) fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &Stop) -> Result<Arc<dyn ExecutionPlan>> {
+    let gated = plan.transform_up(|node| {
+        let input = guard_join(node, stop)?;
+        let properties = input.properties().clone();
+        Ok(Transformed::yes(Arc::new(Gate { input, properties, stop: stop.clone() }) as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(gated.data)
+}
+
+/// A join with a condition that looks at the flag; other operators as they are.
+fn guard_join(node: Arc<dyn ExecutionPlan>, stop: &Stop) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        let Some(filter) = guarded(join.filter(), *join.join_type(), stop) else { return Ok(node) };
+        return Ok(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter)).build()?));
+    }
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        let Some(filter) = guarded(join.filter(), *join.join_type(), stop) else { return Ok(node) };
+        // NOT IN has no condition beside its key, and may have none.
+        return if join.null_aware { Ok(node) } else { join.builder().with_filter(Some(filter)).build_exec() };
+    }
+    Ok(node)
+}
+
+fn guarded(filter: Option<&JoinFilter>, join: JoinType, stop: &Stop) -> Option<JoinFilter> {
+    // Other joins give what they find, and so come to the gate.
+    let is_silent = !matches!(join, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full);
+    let (inner, columns, schema) = match filter {
+        Some(filter) => (filter.expression().clone(), filter.column_indices().to_vec(), filter.schema().clone()),
+        None if is_silent => {
+            let always: Arc<dyn PhysicalExpr> = Arc::new(Literal::new(ScalarValue::Boolean(Some(true))));
+            (always, Vec::new(), Arc::new(Schema::empty()))
+        }
+        None => return None,
+    };
+    Some(JoinFilter::new(Arc::new(Guard { inner, stop: stop.clone() }), columns, schema))
+}
+
+fn stopped() -> datafusion::error::DataFusionError {
+    SqlError::canceled().into()
+}
+
+/// An expression that fails once the statement is stopped.
+struct Guard {
+    inner: Arc<dyn PhysicalExpr>,
+    stop: Stop,
+}
+
+impl PartialEq for Guard {
+    fn eq(&self, other: &Guard) -> bool {
+        self.inner.eq(&other.inner)
+    }
+}
+
+impl Eq for Guard {}
+
+impl Hash for Guard {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.inner, f)
+    }
+}
+
+impl PhysicalExpr for Guard {
+    fn data_type(&self, input: &Schema) -> Result<ArrowType> {
+        self.inner.data_type(input)
+    }
+
+    fn nullable(&self, input: &Schema) -> Result<bool> {
+        self.inner.nullable(input)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        if self.stop.is_set() { Err(stopped()) } else { self.inner.evaluate(batch) }
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.inner]
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(Guard { inner: children.swap_remove(0), stop: self.stop.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_sql(f)
+    }
+}
+
+/// Passes its input's batches until the statement is stopped.
+struct Gate {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    stop: Stop,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(GATE)
+    }
+}
+
+impl DisplayAs for Gate {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(GATE)
+    }
+}
+
+impl ExecutionPlan for Gate {
+    fn name(&self) -> &'static str {
+        GATE
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.swap_remove(0);
+        let properties = input.properties().clone();
+        Ok(Arc::new(Gate { input, properties, stop: self.stop.clone() }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let inner = self.input.execute(partition, context)?;
+        Ok(Box::pin(Gated { schema: inner.schema(), inner: Some(inner), stop: self.stop.clone() }))
+    }
+}
+
+struct Gated {
+    schema: SchemaRef,
+    /// `None` once the statement is stopped.
+    inner: Option<SendableRecordBatchStream>,
+    stop: Stop,
+}
+
+impl Stream for Gated {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.stop.is_set() {
+            // Its memory is not needed until all who read it have ended.
+            self.inner = None;
+            return Poll::Ready(Some(Err(stopped())));
+        }
+        let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let polled = inner.poll_next_unpin(cx);
+        if polled.is_ready() {
+            budget.made_progress();
+        }
+        polled
+    }
+}
+
+impl RecordBatchStream for Gated {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
