@@ -108,6 +108,12 @@ fn pins(system: &SystemContext, rows: &mut Rows) -> Result {
 fn memory(system: &SystemContext, rows: &mut Rows) -> Result {
     let limit = system.engine.config().memory_bytes_max;
     rows.push([("name", text("hot rows")), ("bytes", int8(system.engine.hot_bytes())), ("limit_bytes", int8(limit))])?;
+    let stats = system.engine.stats();
+    rows.push([
+        ("name", text("locators")),
+        ("bytes", int8(stats.locator_bytes)),
+        ("limit_bytes", int8(stats.locator_bytes_max)),
+    ])?;
     rows.push([("name", text("queries")), ("limit_bytes", int8(system.db.config().query_memory_bytes_max))])
 }
 
@@ -128,6 +134,8 @@ fn counters(system: &SystemContext, rows: &mut Rows) -> Result {
         ("active_writers", engine.active_writers),
         ("log_end", engine.log_end.0),
         ("checkpoint_lsn", engine.checkpoint_lsn.0),
+        ("locator_entries", engine.locator_entries),
+        ("locator_bytes", engine.locator_bytes),
     ];
     for (name, value) in system.db.stats().list().into_iter().chain(of_engine) {
         rows.push([("name", text(name)), ("value", int8(value))])?;

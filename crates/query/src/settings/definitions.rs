@@ -178,6 +178,14 @@ pub static DEFINITIONS: &[Definition] = {
             "A tablet with fewer cool rows than this stays hot.",
         ),
         define(
+            "basalt.locator_memory_limit",
+            int(0, i64::MAX, Bytes),
+            "268435456",
+            Postmaster,
+            BASALT,
+            "Memory for locators, which find keys where files overlap; at most a quarter of basalt.memory_limit.",
+        ),
+        define(
             "basalt.max_locks",
             int(1000, i64::MAX, None),
             "10000000",
