@@ -131,14 +131,13 @@ fn every_place_of_a_key_is_found_newest_first_however_much_is_filled() {
 fn a_lookup_over_many_overlapping_files_is_about_one_probe() {
     let mut fixture = Fixture::new();
     let files: Vec<_> = (0..64).map(|file| fixture.file((0..50).map(|i| i * 64 + file))).collect();
-    let (locate, budget) = (Locate::default(), budget(PLENTY));
-    assert!((64..3000).all(|id| probes(&locate, &view(&files), id) == 64), "without entries every file is asked");
-    fill(&locate, &files, &budget);
-    let view = view(&files);
+    let (locate, budget, current) = (Locate::default(), budget(PLENTY), view(&files));
+    assert!((64..3000).all(|id| probes(&locate, &current, id) == 64), "without entries every file is asked");
+    locate.fill(&|| current.clone(), &budget, &|| false).unwrap();
     assert_eq!(budget.entries(), 63 * 50, "one of the files needs no entries");
     for id in 0..3200 {
-        assert_eq!(places(&locate, &view, id), expected(&view, id));
-        assert!(probes(&locate, &view, id) <= 2);
+        assert_eq!(places(&locate, &current, id), expected(&current, id));
+        assert!(probes(&locate, &current, id) <= 2);
     }
 }
 
