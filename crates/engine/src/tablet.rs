@@ -106,7 +106,7 @@ impl FileEntry {
 /// A tablet's files at one instant. Pinned by holding the `Arc`.
 pub struct ReadView {
     pub number: ViewNo,
-    /// Oldest first.
+    /// Oldest first, but files that were undecided when the view was made last.
     pub files: Vec<Arc<FileEntry>>,
     plan: locate::PlanCache,
 }
@@ -205,7 +205,9 @@ impl Tablet {
     }
 
     /// Makes the view of a move for which rows were marked. The caller holds `latch` exclusively.
-    pub fn switch_view_to(&self, number: ViewNo, files: Vec<Arc<FileEntry>>) {
+    pub fn switch_view_to(&self, number: ViewNo, mut files: Vec<Arc<FileEntry>>) {
+        // A batch must be met before rows that a move put behind it: its check of keys relies on it.
+        files.sort_by_key(|file| file.undecided().is_some());
         // Locked over both steps: `oldest_view` must not see the new view without the old one in `past`.
         let mut past = self.past.lock();
         let old = self.view.load_full();

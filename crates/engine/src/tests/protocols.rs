@@ -184,3 +184,42 @@ async fn a_key_changed_there_and_back_and_deleted_is_gone() {
     txn.commit().await.unwrap();
     assert!(matches!(locked(&f, &mut waiting, 1).await.unwrap(), Locked::Gone));
 }
+
+#[tokio::test]
+async fn a_batch_is_met_before_rows_that_moved_after_it_was_listed() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, (0..500).step_by(2), "even").await;
+    f.engine.freeze_table(table.id).unwrap();
+    insert(&f, (1..500).step_by(2), "odd").await;
+    f.engine.freeze_table(table.id).unwrap();
+    // The batch is listed and waits for the writer of a key that it has.
+    let mut other = f.begin();
+    assert_eq!(other.insert(&table, &row(1000, "other")).await.unwrap(), Inserted::Done);
+    let batch = tokio::spawn({
+        let (mut txn, table) = (f.begin(), table.clone());
+        async move {
+            let mut bulk = txn.bulk_insert(&table)?;
+            bulk.push(&columns(7..9, "bulk")).await?;
+            bulk.push(&columns(1000..1200, "bulk")).await?;
+            bulk.finish().await?;
+            txn.commit().await
+        }
+    });
+    while f.engine.stats().files < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    f.engine.compact_table(table.id).unwrap();
+    assert_eq!(f.engine.stats().files, 2);
+    // Without it one writer deletes row 7, has the batch wait at it, and another changes row 8 behind its back.
+    let mut writer = f.begin();
+    for id in [7, 8] {
+        let (tablet, key) = (tablet_of(&f, &table, id), key(&table, id));
+        let outcome = writer.lock_row(&table, tablet, &key, RowLock::Update, WaitPolicy::Skip).await.unwrap();
+        assert!(matches!(outcome, Locked::Skipped), "{outcome:?}");
+    }
+    drop((writer, other));
+    let refused = batch.await.unwrap();
+    assert!(matches!(&refused, Err(Error::DuplicateKey { .. })), "{refused:?}");
+    assert_eq!(now(&f).len(), 500);
+}
