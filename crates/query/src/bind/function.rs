@@ -1,6 +1,7 @@
 //! Calls: functions, aggregates, and the keywords that look like calls.
 
 use super::binder::Binder;
+use super::scope::Clause;
 use super::{names, position};
 use crate::error::{Result, SqlError};
 use crate::plan::{AggregateCall, ColId};
@@ -75,7 +76,7 @@ impl Binder<'_> {
         }
         let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
         let expr = self.call(name, bound)?;
-        self.check_set_returning(&expr, name)?;
+        self.check_set_returning(&expr)?;
         Ok(expr)
     }
 
@@ -136,14 +137,12 @@ impl Binder<'_> {
         }))
     }
 
-    fn check_set_returning(&mut self, expr: &Expr, name: &str) -> Result<()> {
-        use super::scope::Clause;
+    fn check_set_returning(&mut self, expr: &Expr) -> Result<()> {
         let Expr::Call { function, .. } = expr else { return Ok(()) };
         let clause = self.scope().clause;
         if !function.returns_set || matches!(clause, Clause::Select | Clause::FromFunction) {
             return Ok(());
         }
-        let _ = name;
         Err(SqlError::new("0A000", format!("set-returning functions are not allowed in {}", clause.name())))
     }
 
@@ -189,16 +188,16 @@ impl Binder<'_> {
 
     /// Name, arguments, DISTINCT, ORDER BY and FILTER of an aggregate, without deciding where it is computed.
     pub fn aggregate_call(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
-        if !function.within_group.is_empty() {
-            return Err(SqlError::not_supported("ordered-set aggregates (WITHIN GROUP) are not supported"));
-        }
         self.scope().inside_aggregate = true;
         let bound = self.aggregate_parts(name, function, args);
         self.scope().inside_aggregate = false;
         bound
     }
 
-    fn aggregate_parts(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
+    pub fn aggregate_parts(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
+        if !function.within_group.is_empty() {
+            return Err(SqlError::not_supported("ordered-set aggregates (WITHIN GROUP) are not supported"));
+        }
         if args.star && name != "count" {
             return Err(self.no_such_function(name, args));
         }
@@ -211,7 +210,10 @@ impl Binder<'_> {
             return Err(error);
         }
         let order_by = self.sort_keys(args.order_by)?;
-        let filter = function.filter.as_deref().map(|filter| self.condition("FILTER", filter)).transpose()?;
+        let filter = match function.filter.as_deref() {
+            Some(filter) => Some(self.in_clause(Clause::Filter, |binder| binder.condition("FILTER", filter))?),
+            None => None,
+        };
         let (resolved, bound) = resolve::aggregate(self.registry(), name, bound, &self.ctx.eval)
             .map_err(|error| SqlError::from(error).at(position::of_name(&self.ctx.sql, &function.name)))?;
         let bound = bound.into_iter().map(|arg| self.done(arg)).collect();

@@ -45,6 +45,7 @@ pub enum Clause {
     Default,
     Update,
     Returning,
+    Filter,
 }
 
 impl Clause {
@@ -71,6 +72,7 @@ impl Clause {
             Clause::Default => "DEFAULT expressions",
             Clause::Update => "UPDATE",
             Clause::Returning => "RETURNING",
+            Clause::Filter => "FILTER",
         }
     }
 }

@@ -144,7 +144,8 @@ impl Binder<'_> {
             if args.distinct {
                 return Err(SqlError::not_supported("DISTINCT is not implemented for window functions"));
             }
-            let call = self.aggregate_call(name, function, args)?;
+            // Not inside an aggregate: its arguments may be aggregates of the groups that the window is over.
+            let call = self.aggregate_parts(name, function, args)?;
             let ty = call.resolved.ty.clone();
             return Ok((WindowFunction::Aggregate(call), ty));
         }
