@@ -6,6 +6,7 @@ mod expr;
 mod from;
 mod function;
 mod group;
+mod locking;
 pub mod names;
 mod output_name;
 mod params;

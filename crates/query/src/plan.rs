@@ -6,6 +6,8 @@
 //! that [`Plan::columns`] lists, in that order.
 
 use crate::pgcatalog::VirtualTable;
+use arrow_array::RecordBatch;
+use basalt_engine::RowLock;
 use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
@@ -25,6 +27,8 @@ pub struct Query {
     pub subqueries: BTreeMap<ColId, Subquery>,
     /// Tables that are read, for locks and revalidation.
     pub tables: Vec<ObjectId>,
+    /// Tables among them whose rows a [`Plan::LockRows`] locks, in the order of the text.
+    pub row_locks: Vec<(ObjectId, RowLock)>,
 }
 
 /// A result column as a client is told of it.
@@ -143,12 +147,57 @@ pub enum Plan {
         right: Box<Plan>,
         columns: Vec<SetColumn>,
     },
+    /// FOR UPDATE and its kin. The session runs these before the rest, and puts [`Plan::Rows`] in their place.
+    LockRows(Box<LockRows>),
+    /// Rows at hand, in order.
+    Rows {
+        columns: Vec<(ColId, DataType)>,
+        batch: RecordBatch,
+    },
+}
+
+/// A query some of whose rows are locked as they leave it.
+#[derive(Clone, Debug)]
+pub struct LockRows {
+    /// The whole SELECT, sorted, without its LIMIT; gives all columns named below.
+    pub input: Plan,
+    pub columns: Vec<(ColId, DataType)>,
+    pub targets: Vec<LockTarget>,
+    /// Columns of the other relations that a re-check needs.
+    pub kept: Vec<(ColId, DataType)>,
+    /// Count locked rows.
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+}
+
+/// A scan whose rows are locked.
+#[derive(Clone, Debug)]
+pub struct LockTarget {
+    pub table: Arc<TableDef>,
+    pub columns: Vec<(ColId, ColumnId)>,
+    /// Of the scan: tablet, key and stamp.
+    pub identity: [ColId; 3],
+    pub strength: RowLock,
+    pub on_locked: OnLocked,
+}
+
+/// What a locking clause does about rows that others have locked; the later wins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum OnLocked {
+    Wait,
+    /// `SKIP LOCKED`.
+    Skip,
+    /// `NOWAIT`.
+    Fail,
 }
 
 impl Plan {
     pub fn inputs(&self) -> Vec<&Plan> {
         match self {
-            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } => Vec::new(),
+            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } | Plan::Rows { .. } => {
+                Vec::new()
+            }
+            Plan::LockRows(rows) => vec![&rows.input],
             Plan::Project { input, .. }
             | Plan::ProjectSet { input, .. }
             | Plan::Filter { input, .. }
@@ -163,7 +212,10 @@ impl Plan {
 
     pub fn inputs_mut(&mut self) -> Vec<&mut Plan> {
         match self {
-            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } => Vec::new(),
+            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } | Plan::Rows { .. } => {
+                Vec::new()
+            }
+            Plan::LockRows(rows) => vec![&mut rows.input],
             Plan::Project { input, .. }
             | Plan::ProjectSet { input, .. }
             | Plan::Filter { input, .. }
@@ -179,7 +231,10 @@ impl Plan {
     /// The expressions of this node.
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         match self {
-            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::SetOp { .. } => Vec::new(),
+            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::SetOp { .. } | Plan::Rows { .. } => {
+                Vec::new()
+            }
+            Plan::LockRows(rows) => rows.limit.iter_mut().chain(&mut rows.offset).collect(),
             Plan::Values { rows, .. } => rows.iter_mut().flatten().collect(),
             Plan::Project { exprs, .. } | Plan::ProjectSet { sets: exprs, .. } => {
                 exprs.iter_mut().map(|(_, expr)| expr).collect()
@@ -223,7 +278,8 @@ impl Plan {
             Plan::VirtualScan { table, columns } => {
                 columns.iter().map(|(id, index)| (*id, table.columns[*index].1())).collect()
             }
-            Plan::Values { columns, .. } => columns.clone(),
+            Plan::Values { columns, .. } | Plan::Rows { columns, .. } => columns.clone(),
+            Plan::LockRows(rows) => rows.columns.clone(),
             Plan::Project { exprs, .. } => typed(exprs),
             Plan::ProjectSet { input, sets, ordinality, .. } => {
                 let mut out = input.columns();

@@ -12,6 +12,7 @@ pub(crate) mod define;
 pub(crate) mod drop;
 pub(crate) mod explain;
 pub(crate) mod insert;
+pub(crate) mod lock_rows;
 pub(crate) mod modify;
 pub(crate) mod point_get;
 pub(crate) mod resolve;

@@ -5,11 +5,14 @@
 
 mod copy;
 mod ddl;
+mod locking;
 mod reader;
+mod table_query;
 mod utility;
 
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
 pub use ddl::*;
+pub use locking::{LockingClause, strength_name};
 pub use reader::{Name, Reader, fold};
 pub use utility::*;
 
@@ -69,7 +72,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     let text: Arc<str> = sql.into();
     let mut statements = Vec::new();
     for tokens in split(tokens) {
-        let mut reader = Reader::new(tokens, sql);
+        let mut reader = Reader::new(locking::canonical(table_query::written_out(tokens)), sql);
         let statement = parse_statement(&mut reader)?;
         reader.expect_end()?;
         statements.push(Parsed { sql: text.clone(), statement });

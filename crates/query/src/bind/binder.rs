@@ -3,8 +3,10 @@
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, OutputColumn, Plan, Query, Subquery};
+use crate::plan::{ColId, LockTarget, OutputColumn, Plan, Query, Subquery};
+use crate::syntax::LockingClause;
 use ahash::AHashMap;
+use basalt_engine::RowLock;
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Registry;
 use basalt_expr::resolve;
@@ -34,6 +36,11 @@ pub(super) struct Binder<'a> {
     next_id: ColId,
     pub subqueries: BTreeMap<ColId, Subquery>,
     pub tables: Vec<ObjectId>,
+    pub row_locks: Vec<(ObjectId, RowLock)>,
+    /// Scans that a locking clause has met and no [`Plan::LockRows`] has taken yet.
+    pub lock_targets: Vec<LockTarget>,
+    /// Locking clauses for the SELECT, view or derived table that is bound next.
+    pub next_locking: Vec<LockingClause>,
     /// Innermost last.
     pub scopes: Vec<Scope>,
     pub ctes: Vec<CteDef>,
@@ -56,6 +63,9 @@ impl<'a> Binder<'a> {
             next_id: 1,
             subqueries: BTreeMap::new(),
             tables: Vec::new(),
+            row_locks: Vec::new(),
+            lock_targets: Vec::new(),
+            next_locking: Vec::new(),
             scopes: Vec::new(),
             ctes: Vec::new(),
             typmods: AHashMap::new(),
@@ -77,7 +87,13 @@ impl<'a> Binder<'a> {
         let mut tables = self.tables;
         tables.sort_unstable();
         tables.dedup();
-        Query { plan: bound.plan, columns: bound.columns, subqueries: self.subqueries, tables }
+        Query {
+            plan: bound.plan,
+            columns: bound.columns,
+            subqueries: self.subqueries,
+            tables,
+            row_locks: self.row_locks,
+        }
     }
 
     pub fn scope(&mut self) -> &mut Scope {

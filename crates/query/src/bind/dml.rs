@@ -29,7 +29,7 @@ pub enum InsertSource {
     /// defaults are in it. No columns, no subqueries: evaluate with the parameters.
     Values(Vec<Vec<Expr>>),
     /// Outputs one column per column of the table in column-id order, of the table's types.
-    Query(Query),
+    Query(Arc<Query>),
 }
 
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ impl Binder<'_> {
             if self.subqueries.is_empty() {
                 return Ok(InsertSource::Values(rows));
             }
-            return Ok(InsertSource::Query(self.rows_as_query(table, rows)));
+            return Ok(InsertSource::Query(Arc::new(self.rows_as_query(table, rows))));
         }
         let mut bound = self.query_with(query, true)?;
         check_width(targets.len(), named, bound.columns.len())?;
@@ -271,7 +271,7 @@ impl Binder<'_> {
         let exprs: Vec<(ColId, Expr)> = row.into_iter().map(|expr| (self.fresh(), expr)).collect();
         let columns = outputs(table, &exprs);
         let plan = Plan::Project { input: Box::new(bound.plan), exprs };
-        Ok(InsertSource::Query(self.take_query(plan, columns)))
+        Ok(InsertSource::Query(Arc::new(self.take_query(plan, columns))))
     }
 
     fn insert_rows(
@@ -326,7 +326,8 @@ impl Binder<'_> {
         let mut tables = std::mem::take(&mut self.tables);
         tables.sort_unstable();
         tables.dedup();
-        Query { plan, columns, subqueries: std::mem::take(&mut self.subqueries), tables }
+        let row_locks = std::mem::take(&mut self.row_locks);
+        Query { plan, columns, subqueries: std::mem::take(&mut self.subqueries), tables, row_locks }
     }
 
     /// Opens a scope over the table; gives the plan that scans it and the ids of its live columns.

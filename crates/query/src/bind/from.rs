@@ -6,6 +6,7 @@ use super::position;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
 use crate::error::{Result, SqlError};
 use crate::plan::{JoinKind, OutputColumn, Plan};
+use crate::syntax::LockingClause;
 use basalt_engine::ViewDef;
 use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
@@ -79,8 +80,9 @@ impl Binder<'_> {
         match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => self.table_factor(name, alias.as_ref()),
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
-                let bound = self.derived(*lateral, subquery)?;
                 let name = alias.as_ref().map(|alias| names::fold(&alias.name)).unwrap_or_default();
+                let locking = self.locking_of(&name);
+                let bound = self.derived(*lateral, subquery, locking)?;
                 if alias.is_none() {
                     return Err(SqlError::syntax("subquery in FROM must have an alias")
                         .with_hint("For example, FROM (SELECT ...) [AS] foo."));
@@ -90,6 +92,7 @@ impl Binder<'_> {
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let mut bound = self.joined(table_with_joins, None)?;
                 if let Some(alias) = alias {
+                    self.refuse_to_lock(&names::fold(&alias.name), "a join")?;
                     for relation in &mut bound.relations {
                         relation.hidden = true;
                     }
@@ -105,7 +108,8 @@ impl Binder<'_> {
     }
 
     /// A derived table: sees nothing of its siblings unless it is lateral.
-    fn derived(&mut self, lateral: bool, query: &ast::Query) -> Result<Bound> {
+    fn derived(&mut self, lateral: bool, query: &ast::Query, locking: Option<LockingClause>) -> Result<Bound> {
+        self.next_locking.extend(locking);
         if lateral {
             let outer = std::mem::replace(&mut self.scope().clause, Clause::Select);
             let bound = self.query(query);
@@ -123,15 +127,23 @@ impl Binder<'_> {
         if let [cte_name] = parts.as_slice()
             && let Some(index) = self.ctes.iter().rposition(|cte| cte.name == *cte_name)
         {
-            let bound = self.cte(index)?;
             let shown = alias.map_or_else(|| cte_name.clone(), |alias| names::fold(&alias.name));
+            self.refuse_to_lock(&shown, "a WITH query")?;
+            let bound = self.cte(index)?;
             return relation_of(shown, bound.plan, &bound.columns, alias);
         }
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
         let relation = self.ctx.relation(name)?;
         let mut bound = match relation {
-            Relation::Table(table) => self.base_table(&table, shown, alias)?,
+            Relation::Table(table) => {
+                let locking = self.locking_of(&shown);
+                let mut item = self.base_table(&table, shown, alias)?;
+                self.lock_scan(&mut item.plan, locking);
+                item
+            }
             Relation::View(view) => {
+                let locking = self.locking_of(&shown);
+                self.next_locking.extend(locking);
                 let bound = self.view(&view)?;
                 let mut item = relation_of(shown, bound.plan, &bound.columns, alias)?;
                 item.relations[0].oid = view.id.0;
@@ -294,6 +306,7 @@ impl Binder<'_> {
         }
         plan = Plan::ProjectSet { input: Box::new(plan), sets, ordinality, keep_empty };
         let shown = alias.map_or(name, |alias| names::fold(&alias.name));
+        self.refuse_to_lock(&shown, "a function")?;
         let columns = rename_all(columns, alias)?;
         Ok(FromItem { plan, relations: vec![relation_named(shown, columns.clone())], visible: columns })
     }

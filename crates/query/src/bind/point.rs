@@ -1,7 +1,7 @@
 //! Recognises conditions that name one row by its whole primary key.
 
 use super::dml::PointAccess;
-use crate::plan::{ColId, Plan};
+use crate::plan::{ColId, LockTarget, Plan};
 use basalt_expr::EvalContext;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
@@ -33,6 +33,8 @@ pub struct PointQuery {
     pub filter: Expr,
     /// One per output column, over the same.
     pub outputs: Vec<Expr>,
+    /// Of a locking clause.
+    pub lock: Option<LockTarget>,
 }
 
 /// Whether a bound query is such a SELECT. Sorting or limiting (to one or more) one row changes nothing.
@@ -40,13 +42,19 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
     if !query.subqueries.is_empty() {
         return None;
     }
-    let mut plan = &query.plan;
+    let (mut plan, lock) = match &query.plan {
+        Plan::LockRows(step) if step.limit.is_none() && step.offset.is_none() => (&step.input, step.targets.first()),
+        plan => (plan, None),
+    };
     while let Plan::Sort { input, .. } = plan {
         plan = input;
     }
     let Plan::Project { input, exprs } = plan else { return None };
     let Plan::Filter { input: scan, condition } = &**input else { return None };
-    let Plan::Scan { table, identity: None, .. } = &**scan else { return None };
+    let Plan::Scan { table, identity, .. } = &**scan else { return None };
+    if identity.is_some() != lock.is_some() {
+        return None;
+    }
     let key = key_of(table, scan, condition, eval)?;
     let places = super::dml::row_positions(scan, 0);
     let mut outputs = Vec::with_capacity(query.columns.len());
@@ -61,6 +69,7 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         access: PointAccess { key },
         filter: super::dml::over_row(condition.clone(), &places),
         outputs,
+        lock: lock.cloned(),
     })
 }
 

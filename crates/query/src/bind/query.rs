@@ -21,15 +21,15 @@ impl Binder<'_> {
 
     /// As [`Binder::query`]; with `keep_unknown` literals keep their open type for a set operation or INSERT.
     pub fn query_with(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
-        if !query.locks.is_empty() {
-            return Err(SqlError::not_supported("SELECT ... FOR UPDATE and FOR SHARE are not supported yet")
-                .with_hint("Lock rows by updating them, or the table by LOCK TABLE."));
-        }
         let known_ctes = self.ctes.len();
         if let Some(with) = &query.with {
             self.with(with)?;
         }
-        let bound = self.body_and_tail(query, keep_unknown);
+        let around = std::mem::take(&mut self.next_locking);
+        let bound = match query.locks.is_empty() && around.is_empty() {
+            true => self.body_and_tail(query, keep_unknown),
+            false => self.locked_query(query, around),
+        };
         self.ctes.truncate(known_ctes);
         bound
     }
@@ -57,7 +57,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn body_and_tail(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
+    pub fn body_and_tail(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
         let order_by = order_exprs(query)?;
         let mut bound = match &*query.body {
             SetExpr::Select(select) => self.select(select, order_by, keep_unknown)?,

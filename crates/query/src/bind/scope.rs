@@ -1,6 +1,7 @@
 //! What names mean at one level of a query: the relations of its FROM, and their columns.
 
 use crate::plan::{AggregateCall, ColId, WindowCall};
+use crate::syntax::LockingClause;
 use basalt_types::DataType;
 
 /// A column that an expression can name.
@@ -91,6 +92,8 @@ pub struct Scope {
     pub named_windows: Vec<sqlparser::ast::NamedWindowDefinition>,
     pub inside_aggregate: bool,
     pub inside_window: bool,
+    /// Locking clauses of the level.
+    pub locking: Vec<LockingClause>,
     /// First place where each column was named, for grouping errors.
     pub seen: Vec<(ColId, Option<u32>, String)>,
 }
@@ -106,6 +109,7 @@ impl Scope {
             named_windows: Vec::new(),
             inside_aggregate: false,
             inside_window: false,
+            locking: Vec::new(),
             seen: Vec::new(),
         }
     }

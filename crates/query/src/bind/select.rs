@@ -48,7 +48,8 @@ impl Binder<'_> {
         if select.into.is_some() {
             return Err(SqlError::not_supported("SELECT INTO is not supported").with_hint("Use CREATE TABLE AS."));
         }
-        self.scopes.push(Scope::new(Clause::Select));
+        let locking = std::mem::take(&mut self.next_locking);
+        self.scopes.push(Scope { locking, ..Scope::new(Clause::Select) });
         let bound = self.select_in_scope(select, order_by, keep_unknown);
         self.scopes.pop();
         bound
@@ -61,6 +62,7 @@ impl Binder<'_> {
         keep_unknown: bool,
     ) -> Result<Bound> {
         let mut plan = self.table_list(&select.from)?;
+        self.check_locked_names()?;
         self.scope().named_windows = select.named_window.clone();
         if let Some(filter) = &select.selection {
             let condition = self.in_clause(Clause::Where, |binder| binder.condition("WHERE", filter))?;
@@ -77,6 +79,7 @@ impl Binder<'_> {
             Some(Distinct::On(exprs)) => Some(self.distinct_on(exprs, &items)?),
             _ => None,
         };
+        self.check_lockable(select, &items, having.is_some())?;
         let aggregates = std::mem::take(&mut self.scope().aggregates);
         if !groups.is_empty() || !aggregates.is_empty() || having.is_some() {
             let exprs = items

@@ -169,7 +169,7 @@ impl ApplyUdf {
             plan = project_above(plan, id, expr);
         }
         let ty = columns.first().map_or(DataType::Bool, |column| column.ty.clone());
-        let query = Query { plan, columns, subqueries, tables: Vec::new() };
+        let query = Query { plan, columns, subqueries, tables: Vec::new(), row_locks: Vec::new() };
         let batches = runtime.run_inline(&query, &self.ctx)?;
         kind.fold(&ty, &self.ty, &batches)
     }

@@ -57,6 +57,16 @@ impl Lowerer<'_> {
                 self.distinct(input, &columns)
             }
             Plan::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
+            Plan::Rows { columns, batch } => {
+                let columns = columns.iter().zip(batch.columns());
+                let columns = columns.map(|((id, ty), array)| (*id, ty.clone(), array.clone())).collect();
+                self.memory(columns, batch.num_rows())
+            }
+            // Only for EXPLAIN: before a run the session has put rows here.
+            Plan::LockRows(rows) => {
+                let input = self.plan(&rows.input)?;
+                Ok(LogicalPlanBuilder::from(input).build()?)
+            }
             Plan::SetOp { op, all, left, right, columns } => self.set_operation(*op, *all, left, right, columns),
         }
     }

@@ -6,8 +6,9 @@ use super::outcome::{Outcome, RowSource, RowStream};
 use super::prepared::{Bound, CachedPlan, Prepared};
 use crate::bind::{self, InsertSource, ParamTypes, RowSource as ModifySource};
 use crate::error::{Result, SqlError};
+use crate::plan::Query;
 use crate::statement;
-use crate::syntax::Statement;
+use crate::syntax::{Statement, strength_name};
 use basalt_engine::{Catalog, TableLock, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, ObjectId};
@@ -155,6 +156,9 @@ impl Session {
     }
 
     pub(crate) async fn lock_tables(&mut self, bound: &Bound) -> Result<()> {
+        if let Some((_, strength)) = query_of(bound).and_then(|query| query.row_locks.first()) {
+            self.refuse_if_read_only(&format!("SELECT {}", strength_name(*strength)))?;
+        }
         for (table, mode) in locks_of(bound) {
             self.lock_table(table, mode, false).await?;
         }
@@ -178,12 +182,11 @@ impl Session {
             Bound::Query(query) => {
                 let columns = super::prepared::result_columns(&query.columns);
                 if let Some(point) = bind::point::point_query(query, eval) {
-                    let rows = statement::point_get::run(self, &point, eval)?;
+                    let rows = statement::point_get::run(self, &point, eval).await?;
                     return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
                 }
-                let ctx = self.run_context(eval)?;
-                let stream = self.db.runtime().run(query.clone(), ctx);
-                Ok(Outcome::Rows(RowStream::new(columns, RowSource::running(stream), "SELECT")))
+                let rows = statement::lock_rows::rows(self, query, eval).await?;
+                Ok(Outcome::Rows(RowStream::new(columns, rows, "SELECT")))
             }
             Bound::Insert(insert) => {
                 let written = statement::insert::run(self, insert, eval).await?;
@@ -243,21 +246,34 @@ fn same_columns(bound: &Bound, prepared: &Prepared) -> bool {
     }
 }
 
-/// Which locks a plan needs; the written table first.
-fn locks_of(bound: &Bound) -> Vec<(ObjectId, TableLock)> {
-    let (target, query) = match bound {
-        Bound::Query(query) => (None, Some(&**query)),
+fn query_of(bound: &Bound) -> Option<&Query> {
+    match bound {
+        Bound::Query(query) => Some(query),
         Bound::Insert(insert) => match &insert.source {
-            InsertSource::Query(query) => (Some(insert.table.id), Some(query)),
-            InsertSource::Values(_) => (Some(insert.table.id), None),
+            InsertSource::Query(query) => Some(query),
+            InsertSource::Values(_) => None,
         },
         Bound::Update(modify) | Bound::Delete(modify) => match &modify.source {
-            ModifySource::Query { query, .. } => (Some(modify.table.id), Some(&**query)),
-            ModifySource::Point(_) => (Some(modify.table.id), None),
+            ModifySource::Query { query, .. } => Some(query),
+            ModifySource::Point(_) => None,
         },
+    }
+}
+
+/// Which locks a plan needs; the written table first.
+fn locks_of(bound: &Bound) -> Vec<(ObjectId, TableLock)> {
+    let target = match bound {
+        Bound::Query(_) => None,
+        Bound::Insert(insert) => Some(insert.table.id),
+        Bound::Update(modify) | Bound::Delete(modify) => Some(modify.table.id),
     };
     let written = target.map(|table| (table, TableLock::RowExclusive));
-    let read = query.into_iter().flat_map(|query| &query.tables);
-    let read = read.filter(|table| Some(**table) != target).map(|table| (*table, TableLock::AccessShare));
-    written.into_iter().chain(read).collect()
+    let read = query_of(bound).into_iter().flat_map(|query| {
+        let mode = |table| match query.row_locks.iter().any(|(locked, _)| *locked == table) {
+            true => TableLock::RowShare,
+            false => TableLock::AccessShare,
+        };
+        query.tables.iter().map(move |table| (*table, mode(*table)))
+    });
+    written.into_iter().chain(read.filter(|(table, _)| Some(*table) != target)).collect()
 }

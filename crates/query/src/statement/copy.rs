@@ -114,8 +114,7 @@ async fn copy_to(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) ->
     }
     let count = columns.len();
     let mut writer = CopyWriter::new(columns, copy.options.clone(), eval.clone());
-    let ctx = session.run_context(&eval)?;
-    let mut source = RowSource::running(session.db.runtime().run(query, ctx));
+    let mut source = super::lock_rows::rows(session, &query, &eval).await?;
     match &copy.target {
         CopyTarget::Client => {
             let format = i16::from(copy.options.format == CopyFormat::Binary);

@@ -75,8 +75,7 @@ async fn bind_query(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -
 async fn fill(session: &mut Session, table: &Arc<TableDef>, query: Arc<Query>) -> Result<u64> {
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
-    let ctx = session.run_context(&eval)?;
-    let mut stream = session.db.runtime().run(query, ctx);
+    let mut stream = super::lock_rows::start(session, &query, &eval).await?;
     let sender = session.start_batch(table, &catalog, &eval)?;
     while let Some(rows) = stream.next().await? {
         let stored = batch::stored_block(table, rows.columns(), &catalog, &eval)?;

@@ -2,10 +2,10 @@
 
 use crate::bind::ParamTypes;
 use crate::error::{Result, SqlError};
-use crate::session::outcome::{Outcome, RowSource, RowStream, StreamSource};
+use crate::session::outcome::{Outcome, RowStream, StreamSource};
 use crate::session::prepared::{Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session};
-use crate::syntax::{FetchCount, Statement};
+use crate::syntax::{FetchCount, Statement, strength_name};
 use parking_lot::Mutex;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -31,8 +31,12 @@ pub(crate) async fn declare(
     let statement = Statement::Query(Box::new(query.clone()));
     let (bound, eval, _) = session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?;
     let Bound::Query(query) = bound else { return Err(SqlError::internal("a query was bound to something else")) };
-    let ctx = session.run_context(&eval)?;
-    let stream = session.db.runtime().run(query.clone(), ctx);
+    if hold && let Some((_, strength)) = query.row_locks.first() {
+        let clause = strength_name(*strength);
+        return Err(SqlError::not_supported(format!("DECLARE CURSOR WITH HOLD ... {clause} is not supported"))
+            .with_detail("Holdable cursors must be READ ONLY."));
+    }
+    let rows = Some(super::lock_rows::rows(session, &query, &eval).await?);
     let columns = Some(result_columns(&query.columns));
     let prepared = Arc::new(Prepared {
         name: String::new(),
@@ -42,7 +46,6 @@ pub(crate) async fn declare(
         columns: columns.clone(),
         plan: Mutex::new(None),
     });
-    let rows = Some(RowSource::running(stream));
     let portal = Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold };
     session.portals.insert(name.to_string(), portal);
     Ok(())

@@ -3,7 +3,7 @@
 use super::rows::text_rows;
 use crate::bind::{InsertSource, ParamTypes, RowSource};
 use crate::error::{Result, SqlError};
-use crate::plan::Query;
+use crate::plan::{Plan, Query};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn};
 use crate::session::prepared::Bound;
@@ -26,13 +26,19 @@ pub(crate) async fn run(
     let (bound, eval, _) = session.plan(statement, sql, params, ParamTypes::none()).await?;
     let (head, query): (Option<String>, Option<Arc<Query>>) = match &bound {
         Bound::Query(query) => match crate::bind::point::point_query(query, &eval) {
-            Some(point) => (Some(format!("Point Get on {}", point.table.name)), None),
-            None => (None, Some(query.clone())),
+            Some(point) => {
+                let get = format!("Point Get on {}", point.table.name);
+                (Some(if point.lock.is_some() { format!("Lock Rows\n  ->  {get}") } else { get }), None)
+            }
+            None => {
+                let locks = matches!(query.plan, Plan::LockRows(_));
+                (locks.then(|| "Lock Rows".to_string()), Some(query.clone()))
+            }
         },
         Bound::Insert(insert) => {
             let head = format!("Insert on {}", insert.table.name);
             match &insert.source {
-                InsertSource::Query(query) => (Some(head), Some(Arc::new(query.clone()))),
+                InsertSource::Query(query) => (Some(head), Some(query.clone())),
                 InsertSource::Values(rows) => (Some(format!("{head}\n  ->  Values ({} rows)", rows.len())), None),
             }
         }

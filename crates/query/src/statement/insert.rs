@@ -36,8 +36,7 @@ pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: 
             writer.finish()?
         }
         InsertSource::Query(query) => {
-            let ctx = session.run_context(eval)?;
-            let stream = session.db.runtime().run(Arc::new(query.clone()), ctx);
+            let stream = super::lock_rows::start(session, query, eval).await?;
             match plain {
                 true => query_batch(session, insert, stream, &catalog, eval).await?,
                 false => query_rows(session, insert, stream, &catalog, eval).await?,

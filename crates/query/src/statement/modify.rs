@@ -40,8 +40,7 @@ async fn run(
     match &plan.source {
         RowSource::Point(point) => changer.point(session, point).await?,
         RowSource::Query { query, extra } => {
-            let ctx = session.run_context(eval)?;
-            let mut stream = session.db.runtime().run(Arc::new((**query).clone()), ctx);
+            let mut stream = super::lock_rows::start(session, &Arc::new((**query).clone()), eval).await?;
             let extra_types: Vec<DataType> =
                 query.columns.iter().skip(3).take(*extra).map(|column| column.ty.clone()).collect();
             let mut pace = Pace::default();

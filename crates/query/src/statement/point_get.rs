@@ -1,5 +1,6 @@
-//! SELECT of one row by its whole primary key: a look-up and a few expressions, no plan to run.
+//! SELECT of one row by its whole primary key: a look-up, perhaps a lock, and a few expressions; no plan to run.
 
+use super::lock_rows::lock_row;
 use super::rows::RowsBuilder;
 use crate::bind::point::PointQuery;
 use crate::error::Result;
@@ -9,7 +10,7 @@ use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, TabletId};
 
 /// The row, if there is one and it passes the whole condition; computed as the query asks.
-pub(crate) fn run(session: &mut Session, point: &PointQuery, eval: &EvalContext) -> Result<Vec<RecordBatch>> {
+pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalContext) -> Result<Vec<RecordBatch>> {
     let types: Vec<DataType> = point.outputs.iter().map(|output| output.ty()).collect();
     let mut rows = RowsBuilder::new(types)?;
     let Some(key) = point.access.key(&point.table, eval)? else { return rows.finish() };
@@ -19,7 +20,12 @@ pub(crate) fn run(session: &mut Session, point: &PointQuery, eval: &EvalContext)
         None => point.table.tablets().collect(),
     };
     for tablet in tablets {
-        let Some(row) = read.get(&point.table, tablet, &key)? else { continue };
+        // A key without a row in sight is not locked: others may insert it.
+        let Some(mut row) = read.get(&point.table, tablet, &key)? else { continue };
+        if let Some(target) = &point.lock {
+            let Some(newest) = lock_row(session, target, tablet, &key).await? else { continue };
+            row = newest;
+        }
         if point.filter.eval_scalar(&row.values, eval)? != Datum::Bool(true) {
             continue;
         }

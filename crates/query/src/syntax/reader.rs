@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn is_word(token: &Token, word: &str) -> bool {
+pub(super) fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 

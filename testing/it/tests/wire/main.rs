@@ -12,5 +12,6 @@ mod hostile;
 mod lifecycle;
 mod limits;
 mod login;
+mod row_locks;
 mod torture;
 mod tpch;

@@ -1,0 +1,369 @@
+//! SELECT … FOR UPDATE and its kin: rows are found at the snapshot, locked one by one in their order, and
+//! looked at again where one changed meanwhile (PostgreSQL manual 13.2.1, 13.3.2). Under REPEATABLE READ the
+//! engine answers 40001 instead.
+//!
+//! Locks belong to the transaction, so the session takes them, before the rest of the statement runs: every
+//! [`Plan::LockRows`], innermost first, becomes [`Plan::Rows`]. A row counts for LIMIT once it is locked. A
+//! re-check runs the query again over relations of one row each: the newest versions of the locked rows, and
+//! of the others what the row was made of.
+
+use super::rows::record_batch;
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
+use crate::run::BatchStream;
+use crate::session::Session;
+use crate::session::interrupt::Pace;
+use crate::session::outcome::RowSource;
+use ahash::{AHashMap, AHashSet};
+use arrow::compute::concat_batches;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use basalt_engine::{CurrentRow, Locked, WaitPolicy};
+use basalt_expr::EvalContext;
+use basalt_expr::eval::vector::{from_values, value_at};
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, Datum, Key, Stamp, TabletId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Under a LIMIT, rows beyond it that are found at first, in case some are locked or gone.
+const ROWS_SPARE: u64 = 64;
+/// How many times more are found when they do not do.
+const ROWS_GROWTH: u64 = 16;
+
+/// Runs a query, locking its rows first where it says so.
+pub(crate) async fn start(session: &mut Session, query: &Arc<Query>, eval: &Arc<EvalContext>) -> Result<BatchStream> {
+    let query = match query.row_locks.is_empty() {
+        true => query.clone(),
+        false => Arc::new(locked(session, query, eval).await?),
+    };
+    let ctx = session.run_context(eval)?;
+    Ok(session.db.runtime().run(query, ctx))
+}
+
+/// As [`start`]; rows whose locking is the query's last step come in its order.
+pub(crate) async fn rows(session: &mut Session, query: &Arc<Query>, eval: &Arc<EvalContext>) -> Result<RowSource> {
+    if !matches!(query.plan, Plan::LockRows(_)) {
+        return Ok(RowSource::running(start(session, query, eval).await?));
+    }
+    let query = locked(session, query, eval).await?;
+    let Plan::Rows { columns, batch } = query.plan else {
+        return Err(SqlError::internal("locked rows are not at hand"));
+    };
+    let place = |id: ColId| columns.iter().position(|(known, _)| *known == id);
+    let arrays = query.columns.iter().filter_map(|column| place(column.id)).map(|at| batch.column(at).clone());
+    Ok(RowSource::ready([record_batch(arrays.collect(), batch.num_rows())?]))
+}
+
+/// The query with rows in the place of every lock step.
+async fn locked(session: &mut Session, query: &Arc<Query>, eval: &Arc<EvalContext>) -> Result<Query> {
+    let mut query = (**query).clone();
+    let mut subqueries = std::mem::take(&mut query.subqueries);
+    // A subquery has a greater id than those inside it.
+    for id in subqueries.keys().copied().collect::<Vec<_>>() {
+        let Some(mut subquery) = subqueries.remove(&id) else { continue };
+        lock_plan(session, &mut subquery.plan, &subqueries, eval).await?;
+        subqueries.insert(id, subquery);
+    }
+    lock_plan(session, &mut query.plan, &subqueries, eval).await?;
+    query.subqueries = subqueries;
+    Ok(query)
+}
+
+async fn lock_plan(
+    session: &mut Session,
+    plan: &mut Plan,
+    subqueries: &BTreeMap<ColId, Subquery>,
+    eval: &Arc<EvalContext>,
+) -> Result<()> {
+    while let Some(place) = innermost(plan) {
+        let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
+        let locker = Locker { step: &step, subqueries, eval };
+        let batch = locker.run(session).await?;
+        *place = Plan::Rows { columns: step.columns, batch };
+    }
+    Ok(())
+}
+
+/// A lock step without another below it.
+fn innermost(plan: &mut Plan) -> Option<&mut Plan> {
+    fn contains(plan: &Plan) -> bool {
+        matches!(plan, Plan::LockRows(_)) || plan.inputs().into_iter().any(contains)
+    }
+    let below = plan.inputs().into_iter().position(contains);
+    match below {
+        Some(at) => plan.inputs_mut().into_iter().nth(at).and_then(innermost),
+        None => matches!(plan, Plan::LockRows(_)).then_some(plan),
+    }
+}
+
+struct Locker<'a> {
+    step: &'a LockRows,
+    subqueries: &'a BTreeMap<ColId, Subquery>,
+    eval: &'a Arc<EvalContext>,
+}
+
+/// What became of a row.
+enum Fate {
+    /// As it was found.
+    Stays,
+    Changed(RecordBatch),
+    Goes,
+}
+
+impl Locker<'_> {
+    async fn run(&self, session: &mut Session) -> Result<RecordBatch> {
+        self.refuse_outer_columns()?;
+        let limit = self.count(self.step.limit.as_ref(), "2201W", "LIMIT must not be negative")?;
+        let offset = self.count(self.step.offset.as_ref(), "2201X", "OFFSET must not be negative")?.unwrap_or(0);
+        let wanted = limit.map(|limit| limit.saturating_add(offset));
+        let mut taken = Taken { skip: offset, wanted, batches: Vec::new() };
+        let mut found_max = wanted.map(|wanted| wanted.saturating_add(ROWS_SPARE));
+        let mut seen: AHashMap<Vec<u8>, u64> = AHashMap::new();
+        loop {
+            let mut found = 0;
+            // Found again by a longer look: locked already, or passed over.
+            let mut again = seen.clone();
+            let mut stream = self.find(session, self.query(found_max))?;
+            let mut pace = Pace::default();
+            'rows: while let Some(batch) = stream.next().await? {
+                found += batch.num_rows() as u64;
+                for row in 0..batch.num_rows() {
+                    if taken.is_enough() {
+                        break 'rows;
+                    }
+                    if found_max.is_some() {
+                        let identity = self.identity(&batch, row)?;
+                        if let Some(count) = again.get_mut(&identity).filter(|count| **count > 0) {
+                            *count -= 1;
+                            continue;
+                        }
+                        *seen.entry(identity).or_default() += 1;
+                    }
+                    match self.lock(session, &batch, row).await? {
+                        Fate::Stays => taken.push(batch.slice(row, 1).project(&self.outputs()).map_err(arrow_error)?),
+                        Fate::Changed(batch) => taken.push(batch),
+                        Fate::Goes => {}
+                    }
+                    pace.step().await;
+                }
+            }
+            match found_max {
+                Some(max) if found >= max && !taken.is_enough() => found_max = Some(max.saturating_mul(ROWS_GROWTH)),
+                _ => break,
+            }
+        }
+        match taken.batches.first() {
+            Some(first) => Ok(concat_batches(&first.schema(), &taken.batches).map_err(arrow_error)?),
+            None => self.empty(),
+        }
+    }
+
+    fn find(&self, session: &mut Session, query: Arc<Query>) -> Result<BatchStream> {
+        let ctx = session.run_context(self.eval)?;
+        Ok(session.db.runtime().run(query, ctx))
+    }
+
+    fn refuse_outer_columns(&self) -> Result<()> {
+        let mut own = AHashSet::new();
+        crate::lower::defined(&self.step.input, &mut own);
+        let mut outer = false;
+        self.step.input.clone().rewrite_exprs(&mut |node| {
+            if let Expr::Hole { id, .. } = &node {
+                outer |= !own.contains(id) && !self.subqueries.contains_key(id);
+            }
+            node
+        });
+        match outer {
+            true => Err(SqlError::not_supported("locking rows in a correlated subquery is not supported yet")),
+            false => Ok(()),
+        }
+    }
+
+    fn count(&self, expr: Option<&Expr>, sqlstate: &'static str, message: &str) -> Result<Option<u64>> {
+        let Some(expr) = expr else { return Ok(None) };
+        if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+            return Err(SqlError::not_supported("subqueries in LIMIT and OFFSET are not supported yet"));
+        }
+        match expr.eval_scalar(&[], self.eval)? {
+            Datum::I64(count) => u64::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Outputs, then the identity of each locked row, then the kept columns; at most so many rows.
+    fn query(&self, rows_max: Option<u64>) -> Arc<Query> {
+        let mut plan = self.step.input.clone();
+        if let Some(rows_max) = rows_max.and_then(|rows| i64::try_from(rows).ok()) {
+            plan = Plan::Limit { input: Box::new(plan), limit: Some(Expr::int8(rows_max)), offset: None };
+        }
+        let identities = self
+            .step
+            .targets
+            .iter()
+            .flat_map(|target| target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]));
+        let all = self.step.columns.iter().cloned().chain(identities).chain(self.step.kept.iter().cloned());
+        self.query_of(plan, all)
+    }
+
+    fn query_of(&self, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
+        let column = |(id, ty)| OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 };
+        let (columns, subqueries) = (columns.map(column).collect(), self.subqueries.clone());
+        Arc::new(Query { plan, columns, subqueries, tables: Vec::new(), row_locks: Vec::new() })
+    }
+
+    fn outputs(&self) -> Vec<usize> {
+        (0..self.step.columns.len()).collect()
+    }
+
+    fn empty(&self) -> Result<RecordBatch> {
+        let arrays = self.step.columns.iter().map(|(_, ty)| arrow_array::new_empty_array(&ty.to_arrow()));
+        record_batch(arrays.collect(), 0)
+    }
+
+    /// Tablet, key and stamp of the row of a target.
+    fn place<'b>(&self, batch: &'b RecordBatch, row: usize, target: usize) -> Result<(TabletId, &'b [u8], Stamp)> {
+        let malformed = || SqlError::internal("a row to lock has no identity");
+        let first = self.step.columns.len() + 3 * target;
+        let number = |at: usize| {
+            let column = batch.column(at).as_primitive_opt::<Int64Type>().ok_or_else(malformed)?;
+            Ok::<i64, SqlError>(column.value(row))
+        };
+        let tablet = u32::try_from(number(first)?).map(TabletId).map_err(|_| malformed())?;
+        let keys = batch.column(first + 1).as_binary_view_opt().ok_or_else(malformed)?;
+        Ok((tablet, keys.value(row), Stamp::from_raw(number(first + 2)? as u64)))
+    }
+
+    /// Names the combination of locked rows that a result row is made of, and the others' values.
+    fn identity(&self, batch: &RecordBatch, row: usize) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(32);
+        for target in 0..self.step.targets.len() {
+            let (tablet, key, _) = self.place(batch, row, target)?;
+            out.extend_from_slice(&tablet.0.to_be_bytes());
+            out.extend_from_slice(&key.len().to_be_bytes());
+            out.extend_from_slice(key);
+        }
+        let first_kept = self.step.columns.len() + 3 * self.step.targets.len();
+        for ((_, ty), column) in self.step.kept.iter().zip(&batch.columns()[first_kept..]) {
+            basalt_types::row::put_datum(&value_at(ty, column.as_ref(), row), &mut out);
+        }
+        Ok(out)
+    }
+
+    async fn lock(&self, session: &mut Session, batch: &RecordBatch, row: usize) -> Result<Fate> {
+        let mut current = Vec::with_capacity(self.step.targets.len());
+        let mut changed = false;
+        for (index, target) in self.step.targets.iter().enumerate() {
+            let (tablet, key, stamp) = self.place(batch, row, index)?;
+            let Some(found) = lock_row(session, target, tablet, &Key::from(key)).await? else { return Ok(Fate::Goes) };
+            changed |= found.stamp != stamp;
+            current.push(found);
+        }
+        if !changed {
+            return Ok(Fate::Stays);
+        }
+        let first_kept = self.step.columns.len() + 3 * self.step.targets.len();
+        let kept = self.step.kept.iter().zip(&batch.columns()[first_kept..]);
+        let mut values: AHashMap<ColId, Datum> =
+            kept.map(|((id, ty), column)| (*id, value_at(ty, column.as_ref(), row))).collect();
+        for (target, current) in self.step.targets.iter().zip(&current) {
+            let new = target.columns.iter().map(|(id, column)| (*id, current.values[column.position()].clone()));
+            values.extend(new);
+        }
+        self.recheck(session, &values).await
+    }
+
+    /// Runs the query over the given row alone.
+    async fn recheck(&self, session: &mut Session, values: &AHashMap<ColId, Datum>) -> Result<Fate> {
+        let mut plan = self.step.input.clone();
+        put_row(&mut plan, values, false)?;
+        let query = self.query_of(plan, self.step.columns.iter().cloned());
+        let mut stream = self.find(session, query)?;
+        while let Some(batch) = stream.next().await? {
+            if batch.num_rows() > 0 {
+                return Ok(Fate::Changed(batch.slice(0, 1)));
+            }
+        }
+        Ok(Fate::Goes)
+    }
+}
+
+/// The rows that pass, behind OFFSET and up to LIMIT.
+struct Taken {
+    skip: u64,
+    /// Rows to lock, skipped ones included.
+    wanted: Option<u64>,
+    batches: Vec<RecordBatch>,
+}
+
+impl Taken {
+    fn is_enough(&self) -> bool {
+        self.wanted == Some(0)
+    }
+
+    fn push(&mut self, row: RecordBatch) {
+        self.wanted = self.wanted.map(|wanted| wanted - 1);
+        match self.skip {
+            0 => self.batches.push(row),
+            _ => self.skip -= 1,
+        }
+    }
+}
+
+/// Locks the row behind a key as a target says. `None`: it is gone, or locked and to be skipped.
+pub(crate) async fn lock_row(
+    session: &mut Session,
+    target: &LockTarget,
+    tablet: TabletId,
+    key: &Key,
+) -> Result<Option<CurrentRow>> {
+    let wait = match target.on_locked {
+        OnLocked::Wait => session.wait_policy(),
+        OnLocked::Skip => WaitPolicy::Skip,
+        OnLocked::Fail => WaitPolicy::Fail,
+    };
+    match session.txn()?.lock_row(&target.table, tablet, key, target.strength, wait).await {
+        Ok(Locked::Row(row)) => Ok(Some(row)),
+        Ok(Locked::Gone | Locked::Skipped) => Ok(None),
+        Err(basalt_engine::Error::LockNotAvailable(_)) => {
+            let message = format!("could not obtain lock on row in relation \"{}\"", target.table.name);
+            Err(SqlError::new("55P03", message))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Puts one row in the place of every relation. One that an outer join had filled with nulls stays empty.
+fn put_row(plan: &mut Plan, values: &AHashMap<ColId, Datum>, nullable: bool) -> Result<()> {
+    match plan {
+        Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Sort { input, .. } => {
+            put_row(input, values, nullable)
+        }
+        Plan::Limit { input, .. } => {
+            let mut input = std::mem::replace(&mut **input, Plan::Unit);
+            put_row(&mut input, values, nullable)?;
+            *plan = input;
+            Ok(())
+        }
+        Plan::Join { left, right, kind, .. } => {
+            let (null_left, null_right) = kind.nullable();
+            put_row(left, values, nullable || null_left)?;
+            put_row(right, values, nullable || null_right)
+        }
+        leaf => {
+            let columns = leaf.columns();
+            let value = |id: &ColId| values.get(id).unwrap_or(&Datum::Null);
+            let absent = nullable && columns.iter().all(|(id, _)| value(id).is_null());
+            let rows = usize::from(!absent);
+            let arrays = columns.iter().map(|(id, ty)| from_values(ty, std::iter::once(value(id)).take(rows), rows));
+            let arrays = arrays.collect::<basalt_expr::Result<Vec<_>>>()?;
+            *leaf = Plan::Rows { columns, batch: record_batch(arrays, rows)? };
+            Ok(())
+        }
+    }
+}
+
+fn arrow_error(error: arrow_schema::ArrowError) -> SqlError {
+    SqlError::internal(format!("locked rows do not go together: {error}"))
+}
