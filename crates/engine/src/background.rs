@@ -1,14 +1,18 @@
-//! Work that nobody waits for: sweeping, freezing, compacting, checkpoints, deleting unused files.
+//! Work that nobody waits for: sweeping, freezing, evicting, compacting, checkpoints, deleting unused files.
 //!
-//! Three threads: one moves rows and sweeps, one makes checkpoints, so that a long merge does not keep the
-//! log from being cut, and one fills locators. All can be paused, stopped and watched. Work that fails, or
-//! panics, is logged, counted, shown in [`BackgroundStatus`] until it succeeds, and tried again later and
-//! later; other tablets do not wait for it. (A panic that leaves something half-done stops the engine: [`crate::failstop`].)
+//! Four threads: one moves rows out of hot and sweeps, one merges files, one makes checkpoints, so that a long
+//! merge keeps neither writers from memory nor the log from being cut, and one fills locators. All can be
+//! paused, stopped and watched. Work that fails, or panics, is logged, counted, shown in [`BackgroundStatus`]
+//! until it succeeds, and tried again later and later; other tablets do not wait for it. (A panic that leaves
+//! something half-done stops the engine: [`crate::failstop`].)
+
+mod pressure;
 
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
 use basalt_types::{TabletId, Version};
 use parking_lot::{Condvar, Mutex};
+use pressure::Pressure;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,10 +23,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 const ROUND: Duration = Duration::from_millis(100);
-/// Hot rows may take this part of the memory limit before freezing stops waiting for rows to cool.
-const PRESSURE: f64 = 0.30;
-/// Above this part writers wait until freezing has caught up.
-const THROTTLE: f64 = 0.45;
+/// Rounds that a writer waits for memory while not one row leaves hot.
+const STUCK_ROUNDS_MAX: u32 = 600;
 /// Work that fails again and again is tried again after this long at last.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Samples kept to tell how old a version is.
@@ -38,8 +40,9 @@ pub struct Background {
     /// (when, published then): how old versions are.
     ages: Mutex<VecDeque<(Duration, Version)>>,
     hot_bytes: AtomicU64,
+    pressure: Pressure,
     relieved: Notify,
-    doing: Mutex<String>,
+    doing: Mutex<Vec<Task>>,
     failing: Mutex<BTreeMap<Task, Failure>>,
     counters: Counters,
 }
@@ -58,6 +61,7 @@ struct Failure {
 struct Counters {
     rounds: AtomicU64,
     frozen_rows: AtomicU64,
+    evicted_rows: AtomicU64,
     compactions: AtomicU64,
     checkpoints: AtomicU64,
     errors: AtomicU64,
@@ -86,6 +90,7 @@ pub struct BackgroundStatus {
     pub doing: String,
     pub rounds: u64,
     pub frozen_rows: u64,
+    pub evicted_rows: u64,
     pub compactions: u64,
     pub checkpoints: u64,
     /// Tries that failed, panics included.
@@ -105,8 +110,9 @@ impl Background {
             threads: Mutex::default(),
             ages: Mutex::default(),
             hot_bytes: AtomicU64::new(0),
+            pressure: Pressure::default(),
             relieved: Notify::new(),
-            doing: Mutex::new("idle".into()),
+            doing: Mutex::default(),
             failing: Mutex::default(),
             counters: Counters::default(),
         }
@@ -121,8 +127,10 @@ impl Background {
             let run = move || rounds(&weak, body);
             std::thread::Builder::new().name(name.into()).spawn(run).expect("threads can be started at startup")
         };
+        self.pressure.start_at(engine.published());
         let mut threads = self.threads.lock();
         threads.push(spawn("basalt-mover", Engine::move_round));
+        threads.push(spawn("basalt-merger", Engine::merge_round));
         threads.push(spawn("basalt-checkpoint", Engine::checkpoint_round));
         threads.push(spawn("basalt-locator", Engine::locator_round));
     }
@@ -141,9 +149,13 @@ impl Background {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BackgroundStatus {
             paused: self.paused.load(Ordering::Acquire),
-            doing: self.doing.lock().clone(),
+            doing: match &self.doing.lock()[..] {
+                [] => "idle".into(),
+                tasks => tasks.iter().map(name_of).collect::<Vec<_>>().join(", "),
+            },
             rounds: get(&self.counters.rounds),
             frozen_rows: get(&self.counters.frozen_rows),
+            evicted_rows: get(&self.counters.evicted_rows),
             compactions: get(&self.counters.compactions),
             checkpoints: get(&self.counters.checkpoints),
             errors: get(&self.counters.errors),
@@ -168,10 +180,11 @@ impl Background {
         }
     }
 
-    /// Lets a writer in. Waits while hot rows take too much memory, then fails rather than wait for ever.
+    /// Lets a writer in. Waits while hot rows take too much memory and rows leave; fails if none can leave.
     pub(crate) async fn admit(&self, engine: &Engine) -> Result<()> {
-        let limit = (engine.config.memory_bytes_max as f64 * THROTTLE) as u64;
-        for _ in 0..600 {
+        let limit = pressure::throttle_bytes(engine);
+        let (mut stuck, mut moved) = (0, self.moved_rows());
+        while stuck < STUCK_ROUNDS_MAX {
             if self.hot_bytes.load(Ordering::Relaxed) <= limit || !self.enabled {
                 return Ok(());
             }
@@ -183,9 +196,13 @@ impl Background {
             }
             self.wakes.notify_all();
             let _ = tokio::time::timeout(Duration::from_millis(100), self.relieved.notified()).await;
+            let before = std::mem::replace(&mut moved, self.moved_rows());
+            stuck = if moved > before { 0 } else { stuck + 1 };
         }
         let held = self.hot_bytes.load(Ordering::Relaxed);
-        Err(Error::Memory(format!("hot rows hold {held} bytes and freezing does not keep up (basalt.memory_limit)")))
+        Err(Error::Memory(format!(
+            "hot rows hold {held} bytes, more than {limit}, and none can leave (basalt.memory_limit)"
+        )))
     }
 
     fn sleep(&self) {
@@ -228,7 +245,7 @@ fn rounds(engine: &Weak<Engine>, body: fn(&Arc<Engine>)) {
 }
 
 impl Engine {
-    /// Sweeps, freezes what has cooled (anything, under pressure), merges files.
+    /// Sweeps, freezes what has cooled, and under pressure makes room.
     fn move_round(self: &Arc<Self>) {
         let background = &self.background;
         background.counters.rounds.fetch_add(1, Ordering::Relaxed);
@@ -236,37 +253,52 @@ impl Engine {
         let cool = background.version_of_age(now, self.config.cool_after, self.published());
         let tablets = self.tablets();
         background.forget_dropped(&tablets);
-        for tablet in tablets {
+        for tablet in &tablets {
             if background.is_stopping() || background.paused.load(Ordering::Acquire) {
                 break;
             }
             self.step(("sweep", Some(tablet.id)), |engine| {
-                engine.sweep(&tablet);
+                engine.sweep(tablet);
                 Ok(())
             });
             let hot = self.hot_bytes();
             background.hot_bytes.store(hot, Ordering::Relaxed);
-            let pressed = hot as f64 > self.config.memory_bytes_max as f64 * PRESSURE;
-            let upto = if pressed { self.published() } else { cool };
-            if tablet.hot.rows() as u64 >= self.config.freeze_rows_min || (pressed && tablet.hot.rows() > 0) {
+            if self.is_pressed(tablet, hot, tablets.len()) {
+                self.step(("relieve", Some(tablet.id)), |engine| engine.relieve(tablet, cool));
+            } else if tablet.hot.rows() as u64 >= self.config.freeze_rows_min {
                 self.step(("freeze", Some(tablet.id)), |engine| {
-                    let moved = engine.freeze(&tablet, upto)?;
-                    engine.background.counters.frozen_rows.fetch_add(moved, Ordering::Relaxed);
-                    engine.sweep(&tablet);
+                    background.count_frozen(engine.freeze(tablet, cool)?);
                     Ok(())
                 });
-                background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
-                background.relieved.notify_waiters();
+            } else {
+                continue;
+            }
+            self.step(("sweep", Some(tablet.id)), |engine| {
+                engine.sweep(tablet);
+                Ok(())
+            });
+            background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
+            background.relieved.notify_waiters();
+        }
+        background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
+        background.relieved.notify_waiters();
+    }
+
+    /// Merges files, tablet by tablet.
+    fn merge_round(self: &Arc<Self>) {
+        let background = &self.background;
+        let cool = background.version_of_age(self.os.clock.monotonic(), self.config.cool_after, self.published());
+        for tablet in self.tablets() {
+            if background.is_stopping() || background.paused.load(Ordering::Acquire) {
+                return;
             }
             self.step(("compact", Some(tablet.id)), |engine| {
-                if engine.compact_if_worth(&tablet)? {
+                if engine.compact_if_worth(&tablet, cool)? {
                     engine.background.counters.compactions.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(())
             });
         }
-        background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
-        background.relieved.notify_waiters();
     }
 
     /// One try of a task, unless it failed so often that its time has not come again.
@@ -275,10 +307,10 @@ impl Engine {
         if !background.is_due(&task, self.os.clock.monotonic()) {
             return;
         }
-        *background.doing.lock() = name_of(&task);
+        background.doing.lock().push(task);
         // What a panic may leave half-done is guarded where it is done.
         let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
-        *background.doing.lock() = "idle".into();
+        background.doing.lock().retain(|other| *other != task);
         let cause = match outcome {
             Ok(Ok(())) => return background.succeeded(&task),
             Ok(Err(error)) => error.to_string(),

@@ -52,12 +52,13 @@ impl Engine {
         Ok(())
     }
 
-    /// One round over a tablet, if something is worth merging. True if something was done.
-    pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>) -> Result<bool> {
+    /// One round over a tablet, if something is worth merging. True if something was done. Rows stamped ≤
+    /// `cool` have cooled.
+    pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>, cool: Version) -> Result<bool> {
         let files = decided(tablet);
         let horizon = self.live_snapshots()[0];
         files.iter().for_each(|file| file.deletes.prune(horizon));
-        let inputs = pick::worth_merging(&files, self.config.segment_rows);
+        let inputs = pick::worth_merging(&files, self.config.segment_rows, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),
@@ -66,7 +67,7 @@ impl Engine {
 
     /// True if the inputs were replaced.
     fn compact(self: &Arc<Self>, tablet: &Arc<Tablet>, inputs: Vec<Arc<FileEntry>>) -> Result<bool> {
-        let _one_move = tablet.moving.lock();
+        let _one_merge = tablet.merging.lock();
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
         // Another move may have replaced some of them since they were picked.

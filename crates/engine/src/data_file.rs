@@ -98,6 +98,15 @@ impl DataFile {
         }
     }
 
+    /// Greatest version of a row; `None` if rows carry the one under which the file was registered.
+    pub fn greatest_stamp(&self) -> Option<Version> {
+        let range = match self {
+            DataFile::Segment(segment) => segment.meta().stamp_range,
+            DataFile::Rows(file) => file.meta().stamp_range,
+        };
+        range.map(|(_, greatest)| greatest)
+    }
+
     /// One row, all columns in column-id order.
     pub fn row_at(&self, table: &TableDef, ordinal: u32) -> Result<Vec<Datum>> {
         match self {

@@ -131,8 +131,9 @@ pub struct Tablet {
     /// Earlier views that may still be pinned.
     past: Mutex<Vec<(ViewNo, Weak<ReadView>)>>,
     next_rid: AtomicU64,
-    /// One move at a time.
+    /// One move out of hot at a time, and one merge: these two go together, each changes its own files.
     pub moving: Mutex<()>,
+    pub merging: Mutex<()>,
     locate: locate::Locate,
     /// Where rows whose primary key an UPDATE changed have gone, while a snapshot may know them by their
     /// old key: a re-check follows.
@@ -183,6 +184,7 @@ impl Tablet {
             past: Mutex::default(),
             next_rid: AtomicU64::new(next_rid.0),
             moving: Mutex::new(()),
+            merging: Mutex::new(()),
             locate: locate::Locate::default(),
             forwards: Mutex::default(),
         }

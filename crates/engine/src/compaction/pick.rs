@@ -3,12 +3,19 @@
 //! Files that overlap in key range cost every lookup a probe each, and small files cost every scan a seek;
 //! rewriting costs writes. Sizes are grouped by powers of four: four or more neighbours of one size class
 //! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone.
+//!
+//! Row files hold rows that were warm when memory was short. Their rows go on changing, and each change
+//! leaves a dead one behind, so they are left alone until the youngest has cooled or all are dead; then they
+//! become segments, even one alone. So do the oldest if too many have gathered.
 
 use crate::tablet::FileEntry;
 use basalt_meta::FileKind;
+use basalt_types::Version;
 use std::sync::Arc;
 
 const FAN_IN_MIN: usize = 4;
+/// Warm row files of a tablet.
+const WARM_FILES_MAX: usize = 8;
 pub(super) const FAN_IN_MAX: usize = 8;
 
 /// A file and how many rows a merge would keep of it.
@@ -25,9 +32,15 @@ impl Candidate {
 
 /// Files for one merge; empty if nothing is worth it. Dead are the rows whose deletion was folded: younger
 /// marks are carried along, and merging for their sake would go on for as long as an old reader needs them.
-pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64) -> Vec<Arc<FileEntry>> {
+/// Files are given in the order of their arrival; rows stamped ≤ `cool` have cooled.
+pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, cool: Version) -> Vec<Arc<FileEntry>> {
+    let (row_files, segments): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.data.kind() == FileKind::RowFile);
+    let cooled = cooled(&row_files, cool);
+    if !cooled.is_empty() {
+        return cooled;
+    }
     let mut small = Vec::new();
-    for file in files {
+    for file in segments {
         let (rows, dead) = (u64::from(file.data.rows()), file.deletes.folded_count());
         if dead * 4 >= rows && rows >= 1024 {
             return vec![file.clone()];
@@ -44,6 +57,17 @@ pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64) -> Vec<
         }
     }
     Vec::new()
+}
+
+/// Row files that are to become segments now.
+fn cooled(row_files: &[&Arc<FileEntry>], cool: Version) -> Vec<Arc<FileEntry>> {
+    let is_cool = |file: &FileEntry| {
+        let dead = file.deletes.folded_count() == u64::from(file.data.rows());
+        dead || file.data.greatest_stamp().is_none_or(|stamp| stamp <= cool)
+    };
+    let (cool, warm): (Vec<&Arc<FileEntry>>, Vec<_>) = row_files.iter().copied().partition(|file| is_cool(file));
+    let chosen = if cool.is_empty() && warm.len() > WARM_FILES_MAX { warm } else { cool };
+    chosen.into_iter().take(FAN_IN_MAX).cloned().collect()
 }
 
 /// Everything, in groups whose key ranges do not meet where possible: files are taken in key order and a

@@ -219,3 +219,93 @@ async fn row_files_are_checked_offline_and_removed_when_nothing_names_them() {
     f.engine.checkpoint().unwrap();
     assert!(store.bytes(&path).is_err(), "no view, root or record names it any more");
 }
+
+#[tokio::test]
+async fn row_files_become_segments_when_they_have_cooled_or_are_too_many() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let tablet = f.engine.tablet(table.tablets().next().unwrap()).unwrap();
+    let files = |kind| kinds(&f).into_iter().filter(|other| *other == kind).count();
+    for start in 0..3 {
+        insert(&f, start * 10..(start + 1) * 10, "one").await;
+        f.engine.evict_table(table.id).unwrap();
+    }
+    assert!(!f.engine.compact_if_worth(&tablet, Version::ZERO).unwrap(), "they are warm");
+    let cool = f.engine.published();
+    insert(&f, 30..40, "one").await;
+    f.engine.evict_table(table.id).unwrap();
+    assert!(f.engine.compact_if_worth(&tablet, cool).unwrap());
+    assert_eq!((files(FileKind::RowFile), files(FileKind::Segment)), (1, 1), "the last is warm");
+    assert!(!f.engine.compact_if_worth(&tablet, cool).unwrap());
+    let mut txn = f.begin();
+    for id in 30..40 {
+        update(&f, &mut txn, id, "two").await;
+    }
+    txn.commit().await.unwrap();
+    assert!(f.engine.compact_if_worth(&tablet, cool).unwrap(), "none of its rows is left");
+    assert_eq!((files(FileKind::RowFile), files(FileKind::Segment)), (0, 1));
+    for start in 10..19 {
+        assert!(!f.engine.compact_if_worth(&tablet, cool).unwrap());
+        insert(&f, start * 10..(start + 1) * 10, "three").await;
+        f.engine.evict_table(table.id).unwrap();
+    }
+    assert!(f.engine.compact_if_worth(&tablet, cool).unwrap(), "nine are too many");
+    assert!(files(FileKind::RowFile) <= 2);
+    assert_eq!(now(&f).len(), 130);
+}
+
+fn pressed(dir: &TempDir, cool_after: std::time::Duration) -> EngineConfig {
+    EngineConfig { background: true, memory_bytes_max: 8 << 20, segment_rows: 1 << 20, cool_after, ..config(dir) }
+}
+
+#[tokio::test]
+async fn hot_memory_stays_bounded_and_warm_rows_are_not_frozen_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = pressed(&dir, std::time::Duration::from_secs(3600));
+    let limit = config.memory_bytes_max * 45 / 100;
+    let f = Fixture { engine: Engine::open(Os::real(), config, &|_| {}).unwrap(), dir };
+    let table = f.create_table(1, true).await;
+    let mut expected = BTreeMap::new();
+    let mut largest = 0;
+    for round in 0..4 {
+        let v = format!("round {round} {}", "x".repeat(300));
+        for start in (0..24_000).step_by(200) {
+            let mut txn = f.begin();
+            for id in (start..start + 200).map(|id| id * 7919 % 24_000) {
+                match locked(&f, &mut txn, id).await.unwrap() {
+                    Locked::Row(current) => drop(txn.update(&table, &current, &row(id, &v)).await.unwrap()),
+                    _ => assert_eq!(txn.insert(&table, &row(id, &v)).await.unwrap(), Inserted::Done),
+                }
+                expected.insert(id, v.clone());
+            }
+            txn.commit().await.unwrap();
+            largest = largest.max(f.engine.hot_bytes());
+        }
+    }
+    let status = f.engine.background().status();
+    assert!(status.evicted_rows > 24_000 && status.frozen_rows == 0 && status.errors == 0, "{status:?}");
+    assert!(largest < limit * 3 / 2, "hot rows took {largest} bytes, writers wait above {limit}");
+    assert!(kinds(&f).contains(&FileKind::RowFile));
+    assert_rows(&now(&f), &expected);
+    f.engine.background().stop();
+    let f = f.reopen();
+    assert_rows(&now(&f), &expected);
+}
+
+#[tokio::test]
+async fn what_pressure_evicted_cools_into_segments_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = pressed(&dir, std::time::Duration::from_secs(1));
+    let f = Fixture { engine: Engine::open(Os::real(), config, &|_| {}).unwrap(), dir };
+    f.create_table(1, true).await;
+    for start in (0..12_000).step_by(200) {
+        insert(&f, start..start + 200, &"x".repeat(300)).await;
+    }
+    let clock = f.engine.os().clock.clone();
+    let until = clock.monotonic() + std::time::Duration::from_secs(30);
+    while f.engine.background().status().evicted_rows == 0 || kinds(&f).contains(&FileKind::RowFile) {
+        assert!(clock.monotonic() < until, "{:?} {:?}", kinds(&f), f.engine.background().status());
+        clock.sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(now(&f).len(), 12_000);
+}

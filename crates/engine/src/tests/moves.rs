@@ -179,10 +179,10 @@ async fn a_merge_waits_for_a_transaction_that_deletes_very_much() {
     let tablet = only_tablet(&f, &table);
     let undecided: u64 = tablet.view().files.iter().map(|file| file.deletes.undecided_count()).sum();
     assert_eq!(undecided, 900);
-    assert!(!f.engine.compact_if_worth(&tablet).unwrap());
+    assert!(!f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap());
     deleting.commit().await.unwrap();
     assert_eq!(tablet.view().files.iter().map(|file| file.deletes.undecided_count()).sum::<u64>(), 0);
-    assert!(f.engine.compact_if_worth(&tablet).unwrap());
+    assert!(f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap());
     assert_eq!(now(&f).len(), 1100);
 }
 

@@ -82,11 +82,11 @@ async fn files_with_dead_rows_that_an_old_reader_needs_are_not_rewritten_for_eve
     }
     txn.commit().await.unwrap();
     let tablet = f.engine.tablet(table.tablets().next().unwrap()).unwrap();
-    assert!(!f.engine.compact_if_worth(&tablet).unwrap(), "nothing can be dropped yet");
+    assert!(!f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap(), "nothing can be dropped yet");
     assert_eq!(contents(&old, &table).len(), 2000);
     drop(old);
-    assert!(f.engine.compact_if_worth(&tablet).unwrap());
-    while f.engine.compact_if_worth(&tablet).unwrap() {}
+    assert!(f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap());
+    while f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap() {}
     assert_eq!(now(&f).len(), 1000);
 }
 

@@ -204,6 +204,7 @@ impl Txn {
         let _whole = engine.whole("change of rows");
         self.mark_cold(txn, tablet, key)?;
         tablet.hot.put(key.as_bytes(), &encoded, rid, txn, self.seq());
+        self.engine.background.note_written(&self.engine, key.0.len() + encoded.len());
         self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
         Ok(())
     }
@@ -282,6 +283,7 @@ impl Txn {
         let _whole = engine.whole("change of rows");
         for (key, rid, row) in rows {
             tablet.hot.put(key.as_bytes(), row, *rid, txn, self.seq());
+            self.engine.background.note_written(&self.engine, key.0.len() + row.len());
             self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
         }
         Ok(())

@@ -20,7 +20,7 @@ basalt freshness 13105 v view_name:name,version:int8,lag_ms:int8
 basalt query_log 13106 v pid:int4,user_name:name,started:timestamptz,duration_us:int8,sqlstate:text,query:text
 basalt ingest_jobs 13107 v job:int8,table_oid:oid,source:text,state:text,rows:int8,bytes:int8,started:timestamptz,error:text
 basalt counters 13108 v name:text,value:int8
-basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
+basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,evicted_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
 ";
 
 /// `freshness`, `query_log` and `ingest_jobs` are empty until their parts report here.
@@ -150,6 +150,7 @@ fn background(system: &SystemContext, rows: &mut Rows) -> Result {
         ("paused", yes(status.paused)),
         ("rounds", int8(status.rounds)),
         ("frozen_rows", int8(status.frozen_rows)),
+        ("evicted_rows", int8(status.evicted_rows)),
         ("compactions", int8(status.compactions)),
         ("checkpoints", int8(status.checkpoints)),
         ("errors", int8(status.errors)),

@@ -1,0 +1,109 @@
+//! Memory pressure: which rows leave hot, and as what (DESIGN 5, Hot; `docs/decisions/0004-eviction.md`).
+//!
+//! Freeze follows temperature, not pressure. When hot rows take more than their share, most of what was
+//! written since the last relief leaves: as a segment if it has cooled, as a row file if it is warm. The
+//! youngest rows, which are the likeliest to change again, stay. Commit versions tell young from old: a
+//! quarter of the versions since the last relief is what stays. If that does not free enough, the next
+//! round takes three quarters of the rest, and so on.
+
+use super::Background;
+use crate::tablet::Tablet;
+use crate::{Engine, Result};
+use basalt_types::Version;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Hot rows may take this part of the memory limit before they leave.
+const PRESSURE: f64 = 0.30;
+/// Above this part writers wait until enough has left.
+const THROTTLE: f64 = 0.45;
+
+/// How far earlier reliefs have come.
+#[derive(Default)]
+pub(super) struct Pressure {
+    relieved_upto: AtomicU64,
+}
+
+impl Pressure {
+    /// At the start, what is there counts as old.
+    pub fn start_at(&self, published: Version) {
+        self.relieved_upto.store(published.0, Ordering::Relaxed);
+    }
+
+    /// Rows stamped up to this version leave.
+    fn upto(&self, published: Version) -> Version {
+        let from = self.relieved_upto.load(Ordering::Relaxed).min(published.0);
+        Version(from + (published.0 - from).div_ceil(4) * 3)
+    }
+
+    fn relieved(&self, upto: Version) {
+        self.relieved_upto.fetch_max(upto.0, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of hot rows above which writers wait.
+pub(super) fn throttle_bytes(engine: &Engine) -> u64 {
+    (engine.config.memory_bytes_max as f64 * THROTTLE) as u64
+}
+
+/// Bytes of hot rows above which rows leave.
+fn pressure_bytes(engine: &Engine) -> u64 {
+    (engine.config.memory_bytes_max as f64 * PRESSURE) as u64
+}
+
+impl Engine {
+    /// Whether this tablet's rows should leave for want of memory. Not where it would free little: tablets
+    /// far below the average, and those whose rows have left already and stay for older readers alone.
+    pub(super) fn is_pressed(&self, tablet: &Tablet, hot_bytes: u64, tablets: usize) -> bool {
+        let pressed = hot_bytes > pressure_bytes(self);
+        let large = tablet.hot.bytes() as u64 * 4 * tablets as u64 >= hot_bytes;
+        pressed && large && tablet.hot.rows() * 4 > tablet.hot.keys()
+    }
+
+    /// Frees hot memory of a tablet.
+    pub(super) fn relieve(self: &Arc<Self>, tablet: &Arc<Tablet>, cool: Version) -> Result<()> {
+        let background = &self.background;
+        let published = self.published();
+        let upto = background.pressure.upto(published);
+        if cool >= upto {
+            let frozen = self.freeze(tablet, cool)?;
+            background.count_frozen(frozen);
+            background.pressure.relieved(cool);
+            if frozen > 0 {
+                return Ok(());
+            }
+        }
+        let (mut evicted, mut reached) = (self.evict(tablet, upto)?, upto);
+        if evicted == 0 {
+            (evicted, reached) = (self.evict(tablet, published)?, published);
+        }
+        background.count_evicted(evicted);
+        background.pressure.relieved(reached);
+        Ok(())
+    }
+}
+
+impl Background {
+    /// A writer has put so many bytes into hot: counted until the mover measures again, so that neither it
+    /// nor those who must wait learn of the pressure a round too late.
+    pub(crate) fn note_written(&self, engine: &Engine, bytes: usize) {
+        let before = self.hot_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let limit = pressure_bytes(engine);
+        if before <= limit && before + bytes as u64 > limit {
+            self.wakes.notify_all();
+        }
+    }
+
+    fn count_evicted(&self, rows: u64) {
+        self.counters.evicted_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_frozen(&self, rows: u64) {
+        self.counters.frozen_rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Rows that have left hot since the start.
+    pub(super) fn moved_rows(&self) -> u64 {
+        self.counters.frozen_rows.load(Ordering::Relaxed) + self.counters.evicted_rows.load(Ordering::Relaxed)
+    }
+}
