@@ -28,6 +28,8 @@ const CLIENTS: usize = 4;
 /// Rows of client n have c1 from here times (n + 1).
 const CLIENT_KEYS: i64 = 1_000_000;
 pub const COUNTERS: i64 = 3;
+/// Hot rows of all these tables may take about a third of it.
+const PRESSED_BYTES: u64 = 512 << 10;
 
 /// Tables that all clients write. Every token row goes with one increment of a counter.
 const TABLES: [(&str, Shape); 6] = [
@@ -56,10 +58,17 @@ struct Summary {
     in_flight_lost: u64,
     checkpoints: u64,
     moves: u64,
+    /// By the engine itself, for want of memory.
+    evicted_rows: u64,
 }
 
 fn config() -> EngineConfig {
     EngineConfig { background: true, ..crate::small_config("/data") }
+}
+
+/// So little memory that rows are evicted while they are warm.
+fn pressed() -> EngineConfig {
+    EngineConfig { memory_bytes_max: PRESSED_BYTES, cool_after: Duration::from_millis(50), ..config() }
 }
 
 fn torture(seed: u64, cuts: u64, controls: Controls) -> Result<Summary, String> {
@@ -78,7 +87,8 @@ fn torture(seed: u64, cuts: u64, controls: Controls) -> Result<Summary, String> 
             machine.fs.power_off_after(1 + rng.below(40));
         }
         let at = format!("after {} cuts", summary.cuts);
-        match crate::open(machine.os(), config()) {
+        let config = if rng.one_in(2) { pressed() } else { config() };
+        match crate::open(machine.os(), config) {
             Ok(engine) => {
                 match verify(&engine, &mut clients, &mut summary) {
                     Ok(()) => {}
@@ -155,6 +165,7 @@ fn cycle(
         outcomes
     });
     summary.checkpoints += engine.background().status().checkpoints;
+    summary.evicted_rows += engine.background().status().evicted_rows;
     outcomes.into_iter().collect()
 }
 
