@@ -3,6 +3,8 @@
 use crate::cli::StatusArgs;
 use crate::connect;
 use anyhow::{Context, Result, anyhow, bail};
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -13,33 +15,43 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 pub fn run(args: StatusArgs) -> Result<()> {
-    connect::runtime()?.block_on(async {
-        let health = get(&args.http, "/health").await?;
-        let health: serde_json::Value = serde_json::from_str(&health).context("/health gave no JSON")?;
-        for (name, value) in health.as_object().into_iter().flatten() {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            println!("{:<14} {value}", name.replace('_', " "));
-        }
-        let metrics = get(&args.http, "/metrics").await?;
-        for line in metrics.lines().filter(|line| line.starts_with("basalt_")) {
-            if let Some((name, value)) = line.rsplit_once(' ') {
-                let name = name.trim_start_matches("basalt_").trim_end_matches("_total");
-                println!("{:<22} {value}", name.replace('_', " "));
-            }
-        }
-        let client = connect::connect(&args.connect).await?;
-        tables(&client).await
-    })
+    let mut out = String::new();
+    let told = connect::runtime()?.block_on(tell(&args, &mut out));
+    match std::io::stdout().write_all(out.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.context("cannot print")?,
+    }
+    told
 }
 
-async fn tables(client: &tokio_postgres::Client) -> Result<()> {
+/// Writes down what is known, as far as the server answers.
+async fn tell(args: &StatusArgs, out: &mut String) -> Result<()> {
+    let health = get(&args.http, "/health").await?;
+    let health: serde_json::Value = serde_json::from_str(&health).context("/health gave no JSON")?;
+    for (name, value) in health.as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        writeln!(out, "{:<14} {value}", name.replace('_', " "))?;
+    }
+    let metrics = get(&args.http, "/metrics").await?;
+    for line in metrics.lines().filter(|line| line.starts_with("basalt_")) {
+        if let Some((name, value)) = line.rsplit_once(' ') {
+            let name = name.trim_start_matches("basalt_").trim_end_matches("_total");
+            writeln!(out, "{:<22} {value}", name.replace('_', " "))?;
+        }
+    }
+    let client = connect::connect(&args.connect).await?;
+    tables(&client, out).await
+}
+
+async fn tables(client: &tokio_postgres::Client, out: &mut String) -> Result<()> {
     let sql = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
                AND table_schema NOT IN ('pg_catalog', 'information_schema', 'basalt') ORDER BY 1, 2";
     let messages = client.simple_query(sql).await.map_err(|error| anyhow!("{}", connect::describe(&error)))?;
-    println!("\ntables:");
+    writeln!(out, "\ntables:")?;
     for message in messages {
         if let SimpleQueryMessage::Row(row) = message {
-            println!("  {}.{}", row.get(0).unwrap_or("?"), row.get(1).unwrap_or("?"));
+            writeln!(out, "  {}.{}", row.get(0).unwrap_or("?"), row.get(1).unwrap_or("?"))?;
         }
     }
     Ok(())

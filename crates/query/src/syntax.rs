@@ -7,6 +7,7 @@ mod copy;
 mod ddl;
 mod locking;
 mod reader;
+mod spelling;
 mod table_query;
 mod utility;
 
@@ -72,7 +73,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     let text: Arc<str> = sql.into();
     let mut statements = Vec::new();
     for tokens in split(tokens) {
-        let mut reader = Reader::new(locking::canonical(table_query::written_out(tokens)), sql);
+        let mut reader = Reader::new(locking::canonical(table_query::written_out(spelling::plain(tokens))), sql);
         let statement = parse_statement(&mut reader)?;
         reader.expect_end()?;
         statements.push(Parsed { sql: text.clone(), statement });

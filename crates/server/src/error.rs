@@ -1,4 +1,4 @@
-//! Why a server cannot start. What goes wrong on one connection is that client's business (`pg::Fault`).
+//! Why a server cannot start; the system's reason is each error's source. What goes wrong on one connection is that client's business (`pg::Fault`).
 
 use basalt_types::ErrorKind;
 use std::io;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 #[derive(thiserror::Error, Debug)]
 pub enum Error {
-    #[error("cannot listen on {addr}: {source}")]
+    #[error("cannot listen on {addr}")]
     Listen { addr: SocketAddr, source: io::Error },
-    #[error("cannot listen on socket {path}: {source}")]
+    #[error("cannot listen on socket {path}")]
     ListenUnix { path: PathBuf, source: io::Error },
     #[error(
         "refusing to listen on {addr}, which other machines can reach, while superuser \"{role}\" has no password \
          (connect locally and run: ALTER ROLE \"{role}\" PASSWORD '…')"
     )]
     NoPassword { addr: SocketAddr, role: String },
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     TlsFile { path: PathBuf, source: io::Error },
     #[error("{path} holds no usable PEM {what}: {reason}")]
     TlsContent { path: PathBuf, what: &'static str, reason: String },

@@ -35,6 +35,14 @@ fn element(json: &Json, index: i32) -> Option<&Json> {
     elements.get(usize::try_from(index).ok()?)
 }
 
+/// A jsonb scalar is kept as an array of one, and `->` shows it.
+fn element_or_scalar(json: &Json, index: i32) -> Option<&Json> {
+    match json {
+        Json::Array(_) | Json::Object(_) => element(json, index),
+        scalar => matches!(index, 0 | -1).then_some(scalar),
+    }
+}
+
 fn member<'a>(json: &'a Json, key: &str) -> Option<&'a Json> {
     json.get(key)
 }
@@ -58,6 +66,19 @@ fn path_of(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
 }
 
 fn access(name: &str) -> Option<Kernel> {
+    match name {
+        "jsonb_array_element" => {
+            return Some(kernel!(|json: Txt, index: I4| -> Opt<Txt> {
+                Ok(element_or_scalar(&io::json::parse(json)?, index).map(printed))
+            }));
+        }
+        "jsonb_array_element_text" => {
+            return Some(kernel!(|json: Txt, index: I4| -> Opt<Txt> {
+                Ok(element_or_scalar(&io::json::parse(json)?, index).and_then(as_text))
+            }));
+        }
+        _ => {}
+    }
     let name = name.strip_prefix("jsonb_").or_else(|| name.strip_prefix("json_"))?;
     Some(match name {
         "object_field" => {
