@@ -17,22 +17,41 @@ const PLACES: &[&str] = &[
     "checkpoint-log-cut:2",
 ];
 
+/// Steps that only hot rows under memory pressure come to.
+const PLACES_UNDER_PRESSURE: &[&str] = &["evict-file-durable:1", "evict-appended:1", "evict-appended:3"];
+
+/// What is written until the server dies.
+struct Load {
+    settings: &'static [&'static str],
+    /// Bytes of filler in each row.
+    width: usize,
+    /// Whether everything is moved and checkpointed after each batch.
+    tidies: bool,
+}
+
+const FILES: Load = Load { settings: &["basalt.bulk_rows_min=1000"], width: 0, tidies: true };
+const PRESSURE: Load =
+    Load { settings: &["basalt.memory_limit=64MB", "basalt.cool_after=1h"], width: 1000, tidies: false };
+
 #[test]
 fn nothing_is_lost_at_any_named_step() -> Result<()> {
-    for place in PLACES {
-        die_at(place).with_context(|| place.to_string())?;
+    let pressed = PLACES_UNDER_PRESSURE.iter().map(|place| (place, &PRESSURE));
+    for (place, load) in PLACES.iter().map(|place| (place, &FILES)).chain(pressed) {
+        die_at(place, load).with_context(|| place.to_string())?;
     }
     Ok(())
 }
 
-fn options() -> BasaltOptions {
-    BasaltOptions::default().set("basalt.bulk_rows_min=1000")
+impl Load {
+    fn options(&self) -> BasaltOptions {
+        self.settings.iter().fold(BasaltOptions::default(), |options, setting| options.set(setting))
+    }
 }
 
-fn die_at(place: &str) -> Result<()> {
+fn die_at(place: &str, load: &Load) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let (data, log) = (dir.path().join("data"), dir.path().join("log"));
-    let mut armed = options();
+    let mut armed = load.options();
     armed.env.push(("BASALT_FAILPOINT".into(), place.into()));
     let mut server = Basalt::start_on(&data, &log, armed)?;
     let mut wire = server.connect()?;
@@ -51,11 +70,17 @@ fn die_at(place: &str) -> Result<()> {
             in_flight = (next..next + 3000).collect();
             next += 3000;
             let from = in_flight[0];
-            wire.run(&format!("INSERT INTO t SELECT g, 'bulk' FROM generate_series({from}, {}) g", next - 1))?;
+            wire.run(&format!(
+                "INSERT INTO t SELECT g, 'bulk' || repeat('-', {}) FROM generate_series({from}, {}) g",
+                load.width,
+                next - 1
+            ))?;
             acknowledged.append(&mut in_flight);
-            wire.run("VACUUM t")?;
-            wire.run("VACUUM FULL t")?;
-            wire.run("CHECKPOINT")?;
+            if load.tidies {
+                wire.run("VACUUM t")?;
+                wire.run("VACUUM FULL t")?;
+                wire.run("CHECKPOINT")?;
+            }
         }
         Ok(())
     })();
@@ -66,7 +91,7 @@ fn die_at(place: &str) -> Result<()> {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(server);
-    let server = Basalt::start_on(&data, &log, options())?;
+    let server = Basalt::start_on(&data, &log, load.options())?;
     let mut wire = server.connect()?;
     if acknowledged.is_empty() && wire.simple("SELECT count(*) FROM t", None)?.sqlstate() == Some("42P01") {
         return Ok(());
