@@ -1,11 +1,10 @@
 //! The column engine: what runs over a snapshot's columns, morsel by morsel.
 //!
-//! Today it is the scan: a pinned table cut into morsels that any number of workers take from one queue,
-//! skip by zone map, and filter with `expr` before anything else touches the rows. It knows expressions and
-//! columns; it never knows SQL text, sessions or protocols.
+//! Today it is the scan: a pinned table cut into morsels that any number of workers take from one queue until
+//! they have it all or are told to stop. It knows columns; it never knows SQL text, sessions or protocols.
 
 pub mod scan;
 pub mod stop;
 
-pub use scan::{Filter, Scan, ScanError};
+pub use scan::{Scan, ScanError, Worker};
 pub use stop::Stop;

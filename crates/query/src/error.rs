@@ -139,6 +139,15 @@ impl From<basalt_expr::Error> for SqlError {
     }
 }
 
+impl From<basalt_exec::ScanError> for SqlError {
+    fn from(error: basalt_exec::ScanError) -> SqlError {
+        match error {
+            basalt_exec::ScanError::Storage(error) => error.into(),
+            basalt_exec::ScanError::Stopped => SqlError::canceled(),
+        }
+    }
+}
+
 impl From<basalt_engine::Error> for SqlError {
     fn from(error: basalt_engine::Error) -> SqlError {
         use basalt_engine::Error;

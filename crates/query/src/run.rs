@@ -19,6 +19,7 @@ use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::StreamExt;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -196,11 +197,21 @@ impl QueryRuntime {
         let runtime = self.clone();
         let stop = ctx.stop.clone();
         let work = async move { crate::explain::explain(&runtime, &query, &ctx, analyze).await };
-        let mut running = Running { task: self.handle.spawn(work), stop };
-        match (&mut running.task).await {
-            Ok(lines) => lines,
-            Err(error) => Err(SqlError::internal(format!("EXPLAIN ended: {error}"))),
-        }
+        Running { task: self.handle.spawn(work), stop }.wait().await
+    }
+
+    /// Runs `work` beside the plans.
+    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Running<T> {
+        Running { task: self.handle.spawn(work), stop: Stop::default() }
+    }
+
+    /// Runs `work` on a thread that may wait for the disk. `stop` is set when nobody waits for it any more.
+    pub(crate) fn spawn_blocking<T: Send + 'static>(
+        &self,
+        stop: Stop,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Running<T> {
+        Running { task: self.handle.spawn_blocking(work), stop }
     }
 }
 
@@ -218,9 +229,15 @@ fn has_outer_references(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// A task of a statement, which ends when nobody waits for it any more.
-struct Running<T> {
+pub(crate) struct Running<T> {
     task: JoinHandle<T>,
     stop: Stop,
+}
+
+impl<T> Running<Result<T>> {
+    pub async fn wait(mut self) -> Result<T> {
+        (&mut self.task).await.unwrap_or_else(|error| Err(SqlError::internal(format!("a task ended: {error}"))))
+    }
 }
 
 impl<T> Drop for Running<T> {

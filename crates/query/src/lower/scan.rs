@@ -1,7 +1,6 @@
 //! Base tables: a provider for DataFusion's planner and the operator that reads tablets.
 //!
-//! The parts of a scan (row groups, ranges of hot rows) lie in one queue; each partition takes the next
-//! part when it has finished one, so that none idles while another has work.
+//! Each partition of the operator is a worker of one `exec::Scan`, so that none idles while another has work.
 
 use super::{Lowerer, Reach, name_of};
 use crate::error::{Result, SqlError};
@@ -9,8 +8,8 @@ use crate::plan::ColId;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use basalt_engine::{ReadContext, ScanSpec, ScanStats, TabletScan};
-use basalt_exec::Stop;
+use basalt_engine::{ReadContext, ScanSpec, ScanStats};
+use basalt_exec::{Scan, Stop, Worker};
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, PhysType, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -29,7 +28,6 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -219,16 +217,18 @@ impl TableProvider for BasaltTable {
         );
         let selectivity = 0.3f64.powi(i32::try_from(predicates.len().min(4)).unwrap_or(4));
         Ok(Arc::new(BasaltScan {
-            spec: ScanSpec { table: self.table.clone(), columns, predicates, with_identity },
+            source: Arc::new(Source {
+                spec: ScanSpec { table: self.table.clone(), columns, predicates, with_identity },
+                read: self.read.clone(),
+                stop: self.stop.clone(),
+                report: self.report.clone(),
+                started: Mutex::new(None),
+            }),
             order,
-            read: self.read.clone(),
             rows: ((self.rows as f64) * selectivity).ceil() as usize,
             limit,
             schema,
             properties: Arc::new(properties),
-            queue: Arc::new(Mutex::new(None)),
-            stop: self.stop.clone(),
-            report: self.report.clone(),
             metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
@@ -249,36 +249,51 @@ impl TableProvider for BasaltTable {
     }
 }
 
-type Queue = Arc<Mutex<Option<VecDeque<TabletScan>>>>;
-
-/// Reads a table's parts.
-struct BasaltScan {
+/// What is scanned, for all partitions.
+struct Source {
     spec: ScanSpec,
+    read: ReadContext,
+    stop: Stop,
+    report: Report,
+    /// Made when the first partition starts.
+    started: Mutex<Option<Arc<Scan>>>,
+}
+
+impl Source {
+    fn worker(&self) -> Result<Worker> {
+        let mut started = self.started.lock();
+        if let Some(scan) = &*started {
+            return Ok(scan.worker());
+        }
+        let scan = Scan::start(&self.read, self.spec.clone(), self.stop.clone())?;
+        *self.report.lock() = Some(scan.stats().clone());
+        Ok(started.insert(scan).worker())
+    }
+}
+
+/// Reads a table's morsels.
+struct BasaltScan {
+    source: Arc<Source>,
     /// Which of the engine's columns each output field is.
     order: Vec<usize>,
-    read: ReadContext,
     rows: usize,
     /// Rows after which a partition may stop.
     limit: Option<usize>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
-    /// Filled when the first partition starts.
-    queue: Queue,
-    stop: Stop,
-    report: Report,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl fmt::Debug for BasaltScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Column Scan {}", self.spec.table.name)
+        write!(f, "Column Scan {}", self.source.spec.table.name)
     }
 }
 
 impl DisplayAs for BasaltScan {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Column Scan on {}", self.spec.table.name)?;
-        if let Some(stats) = &*self.report.lock() {
+        write!(f, "Column Scan on {}", self.source.spec.table.name)?;
+        if let Some(stats) = &*self.source.report.lock() {
             let total = stats.row_groups_total.load(Ordering::Relaxed);
             let pruned = stats.row_groups_pruned.load(Ordering::Relaxed);
             write!(f, " (row groups pruned {pruned}/{total})")?;
@@ -287,22 +302,14 @@ impl DisplayAs for BasaltScan {
     }
 }
 
-impl BasaltScan {
-    fn next_part(&self) -> DfResult<Option<TabletScan>> {
-        let mut queue = self.queue.lock();
-        if queue.is_none() {
-            let (parts, stats) = self.read.scan(self.spec.clone()).map_err(SqlError::from)?;
-            *self.report.lock() = Some(stats);
-            *queue = Some(parts.into());
-        }
-        Ok(queue.as_mut().and_then(VecDeque::pop_front))
-    }
-}
-
 /// One partition's progress.
 struct Reader {
-    scan: Arc<BasaltScan>,
-    part: Option<TabletScan>,
+    source: Arc<Source>,
+    /// Taken at the first row that is asked for.
+    worker: Option<Worker>,
+    order: Vec<usize>,
+    limit: Option<usize>,
+    schema: SchemaRef,
     rows: usize,
     metrics: BaselineMetrics,
 }
@@ -311,29 +318,19 @@ impl Reader {
     fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         let timer = self.metrics.elapsed_compute().clone();
         let _timer = timer.timer();
-        if self.scan.limit.is_some_and(|limit| self.rows >= limit) {
+        if self.limit.is_some_and(|limit| self.rows >= limit) {
             return Ok(None);
         }
-        loop {
-            if self.scan.stop.is_set() {
-                return Err(SqlError::canceled().into());
-            }
-            if self.part.is_none() {
-                self.part = self.scan.next_part()?;
-            }
-            let Some(part) = &mut self.part else { return Ok(None) };
-            match part.next_batch().map_err(SqlError::from)? {
-                None => self.part = None,
-                Some(batch) if batch.rows == 0 => {}
-                Some(batch) => {
-                    self.rows += batch.rows;
-                    self.metrics.record_output(batch.rows);
-                    let columns = self.scan.order.iter().map(|index| batch.columns[*index].clone()).collect();
-                    let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
-                    return Ok(Some(RecordBatch::try_new_with_options(self.scan.schema.clone(), columns, &options)?));
-                }
-            }
-        }
+        let worker = match &mut self.worker {
+            Some(worker) => worker,
+            None => self.worker.insert(self.source.worker()?),
+        };
+        let Some(batch) = worker.next_batch().map_err(SqlError::from)? else { return Ok(None) };
+        self.rows += batch.rows;
+        self.metrics.record_output(batch.rows);
+        let columns = self.order.iter().map(|index| batch.columns[*index].clone()).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
+        Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
     }
 }
 
@@ -370,20 +367,15 @@ impl ExecutionPlan for BasaltScan {
     }
 
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let scan = Arc::new(BasaltScan {
-            spec: self.spec.clone(),
+        let reader = Reader {
+            source: self.source.clone(),
+            worker: None,
             order: self.order.clone(),
-            read: self.read.clone(),
-            rows: self.rows,
             limit: self.limit,
             schema: self.schema.clone(),
-            properties: self.properties.clone(),
-            queue: self.queue.clone(),
-            stop: self.stop.clone(),
-            report: self.report.clone(),
-            metrics: self.metrics.clone(),
-        });
-        let reader = Reader { scan, part: None, rows: 0, metrics: BaselineMetrics::new(&self.metrics, partition) };
+            rows: 0,
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
         let batches = futures::stream::unfold(reader, |mut reader| async move {
             // Synchronous work of a few milliseconds; others on this thread get their turn in between.
             let next = reader.next().transpose()?;

@@ -11,7 +11,8 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, ColumnClause, KeyClause, Name};
 use arrow_array::{Array, ArrayRef, new_null_array};
-use basalt_engine::{Catalog, CatalogEdit, ScanSpec, TableLock, TabletScan};
+use basalt_engine::{Catalog, CatalogEdit, ScanBatch, ScanSpec, TableLock};
+use basalt_exec::{Scan, Stop};
 use basalt_expr::functions::Volatility;
 use basalt_types::{ColumnId, ColumnPredicate, Datum, TableDef, batch as types_batch};
 use std::sync::Arc;
@@ -76,7 +77,7 @@ impl Change {
             AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(session, name, *if_exists),
             AlterAction::SetNotNull(name) => {
                 let id = self.column(name)?;
-                refuse_nulls(session, before, id)?;
+                refuse_nulls(session, before, id).await?;
                 self.table.columns[id.position()].not_null = true;
                 Ok(())
             }
@@ -203,7 +204,7 @@ impl Change {
             None => Datum::Null,
         };
         let not_null = clause.not_null || clause.primary_key.is_some();
-        if not_null && missing.is_null() && !is_empty(session, before)? {
+        if not_null && missing.is_null() && !is_empty(session, before).await? {
             return Err(contains_nulls(&self.table.name, name));
         }
         push_column(&mut self.table, name, ty, clause.not_null, default)?;
@@ -251,7 +252,7 @@ impl Change {
         set_key(&mut self.table, key, session.db.engine().next_object_id())?;
         for name in &key.columns {
             if before.column_named(name).is_some() {
-                refuse_nulls(session, before, self.column(name)?)?;
+                refuse_nulls(session, before, self.column(name)?).await?;
             }
         }
         self.rewrite = true;
@@ -302,44 +303,45 @@ fn constant_default(
     Ok(bound.eval_scalar(&[], &eval)?)
 }
 
-fn scan(
+/// Whether a batch of the table's rows, read beside the connection's thread, is as `wanted`.
+async fn any_batch(
     session: &mut Session,
     table: &Arc<TableDef>,
     columns: Vec<ColumnId>,
-    only_null: bool,
-) -> Result<Vec<TabletScan>> {
-    let predicates = match (only_null, columns.first()) {
-        (true, Some(column)) => vec![ColumnPredicate::IsNull { column: *column }],
-        _ => Vec::new(),
-    };
+    predicates: Vec<ColumnPredicate>,
+    wanted: fn(&ScanBatch) -> bool,
+) -> Result<bool> {
     let spec = ScanSpec { table: table.clone(), columns, predicates, with_identity: false };
-    Ok(session.txn()?.read().scan(spec)?.0)
-}
-
-fn is_empty(session: &mut Session, table: &Arc<TableDef>) -> Result<bool> {
-    for mut part in scan(session, table, Vec::new(), false)? {
-        while let Some(batch) = part.next_batch()? {
-            if batch.rows > 0 {
-                return Ok(false);
+    let read = session.txn()?.read();
+    let stop = Stop::default();
+    let scan = Scan::start(&read, spec, stop.clone())?;
+    let search = session.db.runtime().spawn_blocking(stop, move || {
+        let mut worker = scan.worker();
+        while let Some(batch) = worker.next_batch()? {
+            if wanted(&batch) {
+                return Ok(true);
             }
         }
-    }
-    Ok(true)
+        Ok(false)
+    });
+    search.wait().await
+}
+
+async fn is_empty(session: &mut Session, table: &Arc<TableDef>) -> Result<bool> {
+    Ok(!any_batch(session, table, Vec::new(), Vec::new(), |batch| batch.rows > 0).await?)
 }
 
 /// 23502 if a column has nulls.
-fn refuse_nulls(session: &mut Session, table: &Arc<TableDef>, id: ColumnId) -> Result<()> {
+async fn refuse_nulls(session: &mut Session, table: &Arc<TableDef>, id: ColumnId) -> Result<()> {
     if table.columns.len() <= id.position() || table.column(id).not_null {
         return Ok(());
     }
-    for mut part in scan(session, table, vec![id], true)? {
-        while let Some(batch) = part.next_batch()? {
-            if batch.columns.iter().any(|column| column.null_count() > 0) {
-                return Err(contains_nulls(&table.name, &table.column(id).name));
-            }
-        }
+    let is_null = vec![ColumnPredicate::IsNull { column: id }];
+    let has_null = |batch: &ScanBatch| batch.columns.iter().any(|column| column.null_count() > 0);
+    match any_batch(session, table, vec![id], is_null, has_null).await? {
+        true => Err(contains_nulls(&table.name, &table.column(id).name)),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Puts the new definition in place and writes every row of the old one into its tablets.
@@ -350,26 +352,29 @@ async fn rewrite_rows(
     what: &str,
     cascade: Option<bool>,
 ) -> Result<()> {
-    let parts = scan(session, before, before.live_columns().map(|column| column.id).collect(), false)?;
+    let columns = before.live_columns().map(|column| column.id).collect();
+    let spec = ScanSpec { table: before.clone(), columns, predicates: Vec::new(), with_identity: false };
+    // What the old definition's tablets hold at this snapshot, whatever the new one does to them.
+    let stop = Stop::default();
+    let scan = Scan::start(&session.txn()?.read(), spec, stop.clone())?;
     drop::apply(session, vec![CatalogEdit::PutTable(after.clone())], what, cascade)?;
     session.next_statement()?;
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
     let sender = session.start_batch(&after, &catalog, &eval)?;
     let (source, target) = (before.clone(), after.clone());
-    let reader = session.db.runtime().handle().spawn_blocking(move || -> Result<()> {
-        for mut part in parts {
-            while let Some(batch) = part.next_batch()? {
-                let rows = widen(&source, &target, &batch.columns, batch.rows);
-                if sender.blocking_send(Block::Rows(rows)).is_err() {
-                    return Ok(());
-                }
+    let reader = session.db.runtime().spawn_blocking(stop, move || -> Result<()> {
+        let mut worker = scan.worker();
+        while let Some(batch) = worker.next_batch()? {
+            let rows = widen(&source, &target, &batch.columns, batch.rows);
+            if sender.blocking_send(Block::Rows(rows)).is_err() {
+                return Ok(());
             }
         }
         let _ = sender.blocking_send(Block::End);
         Ok(())
     });
-    let read = reader.await.map_err(|error| SqlError::internal(error.to_string()))?;
+    let read = reader.wait().await;
     let written = session.finish_batch().await;
     read?;
     match written {
