@@ -14,6 +14,7 @@ mod dispatch;
 mod extended;
 pub mod interrupt;
 pub mod names;
+mod offload;
 pub mod outcome;
 pub(crate) mod params;
 pub(crate) mod prepared;
@@ -338,6 +339,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if let Ok(txn) = self.take_txn() {
+            self.undo(txn);
+        }
         self.db.leave(self.pid);
     }
 }

@@ -97,10 +97,12 @@ impl Client {
     }
 
     pub async fn flush_if_full(&mut self) -> io::Result<()> {
-        match self.out.is_full() {
-            true => self.flush().await,
-            false => Ok(()),
+        if self.out.is_full() {
+            self.flush().await?;
+            // A client that takes all at once would keep the thread from others.
+            tokio::task::yield_now().await;
         }
+        Ok(())
     }
 
     /// Waits for the session; [`Fault::Closed`] if the client goes away meanwhile, which drops the work.

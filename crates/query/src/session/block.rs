@@ -7,6 +7,8 @@ use crate::settings::SettingsMark;
 use crate::statement::batch::BatchTask;
 use crate::syntax::{Isolation, TransactionModes, TransactionVerb};
 use basalt_engine::{Savepoint, Txn, TxnOptions};
+use basalt_types::Version;
+use tokio::task::JoinHandle;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
@@ -40,6 +42,10 @@ pub struct Block {
     mark: Option<SettingsMark>,
     /// A writer that owns the transaction.
     batch: Option<BatchTask>,
+    /// The transaction may have changed many rows: ending it is no work for the connection's thread.
+    pub(crate) is_long: bool,
+    /// The transaction on its way back.
+    pub(crate) undoing: Option<JoinHandle<()>>,
 }
 
 impl Default for Block {
@@ -54,6 +60,8 @@ impl Default for Block {
             savepoints: Vec::new(),
             mark: None,
             batch: None,
+            is_long: false,
+            undoing: None,
         }
     }
 }
@@ -181,8 +189,10 @@ impl Session {
                 }
             }
             (None, _) => {
-                self.block.txn = None;
                 self.block.batch = None;
+                if let Some(txn) = self.block.txn.take() {
+                    self.undo(txn);
+                }
             }
             // A writer still has the transaction; ROLLBACK TO waits for it.
             (Some(_), None) => {}
@@ -195,7 +205,7 @@ impl Session {
         match (self.block.scope, self.block.failed) {
             (Scope::Implicit, false) => self.commit_block().await,
             (Scope::Implicit, true) => {
-                self.rollback_block();
+                self.rollback_block().await;
                 Ok(())
             }
             _ => Ok(()),
@@ -205,16 +215,21 @@ impl Session {
     async fn commit_block(&mut self) -> Result<()> {
         let txn = self.block.txn.take();
         let mark = self.block.mark.take();
+        let is_long = self.block.is_long;
         self.leave_block();
         if let Some(txn) = txn {
-            match txn.commit().await {
+            let committed = match is_long {
+                true => self.commit_elsewhere(txn).await,
+                false => txn.commit().await.map_err(SqlError::from),
+            };
+            match committed {
                 Ok(version) => self.version = self.version.max(version),
                 Err(error) => {
                     if let Some(mark) = mark {
                         self.settings.restore(mark);
                     }
                     Stats::add(&self.db.stats().rollbacks, 1);
-                    return Err(error.into());
+                    return Err(error);
                 }
             }
             Stats::add(&self.db.stats().commits, 1);
@@ -223,15 +238,28 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn rollback_block(&mut self) {
-        if let Some(txn) = self.block.txn.take() {
-            txn.rollback();
+    /// Restamps many rows beside the connection's thread. Goes on if nobody waits for it any more.
+    async fn commit_elsewhere(&self, txn: Txn) -> Result<Version> {
+        match self.db.runtime().handle().spawn(txn.commit()).await {
+            Ok(committed) => Ok(committed?),
+            Err(error) => Err(SqlError::internal(format!("a commit ended: {error}"))),
         }
+    }
+
+    pub(crate) async fn rollback_block(&mut self) {
+        if let Some(txn) = self.block.txn.take() {
+            self.undo(txn);
+        }
+        let undoing = self.block.undoing.take();
         if let Some(mark) = self.block.mark.take() {
             self.settings.restore(mark);
         }
         Stats::add(&self.db.stats().rollbacks, 1);
         self.leave_block();
+        if let Some(undoing) = undoing {
+            // Rows and locks are free before the client hears of it. A panic in there has been logged.
+            let _ = undoing.await;
+        }
     }
 
     fn leave_block(&mut self) {
@@ -248,7 +276,7 @@ impl Session {
                 self.begin(*modes)?;
             }
             TransactionVerb::Commit { chain } => return self.commit(*chain).await,
-            TransactionVerb::Rollback { chain } => self.rollback(*chain)?,
+            TransactionVerb::Rollback { chain } => self.rollback(*chain).await?,
             TransactionVerb::Savepoint(name) => {
                 self.refuse_if_failed()?;
                 self.in_block("SAVEPOINT")?;
@@ -274,7 +302,10 @@ impl Session {
                 }
                 let savepoint = &self.block.savepoints[index];
                 let (at, settings) = (savepoint.at, savepoint.settings.clone());
-                self.txn()?.rollback_to(at)?;
+                match self.block.is_long {
+                    true => self.off_thread(move |txn| Box::pin(async move { Ok(txn.rollback_to(at)?) })).await?,
+                    false => self.txn()?.rollback_to(at)?,
+                }
                 self.settings.restore(settings);
                 self.block.savepoints.truncate(index + 1);
                 self.block.failed = false;
@@ -346,7 +377,7 @@ impl Session {
         }
         let modes = self.chained_modes();
         let tag = if self.block.failed {
-            self.rollback_block();
+            self.rollback_block().await;
             "ROLLBACK"
         } else {
             self.commit_block().await?;
@@ -358,7 +389,7 @@ impl Session {
         Ok(tag)
     }
 
-    fn rollback(&mut self, chain: bool) -> Result<()> {
+    async fn rollback(&mut self, chain: bool) -> Result<()> {
         if self.block.scope != Scope::Explicit {
             if chain {
                 return Err(only_in_block("ROLLBACK AND CHAIN"));
@@ -366,7 +397,7 @@ impl Session {
             self.notice(no_transaction(Severity::Warning));
         }
         let modes = self.chained_modes();
-        self.rollback_block();
+        self.rollback_block().await;
         if chain {
             self.open_block(Scope::Explicit, modes);
         }

@@ -184,6 +184,9 @@ pub struct CopyIn {
     pub(crate) feed: CopyFeed,
 }
 
+/// Rows that COPY TO STDOUT writes before the connection's thread may serve others.
+const COPY_ROWS_MAX: usize = 1024;
+
 /// A COPY TO STDOUT: chunks for CopyData, whole rows each.
 pub struct CopyOut {
     pub format: i16,
@@ -213,7 +216,7 @@ impl CopyOut {
         if let Some(header) = self.writer.header() {
             return Ok(Some(header));
         }
-        match guard(&session.interrupt, session.deadline, self.source.next(usize::MAX)).await? {
+        match guard(&session.interrupt, session.deadline, self.source.next(COPY_ROWS_MAX)).await? {
             Some(batch) => {
                 self.rows += batch.num_rows() as u64;
                 Ok(Some(self.writer.rows(&batch)?))

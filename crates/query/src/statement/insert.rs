@@ -5,15 +5,19 @@ use super::rows::{ReturningRows, Written, check_not_null, duplicate_row, explain
 use crate::bind::{BoundInsert, InsertSource, OnConflict};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
+use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
-use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock};
+use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
 use std::sync::Arc;
 
 /// VALUES lists of at least this many rows are written as a batch.
 const BATCH_ROWS_MIN: usize = 256;
+
+/// VALUES lists of more rows than this are written off the connection's thread.
+const ROWS_INLINE_MAX: usize = 32;
 
 /// Times that ON CONFLICT DO UPDATE tries again because the other row came or went meanwhile.
 const CONFLICT_TRIES_MAX: usize = 1_000;
@@ -25,15 +29,17 @@ pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: 
         InsertSource::Values(rows) if plain && rows.len() >= BATCH_ROWS_MIN => {
             values_batch(session, insert, rows, &catalog, eval).await?
         }
-        InsertSource::Values(rows) => {
-            let mut writer = RowWriter::new(insert, &catalog, eval)?;
-            let mut pace = Pace::default();
-            for row in rows {
-                let values = row.iter().map(|expr| Ok(expr.eval_scalar(&[], eval)?)).collect::<Result<Vec<_>>>()?;
-                writer.write(session, values).await?;
-                pace.step().await;
-            }
-            writer.finish()?
+        InsertSource::Values(rows) if rows.len() <= ROWS_INLINE_MAX => {
+            let wait = session.wait_policy();
+            write_values(session.txn()?, insert, &catalog, eval, wait).await?
+        }
+        InsertSource::Values(_) => {
+            let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+            let wait = session.wait_policy();
+            let work = session.off_thread(move |txn| {
+                Box::pin(async move { write_values(txn, &insert, &catalog, &eval, wait).await })
+            });
+            work.await?
         }
         InsertSource::Query(query) => {
             let stream = super::lock_rows::start(session, query, eval).await?;
@@ -78,38 +84,70 @@ async fn values_batch(
 async fn query_batch(
     session: &mut Session,
     insert: &Arc<BoundInsert>,
-    mut stream: crate::run::BatchStream,
+    mut stream: BatchStream,
     catalog: &Arc<Catalog>,
     eval: &Arc<EvalContext>,
 ) -> Result<Written> {
     let sender = session.start_batch(&insert.table, catalog, eval)?;
-    while let Some(rows) = stream.next().await? {
-        let stored = batch::stored_block(&insert.table, rows.columns(), catalog, eval)?;
-        if sender.send(Block::Rows(stored)).await.is_err() {
-            break;
+    let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+    let feed = session.db.runtime().spawn(async move {
+        while let Some(rows) = stream.next().await? {
+            let stored = batch::stored_block(&insert.table, rows.columns(), &catalog, &eval)?;
+            if sender.send(Block::Rows(stored)).await.is_err() {
+                break;
+            }
         }
-    }
-    let _ = sender.send(Block::End).await;
+        let _ = sender.send(Block::End).await;
+        Ok(())
+    });
+    feed.wait().await?;
     Ok(Written { rows: session.finish_batch().await?, returning: None })
 }
 
+/// Rows of expressions, one by one.
+async fn write_values(
+    txn: &mut Txn,
+    insert: &BoundInsert,
+    catalog: &Catalog,
+    eval: &EvalContext,
+    wait: WaitPolicy,
+) -> Result<Written> {
+    let InsertSource::Values(rows) = &insert.source else { return Err(SqlError::internal("rows have no values")) };
+    let mut writer = RowWriter::new(insert, catalog, eval, wait)?;
+    let mut pace = Pace::default();
+    for row in rows {
+        let values = row.iter().map(|expr| Ok(expr.eval_scalar(&[], eval)?)).collect::<Result<Vec<_>>>()?;
+        writer.write(txn, values).await?;
+        pace.step().await;
+    }
+    writer.finish()
+}
+
+/// Rows of a query, one by one.
 async fn query_rows(
     session: &mut Session,
     insert: &Arc<BoundInsert>,
-    mut stream: crate::run::BatchStream,
+    mut stream: BatchStream,
     catalog: &Arc<Catalog>,
     eval: &Arc<EvalContext>,
 ) -> Result<Written> {
-    let mut writer = RowWriter::new(insert, catalog, eval)?;
-    let mut pace = Pace::default();
-    while let Some(rows) = stream.next().await? {
-        let stored = batch::stored_block(&insert.table, rows.columns(), catalog, eval)?;
-        for row in 0..rows.num_rows() {
-            writer.write(session, batch::stored_row(&insert.table, &stored, row)).await?;
-            pace.step().await;
-        }
-    }
-    writer.finish()
+    let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+    let wait = session.wait_policy();
+    let work = session.off_thread(move |txn| {
+        Box::pin(async move {
+            let mut writer = RowWriter::new(&insert, &catalog, &eval, wait)?;
+            let mut pace = Pace::default();
+            while let Some(rows) = stream.next().await? {
+                let stored = batch::stored_block(&insert.table, rows.columns(), &catalog, &eval)?;
+                for row in 0..rows.num_rows() {
+                    writer.write(txn, batch::stored_row(&insert.table, &stored, row)).await?;
+                    pace.step().await;
+                }
+            }
+            writer.finish()
+        })
+    });
+    work.await
 }
 
 /// Writes row by row: checks, conflicts, RETURNING.
@@ -117,21 +155,27 @@ struct RowWriter<'a> {
     insert: &'a BoundInsert,
     catalog: &'a Catalog,
     eval: &'a EvalContext,
+    wait: WaitPolicy,
     returning: ReturningRows<'a>,
     rows: u64,
 }
 
 impl<'a> RowWriter<'a> {
-    fn new(insert: &'a BoundInsert, catalog: &'a Catalog, eval: &'a EvalContext) -> Result<RowWriter<'a>> {
+    fn new(
+        insert: &'a BoundInsert,
+        catalog: &'a Catalog,
+        eval: &'a EvalContext,
+        wait: WaitPolicy,
+    ) -> Result<RowWriter<'a>> {
         let returning = ReturningRows::new(&insert.returning)?;
-        Ok(RowWriter { insert, catalog, eval, returning, rows: 0 })
+        Ok(RowWriter { insert, catalog, eval, wait, returning, rows: 0 })
     }
 
-    async fn write(&mut self, session: &mut Session, row: Vec<Datum>) -> Result<()> {
+    async fn write(&mut self, txn: &mut Txn, row: Vec<Datum>) -> Result<()> {
         let table = &self.insert.table;
         check_not_null(table, &row, self.catalog, self.eval)?;
         for _ in 0..CONFLICT_TRIES_MAX {
-            let inserted = session.txn()?.insert(table, &row).await;
+            let inserted = txn.insert(table, &row).await;
             match inserted.map_err(|error| explain_error(error, table, self.catalog, self.eval))? {
                 Inserted::Done => {
                     self.rows += 1;
@@ -141,8 +185,8 @@ impl<'a> RowWriter<'a> {
                     None => return Err(duplicate_row(table, &row, self.catalog, self.eval)),
                     Some(OnConflict::DoNothing) => return Ok(()),
                     Some(OnConflict::DoUpdate { assignments, filter }) => {
-                        let Some(current) = self.lock(session, tablet, &key).await? else { continue };
-                        return self.update(session, current, &row, assignments, filter.as_ref()).await;
+                        let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
+                        return self.update(txn, current, &row, assignments, filter.as_ref()).await;
                     }
                 },
             }
@@ -150,9 +194,8 @@ impl<'a> RowWriter<'a> {
         Err(SqlError::new("40001", "could not serialize access due to concurrent update"))
     }
 
-    async fn lock(&self, session: &mut Session, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        let wait = session.wait_policy();
-        match session.txn()?.lock_row(&self.insert.table, tablet, key, RowLock::Update, wait).await? {
+    async fn lock(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        match txn.lock_row(&self.insert.table, tablet, key, RowLock::Update, self.wait).await? {
             Locked::Row(row) => Ok(Some(row)),
             Locked::Gone | Locked::Skipped => Ok(None),
         }
@@ -161,7 +204,7 @@ impl<'a> RowWriter<'a> {
     /// ON CONFLICT DO UPDATE: expressions see the existing row, then the proposed one.
     async fn update(
         &mut self,
-        session: &mut Session,
+        txn: &mut Txn,
         current: CurrentRow,
         proposed: &[Datum],
         assignments: &[(basalt_types::ColumnId, basalt_expr::tree::Expr)],
@@ -180,7 +223,7 @@ impl<'a> RowWriter<'a> {
             values[id.position()] = expr.eval_scalar(&both, self.eval)?;
         }
         check_not_null(table, &values, self.catalog, self.eval)?;
-        match session.txn()?.update(table, &current, &values).await? {
+        match txn.update(table, &current, &values).await? {
             Inserted::Done => {
                 self.rows += 1;
                 self.returning.push(&values, self.eval)

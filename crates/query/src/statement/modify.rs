@@ -1,17 +1,21 @@
 //! UPDATE and DELETE: find rows at the snapshot, lock each, and look again where one changed meanwhile
 //! (PostgreSQL manual 13.2.1). Under REPEATABLE READ the engine answers 40001 instead.
+//!
+//! The one row of a primary key is changed at once; rows that have to be searched for, off the connection's
+//! thread.
 
 use super::rows::{ReturningRows, Written, check_not_null, duplicate_row};
 use crate::bind::{BoundModify, PointAccess, RowSource};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
+use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
 use crate::syntax::Isolation;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock};
+use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, Key, Stamp, TabletId, batch};
 use std::sync::Arc;
@@ -34,27 +38,32 @@ async fn run(
     lock: RowLock,
     delete: bool,
 ) -> Result<Written> {
-    let catalog = session.txn()?.catalog();
-    let returning = ReturningRows::new(&plan.returning)?;
-    let mut changer = Changer { plan, catalog: &catalog, eval, lock, delete, returning, rows: 0 };
-    match &plan.source {
-        RowSource::Point(point) => changer.point(session, point).await?,
+    let (catalog, wait) = (session.txn()?.catalog(), session.wait_policy());
+    let written = match &plan.source {
+        RowSource::Point(point) => {
+            // READ COMMITTED looks at the newest row anyway; REPEATABLE READ must not meet rows made later.
+            let newest = session.block.isolation == Isolation::ReadCommitted;
+            let mut changer = Changer::new(plan, &catalog, eval, lock, delete, wait)?;
+            changer.point(session.txn()?, point, newest).await?;
+            changer.finish()?
+        }
         RowSource::Query { query, extra } => {
-            let mut stream = super::lock_rows::start(session, &Arc::new((**query).clone()), eval).await?;
+            let rows = super::lock_rows::start(session, &Arc::new((**query).clone()), eval).await?;
             let extra_types: Vec<DataType> =
                 query.columns.iter().skip(3).take(*extra).map(|column| column.ty.clone()).collect();
-            let mut pace = Pace::default();
-            while let Some(rows) = stream.next().await? {
-                let found = Found::new(rows.columns(), &extra_types)?;
-                for row in 0..rows.num_rows() {
-                    changer.found(session, &found, row).await?;
-                    pace.step().await;
-                }
-            }
+            let (plan, eval) = (plan.clone(), eval.clone());
+            let work = session.off_thread(move |txn| {
+                Box::pin(async move {
+                    let mut changer = Changer::new(&plan, &catalog, &eval, lock, delete, wait)?;
+                    changer.all(txn, rows, &extra_types).await?;
+                    changer.finish()
+                })
+            });
+            work.await?
         }
-    }
-    Stats::add(&session.db.stats().rows_written, changer.rows);
-    Ok(Written { rows: changer.rows, returning: changer.returning.finish()? })
+    };
+    Stats::add(&session.db.stats().rows_written, written.rows);
+    Ok(written)
 }
 
 /// A batch of row identities, and of values that WHERE and SET take from subqueries.
@@ -92,52 +101,78 @@ struct Changer<'a> {
     eval: &'a EvalContext,
     lock: RowLock,
     delete: bool,
+    wait: WaitPolicy,
     returning: ReturningRows<'a>,
     rows: u64,
 }
 
-impl Changer<'_> {
-    async fn point(&mut self, session: &mut Session, point: &PointAccess) -> Result<()> {
+impl<'a> Changer<'a> {
+    fn new(
+        plan: &'a BoundModify,
+        catalog: &'a Catalog,
+        eval: &'a EvalContext,
+        lock: RowLock,
+        delete: bool,
+        wait: WaitPolicy,
+    ) -> Result<Changer<'a>> {
+        let returning = ReturningRows::new(&plan.returning)?;
+        Ok(Changer { plan, catalog, eval, lock, delete, wait, returning, rows: 0 })
+    }
+
+    fn finish(self) -> Result<Written> {
+        Ok(Written { rows: self.rows, returning: self.returning.finish()? })
+    }
+
+    async fn all(&mut self, txn: &mut Txn, mut found: BatchStream, extra_types: &[DataType]) -> Result<()> {
+        let mut pace = Pace::default();
+        while let Some(rows) = found.next().await? {
+            let found = Found::new(rows.columns(), extra_types)?;
+            for row in 0..rows.num_rows() {
+                self.found(txn, &found, row).await?;
+                pace.step().await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn point(&mut self, txn: &mut Txn, point: &PointAccess, newest: bool) -> Result<()> {
         let table = &self.plan.table;
         let Some(key) = point.key(table, self.eval)? else { return Ok(()) };
-        let read = session.txn()?.read();
+        let read = txn.read();
         let tablets: Vec<TabletId> = match read.tablet_of(table, &key) {
             Some(tablet) => vec![tablet],
             None => table.tablets().collect(),
         };
-        // READ COMMITTED looks at the newest row anyway; REPEATABLE READ must not meet rows made later.
-        let newest = session.block.isolation == Isolation::ReadCommitted;
         for tablet in tablets {
             if !newest && read.get(table, tablet, &key)?.is_none() {
                 continue;
             }
-            let Some(current) = self.lock_row(session, tablet, &key).await? else { continue };
+            let Some(current) = self.lock_row(txn, tablet, &key).await? else { continue };
             let row = current.values.clone();
             if self.passes(&row)? {
-                self.change(session, current, row).await?;
+                self.change(txn, current, row).await?;
             }
         }
         Ok(())
     }
 
-    async fn found(&mut self, session: &mut Session, found: &Found<'_>, row: usize) -> Result<()> {
+    async fn found(&mut self, txn: &mut Txn, found: &Found<'_>, row: usize) -> Result<()> {
         let tablet = u32::try_from(found.tablets[row])
             .map(TabletId)
             .map_err(|_| SqlError::internal("a row source gives a wrong tablet"))?;
         let key = Key::from(found.keys.value(row));
-        let Some(current) = self.lock_row(session, tablet, &key).await? else { return Ok(()) };
+        let Some(current) = self.lock_row(txn, tablet, &key).await? else { return Ok(()) };
         let unchanged = current.stamp == Stamp::from_raw(found.stamps[row] as u64);
         let mut values = current.values.clone();
         values.extend(found.extra(row));
         if unchanged || self.passes(&values)? {
-            self.change(session, current, values).await?;
+            self.change(txn, current, values).await?;
         }
         Ok(())
     }
 
-    async fn lock_row(&self, session: &mut Session, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        let wait = session.wait_policy();
-        match session.txn()?.lock_row(&self.plan.table, tablet, key, self.lock, wait).await? {
+    async fn lock_row(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        match txn.lock_row(&self.plan.table, tablet, key, self.lock, self.wait).await? {
             Locked::Row(row) => Ok(Some(row)),
             Locked::Gone | Locked::Skipped => Ok(None),
         }
@@ -151,10 +186,10 @@ impl Changer<'_> {
     }
 
     /// `row` is the locked row with the source's extra columns behind.
-    async fn change(&mut self, session: &mut Session, current: CurrentRow, mut row: Vec<Datum>) -> Result<()> {
+    async fn change(&mut self, txn: &mut Txn, current: CurrentRow, mut row: Vec<Datum>) -> Result<()> {
         let table = &self.plan.table;
         if self.delete {
-            session.txn()?.delete(table, &current).await?;
+            txn.delete(table, &current).await?;
             self.rows += 1;
             return self.returning.push(&row, self.eval);
         }
@@ -165,7 +200,7 @@ impl Changer<'_> {
         }
         let width = table.columns.len();
         check_not_null(table, &row[..width], self.catalog, self.eval)?;
-        match session.txn()?.update(table, &current, &row[..width]).await? {
+        match txn.update(table, &current, &row[..width]).await? {
             Inserted::Done => {
                 self.rows += 1;
                 self.returning.push(&row, self.eval)

@@ -11,7 +11,7 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], full: bool) -> Re
     session.refuse_in_block("VACUUM")?;
     let tables = tables(session, names)?;
     // What a snapshot of this session pins would be kept.
-    session.rollback_block();
+    session.rollback_block().await;
     session.ensure_block();
     let engine = session.db.engine().clone();
     let work = move || -> Result<()> {

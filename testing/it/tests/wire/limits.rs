@@ -11,7 +11,7 @@ const LONG: &str =
 
 /// A statement that was ended leaves nothing behind that works: the next query answers at once, and the process
 /// soon rests.
-fn assert_rests(server: &Basalt, wire: &mut Wire, after: &str) -> Result<()> {
+pub fn assert_rests(server: &Basalt, wire: &mut Wire, after: &str) -> Result<()> {
     let began = Instant::now();
     assert_eq!(wire.run("SELECT count(*) FROM generate_series(1, 10)")?.text(0, 0), Some("10"));
     let took = began.elapsed();

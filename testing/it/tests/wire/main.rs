@@ -7,6 +7,7 @@ mod copy_readers;
 mod crash_points;
 mod damage;
 mod driver;
+mod fairness;
 mod full_disk;
 mod hostile;
 mod lifecycle;

@@ -1,0 +1,194 @@
+//! One connection's long work and another's silence leave the rest alone.
+
+use crate::limits::assert_rests;
+use anyhow::Result;
+use basalt_it::servers::Basalt;
+use basalt_it::wire::{Wire, put_message, put_text};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a SELECT 1 may take beside long work.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Runs `work` while three connections ask for SELECT 1 again and again: how long each took, sorted.
+fn beside(server: &Basalt, work: impl FnOnce() -> Result<()>) -> Result<Vec<Duration>> {
+    let (ready, ended) = (std::sync::Barrier::new(4), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let ask = || -> Result<Vec<Duration>> {
+            let wire = server.connect();
+            ready.wait();
+            let (mut wire, mut took) = (wire?, Vec::new());
+            while !ended.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                assert_eq!(wire.run("SELECT 1")?.text(0, 0), Some("1"));
+                took.push(began.elapsed());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Ok(took)
+        };
+        let askers: Vec<_> = (0..3).map(|_| scope.spawn(ask)).collect();
+        ready.wait();
+        let worked = work();
+        ended.store(true, Ordering::Relaxed);
+        let mut all = Vec::new();
+        for asker in askers {
+            all.extend(asker.join().expect("an asker lives")?);
+        }
+        worked?;
+        all.sort_unstable();
+        Ok(all)
+    })
+}
+
+/// The machine may be busy with other tests: a few outliers say nothing, a wait of every connection does.
+fn assert_short(took: &[Duration], beside: &str) {
+    let (usual, longest) = (took[took.len() * 98 / 100], took[took.len() - 1]);
+    assert!(took.len() > 100, "only {} questions beside {beside}: {longest:?}", took.len());
+    assert!(usual < SHORT && longest < 4 * SHORT, "SELECT 1 took up to {longest:?}, 98 % {usual:?}, beside {beside}");
+}
+
+#[test]
+fn long_writes_leave_other_connections_alone() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut writer = server.connect()?;
+    writer.run("CREATE TABLE t (id int PRIMARY KEY, x int, s text)")?;
+    writer.run("INSERT INTO t SELECT i, i, 'row ' || i FROM generate_series(1, 200000) i")?;
+    // Scan, evaluate, write, commit; then the same and back.
+    let statements = ["BEGIN", "UPDATE t SET x = x + 1", "COMMIT", "BEGIN", "DELETE FROM t", "ROLLBACK"];
+    let took = beside(&server, || statements.iter().try_for_each(|sql| writer.run(sql).map(|_| ())))?;
+    assert_short(&took, "UPDATE and DELETE");
+    let statements = [
+        "INSERT INTO t SELECT * FROM t ON CONFLICT (id) DO UPDATE SET x = t.x - 1",
+        "ALTER TABLE t ALTER COLUMN x SET NOT NULL",
+        "ALTER TABLE t DROP CONSTRAINT t_pkey",
+        "ALTER TABLE t ADD PRIMARY KEY (id)",
+    ];
+    let took = beside(&server, || statements.iter().try_for_each(|sql| writer.run(sql).map(|_| ())))?;
+    assert_short(&took, "INSERT and ALTER TABLE");
+    assert_eq!(writer.run("SELECT count(*), sum(x - id) FROM t")?.rows[0][1].as_deref(), Some(&b"0"[..]));
+    Ok(())
+}
+
+#[test]
+fn a_long_write_ends_when_it_is_canceled() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut writer, mut other) = (server.connect()?, server.connect()?);
+    writer.run("CREATE TABLE t (id int PRIMARY KEY, x int)")?;
+    writer.run("INSERT INTO t SELECT i, i FROM generate_series(1, 200000) i")?;
+    writer.run("BEGIN")?;
+    writer.run("UPDATE t SET x = 0 WHERE id = 1")?;
+    writer.run("SAVEPOINT s")?;
+    writer.run("SET LOCAL statement_timeout = '200ms'")?;
+    let began = Instant::now();
+    assert_eq!(writer.simple("UPDATE t SET x = x + 1", None)?.sqlstate(), Some("57014"));
+    assert!(began.elapsed() < Duration::from_millis(700), "it took {:?} to end", began.elapsed());
+    // Up to the savepoint the transaction is as it was.
+    writer.run("ROLLBACK TO s")?;
+    writer.run("SET LOCAL statement_timeout = 0")?;
+    writer.run("UPDATE t SET x = 7 WHERE id = 2")?;
+    writer.run("COMMIT")?;
+    let reply = other.run("SELECT count(*) FROM t WHERE x = id")?;
+    assert_eq!(reply.text(0, 0), Some("199998"));
+    assert_rests(&server, &mut other, "a canceled UPDATE")
+}
+
+/// Parse and Bind of a statement as the unnamed portal, and Execute for so many rows.
+fn execute(wire: &mut Wire, sql: Option<&str>, rows_max: u32) -> Result<()> {
+    let mut frame = Vec::new();
+    if let Some(sql) = sql {
+        let mut parse = vec![0];
+        put_text(&mut parse, sql);
+        parse.extend([0, 0]);
+        put_message(&mut frame, b'P', &parse);
+        put_message(&mut frame, b'B', &[0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let mut execute = vec![0];
+    execute.extend(rows_max.to_be_bytes());
+    put_message(&mut frame, b'E', &execute);
+    put_message(&mut frame, b'S', &[]);
+    wire.send_raw(&frame)
+}
+
+/// Statements that have a snapshot pinned, beside the one that asks.
+fn statements(wire: &mut Wire) -> Result<i64> {
+    let reply = wire.run("SELECT count(*) - 1 FROM basalt.pins WHERE reason IN ('statement', 'transaction')")?;
+    Ok(reply.text(0, 0).unwrap_or("no row").parse()?)
+}
+
+/// Statements end beside the answers that tell of it.
+fn await_statements(wire: &mut Wire, expected: i64, after: &str) -> Result<()> {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let pinned = statements(wire)?;
+        if pinned == expected {
+            return Ok(());
+        }
+        assert!(Instant::now() < until, "{pinned} snapshots are pinned, expected {expected}, after {after}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn readers_that_do_not_read_leave_the_others_alone() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut other = server.connect()?;
+    other.run("CREATE TABLE t (x int PRIMARY KEY)")?;
+    other.run("INSERT INTO t SELECT x FROM generate_series(1, 20000) x")?;
+    let idle = statements(&mut other)?;
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        // Rows without an end, and nobody takes them.
+        let mut wire = server.connect()?;
+        wire.send_simple("SELECT a.x, repeat('x', 500) FROM t a, t b")?;
+        silent.push(wire);
+        // A portal that has given a few.
+        let mut wire = server.connect()?;
+        wire.run("BEGIN")?;
+        execute(&mut wire, Some("SELECT a.x, repeat('x', 500) FROM t a, t b"), 10)?;
+        assert_eq!(wire.answer(None)?.last().rows.len(), 10);
+        silent.push(wire);
+    }
+    assert_rests(&server, &mut other, "readers that do not read")?;
+    assert_eq!(statements(&mut other)?, idle + 8);
+    let took = beside(&server, || {
+        for _ in 0..20 {
+            other.run("SELECT count(*), sum(x) FROM t")?;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        Ok(())
+    })?;
+    assert_short(&took, "readers that do not read");
+    // Their statements end with them.
+    drop(silent);
+    await_statements(&mut other, idle, "the readers have gone")?;
+    assert_rests(&server, &mut other, "readers that have gone")
+}
+
+#[test]
+fn a_suspended_portal_ends_with_its_transaction() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut wire, mut other) = (server.connect()?, server.connect()?);
+    wire.run("CREATE TABLE t (x int PRIMARY KEY)")?;
+    wire.run("INSERT INTO t SELECT x FROM generate_series(1, 2000) x")?;
+    let idle = statements(&mut other)?;
+    for end in ["COMMIT", "ROLLBACK", "SELECT 1 / 0"] {
+        wire.run("BEGIN")?;
+        execute(&mut wire, Some("SELECT a.x FROM t a, t b"), 10)?;
+        assert_eq!(wire.answer(None)?.last().tag.as_deref(), Some("(suspended)"));
+        // Between messages of the transaction it stays.
+        execute(&mut wire, None, 5)?;
+        assert_eq!(wire.answer(None)?.last().rows.len(), 5);
+        assert_eq!(statements(&mut other)?, idle + 1);
+        wire.simple(end, None)?;
+        execute(&mut wire, None, 5)?;
+        assert_eq!(wire.answer(None)?.sqlstate(), Some("34000"), "{end}");
+        wire.run("ROLLBACK")?;
+        await_statements(&mut other, idle, end)?;
+    }
+    // Without a transaction block it ends at Sync.
+    execute(&mut wire, Some("SELECT a.x FROM t a, t b"), 10)?;
+    assert_eq!(wire.answer(None)?.last().rows.len(), 10);
+    execute(&mut wire, None, 5)?;
+    assert_eq!(wire.answer(None)?.sqlstate(), Some("34000"));
+    await_statements(&mut other, idle, "Sync")
+}
