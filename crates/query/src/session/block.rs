@@ -238,9 +238,11 @@ impl Session {
         Ok(())
     }
 
-    /// Restamps many rows beside the connection's thread. Goes on if nobody waits for it any more.
+    /// Restamps many rows in one go, which neither connections nor plans shall wait for. Goes on if nobody waits
+    /// for it any more.
     async fn commit_elsewhere(&self, txn: Txn) -> Result<Version> {
-        match self.db.runtime().handle().spawn(txn.commit()).await {
+        let handle = self.db.runtime().handle().clone();
+        match self.db.runtime().handle().spawn_blocking(move || handle.block_on(txn.commit())).await {
             Ok(committed) => Ok(committed?),
             Err(error) => Err(SqlError::internal(format!("a commit ended: {error}"))),
         }

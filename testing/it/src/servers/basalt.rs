@@ -115,15 +115,25 @@ impl Basalt {
         self.child.as_ref().map(Child::id)
     }
 
-    /// What its threads have computed for so far, in steps of 10 ms.
+    /// What it has computed for so far, in steps of 10 ms.
     pub fn cpu_time(&self) -> Result<Duration> {
-        const TICK: Duration = Duration::from_millis(10);
         let id = self.process_id().context("it does not run")?;
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
-        // proc(5): the name in parentheses may hold anything; utime and stime are the fields 14 and 15.
-        let (_, fields) = stat.rsplit_once(')').context("a process without a name")?;
-        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>()?;
-        Ok(TICK * ticks)
+        Ok(cpu_time_of(&std::fs::read_to_string(format!("/proc/{id}/stat"))?)?.1)
+    }
+
+    /// What its threads of this name have.
+    pub fn cpu_time_of(&self, thread: &str) -> Result<Duration> {
+        let id = self.process_id().context("it does not run")?;
+        let mut all = Duration::ZERO;
+        for task in std::fs::read_dir(format!("/proc/{id}/task"))? {
+            // A thread may end while it is looked at.
+            let Ok(stat) = std::fs::read_to_string(task?.path().join("stat")) else { continue };
+            let (name, time) = cpu_time_of(&stat)?;
+            if name == thread {
+                all += time;
+            }
+        }
+        Ok(all)
     }
 
     pub fn is_running(&mut self) -> bool {
@@ -173,6 +183,16 @@ impl Basalt {
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(30)..].join("\n")
     }
+}
+
+/// Name and CPU time of a process or thread, from proc(5)'s `stat`: the name in parentheses may hold anything;
+/// utime and stime are the fields 14 and 15.
+fn cpu_time_of(stat: &str) -> Result<(&str, Duration)> {
+    const TICK: Duration = Duration::from_millis(10);
+    let (head, fields) = stat.rsplit_once(')').context("a process without a name")?;
+    let (_, name) = head.split_once('(').context("a process without a name")?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>()?;
+    Ok((name, TICK * ticks))
 }
 
 impl Drop for Basalt {
