@@ -20,7 +20,9 @@ pub(crate) use keys::KeyBytes;
 
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Error, Result, Txn, route};
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
+use arrow_schema::DataType as ArrowType;
 use arrow_select::take::take;
 use basalt_cold::{DeleteMap, SegmentMeta};
 use basalt_meta::FileKind;
@@ -31,8 +33,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Rows per message to the encoder.
+/// Rows per message to the encoder, unless they are wide.
 const CHUNK_ROWS: usize = 65_536;
+/// Bytes of rows that make a message to the encoder, and a batch a large one.
+const CHUNK_BYTES: usize = 16 << 20;
 /// Rows per log record of a small batch, unless they are wide.
 const RECORD_ROWS: usize = 1024;
 /// Bytes of rows that close a log record of a small batch.
@@ -58,6 +62,7 @@ struct Part {
 pub(crate) struct Chunk {
     pub batches: Vec<Vec<ArrayRef>>,
     pub rows: usize,
+    pub bytes: usize,
 }
 
 impl Txn {
@@ -128,13 +133,15 @@ impl BulkInsert<'_> {
         };
         let part = &mut self.parts[at];
         part.chunk.rows += columns[0].len();
+        part.chunk.bytes += bytes_of(&columns);
         part.chunk.batches.push(columns);
         let large = self.txn.engine.config.bulk_rows_min;
-        if part.encoder.is_none() && part.chunk.rows >= large {
+        let wide = part.chunk.bytes >= CHUNK_BYTES;
+        if part.encoder.is_none() && (part.chunk.rows >= large || wide) {
             part.encoder = Some(Encoder::start(&self.txn.engine, &self.table, &part.tablet)?);
         }
         if let Some(encoder) = &mut part.encoder
-            && part.chunk.rows >= CHUNK_ROWS.min(large)
+            && (part.chunk.rows >= CHUNK_ROWS.min(large) || wide)
         {
             encoder.send(std::mem::take(&mut part.chunk)).await?;
         }
@@ -233,6 +240,18 @@ impl BulkInsert<'_> {
         }
         Ok(())
     }
+}
+
+/// Bytes of a batch's values: of a slice only its own.
+pub(crate) fn bytes_of(columns: &[ArrayRef]) -> usize {
+    let of_views = |views: &[u128]| views.iter().map(|view| size_of::<u128>() + *view as u32 as usize).sum::<usize>();
+    let of_column = |column: &ArrayRef| match column.data_type() {
+        // Slices share their buffers: the lengths say what is theirs.
+        ArrowType::Utf8View => of_views(column.as_string_view().views()),
+        ArrowType::BinaryView => of_views(column.as_binary_view().views()),
+        _ => column.to_data().get_slice_memory_size().unwrap_or(0),
+    };
+    columns.iter().map(of_column).sum()
 }
 
 /// The hidden key column of consecutive rows.

@@ -42,6 +42,8 @@ struct Current {
     root: Root,
     /// Files that only the current checkpoint names: itself and its row files.
     own_files: Vec<(FileId, FileKind)>,
+    /// Those of checkpoints that a root may or may not name: writing it failed.
+    doubtful: Vec<(FileId, FileKind)>,
     at: Duration,
     version: Version,
     /// The log's end when it was taken. Open writers may hold the replay start far below.
@@ -52,7 +54,14 @@ impl State {
     pub fn new(root: Root, own_files: Vec<(FileId, FileKind)>, at: Duration, version: Version) -> State {
         State {
             running: Mutex::new(()),
-            current: Mutex::new(Current { root, own_files, at, version, log_end: root.replay_start }),
+            current: Mutex::new(Current {
+                root,
+                own_files,
+                doubtful: Vec::new(),
+                at,
+                version,
+                log_end: root.replay_start,
+            }),
         }
     }
 
@@ -104,15 +113,23 @@ impl Engine {
                 return Err(error);
             }
         };
-        self.log.wait_durable_blocking(captured.log_end)?;
+        if let Err(error) = self.log.wait_durable_blocking(captured.log_end) {
+            self.remove_files(&written);
+            return Err(error.into());
+        }
         let root = Root { epoch: self.ids.epoch, checkpoint: Some(checkpoint), replay_start: captured.replay_start };
         basalt_sched::failpoint::hit("checkpoint-file-durable");
-        root.write(&self.os, &self.config.data_dir)?;
+        if let Err(error) = root.write(&self.os, &self.config.data_dir) {
+            // After a power cut either root may be there: both checkpoints stay until a later one is written.
+            self.checkpoints.current.lock().doubtful.append(&mut written);
+            return Err(error);
+        }
         basalt_sched::failpoint::hit("checkpoint-root-durable");
         let (at, log_end) = (self.os.clock.monotonic(), captured.log_end);
-        let current = Current { root, own_files: written, at, version, log_end };
+        let current = Current { root, own_files: written, doubtful: Vec::new(), at, version, log_end };
         let previous = std::mem::replace(&mut *self.checkpoints.current.lock(), current);
         self.remove_files(&previous.own_files);
+        self.remove_files(&previous.doubtful);
         self.log.release_before(captured.replay_start)?;
         basalt_sched::failpoint::hit("checkpoint-log-cut");
         self.collect_files();

@@ -190,11 +190,11 @@ impl Engine {
         all
     }
 
-    /// Makes the tablets that a catalog names and the engine lacks. Returns their ids.
-    pub(crate) fn make_tablets(&self, catalog: &Catalog) -> Vec<TabletId> {
+    /// Makes the tablets that tables name and the engine lacks. Returns their ids.
+    pub(crate) fn make_tablets<'a>(&self, tables: impl IntoIterator<Item = &'a Arc<TableDef>>) -> Vec<TabletId> {
         let mut tablets = self.tablets.write();
         let mut made = Vec::new();
-        for table in catalog.tables.values() {
+        for table in tables {
             for id in table.tablets() {
                 tablets.entry(id).or_insert_with(|| {
                     made.push(id);
@@ -213,7 +213,7 @@ impl Engine {
     pub(crate) fn install_catalog(&self, next: Catalog) {
         let earlier = self.catalog.swap(Arc::new(next));
         let next = self.catalog.load_full();
-        self.make_tablets(&next);
+        self.make_tablets(next.tables.values());
         let gone = earlier.tables.values().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
         for id in gone.collect::<Vec<_>>() {
             let Some(tablet) = self.tablets.write().remove(&id) else { continue };

@@ -6,8 +6,9 @@
 //! an upgrade by a holder, goes ahead of the queue. When a request must wait, the graph is searched for a
 //! cycle through it; the youngest owner in the cycle is refused with a deadlock.
 //!
-//! One mutex guards the whole table. Critical sections are a few hash operations long; nothing is awaited
-//! and no other lock is taken inside.
+//! One mutex guards the whole table. Critical sections are at most a chunk of hash operations long, or a walk
+//! over the queues that a new waiter may close a cycle through; nothing is awaited and no other lock is taken
+//! inside.
 
 mod graph;
 #[cfg(test)]
@@ -123,6 +124,9 @@ impl Mode {
     }
 }
 
+/// Locks that one hold of the table looks at.
+const CHUNK_LOCKS: usize = 1024;
+
 #[derive(Default)]
 struct Entry {
     holders: Vec<(Owner, Mode)>,
@@ -213,29 +217,45 @@ impl Locks {
 
     /// Owners other than `owner` that hold a row of this tablet for writing, with the key. For bulk loads,
     /// which check their keys against row locks instead of taking a lock per key.
+    ///
+    /// Locks that are taken during the call may be missed: who takes one looks at the files afterwards.
     pub fn foreign_row_locks(&self, owner: Owner, tablet: TabletId) -> Vec<Key> {
-        let table = self.table.lock();
-        let foreign = |entry: &Entry| entry.holders.iter().any(|(holder, _)| *holder != owner);
-        table
-            .entries
-            .iter()
-            .filter_map(|(object, entry)| match object {
-                Object::Row(t, key) if *t == tablet && foreign(entry) => Some(key.clone()),
-                _ => None,
-            })
-            .collect()
+        let others: Vec<Owner> = self.table.lock().held.keys().copied().filter(|other| *other != owner).collect();
+        let mut keys = Vec::new();
+        for other in others {
+            let mut from = 0;
+            loop {
+                let table = self.table.lock();
+                // An owner's locks only grow in number, until all go at once.
+                let Some(chunk) = table.held.get(&other).and_then(|held| held.get(from..)) else { break };
+                let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
+                keys.extend(chunk.iter().filter_map(|object| match object {
+                    Object::Row(of, key) if *of == tablet => Some(key.clone()),
+                    _ => None,
+                }));
+                from += chunk.len();
+                if chunk.len() < CHUNK_LOCKS {
+                    break;
+                }
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
-    /// Lets go of everything; waiters are granted in order.
+    /// Lets go of everything; waiters are granted in order. Others take and release locks in between.
     pub fn release_all(&self, owner: Owner) {
-        let mut table = self.table.lock();
-        let Some(held) = table.held.remove(&owner) else { return };
-        table.held_count -= held.len();
-        for object in &held {
-            if let Some(entry) = table.entries.get_mut(object) {
-                entry.holders.retain(|(holder, _)| *holder != owner);
+        let Some(held) = self.table.lock().held.remove(&owner) else { return };
+        for chunk in held.chunks(CHUNK_LOCKS) {
+            let mut table = self.table.lock();
+            table.held_count -= chunk.len();
+            for object in chunk {
+                if let Some(entry) = table.entries.get_mut(object) {
+                    entry.holders.retain(|(holder, _)| *holder != owner);
+                }
+                table.serve(object);
             }
-            table.serve(object);
         }
     }
 

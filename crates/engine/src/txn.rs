@@ -152,8 +152,15 @@ impl Txn {
     /// New tablets named by the edit can be written right away.
     pub fn edit_catalog(&mut self, edits: Vec<CatalogEdit>) -> Result<()> {
         self.writer()?;
-        let next = self.catalog().apply(&edits)?;
-        let new_tablets = self.engine.make_tablets(&next);
+        // On top of what others have committed by now; if that clashes with earlier edits, commit will say so.
+        let all: Vec<CatalogEdit> = self.catalog_edits.iter().chain(&edits).cloned().collect();
+        let next = self.engine.catalog().apply(&all).or_else(|_| self.catalog().apply(&edits))?;
+        // Only of the tables edited: another's may be of a table that was dropped since it was seen here.
+        let put = edits.iter().filter_map(|edit| match edit {
+            CatalogEdit::PutTable(table) => Some(table),
+            _ => None,
+        });
+        let new_tablets = self.engine.make_tablets(put);
         for tablet in new_tablets {
             self.writes.push(Change::NewTablet { tablet });
         }

@@ -3,7 +3,7 @@
 //! Rows that come in ascending key order stream into one open file after another. Rows that do not are
 //! gathered, sorted and written as files of their own, so every file is sorted by key inside.
 
-use super::{Chunk, KeyBytes, hidden_keys};
+use super::{Chunk, KeyBytes, bytes_of, hidden_keys};
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, UInt32Array};
@@ -18,8 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Chunks that may wait for the encoder.
 const QUEUE_CHUNKS: usize = 2;
-/// Unsorted rows gathered before they are sorted into a file.
+/// Unsorted rows, and their bytes, gathered before they are sorted into a file. Sorting doubles the bytes.
 const SORT_ROWS: usize = 262_144;
+const SORT_BYTES: usize = 64 << 20;
 
 pub(crate) struct Encoder {
     chunks: Option<mpsc::Sender<Chunk>>,
@@ -40,9 +41,10 @@ impl Encoder {
             schema: segment_schema(table),
             open: None,
             last_key: None,
-            done: Vec::new(),
+            done: Written { engine: engine.clone(), files: Vec::new() },
             unsorted: Vec::new(),
             unsorted_rows: 0,
+            unsorted_bytes: 0,
         };
         let flag = complete.clone();
         std::thread::Builder::new()
@@ -112,9 +114,10 @@ struct Worker {
     schema: SegmentSchema,
     open: Option<(FileId, SegmentWriter)>,
     last_key: Option<Key>,
-    done: Vec<SegmentMeta>,
+    done: Written,
     unsorted: Vec<Vec<ArrayRef>>,
     unsorted_rows: usize,
+    unsorted_bytes: usize,
 }
 
 impl Worker {
@@ -132,8 +135,7 @@ impl Worker {
                 None => break self.flush(),
             }
         };
-        let written = Written { engine: self.engine.clone(), files: std::mem::take(&mut self.done) };
-        outcome.map(|()| written)
+        outcome.map(|()| std::mem::replace(&mut self.done, Written { engine: self.engine.clone(), files: Vec::new() }))
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {
@@ -164,8 +166,9 @@ impl Worker {
             return Ok(());
         }
         self.unsorted_rows += columns[0].len();
+        self.unsorted_bytes += bytes_of(&columns);
         self.unsorted.push(columns);
-        if self.unsorted_rows >= SORT_ROWS {
+        if self.unsorted_rows >= SORT_ROWS || self.unsorted_bytes >= SORT_BYTES {
             self.write_sorted()?;
         }
         Ok(())
@@ -174,7 +177,7 @@ impl Worker {
     /// Sorts what was gathered into a file of its own.
     fn write_sorted(&mut self) -> Result<()> {
         let batches = std::mem::take(&mut self.unsorted);
-        self.unsorted_rows = 0;
+        (self.unsorted_rows, self.unsorted_bytes) = (0, 0);
         let columns: Vec<ArrayRef> = (0..self.table.columns.len())
             .map(|i| {
                 let parts: Vec<&dyn arrow_array::Array> = batches.iter().map(|batch| &*batch[i]).collect();
@@ -218,7 +221,7 @@ impl Worker {
 
     fn close(&mut self) -> Result<()> {
         if let Some((_, writer)) = self.open.take() {
-            self.done.push(writer.finish()?);
+            self.done.files.push(writer.finish()?);
         }
         Ok(())
     }

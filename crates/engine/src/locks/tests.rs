@@ -147,3 +147,70 @@ async fn whoever_nothing_stands_in_the_way_of_is_granted_when_a_waiter_gives_up(
     locks.release_all(Owner(1));
     assert_eq!(waiting.remove(0).await.unwrap().unwrap(), Acquired::Waited);
 }
+
+/// 1 has a weak lock and 2 waits for it; 3 has nothing against 1's, but does not overtake 2.
+#[tokio::test]
+async fn a_cycle_through_somebody_ahead_in_a_queue_is_found() {
+    let locks = Arc::new(Locks::new(100));
+    take(&locks, 1, &row(1), RowLock::KeyShare).await.unwrap();
+    take(&locks, 3, &row(2), RowLock::Update).await.unwrap();
+    let wait = |owner: u64, key: u8, mode: RowLock| {
+        let locks = locks.clone();
+        tokio::spawn(async move { take(&locks, owner, &row(key), mode).await })
+    };
+    let ahead = wait(2, 1, RowLock::Update);
+    while locks.waiting_count() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let holder = wait(1, 2, RowLock::Update);
+    while locks.waiting_count() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let closing = wait(3, 1, RowLock::KeyShare);
+    assert!(matches!(closing.await.unwrap(), Err(Error::Deadlock)), "3 is the youngest");
+    locks.release_all(Owner(3));
+    assert_eq!(holder.await.unwrap().unwrap(), Acquired::Waited);
+    locks.release_all(Owner(1));
+    assert_eq!(ahead.await.unwrap().unwrap(), Acquired::Waited);
+}
+
+/// A search that looks at everybody's queue once per waiter takes hours here.
+#[tokio::test]
+async fn thousands_may_wait_for_one_row() {
+    let locks = Arc::new(Locks::new(100_000));
+    take(&locks, 0, &row(1), RowLock::Update).await.unwrap();
+    let waiting: Vec<_> = (1..=8000)
+        .map(|owner| {
+            let locks = locks.clone();
+            tokio::spawn(async move {
+                let taken = take(&locks, owner, &row(1), RowLock::Update).await;
+                locks.release_all(Owner(owner));
+                taken
+            })
+        })
+        .collect();
+    while locks.waiting_count() < 8000 {
+        tokio::task::yield_now().await;
+    }
+    locks.release_all(Owner(0));
+    for waited in waiting {
+        assert_eq!(waited.await.unwrap().unwrap(), Acquired::Waited);
+    }
+}
+
+#[tokio::test]
+async fn foreign_locks_are_told_whatever_their_number() {
+    let locks = Locks::new(100_000);
+    let key = |i: u32| Key(i.to_be_bytes().into());
+    for i in 0..5000u32 {
+        let object = Object::Row(TabletId(1 + i % 2), key(i));
+        locks.acquire(Owner(1 + u64::from(i % 3)), &object, RowLock::Update.into(), WAIT).await.unwrap();
+    }
+    let expected: Vec<Key> = (0..5000).filter(|i| i % 2 == 0 && i % 3 != 0).map(key).collect();
+    assert_eq!(locks.foreign_row_locks(Owner(1), TabletId(1)), expected);
+    for owner in 1..=3 {
+        locks.release_all(Owner(owner));
+    }
+    assert_eq!(locks.held_count(), 0);
+    assert!(locks.table.lock().entries.is_empty());
+}

@@ -9,10 +9,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A file system whose data files cannot be made: trying to panics.
+/// A file system whose data files cannot be made: trying to panics. Or whose root cannot be replaced.
 struct PanickingFs {
     inner: Arc<dyn FileSystem>,
     armed: Arc<AtomicBool>,
+    root_fails: Arc<AtomicBool>,
+}
+
+impl PanickingFs {
+    fn real(armed: &Arc<AtomicBool>, root_fails: &Arc<AtomicBool>) -> Os {
+        let real = Os::real();
+        let fs = PanickingFs { inner: real.fs.clone(), armed: armed.clone(), root_fails: root_fails.clone() };
+        Os { fs: Arc::new(fs), ..real }
+    }
 }
 
 impl FileSystem for PanickingFs {
@@ -23,6 +32,9 @@ impl FileSystem for PanickingFs {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let made = to.components().any(|part| part.as_os_str() == "files");
         assert!(!(made && self.armed.load(Ordering::Acquire)), "no files today");
+        if to.ends_with("root") && self.root_fails.load(Ordering::Acquire) {
+            return Err(io::Error::other("no root today"));
+        }
         self.inner.rename(from, to)
     }
 
@@ -65,8 +77,7 @@ async fn eventually(f: &Fixture, what: &str, mut holds: impl FnMut() -> bool) {
 async fn background_work_that_panics_is_shown_and_tried_again() {
     let dir = tempfile::tempdir().unwrap();
     let armed = Arc::new(AtomicBool::new(false));
-    let real = Os::real();
-    let os = Os { fs: Arc::new(PanickingFs { inner: real.fs.clone(), armed: armed.clone() }), ..real };
+    let os = PanickingFs::real(&armed, &Arc::default());
     let config = EngineConfig {
         background: true,
         cool_after: Duration::ZERO,
@@ -162,4 +173,29 @@ async fn a_move_cut_short_by_a_panic_stops_the_engine() {
         let f = f.reopen();
         assert_rows(&now(&f), &before);
     }
+}
+
+#[tokio::test]
+async fn checkpoints_whose_root_cannot_be_written_leave_no_files_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let root_fails = Arc::new(AtomicBool::new(false));
+    let engine = Engine::open(PanickingFs::real(&Arc::default(), &root_fails), config(&dir), &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    f.create_table(1, true).await;
+    insert(&f, 0..10, "one").await;
+    f.engine.checkpoint().unwrap();
+    let files = || f.engine.os().fs.list(&f.dir.path().join("files")).unwrap().len();
+    let before = files();
+    root_fails.store(true, Ordering::Release);
+    for id in 10..15 {
+        insert(&f, id..id + 1, "two").await;
+        assert!(f.engine.checkpoint().is_err());
+        assert!(files() > before, "a power cut may bring any of the roots back");
+    }
+    root_fails.store(false, Ordering::Release);
+    insert(&f, 20..21, "three").await;
+    f.engine.checkpoint().unwrap();
+    assert_eq!(files(), before);
+    let f = f.reopen();
+    assert_eq!(now(&f).len(), 16);
 }

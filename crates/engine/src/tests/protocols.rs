@@ -223,3 +223,46 @@ async fn a_batch_is_met_before_rows_that_moved_after_it_was_listed() {
     assert!(matches!(&refused, Err(Error::DuplicateKey { .. })), "{refused:?}");
     assert_eq!(now(&f).len(), 500);
 }
+
+#[tokio::test]
+async fn an_edit_does_not_bring_tablets_of_dropped_tables_back() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let setting = |value: &str| CatalogEdit::SetSetting { name: "a".into(), value: Some(value.into()) };
+    let mut stale = f.begin();
+    stale.edit_catalog(vec![setting("one")]).unwrap();
+    let mut other = f.begin();
+    other.edit_catalog(vec![CatalogEdit::DropTable(table.id)]).unwrap();
+    other.commit().await.unwrap();
+    stale.edit_catalog(vec![setting("two")]).unwrap();
+    assert!(stale.catalog().table(table.id).is_none());
+    let tablet = table.tablets().next().unwrap();
+    assert!(f.engine.tablet(tablet).is_err());
+    stale.commit().await.unwrap();
+    assert!(f.engine.tablet(tablet).is_err());
+    assert_eq!(f.engine.catalog().settings["a"], "two");
+}
+
+#[tokio::test]
+async fn a_batch_of_wide_rows_goes_to_files_before_it_fills_memory() {
+    for ascending in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = EngineConfig { bulk_rows_min: 10_000, segment_rows: 1 << 20, ..config(&dir) };
+        let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+        let f = Fixture { dir, engine };
+        let table = f.create_table(1, true).await;
+        let mut txn = f.begin();
+        let mut bulk = txn.bulk_insert(&table).unwrap();
+        let wide = "x".repeat(200_000);
+        for i in 0..60 {
+            let first = if ascending { i } else { 60 - i } * 10;
+            bulk.push(&columns(first..first + 10, &wide)).await.unwrap();
+        }
+        assert_eq!(bulk.finish().await.unwrap(), 600);
+        txn.commit().await.unwrap();
+        let stats = f.engine.stats();
+        assert_eq!((stats.hot_rows, stats.cold_rows), (0, 600), "600 rows are few, but 120 MB");
+        // What came in order before the first that did not; then 64 MiB sorted at a time.
+        assert_eq!(stats.files, if ascending { 1 } else { 3 });
+    }
+}
