@@ -13,7 +13,7 @@ use crate::{Engine, Error, Result};
 use basalt_types::{TabletId, Version};
 use parking_lot::{Condvar, Mutex};
 use pressure::Pressure;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,8 +39,12 @@ pub struct Background {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// (when, published then): how old versions are.
     ages: Mutex<VecDeque<(Duration, Version)>>,
+    /// Hot rows less what only older readers need, and that.
     hot_bytes: AtomicU64,
     pressure: Pressure,
+    kept_bytes: AtomicU64,
+    /// Tablets in which too few rows had cooled: up to which version, and when that was counted.
+    uncooled: Mutex<HashMap<TabletId, (Version, Duration)>>,
     relieved: Notify,
     doing: Mutex<Vec<Task>>,
     failing: Mutex<BTreeMap<Task, Failure>>,
@@ -111,6 +115,8 @@ impl Background {
             ages: Mutex::default(),
             hot_bytes: AtomicU64::new(0),
             pressure: Pressure::default(),
+            kept_bytes: AtomicU64::new(0),
+            uncooled: Mutex::default(),
             relieved: Notify::new(),
             doing: Mutex::default(),
             failing: Mutex::default(),
@@ -182,10 +188,11 @@ impl Background {
 
     /// Lets a writer in. Waits while hot rows take too much memory and rows leave; fails if none can leave.
     pub(crate) async fn admit(&self, engine: &Engine) -> Result<()> {
-        let limit = pressure::throttle_bytes(engine);
+        let (limit, limit_kept) = pressure::throttle_bytes(engine);
         let (mut stuck, mut moved) = (0, self.moved_rows());
         while stuck < STUCK_ROUNDS_MAX {
-            if self.hot_bytes.load(Ordering::Relaxed) <= limit || !self.enabled {
+            let (hot, kept) = (self.hot_bytes.load(Ordering::Relaxed), self.kept_bytes.load(Ordering::Relaxed));
+            if (hot <= limit && hot + kept <= limit_kept) || !self.enabled {
                 return Ok(());
             }
             if self.is_stopping() {
@@ -199,9 +206,10 @@ impl Background {
             let before = std::mem::replace(&mut moved, self.moved_rows());
             stuck = if moved > before { 0 } else { stuck + 1 };
         }
-        let held = self.hot_bytes.load(Ordering::Relaxed);
+        let (hot, kept) = (self.hot_bytes.load(Ordering::Relaxed), self.kept_bytes.load(Ordering::Relaxed));
         Err(Error::Memory(format!(
-            "hot rows hold {held} bytes, more than {limit}, and none can leave (basalt.memory_limit)"
+            "hot rows hold {hot} bytes, more than {limit}, and none can leave, or {kept} bytes that only older \
+             readers need (basalt.pins) take too much (basalt.memory_limit)"
         )))
     }
 
@@ -261,11 +269,10 @@ impl Engine {
                 engine.sweep(tablet);
                 Ok(())
             });
-            let hot = self.hot_bytes();
-            background.hot_bytes.store(hot, Ordering::Relaxed);
+            let hot = self.weigh();
             if self.is_pressed(tablet, hot, tablets.len()) {
                 self.step(("relieve", Some(tablet.id)), |engine| engine.relieve(tablet, cool));
-            } else if tablet.hot.rows() as u64 >= self.config.freeze_rows_min {
+            } else if self.has_cooled(tablet, cool, now) {
                 self.step(("freeze", Some(tablet.id)), |engine| {
                     background.count_frozen(engine.freeze(tablet, cool)?);
                     Ok(())
@@ -277,10 +284,10 @@ impl Engine {
                 engine.sweep(tablet);
                 Ok(())
             });
-            background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
+            self.weigh();
             background.relieved.notify_waiters();
         }
-        background.hot_bytes.store(self.hot_bytes(), Ordering::Relaxed);
+        self.weigh();
         background.relieved.notify_waiters();
     }
 
@@ -299,6 +306,35 @@ impl Engine {
                 Ok(())
             });
         }
+    }
+
+    /// Notes what hot rows take; returns what moving them out could free.
+    fn weigh(&self) -> u64 {
+        let kept = self.kept_bytes();
+        let hot = self.hot_bytes().saturating_sub(kept);
+        self.background.kept_bytes.store(kept, Ordering::Relaxed);
+        self.background.hot_bytes.store(hot, Ordering::Relaxed);
+        hot
+    }
+
+    /// Whether enough rows of a tablet are cool to be worth a file. Counted again only when more can have
+    /// cooled, and a few times per cooling period: counting looks at all pages.
+    pub(crate) fn has_cooled(&self, tablet: &Tablet, cool: Version, now: Duration) -> bool {
+        let rows_min = usize::try_from(self.config.freeze_rows_min.max(1)).unwrap_or(usize::MAX);
+        if tablet.hot.rows() < rows_min {
+            return false;
+        }
+        let mut uncooled = self.background.uncooled.lock();
+        let again = |(upto, at): &(Version, Duration)| cool > *upto && now >= *at + self.config.cool_after / 10;
+        if !uncooled.get(&tablet.id).is_none_or(again) {
+            return false;
+        }
+        let enough = tablet.hot.count_settled(cool, rows_min) >= rows_min;
+        match enough {
+            true => drop(uncooled.remove(&tablet.id)),
+            false => drop(uncooled.insert(tablet.id, (cool, now))),
+        }
+        enough
     }
 
     /// One try of a task, unless it failed so often that its time has not come again.
@@ -369,10 +405,11 @@ impl Background {
         failing.insert(task, Failure { cause, times, retry_at: now + wait });
     }
 
-    /// Forgets failures of tablets that are gone.
+    /// Forgets tablets that are gone.
     fn forget_dropped(&self, tablets: &[Arc<Tablet>]) {
         let here = |id: TabletId| tablets.iter().any(|tablet| tablet.id == id);
         self.failing.lock().retain(|(_, tablet), _| tablet.is_none_or(here));
+        self.uncooled.lock().retain(|tablet, _| here(*tablet));
     }
 }
 

@@ -285,6 +285,12 @@ impl Engine {
         self.tablets.read().values().map(|tablet| tablet.hot.bytes() as u64).sum()
     }
 
+    /// The part of [`hot_bytes`](Engine::hot_bytes) that only older readers need: moving rows out does not
+    /// free it.
+    pub fn kept_bytes(&self) -> u64 {
+        self.tablets.read().values().map(|tablet| tablet.hot.kept_bytes() as u64).sum()
+    }
+
     pub fn stats(&self) -> EngineStats {
         let tablets = self.tablets();
         let mut stats = EngineStats {

@@ -45,6 +45,11 @@ impl Header {
         self.undo != NONE || self.odd()
     }
 
+    /// A row that is here and of a version ≤ `upto`.
+    pub fn is_settled(&self, upto: Version) -> bool {
+        !self.odd() && self.stamp.as_version().is_some_and(|at| at <= upto)
+    }
+
     fn odd(&self) -> bool {
         self.deleted || self.moved_at.is_some()
     }
@@ -78,6 +83,7 @@ pub struct Page {
     odd: u32,
     chained: u32,
     marked: u32,
+    moved: u32,
 }
 
 impl Default for Page {
@@ -98,6 +104,7 @@ impl Default for Page {
             odd: 0,
             chained: 0,
             marked: 0,
+            moved: 0,
         }
     }
 }
@@ -108,6 +115,8 @@ pub struct Weight {
     pub bytes: usize,
     pub keys: usize,
     pub rows: usize,
+    /// Bytes of rows that have moved, about.
+    pub moved_bytes: usize,
 }
 
 impl Page {
@@ -123,8 +132,10 @@ impl Page {
     pub fn weight(&self) -> Weight {
         let apart = self.apart_bytes + self.apart.capacity() * size_of::<Box<[u8]>>();
         let slots = self.slots.capacity() * size_of::<u32>();
+        let bytes = self.bytes.capacity() + self.heads.bytes() + slots + apart;
         Weight {
-            bytes: self.bytes.capacity() + self.heads.bytes() + slots + apart,
+            bytes,
+            moved_bytes: bytes * self.moved as usize / self.slots.len().max(1),
             keys: self.slots.len(),
             rows: self.slots.len() - self.odd as usize,
         }
@@ -367,6 +378,7 @@ impl Page {
         self.odd += u32::from(header.odd());
         self.chained += u32::from(header.undo != NONE);
         self.marked += u32::from(header.marked());
+        self.moved += u32::from(header.moved_at.is_some());
     }
 
     fn count_out(&mut self, header: &Header) {
@@ -374,6 +386,7 @@ impl Page {
         self.odd -= u32::from(header.odd());
         self.chained -= u32::from(header.undo != NONE);
         self.marked -= u32::from(header.marked());
+        self.moved -= u32::from(header.moved_at.is_some());
     }
 }
 

@@ -96,13 +96,31 @@ impl Store {
         while let Some((page, slots)) = chunk.next_page(Page::has_no_rows) {
             for slot in slots {
                 let (newest, key, row) = page.entry(slot);
-                let settled = newest.moved_at.is_none() && newest.stamp.as_version().is_some_and(|at| at <= upto);
-                if let (true, Some(row)) = (settled, row) {
+                if let (true, Some(row)) = (newest.is_settled(upto), row) {
                     out.push(key, row, Rid(newest.rid), newest.stamp);
                 }
                 if chunk.is_full(out) {
                     return Some(Key::from(key));
                 }
+            }
+        }
+        chunk.cut_short()
+    }
+}
+
+impl Store {
+    /// Adds to `count` what [`scan_settled`](Store::scan_settled) would find, page by page where it can; ends
+    /// at `max`.
+    pub fn count_settled(&self, from: Bound<&[u8]>, upto: Version, max: usize, count: &mut usize) -> Option<Key> {
+        let mut chunk = Chunk::new(self, from, Bound::Unbounded, 1, &Rows::new());
+        let nothing = |page: &Page| page.has_no_rows() || page.wholly_invisible(upto);
+        while let Some((page, slots)) = chunk.next_page(nothing) {
+            *count += match page.wholly_visible(upto) {
+                true => slots.len(),
+                false => slots.filter(|slot| page.header(*slot).is_settled(upto)).count(),
+            };
+            if *count >= max {
+                return None;
             }
         }
         chunk.cut_short()

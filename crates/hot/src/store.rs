@@ -62,7 +62,7 @@ impl Default for Store {
             disturbed: Vec::new(),
             first: page,
             last: page,
-            total: Weight { bytes: 0, keys: 0, rows: 0 },
+            total: Weight { bytes: 0, keys: 0, rows: 0, moved_bytes: 0 },
         }
     }
 }
@@ -239,6 +239,7 @@ impl Store {
         self.total.bytes = self.total.bytes - before.bytes + after.bytes;
         self.total.keys = self.total.keys - before.keys + after.keys;
         self.total.rows = self.total.rows - before.rows + after.rows;
+        self.total.moved_bytes = self.total.moved_bytes - before.moved_bytes + after.moved_bytes;
         result
     }
 
@@ -291,6 +292,10 @@ impl Store {
             + self.undo.bytes()
             + self.undo_row_bytes
             + self.queue.bytes()
+    }
+
+    pub fn kept_bytes(&self) -> usize {
+        self.total.moved_bytes + self.undo.bytes() + self.undo_row_bytes
     }
 
     pub fn keys(&self) -> usize {
@@ -380,6 +385,7 @@ impl Store {
         self.total.bytes += weight.bytes;
         self.total.keys += weight.keys;
         self.total.rows += weight.rows;
+        self.total.moved_bytes += weight.moved_bytes;
         if marked {
             self.queue.push(new);
         }
@@ -400,6 +406,7 @@ impl Store {
         self.total.bytes -= weight.bytes;
         self.total.keys -= weight.keys;
         self.total.rows -= weight.rows;
+        self.total.moved_bytes -= weight.moved_bytes;
         match page.prev {
             NONE => self.first = page.next,
             prev => self.pages[prev].next = page.next,

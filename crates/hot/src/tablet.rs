@@ -256,6 +256,25 @@ impl HotTablet {
         self.store.read().bytes()
     }
 
+    /// The part of [`bytes`](Self::bytes) that moving rows does not free: moved rows and older versions,
+    /// which only older views and snapshots (or undecided writers) still need. About.
+    pub fn kept_bytes(&self) -> usize {
+        self.store.read().kept_bytes()
+    }
+
+    /// How many rows [`scan_settled`](Self::scan_settled) would give; counting ends at `max`.
+    pub fn count_settled(&self, upto: Version, max: usize) -> usize {
+        let mut count = 0;
+        let mut from = Bound::Unbounded;
+        loop {
+            let bound = from.as_ref().map(|key: &Key| key.as_bytes());
+            match self.store.read().count_settled(bound, upto, max, &mut count) {
+                Some(last) => from = Bound::Excluded(last),
+                None => return count,
+            }
+        }
+    }
+
     /// Keys whose newest version is a row that was not moved.
     pub fn rows(&self) -> usize {
         self.store.read().rows()

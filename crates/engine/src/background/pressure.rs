@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PRESSURE: f64 = 0.30;
 /// Above this part writers wait until enough has left.
 const THROTTLE: f64 = 0.45;
+/// What only older readers need does not count there; writers wait for those only when all of memory is
+/// at stake.
+const THROTTLE_KEPT: f64 = 0.90;
 
 /// How far earlier reliefs have come.
 #[derive(Default)]
@@ -41,9 +44,10 @@ impl Pressure {
     }
 }
 
-/// Bytes of hot rows above which writers wait.
-pub(super) fn throttle_bytes(engine: &Engine) -> u64 {
-    (engine.config.memory_bytes_max as f64 * THROTTLE) as u64
+/// Bytes of hot rows above which writers wait: without and with what only older readers need.
+pub(super) fn throttle_bytes(engine: &Engine) -> (u64, u64) {
+    let part = |part: f64| (engine.config.memory_bytes_max as f64 * part) as u64;
+    (part(THROTTLE), part(THROTTLE_KEPT))
 }
 
 /// Bytes of hot rows above which rows leave.

@@ -200,3 +200,53 @@ fn a_freeze_record_of_a_million_exceptions_fits_the_log() {
     let edit = record::FileEdit::Freeze { tablet: TabletId(1), file, stayed };
     assert!(record::file_edits(&[edit]).len() < 2 << 20);
 }
+
+#[tokio::test]
+async fn few_cool_rows_among_many_hot_ones_are_not_worth_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { freeze_rows_min: 500, cool_after: std::time::Duration::ZERO, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    let tablet = only_tablet(&f, &table);
+    insert(&f, (0..4000).step_by(10), "cool").await;
+    let cool = f.engine.published();
+    insert(&f, (0..4000).filter(|id| id % 10 > 0), "warm").await;
+    assert_eq!(tablet.hot.count_settled(cool, usize::MAX), 400);
+    assert_eq!(tablet.hot.count_settled(cool, 100).min(100), 100);
+    let now = std::time::Duration::ZERO;
+    assert!(!f.engine.has_cooled(&tablet, cool, now));
+    assert!(f.engine.has_cooled(&tablet, f.engine.published(), now));
+    let mut txn = f.begin();
+    for id in 0..3600 {
+        update(&f, &mut txn, id, "hot again").await;
+    }
+    txn.commit().await.unwrap();
+    assert!(!f.engine.has_cooled(&tablet, Version(f.engine.published().0 - 1), now));
+}
+
+/// An open scan pins its view; what was moved since stays in memory for it.
+#[tokio::test]
+async fn an_old_reader_does_not_hold_writers_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { background: true, memory_bytes_max: 8 << 20, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..10, "old").await;
+    let old = f.engine.read(Version::ZERO);
+    let spec =
+        ScanSpec { table: table.clone(), columns: vec![ColumnId(1)], predicates: Vec::new(), with_identity: false };
+    let (parts, _) = old.scan(spec).unwrap();
+    let wide = "x".repeat(1000);
+    let load = async {
+        for first in (10..5510).step_by(50) {
+            insert(&f, first..first + 50, &wide).await;
+        }
+    };
+    let done = tokio::time::timeout(std::time::Duration::from_secs(30), load).await;
+    assert!(done.is_ok(), "writers wait for a reader: {} bytes, kept {}", f.engine.hot_bytes(), f.engine.kept_bytes());
+    assert!(f.engine.hot_bytes() > (8 << 20) / 100 * 45, "with what the reader keeps, more than writers may have");
+    drop(parts);
+    f.engine.shutdown().unwrap();
+}
