@@ -4,13 +4,15 @@
 //! keys that are not, and rows/s of single-row inserts, first with a locator and then (restarted with no
 //! memory for it) by filters alone; and how long filling the locator takes and what it holds.
 
+mod table;
+
 use basalt_engine::*;
 use basalt_sched::Os;
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
 use basalt_types::*;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use table::{begin, create};
 
 const ROWS: i64 = 1 << 18;
 const LOOKUPS: i64 = 200_000;
@@ -45,9 +47,9 @@ fn values(id: i64) -> Vec<Datum> {
 
 async fn measure(dir: &Path, files: i64) {
     let engine = open(dir, 1 << 30);
-    let table = create(&engine).await;
+    let table = create(&engine, "t", &[DataType::Int8, DataType::Int8, DataType::Text]).await;
     for file in 0..files {
-        let mut txn = begin(&engine);
+        let mut txn = begin(&engine, true);
         let mut batch = txn.bulk_insert(&table).expect("batch");
         let rows: Vec<i64> = (file..ROWS).step_by(files as usize).map(id).collect();
         batch.push(&columns(&rows)).await.expect("push");
@@ -98,7 +100,7 @@ fn lookups(engine: &Arc<Engine>, table: &Arc<TableDef>, off: i64) -> f64 {
 async fn inserts(engine: &Arc<Engine>, table: &Arc<TableDef>) -> f64 {
     let rows = 20_000;
     let started = engine.os().clock.monotonic();
-    let mut txn = begin(engine);
+    let mut txn = begin(engine, true);
     for i in 0..rows {
         let inserted = txn.insert(table, &values(id(i * 104_729 % ROWS) + 1)).await.expect("insert");
         assert_eq!(inserted, Inserted::Done);
@@ -117,41 +119,4 @@ fn columns(ids: &[i64]) -> Vec<arrow_array::ArrayRef> {
         assert!(builders.iter_mut().zip(values(*id)).all(|(builder, value)| builder.push(&value)));
     }
     builders.iter_mut().map(ColumnBuilder::finish).collect()
-}
-
-fn begin(engine: &Arc<Engine>) -> Txn {
-    engine.begin(TxnOptions { repeatable_read: false, synchronous_commit: true, session_version: Version::ZERO })
-}
-
-async fn create(engine: &Arc<Engine>) -> Arc<TableDef> {
-    let column = |(i, ty): (usize, DataType)| ColumnDef {
-        id: ColumnId::from_position(i),
-        name: format!("c{i}"),
-        ty,
-        not_null: false,
-        default: None,
-        missing: Datum::Null,
-        dropped: false,
-    };
-    let types = [DataType::Int8, DataType::Int8, DataType::Text];
-    let table = Arc::new(TableDef {
-        id: engine.next_object_id(),
-        namespace: catalog::PUBLIC,
-        name: "t".into(),
-        owner: "basalt".into(),
-        columns: types.into_iter().enumerate().map(column).collect(),
-        primary_key: Some(PrimaryKey {
-            constraint_id: engine.next_object_id(),
-            constraint_name: "t_pkey".into(),
-            columns: vec![ColumnId(1)],
-        }),
-        partitions: vec![PartitionDef { name: "t".into(), tablets: vec![engine.next_tablet_id()] }],
-        distribution: Distribution::Range,
-        options: Vec::new(),
-        comment: None,
-    });
-    let mut txn = begin(engine);
-    txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");
-    txn.commit().await.expect("create");
-    table
 }

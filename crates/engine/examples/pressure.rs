@@ -4,13 +4,15 @@
 //! Every upsert is a transaction (not waiting for the log). Half of them go to a tenth of the keys. Prints
 //! rows/s, the longest wait of one upsert, and what background work did, every five seconds.
 
+mod table;
+
 use basalt_engine::*;
 use basalt_sched::Os;
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
 use basalt_types::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use table::{begin, create};
 
 const TASKS: u64 = 4;
 const ROW_BYTES: u64 = 200;
@@ -26,43 +28,6 @@ fn main() {
     runtime.block_on(measure(config, Duration::from_secs(seconds)));
 }
 
-fn begin(engine: &Arc<Engine>) -> Txn {
-    engine.begin(TxnOptions { repeatable_read: false, synchronous_commit: false, session_version: Version::ZERO })
-}
-
-async fn create(engine: &Arc<Engine>) -> Arc<TableDef> {
-    let column = |(i, ty): (usize, DataType)| ColumnDef {
-        id: ColumnId::from_position(i),
-        name: format!("c{i}"),
-        ty,
-        not_null: false,
-        default: None,
-        missing: Datum::Null,
-        dropped: false,
-    };
-    let types = [DataType::Int8, DataType::Int8, DataType::Text];
-    let table = Arc::new(TableDef {
-        id: engine.next_object_id(),
-        namespace: catalog::PUBLIC,
-        name: "t".into(),
-        owner: "basalt".into(),
-        columns: types.into_iter().enumerate().map(column).collect(),
-        primary_key: Some(PrimaryKey {
-            constraint_id: engine.next_object_id(),
-            constraint_name: "t_pkey".into(),
-            columns: vec![ColumnId(1)],
-        }),
-        partitions: vec![PartitionDef { name: "t".into(), tablets: vec![engine.next_tablet_id()] }],
-        distribution: Distribution::Range,
-        options: Vec::new(),
-        comment: None,
-    });
-    let mut txn = begin(engine);
-    txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");
-    txn.commit().await.expect("create");
-    table
-}
-
 struct Load {
     engine: Arc<Engine>,
     table: Arc<TableDef>,
@@ -76,7 +41,7 @@ impl Load {
     async fn upsert(&self, id: i64, mix: u64) {
         let text: String = (0..ROW_BYTES as usize / 8).map(|i| format!("{:08x}", (mix >> (i % 32)) as u32)).collect();
         let values = [Datum::I64(id), Datum::I64(mix as i64), Datum::text(&text)];
-        let mut txn = begin(&self.engine);
+        let mut txn = begin(&self.engine, false);
         let key = self.table.key_of(&values).expect("keyed");
         let tablet = self.engine.route_row(&self.table, &values);
         let wait = WaitPolicy::Wait(None);
@@ -108,7 +73,7 @@ async fn measure(config: EngineConfig, time: Duration) {
     let keys = budget * 2 / ROW_BYTES;
     println!("{keys} keys of {ROW_BYTES} bytes; hot rows may take {budget} bytes");
     let engine = Engine::open(Os::real(), config, &|_| {}).expect("open");
-    let table = create(&engine).await;
+    let table = create(&engine, "t", &[DataType::Int8, DataType::Int8, DataType::Text]).await;
     let load = Arc::new(Load {
         engine: engine.clone(),
         table,

@@ -3,14 +3,16 @@
 //! Prints rows/s of a large batch (16 columns, keyed), commits/s of single-row inserts from 1 and 16 tasks
 //! (durable), scan rows/s, and how fast a log of single rows is replayed.
 
+mod table;
+
 use arrow_array::ArrayRef;
 use basalt_engine::*;
 use basalt_sched::Os;
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
 use basalt_types::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use table::{begin, create};
 
 const BATCH_ROWS: i64 = 8192;
 const BATCHES: i64 = 122;
@@ -33,42 +35,6 @@ fn open(dir: &std::path::Path) -> Arc<Engine> {
 
 fn seconds(os: &Os, from: Duration) -> f64 {
     (os.clock.monotonic() - from).as_secs_f64()
-}
-
-fn begin(engine: &Arc<Engine>) -> Txn {
-    engine.begin(TxnOptions { repeatable_read: false, synchronous_commit: true, session_version: Version::ZERO })
-}
-
-async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc<TableDef> {
-    let column = |(i, ty): (usize, &DataType)| ColumnDef {
-        id: ColumnId::from_position(i),
-        name: format!("c{i}"),
-        ty: ty.clone(),
-        not_null: false,
-        default: None,
-        missing: Datum::Null,
-        dropped: false,
-    };
-    let table = Arc::new(TableDef {
-        id: engine.next_object_id(),
-        namespace: catalog::PUBLIC,
-        name: name.into(),
-        owner: "basalt".into(),
-        columns: types.iter().enumerate().map(column).collect(),
-        primary_key: Some(PrimaryKey {
-            constraint_id: engine.next_object_id(),
-            constraint_name: format!("{name}_pkey"),
-            columns: vec![ColumnId(1)],
-        }),
-        partitions: vec![PartitionDef { name: name.into(), tablets: vec![engine.next_tablet_id()] }],
-        distribution: Distribution::Range,
-        options: Vec::new(),
-        comment: None,
-    });
-    let mut txn = begin(engine);
-    txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");
-    txn.commit().await.expect("create");
-    table
 }
 
 fn wide_types() -> Vec<DataType> {
@@ -108,7 +74,7 @@ async fn measure(dir: PathBuf) {
     let wide = create(&engine, "wide", &wide_types()).await;
     let batches: Vec<_> = (0..BATCHES).map(|i| wide_batch(i * BATCH_ROWS)).collect();
     let from = os.clock.monotonic();
-    let mut txn = begin(&engine);
+    let mut txn = begin(&engine, true);
     let mut bulk = txn.bulk_insert(&wide).expect("bulk");
     for batch in &batches {
         bulk.push(batch).await.expect("push");
@@ -141,7 +107,7 @@ async fn measure(dir: PathBuf) {
             next += each;
             running.push(tokio::spawn(async move {
                 for id in first..first + each {
-                    let mut txn = begin(&engine);
+                    let mut txn = begin(&engine, true);
                     let values = [Datum::I64(id), Datum::text("a row of some length, as rows are"), Datum::I32(7)];
                     assert_eq!(txn.insert(&narrow, &values).await.expect("insert"), Inserted::Done);
                     txn.commit().await.expect("commit");

@@ -177,18 +177,16 @@ impl BulkInsert<'_> {
     /// Enters files into the tablet's view, undecided.
     fn register(&mut self, tablet: &Arc<Tablet>, metas: Vec<SegmentMeta>) -> Result<Vec<Arc<FileEntry>>> {
         let txn = self.txn.writer()?;
-        let mut entries = Vec::new();
-        for meta in metas {
+        let open = |meta: &SegmentMeta| {
             let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.txn.seq() };
-            let data = match self.txn.engine.open_file(meta.id, FileKind::Segment) {
-                Ok(data) => data,
-                Err(error) => {
-                    self.txn.engine.discard_file(meta.id, FileKind::Segment);
-                    return Err(error);
-                }
-            };
-            entries.push(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: meta.bytes }));
-        }
+            let data = self.txn.engine.open_file(meta.id, FileKind::Segment)?;
+            Ok(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: meta.bytes }))
+        };
+        let opened: Result<Vec<_>> = metas.iter().map(open).collect();
+        let Ok(entries) = opened else {
+            metas.iter().for_each(|meta| self.txn.engine.discard_file(meta.id, FileKind::Segment));
+            return opened;
+        };
         let _gate = self.txn.engine.clone();
         let _gate = _gate.move_gate.read();
         let _latch = tablet.latch.write();

@@ -115,7 +115,7 @@ impl ReadContext {
             // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
             Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
-        for place in tablet.places(&view, key) {
+        for place in tablet.places(&view, key.as_bytes()) {
             let (file, ordinal) = place?;
             if file.sees_row(ordinal, &self.at, txns)? && !file.deletes.is_deleted(ordinal, &self.at, txns) {
                 let (stamp, _) = file.stamp_of(ordinal)?;

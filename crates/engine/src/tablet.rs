@@ -254,7 +254,7 @@ impl Tablet {
                 None => deleted = Some(newest.stamp),
             }
         }
-        for place in self.places(&view, key) {
+        for place in self.places(&view, key.as_bytes()) {
             let (file, ordinal) = place?;
             if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {
                 return Ok(place);
@@ -340,7 +340,7 @@ impl Tablet {
     /// The file place that `txn` has marked for this key, wherever moves have carried the mark.
     pub fn find_mark(&self, key: &Key, txn: TxnId) -> basalt_cold::Result<Option<(Arc<FileEntry>, u32)>> {
         let view = self.view.load();
-        for place in self.places(&view, key) {
+        for place in self.places(&view, key.as_bytes()) {
             let (file, ordinal) = place?;
             if file.deletes.status(ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn)) {
                 return Ok(Some((file.clone(), ordinal)));

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 const WAIT: WaitPolicy = WaitPolicy::Wait(None);
 const CHUNK_ROWS: usize = 1024;
+/// Files of overlapping keys that are compared one by one; more are asked through the locator.
+const COMPARED_MAX: usize = 3;
 
 /// Waits for writers of the same keys and fails if one of them commits a row.
 pub(super) async fn keys_are_new(
@@ -36,17 +38,56 @@ pub(super) async fn keys_are_new(
         if txn.repeatable_read() && found_in_hot(txn, tablet, file, seen)?.is_some() {
             return Err(Error::Serialization("delete"));
         }
-        let view = tablet.view();
-        for other in &view.files {
-            if other.id() == file.id() || !ranges_meet(file, other) {
-                continue;
-            }
-            if let Some(key) = found_in_file(txn, file, other).await? {
-                return Err(duplicate(key.as_bytes()));
-            }
+        let mut others = tablet.view().files.clone();
+        others.retain(|other| other.id() != file.id() && ranges_meet(file, other));
+        let found = match others.len() <= COMPARED_MAX {
+            true => found_in_files(txn, file, &others).await?,
+            false => found_by_locator(txn, tablet, file).await?,
+        };
+        if let Some(key) = found {
+            return Err(duplicate(key.as_bytes()));
         }
     }
     Ok(())
+}
+
+async fn found_in_files(txn: &mut Txn, file: &FileEntry, others: &[Arc<FileEntry>]) -> Result<Option<Key>> {
+    for other in others {
+        if let Some(key) = found_in_file(txn, file, other).await? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+/// A key of `file` that is live in another file. Whoever registers a file, or takes a row into hot, after
+/// `file` was registered meets it there and waits: any view since will do.
+async fn found_by_locator(txn: &mut Txn, tablet: &Arc<Tablet>, file: &FileEntry) -> Result<Option<Key>> {
+    tablet.fill_locator(&txn.engine.locators, &|| false)?;
+    let mut at = 0;
+    while at < file.data.rows() {
+        let until = file.data.rows().min(at + CHUNK_ROWS as u32);
+        let keys = file.data.keys(at..until)?;
+        let mut places = Vec::new();
+        let view = tablet.view();
+        for (ordinal, key) in (at..).zip(keys.iter()) {
+            for place in tablet.places(&view, key) {
+                let (other, place) = place?;
+                if other.id() != file.id() || place != ordinal {
+                    places.push((Key::from(key), other.clone(), place));
+                }
+            }
+        }
+        drop(view);
+        for (key, other, place) in places {
+            if is_live(txn, &other, place).await? {
+                return Ok(Some(key));
+            }
+        }
+        at = until;
+        tokio::task::yield_now().await;
+    }
+    Ok(None)
 }
 
 fn contains(files: &[Arc<FileEntry>], key: &[u8]) -> Result<bool> {

@@ -235,8 +235,8 @@ impl Locate {
 
 impl Tablet {
     /// Where a key is in the files of a view of this tablet.
-    pub(crate) fn places<'v>(&self, view: &'v ReadView, key: &'v Key) -> Places<'v> {
-        self.locate.places(view, key.as_bytes())
+    pub(crate) fn places<'v>(&self, view: &'v ReadView, key: &'v [u8]) -> Places<'v> {
+        self.locate.places(view, key)
     }
 
     /// Enters files into the locator as far as that makes lookups cheaper and the budget allows.

@@ -195,3 +195,29 @@ async fn wait_until(reached: impl Fn() -> bool) {
     }
     panic!("not reached within 20 s");
 }
+
+#[tokio::test]
+async fn a_batch_is_checked_against_many_overlapping_files() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    overlapping(&f, &table, 200).await;
+    let mut txn = f.begin();
+    for id in (1000..1200).chain(2000..2200).filter(|id| *id != 2100) {
+        delete(&f, &mut txn, id).await;
+    }
+    txn.commit().await.unwrap();
+    let load = async |ids: std::ops::Range<i64>| {
+        let mut txn = f.begin();
+        let mut bulk = txn.bulk_insert(&table)?;
+        bulk.push(&columns(ids, "batch")).await?;
+        bulk.finish().await?;
+        txn.commit().await
+    };
+    load(1000..1200).await.unwrap();
+    let error = load(2000..2200).await.unwrap_err();
+    assert!(matches!(&error, Error::DuplicateKey { key: found, .. } if *found == key(&table, 2100)), "{error}");
+    let error = load(1100..1300).await.unwrap_err();
+    assert!(matches!(error, Error::DuplicateKey { .. }), "{error}");
+    assert_eq!(now(&f).len(), 4000 - 199);
+    assert_lookups(&f, &[&f.engine.read(Version::ZERO)]);
+}
