@@ -23,8 +23,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 const ROUND: Duration = Duration::from_millis(100);
-/// Rounds that a writer waits for memory while not one row leaves hot.
-const STUCK_ROUNDS_MAX: u32 = 600;
+/// How long a writer waits for memory while not one row leaves hot.
+const STUCK_MAX: Duration = Duration::from_secs(60);
 /// Work that fails again and again is tried again after this long at last.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Samples kept to tell how old a version is.
@@ -189,8 +189,9 @@ impl Background {
     /// Lets a writer in. Waits while hot rows take too much memory and rows leave; fails if none can leave.
     pub(crate) async fn admit(&self, engine: &Engine) -> Result<()> {
         let (limit, limit_kept) = pressure::throttle_bytes(engine);
-        let (mut stuck, mut moved) = (0, self.moved_rows());
-        while stuck < STUCK_ROUNDS_MAX {
+        let clock = &engine.os.clock;
+        let (mut last_move, mut moved) = (clock.monotonic(), self.moved_rows());
+        while clock.monotonic() < last_move + STUCK_MAX {
             let (hot, kept) = (self.hot_bytes.load(Ordering::Relaxed), self.kept_bytes.load(Ordering::Relaxed));
             if (hot <= limit && hot + kept <= limit_kept) || !self.enabled {
                 return Ok(());
@@ -204,7 +205,9 @@ impl Background {
             self.wakes.notify_all();
             let _ = tokio::time::timeout(Duration::from_millis(100), self.relieved.notified()).await;
             let before = std::mem::replace(&mut moved, self.moved_rows());
-            stuck = if moved > before { 0 } else { stuck + 1 };
+            if moved > before {
+                last_move = clock.monotonic();
+            }
         }
         let (hot, kept) = (self.hot_bytes.load(Ordering::Relaxed), self.kept_bytes.load(Ordering::Relaxed));
         Err(Error::Memory(format!(

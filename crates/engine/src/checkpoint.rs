@@ -245,21 +245,19 @@ impl Engine {
     /// pinned view. What cannot be deleted now is tried again; what a crash leaves goes at the next start.
     pub(crate) fn collect_files(&self) {
         let replay_start = self.checkpoints.replay_start();
-        let mut dropped = self.dropped.lock();
-        dropped.retain(|id, file: &mut DroppedFile| {
+        let is_unused = |_: &FileId, file: &mut DroppedFile| {
             let read = file.entry.as_ref().is_some_and(|entry| entry.strong_count() > 0);
-            if read || file.last_named > replay_start {
-                return true;
+            !read && file.last_named <= replay_start
+        };
+        // Deleting takes long, and moves and DROP TABLE note files under latches: not while it is locked.
+        let unused: Vec<(FileId, DroppedFile)> = self.dropped.lock().extract_if(.., is_unused).collect();
+        for (id, file) in unused {
+            self.cache.remove_file(id);
+            if let Err(error) = self.files.delete(id, stored_kind(file.kind)) {
+                tracing::warn!(file = %id, %error, "cannot delete an unused file");
+                self.dropped.lock().insert(id, file);
             }
-            self.cache.remove_file(*id);
-            match self.files.delete(*id, stored_kind(file.kind)) {
-                Ok(()) => false,
-                Err(error) => {
-                    tracing::warn!(file = %id, %error, "cannot delete an unused file");
-                    true
-                }
-            }
-        });
+        }
     }
 
     fn remove_files(&self, files: &[(FileId, FileKind)]) {

@@ -13,6 +13,7 @@ mod pick;
 use crate::bulk::segment_schema;
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
+use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
 use basalt_cold::{DeleteMap, SegmentMeta, SegmentOptions, SegmentWriter};
 use basalt_meta::{FileKind, FileStamps};
@@ -81,22 +82,17 @@ impl Engine {
         let dead: Vec<RoaringBitmap> = inputs.iter().map(|file| file.deletes.folded()).collect();
         let mut outputs = Outputs::new(self, table);
         let mut merge = Merge::new(&inputs, &dead, horizon);
-        let places = match merge.run(&mut outputs).and_then(|()| outputs.close()) {
-            Ok(()) => merge.places,
-            Err(error) => {
-                outputs.discard();
-                return Err(error);
-            }
-        };
+        merge.run(&mut outputs)?;
+        outputs.close()?;
+        let places = merge.places;
         basalt_sched::failpoint::hit("compact-files-durable");
-        let switched = self.entries_of(&outputs).and_then(|entries| {
-            let carry = Carry::new(&watch, &dead, &places, &entries);
-            self.switch_when_carried(tablet, &inputs, &entries, carry)
-        });
-        if !matches!(switched, Ok(true)) {
-            outputs.discard();
+        let entries = self.entries_of(&outputs)?;
+        let carry = Carry::new(&watch, &dead, &places, &entries);
+        let switched = self.switch_when_carried(tablet, &inputs, &entries, carry)?;
+        if switched {
+            outputs.written.keep();
         }
-        switched
+        Ok(switched)
     }
 
     fn entries_of(&self, outputs: &Outputs<'_>) -> Result<Vec<Arc<FileEntry>>> {
@@ -197,11 +193,12 @@ pub(crate) struct Outputs<'a> {
     table: &'a TableDef,
     open: Option<SegmentWriter>,
     pub done: Vec<SegmentMeta>,
+    written: Unlisted,
 }
 
 impl<'a> Outputs<'a> {
     fn new(engine: &'a Arc<Engine>, table: &'a TableDef) -> Outputs<'a> {
-        Outputs { engine, table, open: None, done: Vec::new() }
+        Outputs { engine, table, open: None, done: Vec::new(), written: Unlisted::new(engine) }
     }
 
     /// Columns that outputs hold, in order.
@@ -232,13 +229,11 @@ impl<'a> Outputs<'a> {
 
     fn close(&mut self) -> Result<()> {
         if let Some(writer) = self.open.take() {
-            self.done.push(writer.finish()?);
+            let meta = writer.finish()?;
+            self.written.add(meta.id, FileKind::Segment);
+            self.done.push(meta);
         }
         Ok(())
-    }
-
-    fn discard(&self) {
-        self.done.iter().for_each(|meta| self.engine.discard_file(meta.id, FileKind::Segment));
     }
 
     fn missing(&self, id: basalt_types::ColumnId, rows: usize) -> Result<arrow_array::ArrayRef> {

@@ -16,6 +16,7 @@ mod writer;
 
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
+use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
 use basalt_cold::DeleteMap;
 use basalt_hot::Rows;
@@ -73,7 +74,8 @@ impl Engine {
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
         for id in table.tablets() {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
-            while self.freeze(&tablet, self.published())? > 0 {}
+            let upto = self.published();
+            while self.freeze(&tablet, upto)? > 0 {}
             self.sweep(&tablet);
             tablet.fill_locator(&self.locators, &|| false)?;
         }
@@ -86,7 +88,8 @@ impl Engine {
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
         for id in table.tablets() {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
-            while self.evict(&tablet, self.published())? > 0 {}
+            let upto = self.published();
+            while self.evict(&tablet, upto)? > 0 {}
             self.sweep(&tablet);
             tablet.fill_locator(&self.locators, &|| false)?;
         }
@@ -105,14 +108,16 @@ impl Engine {
 
     fn move_out(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version, kind: FileKind) -> Result<u64> {
         let _one_move = tablet.moving.lock();
-        let Some((entry, copied)) = self.write_moved(tablet, upto, kind)? else { return Ok(0) };
-        let id = entry.id();
+        let mut written = Unlisted::new(self);
+        let Some((entry, copied)) = self.write_moved(tablet, upto, kind, &mut written)? else { return Ok(0) };
         let marked = self.mark_rows(tablet, &entry, &copied);
-        let moved = self.switch_to_moved(tablet, entry, &copied, marked);
-        if !matches!(moved, Ok(Some(_))) {
-            self.discard_file(id, kind);
+        match self.switch_to_moved(tablet, entry, &copied, marked)? {
+            None => Ok(0),
+            Some(moved) => {
+                written.keep();
+                Ok(moved)
+            }
         }
-        Ok(moved?.unwrap_or(0))
     }
 
     /// The file, durable but not listed. `None`: there is nothing to freeze.
@@ -121,6 +126,7 @@ impl Engine {
         tablet: &Tablet,
         upto: Version,
         kind: FileKind,
+        written: &mut Unlisted,
     ) -> Result<Option<(Arc<FileEntry>, Copied)>> {
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(None) };
@@ -134,8 +140,9 @@ impl Engine {
             return Ok(None);
         }
         let bytes = writer.finish()?;
+        written.add(id, kind);
         basalt_sched::failpoint::hit(step(kind, "freeze-file-durable", "evict-file-durable"));
-        let data = self.open_file(id, kind).inspect_err(|_| self.discard_file(id, kind))?;
+        let data = self.open_file(id, kind)?;
         let entry = FileEntry { data, deletes: DeleteMap::new(), stamps: EntryStamps::PerRow, bytes };
         Ok(Some((Arc::new(entry), copied)))
     }

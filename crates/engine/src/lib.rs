@@ -25,6 +25,7 @@ mod route;
 mod rows;
 mod tablet;
 mod txn;
+mod unlisted;
 
 #[cfg(test)]
 mod tests;

@@ -29,11 +29,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+/// What the block cache may take of the memory limit.
+pub(crate) fn cache_bytes(config: &EngineConfig) -> u64 {
+    config.memory_bytes_max / 4
+}
+
 /// Opens the store and cache of a data directory.
 pub(crate) fn open_files(os: &Os, config: &EngineConfig) -> Result<(Files, Arc<BlockCache>)> {
     let dir = &config.data_dir;
     let store = LocalStore::open(os.fs.clone(), dir.clone()).map_err(|error| directory_error(dir, &error))?;
-    let cache_bytes = config.memory_bytes_max / 4;
+    let cache_bytes = cache_bytes(config);
     let cache = BlockCache::new(cache_bytes / 8, cache_bytes - cache_bytes / 8);
     Ok((Files::new(Arc::new(store)), Arc::new(cache)))
 }

@@ -209,7 +209,8 @@ impl Tablet {
     /// Makes the view of a move for which rows were marked. The caller holds `latch` exclusively.
     pub fn switch_view_to(&self, number: ViewNo, mut files: Vec<Arc<FileEntry>>) {
         // A batch must be met before rows that a move put behind it: its check of keys relies on it.
-        files.sort_by_key(|file| file.undecided().is_some());
+        // Asked once for each: a commit may decide files meanwhile.
+        files.sort_by_cached_key(|file| file.undecided().is_some());
         // Locked over both steps: `oldest_view` must not see the new view without the old one in `past`.
         let mut past = self.past.lock();
         let old = self.view.load_full();
@@ -243,6 +244,22 @@ impl Tablet {
     /// Finds the newest version of a key. The caller holds `latch` (shared is enough) if it acts on the
     /// answer, and the row's lock if it must stay true. `own` registers are not pending.
     pub fn find(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
+        self.search(key, own, txns, true)
+    }
+
+    /// The same for a holder of the row's lock who found it settled: a batch that lists the key since then
+    /// waits for that lock, and is looked past.
+    pub fn find_settled(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
+        self.search(key, own, txns, false)
+    }
+
+    fn search(
+        &self,
+        key: &Key,
+        own: Option<TxnId>,
+        txns: &dyn TxnStates,
+        meets_batches: bool,
+    ) -> basalt_cold::Result<Place> {
         let mut deleted = None;
         let view = self.view.load();
         // Marked for a view to come: still here.
@@ -256,8 +273,10 @@ impl Tablet {
         }
         for place in self.places(&view, key.as_bytes()) {
             let (file, ordinal) = place?;
-            if let Some(place) = self.judge(file, ordinal, own, txns, &mut deleted)? {
-                return Ok(place);
+            match self.judge(file, ordinal, own, txns, &mut deleted)? {
+                None => {}
+                Some(Place::Pending { .. }) if !meets_batches => {}
+                Some(place) => return Ok(place),
             }
         }
         Ok(deleted.map_or(Place::Nowhere, |stamp| Place::Deleted { stamp }))

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+mod batches;
 mod evict;
 mod failures;
 mod locator;
@@ -568,4 +569,8 @@ async fn a_recheck_follows_a_changed_key() {
     // A snapshot taken after the change does not follow.
     let mut third = f.begin();
     assert!(matches!(locked(&f, &mut third, 5).await.unwrap(), Locked::Gone));
+}
+
+fn only_tablet(f: &Fixture, table: &TableDef) -> Arc<crate::tablet::Tablet> {
+    f.engine.tablet(table.tablets().next().unwrap()).unwrap()
 }

@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PRESSURE: f64 = 0.30;
 /// Above this part writers wait until enough has left.
 const THROTTLE: f64 = 0.45;
-/// What only older readers need does not count there; writers wait for those only when all of memory is
-/// at stake.
-const THROTTLE_KEPT: f64 = 0.90;
+/// What only older readers need does not count there; writers wait for those only when, with caches and
+/// locators, this part is in use.
+const THROTTLE_KEPT: f64 = 0.95;
 
 /// How far earlier reliefs have come.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Pressure {
     /// Rows stamped up to this version leave.
     fn upto(&self, published: Version) -> Version {
         let from = self.relieved_upto.load(Ordering::Relaxed).min(published.0);
-        Version(from + (published.0 - from).div_ceil(4) * 3)
+        Version(from + (published.0 - from) * 3 / 4)
     }
 
     fn relieved(&self, upto: Version) {
@@ -47,7 +47,8 @@ impl Pressure {
 /// Bytes of hot rows above which writers wait: without and with what only older readers need.
 pub(super) fn throttle_bytes(engine: &Engine) -> (u64, u64) {
     let part = |part: f64| (engine.config.memory_bytes_max as f64 * part) as u64;
-    (part(THROTTLE), part(THROTTLE_KEPT))
+    let elsewhere = crate::recovery::cache_bytes(&engine.config) + engine.locators.bytes_max();
+    (part(THROTTLE), part(THROTTLE_KEPT).saturating_sub(elsewhere).max(part(THROTTLE)))
 }
 
 /// Bytes of hot rows above which rows leave.

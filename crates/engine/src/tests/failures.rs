@@ -199,3 +199,27 @@ async fn checkpoints_whose_root_cannot_be_written_leave_no_files_behind() {
     let f = f.reopen();
     assert_eq!(now(&f).len(), 16);
 }
+
+#[tokio::test]
+async fn files_that_a_panic_leaves_are_collected() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..300, "one").await;
+    f.engine.freeze_table(table.id).unwrap();
+    insert(&f, 300..600, "two").await;
+    let panics_at = |step: &'static str, work: &dyn Fn() -> Result<()>| {
+        let cut = catch_unwind(AssertUnwindSafe(|| {
+            failpoint::panic_at(step);
+            work()
+        }));
+        assert!(cut.is_err(), "{step} was not reached");
+    };
+    panics_at("freeze-file-durable", &|| f.engine.freeze_table(table.id));
+    panics_at("evict-file-durable", &|| f.engine.evict_table(table.id));
+    f.engine.freeze_table(table.id).unwrap();
+    panics_at("compact-files-durable", &|| f.engine.compact_table(table.id));
+    f.engine.collect_files();
+    let files = f.engine.os().fs.list(&f.dir.path().join("files")).unwrap().len();
+    assert_eq!(files as u64, f.engine.stats().files);
+    assert_eq!(now(&f).len(), 600);
+}

@@ -2,11 +2,7 @@
 
 use super::*;
 use crate::record;
-use std::sync::Arc;
-
-fn only_tablet(f: &Fixture, table: &TableDef) -> Arc<crate::tablet::Tablet> {
-    f.engine.tablet(table.tablets().next().unwrap()).unwrap()
-}
+use crate::unlisted::Unlisted;
 
 /// Every kind of write to rows that are marked for a view that is not there yet.
 #[tokio::test]
@@ -17,8 +13,13 @@ async fn rows_written_between_a_freezes_marks_and_its_view_stay_hot() {
     let old = f.engine.read(Version::ZERO);
     let before = now(&f);
     let tablet = only_tablet(&f, &table);
-    let (entry, copied) =
-        f.engine.write_moved(&tablet, f.engine.published(), basalt_meta::FileKind::Segment).unwrap().unwrap();
+    let mut written = Unlisted::new(&f.engine);
+    let (entry, copied) = f
+        .engine
+        .write_moved(&tablet, f.engine.published(), basalt_meta::FileKind::Segment, &mut written)
+        .unwrap()
+        .unwrap();
+    written.keep();
     let mut txn = f.begin();
     update(&f, &mut txn, 2, "after the copy").await;
     txn.commit().await.unwrap();
@@ -94,8 +95,13 @@ async fn a_freeze_of_a_table_that_is_dropped_meanwhile_leaves_nothing() {
     let table = f.create_table(1, true).await;
     insert(&f, 0..400, "one").await;
     let tablet = only_tablet(&f, &table);
-    let (entry, copied) =
-        f.engine.write_moved(&tablet, f.engine.published(), basalt_meta::FileKind::Segment).unwrap().unwrap();
+    let mut written = Unlisted::new(&f.engine);
+    let (entry, copied) = f
+        .engine
+        .write_moved(&tablet, f.engine.published(), basalt_meta::FileKind::Segment, &mut written)
+        .unwrap()
+        .unwrap();
+    written.keep();
     let marked = f.engine.mark_rows(&tablet, &entry, &copied);
     let mut txn = f.begin();
     txn.edit_catalog(vec![CatalogEdit::DropTable(table.id)]).unwrap();
@@ -229,7 +235,7 @@ async fn few_cool_rows_among_many_hot_ones_are_not_worth_a_file() {
 #[tokio::test]
 async fn an_old_reader_does_not_hold_writers_up() {
     let dir = tempfile::tempdir().unwrap();
-    let config = EngineConfig { background: true, memory_bytes_max: 8 << 20, ..config(&dir) };
+    let config = EngineConfig { background: true, memory_bytes_max: 8 << 20, locator_bytes_max: 0, ..config(&dir) };
     let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
     let f = Fixture { dir, engine };
     let table = f.create_table(1, true).await;
@@ -240,7 +246,7 @@ async fn an_old_reader_does_not_hold_writers_up() {
     let (parts, _) = old.scan(spec).unwrap();
     let wide = "x".repeat(1000);
     let load = async {
-        for first in (10..5510).step_by(50) {
+        for first in (10..4510).step_by(50) {
             insert(&f, first..first + 50, &wide).await;
         }
     };

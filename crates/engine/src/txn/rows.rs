@@ -212,7 +212,7 @@ impl Txn {
     /// Marks the cold row of this key, if that is where its newest version is. The caller holds the latch
     /// and the row's lock. True if there was one.
     fn mark_cold(&mut self, txn: TxnId, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
-        let Place::Cold { file, ordinal, .. } = tablet.find(key, Some(txn), &*self.engine.txns)? else {
+        let Place::Cold { file, ordinal, .. } = tablet.find_settled(key, Some(txn), &*self.engine.txns)? else {
             return Ok(false);
         };
         file.deletes.mark(ordinal, Stamp::txn(txn), self.seq()).map_err(|other| {
