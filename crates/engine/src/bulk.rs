@@ -15,7 +15,7 @@ mod check;
 mod encoder;
 mod keys;
 
-pub(crate) use encoder::segment_schema;
+pub(crate) use encoder::{Encoding, segment_schema};
 pub(crate) use keys::KeyBytes;
 
 use crate::tablet::{EntryStamps, FileEntry, Tablet};

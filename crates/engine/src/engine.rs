@@ -1,6 +1,7 @@
 //! What a server opens: one data directory, recovered and served.
 
 use crate::background::Background;
+use crate::bulk::Encoding;
 use crate::data_file::DataFile;
 use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
@@ -15,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// How far recovery has come.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,9 @@ pub struct RecoveryProgress {
     pub total_bytes: u64,
     pub records: u64,
 }
+
+/// How long a shutdown waits for encoders of statements that have ended.
+const ENCODERS_END: Duration = Duration::from_secs(5);
 
 pub struct Engine {
     pub(crate) config: EngineConfig,
@@ -43,6 +48,7 @@ pub struct Engine {
     pub(crate) move_gate: RwLock<()>,
     /// Files that no view lists any more, with the end of the record that dropped them.
     pub(crate) dropped: Mutex<BTreeMap<FileId, DroppedFile>>,
+    pub(crate) encoding: Arc<Encoding>,
     pub(crate) background: Background,
     pub(crate) checkpoints: crate::checkpoint::State,
     _directory: Box<dyn Send + Sync>,
@@ -103,6 +109,7 @@ impl Engine {
             tablets: RwLock::new(recovered.tablets),
             move_gate: RwLock::new(()),
             dropped: Mutex::new(recovered.dropped),
+            encoding: Arc::default(),
             background,
             checkpoints: recovered.checkpoints,
             _directory: recovered.directory,
@@ -359,6 +366,7 @@ impl Engine {
     /// Stops background work, checkpoints, closes the log. Transactions still open lose their writes.
     pub fn shutdown(self: &Arc<Self>) -> Result<()> {
         self.background.stop();
+        self.encoding.wait(ENCODERS_END);
         let checkpointed = self.checkpoint();
         self.log.close()?;
         checkpointed

@@ -12,8 +12,10 @@ use arrow_select::take::take;
 use basalt_cold::{KeySpec, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
 use basalt_meta::FileKind;
 use basalt_types::{FileId, Key, TableDef};
+use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Chunks that may wait for the encoder.
@@ -21,6 +23,35 @@ const QUEUE_CHUNKS: usize = 2;
 /// Unsorted rows, and their bytes, gathered before they are sorted into a file. Sorting doubles the bytes.
 const SORT_ROWS: usize = 262_144;
 const SORT_BYTES: usize = 64 << 20;
+
+/// Encoder threads that have not ended. A statement that was cancelled leaves its own behind.
+#[derive(Default)]
+pub(crate) struct Encoding {
+    threads: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Encoding {
+    fn enter(self: &Arc<Encoding>) -> Entered {
+        *self.threads.lock() += 1;
+        Entered(self.clone())
+    }
+
+    /// Waits until all have; not for ever, should a statement still be sending to its own.
+    pub fn wait(&self, limit: Duration) {
+        let mut threads = self.threads.lock();
+        self.ended.wait_while_for(&mut threads, |threads| *threads > 0, limit);
+    }
+}
+
+struct Entered(Arc<Encoding>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        *self.0.threads.lock() -= 1;
+        self.0.ended.notify_all();
+    }
+}
 
 pub(crate) struct Encoder {
     chunks: Option<mpsc::Sender<Chunk>>,
@@ -47,9 +78,11 @@ impl Encoder {
             unsorted_bytes: 0,
         };
         let flag = complete.clone();
+        let entered = engine.encoding.enter();
         std::thread::Builder::new()
             .name("basalt-encode".into())
             .spawn(move || {
+                let _entered = entered;
                 // The receiver is gone if the statement was cancelled: `Written` then removes the files.
                 let _ = sender.send(worker.run(receiver, &flag));
             })

@@ -1,9 +1,11 @@
-//! Merges the rows of several key-sorted files in key order, row group by row group.
+//! Merges the rows of several key-sorted files in key order, piece by piece.
 //!
-//! Memory: one decoded row group per input. Rows are taken in runs: as long as one input's keys stay below
+//! Memory: one decoded piece per input, at most a row group, and of so many rows as made up the bytes allowed
+//! in the piece before. Rows are taken in runs: as long as one input's keys stay below
 //! all others', whole slices are copied at once, which for inputs with disjoint ranges is all there is.
 
 use super::{NewPlace, Outputs};
+use crate::bulk::bytes_of;
 use crate::data_file::{DataFile, damaged};
 use crate::tablet::FileEntry;
 use crate::{Result, rows};
@@ -19,20 +21,29 @@ use std::sync::Arc;
 
 /// Rows copied to the outputs at once.
 const FLUSH_ROWS: usize = 32_768;
+/// Rows of an input's first piece, whose size tells how many the next one may have.
+const FIRST_ROWS: u32 = 1024;
+/// Decoded bytes of a piece: this, and at most a part of the memory limit.
+const PIECE_BYTES: u64 = 16 << 20;
+const PIECE_PART: u64 = 128;
 
 pub(super) struct Merge {
     cursors: Vec<Cursor>,
     horizon: Version,
     /// Per input, per ordinal: where the row went.
     pub places: Vec<Vec<NewPlace>>,
-    /// Rows chosen and not yet copied: (input, row in its loaded row group).
+    /// Rows chosen and not yet copied: (input, row in its loaded piece).
     chosen: Vec<(usize, usize)>,
 }
 
 struct Cursor {
     file: Arc<FileEntry>,
     dead: RoaringBitmap,
-    row_group: usize,
+    /// Where the loaded piece begins, and the next one.
+    first: u32,
+    next: u32,
+    /// Rows that the next piece may have.
+    rows_max: u32,
     columns: Vec<ArrayRef>,
     keys: Option<Keys>,
     versions: Vec<Version>,
@@ -46,7 +57,9 @@ impl Merge {
         let cursor = |(file, dead): (&Arc<FileEntry>, &RoaringBitmap)| Cursor {
             file: file.clone(),
             dead: dead.clone(),
-            row_group: 0,
+            first: 0,
+            next: 0,
+            rows_max: FIRST_ROWS,
             columns: Vec::new(),
             keys: None,
             versions: Vec::new(),
@@ -64,7 +77,7 @@ impl Merge {
         while let Some(input) = self.least() {
             let end = self.run_end(input);
             let cursor = &mut self.cursors[input];
-            let first = (cursor.row_group - 1) as u32 * ROW_GROUP_ROWS;
+            let first = cursor.first;
             for row in cursor.row..end {
                 if !cursor.dead.contains(first + row as u32) {
                     self.chosen.push((input, row));
@@ -88,7 +101,7 @@ impl Merge {
         live.min_by_key(|input| (self.cursors[*input].key(), *input))
     }
 
-    /// How far this input can be taken before another one's key comes (bounded by the loaded row group).
+    /// How far this input can be taken before another one's key comes (bounded by the loaded piece).
     fn run_end(&self, input: usize) -> usize {
         let others = (0..self.cursors.len()).filter(|other| *other != input);
         let bound = others.filter_map(|other| self.cursors[other].key()).min();
@@ -106,7 +119,7 @@ impl Merge {
         end
     }
 
-    /// Loads the input's next row group. What was chosen from the last one has been copied.
+    /// Loads the input's next piece. What was chosen from the last one has been copied.
     fn load(&mut self, input: usize, outputs: &Outputs<'_>) -> Result<()> {
         let horizon = self.horizon;
         let cursor = &mut self.cursors[input];
@@ -114,15 +127,17 @@ impl Merge {
         cursor.rows = 0;
         cursor.keys = None;
         cursor.columns.clear();
-        if cursor.row_group == cursor.file.data.row_groups() {
+        let first = cursor.next;
+        let rows_left = cursor.file.data.rows() - first;
+        if rows_left == 0 {
             return Ok(());
         }
-        let first = cursor.row_group as u32 * ROW_GROUP_ROWS;
-        let rows = (cursor.file.data.rows() - first).min(ROW_GROUP_ROWS);
+        // Up to the end of the row group at most.
+        let rows = rows_left.min(cursor.rows_max).min(ROW_GROUP_ROWS - first % ROW_GROUP_ROWS);
         match &cursor.file.data {
             DataFile::Segment(segment) => {
                 let segment = segment.clone();
-                cursor.load_segment(&segment, rows, outputs)?;
+                cursor.load_segment(&segment, first..first + rows, outputs)?;
             }
             DataFile::Rows(file) => {
                 let file = file.clone();
@@ -132,7 +147,10 @@ impl Merge {
         cursor.keys = Some(cursor.file.data.keys(first..first + rows)?);
         cursor.versions.iter_mut().for_each(|version| *version = if *version <= horizon { horizon } else { *version });
         cursor.rows = rows as usize;
-        cursor.row_group += 1;
+        (cursor.first, cursor.next) = (first, first + rows);
+        let allowed = PIECE_BYTES.min(outputs.engine.config.memory_bytes_max / PIECE_PART);
+        let row_bytes = (bytes_of(&cursor.columns) as u64 / u64::from(rows)).max(1);
+        cursor.rows_max = (allowed / row_bytes).clamp(1, u64::from(ROW_GROUP_ROWS)) as u32;
         Ok(())
     }
 
@@ -143,7 +161,7 @@ impl Merge {
         }
         let first = outputs.next_place();
         for (&(input, row), ordinal) in self.chosen.iter().zip(first.ordinal..) {
-            let base = (self.cursors[input].row_group - 1) * ROW_GROUP_ROWS as usize;
+            let base = self.cursors[input].first as usize;
             self.places[input][base + row] = NewPlace { output: first.output, ordinal };
         }
         let versions: Vec<Version> =
@@ -174,20 +192,23 @@ impl Merge {
 }
 
 impl Cursor {
-    fn load_segment(&mut self, segment: &Segment, rows: u32, outputs: &Outputs<'_>) -> Result<()> {
+    /// The ordinals are of one row group.
+    fn load_segment(&mut self, segment: &Segment, ordinals: Range<u32>, outputs: &Outputs<'_>) -> Result<()> {
         let ids = outputs.columns();
-        for (id, column) in ids.iter().zip(segment.read(self.row_group, &ids, 0..rows)?) {
+        let row_group = (ordinals.start / ROW_GROUP_ROWS) as usize;
+        let (rows, begin) = (ordinals.len(), ordinals.start % ROW_GROUP_ROWS);
+        for (id, column) in ids.iter().zip(segment.read(row_group, &ids, begin..begin + rows as u32)?) {
             self.columns.push(match column {
                 Some(column) => column,
-                None => outputs.missing(*id, rows as usize)?,
+                None => outputs.missing(*id, rows)?,
             });
         }
-        self.versions = match segment.stamps(self.row_group)? {
-            RowStamps::Each(versions) => versions.to_vec(),
-            RowStamps::Same(version) => vec![version; rows as usize],
+        self.versions = match segment.stamps(row_group)? {
+            RowStamps::Each(versions) => versions[begin as usize..][..rows].to_vec(),
+            RowStamps::Same(version) => vec![version; rows],
             RowStamps::Uniform => {
                 let uniform = self.file.uniform().and_then(|(stamp, _)| stamp.as_version());
-                vec![uniform.expect("only decided files are merged"); rows as usize]
+                vec![uniform.expect("only decided files are merged"); rows]
             }
         };
         Ok(())

@@ -157,7 +157,9 @@ fn a_moved_file_comes_before_the_undecided_while_others_are_decided() {
             let view = tablet.view();
             let before = view.files.iter().take_while(|file| !Arc::ptr_eq(file, &moved));
             wrong += usize::from(before.into_iter().any(|file| file.undecided() == Some(second)));
-            while go.load(Ordering::Acquire) || deciding[11].undecided().is_some() {}
+            while go.load(Ordering::Acquire) || deciding[11].undecided().is_some() {
+                std::hint::spin_loop();
+            }
         }
         stop.store(true, Ordering::Release);
     });

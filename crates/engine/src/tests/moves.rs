@@ -256,3 +256,36 @@ async fn an_old_reader_does_not_hold_writers_up() {
     drop(parts);
     f.engine.shutdown().unwrap();
 }
+
+/// Pieces of an input follow the width of its rows: here from a few rows to whole files.
+#[tokio::test]
+async fn a_merge_of_rows_of_all_widths_keeps_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { memory_bytes_max: 8 << 20, segment_rows: 1 << 20, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    for file in 0..4 {
+        for (from, width) in [(0, 1), (1500, 3000), (1600, 10), (4000, 300)] {
+            let ids = (from..from + 800).map(|i| i * 4 + file).filter(|id| id % 7 > 0 || file > 0);
+            insert(&f, ids.filter(|id| from != 1500 || *id < 6400), &"x".repeat(width)).await;
+        }
+        match file % 2 {
+            0 => f.engine.freeze_table(table.id).unwrap(),
+            _ => f.engine.evict_table(table.id).unwrap(),
+        }
+    }
+    let mut txn = f.begin();
+    for id in (0..9600).step_by(31) {
+        if let Locked::Row(current) = locked(&f, &mut txn, id).await.unwrap() {
+            txn.delete(&table, &current).await.unwrap();
+        }
+    }
+    txn.commit().await.unwrap();
+    let before = now(&f);
+    assert!(f.engine.stats().files == 4 && before.len() > 8000);
+    f.engine.compact_table(table.id).unwrap();
+    assert_eq!(f.engine.stats().files, 1);
+    assert_rows(&now(&f), &before);
+    assert_rows(&now(&f.reopen()), &before);
+}
