@@ -17,6 +17,7 @@ mod stop;
 mod udf;
 mod window;
 
+pub(crate) use aggregate::first_row_is_safe;
 pub use apply::Applier;
 pub(crate) use sets::SetPlanner;
 pub(crate) use stop::{GATE, stoppable};

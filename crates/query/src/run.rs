@@ -5,7 +5,7 @@
 //! milliseconds.
 
 use crate::error::{Result, SqlError};
-use crate::lower::{Applier, Lowerer, Lowering, SetPlanner, session, stoppable};
+use crate::lower::{Applier, Lowerer, Lowering, SetPlanner, first_row_is_safe, session, stoppable};
 use crate::plan::Query;
 use crate::system::SystemContext;
 use arrow_array::RecordBatch;
@@ -144,6 +144,19 @@ impl QueryRuntime {
     /// Lowers, optimizes and plans. A correlated subquery that the optimizer could not turn into a join is
     /// lowered again to run row by row. With `narrow` the plan may end in [`TOO_WIDE`] before its first row.
     pub(crate) async fn prepare(
+        self: &Arc<Self>,
+        query: &Query,
+        ctx: &RunContext,
+        narrow: bool,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.prepare_either(query, ctx, narrow).await?;
+        match narrow && !first_row_is_safe(&plan) {
+            true => self.prepare_either(query, ctx, false).await,
+            false => Ok(plan),
+        }
+    }
+
+    async fn prepare_either(
         self: &Arc<Self>,
         query: &Query,
         ctx: &RunContext,

@@ -21,6 +21,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, Expr as DfExpr, GroupsAccumulator, LogicalPlan,
     LogicalPlanBuilder, Signature, Volatility,
 };
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use parking_lot::Mutex;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -43,6 +45,8 @@ pub(super) struct AggregateUdf {
     distinct: bool,
     /// ORDER BY inside the call: these arguments follow the call's own.
     sort: Vec<SortOptions>,
+    /// An argument may turn out not to fit: [`first_row_is_safe`].
+    narrowed: bool,
     signature: Signature,
 }
 
@@ -58,8 +62,11 @@ impl Hash for AggregateUdf {
 impl AggregateUdf {
     fn make(body: Body, name: &str, distinct: bool, sort: Vec<SortOptions>) -> Arc<AggregateUDF> {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        let udf = AggregateUdf { body, name: name.to_string(), distinct, sort, signature };
-        Arc::new(AggregateUDF::new_from_impl(udf))
+        AggregateUdf { body, name: name.to_string(), distinct, sort, narrowed: false, signature }.shared()
+    }
+
+    fn shared(self) -> Arc<AggregateUDF> {
+        Arc::new(AggregateUDF::new_from_impl(self))
     }
 
     fn result(&self) -> ArrowType {
@@ -149,6 +156,23 @@ impl AggregateUDFImpl for AggregateUdf {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
+}
+
+/// Whether a plan with narrowed arguments fails, if it does, before its first row: not if an aggregate gives
+/// groups while it still reads, as those over ordered input do.
+pub(crate) fn first_row_is_safe(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let (mut narrowed, mut ordered) = (false, false);
+    let mut plans = vec![plan];
+    while let Some(plan) = plans.pop() {
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            let is_narrowed =
+                |call: &AggregateUDF| call.inner().downcast_ref::<AggregateUdf>().is_some_and(|udf| udf.narrowed);
+            narrowed |= aggregate.aggr_expr().iter().any(|call| is_narrowed(call.fun()));
+            ordered |= *aggregate.input_order_mode() != InputOrderMode::Linear;
+        }
+        plans.extend(plan.children());
+    }
+    !(narrowed && ordered)
 }
 
 /// All groups of one call.
@@ -528,7 +552,9 @@ impl Lowerer<'_> {
         if call.distinct && counts && keyed {
             resolved.arg_types = vec![DataType::Bytea];
         }
-        let udf = AggregateUdf::make(Body::Call(resolved), &name, own_distinct, sort);
-        Ok((udf, args, call.distinct && !own_distinct))
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        let narrowed = resolved.arg_types != call.resolved.arg_types && sums;
+        let udf = AggregateUdf { body: Body::Call(resolved), name, distinct: own_distinct, sort, narrowed, signature };
+        Ok((udf.shared(), args, call.distinct && !own_distinct))
     }
 }
