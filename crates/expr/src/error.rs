@@ -106,6 +106,12 @@ impl Error {
         Error::new("22P03", message)
     }
 
+    /// 08P01: fewer bytes from the wire than a value of the type has.
+    #[cold]
+    pub fn short_binary() -> Error {
+        Error::new("08P01", "insufficient data left in message")
+    }
+
     /// 22021: text from a client that is not UTF-8.
     #[cold]
     pub fn invalid_utf8(bytes: &[u8], valid_up_to: usize) -> Error {

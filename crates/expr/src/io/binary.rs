@@ -21,10 +21,9 @@ const NUMERIC_NEG_INFINITY: u16 = 0xf000;
 const JSONB_VERSION: u8 = 1;
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
-    bytes.try_into().map_err(|_| {
-        let problem =
-            if bytes.len() < N { "insufficient data left in message" } else { "incorrect binary data format" };
-        Error::invalid_binary(problem)
+    bytes.try_into().map_err(|_| match bytes.len() < N {
+        true => Error::short_binary(),
+        false => Error::invalid_binary("incorrect binary data format"),
     })
 }
 
@@ -52,7 +51,7 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
             Some((version, _)) => {
                 return Err(Error::internal(format!("unsupported jsonb version number {version}")));
             }
-            None => return Err(Error::invalid_binary("insufficient data left in message")),
+            None => return Err(Error::short_binary()),
         },
         DataType::Oid
         | DataType::Regclass
@@ -107,7 +106,7 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
     let error = |what: &str| Error::invalid_binary(format!("invalid {what} in external \"numeric\" value"));
     let words: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
     let [count, weight, sign, scale, digits @ ..] = &words[..] else {
-        return Err(Error::invalid_binary("insufficient data left in message"));
+        return Err(Error::short_binary());
     };
     if digits.len() != usize::from(*count) || !bytes.len().is_multiple_of(2) {
         return Err(error("length"));
@@ -130,8 +129,7 @@ fn parse_numeric(bytes: &[u8]) -> Result<Numeric> {
 
 /// Takes `count` bytes off the front.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
-    let (taken, rest) =
-        bytes.split_at_checked(count).ok_or_else(|| Error::invalid_binary("insufficient data left in message"))?;
+    let (taken, rest) = bytes.split_at_checked(count).ok_or_else(Error::short_binary)?;
     *bytes = rest;
     Ok(taken)
 }
@@ -165,8 +163,7 @@ fn parse_array(element: &DataType, mut bytes: &[u8], ctx: &EvalContext) -> Resul
         values.push(match take_i32(&mut bytes)? {
             -1 => Datum::Null,
             len => {
-                let len =
-                    usize::try_from(len).map_err(|_| Error::invalid_binary("insufficient data left in message"))?;
+                let len = usize::try_from(len).map_err(|_| Error::short_binary())?;
                 parse(element, take(&mut bytes, len)?, ctx)?
             }
         });

@@ -11,7 +11,8 @@ use basalt_types::varint::take_bytes;
 
 pub(super) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 
-/// Flags 16 to 31 are critical: a reader that does not know one must refuse. Bit 16 meant oids.
+const WITH_OIDS: u32 = 1 << 16;
+/// Flags 16 to 31 are critical: a reader that does not know one must refuse.
 const CRITICAL_FLAGS: u32 = 0xffff_0000;
 
 #[derive(Default)]
@@ -20,10 +21,6 @@ pub(crate) struct BinaryReader {
 }
 
 impl BinaryReader {
-    pub fn has_begun(&self) -> bool {
-        self.begun
-    }
-
     pub fn read_row(&mut self, input: &[u8], fields: &mut Fields) -> Result<Step> {
         if !self.begun {
             return self.read_header(input);
@@ -31,7 +28,7 @@ impl BinaryReader {
         let mut rest = input;
         let Some(count) = take_i16(&mut rest) else { return Ok(Step::More) };
         if count == -1 {
-            return Ok(Step::End);
+            return Ok(Step::End(input.len() - rest.len()));
         }
         fields.line += 1;
         if usize::try_from(count) != Ok(fields.columns.len()) {
@@ -40,10 +37,10 @@ impl BinaryReader {
         }
         // All fields must be there before any is read into its column.
         let mut ahead = rest;
-        for _ in 0..count {
+        for at in 0..fields.columns.len() {
             let Some(length) = take_i32(&mut ahead) else { return self.more(fields) };
             if length < -1 {
-                return Err(fields.place_error("22P04", "invalid field size"));
+                return Err(fields.column_error("22P04", "invalid field size", at));
             }
             if length > 0 && take_bytes(&mut ahead, length as usize).is_none() {
                 return self.more(fields);
@@ -62,6 +59,30 @@ impl BinaryReader {
         Ok(Step::Row(input.len() - rest.len()))
     }
 
+    /// The input ended, with `rest` unread. That is fine between rows, even without the end marker.
+    pub fn end(&self, rest: &[u8], fields: &mut Fields) -> Result<()> {
+        if !self.begun {
+            let missing = match rest.len().checked_sub(SIGNATURE.len()) {
+                None => "COPY file signature not recognized",
+                Some(0..4) => "invalid COPY file header (missing flags)",
+                Some(4..8) => "invalid COPY file header (missing length)",
+                Some(_) => "invalid COPY file header (wrong length)",
+            };
+            return Err(SqlError::new("22P04", missing));
+        }
+        let mut rest = rest;
+        if take_i16(&mut rest).is_none() {
+            return Ok(());
+        }
+        fields.line += 1;
+        let whole = |rest: &mut &[u8]| match take_i32(rest)? {
+            length if length > 0 => take_bytes(rest, length as usize).map(|_| ()),
+            _ => Some(()),
+        };
+        let at = (0..fields.columns.len()).find(|_| whole(&mut rest).is_none());
+        Err(fields.column_error("22P04", "unexpected EOF in COPY data", at.unwrap_or_default()))
+    }
+
     fn more(&self, fields: &mut Fields) -> Result<Step> {
         fields.line -= 1;
         Ok(Step::More)
@@ -74,11 +95,14 @@ impl BinaryReader {
         }
         let mut rest = &input[seen..];
         let (Some(flags), Some(extension)) = (take_i32(&mut rest), take_i32(&mut rest)) else { return Ok(Step::More) };
+        if flags as u32 & WITH_OIDS != 0 {
+            return Err(SqlError::new("22P04", "invalid COPY file header (WITH OIDS)"));
+        }
         if flags as u32 & CRITICAL_FLAGS != 0 {
             return Err(SqlError::new("22P04", "unrecognized critical flags in COPY file header"));
         }
         let Ok(extension) = usize::try_from(extension) else {
-            return Err(SqlError::new("22P04", "invalid COPY file header (wrong length)"));
+            return Err(SqlError::new("22P04", "invalid COPY file header (missing length)"));
         };
         if take_bytes(&mut rest, extension).is_none() {
             return Ok(Step::More);

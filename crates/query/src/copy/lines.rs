@@ -52,7 +52,7 @@ impl LineReader {
         fields.line += 1;
         let line = self.without_carriage_return(line, found.is_some());
         if line == b"\\." {
-            return Ok(Step::End);
+            return Ok(Step::End(0));
         }
         if fields.line == 1 && self.header != HeaderChoice::No {
             if self.header == HeaderChoice::Match {

@@ -69,6 +69,11 @@ impl Fields {
     }
 
     #[cold]
+    pub fn column_error(&self, sqlstate: &'static str, message: impl Into<String>, at: usize) -> SqlError {
+        self.field_error(SqlError::new(sqlstate, message), at, None)
+    }
+
+    #[cold]
     pub fn line_error(&self, sqlstate: &'static str, message: impl Into<String>, line: &[u8]) -> SqlError {
         let context = format!("COPY {}, line {}: \"{}\"", self.table, self.line, quoted(line));
         SqlError::new(sqlstate, message).with_context(context)
@@ -110,14 +115,18 @@ impl CopyReader {
         CopyReader { fields, format, buffer: Vec::new(), bytes_in_block: 0, ended: false }
     }
 
-    /// Takes bytes in; calls `emit` with each block that is full. Bytes after the end marker are ignored.
+    /// Takes bytes in; calls `emit` with each block that is full.
     pub fn feed(&mut self, bytes: &[u8], emit: &mut dyn FnMut(Vec<ArrayRef>, usize) -> Result<()>) -> Result<()> {
         if self.ended {
-            return Ok(());
+            return self.refuse_after_end(bytes);
         }
         self.buffer.extend_from_slice(bytes);
         let taken = self.read_rows(false, emit)?;
         self.buffer.drain(..taken);
+        if self.ended {
+            let rest = std::mem::take(&mut self.buffer);
+            return self.refuse_after_end(&rest);
+        }
         if self.buffer.len() > ROW_BYTES_MAX {
             return Err(self.fields.place_error("54000", format!("a row is longer than {ROW_BYTES_MAX} bytes")));
         }
@@ -128,16 +137,26 @@ impl CopyReader {
     pub fn finish(mut self, emit: &mut dyn FnMut(Vec<ArrayRef>, usize) -> Result<()>) -> Result<()> {
         if !self.ended {
             let taken = self.read_rows(true, emit)?;
-            if taken < self.buffer.len() && !self.ended {
-                return Err(self.fields.place_error("22P04", "unexpected end of data in the middle of a row"));
-            }
             if let Format::Binary(binary) = &self.format
-                && !binary.has_begun()
+                && !self.ended
             {
-                return Err(SqlError::new("22P04", "COPY file signature not recognized"));
+                binary.end(&self.buffer[taken..], &mut self.fields)?;
+            } else if taken < self.buffer.len() && !self.ended {
+                return Err(self.fields.place_error("22P04", "unexpected end of data in the middle of a row"));
             }
         }
         self.flush(emit)
+    }
+
+    /// Nothing may follow the end marker of the binary format; what follows that of text is ignored.
+    fn refuse_after_end(&mut self, bytes: &[u8]) -> Result<()> {
+        match self.format {
+            Format::Binary(_) if !bytes.is_empty() => {
+                self.fields.line += 1;
+                Err(self.fields.place_error("22P04", "received copy data after EOF marker"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads complete rows; returns the bytes that they took.
@@ -160,10 +179,9 @@ impl CopyReader {
                     }
                 }
                 Ok(Step::More) => break Ok(taken),
-                Ok(Step::End) => {
+                Ok(Step::End(bytes)) => {
                     self.ended = true;
-                    taken = buffer.len();
-                    break Ok(taken);
+                    break Ok(taken + bytes);
                 }
                 Err(error) => break Err(error),
             }
@@ -189,6 +207,6 @@ pub(crate) enum Step {
     Row(usize),
     /// The row is not complete yet.
     More,
-    /// The end marker.
-    End,
+    /// The end marker, of so many bytes.
+    End(usize),
 }

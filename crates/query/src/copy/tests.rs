@@ -123,9 +123,8 @@ fn formats_round_trip() {
         let column = |name: &str, ty| WriterColumn { name: name.to_string(), ty, force_quote: false };
         let columns = vec![column("a", DataType::Int4), column("b", DataType::Text)];
         let mut writer = CopyWriter::new(columns, options(with), Arc::new(EvalContext::at(0)));
-        let mut bytes = writer.header().unwrap_or_default().to_vec();
-        bytes.extend(writer.rows(&record_batch(vec![numbers, strings], 8).unwrap()).unwrap());
-        bytes.extend(writer.trailer().unwrap_or_default());
+        let mut bytes = writer.rows(&record_batch(vec![numbers, strings], 8).unwrap()).unwrap().bytes().to_vec();
+        bytes.extend(writer.finish().bytes());
         let mut expect = String::new();
         for (row, text) in texts.iter().map(|text| format!("{text:?}")).chain(["null".to_string()]).enumerate() {
             let number = if row == 3 { "null".to_string() } else { format!("\"{row}\"") };
@@ -144,5 +143,47 @@ fn garbage_in_binary_is_refused() {
     assert!(read("binary", &input, 1000).starts_with("22P04 row field count is 3, expected 2"));
     assert!(read("binary", b"not a signature", 1000).starts_with("22P04 COPY file signature"));
     assert!(read("binary", b"", 1000).starts_with("22P04 COPY file signature"));
-    assert!(read("binary", &input[..15], 1000).starts_with("22P04"));
+    assert!(read("binary", &input[..15], 1000).starts_with("22P04 invalid COPY file header (missing length)"));
+}
+
+#[test]
+fn binary_input_ends_where_postgresql_lets_it_end() {
+    let mut input = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+    input.extend(b"\0\x02\0\0\0\x04\0\0\0\x07\0\0\0\x01x");
+    let whole = input.len();
+    input.extend(b"\xff\xff");
+    let row = r#"["7" "x"]"#;
+    for chunk in [1, 4, 1000] {
+        for end in [whole, whole + 1, whole + 2] {
+            assert_eq!(read("binary", &input[..end], chunk), row, "{end} bytes in chunks of {chunk}");
+        }
+        for (end, column) in [(whole - 1, "b"), (whole - 5, "b"), (whole - 6, "a"), (21, "a")] {
+            let expect = format!("22P04 unexpected EOF in COPY data | COPY t, line 1, column {column}");
+            assert_eq!(read("binary", &input[..end], chunk), expect, "{end} bytes in chunks of {chunk}");
+        }
+        let more = [&input[..], b"x"].concat();
+        assert_eq!(
+            read("binary", &more, chunk),
+            "22P04 received copy data after EOF marker | COPY t, line 2",
+            "in chunks of {chunk}"
+        );
+    }
+}
+
+#[test]
+fn every_row_is_a_message_and_the_binary_header_comes_with_the_first() {
+    let messages = |with: &str, rows: i32| {
+        let column = WriterColumn { name: "a".to_string(), ty: DataType::Int4, force_quote: false };
+        let mut writer = CopyWriter::new(vec![column], options(with), Arc::new(EvalContext::at(0)));
+        let numbers: ArrayRef = Arc::new(arrow_array::Int32Array::from_iter_values(0..rows));
+        let chunks = [writer.rows(&record_batch(vec![numbers], rows as usize).unwrap()).unwrap(), writer.finish()];
+        let lengths = chunks.iter().flat_map(|chunk| chunk.messages().map(<[u8]>::len).collect::<Vec<_>>());
+        lengths.collect::<Vec<_>>()
+    };
+    assert_eq!(messages("binary", 2), [19 + 10, 10, 2]);
+    assert_eq!(messages("binary", 0), [19 + 2]);
+    assert_eq!(messages("(format csv, header)", 2), [2, 2, 2]);
+    assert_eq!(messages("(format csv, header)", 0), [2]);
+    assert_eq!(messages("", 2), [2, 2]);
+    assert_eq!(messages("", 0), [0; 0]);
 }

@@ -1,4 +1,7 @@
-//! From batches to CopyData bytes.
+//! From batches to CopyData messages.
+//!
+//! A message holds one row, as PostgreSQL's do: clients read row by row. The header of the binary format comes in the
+//! message of the first row (of the trailer, if there is none), which is where they look for it.
 
 use super::binary::SIGNATURE;
 use crate::error::Result;
@@ -7,7 +10,6 @@ use arrow_array::{Array, RecordBatch};
 use basalt_expr::EvalContext;
 use basalt_expr::io::{binary, text};
 use basalt_types::DataType;
-use bytes::Bytes;
 use std::sync::Arc;
 
 pub(crate) struct WriterColumn {
@@ -16,65 +18,97 @@ pub(crate) struct WriterColumn {
     pub force_quote: bool,
 }
 
+/// Some messages of COPY TO, one after the other.
+#[derive(Default)]
+pub struct Chunk {
+    bytes: Vec<u8>,
+    /// Where each message ends.
+    ends: Vec<usize>,
+}
+
+impl Chunk {
+    fn end_message(&mut self) {
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The bodies of the CopyData messages.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
+    }
+
+    /// All of them as a file has them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 pub(crate) struct CopyWriter {
     columns: Vec<WriterColumn>,
     options: CopyOptions,
     eval: Arc<EvalContext>,
     begun: bool,
-    ended: bool,
     /// Text of the field being written, where it may have to be escaped.
     field: Vec<u8>,
 }
 
 impl CopyWriter {
     pub fn new(columns: Vec<WriterColumn>, options: CopyOptions, eval: Arc<EvalContext>) -> CopyWriter {
-        CopyWriter { columns, options, eval, begun: false, ended: false, field: Vec::new() }
+        CopyWriter { columns, options, eval, begun: false, field: Vec::new() }
     }
 
     /// What comes before the rows, once.
-    pub fn header(&mut self) -> Option<Bytes> {
+    fn begin(&mut self, chunk: &mut Chunk) {
         if std::mem::replace(&mut self.begun, true) {
-            return None;
+            return;
         }
-        let mut out = Vec::new();
         match self.options.format {
             CopyFormat::Binary => {
-                out.extend_from_slice(SIGNATURE);
-                out.extend_from_slice(&[0; 8]);
+                chunk.bytes.extend_from_slice(SIGNATURE);
+                chunk.bytes.extend_from_slice(&[0; 8]);
             }
             _ if self.options.header == HeaderChoice::Yes => {
                 for at in 0..self.columns.len() {
                     if at > 0 {
-                        out.push(self.options.delimiter);
+                        chunk.bytes.push(self.options.delimiter);
                     }
                     self.field.clear();
                     self.field.extend_from_slice(self.columns[at].name.as_bytes());
-                    self.put_field(false, &mut out);
+                    self.put_field(false, &mut chunk.bytes);
                 }
-                out.push(b'\n');
+                chunk.bytes.push(b'\n');
+                chunk.end_message();
             }
-            _ => return None,
+            _ => {}
         }
-        Some(out.into())
     }
 
-    /// What comes after them, once.
-    pub fn trailer(&mut self) -> Option<Bytes> {
-        if std::mem::replace(&mut self.ended, true) || self.options.format != CopyFormat::Binary {
-            return None;
+    /// What comes after the rows: the header too, if there were none.
+    pub fn finish(mut self) -> Chunk {
+        let mut chunk = Chunk::default();
+        self.begin(&mut chunk);
+        if self.options.format == CopyFormat::Binary {
+            chunk.bytes.extend_from_slice(&[0xff, 0xff]);
+            chunk.end_message();
         }
-        Some(Bytes::from_static(&[0xff, 0xff]))
+        chunk
     }
 
-    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Bytes> {
-        let mut out = Vec::with_capacity(batch.num_rows() * self.columns.len() * 12);
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Chunk> {
+        let mut chunk = Chunk::default();
+        if batch.num_rows() == 0 {
+            return Ok(chunk);
+        }
+        chunk.bytes.reserve(batch.num_rows() * self.columns.len() * 12);
+        self.begin(&mut chunk);
         for row in 0..batch.num_rows() {
             match self.options.format {
-                CopyFormat::Binary => self.binary_row(batch, row, &mut out)?,
-                _ => self.line(batch, row, &mut out)?,
+                CopyFormat::Binary => self.binary_row(batch, row, &mut chunk.bytes)?,
+                _ => self.line(batch, row, &mut chunk.bytes)?,
             }
+            chunk.end_message();
         }
-        Ok(out.into())
+        Ok(chunk)
     }
 
     fn binary_row(&mut self, batch: &RecordBatch, row: usize, out: &mut Vec<u8>) -> Result<()> {

@@ -2,14 +2,13 @@
 
 use super::Session;
 use super::interrupt::guard;
-use crate::copy::writer::CopyWriter;
+use crate::copy::writer::{Chunk, CopyWriter};
 use crate::database::Stats;
 use crate::error::Result;
 use crate::run::BatchStream;
 use crate::statement::copy_in::CopyFeed;
 use arrow_array::RecordBatch;
 use basalt_types::DataType;
-use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// One column of a result, as RowDescription tells it.
@@ -187,19 +186,20 @@ pub struct CopyIn {
 /// Rows that COPY TO STDOUT writes before the connection's thread may serve others.
 const COPY_ROWS_MAX: usize = 1024;
 
-/// A COPY TO STDOUT: chunks for CopyData, whole rows each.
+/// A COPY TO STDOUT: one CopyData message per row.
 pub struct CopyOut {
     pub format: i16,
     pub columns: usize,
     pub(crate) rows: u64,
     pub(crate) source: RowSource,
-    pub(crate) writer: CopyWriter,
+    /// Until the last chunk.
+    pub(crate) writer: Option<CopyWriter>,
 }
 
 impl CopyOut {
-    pub async fn next(&mut self, session: &mut Session) -> Result<Option<Bytes>> {
+    pub async fn next(&mut self, session: &mut Session) -> Result<Option<Chunk>> {
         match self.step(session).await {
-            Ok(Some(bytes)) => Ok(Some(bytes)),
+            Ok(Some(chunk)) => Ok(Some(chunk)),
             Ok(None) => {
                 Stats::add(&session.db.stats().rows_returned, self.rows);
                 session.statement_done();
@@ -212,16 +212,14 @@ impl CopyOut {
         }
     }
 
-    async fn step(&mut self, session: &mut Session) -> Result<Option<Bytes>> {
-        if let Some(header) = self.writer.header() {
-            return Ok(Some(header));
-        }
+    async fn step(&mut self, session: &mut Session) -> Result<Option<Chunk>> {
+        let Some(writer) = &mut self.writer else { return Ok(None) };
         match guard(&session.interrupt, session.deadline, self.source.next(COPY_ROWS_MAX)).await? {
             Some(batch) => {
                 self.rows += batch.num_rows() as u64;
-                Ok(Some(self.writer.rows(&batch)?))
+                Ok(Some(writer.rows(&batch)?))
             }
-            None => Ok(self.writer.trailer()),
+            None => Ok(self.writer.take().map(CopyWriter::finish)),
         }
     }
 

@@ -75,7 +75,7 @@ async fn run_into(session: &mut Session, sql: &str, out: &mut String) -> Result<
             }
             Outcome::CopyOut(mut copy) => {
                 while let Some(bytes) = copy.next(session).await? {
-                    out.push_str(std::str::from_utf8(&bytes).unwrap());
+                    out.push_str(std::str::from_utf8(bytes.bytes()).unwrap());
                 }
                 out.push_str(&format!("{} ", copy.tag()));
             }
@@ -192,7 +192,7 @@ fn transactions_follow_postgresql() {
             "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1",
             "0A000 transaction isolation level SERIALIZABLE is not supported",
         ),
-        ("ROLLBACK", "ROLLBACK"),
+        ("ROLLBACK", "ROLLBACK WARNING: there is no transaction in progress"),
         ("SAVEPOINT a", "25P01 SAVEPOINT can only be used in transaction blocks"),
         ("BEGIN; SET LOCAL statement_timeout = 5000; SHOW statement_timeout", "BEGIN SET (5s) SHOW"),
         ("COMMIT; SHOW statement_timeout", "COMMIT (0) SHOW"),

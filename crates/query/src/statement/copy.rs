@@ -113,15 +113,15 @@ async fn copy_to(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) ->
         return Err(SqlError::new("42P10", format!("FORCE_QUOTE column \"{name}\" not referenced by COPY")));
     }
     let count = columns.len();
-    let mut writer = CopyWriter::new(columns, copy.options.clone(), eval.clone());
+    let writer = CopyWriter::new(columns, copy.options.clone(), eval.clone());
     let mut source = super::lock_rows::rows(session, &query, &eval).await?;
     match &copy.target {
         CopyTarget::Client => {
             let format = i16::from(copy.options.format == CopyFormat::Binary);
-            Ok(Outcome::CopyOut(CopyOut { format, columns: count, rows: 0, source, writer }))
+            Ok(Outcome::CopyOut(CopyOut { format, columns: count, rows: 0, source, writer: Some(writer) }))
         }
         CopyTarget::File(path) => {
-            let rows = write_file(session, &mut source, &mut writer, Path::new(path)).await?;
+            let rows = write_file(session, &mut source, writer, Path::new(path)).await?;
             Ok(Outcome::Command { tag: format!("COPY {rows}") })
         }
     }
@@ -188,12 +188,7 @@ async fn read_file(session: &mut Session, mut feed: CopyFeed, path: PathBuf) -> 
     }
 }
 
-async fn write_file(
-    session: &mut Session,
-    source: &mut RowSource,
-    writer: &mut CopyWriter,
-    path: &Path,
-) -> Result<u64> {
+async fn write_file(session: &mut Session, source: &mut RowSource, mut writer: CopyWriter, path: &Path) -> Result<u64> {
     require_absolute(path)?;
     let fs = session.db.os().fs.clone();
     match fs.remove(path) {
@@ -202,23 +197,15 @@ async fn write_file(
     }
     let file = fs.open(path, OpenMode::CreateNew).map_err(|error| file_error("open", path, &error))?;
     let (mut offset, mut rows) = (0, 0);
-    loop {
-        let (bytes, ended) = match writer.header() {
-            Some(header) => (Some(header), false),
-            None => match source.next(usize::MAX).await? {
-                Some(batch) => {
-                    rows += batch.num_rows() as u64;
-                    (Some(writer.rows(&batch)?), false)
-                }
-                None => (writer.trailer(), true),
-            },
-        };
-        if let Some(bytes) = bytes {
-            file.write_at(&bytes, offset).map_err(|error| file_error("write", path, &error))?;
-            offset += bytes.len() as u64;
-        }
-        if ended {
-            return Ok(rows);
-        }
+    let mut write = |bytes: &[u8]| -> Result<()> {
+        file.write_at(bytes, offset).map_err(|error| file_error("write", path, &error))?;
+        offset += bytes.len() as u64;
+        Ok(())
+    };
+    while let Some(batch) = source.next(usize::MAX).await? {
+        rows += batch.num_rows() as u64;
+        write(writer.rows(&batch)?.bytes())?;
     }
+    write(writer.finish().bytes())?;
+    Ok(rows)
 }

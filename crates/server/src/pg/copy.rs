@@ -30,9 +30,11 @@ impl Connection {
 
     pub(super) async fn copy_out(&mut self, mut copy: CopyOut) -> Result<String, Fault> {
         self.client.out.copy_response(b'H', copy.format, copy.columns);
-        while let Some(bytes) = self.client.unless_gone(copy.next(&mut self.session)).await? {
-            self.client.out.copy_data(&bytes);
-            self.client.flush_if_full().await?;
+        while let Some(chunk) = self.client.unless_gone(copy.next(&mut self.session)).await? {
+            for message in chunk.messages() {
+                self.client.out.copy_data(message);
+                self.client.flush_if_full().await?;
+            }
         }
         self.client.out.copy_done();
         Ok(copy.tag())

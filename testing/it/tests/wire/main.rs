@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod conflicts;
+mod copy_messages;
 mod copy_readers;
 mod crash_points;
 mod damage;
