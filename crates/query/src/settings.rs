@@ -374,7 +374,6 @@ impl Effective {
             idle_session_timeout: timeout("idle_session_timeout"),
             synchronous_commit: text("synchronous_commit") != "off",
             default_isolation: match text("default_transaction_isolation").as_str() {
-                "serializable" => Isolation::Serializable,
                 "repeatable read" => Isolation::RepeatableRead,
                 _ => Isolation::ReadCommitted,
             },

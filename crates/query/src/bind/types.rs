@@ -77,8 +77,6 @@ fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
         "real" => "float4",
         "boolean" => "bool",
         "decimal" => "numeric",
-        "serial" | "serial4" => "int4",
-        "bigserial" | "serial8" => "int8",
         other => other,
     };
     let ty = type_named(alias).ok_or_else(|| unknown_type(name))?;

@@ -133,10 +133,6 @@ impl Session {
 
     /// The transaction of the engine, begun if needed, at a new statement.
     pub(crate) fn next_statement(&mut self) -> Result<&mut Txn> {
-        if self.block.isolation == Isolation::Serializable {
-            return Err(SqlError::not_supported("transaction isolation level SERIALIZABLE is not supported")
-                .with_hint("Use REPEATABLE READ, which is snapshot isolation, and lock what you decide upon."));
-        }
         if self.block.txn.is_none() {
             self.block.txn = Some(self.db.engine().begin(TxnOptions {
                 repeatable_read: self.block.isolation == Isolation::RepeatableRead,

@@ -140,7 +140,7 @@ pub(crate) fn column_parts(
     let ty = match bind::bind_type(&ctx, &clause.ty) {
         Ok(ty) => ty,
         Err(error) => {
-            let name = clause.ty.to_string().to_lowercase();
+            let name = clause.ty.to_string().trim_end_matches("[]").trim_matches('"').to_lowercase();
             if matches!(name.as_str(), "serial" | "bigserial" | "smallserial" | "serial4" | "serial8" | "serial2") {
                 return Err(SqlError::not_supported(format!("type {name} is not supported"))
                     .with_hint("Use an integer type and draw keys in the client, or uuid with gen_random_uuid()."));

@@ -5,7 +5,8 @@ use crate::error::{Result, SqlError};
 use crate::scram;
 use crate::session::Session;
 use crate::syntax::{Name, RoleOptions};
-use basalt_engine::{CatalogEdit, Role};
+use basalt_engine::{Catalog, CatalogEdit, Role};
+use basalt_types::ObjectId;
 
 pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &RoleOptions) -> Result<()> {
     session.require_superuser("permission denied to create role")?;
@@ -73,10 +74,24 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
         Some(None) => role.password = None,
         None => {}
     }
+    require_a_superuser(&catalog, role.id, role.superuser && role.login, "altered")?;
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutRole(role)])?)
 }
 
-fn owns_something(catalog: &basalt_engine::Catalog, name: &str) -> bool {
+/// 55000 if nobody were left who can log in and manage roles: there would be no way back. `stays`: the changed role
+/// itself still can.
+fn require_a_superuser(catalog: &Catalog, changed: ObjectId, stays: bool, done: &str) -> Result<()> {
+    let can = |role: &Role| role.superuser && role.login;
+    let Some(before) = catalog.roles.get(&changed).filter(|role| can(role)) else { return Ok(()) };
+    if stays || catalog.roles.values().any(|role| role.id != changed && can(role)) {
+        return Ok(());
+    }
+    Err(SqlError::new("55000", format!("role \"{}\" cannot be {done}", before.name))
+        .with_detail("It is the last superuser that can log in: nobody could manage roles and settings any more.")
+        .with_hint("Let another role be SUPERUSER LOGIN first."))
+}
+
+fn owns_something(catalog: &Catalog, name: &str) -> bool {
     catalog.tables.values().any(|table| table.owner == name)
         || catalog.views.values().any(|view| view.owner == name)
         || catalog.namespaces.values().any(|namespace| namespace.owner == name)
@@ -112,6 +127,7 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
             .with_hint("Give its tables, views, schemas and databases to another owner first."));
         }
         let id = role.id;
+        require_a_superuser(&catalog, id, false, "dropped")?;
         session.txn()?.edit_catalog(vec![CatalogEdit::DropRole(id)])?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn};
 use crate::settings::{Settings, check_system_value};
-use crate::syntax::{Isolation, SetValue, TransactionModes};
+use crate::syntax::{Isolation, SetValue, TransactionModes, no_serializable};
 use basalt_engine::CatalogEdit;
 
 pub(crate) fn set(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
@@ -30,7 +30,7 @@ fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
     let modes = match name {
         "transaction_isolation" => TransactionModes {
             isolation: Some(match text.to_ascii_lowercase().as_str() {
-                "serializable" => Isolation::Serializable,
+                "serializable" => return Err(no_serializable()),
                 "repeatable read" => Isolation::RepeatableRead,
                 "read committed" | "read uncommitted" => Isolation::ReadCommitted,
                 _ => {

@@ -29,6 +29,7 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
         Utility::Declare { name, hold, query } => cursor::declare(session, name, *hold, query, sql).await?,
         Utility::Fetch { cursor, count, only_move } => return cursor::fetch(session, cursor, *count, *only_move).await,
         Utility::Close(name) => cursor::close(session, name.as_deref())?,
+        Utility::Unlisten => {}
         Utility::Lock { tables, mode, nowait } => {
             if session.block.scope != Scope::Explicit {
                 return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));

@@ -181,13 +181,19 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
         Token::Word(word) => word.value.to_uppercase(),
         _ => return reader.error_here(),
     };
+    let what = match what.as_str() {
+        "UNIQUE" => "UNIQUE INDEX",
+        "MATERIALIZED" => "MATERIALIZED VIEW",
+        "FOREIGN" if reader.sees_nth(1, "table") => "FOREIGN TABLE",
+        what => what,
+    };
     let error = SqlError::not_supported(format!("{verb} {what} is not supported"));
-    match what.as_str() {
-        "INDEX" | "UNIQUE" => {
+    match what {
+        "INDEX" | "UNIQUE INDEX" => {
             error.with_hint("Declare a primary key; scans skip by each column's bounds without an index.")
         }
         "SEQUENCE" => error.with_hint("Draw keys in the client, or use gen_random_uuid()."),
-        "MATERIALIZED" => error.with_hint("Use CREATE VIEW, or CREATE TABLE … AS."),
+        "MATERIALIZED VIEW" => error.with_hint("Use CREATE VIEW, or CREATE TABLE … AS."),
         "EXTENSION" => error.with_hint("Basalt has what it has built in."),
         _ => error,
     }
@@ -226,6 +232,12 @@ fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
             "encoding" if value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("utf-8") => {}
             "template" if matches!(value.as_str(), "template0" | "template1") => {}
             "lc_collate" | "lc_ctype" | "locale" if matches!(value.as_str(), "C" | "C.UTF-8") => {}
+            "tablespace" if value == "pg_default" => {}
+            "tablespace" => return Err(SqlError::new("42704", format!("tablespace \"{value}\" does not exist"))),
+            "encoding" => {
+                return Err(SqlError::not_supported(format!("encoding {value} is not supported"))
+                    .with_hint("Databases are UTF8: leave ENCODING out. Clients too send and receive UTF8."));
+            }
             _ => {
                 return Err(SqlError::not_supported(format!("CREATE DATABASE … {option} = {value} is not supported"))
                     .with_hint("Leave the option out: databases are UTF8 in the C collation."));
@@ -284,10 +296,19 @@ fn table_tail(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()> {
         } else if reader.words(&["on", "commit"]) {
             return Err(SqlError::not_supported("ON COMMIT is only for temporary tables"));
         } else if reader.word("tablespace") {
-            reader.ident()?;
+            tablespace(reader)?;
         } else {
             return Ok(());
         }
+    }
+}
+
+/// There is one place for tables. 42704 for any other, as for a tablespace that nobody made.
+fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
+    match reader.ident()?.as_str() {
+        "pg_default" => Ok(()),
+        "pg_global" => Err(SqlError::new("22023", "only shared relations can be placed in pg_global tablespace")),
+        name => Err(SqlError::new("42704", format!("tablespace \"{name}\" does not exist"))),
     }
 }
 
@@ -377,7 +398,10 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
             ast::ColumnOption::Unique(_) => return Err(no_constraint("UNIQUE")),
             ast::ColumnOption::ForeignKey(_) => return Err(no_constraint("FOREIGN KEY")),
             ast::ColumnOption::Check(_) => return Err(no_constraint("CHECK")),
-            ast::ColumnOption::Generated { .. } | ast::ColumnOption::Identity(_) => {
+            ast::ColumnOption::Identity(_) => return Err(no_identity()),
+            // `GENERATED … AS (expression)` has one, `GENERATED … AS IDENTITY` has none.
+            ast::ColumnOption::Generated { generation_expr: None, .. } => return Err(no_identity()),
+            ast::ColumnOption::Generated { .. } => {
                 return Err(SqlError::not_supported("generated columns are not supported")
                     .with_hint("Give the column a DEFAULT, or compute it in a view."));
             }
@@ -385,6 +409,11 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
         }
     }
     Ok(column)
+}
+
+fn no_identity() -> SqlError {
+    SqlError::not_supported("identity columns are not supported")
+        .with_hint("Draw keys in the client, or use uuid with DEFAULT gen_random_uuid().")
 }
 
 fn check_collation(name: &ast::ObjectName) -> Result<()> {

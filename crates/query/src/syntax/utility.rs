@@ -9,7 +9,6 @@ use sqlparser::tokenizer::Token;
 pub enum Isolation {
     ReadCommitted,
     RepeatableRead,
-    Serializable,
 }
 
 impl Isolation {
@@ -17,9 +16,14 @@ impl Isolation {
         match self {
             Isolation::ReadCommitted => "read committed",
             Isolation::RepeatableRead => "repeatable read",
-            Isolation::Serializable => "serializable",
         }
     }
+}
+
+/// 0A000, wherever the level is asked for.
+pub fn no_serializable() -> SqlError {
+    SqlError::not_supported("transaction isolation level SERIALIZABLE is not supported")
+        .with_hint("Use REPEATABLE READ, which is snapshot isolation, and lock what you decide upon.")
 }
 
 /// What BEGIN and SET TRANSACTION may say; `None`: as before.
@@ -115,6 +119,8 @@ pub enum Utility {
     },
     /// `None`: all.
     Close(Option<String>),
+    /// Nobody listens here: nothing to do.
+    Unlisten,
     Lock {
         tables: Vec<Name>,
         mode: basalt_engine::TableLock,
@@ -155,6 +161,7 @@ impl Utility {
             Utility::Fetch { only_move: true, .. } => "MOVE",
             Utility::Close(Some(_)) => "CLOSE CURSOR",
             Utility::Close(None) => "CLOSE CURSOR ALL",
+            Utility::Unlisten => "UNLISTEN",
             Utility::Lock { .. } => "LOCK TABLE",
             Utility::Vacuum { .. } => "VACUUM",
             Utility::Analyze { .. } => "ANALYZE",
@@ -233,7 +240,7 @@ fn modes(reader: &mut Reader<'_>) -> Result<TransactionModes> {
     while !reader.at_end() {
         if reader.words(&["isolation", "level"]) {
             modes.isolation = Some(if reader.word("serializable") {
-                Isolation::Serializable
+                return Err(no_serializable());
             } else if reader.words(&["repeatable", "read"]) {
                 Isolation::RepeatableRead
             } else if reader.words(&["read", "committed"]) || reader.words(&["read", "uncommitted"]) {
@@ -317,6 +324,12 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         "fetch" => fetch(reader, false)?,
         "move" => fetch(reader, true)?,
         "close" => Utility::Close(name_or_all(reader)?),
+        "unlisten" => {
+            if !reader.token(&Token::Mul) {
+                reader.ident()?;
+            }
+            Utility::Unlisten
+        }
         "lock" => lock(reader)?,
         "vacuum" => vacuum(reader)?,
         "analyze" | "analyse" => {
@@ -332,7 +345,7 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
 fn unsupported(verb: &str) -> SqlError {
     let error = SqlError::not_supported(format!("{} is not supported", verb.to_uppercase()));
     match verb {
-        "listen" | "unlisten" | "notify" => error.with_hint("Poll a table instead."),
+        "listen" | "notify" => error.with_hint("Poll a table instead."),
         "grant" | "revoke" | "reassign" | "security" => {
             error.with_hint("Every role that can log in may read and write all tables; only superusers manage roles.")
         }
