@@ -58,13 +58,17 @@ pub struct Stats {
     pub rows_written: AtomicU64,
     pub sessions_opened: AtomicU64,
     pub cancels: AtomicU64,
+    /// Statements that met damaged data (XX001).
+    pub corruption_errors: AtomicU64,
+    /// Statements that met a broken invariant of Basalt's own (XX000).
+    pub internal_errors: AtomicU64,
     /// Time from a statement's start to its end, rows sent included.
     pub statement_micros: AtomicU64,
 }
 
 impl Stats {
     /// Name and value of each counter.
-    pub fn list(&self) -> [(&'static str, u64); 9] {
+    pub fn list(&self) -> [(&'static str, u64); 11] {
         [
             ("statements", &self.statements),
             ("errors", &self.errors),
@@ -74,6 +78,8 @@ impl Stats {
             ("rows_written", &self.rows_written),
             ("sessions_opened", &self.sessions_opened),
             ("cancels", &self.cancels),
+            ("corruption_errors", &self.corruption_errors),
+            ("internal_errors", &self.internal_errors),
             ("statement_micros", &self.statement_micros),
         ]
         .map(|(name, counter)| (name, counter.load(Ordering::Relaxed)))
@@ -104,6 +110,8 @@ pub struct Database {
     runtime: Arc<QueryRuntime>,
     registry: Arc<Registry>,
     stats: Stats,
+    /// The latest damage that a statement met.
+    damage: Mutex<Option<String>>,
     sessions: Mutex<Sessions>,
     started_micros: i64,
 }
@@ -125,6 +133,7 @@ impl Database {
             runtime,
             registry,
             stats: Stats::default(),
+            damage: Mutex::default(),
             sessions: Mutex::default(),
             started_micros,
         }))
@@ -149,6 +158,32 @@ impl Database {
 
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// The latest damage that a statement met since start; the message names the file. It does not heal: somebody
+    /// must look.
+    pub fn damage(&self) -> Option<String> {
+        self.damage.lock().clone()
+    }
+
+    /// An error that a client was told. Those that no client can be blamed for are logged: the operator must hear
+    /// of them, whatever becomes of the client.
+    pub(crate) fn note_error(&self, error: &SqlError, statement: &str) {
+        Stats::add(&self.stats.errors, 1);
+        let what = match error.sqlstate {
+            "XX001" => {
+                Stats::add(&self.stats.corruption_errors, 1);
+                *self.damage.lock() = Some(error.message.clone());
+                "a statement met damaged data"
+            }
+            "XX000" => {
+                Stats::add(&self.stats.internal_errors, 1);
+                "a statement met an internal error"
+            }
+            _ => return,
+        };
+        let statement = &statement[..statement.floor_char_boundary(1024)];
+        tracing::error!(sqlstate = error.sqlstate, error = %error.message, statement, "{what}");
     }
 
     pub fn runtime(&self) -> &Arc<QueryRuntime> {
@@ -178,15 +213,10 @@ impl Database {
         }
     }
 
-    /// As [`Database::cancel`], without a secret (`pg_cancel_backend`). False without such a session.
-    pub fn cancel_backend(&self, pid: i32) -> bool {
-        match self.sessions.lock().by_pid.get(&pid) {
-            Some(entry) => {
-                entry.interrupt.cancel();
-                true
-            }
-            None => false,
-        }
+    /// How to end a session or its statement, and who logged in there.
+    pub(crate) fn backend(&self, pid: i32) -> Option<(Arc<Interrupt>, String)> {
+        let sessions = self.sessions.lock();
+        sessions.by_pid.get(&pid).map(|entry| (entry.interrupt.clone(), entry.info.lock().user.clone()))
     }
 
     pub fn role(&self, name: &str) -> Option<Role> {

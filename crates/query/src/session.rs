@@ -184,6 +184,13 @@ impl Session {
         (self.pid, self.secret)
     }
 
+    /// Waits until somebody ends this session (`pg_terminate_backend`); gives what its client is told. Whoever
+    /// serves the session then drops it.
+    pub fn terminated(&self) -> impl Future<Output = SqlError> + Send + use<> {
+        let interrupt = self.interrupt.clone();
+        async move { interrupt.terminated().await }
+    }
+
     /// What ParameterStatus reports after login.
     pub fn parameter_status(&self) -> Vec<(&'static str, String)> {
         self.settings.reported()
@@ -245,7 +252,7 @@ impl Session {
     /// Ends the implicit transaction: commits it, or rolls it back after an error. Send CommandComplete of
     /// the last statement only after it succeeded.
     pub async fn finish_simple(&mut self) -> Result<()> {
-        self.end_implicit().await.inspect_err(|_| Stats::add(&self.db.stats().errors, 1))
+        self.end_implicit().await.inspect_err(|error| self.commit_failed(error))
     }
 
     pub(crate) fn statement_begins(&mut self, sql: &Arc<str>) {
@@ -276,7 +283,7 @@ impl Session {
     pub(crate) fn statement_failed(&mut self, error: &SqlError) {
         self.interrupt.stop();
         self.asked.lock().clear();
-        Stats::add(&self.db.stats().errors, 1);
+        self.db.note_error(error, self.running.as_ref().map_or("", |(_, sql)| sql));
         self.fail_block();
         self.note_duration(Some(error));
     }

@@ -103,17 +103,19 @@ fn health(shared: &Shared) -> Response<Body> {
     let engine = shared.db.engine();
     let failure = engine.failure().map(|error| error.to_string());
     let failing: Vec<String> = engine.background().status().failing.iter().map(ToString::to_string).collect();
+    let damage = shared.db.damage();
     // Failing background work is tried again while all else goes on; a stopped log takes a restart.
     let (status, word) = match (serving, &failure) {
         (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         (true, Some(_)) => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
-        (true, None) if !failing.is_empty() => (StatusCode::OK, "degraded"),
+        (true, None) if !failing.is_empty() || damage.is_some() => (StatusCode::OK, "degraded"),
         (true, None) => (StatusCode::OK, "ok"),
     };
     let body = serde_json::json!({
         "status": word,
         "failure": failure,
         "failing": failing,
+        "damage": damage,
         "version": env!("CARGO_PKG_VERSION"),
         "connections": shared.db.session_count(),
         "published": engine.published().0,

@@ -230,7 +230,7 @@ impl Session {
         Ok(())
     }
 
-    fn commit_failed(&self, _error: &SqlError) {
-        crate::database::Stats::add(&self.db.stats().errors, 1);
+    pub(super) fn commit_failed(&self, error: &SqlError) {
+        self.db.note_error(error, "COMMIT");
     }
 }

@@ -1,8 +1,8 @@
-//! How a running statement is ended from outside: cancel requests and timeouts.
+//! How a running statement, or its session, is ended from outside: cancel requests, timeouts, `pg_terminate_backend`.
 
 use crate::error::{Result, SqlError};
 use std::future::Future;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -11,10 +11,11 @@ const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
 const CANCELED: u8 = 2;
 
-/// Shared between a session and whoever may cancel its statement.
+/// Shared between a session and whoever may end its statement or itself.
 #[derive(Default)]
 pub struct Interrupt {
     state: AtomicU8,
+    terminated: AtomicBool,
     notify: Notify,
 }
 
@@ -35,15 +36,28 @@ impl Interrupt {
         was_running
     }
 
-    pub fn is_canceled(&self) -> bool {
-        self.state.load(Ordering::SeqCst) == CANCELED
+    /// For good: the statement ends, and whoever serves the session hangs up ([`Interrupt::terminated`]).
+    pub fn terminate(&self) {
+        self.terminated.store(true, Ordering::SeqCst);
+        self.notify.notify_waiters();
     }
 
-    async fn canceled(&self) {
+    /// Waits until the session is to end; gives what its client is told.
+    pub async fn terminated(&self) -> SqlError {
         loop {
             let notified = self.notify.notified();
-            if self.is_canceled() {
-                return;
+            if self.terminated.load(Ordering::SeqCst) {
+                return SqlError::fatal("57P01", "terminating connection due to administrator command");
+            }
+            notified.await;
+        }
+    }
+
+    async fn canceled(&self) -> SqlError {
+        loop {
+            let notified = self.notify.notified();
+            if self.state.load(Ordering::SeqCst) == CANCELED {
+                return SqlError::canceled();
             }
             notified.await;
         }
@@ -60,7 +74,7 @@ impl Deadline {
     }
 }
 
-/// Drives `work` until it ends, is canceled (57014), or the deadline passes (57014).
+/// Drives `work` until it ends, the session ends (57P01), it is canceled (57014), or the deadline passes (57014).
 pub async fn guard<T>(interrupt: &Interrupt, deadline: Deadline, work: impl Future<Output = Result<T>>) -> Result<T> {
     let timeout = async {
         match deadline.0 {
@@ -70,7 +84,8 @@ pub async fn guard<T>(interrupt: &Interrupt, deadline: Deadline, work: impl Futu
     };
     tokio::select! {
         biased;
-        () = interrupt.canceled() => Err(SqlError::canceled()),
+        error = interrupt.terminated() => Err(error),
+        error = interrupt.canceled() => Err(error),
         () = timeout => Err(SqlError::new("57014", "canceling statement due to statement timeout")),
         result = work => result,
     }

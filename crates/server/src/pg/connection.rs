@@ -49,15 +49,18 @@ async fn say_goodbye(mut client: Client, fault: Fault, peer: Peer) {
 impl Connection {
     async fn run(mut self, shared: &Shared, peer: Peer) {
         let mut stage = shared.stage.clone();
+        let mut terminated = std::pin::pin!(self.session.terminated());
         let fault = loop {
             let message = tokio::select! {
                 biased;
+                error = &mut terminated => break Fault::Fatal(error),
                 message = self.next_message() => message,
                 _ = reached(&mut stage, Stage::Draining) => Err(shutting_down()),
             };
             let step = match message {
                 Ok(message) => tokio::select! {
                     biased;
+                    error = &mut terminated => break Fault::Fatal(error),
                     step = self.step(message) => step,
                     _ = reached(&mut stage, Stage::Stopped) => Err(shutting_down()),
                 },

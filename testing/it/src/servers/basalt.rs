@@ -76,7 +76,10 @@ impl Basalt {
     /// `basalt start` with these arguments; its output goes to `log`.
     pub fn command(dir: &Path, addr: SocketAddr, options: &BasaltOptions) -> Result<Command> {
         let mut command = Command::new(Basalt::binary()?);
-        command.arg("start").arg("--data-dir").arg(dir).args(["--listen", &addr.to_string(), "--http", "off"]);
+        command.arg("start").arg("--data-dir").arg(dir).args(["--listen", &addr.to_string()]);
+        if !options.args.iter().any(|argument| argument == "--http") {
+            command.args(["--http", "off"]);
+        }
         // Every BASALT_ variable is a setting to the server: the tests' own are not for it.
         let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         ours.filter(|name| name.starts_with("BASALT_")).for_each(|name| {

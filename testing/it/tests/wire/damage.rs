@@ -1,7 +1,9 @@
 //! Damaged files: said precisely, never served, never a crash.
 
 use anyhow::{Context, Result, ensure};
-use basalt_it::servers::{Basalt, BasaltOptions};
+use basalt_it::servers::{Basalt, BasaltOptions, free_addr};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -48,6 +50,15 @@ fn files(dir: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// A page of the HTTP port.
+fn get(http: SocketAddr, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(http)?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    Ok(page)
 }
 
 #[test]
@@ -142,8 +153,10 @@ fn a_damaged_segment_fails_its_query_alone() -> Result<()> {
             flip(segment, length * part / 10)?;
         }
     }
+    let http = free_addr()?;
+    let options = BasaltOptions::default().arg("--http").arg(&http.to_string());
     // Either the start names the file, or the query does.
-    let mut server = match home.start() {
+    let mut server = match Basalt::start_on(&home.data(), &home.dir.path().join("log"), options) {
         Ok(server) => server,
         Err(error) => {
             let said = format!("{error:#}");
@@ -158,5 +171,12 @@ fn a_damaged_segment_fails_its_query_alone() -> Result<()> {
     ensure!(error.message().contains(".seg"), "{}", error.message());
     assert_eq!(wire.run("SELECT id FROM fine")?.text(0, 0), Some("1"));
     assert!(server.is_running());
+    let log = server.log_tail();
+    let logged = log.lines().any(|line| line.contains("ERROR") && line.contains("damaged") && line.contains(".seg"));
+    ensure!(logged, "{log}");
+    let health = get(http, "/health")?;
+    ensure!(health.contains("\"degraded\"") && health.contains(".seg"), "{health}");
+    let metrics = get(http, "/metrics")?;
+    ensure!(metrics.contains("\nbasalt_corruption_errors_total 1\n"), "{metrics}");
     Ok(())
 }

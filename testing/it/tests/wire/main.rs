@@ -15,5 +15,6 @@ mod lifecycle;
 mod limits;
 mod login;
 mod row_locks;
+mod terminate;
 mod torture;
 mod tpch;

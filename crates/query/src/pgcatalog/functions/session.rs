@@ -2,9 +2,11 @@
 
 use super::{Other, system, text_arg, text_or_null};
 use crate::pgcatalog::names::Scope;
+use crate::session::interrupt::Interrupt;
 use basalt_expr::functions::{CallInfo, ScalarKernel};
 use basalt_expr::{Error, Result, array_value};
 use basalt_types::{DataType, Datum};
+use std::sync::Arc;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
     Some(match (name, args) {
@@ -29,9 +31,23 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         ("inet_server_port", _) => |_, _| Ok(Datum::Null),
         ("current_setting", _) => current_setting,
         ("set_config", _) => set_config,
-        ("pg_cancel_backend", _) => |args, info| match args {
-            [Datum::I32(pid)] => Ok(Datum::Bool(system(info)?.db.cancel_backend(*pid))),
-            other => Err(Error::internal(format!("no process id: {other:?}"))),
+        ("pg_cancel_backend", _) => |args, info| {
+            let found = backend(args, info, "query is being canceled", "cancel superuser query")?;
+            Ok(Datum::Bool(found.is_some_and(|interrupt| {
+                interrupt.cancel();
+                true
+            })))
+        },
+        ("pg_terminate_backend", _) => |args, info| {
+            if !matches!(args.get(1), None | Some(Datum::I64(0))) {
+                return Err(Error::not_supported("pg_terminate_backend with a timeout is not supported")
+                    .with_hint("Leave the timeout out, and look into pg_stat_activity."));
+            }
+            let found = backend(args, info, "process is being terminated", "terminate superuser process")?;
+            Ok(Datum::Bool(found.is_some_and(|interrupt| {
+                interrupt.terminate();
+                true
+            })))
         },
         // There are no advisory locks to give back.
         ("pg_advisory_unlock_all", _) => |_, _| Ok(Datum::Null),
@@ -62,6 +78,26 @@ pub(super) fn others() -> Vec<Other> {
         }),
         (2198, "inet_server_addr", vec![], Text, |_, _| Ok(Datum::Null)),
     ]
+}
+
+/// The session of a process id. 42501 for those that the user has no say over.
+fn backend(args: &[Datum], info: &CallInfo, what: &str, superusers: &str) -> Result<Option<Arc<Interrupt>>> {
+    let Some(Datum::I32(pid)) = args.first() else {
+        return Err(Error::internal(format!("no process id: {args:?}")));
+    };
+    let system = system(info)?;
+    let Some((interrupt, user)) = system.db.backend(*pid) else { return Ok(None) };
+    let is_superuser = |name: &str| system.catalog.role_named(name).is_some_and(|role| role.superuser);
+    if is_superuser(&system.user) || system.user == user {
+        return Ok(Some(interrupt));
+    }
+    Err(Error::new(
+        "42501",
+        match is_superuser(&user) {
+            true => format!("must be a superuser to {superusers}"),
+            false => format!("must be a member of the role whose {what} or member of pg_signal_backend"),
+        },
+    ))
 }
 
 /// As `SELECT version()` tells it; drivers read the number after the first word.
