@@ -1,53 +1,73 @@
 //! `basalt sql`: a small client that prints results. Ctrl-C cancels the running statement.
 
+mod copy;
+mod describe;
 mod input;
+mod lines;
 mod print;
+mod session;
+mod tap;
 
 use crate::cli::SqlArgs;
-use crate::connect::{self, describe};
+use crate::connect::{self, describe_in};
 use anyhow::{Context, Result, anyhow, bail};
 use basalt_sched::Os;
+use describe::Meta;
 use futures::TryStreamExt;
-use input::Statements;
+use input::{CopyData, Statements};
+use lines::Lines;
 use print::{Printer, Style};
-use std::io::{BufRead, IsTerminal, Write};
+use session::Session;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
+use tap::State;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tokio::sync::Notify;
+use tokio_postgres::SimpleQueryMessage;
 
 /// Statements that take longer than this say how long they took.
 const WORTH_TELLING: Duration = Duration::from_millis(100);
 
-const HELP: &str = "\
-Statements end with a semicolon and may span lines. Ctrl-C cancels, Ctrl-D leaves.
-  \\d          list tables and views
-  \\d NAME     describe a table or view
-  \\l          list databases
-  \\timing     tell how long every statement takes, or stop telling
-  \\q          leave
-";
-
 pub fn run(args: SqlArgs) -> Result<()> {
+    match run_all(args) {
+        // Whoever reads has seen enough.
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        result => result,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn run_all(args: SqlArgs) -> Result<()> {
     let os = Os::real();
-    let mut texts = args.command.clone();
+    let mut inputs = Vec::new();
+    for text in &args.command {
+        inputs.push((Lines::of_text(text), true));
+    }
     for path in &args.file {
         let bytes = os.fs.read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        texts.push(String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8 text", path.display()))?);
+        let text = String::from_utf8(bytes).map_err(|_| anyhow!("{} is not UTF-8 text", path.display()))?;
+        inputs.push((Lines::of_text(&text), false));
     }
     let style = if args.csv { Style::Csv } else { Style::Aligned };
     connect::runtime()?.block_on(async {
-        let client = connect::connect(&args.connect).await?;
+        let session = Session::open(&os, &args.connect).await?;
         let interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
-        let mut shell = Shell { client, os, style, interrupt, timing: false };
-        match texts.is_empty() {
-            false => shell.run_texts(&texts).await,
-            true => shell.run_input().await,
+        let mut shell = Shell { session, os, style, interrupt, timing: false };
+        if inputs.is_empty() {
+            return shell.run(&mut Lines::of_input(), false).await;
         }
+        for (mut lines, is_command) in inputs {
+            shell.run(&mut lines, is_command).await?;
+        }
+        Ok(())
     })
 }
 
 struct Shell {
-    client: Client,
+    session: Session,
     os: Os,
     style: Style,
     interrupt: Signal,
@@ -55,121 +75,103 @@ struct Shell {
 }
 
 impl Shell {
-    /// Stops at the first error.
-    async fn run_texts(&mut self, texts: &[String]) -> Result<()> {
-        for text in texts {
-            let mut statements = Statements::default();
-            statements.push(text);
-            let mut all: Vec<String> = statements.by_ref().collect();
-            all.extend(statements.rest());
-            for statement in all {
-                if let Err(error) = self.execute(&statement).await? {
-                    bail!("{error}");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads statements from standard input; at a terminal, goes on after an error.
-    async fn run_input(&mut self) -> Result<()> {
-        let interactive = std::io::stdin().is_terminal();
-        let (lines, mut received) = tokio::sync::mpsc::channel(16);
-        std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines() {
-                if lines.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        if interactive {
+    /// Runs statements as their lines come. Where they are typed it goes on after an error. `is_command`: they are
+    /// an argument, and data of a COPY may come from standard input.
+    async fn run(&mut self, lines: &mut Lines, is_command: bool) -> Result<()> {
+        let typed = lines.are_typed();
+        if typed {
             println!("Basalt {}. \\? for help.", env!("CARGO_PKG_VERSION"));
         }
         let mut statements = Statements::default();
         loop {
-            if interactive {
-                print!("{}", if statements.is_pending() { "basalt-> " } else { "basalt=> " });
+            if typed {
+                print!("{}", self.prompt(statements.is_pending()));
                 std::io::stdout().flush()?;
             }
             let line = tokio::select! {
-                line = received.recv() => line,
-                _ = self.interrupt.recv() => {
+                line = lines.next() => line?,
+                _ = self.interrupt.recv(), if typed => {
                     statements = Statements::default();
                     println!();
                     continue;
                 }
             };
             let Some(line) = line else { break };
-            let line = line.context("cannot read standard input")?;
-            if !statements.is_pending() && line.trim_start().starts_with('\\') {
-                match self.meta(line.trim()).await? {
-                    true => continue,
-                    false => return Ok(()),
+            if !statements.is_pending()
+                && let Some(meta) = Meta::parse(&line)
+            {
+                match meta {
+                    Meta::Leave => return Ok(()),
+                    meta => self.meta(meta).await?.or_else(|error| complain(error, typed))?,
                 }
+                continue;
             }
             statements.push(&line);
-            statements.push("\n");
-            for statement in statements.by_ref() {
-                if let Err(error) = self.execute(&statement).await? {
-                    match interactive {
-                        true => eprintln!("{error}"),
-                        false => bail!("{error}"),
-                    }
+            // Only a semicolon can have completed a statement: a long one is not looked at for every line.
+            if line.contains(';') {
+                for statement in statements.by_ref() {
+                    self.execute(&statement, lines, is_command).await?.or_else(|error| complain(error, typed))?;
                 }
             }
         }
         match statements.rest() {
-            Some(statement) => self.execute(&statement).await?.map_err(|error| anyhow!("{error}")),
+            Some(statement) => {
+                self.execute(&statement, lines, is_command).await?.or_else(|error| complain(error, typed))
+            }
             None => Ok(()),
         }
     }
 
-    /// False: leave.
-    async fn meta(&mut self, command: &str) -> Result<bool> {
-        let (verb, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let sql = match verb {
-            "\\q" => return Ok(false),
-            "\\timing" => {
-                self.timing = !self.timing;
-                println!("Timing is {}.", if self.timing { "on" } else { "off" });
-                return Ok(true);
-            }
-            "\\d" | "\\dt" if argument.is_empty() => {
-                "SELECT table_schema AS schema, table_name AS name, table_type AS type FROM information_schema.tables \
-                 WHERE table_schema NOT IN ('pg_catalog', 'information_schema', 'basalt') ORDER BY 1, 2"
-                    .to_string()
-            }
-            "\\d" => format!(
-                "SELECT column_name AS \"column\", data_type AS type, is_nullable AS nullable, \
-                 column_default AS \"default\" FROM information_schema.columns WHERE table_name = '{}' \
-                 ORDER BY ordinal_position",
-                argument.trim().trim_matches('"').replace('\'', "''")
-            ),
-            "\\l" => "SELECT datname AS name FROM pg_catalog.pg_database ORDER BY 1".to_string(),
-            _ => {
-                print!("{HELP}");
-                return Ok(true);
-            }
+    /// As psql's: `*` in a transaction, `!` in one that has failed.
+    fn prompt(&self, pending: bool) -> String {
+        let state = match self.session.heard.state() {
+            State::Idle => "",
+            State::InTransaction => "*",
+            State::Failed => "!",
         };
-        if let Err(error) = self.execute(&sql).await? {
-            eprintln!("{error}");
+        format!("basalt{}{state}> ", if pending { '-' } else { '=' })
+    }
+
+    /// The inner error is the command's own.
+    async fn meta(&mut self, meta: Meta) -> Result<Result<(), String>> {
+        match meta {
+            Meta::Query(sql) => {
+                let result = self.execute(&sql, &mut Lines::of_text(""), false).await?;
+                // Where it went wrong in a statement that the user has not written is of no use.
+                Ok(result.map_err(|error| error.lines().next().unwrap_or_default().to_string()))
+            }
+            Meta::Timing => {
+                self.timing = !self.timing;
+                say(&format!("Timing is {}.\n", if self.timing { "on" } else { "off" }))?;
+                Ok(Ok(()))
+            }
+            Meta::Help => {
+                say(describe::HELP)?;
+                Ok(Ok(()))
+            }
+            Meta::Unknown(error) => Ok(Err(error)),
+            Meta::Leave => Ok(Ok(())),
         }
-        Ok(true)
     }
 
     /// Runs one statement and prints what it gives. The inner error is the statement's own.
-    async fn execute(&mut self, sql: &str) -> Result<Result<(), String>> {
+    async fn execute(&mut self, sql: &str, lines: &mut Lines, is_command: bool) -> Result<Result<(), String>> {
+        let sql = sql.trim();
         let began = self.os.clock.monotonic();
-        let cancel = self.client.cancel_token();
+        let canceler = self.session.canceler();
         let mut printer = Printer::new(self.style);
         let result = {
-            let mut run = std::pin::pin!(stream(&self.client, sql, &mut printer));
+            let stop = Notify::new();
+            if is_command {
+                lines.read_on_from_input();
+            }
+            let mut run = std::pin::pin!(run_statement(&self.session, sql, &mut printer, lines, &stop));
             loop {
                 tokio::select! {
                     result = &mut run => break result,
                     _ = self.interrupt.recv() => {
-                        // If it cannot be canceled it is about to end anyway.
-                        let _ = cancel.cancel_query(NoTls).await;
+                        stop.notify_one();
+                        canceler.cancel().await;
                     }
                 }
             }
@@ -179,19 +181,31 @@ impl Shell {
             Ok(()) => {
                 printer.finish()?;
                 if self.timing || took >= WORTH_TELLING && std::io::stdout().is_terminal() {
-                    println!("Time: {:.1} ms", took.as_secs_f64() * 1000.0);
+                    say(&format!("Time: {:.1} ms\n", took.as_secs_f64() * 1000.0))?;
                 }
                 Ok(Ok(()))
             }
-            Err(Failed::Statement(error)) if self.client.is_closed() => Err(anyhow!("{error}")),
+            Err(Failed::Statement(error)) if self.session.client.is_closed() => Err(anyhow!("{error}")),
             Err(Failed::Statement(error)) => {
                 printer.abandon()?;
                 Ok(Err(error))
             }
-            Err(Failed::Print(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
             Err(Failed::Print(error)) => Err(error.into()),
         }
     }
+}
+
+/// `println!` panics if nobody reads any more.
+fn say(text: &str) -> std::io::Result<()> {
+    std::io::stdout().write_all(text.as_bytes())
+}
+
+fn complain(error: String, go_on: bool) -> Result<()> {
+    match go_on {
+        true => eprintln!("{error}"),
+        false => bail!("{error}"),
+    }
+    Ok(())
 }
 
 enum Failed {
@@ -199,9 +213,26 @@ enum Failed {
     Print(std::io::Error),
 }
 
-async fn stream(client: &Client, sql: &str, printer: &mut Printer) -> Result<(), Failed> {
-    let failed = |error: tokio_postgres::Error| Failed::Statement(describe(&error));
-    let mut messages = std::pin::pin!(client.simple_query_raw(sql).await.map_err(failed)?);
+async fn run_statement(
+    session: &Session,
+    sql: &str,
+    printer: &mut Printer,
+    lines: &mut Lines,
+    stop: &Notify,
+) -> Result<(), Failed> {
+    match input::copy_data(sql) {
+        None => stream(session, sql, printer).await,
+        Some(CopyData::Out) => copy::in_block(session, copy::copy_out(session, sql, printer)).await,
+        Some(CopyData::In) => {
+            let rows = copy::in_block(session, copy::copy_in(session, sql, lines, stop)).await?;
+            printer.complete(&format!("COPY {rows}")).map_err(Failed::Print)
+        }
+    }
+}
+
+async fn stream(session: &Session, sql: &str, printer: &mut Printer) -> Result<(), Failed> {
+    let failed = |error: tokio_postgres::Error| Failed::Statement(describe_in(&error, sql));
+    let mut messages = std::pin::pin!(session.client.simple_query_raw(sql).await.map_err(failed)?);
     while let Some(message) = messages.try_next().await.map_err(failed)? {
         match message {
             SimpleQueryMessage::RowDescription(columns) => {
@@ -211,7 +242,9 @@ async fn stream(client: &Client, sql: &str, printer: &mut Printer) -> Result<(),
                 let cells = (0..row.len()).map(|column| row.get(column).map(str::to_string)).collect();
                 printer.row(cells).map_err(Failed::Print)?;
             }
-            SimpleQueryMessage::CommandComplete(rows) => printer.complete(rows).map_err(Failed::Print)?,
+            SimpleQueryMessage::CommandComplete(_) => {
+                printer.complete(&session.heard.tag()).map_err(Failed::Print)?;
+            }
             _ => {}
         }
     }

@@ -135,9 +135,76 @@ fn skip_dollar_quoted(text: &str, at: usize, chars: &mut Peekable<CharIndices<'_
     Some(())
 }
 
+/// Which way the data of a COPY goes that is not about a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyData {
+    In,
+    Out,
+}
+
+/// If the statement is a COPY with this client at its other end.
+pub fn copy_data(sql: &str) -> Option<CopyData> {
+    let words = words(sql);
+    if words.first().is_none_or(|word| word != "copy") {
+        return None;
+    }
+    words.windows(2).find_map(|pair| match (pair[0].as_str(), pair[1].as_str()) {
+        ("from", "stdin") => Some(CopyData::In),
+        ("to", "stdout") => Some(CopyData::Out),
+        _ => None,
+    })
+}
+
+/// The words of a statement in lower case, without what is quoted, in comments or in parentheses.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut depth) = (Vec::new(), String::new(), 0);
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if c.is_alphanumeric() || c == '_' {
+            word.extend(c.to_lowercase());
+            continue;
+        }
+        let escapes = word == "e";
+        if !word.is_empty() && depth == 0 {
+            words.push(std::mem::take(&mut word));
+        }
+        word.clear();
+        // An open quote goes to the end of the text.
+        match c {
+            '\'' => _ = skip_quoted(&mut chars, '\'', escapes),
+            '"' => _ = skip_quoted(&mut chars, '"', false),
+            '-' | '/' => _ = skip_comment(text, at, &mut chars),
+            '$' => _ = skip_dollar_quoted(text, at, &mut chars),
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if matches!(c, '\'' | '"' | '$') && depth == 0 {
+            words.push(String::new());
+        }
+    }
+    words.extend((!word.is_empty() && depth == 0).then_some(word));
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_says_which_way_its_data_goes() {
+        for (sql, expected) in [
+            ("copy t from stdin;", Some(CopyData::In)),
+            ("-- x\nCOPY \"a b\".t (a, b)\nFROM STDIN (FORMAT csv);", Some(CopyData::In)),
+            ("COPY (SELECT 'from stdin' FROM t) TO STDOUT", Some(CopyData::Out)),
+            ("COPY (COPY t FROM STDIN) TO '/tmp/x'", None),
+            ("COPY t FROM 'stdin'", None),
+            ("COPY t FROM \"x\" STDIN", None),
+            ("SELECT copy FROM stdin", None),
+        ] {
+            assert_eq!(copy_data(sql), expected, "{sql}");
+        }
+    }
 
     fn cut(text: &str) -> (Vec<String>, Option<String>) {
         let mut statements = Statements::default();

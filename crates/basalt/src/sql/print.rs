@@ -40,18 +40,23 @@ impl Printer {
         if self.rows.len() >= ROWS_ALIGNED { self.print_rows() } else { Ok(()) }
     }
 
-    /// A statement has ended: `rows` were returned or changed.
-    pub fn complete(&mut self, rows: u64) -> io::Result<()> {
+    /// A statement has ended with this command tag.
+    pub fn complete(&mut self, tag: &str) -> io::Result<()> {
         match (self.columns.take(), self.style) {
             (Some(columns), Style::Aligned) => {
                 self.columns = Some(columns);
                 self.print_rows()?;
                 self.columns = None;
                 let plural = if self.count == 1 { "" } else { "s" };
-                writeln!(self.out, "({} row{plural})\n", self.count)
+                writeln!(self.out, "({} row{plural})\n", self.count)?;
+                // Whether rows were only read is clear; how many were changed is not.
+                match ["INSERT ", "UPDATE ", "DELETE ", "MERGE "].iter().any(|verb| tag.starts_with(verb)) {
+                    true => writeln!(self.out, "{tag}"),
+                    false => Ok(()),
+                }
             }
             (Some(_), Style::Csv) => self.print_rows(),
-            (None, Style::Aligned) => writeln!(self.out, "OK, {rows} row{}", if rows == 1 { "" } else { "s" }),
+            (None, Style::Aligned) => writeln!(self.out, "{tag}"),
             (None, Style::Csv) => Ok(()),
         }
     }
@@ -60,9 +65,16 @@ impl Printer {
         self.out.flush()
     }
 
+    /// What COPY gives, as it is.
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)
+    }
+
     /// The statement failed: rows that came before are shown.
     pub fn abandon(mut self) -> io::Result<()> {
-        self.print_rows()?;
+        if self.count > 0 {
+            self.print_rows()?;
+        }
         self.out.flush()
     }
 

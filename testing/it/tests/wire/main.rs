@@ -15,6 +15,7 @@ mod lifecycle;
 mod limits;
 mod login;
 mod row_locks;
+mod shell;
 mod terminate;
 mod torture;
 mod tpch;
