@@ -23,6 +23,17 @@ pub fn make_verifier(password: &str, salt: &[u8], iterations: u32) -> String {
     format!("{PREFIX}{iterations}:{salt}${stored}:{server}")
 }
 
+/// Whether a password is the one that was made into this verifier. Takes as long wherever the two differ.
+pub fn is_password(password: &str, verifier: &str) -> bool {
+    let Some((iterations, rest)) = verifier.strip_prefix(PREFIX).and_then(|rest| rest.split_once(':')) else {
+        return false;
+    };
+    let (Ok(iterations), Some((salt, _))) = (iterations.parse(), rest.split_once('$')) else { return false };
+    let Ok(salt) = BASE64.decode(salt) else { return false };
+    let made = make_verifier(password, &salt, iterations);
+    made.len() == verifier.len() && made.bytes().zip(verifier.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
 /// Whether a password is one already hashed by the client.
 pub fn is_verifier(text: &str) -> bool {
     let Some((head, keys)) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('$')) else { return false };
@@ -58,6 +69,18 @@ mod tests {
                       c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let signature = hmac(&BASE64.decode(server_key).unwrap(), signed.as_bytes());
         assert_eq!(BASE64.encode(signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+    }
+
+    #[test]
+    fn only_the_password_is_the_password() {
+        let verifier = make_verifier("p\u{e4}ncil: x", b"salt of a password", 10);
+        assert!(is_password("p\u{e4}ncil: x", &verifier));
+        for wrong in ["", "pencil: x", "p\u{e4}ncil: x ", verifier.as_str()] {
+            assert!(!is_password(wrong, &verifier), "{wrong}");
+        }
+        for damaged in ["", "SCRAM-SHA-256$", "SCRAM-SHA-256$10:?$a:b", "pencil"] {
+            assert!(!is_password("pencil", damaged), "{damaged}");
+        }
     }
 
     #[test]

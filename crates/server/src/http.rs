@@ -1,5 +1,6 @@
 //! HTTP/1.1 on one port: `/health`, `/metrics` (Prometheus), `/sql`.
 
+mod admit;
 mod metrics;
 mod sql;
 

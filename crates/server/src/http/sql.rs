@@ -2,89 +2,119 @@
 //!
 //! ```text
 //! {"columns":[{"name":"a","type":"integer"}],"rows":[[1],[2]],"tag":"SELECT 2"}
-//! {"error":{"sqlstate":"42P01","message":"relation \"t\" does not exist"}}
+//! {"error":{"sqlstate":"42P01","message":"relation \"t\" does not exist","position":15}}
 //! ```
 //!
-//! An error after the first rows stands at the end of the document, beside them. Numbers, booleans and
-//! JSON are written as such, everything else as PostgreSQL's text.
+//! A request is one transaction. What fails before the first piece of the answer has gone out has a status that
+//! says so; an error after it stands at the end of the document, beside the rows. Numbers, booleans and JSON are
+//! written as such, everything else as PostgreSQL's text.
 //!
-//! The user is in the query string (`/sql?user=ann&database=shop`). Only roles without a password, from
-//! this machine, are served: there is no way to prove one here. A browser on this machine must not be
-//! talked into it by somebody's page, so the content type is one that pages cannot send on their own, and
-//! the host is named by an address or `localhost`.
+//! [`admit`](super::admit) says who may ask.
 
-use super::{Body, JSON, TEXT, full};
+use super::admit::{admit, content_of, parameter};
+use super::{Body, JSON, full};
 use crate::listen::Shared;
 use arrow_array::RecordBatch;
 use basalt_expr::{EvalContext, io::text};
+use basalt_query::syntax::Statement;
 use basalt_query::{Outcome, ResultColumn, RowStream, Session, SqlError, StartupParams};
 use basalt_types::DataType;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Request, Response, StatusCode};
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
 /// A piece of the answer is sent when it is at least this long.
 const PIECE_BYTES: usize = 64 << 10;
 const PIECES_WAITING: usize = 2;
 
-pub async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: Arc<Shared>) -> Response<Body> {
-    if let Err(reason) = admit(&request, peer, &shared) {
-        return full(StatusCode::FORBIDDEN, TEXT, format!("{reason}\n"));
+/// Why a request is not run.
+pub struct Refusal {
+    pub status: StatusCode,
+    pub message: String,
+    pub hint: Option<&'static str>,
+}
+
+impl Refusal {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
+        Refusal { status, message: message.into(), hint: None }
     }
+
+    fn response(self) -> Response<Body> {
+        let mut error = serde_json::json!({ "message": self.message });
+        if let Some(hint) = self.hint {
+            error["hint"] = hint.into();
+        }
+        with_challenge(full(self.status, JSON, format!("{}\n", serde_json::json!({ "error": error }))))
+    }
+}
+
+fn with_challenge(mut response: Response<Body>) -> Response<Body> {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Basic realm=\"basalt\", charset=\"UTF-8\"");
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+pub async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: Arc<Shared>) -> Response<Body> {
+    match accept(request, peer, &shared).await {
+        Ok((params, sql)) => respond(shared, params, sql).await,
+        Err(refusal) => refusal.response(),
+    }
+}
+
+/// Who asks, and what.
+async fn accept(
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    shared: &Arc<Shared>,
+) -> Result<(StartupParams, String), Refusal> {
+    let user = admit(&request, peer, shared).await?;
+    let content = content_of(&request)?;
     let params = StartupParams {
-        user: parameter(&request, "user"),
-        database: parameter(&request, "database"),
+        user,
+        database: parameter(&request, "database").unwrap_or_else(|| "basalt".into()),
         options: vec![("application_name".into(), "http".into())],
         client_addr: Some(peer),
     };
-    let body = match Limited::new(request.into_body(), STATEMENT_BYTES_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return full(StatusCode::BAD_REQUEST, TEXT, format!("cannot read the statement: {error}\n")),
-    };
-    let Ok(sql) = String::from_utf8(body.into()) else {
-        return full(StatusCode::BAD_REQUEST, TEXT, "the statement is not UTF-8 text\n".into());
-    };
+    let bad = |message: String| Refusal::new(StatusCode::BAD_REQUEST, message);
+    let body = Limited::new(request.into_body(), STATEMENT_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| bad(format!("cannot read the statement: {error}")))?.to_bytes();
+    Ok((params, content.statement(&body).map_err(bad)?))
+}
+
+async fn respond(shared: Arc<Shared>, params: StartupParams, sql: String) -> Response<Body> {
     let (pieces, received) = mpsc::channel(PIECES_WAITING);
-    tokio::spawn(run(shared, params, sql, pieces));
+    let (head, status) = oneshot::channel();
+    let document = Document { text: b"{".to_vec(), pieces, head: Some(head) };
+    tokio::spawn(run(shared, params, sql, document));
+    // Without a status there is no document either.
+    let status = status.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let stream = futures::stream::unfold(received, |mut received| async move {
         let piece: Bytes = received.recv().await?;
         Some((Ok::<_, Infallible>(Frame::data(piece)), received))
     });
     let mut response = Response::new(BodyExt::boxed(StreamBody::new(stream)));
+    *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-    response
+    with_challenge(response)
 }
 
-/// A value of the query string, `basalt` if it is not there.
-fn parameter(request: &Request<Incoming>, name: &str) -> String {
-    let query = request.uri().query().unwrap_or_default();
-    let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    value.unwrap_or("basalt").to_string()
-}
-
-fn admit(request: &Request<Incoming>, peer: SocketAddr, shared: &Shared) -> Result<(), &'static str> {
-    if !peer.ip().to_canonical().is_loopback() {
-        return Err("/sql serves clients on this machine only");
-    }
-    if shared.db.role(&parameter(request, "user")).is_some_and(|role| role.password.is_some()) {
-        return Err("this role has a password: use the PostgreSQL protocol");
-    }
-    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !matches!(header(CONTENT_TYPE), "application/sql" | "application/json") {
-        return Err("send the statement with Content-Type: application/sql");
-    }
-    let host = header(HOST);
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host).trim_matches(['[', ']']);
-    match host == "localhost" || host.parse::<IpAddr>().is_ok() {
-        true => Ok(()),
-        false => Err("name the host by its address or as localhost"),
+/// 4xx: the request will fail again as it is; 5xx: the server is at fault, or short of something.
+fn status_of(error: &SqlError) -> StatusCode {
+    match error.sqlstate.get(..2).unwrap_or_default() {
+        "28" => StatusCode::UNAUTHORIZED,
+        "53" => StatusCode::SERVICE_UNAVAILABLE,
+        _ if error.sqlstate.starts_with("57P0") => StatusCode::SERVICE_UNAVAILABLE,
+        "58" | "XX" => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -95,10 +125,15 @@ struct Gone;
 struct Document {
     text: Vec<u8>,
     pieces: mpsc::Sender<Bytes>,
+    /// Until the first piece goes out.
+    head: Option<oneshot::Sender<StatusCode>>,
 }
 
 impl Document {
     async fn flush(&mut self) -> Result<(), Gone> {
+        if let Some(head) = self.head.take() {
+            head.send(StatusCode::OK).map_err(|_| Gone)?;
+        }
         let piece = std::mem::take(&mut self.text);
         self.pieces.send(piece.into()).await.map_err(|_| Gone)
     }
@@ -108,42 +143,55 @@ impl Document {
     }
 }
 
-async fn run(shared: Arc<Shared>, params: StartupParams, sql: String, pieces: mpsc::Sender<Bytes>) {
-    let mut document = Document { text: b"{".to_vec(), pieces };
-    let mut session = match Session::open(&shared.db, params) {
-        Ok(session) => session,
-        Err(error) => {
-            write_error(&mut document, &error);
-            document.text.extend_from_slice(b"}\n");
-            let _ = document.flush().await;
-            return;
-        }
-    };
-    let Ok(result) = statement(&mut session, &sql, &mut document).await else { return };
-    match result {
-        Ok(tag) => {
+async fn run(shared: Arc<Shared>, params: StartupParams, sql: String, mut document: Document) {
+    match run_in_session(&shared, params, &sql, &mut document).await {
+        Ok(Ok(tag)) => {
             document.text.extend_from_slice(b"\"tag\":");
             document.json(&tag.into());
         }
-        Err(error) => {
-            session.fail();
-            // Rolls back; the statement's own error is what the client must hear.
-            let _ = session.finish_simple().await;
-            write_error(&mut document, &error);
-        }
+        Ok(Err(error)) => write_error(&mut document, &error),
+        Err(Gone) => return,
     }
     document.text.extend_from_slice(b"}\n");
     // The last piece: whether somebody takes it is up to the client.
     let _ = document.flush().await;
 }
 
+async fn run_in_session(
+    shared: &Arc<Shared>,
+    params: StartupParams,
+    sql: &str,
+    document: &mut Document,
+) -> Result<Result<String, SqlError>, Gone> {
+    let mut session = match Session::open(&shared.db, params) {
+        Ok(session) => session,
+        Err(error) => return Ok(Err(error)),
+    };
+    let result = statement(&mut session, sql, document).await?;
+    if result.is_err() {
+        session.fail();
+        // Rolls back; the statement's own error is what the client must hear.
+        let _ = session.finish_simple().await;
+    }
+    Ok(result)
+}
+
 fn write_error(document: &mut Document, error: &SqlError) {
+    // As long as nothing has gone out the error is all there is.
+    if let Some(head) = document.head.take() {
+        document.text = b"{".to_vec();
+        // Nobody listens any more: the last piece will find out.
+        let _ = head.send(status_of(error));
+    }
     let fields = [("detail", &error.detail), ("hint", &error.hint), ("context", &error.context)];
     let mut object = serde_json::json!({ "sqlstate": error.sqlstate, "message": error.message });
     for (name, value) in fields {
         if let Some(value) = value {
             object[name] = value.as_str().into();
         }
+    }
+    if let Some(position) = error.position {
+        object["position"] = position.into();
     }
     document.text.extend_from_slice(b"\"error\":");
     document.json(&object);
@@ -158,6 +206,11 @@ async fn statement(
     let outcome = async {
         let statements = session.parse_simple(sql)?;
         match statements.as_slice() {
+            [statement] if matches!(statement.statement, Statement::Transaction(_)) => {
+                let message = format!("{} cannot be sent over HTTP", statement.statement.verb());
+                Err(SqlError::not_supported(message)
+                    .with_hint("A request is one transaction; for longer ones use the PostgreSQL protocol."))
+            }
             [statement] => session.run_simple(statement).await,
             _ => Err(SqlError::syntax("send exactly one statement")),
         }

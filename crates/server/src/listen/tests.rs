@@ -262,14 +262,78 @@ async fn http_tells_health_and_metrics_and_runs_sql() {
     assert!(ask("GET /health HTTP/1.0\r\n\r\n".into()).await.contains("\"status\":\"ok\""));
     assert!(ask("GET /metrics HTTP/1.0\r\n\r\n".into()).await.contains("\nbasalt_statements_total "));
     assert!(ask("GET /metrics HTTP/1.0\r\n\r\n".into()).await.contains("\nbasalt_background_failing 0\n"));
-    let post = |kind: &str, sql: &str| {
+    let post = |kind: &str, more: &str, sql: &str| {
         let len = sql.len();
-        format!("POST /sql HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\n\r\n{sql}")
+        format!(
+            "POST /sql HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n{more}Content-Length: {len}\r\n\r\n{sql}"
+        )
     };
-    let answer = ask(post("application/sql", "SELECT 1 AS a, 'x' AS b, NULL AS c, true AS d")).await;
-    assert!(answer.contains("\"rows\":[[1,\"x\",null,true]],\"tag\":\"SELECT 1\"}"), "{answer}");
-    let answer = ask(post("application/sql", "SELECT * FROM missing")).await;
-    assert!(answer.contains("\"sqlstate\":\"42P01\""), "{answer}");
-    assert!(ask(post("text/plain", "SELECT 1")).await.starts_with("HTTP/1.0 403"), "a page could have sent it");
+    let sql = async |sql: &str| ask(post("application/sql", "", sql)).await;
+    let expect = |answer: String, status: u16, evidence: &str| {
+        assert!(answer.starts_with(&format!("HTTP/1.0 {status} ")) && answer.contains(evidence), "{answer}");
+    };
+    let values = "\"rows\":[[1,\"x\",null,true]],\"tag\":\"SELECT 1\"}";
+    expect(sql("SELECT 1 AS a, 'x' AS b, NULL AS c, true AS d").await, 200, values);
+    let json = "application/json; charset=utf-8";
+    expect(ask(post(json, "", "{\"sql\": \"SELECT 7\"}")).await, 200, "[[7]]");
+    expect(ask(post(json, "", "SELECT 7")).await, 400, "{\\\"sql\\\": ");
+    let missing = sql("SELECT * FROM missing").await;
+    expect(missing.clone(), 400, "\"sqlstate\":\"42P01\"");
+    expect(missing, 400, "\"position\":15");
+    // The columns are known before the first row fails: they are not sent.
+    let failed = sql("SELECT 1 / (a - 3) FROM generate_series(1, 3) a").await;
+    assert!(!failed.contains("columns"), "{failed}");
+    expect(failed, 400, "\"sqlstate\":\"22012\"");
+    for verb in ["BEGIN", "COMMIT", "SAVEPOINT a"] {
+        expect(sql(verb).await, 400, "\"hint\":\"A request is one transaction");
+    }
+    // Pages can send these.
+    for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
+        expect(ask(post(kind, "", "SELECT 1")).await, 415, "application/sql");
+    }
+    running.server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_asks_for_the_password_of_a_role_that_has_one() {
+    use base64::Engine as _;
+    let running = start(|_, _| {}).await;
+    let client = running.client().await;
+    client.batch_execute("CREATE USER ann PASSWORD 's\u{e9}cret: x'; CREATE USER bob").await.unwrap();
+    let http = running.server.http_addr().unwrap();
+    let ask = async |query: &str, credentials: Option<&str>| {
+        let credentials = credentials.map_or(String::new(), |credentials| {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(credentials);
+            format!("Authorization: Basic {encoded}\r\n")
+        });
+        let request = format!(
+            "POST /sql{query} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/sql\r\n{credentials}\
+             Content-Length: 19\r\n\r\nSELECT current_user"
+        );
+        let mut stream = TcpStream::connect(http).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    for (query, credentials, status, evidence) in [
+        ("", Some("ann:s\u{e9}cret: x"), 200, "[[\"ann\"]]"),
+        ("?user=ann", Some("ann:s\u{e9}cret: x"), 200, "[[\"ann\"]]"),
+        ("?user=bob", None, 200, "[[\"bob\"]]"),
+        ("", Some("bob:"), 200, "[[\"bob\"]]"),
+        ("?user=ann", None, 401, "ann"),
+        ("", Some("ann:wrong"), 401, "ann"),
+        ("", Some("ann:"), 401, "ann"),
+        ("", Some("bob:guess"), 401, "bob"),
+        ("", Some("nobody:guess"), 401, "nobody"),
+        ("", Some("no colon"), 401, "Basic"),
+        ("?user=nobody", None, 401, "nobody"),
+        ("?user=bob", Some("ann:s\u{e9}cret: x"), 400, "different users"),
+    ] {
+        let answer = ask(query, credentials).await;
+        let right = answer.starts_with(&format!("HTTP/1.0 {status} ")) && answer.contains(evidence);
+        assert!(right, "{query} {credentials:?}: {answer}");
+        assert_eq!(status == 401, answer.to_lowercase().contains("www-authenticate: basic"), "{answer}");
+    }
     running.server.shutdown().await;
 }
