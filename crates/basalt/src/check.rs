@@ -1,17 +1,21 @@
 //! `basalt check`: read everything in a data directory that no server has open.
 
 use crate::cli::CheckArgs;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use basalt_sched::Os;
 use indicatif::ProgressBar;
 
 pub fn run(args: CheckArgs) -> Result<()> {
+    let os = Os::real();
+    if !os.fs.exists(&args.data_dir).with_context(|| format!("cannot look at {}", args.data_dir.display()))? {
+        bail!("the data directory {} does not exist", args.data_dir.display());
+    }
     let spinner = ProgressBar::new_spinner();
     let mut progress = |what: &str| {
         spinner.set_message(what.to_string());
         spinner.tick();
     };
-    let report = basalt_engine::check(&Os::real(), &args.data_dir, &mut progress);
+    let report = basalt_engine::check(&os, &args.data_dir, &mut progress);
     spinner.finish_and_clear();
     let report = report?;
     println!("version       {}", report.version);

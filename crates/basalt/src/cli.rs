@@ -102,7 +102,7 @@ pub struct LoadArgs {
     pub connect: ConnectArgs,
     /// The table, with its schema if it is not on the search path
     pub table: String,
-    /// Files to load: CSV (.csv, .tsv, .tbl, .txt) or Parquet (.parquet, .pq)
+    /// Files to load: CSV (.csv, .tsv, .tbl, .txt) or Parquet (.parquet, .pq); columns are matched by name
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Create the table if it does not exist, with the columns and types of the first file

@@ -8,6 +8,7 @@ use basalt_engine::{Engine, EngineConfig, RecoveryProgress};
 use basalt_query::Database;
 use basalt_sched::Os;
 use basalt_server::Server;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub fn run(args: StartArgs) -> Result<()> {
     {
         anyhow::bail!("BASALT_FAILPOINT: write NAME or NAME:HIT, not \"{place}\"");
     }
+    // Before anything is made that the refusal would leave behind.
+    config.server().check(&*os.fs)?;
     let began = os.clock.monotonic();
     let (engine, catalog) = open_engine(&os, &config)?;
     let database = Database::new(engine.clone(), os.clone(), config.database(&catalog))
@@ -84,9 +87,9 @@ async fn serve(config: &StartConfig, database: Arc<Database>, took: Duration) ->
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     let server = Server::start(database, config.server()).await?;
     tracing::info!(data_dir = %config.data_dir.display(), addr = %server.addr(), "ready after {took:?}");
-    println!("Basalt {} is ready: postgresql://basalt@{}/basalt", env!("CARGO_PKG_VERSION"), server.addr());
+    println!("Basalt {} is ready: postgresql://basalt@{}/basalt", env!("CARGO_PKG_VERSION"), local(server.addr()));
     if let Some(http) = server.http_addr() {
-        println!("HTTP: http://{http}/health");
+        println!("HTTP: http://{}/health", local(http));
     }
     let signal = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
@@ -98,4 +101,14 @@ async fn serve(config: &StartConfig, database: Arc<Database>, took: Duration) ->
         _ = terminate.recv() => Err(anyhow!("stopped at once by a second signal")),
         _ = interrupt.recv() => Err(anyhow!("stopped at once by a second signal")),
     }
+}
+
+/// Where a client on this machine connects: "all addresses" is none that can be connected to.
+fn local(mut addr: SocketAddr) -> SocketAddr {
+    match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => addr.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => addr.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    addr
 }

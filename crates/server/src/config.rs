@@ -1,6 +1,8 @@
 //! Where a server listens, and its limits (DESIGN rule 7).
 
-use std::net::SocketAddr;
+use crate::{Error, tls};
+use basalt_sched::FileSystem;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +35,17 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// Whether a server could start with it now: certificate and key are usable, the addresses are free.
+    pub fn check(&self, fs: &dyn FileSystem) -> Result<(), Error> {
+        if let Some(files) = &self.tls {
+            tls::acceptor(fs, files)?;
+        }
+        for addr in [Some(self.listen), self.http].into_iter().flatten() {
+            TcpListener::bind(addr).map_err(|source| Error::Listen { addr, source })?;
+        }
+        Ok(())
+    }
+
     pub fn new(listen: SocketAddr) -> ServerConfig {
         ServerConfig {
             listen,

@@ -9,9 +9,9 @@
 
 use super::sql::Refusal;
 use crate::listen::Shared;
+use basalt_query::scram;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use basalt_query::scram;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName};

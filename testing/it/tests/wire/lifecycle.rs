@@ -113,3 +113,20 @@ fn bad_settings_and_addresses_are_refused_in_one_line() -> Result<()> {
     ensure!(output.status.code() == Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
+
+#[test]
+fn a_start_that_is_refused_leaves_no_directory_behind() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("d");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let output = Basalt::command(&data, taken.local_addr()?, &BasaltOptions::default())?.output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(1) && said.matches("in use").count() == 1, "{said}");
+    let tls = BasaltOptions::default().arg("--tls-cert").arg("/nosuch.pem").arg("--tls-key").arg("/nosuch.key");
+    let said = refused(&data, &tls)?;
+    ensure!(said.contains("/nosuch.pem") && said.matches("No such file").count() == 1, "{said}");
+    let said = refused(&data, &BasaltOptions::default().arg("--log").arg("nonsense"))?;
+    ensure!(said.contains("nonsense") && said.contains("trace"), "{said}");
+    ensure!(!data.exists(), "a refused start made {}", data.display());
+    Ok(())
+}
