@@ -44,7 +44,7 @@ const WAIT: WaitPolicy = WaitPolicy::Wait(None);
 impl Txn {
     /// Locks one row by key and returns its newest committed (or own) version, which may have another key
     /// if that was changed since the snapshot. Under REPEATABLE READ a row changed since the snapshot is
-    /// `Error::Serialization`.
+    /// `Error::Serialization`; [`RowLock::KeyShare`] minds only its key, and returns the snapshot's version.
     pub async fn lock_row(
         &mut self,
         table: &Arc<TableDef>,
@@ -83,6 +83,11 @@ impl Txn {
                 Place::Cold { file, ordinal, stamp } => (stamp, rid_of(table, &key), file.data.row_at(table, ordinal)?),
                 Place::Pending { .. } => unreachable!("settled"),
             };
+            if mode == RowLock::KeyShare
+                && let Some(seen) = self.seen_under(table, tablet.id, &key, stamp)?
+            {
+                return Ok(Locked::Row(seen));
+            }
             if self.is_foreign_undecided(stamp) {
                 // A weak lock goes with an update that leaves the key alone: what it will replace is current.
                 match self.newest_committed(table, tablet.id, &key)? {
@@ -96,6 +101,30 @@ impl Txn {
             self.check_unchanged(stamp, "update")?;
             return Ok(Locked::Row(CurrentRow { tablet: tablet.id, key, stamp, rid, values }));
         }
+    }
+
+    /// REPEATABLE READ: the snapshot's version of a row whose newest one is another's, if it has this key.
+    fn seen_under(
+        &mut self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        newest: Stamp,
+    ) -> Result<Option<CurrentRow>> {
+        let since = match self.version_of(newest) {
+            Some(version) if version > self.snapshot() => Some(version),
+            Some(_) => return Ok(None),
+            None if self.is_foreign_undecided(newest) => None,
+            None => return Ok(None),
+        };
+        if !self.repeatable_read() {
+            return Ok(None);
+        }
+        let seen = self.read().get(table, tablet, key)?;
+        if let (Some(_), Some(version)) = (&seen, since) {
+            self.note_met(version);
+        }
+        Ok(seen)
     }
 
     /// Whether a row is of a transaction that has not ended: only under a lock that does not exclude it.
