@@ -11,6 +11,7 @@ use basalt_engine::RowLock;
 use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
+use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -152,8 +153,16 @@ pub enum Plan {
     /// Rows at hand, in order.
     Rows {
         columns: Vec<(ColId, DataType)>,
-        batch: RecordBatch,
+        rows: HeldRows,
     },
+}
+
+/// Rows at hand, and the part of the queries' memory that they take.
+#[derive(Clone, Debug)]
+pub struct HeldRows {
+    pub batches: Vec<RecordBatch>,
+    /// Given back with the last copy.
+    pub memory: Option<Arc<MemoryReservation>>,
 }
 
 /// A query some of whose rows are locked as they leave it.
@@ -163,11 +172,23 @@ pub struct LockRows {
     pub input: Plan,
     pub columns: Vec<(ColId, DataType)>,
     pub targets: Vec<LockTarget>,
-    /// Columns of the other relations that a re-check needs.
+    /// Columns of the other relations that a re-check needs, those of `presence` among them.
     pub kept: Vec<(ColId, DataType)>,
+    /// Columns that are true where a relation on the nullable side of a join has a row: each is defined by the
+    /// projection right above its relation.
+    pub presence: Vec<ColId>,
     /// Count locked rows.
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
+}
+
+impl LockRows {
+    /// The column of `presence` that a projection defines, and does not merely pass on.
+    pub fn presence_of(&self, plan: &Plan) -> Option<ColId> {
+        let Plan::Project { exprs, .. } = plan else { return None };
+        let mut defined = exprs.iter().filter(|(_, expr)| !matches!(expr, Expr::Hole { .. })).map(|(id, _)| *id);
+        defined.find(|id| self.presence.contains(id))
+    }
 }
 
 /// A scan whose rows are locked.

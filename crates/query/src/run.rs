@@ -15,6 +15,7 @@ use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
@@ -190,6 +191,11 @@ impl QueryRuntime {
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SetPlanner)]);
         let plan = planner.create_physical_plan(&optimized, &self.state).await?;
         Ok(stoppable(plan, &ctx.stop)?)
+    }
+
+    /// For rows that are held beside the operators of plans: an empty part of the same memory.
+    pub(crate) fn reservation(&self, what: &str) -> MemoryReservation {
+        MemoryConsumer::new(what).register(&self.state.runtime_env().memory_pool)
     }
 
     pub(crate) fn state(&self) -> &SessionState {

@@ -118,7 +118,10 @@ impl Binder<'_> {
             other => (other, None, None),
         };
         check_not_nullable(&input, &targets, false, &clauses[0])?;
-        let kept = self.kept(&input, &targets);
+        let mut kept = self.kept(&input, &targets);
+        let mut presence = Vec::new();
+        self.mark_presence(&mut input, false, &mut presence);
+        kept.extend(presence.iter().map(|id| (*id, DataType::Bool)));
         for id in kept.iter().map(|(id, _)| *id).chain(targets.iter().flat_map(|target| target.identity)) {
             expose(&mut input, id);
         }
@@ -128,7 +131,7 @@ impl Binder<'_> {
                 columns.push((column.id, column.ty.clone()));
             }
         }
-        bound.plan = Plan::LockRows(Box::new(LockRows { input, columns, targets, kept, limit, offset }));
+        bound.plan = Plan::LockRows(Box::new(LockRows { input, columns, targets, kept, presence, limit, offset }));
         Ok(bound)
     }
 
@@ -142,6 +145,39 @@ impl Binder<'_> {
         let locked = |id| targets.iter().any(|target| target.columns.iter().any(|(known, _)| *known == id));
         let columns = leaves(input).into_iter().flat_map(Plan::columns);
         columns.filter(|(id, _)| used.contains(id) && !locked(*id)).collect()
+    }
+
+    /// Gives every relation on the nullable side of a join a column that is true: null above the join says
+    /// that the row was not there, which no other value does.
+    fn mark_presence(&mut self, plan: &mut Plan, nullable: bool, out: &mut Vec<ColId>) {
+        match plan {
+            Plan::Project { input, .. }
+            | Plan::Filter { input, .. }
+            | Plan::Sort { input, .. }
+            | Plan::Limit { input, .. } => self.mark_presence(input, nullable, out),
+            Plan::Join { left, right, kind, .. } => {
+                let (null_left, null_right) = kind.nullable();
+                self.mark_presence(left, nullable || null_left, out);
+                self.mark_presence(right, nullable || null_right, out);
+            }
+            leaf if nullable => {
+                let id = self.fresh();
+                let passed = leaf.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
+                let exprs = passed.chain([(id, Expr::bool(true))]).collect();
+                *leaf = Plan::Project { input: Box::new(std::mem::replace(leaf, Plan::Unit)), exprs };
+                out.push(id);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An operand of UNION and its kin has no clause of its own, whatever parentheses are around it.
+pub(super) fn refuse_in_set_operation(operand: &SetExpr) -> Result<()> {
+    let SetExpr::Query(query) = operand else { return Ok(()) };
+    match query.locks.first() {
+        Some(clause) => Err(not_allowed_with(&LockingClause::of(clause), "UNION/INTERSECT/EXCEPT")),
+        None => refuse_in_set_operation(&query.body),
     }
 }
 

@@ -88,6 +88,8 @@ impl Binder<'_> {
                     SetOperator::Except | SetOperator::Minus => SetOp::Except,
                 };
                 let all = matches!(set_quantifier, SetQuantifier::All);
+                super::locking::refuse_in_set_operation(left)?;
+                super::locking::refuse_in_set_operation(right)?;
                 let left = self.deeper(|binder| binder.body(left, true))?;
                 let right = self.deeper(|binder| binder.body(right, true))?;
                 let bound = self.set_operation(op, all, left, right)?;

@@ -3,7 +3,8 @@
 use super::{Lowerer, keys, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, Plan, SetColumn, SetOp, SortKey};
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use crate::statement::rows::record_batch;
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
@@ -20,9 +21,9 @@ impl Lowerer<'_> {
             Plan::Scan { table, columns, identity } => self.scan(table, columns, *identity),
             Plan::VirtualScan { table, columns } => {
                 let rows = table.rows(&self.ctx.system)?;
-                let columns: Vec<(ColId, DataType, ArrayRef)> =
-                    columns.iter().map(|(id, index)| (*id, table.columns[*index].1(), rows[*index].clone())).collect();
-                self.memory(columns, rows.first().map_or(0, |column| column.len()))
+                let arrays = columns.iter().map(|(_, index)| rows[*index].clone()).collect();
+                let batch = record_batch(arrays, rows.first().map_or(0, |column| column.len()))?;
+                self.memory(&plan.columns(), &[batch])
             }
             Plan::Values { columns, rows } => self.values(columns, rows),
             Plan::Project { input, exprs } => self.project(input, exprs),
@@ -57,11 +58,7 @@ impl Lowerer<'_> {
                 self.distinct(input, &columns)
             }
             Plan::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
-            Plan::Rows { columns, batch } => {
-                let columns = columns.iter().zip(batch.columns());
-                let columns = columns.map(|((id, ty), array)| (*id, ty.clone(), array.clone())).collect();
-                self.memory(columns, batch.num_rows())
-            }
+            Plan::Rows { columns, rows } => self.memory(columns, &rows.batches),
             // Only for EXPLAIN: before a run the session has put rows here.
             Plan::LockRows(rows) => {
                 let input = self.plan(&rows.input)?;
@@ -72,17 +69,17 @@ impl Lowerer<'_> {
     }
 
     /// Rows that are at hand, as a table.
-    fn memory(&mut self, columns: Vec<(ColId, DataType, ArrayRef)>, rows: usize) -> Result<LogicalPlan> {
+    fn memory(&mut self, columns: &[(ColId, DataType)], batches: &[RecordBatch]) -> Result<LogicalPlan> {
         let name = self.fresh_name("m");
-        let fields: Vec<Field> =
-            columns.iter().map(|(id, _, array)| Field::new(name_of(*id), array.data_type().clone(), true)).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let arrays = columns.iter().map(|(_, _, array)| array.clone()).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
-            .map_err(|error| SqlError::internal(format!("a system table is ill-formed: {error}")))?;
-        let table = MemTable::try_new(schema, vec![vec![batch]])?;
-        for (id, ty, _) in &columns {
+        let fields = columns.iter().map(|(id, ty)| Field::new(name_of(*id), ty.to_arrow(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
+        let named = batches.iter().map(|batch| {
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)
+                .map_err(|error| SqlError::internal(format!("rows at hand are ill-formed: {error}")))
+        });
+        let table = MemTable::try_new(schema.clone(), vec![named.collect::<Result<Vec<RecordBatch>>>()?])?;
+        for (id, ty) in columns {
             let column = Column::new(Some(name.clone()), name_of(*id));
             self.columns.insert(*id, super::Reach { column, ty: ty.clone() });
         }

@@ -5,11 +5,14 @@ use super::interrupt::guard;
 use crate::copy::writer::{Chunk, CopyWriter};
 use crate::database::Stats;
 use crate::error::Result;
+use crate::plan::HeldRows;
 use crate::run::BatchStream;
 use crate::statement::copy_in::CopyFeed;
 use arrow_array::RecordBatch;
 use basalt_types::DataType;
+use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// One column of a result, as RowDescription tells it.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,15 +49,21 @@ pub enum Outcome {
 pub(crate) struct RowSource {
     ready: VecDeque<RecordBatch>,
     stream: Option<BatchStream>,
+    /// What `ready` takes of the queries' memory, as long as this lives.
+    _memory: Option<Arc<MemoryReservation>>,
 }
 
 impl RowSource {
     pub fn ready(batches: impl IntoIterator<Item = RecordBatch>) -> RowSource {
-        RowSource { ready: batches.into_iter().collect(), stream: None }
+        RowSource { ready: batches.into_iter().collect(), stream: None, _memory: None }
+    }
+
+    pub fn held(rows: HeldRows) -> RowSource {
+        RowSource { ready: rows.batches.into(), stream: None, _memory: rows.memory }
     }
 
     pub fn running(stream: BatchStream) -> RowSource {
-        RowSource { ready: VecDeque::new(), stream: Some(stream) }
+        RowSource { ready: VecDeque::new(), stream: Some(stream), _memory: None }
     }
 
     /// At most `rows_max` rows; `None` at the end.

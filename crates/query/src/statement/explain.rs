@@ -24,6 +24,14 @@ pub(crate) async fn run(
     }
     session.next_statement()?;
     let (bound, eval, _) = session.plan(statement, sql, params, ParamTypes::none()).await?;
+    if analyze
+        && let Bound::Query(query) = &bound
+        && let Some((_, strength)) = query.row_locks.first()
+    {
+        let clause = crate::syntax::strength_name(*strength);
+        return Err(SqlError::not_supported(format!("EXPLAIN ANALYZE of {clause} is not supported"))
+            .with_hint("Use EXPLAIN, or EXPLAIN ANALYZE of the query without its locking clause."));
+    }
     let (head, query): (Option<String>, Option<Arc<Query>>) = match &bound {
         Bound::Query(query) => match crate::bind::point::point_query(query, &eval) {
             Some(point) => {

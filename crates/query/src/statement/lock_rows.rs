@@ -4,18 +4,22 @@
 //!
 //! Locks belong to the transaction, so the session takes them, before the rest of the statement runs: every
 //! [`Plan::LockRows`], innermost first, becomes [`Plan::Rows`]. A row counts for LIMIT once it is locked. A
-//! re-check runs the query again over relations of one row each: the newest versions of the locked rows, and
-//! of the others what the row was made of.
+//! second look computes the query again over relations of one row each: the newest versions of the locked
+//! rows, and of the others what the row was made of.
 
+mod second_look;
+mod taken;
+
+use self::second_look::SecondLook;
+use self::taken::Taken;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
+use crate::plan::{ColId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
 use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
 use crate::session::outcome::RowSource;
 use ahash::{AHashMap, AHashSet};
-use arrow::compute::concat_batches;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -48,12 +52,19 @@ pub(crate) async fn rows(session: &mut Session, query: &Arc<Query>, eval: &Arc<E
         return Ok(RowSource::running(start(session, query, eval).await?));
     }
     let query = locked(session, query, eval).await?;
-    let Plan::Rows { columns, batch } = query.plan else {
+    let Plan::Rows { columns, rows } = query.plan else {
         return Err(SqlError::internal("locked rows are not at hand"));
     };
-    let place = |id: ColId| columns.iter().position(|(known, _)| *known == id);
-    let arrays = query.columns.iter().filter_map(|column| place(column.id)).map(|at| batch.column(at).clone());
-    Ok(RowSource::ready([record_batch(arrays.collect(), batch.num_rows())?]))
+    let place = |column: &OutputColumn| {
+        let found = columns.iter().position(|(id, _)| *id == column.id);
+        found.ok_or_else(|| SqlError::internal(format!("locked rows lack the column \"{}\"", column.name)))
+    };
+    let places = query.columns.iter().map(place).collect::<Result<Vec<usize>>>()?;
+    let in_order = |batch: &RecordBatch| {
+        record_batch(places.iter().map(|at| batch.column(*at).clone()).collect(), batch.num_rows())
+    };
+    let batches = rows.batches.iter().map(in_order).collect::<Result<Vec<RecordBatch>>>()?;
+    Ok(RowSource::held(HeldRows { batches, memory: rows.memory }))
 }
 
 /// The query with rows in the place of every lock step.
@@ -79,9 +90,9 @@ async fn lock_plan(
 ) -> Result<()> {
     while let Some(place) = innermost(plan) {
         let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
-        let locker = Locker { step: &step, subqueries, eval };
-        let batch = locker.run(session).await?;
-        *place = Plan::Rows { columns: step.columns, batch };
+        let locker = Locker { step: &step, subqueries, eval, second_look: SecondLook::of(&step) };
+        let rows = locker.run(session).await?;
+        *place = Plan::Rows { columns: step.columns, rows };
     }
     Ok(())
 }
@@ -102,23 +113,27 @@ struct Locker<'a> {
     step: &'a LockRows,
     subqueries: &'a BTreeMap<ColId, Subquery>,
     eval: &'a Arc<EvalContext>,
+    /// `None`: second looks take a plan.
+    second_look: Option<SecondLook>,
 }
 
 /// What became of a row.
 enum Fate {
     /// As it was found.
     Stays,
-    Changed(RecordBatch),
+    /// The result's row as it is now.
+    Changed(Vec<Datum>),
     Goes,
 }
 
 impl Locker<'_> {
-    async fn run(&self, session: &mut Session) -> Result<RecordBatch> {
+    async fn run(&self, session: &mut Session) -> Result<HeldRows> {
         self.refuse_outer_columns()?;
         let limit = self.count(self.step.limit.as_ref(), "2201W", "LIMIT must not be negative")?;
         let offset = self.count(self.step.offset.as_ref(), "2201X", "OFFSET must not be negative")?.unwrap_or(0);
         let wanted = limit.map(|limit| limit.saturating_add(offset));
-        let mut taken = Taken { skip: offset, wanted, batches: Vec::new() };
+        let memory = session.db.runtime().reservation("locked rows");
+        let mut taken = Taken::new(&self.step.columns, offset, wanted, memory);
         let mut found_max = wanted.map(|wanted| wanted.saturating_add(ROWS_SPARE));
         let mut seen: AHashMap<Vec<u8>, u64> = AHashMap::new();
         loop {
@@ -127,11 +142,11 @@ impl Locker<'_> {
             let mut again = seen.clone();
             let mut stream = self.find(session, self.query(found_max))?;
             let mut pace = Pace::default();
-            'rows: while let Some(batch) = stream.next().await? {
+            while let Some(batch) = stream.next().await? {
                 found += batch.num_rows() as u64;
                 for row in 0..batch.num_rows() {
                     if taken.is_enough() {
-                        break 'rows;
+                        break;
                     }
                     if found_max.is_some() {
                         let identity = self.identity(&batch, row)?;
@@ -139,14 +154,19 @@ impl Locker<'_> {
                             *count -= 1;
                             continue;
                         }
+                        taken.reserve_entry(identity.len())?;
                         *seen.entry(identity).or_default() += 1;
                     }
                     match self.lock(session, &batch, row).await? {
-                        Fate::Stays => taken.push(batch.slice(row, 1).project(&self.outputs()).map_err(arrow_error)?),
-                        Fate::Changed(batch) => taken.push(batch),
+                        Fate::Stays => taken.push(row),
+                        Fate::Changed(values) => taken.push_changed(values),
                         Fate::Goes => {}
                     }
                     pace.step().await;
+                }
+                taken.end_batch(&batch)?;
+                if taken.is_enough() {
+                    break;
                 }
             }
             match found_max {
@@ -154,10 +174,7 @@ impl Locker<'_> {
                 _ => break,
             }
         }
-        match taken.batches.first() {
-            Some(first) => Ok(concat_batches(&first.schema(), &taken.batches).map_err(arrow_error)?),
-            None => self.empty(),
-        }
+        Ok(taken.finish())
     }
 
     fn find(&self, session: &mut Session, query: Arc<Query>) -> Result<BatchStream> {
@@ -213,15 +230,6 @@ impl Locker<'_> {
         Arc::new(Query { plan, columns, subqueries, tables: Vec::new(), row_locks: Vec::new() })
     }
 
-    fn outputs(&self) -> Vec<usize> {
-        (0..self.step.columns.len()).collect()
-    }
-
-    fn empty(&self) -> Result<RecordBatch> {
-        let arrays = self.step.columns.iter().map(|(_, ty)| arrow_array::new_empty_array(&ty.to_arrow()));
-        record_batch(arrays.collect(), 0)
-    }
-
     /// Tablet, key and stamp of the row of a target.
     fn place<'b>(&self, batch: &'b RecordBatch, row: usize, target: usize) -> Result<(TabletId, &'b [u8], Stamp)> {
         let malformed = || SqlError::internal("a row to lock has no identity");
@@ -271,43 +279,51 @@ impl Locker<'_> {
             let new = target.columns.iter().map(|(id, column)| (*id, current.values[column.position()].clone()));
             values.extend(new);
         }
-        self.recheck(session, &values).await
+        let row = match &self.second_look {
+            Some(look) => look.row(values, self.eval)?,
+            None => self.look_again(session, &values).await?,
+        };
+        Ok(row.map_or(Fate::Goes, Fate::Changed))
     }
 
     /// Runs the query over the given row alone.
-    async fn recheck(&self, session: &mut Session, values: &AHashMap<ColId, Datum>) -> Result<Fate> {
+    async fn look_again(&self, session: &mut Session, values: &AHashMap<ColId, Datum>) -> Result<Option<Vec<Datum>>> {
         let mut plan = self.step.input.clone();
-        put_row(&mut plan, values, false)?;
+        self.put_row(&mut plan, values)?;
         let query = self.query_of(plan, self.step.columns.iter().cloned());
         let mut stream = self.find(session, query)?;
         while let Some(batch) = stream.next().await? {
             if batch.num_rows() > 0 {
-                return Ok(Fate::Changed(batch.slice(0, 1)));
+                let columns = self.step.columns.iter().zip(batch.columns());
+                return Ok(Some(columns.map(|((_, ty), column)| value_at(ty, column.as_ref(), 0)).collect()));
             }
         }
-        Ok(Fate::Goes)
-    }
-}
-
-/// The rows that pass, behind OFFSET and up to LIMIT.
-struct Taken {
-    skip: u64,
-    /// Rows to lock, skipped ones included.
-    wanted: Option<u64>,
-    batches: Vec<RecordBatch>,
-}
-
-impl Taken {
-    fn is_enough(&self) -> bool {
-        self.wanted == Some(0)
+        Ok(None)
     }
 
-    fn push(&mut self, row: RecordBatch) {
-        self.wanted = self.wanted.map(|wanted| wanted - 1);
-        match self.skip {
-            0 => self.batches.push(row),
-            _ => self.skip -= 1,
+    /// Puts one row in the place of every relation. One that an outer join had filled with nulls stays empty.
+    fn put_row(&self, plan: &mut Plan, values: &AHashMap<ColId, Datum>) -> Result<()> {
+        let value = |id: &ColId| values.get(id).unwrap_or(&Datum::Null);
+        if let Some(id) = self.step.presence_of(plan) {
+            *plan = one_row(plan, values, usize::from(*value(&id) == Datum::Bool(true)))?;
+            return Ok(());
         }
+        match plan {
+            Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Sort { input, .. } => {
+                self.put_row(input, values)?;
+            }
+            Plan::Limit { input, .. } => {
+                let mut input = std::mem::replace(&mut **input, Plan::Unit);
+                self.put_row(&mut input, values)?;
+                *plan = input;
+            }
+            Plan::Join { left, right, .. } => {
+                self.put_row(left, values)?;
+                self.put_row(right, values)?;
+            }
+            leaf => *leaf = one_row(leaf, values, 1)?,
+        }
+        Ok(())
     }
 }
 
@@ -334,36 +350,11 @@ pub(crate) async fn lock_row(
     }
 }
 
-/// Puts one row in the place of every relation. One that an outer join had filled with nulls stays empty.
-fn put_row(plan: &mut Plan, values: &AHashMap<ColId, Datum>, nullable: bool) -> Result<()> {
-    match plan {
-        Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Sort { input, .. } => {
-            put_row(input, values, nullable)
-        }
-        Plan::Limit { input, .. } => {
-            let mut input = std::mem::replace(&mut **input, Plan::Unit);
-            put_row(&mut input, values, nullable)?;
-            *plan = input;
-            Ok(())
-        }
-        Plan::Join { left, right, kind, .. } => {
-            let (null_left, null_right) = kind.nullable();
-            put_row(left, values, nullable || null_left)?;
-            put_row(right, values, nullable || null_right)
-        }
-        leaf => {
-            let columns = leaf.columns();
-            let value = |id: &ColId| values.get(id).unwrap_or(&Datum::Null);
-            let absent = nullable && columns.iter().all(|(id, _)| value(id).is_null());
-            let rows = usize::from(!absent);
-            let arrays = columns.iter().map(|(id, ty)| from_values(ty, std::iter::once(value(id)).take(rows), rows));
-            let arrays = arrays.collect::<basalt_expr::Result<Vec<_>>>()?;
-            *leaf = Plan::Rows { columns, batch: record_batch(arrays, rows)? };
-            Ok(())
-        }
-    }
-}
-
-fn arrow_error(error: arrow_schema::ArrowError) -> SqlError {
-    SqlError::internal(format!("locked rows do not go together: {error}"))
+/// A relation's columns with the values of one row, or with no row.
+fn one_row(relation: &Plan, values: &AHashMap<ColId, Datum>, rows: usize) -> Result<Plan> {
+    let columns = relation.columns();
+    let value = |id: &ColId| values.get(id).unwrap_or(&Datum::Null);
+    let arrays = columns.iter().map(|(id, ty)| from_values(ty, std::iter::once(value(id)).take(rows), rows));
+    let batch = record_batch(arrays.collect::<basalt_expr::Result<Vec<_>>>()?, rows)?;
+    Ok(Plan::Rows { columns, rows: HeldRows { batches: vec![batch], memory: None } })
 }

@@ -1,8 +1,8 @@
 //! SELECT … FOR UPDATE and FOR SHARE between sessions whose order is not fixed.
 
-use anyhow::{Context, Result};
-use basalt_it::servers::Basalt;
-use basalt_it::wire::Wire;
+use anyhow::{Context, Result, bail};
+use basalt_it::servers::{Basalt, BasaltOptions};
+use basalt_it::wire::{Answer, Wire};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -155,5 +155,164 @@ fn read_modify_write_loses_nothing() -> Result<()> {
         clients.into_iter().try_for_each(|client| client.join().expect("the client lives"))
     })?;
     assert_eq!(wire.run("SELECT n FROM counter")?.text(0, 0), Some((4 * ROUNDS).to_string().as_str()));
+    Ok(())
+}
+
+/// What a statement of `b` gives that waits until `a` commits `change`.
+fn after_change(a: &mut Wire, b: &mut Wire, change: &str, sql: &str) -> Result<Vec<String>> {
+    a.run("BEGIN")?;
+    a.run(change)?;
+    b.send_simple(sql)?;
+    std::thread::sleep(Duration::from_millis(100));
+    a.run("COMMIT")?;
+    rows_of(&b.answer(None)?).with_context(|| sql.to_string())
+}
+
+/// Rows as `1|a|null`, or the error.
+fn rows_of(answer: &Answer) -> Result<Vec<String>> {
+    if let Some(error) = answer.error() {
+        bail!("{} {}", error.sqlstate(), error.message());
+    }
+    let reply = answer.last();
+    let show = |row: usize, column| reply.text(row, column).unwrap_or("null").to_string();
+    let row = |(at, row): (usize, &Vec<_>)| (0..row.len()).map(|column| show(at, column)).collect::<Vec<_>>().join("|");
+    Ok(reply.rows.iter().enumerate().map(row).collect())
+}
+
+/// A row of the nullable side is there or not; its values do not say which.
+#[test]
+fn a_second_look_keeps_the_nullable_side_of_an_outer_join() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE b (y int, w int)")?;
+    a.run("CREATE TABLE c (id int PRIMARY KEY, z int); CREATE TABLE nothing (n int)")?;
+    a.run("INSERT INTO a VALUES (1, 10); INSERT INTO b VALUES (null, 7); INSERT INTO c VALUES (1, 5)")?;
+    let cases = [
+        ("a.v, b.y, c.z FROM a LEFT JOIN (b CROSS JOIN c) ON a.id = c.id WHERE a.id = 1", "11|null|5"),
+        ("a.v, c.z FROM a LEFT JOIN (b CROSS JOIN c) ON a.id = c.id WHERE a.id + 0 = 1", "11|5"),
+        ("a.v, c.z FROM (b CROSS JOIN c) RIGHT JOIN a ON a.id = c.id WHERE a.id + 0 = 1", "11|5"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT 1 AS n) s ON true", "11|1"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT y, 1 AS n FROM b) s ON true", "11|1"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT coalesce(y, 3) AS n FROM b) s ON true", "11|3"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT 42 AS n FROM b) s ON true", "11|42"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT 42 AS n FROM b LIMIT 1) s ON a.v > 9", "11|42"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT 42 AS n FROM b) s ON a.v < 11", "11|null"),
+        ("a.v, s.n FROM a LEFT JOIN LATERAL (SELECT b.y AS n FROM b WHERE b.w < a.v) s ON true", "11|null"),
+        ("a.v, s.k FROM a LEFT JOIN LATERAL (SELECT 3 AS k FROM b WHERE b.w < a.v) s ON true", "11|3"),
+        ("a.v, b.w FROM a LEFT JOIN b ON b.y IS NULL", "11|7"),
+        ("a.v, s.n FROM a LEFT JOIN (b LEFT JOIN (SELECT 9 AS n FROM c) s ON b.w = 7) ON true", "11|9"),
+        ("a.v, g FROM a LEFT JOIN generate_series(1, 1) g ON true", "11|1"),
+        ("a.v, s.x, s.k FROM a LEFT JOIN (SELECT c.z AS x, 4 AS k FROM b FULL JOIN c ON false) s ON s.x = 5", "11|5|4"),
+        // What was not there stays so.
+        ("a.v, s.n FROM a LEFT JOIN (SELECT 42 AS n FROM nothing) s ON true", "11|null"),
+        ("a.v, s.n FROM a LEFT JOIN (SELECT coalesce(y, 3) AS n FROM b WHERE w = 8) s ON true", "11|null"),
+        ("a.v, s.n, c.z FROM a LEFT JOIN (SELECT 42 AS n FROM nothing) s ON true LEFT JOIN c ON true", "11|null|5"),
+    ];
+    for (select, expected) in cases {
+        // A subquery in the list is beyond what is computed row by row.
+        for (more, value) in [("", ""), (", a.v + 1", "|12"), (", (SELECT max(w) FROM b)", "|7")] {
+            a.run("UPDATE a SET v = 10")?;
+            let (columns, rest) = select.split_once(" FROM ").context("no FROM")?;
+            let sql = format!("SELECT {columns}{more} FROM {rest} FOR UPDATE OF a");
+            let found = after_change(&mut a, &mut b, "UPDATE a SET v = v + 1 WHERE id = 1", &sql)?;
+            assert_eq!(found, [format!("{expected}{value}")], "{sql}");
+        }
+    }
+    Ok(())
+}
+
+/// A foreign key's kind of lock: what leaves the key alone is none of its business.
+#[test]
+fn key_share_under_repeatable_read_goes_with_updates_of_other_columns() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE t (id int PRIMARY KEY, v int)")?;
+    a.run("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)")?;
+    a.run("VACUUM t")?;
+    for sql in ["SELECT v FROM t WHERE id = 1", "SELECT v FROM t WHERE v < 20"] {
+        a.run("UPDATE t SET v = 10 WHERE id = 1")?;
+        b.run("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        b.run("SELECT 1 FROM t")?;
+        a.run("UPDATE t SET v = 100 WHERE id = 1")?;
+        let locked = b.simple(&format!("{sql} FOR KEY SHARE"), None)?;
+        assert_eq!(rows_of(&locked)?, ["10"], "{sql}");
+        // Nor is one that has not ended.
+        a.run("BEGIN")?;
+        a.run("UPDATE t SET v = 101 WHERE id = 1")?;
+        assert_eq!(rows_of(&b.simple(&format!("{sql} FOR KEY SHARE"), None)?)?, ["10"], "{sql}");
+        a.run("COMMIT")?;
+        // The lock is held, and a stronger one meets the change.
+        assert_eq!(a.simple("SELECT 1 FROM t WHERE id = 1 FOR UPDATE NOWAIT", None)?.sqlstate(), Some("55P03"));
+        assert_eq!(b.simple(&format!("{sql} FOR SHARE"), None)?.sqlstate(), Some("40001"), "{sql}");
+        b.run("ROLLBACK")?;
+    }
+    for change in ["DELETE FROM t WHERE id = 2", "UPDATE t SET id = 9 WHERE id = 3"] {
+        b.run("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        b.run("SELECT 1 FROM t")?;
+        a.run(change)?;
+        assert_eq!(b.simple("SELECT v FROM t ORDER BY id FOR KEY SHARE", None)?.sqlstate(), Some("40001"), "{change}");
+        b.run("ROLLBACK")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn explain_analyze_does_not_pass_over_locks() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE t (id int PRIMARY KEY, v int)")?;
+    for sql in [
+        "SELECT * FROM t WHERE id = 1 FOR UPDATE",
+        "SELECT * FROM t FOR SHARE",
+        "SELECT count(*) FROM (SELECT * FROM t FOR UPDATE) q",
+    ] {
+        wire.run(&format!("EXPLAIN {sql}"))?;
+        let answer = wire.simple(&format!("EXPLAIN ANALYZE {sql}"), None)?;
+        assert_eq!(answer.sqlstate(), Some("0A000"), "{sql}");
+    }
+    Ok(())
+}
+
+/// Rows that all changed while they were waited for, with values and order as the second look finds them.
+#[test]
+fn many_changed_rows_are_looked_at_again() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE t (id int PRIMARY KEY, v int, s text, n numeric(20, 2), l int[])")?;
+    a.run("INSERT INTO t SELECT g, g, 's' || g, g + 0.25, ARRAY[g, null] FROM generate_series(1, 5000) g")?;
+    let started = std::time::Instant::now();
+    let sql = "SELECT id, v * 2, s, n, l FROM t WHERE v > 0 AND v % 2 = 1 ORDER BY v DESC FOR UPDATE";
+    let found = after_change(&mut a, &mut b, "UPDATE t SET v = v + 2 * (id % 4), s = s || '!' WHERE id > 10", sql)?;
+    let expected = (0..2500).map(|at| 4999 - 2 * at).map(|id| match id > 10 {
+        true => format!("{id}|{}|s{id}!|{id}.25|{{{id},NULL}}", 2 * (id + 2 * (id % 4))),
+        false => format!("{id}|{}|s{id}|{id}.25|{{{id},NULL}}", 2 * id),
+    });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    let found = after_change(&mut a, &mut b, "UPDATE t SET v = -id", "SELECT id FROM t WHERE v > 0 FOR UPDATE")?;
+    assert!(found.is_empty(), "{} rows pass", found.len());
+    eprintln!("second looks: {} ms", started.elapsed().as_millis());
+    Ok(())
+}
+
+#[test]
+fn locked_rows_are_held_within_the_memory_of_queries() -> Result<()> {
+    let server = Basalt::start_with(BasaltOptions::default().set("basalt.query_memory_limit=16MB"))?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE t (id int PRIMARY KEY, s text)")?;
+    wire.run("INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 40000) g")?;
+    for sql in [
+        "SELECT * FROM t FOR UPDATE",
+        "SELECT count(s) FROM (SELECT * FROM t FOR UPDATE) q",
+        "SELECT * FROM t LIMIT 39000 FOR UPDATE",
+    ] {
+        assert_eq!(wire.simple(sql, None)?.sqlstate(), Some("53200"), "{sql}");
+    }
+    // What is let go can be taken again, and what is not asked for is not held.
+    for _ in 0..5 {
+        let found = wire.run("SELECT * FROM t WHERE id <= 9000 FOR UPDATE")?;
+        assert_eq!(found.rows.len(), 9000);
+        let found = wire.run("SELECT count(*) FROM (SELECT id FROM t FOR UPDATE) q")?;
+        assert_eq!(found.text(0, 0), Some("40000"));
+    }
     Ok(())
 }
