@@ -119,6 +119,128 @@ fn a_long_write_ends_when_it_is_canceled() -> Result<()> {
     assert_rests(&server, &mut other, "a canceled UPDATE")
 }
 
+/// Runs the statements as [`write_all`] does; the threads that serve connections must have no part in it.
+fn assert_elsewhere(server: &Basalt, writers: &mut [Wire], statements: &[&str]) -> Result<()> {
+    let before = (server.cpu_time()?, server.cpu_time_of("basalt-reactor")?);
+    run_all(writers, statements)?;
+    let all = server.cpu_time()? - before.0;
+    let reactors = server.cpu_time_of("basalt-reactor")? - before.1;
+    assert!(reactors * 5 < all, "connections' threads worked for {reactors:?} of {all:?} for {statements:?}");
+    Ok(())
+}
+
+/// Each connection at the same time as the others, with a table of its own in place of `T`. Errors are no matter.
+fn run_all(writers: &mut [Wire], statements: &[&str]) -> Result<()> {
+    std::thread::scope(|scope| {
+        let run = |at: usize, wire: &mut Wire| -> Result<()> {
+            statements.iter().try_for_each(|sql| wire.simple(&sql.replace('T', &format!("t{at}")), None).map(|_| ()))
+        };
+        let running: Vec<_> =
+            writers.iter_mut().enumerate().map(|(at, wire)| scope.spawn(move || run(at, wire))).collect();
+        running.into_iter().try_for_each(|writer| writer.join().expect("a writer lives"))
+    })
+}
+
+#[test]
+fn the_ends_of_long_transactions_leave_other_connections_alone() -> Result<()> {
+    let server = Basalt::start()?;
+    let filled = [
+        "create table T (id int primary key, x int)",
+        "insert into T select i, i from generate_series(1, 100000) i",
+    ];
+    write_all(&server, &filled)?;
+    let mut writers = (0..WRITERS).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+    // What an error takes back up to a savepoint.
+    run_all(&mut writers, &["begin", "savepoint s", "update T set x = 0"])?;
+    assert_elsewhere(&server, &mut writers, &["select 1 / 0"])?;
+    run_all(&mut writers, &["rollback to s", "commit"])?;
+    // Rows that are locked, and locks that are given back.
+    run_all(&mut writers, &["begin"])?;
+    assert_elsewhere(&server, &mut writers, &["select count(*) from (select 1 from T for share) s"])?;
+    assert_elsewhere(&server, &mut writers, &["rollback"])?;
+    assert_elsewhere(&server, &mut writers, &["select * from T where x >= 0 order by id for update limit 20000"])?;
+    // Many statements that were short each.
+    run_all(&mut writers, &["create table n_T (id int primary key)", "begin"])?;
+    let rows = |from: i32| (from..from + 32).map(|id| format!("({id})")).collect::<Vec<_>>().join(", ");
+    let inserts: Vec<String> = (0..600).map(|i| format!("insert into n_T values {}", rows(32 * i))).collect();
+    run_all(&mut writers, &inserts.iter().map(String::as_str).collect::<Vec<_>>())?;
+    assert_elsewhere(&server, &mut writers, &["rollback"])?;
+    for writer in 0..WRITERS {
+        let sum = server.connect()?.run(&format!("select sum(x - id) from t{writer}"))?;
+        assert_eq!(sum.text(0, 0), Some("0"));
+    }
+    Ok(())
+}
+
+/// 57014 while rows are changed or waited for: when the server is ready again, nothing of the statement is left.
+#[test]
+fn a_canceled_statement_is_undone_when_the_server_is_ready() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut wire, mut other) = (server.connect()?, server.connect()?);
+    wire.run("create table t (id int primary key, x int)")?;
+    wire.run("insert into t select i, i from generate_series(1, 200000) i")?;
+    let queue = "select id from t where id <= 3 order by id for update skip locked";
+    let first = "select id from t where id = 1 for update nowait";
+    let updates = ["update t set x = x + 1", "insert into t select i, 0 from generate_series(1, 200000) i \
+                    on conflict (id) do update set x = 0", "select * from t for update"];
+    for update in updates {
+        wire.run("set statement_timeout = '200ms'")?;
+        assert_eq!(wire.simple(update, None)?.sqlstate(), Some("57014"), "{update}");
+        assert_eq!(wire.run(queue)?.rows.len(), 3, "rows that nobody holds, after {update}");
+        wire.run("begin")?;
+        assert_eq!(wire.simple(update, None)?.sqlstate(), Some("57014"), "{update}");
+        other.run(first)?;
+        wire.run("rollback")?;
+        other.run(first)?;
+        // With a savepoint locks stay until it is gone back to, and rows are as they were.
+        for end in ["rollback", "rollback to s"] {
+            wire.run("set statement_timeout = 0")?;
+            wire.run("begin")?;
+            wire.run("update t set x = 7 where id = 200000")?;
+            wire.run("savepoint s")?;
+            wire.run("set statement_timeout = '200ms'")?;
+            assert_eq!(wire.simple(update, None)?.sqlstate(), Some("57014"), "{update}");
+            wire.run(end)?;
+            if end == "rollback" {
+                other.run(first)?;
+            } else {
+                assert_eq!(wire.run("select x from t where id = 200000")?.text(0, 0), Some("7"));
+                wire.run("rollback")?;
+                other.run(first)?;
+            }
+        }
+    }
+    wire.run("set statement_timeout = 0")?;
+    assert_eq!(other.run("select count(*) from t where x = id")?.text(0, 0), Some("200000"));
+    Ok(())
+}
+
+#[test]
+fn a_batch_that_waits_for_another_transaction_can_be_canceled() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut wire, mut other) = (server.connect()?, server.connect()?);
+    wire.run("create table t (id int primary key)")?;
+    other.run("begin")?;
+    other.run("insert into t values (700)")?;
+    wire.run("set statement_timeout = '200ms'")?;
+    wire.set_read_timeout(Duration::from_secs(10))?;
+    let copied = (1..=1000).map(|id| format!("{id}\n")).collect::<String>();
+    for block in [false, true] {
+        for sql in ["insert into t select i from generate_series(1, 1000) i", "copy t from stdin"] {
+            if block {
+                wire.run("begin")?;
+                wire.run("savepoint s")?;
+            }
+            let answer = wire.simple(sql, Some(copied.as_bytes()))?;
+            assert_eq!(answer.sqlstate(), Some("57014"), "{sql}");
+            wire.run("rollback")?;
+        }
+    }
+    other.run("rollback")?;
+    wire.run("insert into t select i from generate_series(1, 1000) i")?;
+    Ok(())
+}
+
 /// Parse and Bind of a statement as the unnamed portal, and Execute for so many rows.
 fn execute(wire: &mut Wire, sql: Option<&str>, rows_max: u32) -> Result<()> {
     let mut frame = Vec::new();
