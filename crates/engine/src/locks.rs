@@ -276,6 +276,10 @@ impl Locks {
         self.table.lock().held_count
     }
 
+    pub fn held_by(&self, owner: Owner) -> usize {
+        self.table.lock().held.get(&owner).map_or(0, Vec::len)
+    }
+
     pub fn waiting_count(&self) -> usize {
         self.table.lock().waiting.len()
     }

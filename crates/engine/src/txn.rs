@@ -25,6 +25,9 @@ use basalt_meta::Pin;
 use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
 use std::sync::Arc;
 
+/// Changes, or locks, beyond which the end of a transaction is long work.
+const SHORT_MAX: usize = 1_000;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TxnOptions {
     /// One snapshot for the whole transaction, and 40001 on conflicts.
@@ -115,6 +118,11 @@ impl Txn {
 
     pub fn has_writes(&self) -> bool {
         self.id.is_some()
+    }
+
+    /// Whether it takes long to end it or to go back to a savepoint: no work for a thread that serves others.
+    pub fn is_long(&self) -> bool {
+        self.writes.len() > SHORT_MAX || self.engine.locks.held_by(self.owner) > SHORT_MAX
     }
 
     /// The greatest version that this transaction has met.

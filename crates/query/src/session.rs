@@ -346,9 +346,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Ok(txn) = self.take_txn() {
-            self.undo(txn);
-        }
+        self.undo(None);
         self.db.leave(self.pid);
     }
 }

@@ -1,14 +1,13 @@
 //! The transaction that a session is in: begun by BEGIN, or implicitly around one message's statements.
 
+use super::offload::{Lent, Undoing};
 use super::{Session, TransactionStatus};
 use crate::database::Stats;
 use crate::error::{Result, Severity, SqlError};
 use crate::settings::SettingsMark;
-use crate::statement::batch::BatchTask;
 use crate::syntax::{Isolation, TransactionModes, TransactionVerb};
 use basalt_engine::{Savepoint, Txn, TxnOptions};
 use basalt_types::Version;
-use tokio::task::JoinHandle;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
@@ -32,20 +31,18 @@ pub struct Block {
     pub scope: Scope,
     /// An error happened: nothing but ROLLBACK (TO) is taken.
     pub failed: bool,
-    /// Made at the first statement that reads or writes; taken away while a batch task owns it.
-    txn: Option<Txn>,
+    /// Made at the first statement that reads or writes; `lent` or `undoing` has it while a task owns it.
+    pub(crate) txn: Option<Txn>,
     pub isolation: Isolation,
     pub read_only: bool,
     /// `now()`, microseconds since 1970-01-01.
     pub now_micros: i64,
     savepoints: Vec<NamedSavepoint>,
     mark: Option<SettingsMark>,
-    /// A writer that owns the transaction.
-    batch: Option<BatchTask>,
-    /// The transaction may have changed many rows: ending it is no work for the connection's thread.
-    pub(crate) is_long: bool,
-    /// The transaction on its way back.
-    pub(crate) undoing: Option<JoinHandle<()>>,
+    /// At work for the running statement.
+    pub(crate) lent: Option<Lent>,
+    /// On its way back, after an error or for ROLLBACK.
+    pub(crate) undoing: Option<Undoing>,
 }
 
 impl Default for Block {
@@ -59,8 +56,7 @@ impl Default for Block {
             now_micros: 0,
             savepoints: Vec::new(),
             mark: None,
-            batch: None,
-            is_long: false,
+            lent: None,
             undoing: None,
         }
     }
@@ -153,50 +149,20 @@ impl Session {
         self.block.txn.take().ok_or_else(|| SqlError::internal("no transaction is open"))
     }
 
-    pub(crate) fn park_batch(&mut self, task: BatchTask) {
-        self.block.batch = Some(task);
-    }
-
-    /// Waits for the writer that owns the transaction, and takes the transaction back.
-    pub(crate) async fn join_batch(&mut self) -> Result<u64> {
-        let Some(task) = &mut self.block.batch else { return Err(SqlError::internal("no batch is being written")) };
-        let joined = task.await;
-        self.block.batch = None;
-        match joined {
-            Ok((txn, result)) => {
-                self.block.txn = Some(txn);
-                result
-            }
-            Err(error) => Err(SqlError::internal(format!("the writer of a batch failed: {error}"))),
-        }
-    }
-
-    /// After an error: undoes what can be undone at once, and lets locks go where PostgreSQL does.
+    /// After an error: starts to undo what PostgreSQL undoes at once, up to the last savepoint or all of it.
+    /// [`Session::settle`] waits for it.
     pub(crate) fn fail_block(&mut self) {
         if self.block.scope == Scope::None {
             return;
         }
         self.block.failed = true;
-        match (self.block.savepoints.last(), self.block.txn.as_mut()) {
-            // What cannot be undone in part is undone whole: ROLLBACK TO then finds no transaction.
-            (Some(savepoint), Some(txn)) => {
-                if txn.rollback_to(savepoint.at).is_err() {
-                    self.block.txn = None;
-                }
-            }
-            (None, _) => {
-                self.block.batch = None;
-                if let Some(txn) = self.block.txn.take() {
-                    self.undo(txn);
-                }
-            }
-            // A writer still has the transaction; ROLLBACK TO waits for it.
-            (Some(_), None) => {}
-        }
+        let last = self.block.savepoints.last().map(|savepoint| savepoint.at);
+        self.undo(last);
         self.portals.retain(|_, portal| portal.hold);
     }
 
-    /// Ends an implicit transaction.
+    /// Ends an implicit transaction. Of an explicit one that has failed, waits until it is undone: nobody is told
+    /// to go on while rows and locks of the failed statement are in the way.
     pub(crate) async fn end_implicit(&mut self) -> Result<()> {
         match (self.block.scope, self.block.failed) {
             (Scope::Implicit, false) => self.commit_block().await,
@@ -204,17 +170,19 @@ impl Session {
                 self.rollback_block().await;
                 Ok(())
             }
-            _ => Ok(()),
+            _ => {
+                self.settle().await;
+                Ok(())
+            }
         }
     }
 
     async fn commit_block(&mut self) -> Result<()> {
         let txn = self.block.txn.take();
         let mark = self.block.mark.take();
-        let is_long = self.block.is_long;
         self.leave_block();
         if let Some(txn) = txn {
-            let committed = match is_long {
+            let committed = match txn.is_long() {
                 true => self.commit_elsewhere(txn).await,
                 false => txn.commit().await.map_err(SqlError::from),
             };
@@ -244,20 +212,16 @@ impl Session {
         }
     }
 
+    /// Returns when rows and locks are free.
     pub(crate) async fn rollback_block(&mut self) {
-        if let Some(txn) = self.block.txn.take() {
-            self.undo(txn);
-        }
-        let undoing = self.block.undoing.take();
+        self.settle().await;
+        self.undo(None);
+        self.settle().await;
         if let Some(mark) = self.block.mark.take() {
             self.settings.restore(mark);
         }
         Stats::add(&self.db.stats().rollbacks, 1);
         self.leave_block();
-        if let Some(undoing) = undoing {
-            // Rows and locks are free before the client hears of it. A panic in there has been logged.
-            let _ = undoing.await;
-        }
     }
 
     fn leave_block(&mut self) {
@@ -294,13 +258,10 @@ impl Session {
             TransactionVerb::RollbackTo(name) => {
                 self.in_block("ROLLBACK TO SAVEPOINT")?;
                 let index = self.savepoint_index(name)?;
-                if self.block.batch.is_some() {
-                    // What the interrupted batch says of itself is undone with it.
-                    let _ = self.join_batch().await;
-                }
+                self.settle().await;
                 let savepoint = &self.block.savepoints[index];
                 let (at, settings) = (savepoint.at, savepoint.settings.clone());
-                match self.block.is_long {
+                match self.txn()?.is_long() {
                     true => self.off_thread(move |txn| Box::pin(async move { Ok(txn.rollback_to(at)?) })).await?,
                     false => self.txn()?.rollback_to(at)?,
                 }

@@ -2,7 +2,7 @@
 
 use super::outcome::{Outcome, ResultColumn, RowStream, StreamSource};
 use super::prepared::{Portal, Prepared};
-use super::{Scope, Session, TransactionStatus, no_portal, params};
+use super::{Session, TransactionStatus, no_portal, params};
 use crate::error::{Result, SqlError};
 use crate::syntax::{Statement, TransactionVerb};
 use basalt_types::DataType;
@@ -221,9 +221,7 @@ impl Session {
 
     /// Ends an implicit transaction of the extended protocol: commits it, or rolls it back after an error.
     pub async fn sync(&mut self) -> Result<()> {
-        if self.block.scope == Scope::Implicit {
-            self.end_implicit().await.inspect_err(|error| self.commit_failed(error))?;
-        }
+        self.end_implicit().await.inspect_err(|error| self.commit_failed(error))?;
         if self.status() == TransactionStatus::Idle {
             self.portals.retain(|_, portal| portal.hold);
         }

@@ -1,7 +1,6 @@
 //! A batch on its way into a table, written by a task of the query runtime.
 //!
-//! The task owns the session's transaction while it runs, because a batch borrows it; the session keeps the
-//! task's handle, so that a statement that is canceled in between gets its transaction back. Producers
+//! The task owns the session's transaction while it runs, because a batch borrows it (`session/offload.rs`). Producers
 //! (COPY's parser, INSERT's query) hand blocks over a bounded channel: that is the back-pressure.
 
 use crate::bind::Returning;
@@ -13,7 +12,6 @@ use basalt_expr::EvalContext;
 use basalt_types::{Datum, TableDef, batch};
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 /// Blocks waiting between producer and writer.
 const BLOCKS_MAX: usize = 2;
@@ -25,9 +23,6 @@ pub(crate) enum Block {
     End,
 }
 
-/// The transaction and what became of the batch.
-pub(crate) type BatchTask = JoinHandle<(Txn, Result<u64>)>;
-
 impl Session {
     /// Hands the transaction to a writer. Send blocks, then [`Block::End`], then call
     /// [`Session::finish_batch`].
@@ -37,33 +32,30 @@ impl Session {
         catalog: &Arc<Catalog>,
         eval: &Arc<EvalContext>,
     ) -> Result<mpsc::Sender<Block>> {
-        let txn = self.take_txn()?;
         let (sender, receiver) = mpsc::channel(BLOCKS_MAX);
         let (table, catalog, eval) = (table.clone(), catalog.clone(), eval.clone());
-        let task = self.db.runtime().handle().spawn(write(txn, table, catalog, eval, receiver));
-        self.park_batch(task);
+        self.lend(move |txn| Box::pin(write(txn, table, catalog, eval, receiver)))?;
         Ok(sender)
     }
 
     /// Waits for the writer; the transaction is back afterwards. The number of rows.
     pub(crate) async fn finish_batch(&mut self) -> Result<u64> {
-        self.join_batch().await
+        self.take_back().await
     }
 }
 
 async fn write(
-    mut txn: Txn,
+    txn: &mut Txn,
     table: Arc<TableDef>,
     catalog: Arc<Catalog>,
     eval: Arc<EvalContext>,
     mut blocks: mpsc::Receiver<Block>,
-) -> (Txn, Result<u64>) {
-    let result = write_blocks(&mut txn, &table, &mut blocks).await;
-    let result = result.map_err(|error| match error {
+) -> Result<u64> {
+    let result = write_blocks(txn, &table, &mut blocks).await;
+    result.map_err(|error| match error {
         Failure::Engine(error) => super::rows::explain_error(error, &table, &catalog, &eval),
         Failure::GivenUp => SqlError::canceled(),
-    });
-    (txn, result)
+    })
 }
 
 enum Failure {

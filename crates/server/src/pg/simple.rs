@@ -22,9 +22,11 @@ impl Connection {
             Ok(()) => {}
             Err(Fault::Statement(error)) => {
                 self.session.fail();
+                self.report(&error);
+                // The client may hear of it while it is undone.
+                self.client.flush().await?;
                 // Rolls back; the statement's own error is what the client must hear.
                 let _ = self.session.finish_simple().await;
-                self.report(&error);
             }
             Err(fault) => return Err(fault),
         }
