@@ -51,6 +51,9 @@ struct PinnedReader {
     state: State,
 }
 
+/// Longest time that a thread of a dropped engine may take to end.
+const ENDED_WITHIN_MS: u64 = 10_000;
+
 pub struct Driver {
     host: Host,
     config: EngineConfig,
@@ -108,7 +111,16 @@ impl Driver {
             Host::Simulated(machine) => machine.os(),
             Host::Real => Os::real(),
         };
-        self.engine = Some(context("open", crate::open(os, self.config.clone()))?);
+        // An encoder that a failed batch left behind holds the engine, and with it the directory, until it ends.
+        let mut opened = crate::open(os.clone(), self.config.clone());
+        for _ in 0..ENDED_WITHIN_MS {
+            if !matches!(opened, Err(Error::DirectoryInUse { .. })) {
+                break;
+            }
+            os.clock.sleep(Duration::from_millis(1));
+            opened = crate::open(os.clone(), self.config.clone());
+        }
+        self.engine = Some(context("open", opened)?);
         Ok(())
     }
 
