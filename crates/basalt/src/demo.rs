@@ -62,7 +62,8 @@ pub fn run(args: DemoArgs) -> Result<()> {
     }
     stopped?;
     println!("The data stays in {} (remove the folder when you are done).", data_dir.display());
-    println!("A server on it: basalt start --data-dir {}", data_dir.display());
+    let program = std::env::args().next().unwrap_or_else(|| "basalt".into());
+    println!("A server on it: {program} start --data-dir {}", data_dir.display());
     Ok(())
 }
 

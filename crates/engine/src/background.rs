@@ -12,7 +12,6 @@ use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
 use basalt_types::{TabletId, Version};
 use parking_lot::{Condvar, Mutex};
-use pressure::Pressure;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,7 +40,6 @@ pub struct Background {
     ages: Mutex<VecDeque<(Duration, Version)>>,
     /// Hot rows less what only older readers need, and that.
     hot_bytes: AtomicU64,
-    pressure: Pressure,
     kept_bytes: AtomicU64,
     /// Tablets in which too few rows had cooled: up to which version, and when that was counted.
     uncooled: Mutex<HashMap<TabletId, (Version, Duration)>>,
@@ -114,7 +112,6 @@ impl Background {
             threads: Mutex::default(),
             ages: Mutex::default(),
             hot_bytes: AtomicU64::new(0),
-            pressure: Pressure::default(),
             kept_bytes: AtomicU64::new(0),
             uncooled: Mutex::default(),
             relieved: Notify::new(),
@@ -133,7 +130,10 @@ impl Background {
             let run = move || rounds(&weak, body);
             std::thread::Builder::new().name(name.into()).spawn(run).expect("threads can be started at startup")
         };
-        self.pressure.start_at(engine.published());
+        // What is there counts as old.
+        for tablet in engine.tablets() {
+            tablet.relieved_upto.store(engine.published().0, Ordering::Relaxed);
+        }
         let mut threads = self.threads.lock();
         threads.push(spawn("basalt-mover", Engine::move_round));
         threads.push(spawn("basalt-merger", Engine::merge_round));

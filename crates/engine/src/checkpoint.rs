@@ -39,12 +39,18 @@ pub struct State {
 }
 
 struct Current {
-    root: Root,
-    /// Files that only the current checkpoint names: itself and its row files.
-    own_files: Vec<(FileId, FileKind)>,
-    /// Those of checkpoints that a root may or may not name: writing it failed.
-    doubtful: Vec<(FileId, FileKind)>,
+    made: Made,
     at: Duration,
+    /// Its root could not be written, and after a power cut either root may be there: both checkpoints stay
+    /// until this one's root is in place.
+    doubtful: Option<Made>,
+}
+
+/// A checkpoint whose files are durable.
+struct Made {
+    root: Root,
+    /// Files that only it names: itself and its row files.
+    own_files: Vec<(FileId, FileKind)>,
     version: Version,
     /// The log's end when it was taken. Open writers may hold the replay start far below.
     log_end: Lsn,
@@ -55,18 +61,15 @@ impl State {
         State {
             running: Mutex::new(()),
             current: Mutex::new(Current {
-                root,
-                own_files,
-                doubtful: Vec::new(),
+                made: Made { root, own_files, version, log_end: root.replay_start },
                 at,
-                version,
-                log_end: root.replay_start,
+                doubtful: None,
             }),
         }
     }
 
     pub fn replay_start(&self) -> Lsn {
-        self.current.lock().root.replay_start
+        self.current.lock().made.root.replay_start
     }
 
     /// Monotonic time of the last one.
@@ -75,7 +78,7 @@ impl State {
     }
 
     pub fn last_version(&self) -> Version {
-        self.current.lock().version
+        self.current.lock().made.version
     }
 }
 
@@ -95,9 +98,14 @@ impl Engine {
     /// Makes a checkpoint now. Nothing is done if nothing was committed since the last one.
     pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
         let _one = self.checkpoints.running.lock();
+        let doubtful = self.checkpoints.current.lock().doubtful.take();
+        if let Some(made) = doubtful {
+            self.switch(made)?;
+        }
         let captured = self.capture()?;
         let version = captured.pin.version();
-        if version == self.checkpoints.last_version() && self.checkpoints.current.lock().root.checkpoint.is_some() {
+        if version == self.checkpoints.last_version() && self.checkpoints.current.lock().made.root.checkpoint.is_some()
+        {
             self.collect_files();
             return Ok(());
         }
@@ -119,22 +127,26 @@ impl Engine {
         }
         let root = Root { epoch: self.ids.epoch, checkpoint: Some(checkpoint), replay_start: captured.replay_start };
         basalt_sched::failpoint::hit("checkpoint-file-durable");
-        if let Err(error) = root.write(&self.os, &self.config.data_dir) {
-            // After a power cut either root may be there: both checkpoints stay until a later one is written.
-            self.checkpoints.current.lock().doubtful.append(&mut written);
-            return Err(error);
-        }
-        basalt_sched::failpoint::hit("checkpoint-root-durable");
-        let (at, log_end) = (self.os.clock.monotonic(), captured.log_end);
-        let current = Current { root, own_files: written, doubtful: Vec::new(), at, version, log_end };
-        let previous = std::mem::replace(&mut *self.checkpoints.current.lock(), current);
-        self.remove_files(&previous.own_files);
-        self.remove_files(&previous.doubtful);
-        self.log.release_before(captured.replay_start)?;
-        basalt_sched::failpoint::hit("checkpoint-log-cut");
+        self.switch(Made { root, own_files: written, version, log_end: captured.log_end })?;
         self.collect_files();
         let took = self.os.clock.monotonic().saturating_sub(started);
         tracing::info!(%version, replay_start = %captured.replay_start, took_ms = took.as_millis() as u64, "checkpoint");
+        Ok(())
+    }
+
+    /// Makes this the current checkpoint, and lets go of the one before.
+    fn switch(&self, made: Made) -> Result<()> {
+        if let Err(error) = made.root.write(&self.os, &self.config.data_dir) {
+            self.checkpoints.current.lock().doubtful = Some(made);
+            return Err(error);
+        }
+        basalt_sched::failpoint::hit("checkpoint-root-durable");
+        let replay_start = made.root.replay_start;
+        let current = Current { made, at: self.os.clock.monotonic(), doubtful: None };
+        let previous = std::mem::replace(&mut *self.checkpoints.current.lock(), current);
+        self.remove_files(&previous.made.own_files);
+        self.log.release_before(replay_start)?;
+        basalt_sched::failpoint::hit("checkpoint-log-cut");
         Ok(())
     }
 
@@ -271,7 +283,7 @@ impl Engine {
 
     /// Whether enough was logged, or enough time has passed, for the next checkpoint.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let logged = self.log.end().0.saturating_sub(self.checkpoints.current.lock().log_end.0);
+        let logged = self.log.end().0.saturating_sub(self.checkpoints.current.lock().made.log_end.0);
         let age = self.os.clock.monotonic().saturating_sub(self.checkpoints.last_at());
         let changed = self.published() > self.checkpoints.last_version();
         changed && (logged >= self.config.checkpoint_log_bytes || age >= self.config.checkpoint_interval)

@@ -205,7 +205,9 @@ impl Engine {
             for id in table.tablets() {
                 tablets.entry(id).or_insert_with(|| {
                     made.push(id);
-                    Arc::new(Tablet::new(id, table.id, Vec::new(), Rid(1)))
+                    let tablet = Tablet::new(id, table.id, Vec::new(), Rid(1));
+                    tablet.relieved_upto.store(self.published().0, Ordering::Relaxed);
+                    Arc::new(tablet)
                 });
             }
         }

@@ -158,12 +158,26 @@ pub struct Locks {
 /// What [`Locks::acquire`] came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acquired {
-    /// At once.
+    /// The owner's first of the object, at once.
     Granted,
-    /// After waiting: what the caller read before may have changed.
+    /// The owner's first of the object, after waiting: what the caller read before may have changed.
     Waited,
+    /// The owner had one of the object before. It may have waited for a stronger one.
+    Held,
     /// Not acquired ([`WaitPolicy::Skip`]).
     Skipped,
+}
+
+impl Acquired {
+    pub fn is_first(self) -> bool {
+        matches!(self, Acquired::Granted | Acquired::Waited)
+    }
+}
+
+enum Grant {
+    First,
+    Held,
+    Blocked,
 }
 
 impl Locks {
@@ -173,10 +187,12 @@ impl Locks {
 
     /// Takes a lock until [`Locks::release_all`]. Dropping the future leaves the queue.
     pub async fn acquire(&self, owner: Owner, object: &Object, mode: Mode, policy: WaitPolicy) -> Result<Acquired> {
-        let receiver = {
+        let (receiver, acquired) = {
             let mut table = self.table.lock();
-            if table.try_grant(owner, object, mode, self.held_max)? {
-                return Ok(Acquired::Granted);
+            match table.try_grant(owner, object, mode, self.held_max)? {
+                Grant::First => return Ok(Acquired::Granted),
+                Grant::Held => return Ok(Acquired::Held),
+                Grant::Blocked => {}
             }
             match policy {
                 WaitPolicy::Fail => return Err(Error::LockNotAvailable(describe(object))),
@@ -201,7 +217,7 @@ impl Locks {
         };
         std::mem::forget(leave);
         match outcome {
-            Ok(Ok(())) => Ok(Acquired::Waited),
+            Ok(Ok(())) => Ok(acquired),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::ShuttingDown),
         }
@@ -210,8 +226,10 @@ impl Locks {
     /// Takes a lock that cannot be contended: on an object nobody else can name yet.
     pub fn acquire_new(&self, owner: Owner, object: &Object, mode: Mode) -> Result<()> {
         match self.table.lock().try_grant(owner, object, mode, self.held_max)? {
-            true => Ok(()),
-            false => Err(Error::Internal(format!("{} is new but already locked", describe(object)))),
+            Grant::First => Ok(()),
+            Grant::Held | Grant::Blocked => {
+                Err(Error::Internal(format!("{} is new but already locked", describe(object))))
+            }
         }
     }
 
@@ -226,7 +244,7 @@ impl Locks {
             let mut from = 0;
             loop {
                 let table = self.table.lock();
-                // An owner's locks only grow in number, until all go at once.
+                // An owner's locks only grow in number, until all go at once: the one that may go by itself is the last.
                 let Some(chunk) = table.held.get(&other).and_then(|held| held.get(from..)) else { break };
                 let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
                 keys.extend(chunk.iter().filter_map(|object| match object {
@@ -242,6 +260,22 @@ impl Locks {
         keys.sort_unstable();
         keys.dedup();
         keys
+    }
+
+    /// Lets go of the lock that was taken last.
+    pub fn release_last(&self, owner: Owner, object: &Object) {
+        let mut table = self.table.lock();
+        let Some(held) = table.held.get_mut(&owner) else { return };
+        debug_assert_eq!(held.last(), Some(object), "another was taken since");
+        held.pop();
+        if held.is_empty() {
+            table.held.remove(&owner);
+        }
+        table.held_count -= 1;
+        if let Some(entry) = table.entries.get_mut(object) {
+            entry.holders.retain(|(holder, _)| *holder != owner);
+        }
+        table.serve(object);
     }
 
     /// Lets go of everything; waiters are granted in order. Others take and release locks in between.
@@ -286,7 +320,7 @@ impl Locks {
 }
 
 impl Table {
-    fn try_grant(&mut self, owner: Owner, object: &Object, mode: Mode, held_max: usize) -> Result<bool> {
+    fn try_grant(&mut self, owner: Owner, object: &Object, mode: Mode, held_max: usize) -> Result<Grant> {
         let entry = match self.entries.get_mut(object) {
             Some(entry) => entry,
             None => self.entries.entry(object.clone()).or_default(),
@@ -294,16 +328,17 @@ impl Table {
         let blocked = entry.holders.iter().any(|(holder, held)| *holder != owner && held.conflicts_with(mode));
         if let Some((_, held)) = entry.holders.iter_mut().find(|(holder, _)| *holder == owner) {
             if held.covers(mode) {
-                return Ok(true);
+                return Ok(Grant::Held);
             }
-            if !blocked {
-                *held = held.with(mode);
+            if blocked {
+                return Ok(Grant::Blocked);
             }
-            return Ok(!blocked);
+            *held = held.with(mode);
+            return Ok(Grant::Held);
         }
         let behind = entry.queue.iter().any(|waiter| waiter.mode.conflicts_with(mode));
         if blocked || behind {
-            return Ok(false);
+            return Ok(Grant::Blocked);
         }
         if self.held_count >= held_max {
             if entry.holders.is_empty() && entry.queue.is_empty() {
@@ -314,20 +349,31 @@ impl Table {
         entry.holders.push((owner, mode));
         self.held.entry(owner).or_default().push(object.clone());
         self.held_count += 1;
-        Ok(true)
+        Ok(Grant::First)
     }
 
-    fn enqueue(&mut self, owner: Owner, object: &Object, mode: Mode) -> Result<oneshot::Receiver<Result<()>>> {
+    /// Gives also what the lock will be when it is granted.
+    fn enqueue(
+        &mut self,
+        owner: Owner,
+        object: &Object,
+        mode: Mode,
+    ) -> Result<(oneshot::Receiver<Result<()>>, Acquired)> {
         let (wake, receiver) = oneshot::channel();
         let entry = self.entries.get_mut(object).expect("a request that must wait found holders or a queue");
         let upgrade = entry.holders.iter().any(|(holder, _)| *holder == owner);
         let waiter = Waiter { owner, mode, wake };
         // A holder that wants more goes first: those in the queue wait for it anyway.
-        if upgrade {
-            entry.queue.push_front(waiter)
-        } else {
-            entry.queue.push_back(waiter)
-        }
+        let acquired = match upgrade {
+            true => {
+                entry.queue.push_front(waiter);
+                Acquired::Held
+            }
+            false => {
+                entry.queue.push_back(waiter);
+                Acquired::Waited
+            }
+        };
         self.waiting.insert(owner, object.clone());
         while let Some(cycle) = graph::cycle_through(self, owner) {
             let victim = *cycle.iter().max().expect("a cycle has members");
@@ -338,7 +384,7 @@ impl Table {
             let object = self.waiting.get(&victim).expect("members of a cycle wait").clone();
             self.refuse(victim, &object);
         }
-        Ok(receiver)
+        Ok((receiver, acquired))
     }
 
     /// Takes a waiter out of its queue and serves those behind it.

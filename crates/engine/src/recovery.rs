@@ -103,7 +103,14 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
 
     let order = Arc::new(CommitOrder::new(replayed.last_version));
     let publish = order.clone();
-    let log_config = LogConfig { file_bytes: config.log_file_bytes, ..LogConfig::new(log_dir) };
+    let defaults = LogConfig::new(log_dir);
+    // What is logged while a checkpoint is made counts too.
+    let used = config.checkpoint_log_bytes.saturating_mul(5) / config.log_file_bytes.max(1) / 4;
+    let log_config = LogConfig {
+        file_bytes: config.log_file_bytes,
+        recycle_files_max: defaults.recycle_files_max.saturating_add(used as usize),
+        ..defaults
+    };
     let log = Log::open(os.clone(), log_config, root.epoch, end.end, Box::new(move |lsn| publish.durable(lsn)))?;
     let listed = listed_files(&replayed.tablets, &own_files, &replayed.dropped);
     basalt_sched::failpoint::hit("recovery-log-open");

@@ -131,6 +131,8 @@ pub struct Tablet {
     /// Earlier views that may still be pinned.
     past: Mutex<Vec<(ViewNo, Weak<ReadView>)>>,
     next_rid: AtomicU64,
+    /// The version up to which rows have left under memory pressure (`background/pressure.rs`).
+    pub relieved_upto: AtomicU64,
     /// One move out of hot at a time, and one merge: these two go together, each changes its own files.
     pub moving: Mutex<()>,
     pub merging: Mutex<()>,
@@ -183,6 +185,7 @@ impl Tablet {
             view: arc_swap::ArcSwap::from_pointee(ReadView::new(ViewNo(1), files)),
             past: Mutex::default(),
             next_rid: AtomicU64::new(next_rid.0),
+            relieved_upto: AtomicU64::new(0),
             moving: Mutex::new(()),
             merging: Mutex::new(()),
             locate: locate::Locate::default(),

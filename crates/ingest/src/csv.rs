@@ -133,13 +133,16 @@ fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
         return DataType::Text;
     }
     type Candidate = (DataType, fn(&str) -> bool);
-    let candidates: [Candidate; 6] = [
+    let candidates: [Candidate; 9] = [
         (DataType::Int8, is_integer),
         (DataType::Numeric(None), is_decimal),
         (DataType::Float8, |text| is_float(text)),
         (DataType::Bool, |text| matches!(text, "true" | "false" | "t" | "f" | "TRUE" | "FALSE" | "True" | "False")),
         (DataType::Date, is_date),
-        (DataType::Timestamp, is_timestamp),
+        (DataType::Timestamp, |text| is_date(text) || timestamp_zone(text) == Some("")),
+        (DataType::TimestampTz, |text| timestamp_zone(text).is_some_and(|zone| !zone.is_empty())),
+        (DataType::Time, |text| time_zone(text) == Some("")),
+        (DataType::Uuid, is_uuid),
     ];
     let fits = |check: fn(&str) -> bool| values.clone().all(check);
     candidates.into_iter().find(|(_, check)| fits(*check)).map_or(DataType::Text, |(ty, _)| ty)
@@ -154,8 +157,7 @@ fn is_integer(text: &str) -> bool {
 fn is_decimal(text: &str) -> bool {
     let number = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits(whole) && digits(fraction) && number.len() <= 38 && (whole.len() == 1 || !whole.starts_with('0'))
+    is_digits(whole) && is_digits(fraction) && number.len() <= 38 && (whole.len() == 1 || !whole.starts_with('0'))
 }
 
 fn is_float(text: &str) -> bool {
@@ -170,10 +172,40 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && digits(0..4) && digits(5..7) && digits(8..10)
 }
 
-fn is_timestamp(text: &str) -> bool {
-    let Some((date, time)) = text.split_once([' ', 'T']) else { return is_date(text) };
-    let time = time.strip_suffix('Z').unwrap_or(time);
-    is_date(date) && time.len() >= 5 && time.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.'))
+/// What stands behind the time of `2026-01-31 12:00:00Z`: the zone, or nothing. `None`: not a timestamp.
+fn timestamp_zone(text: &str) -> Option<&str> {
+    let (date, time) = text.split_once([' ', 'T'])?;
+    is_date(date).then(|| time_zone(time))?
+}
+
+/// What stands behind `12:00`, `12:00:00` or `12:00:00.123`: `Z`, `+01`, `+01:00`, `+0100`, or nothing. `None`: not
+/// a time.
+fn time_zone(text: &str) -> Option<&str> {
+    let (time, zone) = text.split_at(text.find(['Z', '+', '-', ' ']).unwrap_or(text.len()));
+    let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let pairs = |text: &str, counts: std::ops::RangeInclusive<usize>| {
+        let mut parts = text.split(':');
+        counts.contains(&text.split(':').count()) && parts.all(|part| part.len() == 2 && is_digits(part))
+    };
+    let is_time = is_digits(fraction) && pairs(clock, 2..=3) && clock <= "24:00:00";
+    let offset = zone.strip_prefix(['+', '-']);
+    let is_zone = match offset {
+        Some(offset) => pairs(offset, 1..=2) || (offset.len() == 4 && is_digits(offset)),
+        None => matches!(zone, "" | "Z"),
+    };
+    (is_time && is_zone).then_some(zone)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_uuid(text: &str) -> bool {
+    let is_part = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_part)
 }
 
 #[cfg(test)]

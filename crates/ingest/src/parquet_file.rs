@@ -4,9 +4,11 @@ use crate::column::{FileColumn, sql_type};
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
 use basalt_sched::{File, FileSystem, OpenMode};
+use basalt_types::DataType;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::LogicalType;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use std::io::{self, BufReader, Read};
@@ -27,8 +29,14 @@ impl ParquetFile {
         let source = Source { len: file.len().map_err(io_error)?, file };
         let metadata =
             ArrowReaderMetadata::load(&source, ArrowReaderOptions::default()).map_err(|error| damaged(path, error))?;
-        let columns = metadata.schema().fields().iter().map(|field| {
-            let ty = sql_type(field.data_type()).ok_or_else(|| Error::UnknownType {
+        // Arrow knows a UUID by its 16 bytes only.
+        let stored = metadata.metadata().file_metadata().schema_descr().root_schema().get_fields();
+        let columns = metadata.schema().fields().iter().zip(stored).map(|(field, stored)| {
+            let ty = match stored.get_basic_info().logical_type_ref() {
+                Some(LogicalType::Uuid) => Some(DataType::Uuid),
+                _ => sql_type(field.data_type()),
+            };
+            let ty = ty.ok_or_else(|| Error::UnknownType {
                 path: path.to_path_buf(),
                 column: field.name().clone(),
                 found: field.data_type().to_string(),

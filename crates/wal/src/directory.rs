@@ -4,6 +4,9 @@
 //! Every rename and removal is made durable before the next, oldest file first when files are released and
 //! newest first when a start drops unused ones, so that a crash never leaves a hole in the sequence. For the
 //! same reason a recycled file's new header is written only once its old name is durably gone.
+//!
+//! To give a file's room back takes a file system tens of milliseconds, in which no sync ends. So released files
+//! are kept for reuse, about as many as the log needs from one release to the next, and the rest goes slowly.
 
 use crate::error::{Error, Result};
 use crate::format::{FileHeader, log_name, parse_log_name, parse_spare_name, spare_name};
@@ -67,12 +70,18 @@ pub struct Directory {
     recycle_files_max: usize,
     spares: Vec<PathBuf>,
     next_spare: u64,
+    /// How many files one release gives: the greatest lately, forgotten slowly.
+    released: f64,
 }
+
+/// Part of `released` that one release of less takes away.
+const FORGOTTEN: f64 = 0.1;
 
 impl Directory {
     /// Adopts the spares that have the wanted size and removes the others.
     pub fn open(os: Os, dir: PathBuf, file_bytes: u64, recycle_files_max: usize) -> Result<Directory> {
-        let mut directory = Directory { os, dir, file_bytes, recycle_files_max, spares: Vec::new(), next_spare: 0 };
+        let mut directory =
+            Directory { os, dir, file_bytes, recycle_files_max, spares: Vec::new(), next_spare: 0, released: 0.0 };
         let dir = directory.dir.clone();
         for entry in directory.os.fs.list(&dir).map_err(Error::io("list", &dir))? {
             let Some(serial) = parse_spare_name(&entry.name) else { continue };
@@ -84,6 +93,8 @@ impl Directory {
                 directory.os.fs.remove(&path).map_err(Error::io("remove", &path))?;
             }
         }
+        // As many as the last start wanted.
+        directory.released = directory.spares.len() as f64;
         Ok(directory)
     }
 
@@ -128,10 +139,10 @@ impl Directory {
         path
     }
 
-    /// Takes a live file away: it becomes a spare if it fits and one is wanted.
+    /// Takes a live file away: it becomes a spare if it fits. What is too many goes with [`Directory::trim`].
     pub fn retire(&mut self, sequence: u64, file_bytes: u64) -> Result<(), ChangeError> {
         let live = self.path_of(sequence);
-        if file_bytes == self.file_bytes && self.spares.len() < self.recycle_files_max {
+        if file_bytes == self.file_bytes {
             let spare = self.new_spare_path();
             self.os.fs.rename(&live, &spare).map_err(Error::io("rename", &live)).map_err(ChangeError::Harmless)?;
             self.sync().map_err(ChangeError::Fatal)?;
@@ -140,6 +151,27 @@ impl Directory {
         } else {
             self.remove(&live)
         }
+    }
+
+    /// After a release of so many files.
+    pub fn note_released(&mut self, files: usize) {
+        let files = files.min(self.recycle_files_max) as f64;
+        self.released = files.max(self.released + (files - self.released) * FORGOTTEN);
+    }
+
+    /// Removes a spare if there are too many of them: all above the limit one after the other, and of those
+    /// that were not used lately one per release. False if there is none to remove.
+    pub fn trim(&mut self, is_first: bool) -> Result<bool> {
+        let wanted = match is_first {
+            true => self.released.ceil() as usize,
+            false => self.recycle_files_max,
+        };
+        if self.spares.len() <= wanted {
+            return Ok(false);
+        }
+        let Some(path) = self.spares.pop() else { return Ok(false) };
+        // Not durable at once: a spare that comes back is adopted or removed at the next start.
+        self.os.fs.remove(&path).map_err(Error::io("remove", &path)).map(|()| true)
     }
 
     pub fn remove(&self, live: &Path) -> Result<(), ChangeError> {

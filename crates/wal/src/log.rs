@@ -52,6 +52,10 @@ mod tests;
 /// Longest delay of a flush asked for by [`Log::flush_soon`], before the flush itself.
 pub const FLUSH_SOON: Duration = Duration::from_millis(10);
 
+/// Pause after a file's room was given back, in times of what that took.
+const TRIM_PAUSE: u32 = 4;
+const TRIM_PAUSE_MAX: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     pub dir: PathBuf,
@@ -59,7 +63,7 @@ pub struct LogConfig {
     pub file_bytes: u64,
     /// [`Log::admit`] holds callers back while more than this is appended and not yet durable.
     pub buffer_bytes_max: usize,
-    /// Released files kept for reuse.
+    /// Released files kept for reuse, at most.
     pub recycle_files_max: usize,
     /// Longest time that the writer waits for more committers.
     pub gather_max: Duration,
@@ -160,6 +164,8 @@ pub(crate) struct Shared {
     /// Appenders that wait for the prepare thread.
     pub space: Condvar,
     pub directory: Mutex<Directory>,
+    /// Held while files are released: oldest first.
+    pub releasing: Mutex<()>,
     pub waiters: Waiters,
     pub durable: AtomicU64,
     pub drained: tokio::sync::Notify,
@@ -254,6 +260,7 @@ impl Log {
             prepare_wakes: Condvar::new(),
             space: Condvar::new(),
             directory: Mutex::new(started.directory),
+            releasing: Mutex::new(()),
             waiters: Waiters::default(),
             durable: AtomicU64::new(stream.origin),
             drained: tokio::sync::Notify::new(),
@@ -386,11 +393,12 @@ impl Log {
         Lsn(self.shared.state.lock().files.front().map_or(self.shared.stream.origin, |file| file.first))
     }
 
-    /// Gives up all files that lie wholly below `lsn` (and below what is durable). Does I/O. After this,
-    /// replay is possible from [`Log::first_lsn`] on.
+    /// Gives up all files that lie wholly below `lsn` (and below what is durable). Does I/O, and takes its time
+    /// to give room back. After this, replay is possible from [`Log::first_lsn`] on.
     pub fn release_before(&self, lsn: Lsn) -> Result<()> {
         let shared = &*self.shared;
-        let mut directory = shared.directory.lock();
+        let _one = shared.releasing.lock();
+        let mut released = 0;
         loop {
             if let Some(error) = shared.poisoned() {
                 return Err(error);
@@ -402,8 +410,9 @@ impl Log {
             }
             let Some(file) = state.files.pop_front() else { break };
             drop(state);
-            match directory.retire(file.sequence, file.file_bytes) {
-                Ok(()) => {}
+            let retired = shared.directory.lock().retire(file.sequence, file.file_bytes);
+            match retired {
+                Ok(()) => released += 1,
                 Err(ChangeError::Harmless(error)) => {
                     shared.state.lock().files.push_front(file);
                     return Err(error);
@@ -414,9 +423,19 @@ impl Log {
                 }
             }
         }
-        drop(directory);
+        shared.directory.lock().note_released(released);
         shared.prepare_wakes.notify_one();
-        Ok(())
+        let mut is_first = true;
+        loop {
+            let began = shared.os.clock.monotonic();
+            if !shared.directory.lock().trim(is_first)? {
+                return Ok(());
+            }
+            is_first = false;
+            // Commits wait while room is given back: most of the time is theirs.
+            let took = shared.os.clock.monotonic().saturating_sub(began);
+            shared.os.clock.sleep((took * TRIM_PAUSE).min(TRIM_PAUSE_MAX));
+        }
     }
 
     pub fn stats(&self) -> Stats {

@@ -27,6 +27,8 @@ pub struct Figures {
     pub freshness: VecDeque<Duration>,
     /// The greatest key that is visible.
     pub key: i64,
+    /// How often the source has begun again.
+    pub round: u64,
     pub storage: Storage,
     pub answers: Vec<Answer>,
     /// Why the demonstration cannot go on.

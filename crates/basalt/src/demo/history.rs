@@ -156,7 +156,7 @@ impl Source for History {
         let commits = Copy { sql: "COPY commits FROM STDIN", rows: commit_rows, bytes: commits.into() };
         let changes = Copy { sql: "COPY changes FROM STDIN", rows: change_rows, bytes: changes.into() };
         let copies = [commits, changes].into_iter().filter(|copy| copy.rows > 0).collect();
-        Ok(Batch { copies, key: self.last_commit_id })
+        Ok(Batch { copies, key: self.last_commit_id, round: self.rounds.unsigned_abs() })
     }
 }
 

@@ -9,6 +9,8 @@ pub struct Batch {
     pub copies: Vec<Copy>,
     /// The key of one of its rows: see [`Scene::probe`].
     pub key: i64,
+    /// How often the source has begun again.
+    pub round: u64,
 }
 
 pub struct Copy {

@@ -84,6 +84,7 @@ pub async fn send(shared: Arc<Shared>, client: Client, mut batches: mpsc::Receiv
         figures.rows_in += batch.rows();
         figures.transactions += 1;
         figures.key = figures.key.max(batch.key);
+        figures.round = batch.round;
     }
 }
 

@@ -208,7 +208,7 @@ impl Source for NewOrders {
         }
         let orders = Copy { sql: COPY_ORDERS, rows: order_rows, bytes: orders.into() };
         let items = Copy { sql: COPY_LINEITEM, rows: item_rows, bytes: items.into() };
-        Ok(Batch { copies: vec![orders, items], key: self.last_key })
+        Ok(Batch { copies: vec![orders, items], key: self.last_key, round: 0 })
     }
 }
 

@@ -67,18 +67,59 @@ fn live_on(os: &Os, shared: &Shared, about: &About, terminal: &mut ratatui::Defa
     Ok(())
 }
 
+/// Lines of the rates' block: its border, three figures, and the curve.
+const FLOW_HEIGHT: u16 = 7;
+/// The same without the curve.
+const FLOW_HEIGHT_MIN: u16 = 5;
+/// Border and header of an answer.
+const ANSWER_FRAME: u16 = 3;
+const ANSWER_ROWS_MAX: u16 = 5;
+
+/// How the height is shared out.
+#[derive(PartialEq, Eq, Debug)]
+struct Heights {
+    title: u16,
+    flow: u16,
+    /// With border and header.
+    answers: Vec<u16>,
+    footer: u16,
+}
+
+impl Heights {
+    /// On a low terminal answers show fewer rows, the longest first, and the curve goes.
+    fn of(height: u16, answers: &[Answer]) -> Heights {
+        let mut rows: Vec<u16> =
+            answers.iter().map(|answer| (answer.rows.len() as u16).clamp(1, ANSWER_ROWS_MAX)).collect();
+        let footer = 2;
+        let total = |title: u16, flow: u16, rows: &[u16]| {
+            title + flow + footer + rows.iter().map(|rows| rows + ANSWER_FRAME).sum::<u16>()
+        };
+        let (mut title, mut flow) = (2, FLOW_HEIGHT);
+        if total(title, flow, &rows) > height {
+            (title, flow) = (1, FLOW_HEIGHT_MIN);
+        }
+        while total(title, flow, &rows) > height
+            && let Some(longest) = rows.iter_mut().max()
+            && *longest > 1
+        {
+            *longest -= 1;
+        }
+        Heights { title, flow, answers: rows.into_iter().map(|rows| rows + ANSWER_FRAME).collect(), footer }
+    }
+}
+
 fn draw(frame: &mut Frame, about: &About, figures: &Figures, elapsed: Duration, paused: bool) {
-    let mut heights = vec![Constraint::Length(2), Constraint::Length(7)];
-    // The border, the header, and as many rows as the query gives.
-    heights.extend(figures.answers.iter().map(|answer| Constraint::Length(answer.rows.len().clamp(1, 5) as u16 + 3)));
-    heights.extend([Constraint::Fill(1), Constraint::Length(2)]);
-    let areas = Layout::vertical(heights).split(frame.area());
+    let heights = Heights::of(frame.area().height, &figures.answers);
+    let mut constraints = vec![Constraint::Length(heights.title), Constraint::Length(heights.flow)];
+    constraints.extend(heights.answers.into_iter().map(Constraint::Length));
+    constraints.extend([Constraint::Fill(1), Constraint::Length(heights.footer)]);
+    let areas = Layout::vertical(constraints).split(frame.area());
     let seconds = elapsed.as_secs();
     let state = if paused { " PAUSED ".black().on_yellow() } else { " running ".black().on_green() };
     let title = Line::from(vec![
         " Basalt ".black().on_white().bold(),
         state,
-        format!(" {}   {}:{:02}", about.title, seconds / 60, seconds % 60).into(),
+        format!(" {}{}   {}:{:02}", about.title, again(figures), seconds / 60, seconds % 60).into(),
     ]);
     frame.render_widget(title, areas[0]);
     draw_flow(frame, areas[1], about, figures);
@@ -121,6 +162,14 @@ fn draw_flow(frame: &mut Frame, area: Rect, about: &About, figures: &Figures) {
         pair("cold part", format!("{:.0} %", cold_percent(figures))),
     ];
     frame.render_widget(Paragraph::new(text).block(Block::bordered().title(" where rows rest ")), right);
+}
+
+/// A short source is replayed.
+fn again(figures: &Figures) -> String {
+    match figures.round {
+        0 => String::new(),
+        round => format!(", replayed: round {}", round + 1),
+    }
 }
 
 fn pair(name: &str, value: String) -> Line<'static> {
@@ -196,6 +245,7 @@ fn status_line(about: &About, figures: &Figures, seconds: u64) -> String {
         storage.files,
         bytes(storage.file_bytes)
     ));
+    line.push_str(&again(figures));
     for ((name, _), answer) in about.queries.iter().zip(&figures.answers) {
         match (answer.latency, &answer.error) {
             (_, Some(_)) => line.push_str(&format!("  {name} FAILED")),

@@ -3,7 +3,7 @@
 //! Freeze follows temperature, not pressure. When hot rows take more than their share, most of what was
 //! written since the last relief leaves: as a segment if it has cooled, as a row file if it is warm. The
 //! youngest rows, which are the likeliest to change again, stay. Commit versions tell young from old: a
-//! quarter of the versions since the last relief is what stays. If that does not free enough, the next
+//! quarter of the versions since the tablet's last relief is what stays. If that does not free enough, the next
 //! round takes three quarters of the rest, and so on.
 
 use super::Background;
@@ -11,7 +11,7 @@ use crate::tablet::Tablet;
 use crate::{Engine, Result};
 use basalt_types::Version;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Hot rows may take this part of the memory limit before they leave.
 const PRESSURE: f64 = 0.30;
@@ -21,27 +21,10 @@ const THROTTLE: f64 = 0.45;
 /// locators, this part is in use.
 const THROTTLE_KEPT: f64 = 0.95;
 
-/// How far earlier reliefs have come.
-#[derive(Default)]
-pub(super) struct Pressure {
-    relieved_upto: AtomicU64,
-}
-
-impl Pressure {
-    /// At the start, what is there counts as old.
-    pub fn start_at(&self, published: Version) {
-        self.relieved_upto.store(published.0, Ordering::Relaxed);
-    }
-
-    /// Rows stamped up to this version leave.
-    fn upto(&self, published: Version) -> Version {
-        let from = self.relieved_upto.load(Ordering::Relaxed).min(published.0);
-        Version(from + (published.0 - from) * 3 / 4)
-    }
-
-    fn relieved(&self, upto: Version) {
-        self.relieved_upto.fetch_max(upto.0, Ordering::Relaxed);
-    }
+/// Rows of a tablet stamped up to this version leave.
+fn leaving(tablet: &Tablet, published: Version) -> Version {
+    let from = tablet.relieved_upto.load(Ordering::Relaxed).min(published.0);
+    Version(from + (published.0 - from) * 3 / 4)
 }
 
 /// Bytes of hot rows above which writers wait: without and with what only older readers need.
@@ -69,11 +52,12 @@ impl Engine {
     pub(super) fn relieve(self: &Arc<Self>, tablet: &Arc<Tablet>, cool: Version) -> Result<()> {
         let background = &self.background;
         let published = self.published();
-        let upto = background.pressure.upto(published);
+        let relieved = |upto: Version| tablet.relieved_upto.fetch_max(upto.0, Ordering::Relaxed);
+        let upto = leaving(tablet, published);
         if cool >= upto {
             let frozen = self.freeze(tablet, cool)?;
             background.count_frozen(frozen);
-            background.pressure.relieved(cool);
+            relieved(cool);
             if frozen > 0 {
                 return Ok(());
             }
@@ -83,7 +67,7 @@ impl Engine {
             (evicted, reached) = (self.evict(tablet, published)?, published);
         }
         background.count_evicted(evicted);
-        background.pressure.relieved(reached);
+        relieved(reached);
         Ok(())
     }
 }

@@ -74,7 +74,7 @@ async fn two_upgrades_deadlock_and_one_survives() {
     }
     assert!(matches!(take(&locks, 2, &row(1), RowLock::Update).await, Err(Error::Deadlock)));
     locks.release_all(Owner(2));
-    assert_eq!(first.await.unwrap().unwrap(), Acquired::Waited);
+    assert_eq!(first.await.unwrap().unwrap(), Acquired::Held);
 }
 
 #[tokio::test]

@@ -108,6 +108,31 @@ async fn a_key_changed_under_a_batch_is_left_once() {
     assert_eq!((found.len(), found.get(&5), found[&2000].as_str()), (10, None, "two"));
 }
 
+/// Whoever is granted a key's lock before the batch that brings the key asks for it waits for the batch without it.
+#[tokio::test]
+async fn a_batch_and_a_writer_of_its_key_are_no_deadlock() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let mut holder = f.begin();
+    for id in [5, 6] {
+        assert_eq!(holder.insert(&table, &row(id, "holder")).await.unwrap(), Inserted::Done);
+    }
+    let mut writer = f.begin();
+    let inserted = tokio::spawn({
+        let table = table.clone();
+        async move { writer.insert(&table, &row(6, "writer")).await }
+    });
+    checking(&f, 0, 1).await;
+    let batch = start_batch(&f, &table, 5);
+    checking(&f, 1, 2).await;
+    // The batch gets the lock of 5, the writer that of 6.
+    holder.rollback();
+    batch.await.unwrap().unwrap();
+    let duplicate = Inserted::Duplicate { tablet: tablet_of(&f, &table, 6), key: key(&table, 6) };
+    assert_eq!(inserted.await.unwrap().unwrap(), duplicate);
+    assert_eq!(now(&f).len(), 200);
+}
+
 /// Files as a view lists them, while a commit decides those of one of two batches.
 #[test]
 fn a_moved_file_comes_before_the_undecided_while_others_are_decided() {

@@ -56,10 +56,7 @@ impl Txn {
         let (mut tablet, mut key) = (self.tablet(tablet)?, key.clone());
         let mut left: Vec<(TabletId, Key)> = Vec::new();
         loop {
-            if self.take_row_lock(&tablet, &key, mode, wait).await? == Acquired::Skipped {
-                return Ok(Locked::Skipped);
-            }
-            let Some(place) = self.settled_place(&tablet, &key, wait).await? else {
+            let Some(place) = self.lock_settled(&tablet, &key, mode, wait).await? else {
                 return Ok(Locked::Skipped);
             };
             let (stamp, rid, values) = match place {
@@ -137,26 +134,32 @@ impl Txn {
         ReadContext::new(self.engine.clone(), self.pin.clone(), at).get(table, tablet, key)
     }
 
-    async fn take_row_lock(&self, tablet: &Tablet, key: &Key, mode: RowLock, wait: WaitPolicy) -> Result<Acquired> {
-        let object = Object::Row(tablet.id, key.clone());
-        self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await
-    }
-
-    /// Where a locked row is, once no bulk change set has it undecided. `None`: not waited for
+    /// Locks a key; gives where its row is, once no bulk change set has that undecided. `None`: not waited for
     /// ([`WaitPolicy::Skip`]).
-    async fn settled_place(&mut self, tablet: &Arc<Tablet>, key: &Key, wait: WaitPolicy) -> Result<Option<Place>> {
+    async fn lock_settled(
+        &mut self,
+        tablet: &Arc<Tablet>,
+        key: &Key,
+        mode: RowLock,
+        wait: WaitPolicy,
+    ) -> Result<Option<Place>> {
+        let object = Object::Row(tablet.id, key.clone());
         loop {
+            let acquired = self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await?;
+            if acquired == Acquired::Skipped {
+                return Ok(None);
+            }
             let place = {
                 let _latch = tablet.latch.read();
                 tablet.find(key, self.id, &*self.engine.txns)?
             };
-            match place {
-                Place::Pending { txn } => {
-                    if self.wait_for(txn, wait).await? == Acquired::Skipped {
-                        return Ok(None);
-                    }
-                }
-                place => return Ok(Some(place)),
+            let Place::Pending { txn } = place else { return Ok(Some(place)) };
+            // The batch waits for the locks of its keys (`bulk/check.rs`): not for this one while this waits for it.
+            if acquired.is_first() {
+                self.engine.locks.release_last(self.owner, &object);
+            }
+            if self.wait_for(txn, wait).await? == Acquired::Skipped {
+                return Ok(None);
             }
         }
     }
@@ -206,8 +209,7 @@ impl Txn {
 
     /// Locks a key for a new row. False: a live row has it.
     pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
-        self.take_row_lock(tablet, key, RowLock::Update, WAIT).await?;
-        match self.settled_place(tablet, key, WAIT).await? {
+        match self.lock_settled(tablet, key, RowLock::Update, WAIT).await? {
             Some(Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) => {
                 if let Some(version) = self.version_of(stamp) {
                     self.note_met(version);

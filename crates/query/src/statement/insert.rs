@@ -8,8 +8,10 @@ use crate::error::{Result, SqlError};
 use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
+use arrow_array::ArrayRef;
 use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
+use basalt_expr::tree::Expr;
 use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: 
     let plain = batch::is_plain(insert.on_conflict.is_some(), &insert.returning);
     let written = match &insert.source {
         InsertSource::Values(rows) if plain && rows.len() >= BATCH_ROWS_MIN => {
-            values_batch(session, insert, rows, &catalog, eval).await?
+            values_batch(session, insert, &catalog, eval).await?
         }
         InsertSource::Values(rows) if rows.len() <= ROWS_INLINE_MAX => {
             let wait = session.wait_policy();
@@ -56,11 +58,25 @@ pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: 
 async fn values_batch(
     session: &mut Session,
     insert: &Arc<BoundInsert>,
-    rows: &[Vec<basalt_expr::tree::Expr>],
     catalog: &Arc<Catalog>,
     eval: &Arc<EvalContext>,
 ) -> Result<Written> {
+    let sender = session.start_batch(&insert.table, catalog, eval)?;
+    let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+    let feed = session.db.runtime().spawn(async move {
+        let stored = values_block(&insert, &catalog, &eval).await?;
+        // A closed channel means that the writer failed; its error comes with the end.
+        let _ = sender.send(Block::Rows(stored)).await;
+        let _ = sender.send(Block::End).await;
+        Ok(())
+    });
+    feed.wait().await?;
+    Ok(Written { rows: session.finish_batch().await?, returning: None })
+}
+
+async fn values_block(insert: &BoundInsert, catalog: &Catalog, eval: &EvalContext) -> Result<Vec<ArrayRef>> {
     let table = &insert.table;
+    let rows = values(insert)?;
     let mut builders: Vec<ColumnBuilder> =
         table.phys_types().into_iter().map(|ty| ColumnBuilder::new(ty, rows.len())).collect();
     let mut pace = Pace::default();
@@ -72,13 +88,16 @@ async fn values_batch(
         }
         pace.step().await;
     }
-    let stored: Vec<_> = builders.iter_mut().map(ColumnBuilder::finish).collect();
+    let stored: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
     batch::check_block(table, &stored, catalog, eval)?;
-    let sender = session.start_batch(table, catalog, eval)?;
-    // A closed channel means that the writer failed; its error comes with the end.
-    let _ = sender.send(Block::Rows(stored)).await;
-    let _ = sender.send(Block::End).await;
-    Ok(Written { rows: session.finish_batch().await?, returning: None })
+    Ok(stored)
+}
+
+fn values(insert: &BoundInsert) -> Result<&[Vec<Expr>]> {
+    match &insert.source {
+        InsertSource::Values(rows) => Ok(rows),
+        InsertSource::Query(_) => Err(SqlError::internal("rows have no values")),
+    }
 }
 
 async fn query_batch(
@@ -112,7 +131,7 @@ async fn write_values(
     eval: &EvalContext,
     wait: WaitPolicy,
 ) -> Result<Written> {
-    let InsertSource::Values(rows) = &insert.source else { return Err(SqlError::internal("rows have no values")) };
+    let rows = values(insert)?;
     let mut writer = RowWriter::new(insert, catalog, eval, wait)?;
     let mut pace = Pace::default();
     for row in rows {
@@ -207,8 +226,8 @@ impl<'a> RowWriter<'a> {
         txn: &mut Txn,
         current: CurrentRow,
         proposed: &[Datum],
-        assignments: &[(basalt_types::ColumnId, basalt_expr::tree::Expr)],
-        filter: Option<&basalt_expr::tree::Expr>,
+        assignments: &[(basalt_types::ColumnId, Expr)],
+        filter: Option<&Expr>,
     ) -> Result<()> {
         let table = &self.insert.table;
         let mut both = current.values.clone();

@@ -2,10 +2,10 @@
 //! looked at again where one changed meanwhile (PostgreSQL manual 13.2.1, 13.3.2). Under REPEATABLE READ the
 //! engine answers 40001 instead.
 //!
-//! Locks belong to the transaction, so the session takes them, before the rest of the statement runs: every
-//! [`Plan::LockRows`], innermost first, becomes [`Plan::Rows`]. A row counts for LIMIT once it is locked. A
-//! second look computes the query again over relations of one row each: the newest versions of the locked
-//! rows, and of the others what the row was made of.
+//! Locks belong to the transaction, so they are taken before the rest of the statement runs, off the
+//! connection's thread: every [`Plan::LockRows`], innermost first, becomes [`Plan::Rows`]. A row counts for
+//! LIMIT once it is locked. A second look computes the query again over relations of one row each: the newest
+//! versions of the locked rows, and of the others what the row was made of.
 
 mod second_look;
 mod taken;
@@ -15,15 +15,16 @@ use self::taken::Taken;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
-use crate::run::BatchStream;
+use crate::run::{BatchStream, QueryRuntime, RunContext};
 use crate::session::Session;
 use crate::session::interrupt::Pace;
 use crate::session::outcome::RowSource;
+use crate::system::SystemContext;
 use ahash::{AHashMap, AHashSet};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use basalt_engine::{CurrentRow, Locked, WaitPolicy};
+use basalt_engine::{CurrentRow, Locked, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::tree::Expr;
@@ -69,32 +70,52 @@ pub(crate) async fn rows(session: &mut Session, query: &Arc<Query>, eval: &Arc<E
 
 /// The query with rows in the place of every lock step.
 async fn locked(session: &mut Session, query: &Arc<Query>, eval: &Arc<EvalContext>) -> Result<Query> {
-    let mut query = (**query).clone();
-    let mut subqueries = std::mem::take(&mut query.subqueries);
-    // A subquery has a greater id than those inside it.
-    for id in subqueries.keys().copied().collect::<Vec<_>>() {
-        let Some(mut subquery) = subqueries.remove(&id) else { continue };
-        lock_plan(session, &mut subquery.plan, &subqueries, eval).await?;
-        subqueries.insert(id, subquery);
-    }
-    lock_plan(session, &mut query.plan, &subqueries, eval).await?;
-    query.subqueries = subqueries;
-    Ok(query)
+    let catalog = session.txn()?.catalog();
+    let means = Means {
+        runtime: session.db.runtime().clone(),
+        system: session.system_context(&catalog),
+        eval: eval.clone(),
+        wait: session.wait_policy(),
+    };
+    let query = (**query).clone();
+    session.off_thread(move |txn| Box::pin(async move { means.lock(txn, query).await })).await
 }
 
-async fn lock_plan(
-    session: &mut Session,
-    plan: &mut Plan,
-    subqueries: &BTreeMap<ColId, Subquery>,
-    eval: &Arc<EvalContext>,
-) -> Result<()> {
-    while let Some(place) = innermost(plan) {
-        let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
-        let locker = Locker { step: &step, subqueries, eval, second_look: SecondLook::of(&step) };
-        let rows = locker.run(session).await?;
-        *place = Plan::Rows { columns: step.columns, rows };
+/// What rows are found and locked with, apart from the transaction.
+struct Means {
+    runtime: Arc<QueryRuntime>,
+    system: Arc<SystemContext>,
+    eval: Arc<EvalContext>,
+    wait: WaitPolicy,
+}
+
+impl Means {
+    async fn lock(&self, txn: &mut Txn, mut query: Query) -> Result<Query> {
+        let mut subqueries = std::mem::take(&mut query.subqueries);
+        // A subquery has a greater id than those inside it.
+        for id in subqueries.keys().copied().collect::<Vec<_>>() {
+            let Some(mut subquery) = subqueries.remove(&id) else { continue };
+            self.lock_plan(txn, &mut subquery.plan, &subqueries).await?;
+            subqueries.insert(id, subquery);
+        }
+        self.lock_plan(txn, &mut query.plan, &subqueries).await?;
+        query.subqueries = subqueries;
+        Ok(query)
     }
-    Ok(())
+
+    async fn lock_plan(&self, txn: &mut Txn, plan: &mut Plan, subqueries: &BTreeMap<ColId, Subquery>) -> Result<()> {
+        while let Some(place) = innermost(plan) {
+            let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
+            let locker = Locker { step: &step, subqueries, means: self, second_look: SecondLook::of(&step) };
+            let rows = locker.run(txn).await?;
+            *place = Plan::Rows { columns: step.columns, rows };
+        }
+        Ok(())
+    }
+
+    fn run(&self, txn: &Txn, query: Arc<Query>) -> BatchStream {
+        self.runtime.run(query, RunContext::new(txn.read(), self.eval.clone(), self.system.clone()))
+    }
 }
 
 /// A lock step without another below it.
@@ -112,7 +133,7 @@ fn innermost(plan: &mut Plan) -> Option<&mut Plan> {
 struct Locker<'a> {
     step: &'a LockRows,
     subqueries: &'a BTreeMap<ColId, Subquery>,
-    eval: &'a Arc<EvalContext>,
+    means: &'a Means,
     /// `None`: second looks take a plan.
     second_look: Option<SecondLook>,
 }
@@ -127,12 +148,12 @@ enum Fate {
 }
 
 impl Locker<'_> {
-    async fn run(&self, session: &mut Session) -> Result<HeldRows> {
+    async fn run(&self, txn: &mut Txn) -> Result<HeldRows> {
         self.refuse_outer_columns()?;
         let limit = self.count(self.step.limit.as_ref(), "2201W", "LIMIT must not be negative")?;
         let offset = self.count(self.step.offset.as_ref(), "2201X", "OFFSET must not be negative")?.unwrap_or(0);
         let wanted = limit.map(|limit| limit.saturating_add(offset));
-        let memory = session.db.runtime().reservation("locked rows");
+        let memory = self.means.runtime.reservation("locked rows");
         let mut taken = Taken::new(&self.step.columns, offset, wanted, memory);
         let mut found_max = wanted.map(|wanted| wanted.saturating_add(ROWS_SPARE));
         let mut seen: AHashMap<Vec<u8>, u64> = AHashMap::new();
@@ -140,7 +161,7 @@ impl Locker<'_> {
             let mut found = 0;
             // Found again by a longer look: locked already, or passed over.
             let mut again = seen.clone();
-            let mut stream = self.find(session, self.query(found_max))?;
+            let mut stream = self.means.run(txn, self.query(found_max));
             let mut pace = Pace::default();
             while let Some(batch) = stream.next().await? {
                 found += batch.num_rows() as u64;
@@ -157,7 +178,7 @@ impl Locker<'_> {
                         taken.reserve_entry(identity.len())?;
                         *seen.entry(identity).or_default() += 1;
                     }
-                    match self.lock(session, &batch, row).await? {
+                    match self.lock(txn, &batch, row).await? {
                         Fate::Stays => taken.push(row),
                         Fate::Changed(values) => taken.push_changed(values),
                         Fate::Goes => {}
@@ -175,11 +196,6 @@ impl Locker<'_> {
             }
         }
         Ok(taken.finish())
-    }
-
-    fn find(&self, session: &mut Session, query: Arc<Query>) -> Result<BatchStream> {
-        let ctx = session.run_context(self.eval)?;
-        Ok(session.db.runtime().run(query, ctx))
     }
 
     fn refuse_outer_columns(&self) -> Result<()> {
@@ -203,7 +219,7 @@ impl Locker<'_> {
         if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
             return Err(SqlError::not_supported("subqueries in LIMIT and OFFSET are not supported yet"));
         }
-        match expr.eval_scalar(&[], self.eval)? {
+        match expr.eval_scalar(&[], &self.means.eval)? {
             Datum::I64(count) => u64::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message)),
             _ => Ok(None),
         }
@@ -259,12 +275,13 @@ impl Locker<'_> {
         Ok(out)
     }
 
-    async fn lock(&self, session: &mut Session, batch: &RecordBatch, row: usize) -> Result<Fate> {
+    async fn lock(&self, txn: &mut Txn, batch: &RecordBatch, row: usize) -> Result<Fate> {
         let mut current = Vec::with_capacity(self.step.targets.len());
         let mut changed = false;
         for (index, target) in self.step.targets.iter().enumerate() {
             let (tablet, key, stamp) = self.place(batch, row, index)?;
-            let Some(found) = lock_row(session, target, tablet, &Key::from(key)).await? else { return Ok(Fate::Goes) };
+            let found = lock_row(txn, target, tablet, &Key::from(key), self.means.wait).await?;
+            let Some(found) = found else { return Ok(Fate::Goes) };
             changed |= found.stamp != stamp;
             current.push(found);
         }
@@ -280,18 +297,18 @@ impl Locker<'_> {
             values.extend(new);
         }
         let row = match &self.second_look {
-            Some(look) => look.row(values, self.eval)?,
-            None => self.look_again(session, &values).await?,
+            Some(look) => look.row(values, &self.means.eval)?,
+            None => self.look_again(txn, &values).await?,
         };
         Ok(row.map_or(Fate::Goes, Fate::Changed))
     }
 
     /// Runs the query over the given row alone.
-    async fn look_again(&self, session: &mut Session, values: &AHashMap<ColId, Datum>) -> Result<Option<Vec<Datum>>> {
+    async fn look_again(&self, txn: &Txn, values: &AHashMap<ColId, Datum>) -> Result<Option<Vec<Datum>>> {
         let mut plan = self.step.input.clone();
         self.put_row(&mut plan, values)?;
         let query = self.query_of(plan, self.step.columns.iter().cloned());
-        let mut stream = self.find(session, query)?;
+        let mut stream = self.means.run(txn, query);
         while let Some(batch) = stream.next().await? {
             if batch.num_rows() > 0 {
                 let columns = self.step.columns.iter().zip(batch.columns());
@@ -329,17 +346,18 @@ impl Locker<'_> {
 
 /// Locks the row behind a key as a target says. `None`: it is gone, or locked and to be skipped.
 pub(crate) async fn lock_row(
-    session: &mut Session,
+    txn: &mut Txn,
     target: &LockTarget,
     tablet: TabletId,
     key: &Key,
+    wait: WaitPolicy,
 ) -> Result<Option<CurrentRow>> {
     let wait = match target.on_locked {
-        OnLocked::Wait => session.wait_policy(),
+        OnLocked::Wait => wait,
         OnLocked::Skip => WaitPolicy::Skip,
         OnLocked::Fail => WaitPolicy::Fail,
     };
-    match session.txn()?.lock_row(&target.table, tablet, key, target.strength, wait).await {
+    match txn.lock_row(&target.table, tablet, key, target.strength, wait).await {
         Ok(Locked::Row(row)) => Ok(Some(row)),
         Ok(Locked::Gone | Locked::Skipped) => Ok(None),
         Err(basalt_engine::Error::LockNotAvailable(_)) => {

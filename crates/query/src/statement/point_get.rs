@@ -23,7 +23,8 @@ pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalCo
         // A key without a row in sight is not locked: others may insert it.
         let Some(mut row) = read.get(&point.table, tablet, &key)? else { continue };
         if let Some(target) = &point.lock {
-            let Some(newest) = lock_row(session, target, tablet, &key).await? else { continue };
+            let wait = session.wait_policy();
+            let Some(newest) = lock_row(session.txn()?, target, tablet, &key, wait).await? else { continue };
             row = newest;
         }
         if point.filter.eval_scalar(&row.values, eval)? != Datum::Bool(true) {

@@ -228,6 +228,33 @@ fn released_files_are_recycled_and_their_past_stays_dead() {
 }
 
 #[test]
+fn as_many_spares_are_kept_as_are_used() {
+    let fs = FaultFs::new();
+    let config = LogConfig { recycle_files_max: 8, ..config() };
+    let log = Log::open(fs.os(), config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
+    let spares = || fs.names().iter().filter(|name| name.ends_with(".spare")).count();
+    let use_and_release = |files: usize| {
+        let from = log.first_lsn();
+        while (log.end().0 - from.0) / FILE_BYTES <= files as u64 {
+            commit(&log, &[1; 10_000]);
+        }
+        log.release_before(log.durable()).unwrap();
+    };
+    // The limit, whatever was used.
+    use_and_release(20);
+    assert!((7..=8).contains(&spares()), "{:?}", fs.names());
+    // Slowly fewer while less is used.
+    for _ in 0..12 {
+        use_and_release(2);
+    }
+    assert!((3..=6).contains(&spares()), "{:?}", fs.names());
+    for _ in 0..30 {
+        use_and_release(2);
+    }
+    assert!((2..=4).contains(&spares()), "{:?}", fs.names());
+}
+
+#[test]
 fn greatest_record_spans_files() {
     let fs = FaultFs::new();
     let config = LogConfig { file_bytes: 16 << 20, ..config() };

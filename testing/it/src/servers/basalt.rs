@@ -121,19 +121,21 @@ impl Basalt {
     /// What it has computed for so far, in steps of 10 ms.
     pub fn cpu_time(&self) -> Result<Duration> {
         let id = self.process_id().context("it does not run")?;
-        Ok(cpu_time_of(&std::fs::read_to_string(format!("/proc/{id}/stat"))?)?.1)
+        cpu_time_of(&std::fs::read_to_string(format!("/proc/{id}/stat"))?)
     }
 
-    /// What its threads of this name have.
+    /// What its threads of this name have, to the nanosecond: those that end take theirs with them.
     pub fn cpu_time_of(&self, thread: &str) -> Result<Duration> {
         let id = self.process_id().context("it does not run")?;
         let mut all = Duration::ZERO;
         for task in std::fs::read_dir(format!("/proc/{id}/task"))? {
+            let task = task?.path();
             // A thread may end while it is looked at.
-            let Ok(stat) = std::fs::read_to_string(task?.path().join("stat")) else { continue };
-            let (name, time) = cpu_time_of(&stat)?;
-            if name == thread {
-                all += time;
+            let Ok(name) = std::fs::read_to_string(task.join("comm")) else { continue };
+            if name.trim_end() == thread {
+                let stat = std::fs::read_to_string(task.join("schedstat"))?;
+                let nanos = stat.split_whitespace().next().context("an empty schedstat")?;
+                all += Duration::from_nanos(nanos.parse()?);
             }
         }
         Ok(all)
@@ -188,14 +190,13 @@ impl Basalt {
     }
 }
 
-/// Name and CPU time of a process or thread, from proc(5)'s `stat`: the name in parentheses may hold anything;
+/// CPU time of a process, from proc(5)'s `stat`: the name in parentheses may hold anything,
 /// utime and stime are the fields 14 and 15.
-fn cpu_time_of(stat: &str) -> Result<(&str, Duration)> {
+fn cpu_time_of(stat: &str) -> Result<Duration> {
     const TICK: Duration = Duration::from_millis(10);
-    let (head, fields) = stat.rsplit_once(')').context("a process without a name")?;
-    let (_, name) = head.split_once('(').context("a process without a name")?;
+    let (_, fields) = stat.rsplit_once(')').context("a process without a name")?;
     let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>()?;
-    Ok((name, TICK * ticks))
+    Ok(TICK * ticks)
 }
 
 impl Drop for Basalt {

@@ -88,6 +88,17 @@ fn long_writes_leave_other_connections_alone() -> Result<()> {
     ];
     let took = beside(&server, || write_all(&server, &others))?;
     assert_short(&took, "INSERT and ALTER TABLE");
+    // Rows that are locked one by one, all of a table or up to a limit.
+    let mut writers = (0..WRITERS).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+    for lock in ["select count(*) from (select 1 from T for share) s", "select x from T for update limit 20000"] {
+        run_all(&mut writers, &["begin"])?;
+        assert_elsewhere(&server, &mut writers, &[lock])?;
+        run_all(&mut writers, &["rollback"])?;
+    }
+    // A list of values as long as a table.
+    let rows = (0..20_000).map(|id| format!("({id}, {id} + 1, 'row ' || {id})")).collect::<Vec<_>>().join(", ");
+    run_all(&mut writers, &["create table v_T (id int, x int, s text)"])?;
+    assert_elsewhere(&server, &mut writers, &[&format!("insert into v_T values {rows}")])?;
     for writer in 0..WRITERS {
         let sum = server.connect()?.run(&format!("SELECT sum(x - id) FROM t{writer}"))?;
         // Twice up and once down.

@@ -60,6 +60,17 @@ fn the_view_shows_rows_freshness_storage_and_answers() {
 }
 
 #[test]
+fn a_terminal_of_24_lines_shows_all_figures() {
+    let answer = |rows: usize| Answer { rows: vec![vec!["x".into()]; rows], ..Answer::default() };
+    let heights = Heights::of(24, &[answer(1), answer(8), answer(5)]);
+    assert_eq!(heights, Heights { title: 1, flow: 5, answers: vec![4, 6, 6], footer: 2 });
+    let text = drawn(80, 20);
+    for expected in ["1,234,567 in 60", "12.0 ms, worst 12.0 ms", "a commit by its key", "psql postgresql://"] {
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+    }
+}
+
+#[test]
 fn a_small_terminal_is_survived() {
     for (width, height) in [(1, 1), (20, 5), (40, 12)] {
         drawn(width, height);
