@@ -178,21 +178,19 @@ impl<'a> Binder<'a> {
 
     /// What an unqualified or qualified column name means, innermost level first.
     pub fn column(&mut self, parts: &[Ident]) -> Result<Expr> {
-        let place = position::of_ident(&self.ctx.sql, &parts[0]);
         let folded: Vec<String> = parts.iter().map(names::fold).collect();
         match self.find_column(&folded) {
             Ok(Some(expr)) => {
                 if let Expr::Hole { id, .. } = &expr {
                     let id = *id;
-                    let shown = folded.join(".");
                     if let Some(scope) = self.scopes.iter_mut().rev().find(|scope| scope.defines(id)) {
-                        scope.seen.push((id, place, shown));
+                        scope.seen.push((id, parts[0].span));
                     }
                 }
                 Ok(expr)
             }
-            Ok(None) => Err(self.no_column(&folded).at(place)),
-            Err(error) => Err(error.at(place)),
+            Ok(None) => Err(self.no_column(&folded).at(position::of_ident(&self.ctx.sql, &parts[0]))),
+            Err(error) => Err(error.at(position::of_ident(&self.ctx.sql, &parts[0]))),
         }
     }
 

@@ -286,14 +286,15 @@ impl Binder<'_> {
         let mut bound_rows = Vec::with_capacity(rows.len());
         for row in rows {
             check_width(targets.len(), named, row.len())?;
-            if rows.iter().any(|other| other.len() != row.len()) {
+            if row.len() != rows[0].len() {
                 return Err(SqlError::syntax("VALUES lists must all be the same length"));
             }
             let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
             for (expr, id) in row.iter().zip(targets).filter(|(expr, _)| !is_default(expr)) {
                 let bound = self.expr(expr)?;
-                let place = position::of_expr(&self.ctx.sql, expr);
-                let bound = self.assigned(bound, table.column(*id)).map_err(|error| error.at(place))?;
+                let bound = self
+                    .assigned(bound, table.column(*id))
+                    .map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
                 values[id.position()] = Some(bound.fold(&self.ctx.eval, false));
             }
             let mut out = Vec::with_capacity(values.len());
@@ -393,11 +394,11 @@ impl Binder<'_> {
                 _ => return Err(SqlError::not_supported("SET (…) = takes a row of as many expressions")),
             };
             for (name, value) in pairs {
-                let place = position::of_name(&self.ctx.sql, name);
-                let id = target_column(table, name).map_err(|error| error.at(place))?;
+                let place = || position::of_name(&self.ctx.sql, name);
+                let id = target_column(table, name).map_err(|error| error.at(place()))?;
                 if out.iter().any(|(known, _)| *known == id) {
                     let message = format!("multiple assignments to same column \"{}\"", table.column(id).name);
-                    return Err(SqlError::syntax(message).at(place));
+                    return Err(SqlError::syntax(message).at(place()));
                 }
                 let column = table.column(id);
                 let expr = if is_default(value) {

@@ -185,13 +185,12 @@ impl Binder<'_> {
             return self.row_comparison(left, &symbol, right);
         }
         let (a, b) = (self.expr(left)?, self.expr(right)?);
-        let literals = [(&a, left), (&b, right)].map(|(bound, syntax)| {
-            matches!(bound, Expr::Const { ty: DataType::Unknown, .. })
-                .then(|| position::of_expr(&self.ctx.sql, syntax))
-                .flatten()
-        });
+        let is_literal = |bound: &Expr| matches!(bound, Expr::Const { ty: DataType::Unknown, .. });
+        let literals = [is_literal(&a).then_some(left), is_literal(&b).then_some(right)];
         self.operator(&symbol, Some(a), b).map_err(|error| match error.sqlstate.starts_with("22") {
-            true => error.at(literals[0].or(literals[1])),
+            true => {
+                error.at(literals.into_iter().flatten().find_map(|literal| position::of_expr(&self.ctx.sql, literal)))
+            }
             false => error,
         })
     }

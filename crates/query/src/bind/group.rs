@@ -1,6 +1,7 @@
 //! Grouping: expressions above an aggregation see its groups and results, nothing else of its input.
 
 use super::binder::Binder;
+use super::position;
 use crate::error::{Result, SqlError};
 use crate::plan::{AggregateCall, ColId, Plan};
 use basalt_expr::tree::Expr;
@@ -95,7 +96,7 @@ impl Binder<'_> {
     #[cold]
     fn not_grouped(&mut self, id: ColId) -> SqlError {
         let scope = self.scope();
-        let place = scope.seen.iter().find(|(known, _, _)| *known == id).and_then(|(_, place, _)| *place);
+        let span = scope.seen.iter().find(|(known, _)| *known == id).map(|(_, span)| *span);
         let named = scope.relations.iter().find_map(|relation| {
             let column = relation.columns.iter().find(|column| column.id == id)?;
             Some(format!("{}.{}", relation.name, column.name))
@@ -104,6 +105,6 @@ impl Binder<'_> {
             "column \"{}\" must appear in the GROUP BY clause or be used in an aggregate function",
             named.unwrap_or_default()
         );
-        SqlError::new("42803", message).at(place)
+        SqlError::new("42803", message).at(span.and_then(|span| position::of_span(&self.ctx.sql, span)))
     }
 }

@@ -3,6 +3,7 @@
 use crate::plan::{AggregateCall, ColId, WindowCall};
 use crate::syntax::LockingClause;
 use basalt_types::DataType;
+use sqlparser::tokenizer::Span;
 
 /// A column that an expression can name.
 #[derive(Clone, Debug)]
@@ -94,8 +95,8 @@ pub struct Scope {
     pub inside_window: bool,
     /// Locking clauses of the level.
     pub locking: Vec<LockingClause>,
-    /// First place where each column was named, for grouping errors.
-    pub seen: Vec<(ColId, Option<u32>, String)>,
+    /// Where columns were named, for grouping errors.
+    pub seen: Vec<(ColId, Span)>,
 }
 
 impl Scope {
