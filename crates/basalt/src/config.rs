@@ -12,7 +12,7 @@ use basalt_query::settings::check_system_value;
 use basalt_sched::FileSystem;
 use basalt_server::{ServerConfig, TlsFiles};
 use clap::ValueEnum;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub struct StartConfig {
     pub log_format: LogFormat,
     /// From flags and environment: above `ALTER SYSTEM SET`.
     pub over: Settings,
+    /// Which of these come from the environment.
+    pub from_environment: BTreeSet<String>,
     /// From the file: below it.
     pub under: Settings,
 }
@@ -73,9 +75,11 @@ impl StartConfig {
             None => FileOptions::default(),
         };
         let mut over = environment_settings(environment)?;
+        let mut from_environment: BTreeSet<String> = over.keys().cloned().collect();
         for setting in &args.settings {
             let (name, value) = setting.split_once('=').ok_or_else(|| anyhow!("--set {setting}: write NAME=VALUE"))?;
             let (name, value) = check(name.trim(), value.trim()).with_context(|| format!("--set {setting}"))?;
+            from_environment.remove(&name);
             over.insert(name, value);
         }
         let mut word = |flag: Option<String>, name: &str, default: &str| {
@@ -107,6 +111,7 @@ impl StartConfig {
             log,
             log_format,
             over,
+            from_environment,
             under: file.settings,
         })
     }
@@ -152,7 +157,9 @@ impl StartConfig {
         set(&mut config.query_workers, "basalt.query_workers");
         set(&mut config.connections_max, "max_connections");
         set(&mut config.superuser_reserved_connections, "superuser_reserved_connections");
-        config.settings = self.over.clone().into_iter().collect();
+        let over = self.over.clone().into_iter();
+        (config.environment_settings, config.settings) =
+            over.partition(|(name, _)| self.from_environment.contains(name));
         config.settings.push(("port".into(), self.listen.port().to_string()));
         config.settings.push(("listen_addresses".into(), self.listen.ip().to_string()));
         config.settings.push(("ssl".into(), if self.tls.is_some() { "on" } else { "off" }.into()));

@@ -4,9 +4,9 @@ use crate::error::{Result, SqlError};
 use crate::pgcatalog;
 use crate::run::{QueryRuntime, RuntimeConfig};
 use crate::session::interrupt::Interrupt;
-use crate::settings::Settings;
+use crate::settings::{Settings, takes_a_restart};
 use crate::system::SessionInfo;
-use basalt_engine::{Engine, Role};
+use basalt_engine::{Catalog, Engine, Role};
 use basalt_expr::functions::Registry;
 use basalt_sched::Os;
 use parking_lot::Mutex;
@@ -27,8 +27,10 @@ pub struct DatabaseConfig {
     pub connections_max: usize,
     /// Of these, kept for superusers.
     pub superuser_reserved_connections: usize,
-    /// Values of settings from flags and environment, which go before the catalog's (`ALTER SYSTEM SET`).
+    /// Values of settings from flags, which go before those of the environment.
     pub settings: Vec<(String, String)>,
+    /// From environment variables, which go before the catalog's (`ALTER SYSTEM SET`).
+    pub environment_settings: Vec<(String, String)>,
     /// Values from the configuration file, which the catalog's go before.
     pub file_settings: Vec<(String, String)>,
 }
@@ -42,6 +44,7 @@ impl DatabaseConfig {
             connections_max: 500,
             superuser_reserved_connections: 3,
             settings: Vec::new(),
+            environment_settings: Vec::new(),
             file_settings: Vec::new(),
         }
     }
@@ -113,8 +116,13 @@ pub struct Database {
     /// The latest damage that a statement met.
     damage: Mutex<Option<String>>,
     sessions: Mutex<Sessions>,
+    /// What `ALTER SYSTEM` had set by then.
+    settings_at_start: BTreeMap<String, String>,
     started_micros: i64,
 }
+
+/// A value of a setting: source, name, value.
+type Layer<'a> = (&'static str, &'a String, &'a String);
 
 impl Database {
     /// Starts the query runtime over an open engine. 58030 if its threads or its directory cannot be made.
@@ -126,6 +134,7 @@ impl Database {
         })?;
         let registry = pgcatalog::registry().clone();
         let started_micros = os.clock.unix_micros();
+        let settings_at_start = engine.catalog().settings.clone();
         Ok(Arc::new(Database {
             engine,
             os,
@@ -135,6 +144,7 @@ impl Database {
             stats: Stats::default(),
             damage: Mutex::default(),
             sessions: Mutex::default(),
+            settings_at_start,
             started_micros,
         }))
     }
@@ -196,10 +206,30 @@ impl Database {
 
     /// What a new session starts from.
     pub(crate) fn initial_settings(&self) -> Settings {
+        fn of<'a>(source: &'static str, list: &'a [(String, String)]) -> impl Iterator<Item = Layer<'a>> {
+            list.iter().map(move |(name, value)| (source, name, value))
+        }
         let catalog = self.engine.catalog();
-        let file = self.config.file_settings.iter().map(|(name, value)| (name, value));
-        let flags = self.config.settings.iter().map(|(name, value)| (name, value));
-        Settings::new(file.chain(catalog.settings.iter()).chain(flags))
+        let now = catalog.settings.iter().filter(|(name, _)| !takes_a_restart(name));
+        let then = self.settings_at_start.iter().filter(|(name, _)| takes_a_restart(name));
+        let mut settings = Settings::new(
+            of("configuration file", &self.config.file_settings)
+                .chain(now.chain(then).map(|(name, value)| ("configuration file", name, value)))
+                .chain(of("environment variable", &self.config.environment_settings))
+                .chain(of("command line", &self.config.settings)),
+        );
+        let data_dir = &self.engine.config().data_dir;
+        let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone());
+        settings.set_base("data_directory", &data_dir.display().to_string());
+        settings
+    }
+
+    /// Whether `ALTER SYSTEM` gave the setting a value that the next start will use.
+    pub(crate) fn is_pending(&self, catalog: &Catalog, name: &str) -> bool {
+        let given = self.config.settings.iter().chain(&self.config.environment_settings);
+        takes_a_restart(name)
+            && catalog.settings.get(name) != self.settings_at_start.get(name)
+            && !given.into_iter().any(|(given, _)| given == name)
     }
 
     /// Ends the running statement of a session with 57014 if the secret is right; otherwise nothing.

@@ -57,6 +57,8 @@ pub struct Effective {
 #[derive(Clone, Debug)]
 pub struct Settings {
     base: Arc<Values>,
+    /// Where the values of `base` come from, in the words of `pg_settings.source`.
+    sources: Arc<BTreeMap<String, &'static str>>,
     overrides: Arc<Overrides>,
     effective: Arc<Effective>,
 }
@@ -112,34 +114,41 @@ pub fn check_system_value(name: &str, text: &str) -> Result<(String, String)> {
     }
 }
 
+/// Whether a new value is used from the next start on.
+pub fn takes_a_restart(name: &str) -> bool {
+    definitions::find(name).is_some_and(|definition| definition.context == Context::Postmaster)
+}
+
 impl Settings {
     /// The values that every session starts from; layers later in the list win. Values that do not parse
     /// are left out: they were checked when they were given.
-    pub fn new<'a>(layers: impl IntoIterator<Item = (&'a String, &'a String)>) -> Settings {
-        let mut base = Values::new();
-        for (name, text) in layers {
+    pub fn new<'a>(layers: impl IntoIterator<Item = (&'static str, &'a String, &'a String)>) -> Settings {
+        let (mut base, mut sources) = (Values::new(), BTreeMap::new());
+        for (source, name, text) in layers {
             if let Ok((name, value)) = check_system_value(name, text) {
+                sources.insert(name.clone(), source);
                 base.insert(name, value);
             }
         }
-        Settings::from_base(base)
+        let effective = Arc::new(Effective::of(&|name| base.get(name).cloned()));
+        Settings { effective, base: Arc::new(base), sources: Arc::new(sources), overrides: Arc::default() }
     }
 
-    fn from_base(base: Values) -> Settings {
-        let effective = Effective::of(&|name| base.get(name).cloned());
-        Settings { effective: Arc::new(effective), base: Arc::new(base), overrides: Arc::default() }
-    }
-
-    /// Sets a value that RESET goes back to: from the startup packet, or one that the session decides.
+    /// Sets a value that RESET goes back to and that no client chose.
     pub fn set_base(&mut self, name: &str, value: &str) {
+        self.set_base_from("override", name, value);
+    }
+
+    fn set_base_from(&mut self, source: &'static str, name: &str, value: &str) {
         Arc::make_mut(&mut self.base).insert(name.to_string(), value.to_string());
+        Arc::make_mut(&mut self.sources).insert(name.to_string(), source);
         self.refresh();
     }
 
     /// A value from the startup packet: as SET, but RESET returns to it.
     pub fn set_startup(&mut self, name: &str, text: &str, superuser: bool) -> Result<()> {
         let (key, value) = self.check(name, text, superuser)?;
-        self.set_base(&key, &value);
+        self.set_base_from("client", &key, &value);
         Ok(())
     }
 
@@ -153,11 +162,19 @@ impl Settings {
         overridden.or_else(|| self.base.get(key)).map(String::as_str).or_else(default)
     }
 
-    /// As SHOW prints it; 42704 without such a setting.
+    /// As SHOW prints it; 42704 without such a setting, 42501 for one that is not for everybody.
     pub fn show(&self, name: &str) -> Result<String> {
         let (key, definition) = key_of(name).map_err(|_| unknown(name))?;
+        if !self.may_see(&key) {
+            let message = format!("must be superuser or have privileges of pg_read_all_settings to examine \"{key}\"");
+            return Err(SqlError::new("42501", message));
+        }
         let value = self.get(&key).ok_or_else(|| unknown(name))?;
         Ok(definition.map_or_else(|| value.to_string(), |definition| value::shown(definition, value)))
+    }
+
+    fn may_see(&self, key: &str) -> bool {
+        key != "data_directory" || self.get("is_superuser") == Some("on")
     }
 
     /// The name as it is defined, for SHOW's column.
@@ -282,7 +299,8 @@ impl Settings {
 
     /// Everything, by name.
     pub fn rows(&self) -> Vec<SettingRow> {
-        let mut rows: Vec<SettingRow> = DEFINITIONS.iter().map(|definition| self.row(definition)).collect();
+        let mut rows: Vec<SettingRow> =
+            DEFINITIONS.iter().filter(|found| self.may_see(found.name)).map(|found| self.row(found)).collect();
         let custom = self.overrides.session.iter().chain(&self.overrides.local).chain(self.base.iter());
         for (name, setting) in custom.filter(|(name, _)| definitions::find(name).is_none()) {
             rows.push(SettingRow {
@@ -293,7 +311,7 @@ impl Settings {
                 description: "",
                 context: "user",
                 vartype: "string",
-                source: "session",
+                source: self.source_of(name),
                 min: None,
                 max: None,
                 enum_values: None,
@@ -303,6 +321,13 @@ impl Settings {
             });
         }
         rows
+    }
+
+    fn source_of(&self, key: &str) -> &'static str {
+        match self.overrides.session.contains_key(key) || self.overrides.local.contains_key(key) {
+            true => "session",
+            false => self.sources.get(key).copied().unwrap_or("default"),
+        }
     }
 
     fn row(&self, definition: &'static Definition) -> SettingRow {
@@ -316,13 +341,6 @@ impl Settings {
             _ => ("string", None, None, None),
         };
         let key = definition.name;
-        let source = if self.overrides.session.contains_key(key) || self.overrides.local.contains_key(key) {
-            "session"
-        } else if self.base.contains_key(key) {
-            "configuration file"
-        } else {
-            "default"
-        };
         SettingRow {
             name: key.to_string(),
             shown: value::shown(definition, &setting),
@@ -332,7 +350,7 @@ impl Settings {
             description: definition.description,
             context: definition.context.name(),
             vartype,
-            source,
+            source: self.source_of(key),
             min,
             max,
             enum_values,

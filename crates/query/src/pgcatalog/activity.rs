@@ -76,7 +76,7 @@ fn pg_settings(system: &SystemContext, rows: &mut Rows) -> Result {
             ("enumvals", setting.enum_values.map_or(Datum::Null, texts)),
             ("boot_val", opt_text(setting.boot.as_deref())),
             ("reset_val", text(&setting.reset)),
-            ("pending_restart", yes(false)),
+            ("pending_restart", yes(system.db.is_pending(&system.catalog, &setting.name))),
         ])?;
     }
     Ok(())

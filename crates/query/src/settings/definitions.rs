@@ -73,6 +73,7 @@ pub struct Definition {
 
 const CLIENT: &str = "Client Connection Defaults / Statement Behavior";
 const LOCALE: &str = "Client Connection Defaults / Locale and Formatting";
+const FILES: &str = "File Locations";
 const PRESET: &str = "Preset Options";
 const COMPAT: &str = "Version and Platform Compatibility / Previous PostgreSQL Versions";
 const LOGGING: &str = "Reporting and Logging / When to Log";
@@ -246,7 +247,8 @@ pub static DEFINITIONS: &[Definition] = {
         ),
         reported(define("DateStyle", DateStyle, "ISO, MDY", User, LOCALE, "Sets the display format for dates.")),
         define("default_statistics_target", int(1, 10_000, None), "100", User, PLANNER, "Accepted for compatibility."),
-        define("default_table_access_method", Text, "basalt", User, CLIENT, "Accepted for compatibility."),
+        define("data_directory", Text, "", Internal, FILES, "Shows where the data is kept."),
+        define("default_table_access_method", Text, "heap", User, CLIENT, "Accepted for compatibility."),
         define("default_tablespace", Text, "", User, CLIENT, "Accepted for compatibility: there are no tablespaces."),
         define("default_text_search_config", Text, "pg_catalog.simple", User, LOCALE, "Accepted for compatibility."),
         define(

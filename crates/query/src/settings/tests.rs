@@ -85,10 +85,16 @@ fn rollback_restores_and_commit_ends_local_values() {
 #[test]
 fn layers_win_in_order_and_startup_values_survive_reset() {
     let layer = [("work_mem".to_string(), "1MB".to_string()), ("WORK_MEM".to_string(), "2MB".to_string())];
-    let mut settings = Settings::new(layer.iter().map(|(name, value)| (name, value)));
+    let mut settings = Settings::new(layer.iter().map(|(name, value)| ("command line", name, value)));
     assert_eq!(settings.show("work_mem").unwrap(), "2MB");
+    let source =
+        |settings: &Settings, name: &str| settings.rows().into_iter().find(|row| row.name == name).unwrap().source;
+    assert_eq!(source(&settings, "work_mem"), "command line");
+    assert_eq!(source(&settings, "application_name"), "default");
     settings.set_startup("application_name", "psql", false).unwrap();
+    assert_eq!(source(&settings, "application_name"), "client");
     settings.set("application_name", "other", false, false).unwrap();
+    assert_eq!(source(&settings, "application_name"), "session");
     settings.reset_all();
     assert_eq!(settings.show("application_name").unwrap(), "psql");
 }

@@ -288,7 +288,10 @@ fn table_tail(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()> {
             return Err(SqlError::not_supported("PARTITION BY is not supported")
                 .with_hint("Use WITH (tablets = n, distribution_key = '…')."));
         } else if reader.word("using") {
-            reader.ident()?;
+            let method = reader.ident()?;
+            if method != "heap" {
+                return Err(SqlError::new("42704", format!("access method \"{method}\" does not exist")));
+            }
         } else if reader.sees("with") && !reader.sees_nth(1, "data") && !reader.sees_nth(1, "no") {
             reader.skip();
             table.options = options(reader)?;

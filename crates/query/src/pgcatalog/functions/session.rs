@@ -28,7 +28,11 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             let port = system(info)?.client_addr.map(|addr| i32::from(addr.port()));
             Ok(port.map_or(Datum::Null, Datum::I32))
         },
-        ("inet_server_port", _) => |_, _| Ok(Datum::Null),
+        ("inet_server_port", _) => |_, info| {
+            let system = system(info)?;
+            let port = system.settings.show("port").ok().and_then(|port| port.parse().ok());
+            Ok(port.filter(|_| system.client_addr.is_some()).map_or(Datum::Null, Datum::I32))
+        },
         ("current_setting", _) => current_setting,
         ("set_config", _) => set_config,
         ("pg_cancel_backend", _) => |args, info| {
