@@ -99,7 +99,7 @@ fn measure(files: &Files, input: &Path, table: &str, key: &[u16], serial: u32) -
     drop(batches);
     let id = FileId { epoch: Epoch(1), serial };
     let start = Instant::now();
-    let options = SegmentOptions { sorted: true, filter: false };
+    let options = SegmentOptions { filter: false, ..SegmentOptions::default() };
     let mut writer = SegmentWriter::create(files, id, schema.clone(), options).expect("create");
     prepared.iter().for_each(|columns| writer.push(columns, Stamps::Uniform).expect("push"));
     let meta = writer.finish().expect("finish");

@@ -119,11 +119,13 @@ pub struct SegmentOptions {
     pub sorted: bool,
     /// Write a filter of ten bits a key. Worth it unless the file's key range meets no other file's.
     pub filter: bool,
+    /// Bytes of values in a row group at hand with which the file is full.
+    pub row_group_bytes_max: usize,
 }
 
 impl Default for SegmentOptions {
     fn default() -> SegmentOptions {
-        SegmentOptions { sorted: true, filter: true }
+        SegmentOptions { sorted: true, filter: true, row_group_bytes_max: 64 << 20 }
     }
 }
 
@@ -156,6 +158,8 @@ pub struct SegmentMeta {
     /// Least and greatest key; `None` in an empty file.
     pub key_range: Option<(Key, Key)>,
     pub sorted: bool,
+    /// It was ended because its rows are wide: it is as large as it should be, however few they are.
+    pub wide: bool,
     /// Least and greatest version if rows carry their own.
     pub stamp_range: Option<(Version, Version)>,
     /// Checksum of the footer, which holds the checksums of everything else.

@@ -15,18 +15,16 @@ mod check;
 mod encoder;
 mod keys;
 
-pub(crate) use encoder::{Encoding, segment_schema};
+pub(crate) use encoder::{Encoding, open_segment, segment_is_full, segment_schema};
 pub(crate) use keys::KeyBytes;
 
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Error, Result, Txn, route};
-use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
-use arrow_schema::DataType as ArrowType;
 use arrow_select::take::take;
 use basalt_cold::{DeleteMap, SegmentMeta};
 use basalt_meta::FileKind;
-use basalt_types::batch::datum_at;
+use basalt_types::batch::{bytes_of, datum_at};
 use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
 use encoder::Encoder;
 use std::collections::{HashMap, HashSet};
@@ -238,18 +236,6 @@ impl BulkInsert<'_> {
         }
         Ok(())
     }
-}
-
-/// Bytes of a batch's values: of a slice only its own.
-pub(crate) fn bytes_of(columns: &[ArrayRef]) -> usize {
-    let of_views = |views: &[u128]| views.iter().map(|view| size_of::<u128>() + *view as u32 as usize).sum::<usize>();
-    let of_column = |column: &ArrayRef| match column.data_type() {
-        // Slices share their buffers: the lengths say what is theirs.
-        ArrowType::Utf8View => of_views(column.as_string_view().views()),
-        ArrowType::BinaryView => of_views(column.as_binary_view().views()),
-        _ => column.to_data().get_slice_memory_size().unwrap_or(0),
-    };
-    columns.iter().map(of_column).sum()
 }
 
 /// The hidden key column of consecutive rows.

@@ -10,12 +10,12 @@ mod carry;
 mod merge;
 mod pick;
 
-use crate::bulk::segment_schema;
+use crate::bulk::{open_segment, segment_is_full, segment_schema};
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
-use basalt_cold::{DeleteMap, SegmentMeta, SegmentOptions, SegmentWriter};
+use basalt_cold::{DeleteMap, SegmentMeta, SegmentWriter};
 use basalt_meta::{FileKind, FileStamps};
 use basalt_types::{FileId, ObjectId, TableDef, Version};
 use carry::{Carry, Watch};
@@ -215,13 +215,11 @@ impl<'a> Outputs<'a> {
     /// Appends rows; returns the place of the first.
     fn push(&mut self, columns: &[arrow_array::ArrayRef], versions: &[Version]) -> Result<()> {
         if self.open.is_none() {
-            let id = self.engine.next_file_id();
-            let schema = segment_schema(self.table);
-            self.open = Some(SegmentWriter::create(&self.engine.files, id, schema, SegmentOptions::default())?);
+            self.open = Some(open_segment(self.engine, self.table, self.engine.next_file_id())?);
         }
         let writer = self.open.as_mut().expect("just opened");
         writer.push(columns, basalt_cold::Stamps::Versions(versions))?;
-        if u64::from(writer.rows()) >= self.engine.config.segment_rows {
+        if segment_is_full(self.engine, writer) {
             self.close()?;
         }
         Ok(())

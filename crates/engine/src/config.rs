@@ -1,5 +1,6 @@
 //! What an engine can be told. Every limit is explicit (DESIGN rule 7).
 
+use basalt_cold::SegmentOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub struct EngineConfig {
     pub bulk_rows_min: usize,
     /// Rows per segment that freeze, bulk loads and compaction aim for.
     pub segment_rows: u64,
+    /// Bytes of values in a row group of a segment that ends it before: what writing one takes in memory.
+    pub row_group_bytes_max: usize,
     /// Background freeze, compaction and checkpoints run by themselves.
     pub background: bool,
     pub log_file_bytes: u64,
@@ -41,6 +44,7 @@ impl EngineConfig {
             freeze_rows_min: 65_536,
             bulk_rows_min: 16_384,
             segment_rows: 1 << 20,
+            row_group_bytes_max: SegmentOptions::default().row_group_bytes_max,
             background: true,
             log_file_bytes: 64 << 20,
             locks_max: 10_000_000,

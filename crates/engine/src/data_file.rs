@@ -126,6 +126,14 @@ impl DataFile {
         }
     }
 
+    /// Whether it is as large as it should be because its rows are.
+    pub fn is_wide(&self) -> bool {
+        match self {
+            DataFile::Segment(segment) => segment.meta().wide,
+            DataFile::Rows(_) => false,
+        }
+    }
+
     /// Reads everything and checks it.
     pub fn verify(&self) -> basalt_cold::Result<()> {
         match self {

@@ -214,6 +214,13 @@ impl Engine {
         made
     }
 
+    /// A file found no room on the disk: log files kept for reuse are given up.
+    pub(crate) fn make_room_after(&self, error: &Error) {
+        if matches!(error, Error::NoSpace { .. }) {
+            self.log.give_up_spares();
+        }
+    }
+
     pub(crate) fn forget_tablet(&self, id: TabletId) {
         self.tablets.write().remove(&id);
     }

@@ -151,7 +151,7 @@ impl Engine {
         let mut copied = Copied { keys: Vec::new(), stamps: Vec::new() };
         let mut from = Bound::Unbounded;
         let mut rows = Rows::new();
-        while u64::from(writer.rows()) < self.config.segment_rows {
+        while !writer.is_full(self) {
             rows.clear();
             let last = tablet.hot.scan_settled(as_bytes(&from), Bound::Unbounded, upto, CHUNK_ROWS, &mut rows);
             if !rows.is_empty() {

@@ -131,7 +131,7 @@ pub struct Tablet {
     /// Earlier views that may still be pinned.
     past: Mutex<Vec<(ViewNo, Weak<ReadView>)>>,
     next_rid: AtomicU64,
-    /// The version up to which rows have left under memory pressure (`background/pressure.rs`).
+    /// The version up to which rows have left (`background/pressure.rs`).
     pub relieved_upto: AtomicU64,
     /// One move out of hot at a time, and one merge: these two go together, each changes its own files.
     pub moving: Mutex<()>,

@@ -16,13 +16,14 @@ pub(crate) use rows::decode_row;
 pub use rows::{CurrentRow, Inserted, Locked};
 pub(crate) use writes::{Change, WriteSet};
 
-use crate::locks::{Acquired, Mode, Object, Owner};
+use crate::locks::{Mode, Object, Owner};
 use crate::read::ReadContext;
 use crate::record::Edits;
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
 use basalt_meta::Pin;
 use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Changes, or locks, beyond which the end of a transaction is long work.
@@ -61,6 +62,10 @@ pub struct Txn {
     catalog_edits: Vec<CatalogEdit>,
     /// The committed catalog with `catalog_edits`, while there are any.
     own_catalog: Option<Arc<Catalog>>,
+    /// The row lock that is being taken. Whoever cancels a statement may leave one here.
+    looking: Option<Object>,
+    /// Row locks held by one who has not looked whether an undecided batch brings their keys.
+    pub(crate) unlooked: HashSet<Object>,
     /// The greatest version met in conflicts, on top of the session's.
     met: Version,
     ended: bool,
@@ -81,6 +86,8 @@ impl Txn {
             operations: 0,
             catalog_edits: Vec::new(),
             own_catalog: None,
+            looking: None,
+            unlooked: HashSet::new(),
             met: options.session_version,
             ended: false,
         }
@@ -136,12 +143,6 @@ impl Txn {
         let object = Object::Table(table);
         self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await?;
         Ok(())
-    }
-
-    /// Waits until another transaction has ended, however it ends.
-    async fn wait_for(&mut self, other: TxnId, wait: WaitPolicy) -> Result<Acquired> {
-        let object = Object::Txn(other);
-        self.engine.locks.acquire(self.owner, &object, Mode::ENDED, wait).await
     }
 
     /// The writer's id, drawn now if this is its first write.

@@ -6,6 +6,7 @@
 use crate::{Error, FileColumn, Result};
 use basalt_sched::{File, FileSystem, OpenMode};
 use basalt_types::DataType;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -141,7 +142,7 @@ fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
         (DataType::Date, is_date),
         (DataType::Timestamp, |text| is_date(text) || timestamp_zone(text) == Some("")),
         (DataType::TimestampTz, |text| timestamp_zone(text).is_some_and(|zone| !zone.is_empty())),
-        (DataType::Time, |text| time_zone(text) == Some("")),
+        (DataType::Time, |text| text.matches(':').count() == 2 && time_zone(text) == Some("") && text.len() >= 8),
         (DataType::Uuid, is_uuid),
     ];
     let fits = |check: fn(&str) -> bool| values.clone().all(check);
@@ -178,19 +179,24 @@ fn timestamp_zone(text: &str) -> Option<&str> {
     is_date(date).then(|| time_zone(time))?
 }
 
-/// What stands behind `12:00`, `12:00:00` or `12:00:00.123`: `Z`, `+01`, `+01:00`, `+0100`, or nothing. `None`: not
-/// a time.
+/// What stands behind `9:00`, `12:00:00` or `12:00:00.123`: `Z`, `+01`, `+01:00`, `+0100`, or nothing. `None`: not a
+/// time of day.
 fn time_zone(text: &str) -> Option<&str> {
     let (time, zone) = text.split_at(text.find(['Z', '+', '-', ' ']).unwrap_or(text.len()));
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let pairs = |text: &str, counts: std::ops::RangeInclusive<usize>| {
-        let mut parts = text.split(':');
-        counts.contains(&text.split(':').count()) && parts.all(|part| part.len() == 2 && is_digits(part))
+    let mut parts = clock.split(':');
+    let below = |part: Option<&str>, lengths: RangeInclusive<usize>, bound: u8| {
+        part.is_some_and(|part| lengths.contains(&part.len()) && part.parse::<u8>().is_ok_and(|part| part < bound))
     };
-    let is_time = is_digits(fraction) && pairs(clock, 2..=3) && clock <= "24:00:00";
+    let (hour, minute, second) = (parts.next(), parts.next(), parts.next());
+    let is_clock = below(hour, 1..=2, 24) && below(minute, 2..=2, 60) && (second.is_none() || below(second, 2..=2, 60));
+    let is_time = is_clock && parts.next().is_none() && is_digits(fraction);
     let offset = zone.strip_prefix(['+', '-']);
     let is_zone = match offset {
-        Some(offset) => pairs(offset, 1..=2) || (offset.len() == 4 && is_digits(offset)),
+        Some(offset) => {
+            let digits = offset.replacen(':', "", 1);
+            matches!((offset.len(), digits.len()), (2, 2) | (4, 4) | (5, 4)) && is_digits(&digits)
+        }
         None => matches!(zone, "" | "Z"),
     };
     (is_time && is_zone).then_some(zone)

@@ -114,6 +114,14 @@ impl SqlError {
         self
     }
 
+    /// The same for a position that takes looking for.
+    pub fn at_with(self, position: impl FnOnce() -> Option<u32>) -> SqlError {
+        match self.position {
+            Some(_) => self,
+            None => self.at(position()),
+        }
+    }
+
     pub fn with_context(mut self, context: impl Into<String>) -> SqlError {
         self.context = Some(context.into());
         self

@@ -133,6 +133,20 @@ impl ColumnBuilder {
     }
 }
 
+/// Bytes of a batch's values: of a slice only its own.
+pub fn bytes_of(columns: &[ArrayRef]) -> usize {
+    use arrow_array::cast::AsArray;
+    use arrow_schema::DataType as ArrowType;
+    let of_views = |views: &[u128]| views.iter().map(|view| size_of::<u128>() + *view as u32 as usize).sum::<usize>();
+    let of_column = |column: &ArrayRef| match column.data_type() {
+        // Slices share their buffers: the lengths say what is theirs.
+        ArrowType::Utf8View => of_views(column.as_string_view().views()),
+        ArrowType::BinaryView => of_views(column.as_binary_view().views()),
+        _ => column.to_data().get_slice_memory_size().unwrap_or(0),
+    };
+    columns.iter().map(of_column).sum()
+}
+
 /// Reads one value out of a stored (physical) array.
 ///
 /// # Panics

@@ -1,12 +1,13 @@
 //! The names in the log directory: live files (`<sequence>.log`) and spares (`<serial>.spare`).
 //!
 //! A live name always has a valid header: it is written and synced under a spare name first, then renamed.
-//! Every rename and removal is made durable before the next, oldest file first when files are released and
+//! Every change of a live name is made durable before the next, oldest file first when files are released and
 //! newest first when a start drops unused ones, so that a crash never leaves a hole in the sequence. For the
 //! same reason a recycled file's new header is written only once its old name is durably gone.
 //!
 //! To give a file's room back takes a file system tens of milliseconds, in which no sync ends. So released files
-//! are kept for reuse, about as many as the log needs from one release to the next, and the rest goes slowly.
+//! are kept for reuse, about as many as the log needs from one release to the next, and the rest goes slowly
+//! (`prepare.rs`), unless the disk is full.
 
 use crate::error::{Error, Result};
 use crate::format::{FileHeader, log_name, parse_log_name, parse_spare_name, spare_name};
@@ -72,30 +73,32 @@ pub struct Directory {
     next_spare: u64,
     /// How many files one release gives: the greatest lately, forgotten slowly.
     released: f64,
+    /// Spares that may stay.
+    wanted: usize,
 }
 
+/// Spares that are kept even when the disk is full.
+const SPARES_MIN: usize = 2;
 /// Part of `released` that one release of less takes away.
 const FORGOTTEN: f64 = 0.1;
 
 impl Directory {
     /// Adopts the spares that have the wanted size and removes the others.
     pub fn open(os: Os, dir: PathBuf, file_bytes: u64, recycle_files_max: usize) -> Result<Directory> {
-        let mut directory =
-            Directory { os, dir, file_bytes, recycle_files_max, spares: Vec::new(), next_spare: 0, released: 0.0 };
-        let dir = directory.dir.clone();
-        for entry in directory.os.fs.list(&dir).map_err(Error::io("list", &dir))? {
+        let mut spares = Vec::new();
+        let mut next_spare = 0;
+        for entry in os.fs.list(&dir).map_err(Error::io("list", &dir))? {
             let Some(serial) = parse_spare_name(&entry.name) else { continue };
-            directory.next_spare = directory.next_spare.max(serial.saturating_add(1));
+            next_spare = next_spare.max(serial.saturating_add(1));
             let path = dir.join(&entry.name);
-            if entry.bytes == file_bytes && directory.spares.len() < recycle_files_max {
-                directory.spares.push(path);
-            } else {
-                directory.os.fs.remove(&path).map_err(Error::io("remove", &path))?;
+            match entry.bytes == file_bytes {
+                true => spares.push(path),
+                false => os.fs.remove(&path).map_err(Error::io("remove", &path))?,
             }
         }
-        // As many as the last start wanted.
-        directory.released = directory.spares.len() as f64;
-        Ok(directory)
+        // What the last start kept, it used.
+        let wanted = spares.len().min(recycle_files_max);
+        Ok(Directory { os, dir, file_bytes, recycle_files_max, spares, next_spare, released: wanted as f64, wanted })
     }
 
     pub fn path_of(&self, sequence: u64) -> PathBuf {
@@ -153,25 +156,33 @@ impl Directory {
         }
     }
 
-    /// After a release of so many files.
+    /// After a release of so many files: how many are worth keeping.
     pub fn note_released(&mut self, files: usize) {
         let files = files.min(self.recycle_files_max) as f64;
         self.released = files.max(self.released + (files - self.released) * FORGOTTEN);
+        self.wanted = self.released.ceil() as usize;
     }
 
-    /// Removes a spare if there are too many of them: all above the limit one after the other, and of those
-    /// that were not used lately one per release. False if there is none to remove.
-    pub fn trim(&mut self, is_first: bool) -> Result<bool> {
-        let wanted = match is_first {
-            true => self.released.ceil() as usize,
-            false => self.recycle_files_max,
-        };
-        if self.spares.len() <= wanted {
-            return Ok(false);
+    /// The disk is full: room for other files comes first.
+    pub fn give_up_spares(&mut self) {
+        self.released = 0.0;
+        self.wanted = SPARES_MIN;
+    }
+
+    pub fn has_excess(&self) -> bool {
+        self.spares.len() > self.wanted
+    }
+
+    /// Removes a spare, if there are too many of them.
+    pub fn trim(&mut self) {
+        if !self.has_excess() {
+            return;
         }
-        let Some(path) = self.spares.pop() else { return Ok(false) };
-        // Not durable at once: a spare that comes back is adopted or removed at the next start.
-        self.os.fs.remove(&path).map_err(Error::io("remove", &path)).map(|()| true)
+        let Some(path) = self.spares.pop() else { return };
+        // Not durable at once: a spare that comes back is adopted at the next start.
+        if let Err(error) = self.os.fs.remove(&path) {
+            tracing::warn!(path = %path.display(), %error, "a spare log file cannot be removed: it stays until a restart");
+        }
     }
 
     pub fn remove(&self, live: &Path) -> Result<(), ChangeError> {

@@ -52,10 +52,6 @@ mod tests;
 /// Longest delay of a flush asked for by [`Log::flush_soon`], before the flush itself.
 pub const FLUSH_SOON: Duration = Duration::from_millis(10);
 
-/// Pause after a file's room was given back, in times of what that took.
-const TRIM_PAUSE: u32 = 4;
-const TRIM_PAUSE_MAX: Duration = Duration::from_secs(1);
-
 #[derive(Clone, Debug)]
 pub struct LogConfig {
     pub dir: PathBuf,
@@ -393,8 +389,8 @@ impl Log {
         Lsn(self.shared.state.lock().files.front().map_or(self.shared.stream.origin, |file| file.first))
     }
 
-    /// Gives up all files that lie wholly below `lsn` (and below what is durable). Does I/O, and takes its time
-    /// to give room back. After this, replay is possible from [`Log::first_lsn`] on.
+    /// Gives up all files that lie wholly below `lsn` (and below what is durable). Does I/O. After this, replay
+    /// is possible from [`Log::first_lsn`] on. Room that is not used again is given back by and by.
     pub fn release_before(&self, lsn: Lsn) -> Result<()> {
         let shared = &*self.shared;
         let _one = shared.releasing.lock();
@@ -425,17 +421,13 @@ impl Log {
         }
         shared.directory.lock().note_released(released);
         shared.prepare_wakes.notify_one();
-        let mut is_first = true;
-        loop {
-            let began = shared.os.clock.monotonic();
-            if !shared.directory.lock().trim(is_first)? {
-                return Ok(());
-            }
-            is_first = false;
-            // Commits wait while room is given back: most of the time is theirs.
-            let took = shared.os.clock.monotonic().saturating_sub(began);
-            shared.os.clock.sleep((took * TRIM_PAUSE).min(TRIM_PAUSE_MAX));
-        }
+        Ok(())
+    }
+
+    /// Another file found no room: released files that are kept for reuse are given up.
+    pub fn give_up_spares(&self) {
+        self.shared.directory.lock().give_up_spares();
+        self.shared.prepare_wakes.notify_one();
     }
 
     pub fn stats(&self) -> Stats {

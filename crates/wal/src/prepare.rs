@@ -3,6 +3,9 @@
 //! A failure here concerns a file that holds no record: it is removed, appends that need it are refused, and
 //! it is tried again every [`RETRY`] and when an append asks. Only when it is unknown whether a live name is
 //! durable must the log stop.
+//!
+//! It also removes files kept for reuse that are too many, one after the other and with pauses: commits wait
+//! while a file system gives room back.
 
 use crate::directory::ChangeError;
 use crate::format::FileHeader;
@@ -12,12 +15,26 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(100);
 /// Least pause between two attempts, however many appends ask.
 const RETRY_MIN: Duration = Duration::from_millis(10);
+/// Pause before a file's room is given back: at least this, and so many times what the last one took.
+const TRIM_PAUSE: Duration = Duration::from_millis(50);
+const TRIM_PAUSE_FACTOR: u32 = 4;
+const TRIM_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 pub fn run_prepare(shared: &Shared) {
+    let mut pause = TRIM_PAUSE;
     let mut state = shared.state.lock();
     while !state.closing && shared.poison.get().is_none() {
         if !state.needs_file(&shared.stream) {
-            shared.prepare_wakes.wait(&mut state);
+            if !shared.directory.lock().has_excess() {
+                shared.prepare_wakes.wait(&mut state);
+            } else if shared.prepare_wakes.wait_for(&mut state, pause).timed_out() {
+                drop(state);
+                let began = shared.os.clock.monotonic();
+                shared.directory.lock().trim();
+                let took = shared.os.clock.monotonic().saturating_sub(began);
+                pause = (took * TRIM_PAUSE_FACTOR).clamp(TRIM_PAUSE, TRIM_PAUSE_MAX);
+                state = shared.state.lock();
+            }
             continue;
         }
         let header = FileHeader {

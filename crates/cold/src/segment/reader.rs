@@ -59,6 +59,7 @@ impl Segment {
             bytes: file.bytes,
             key_range: layout.key_range.clone(),
             sorted: layout.sorted,
+            wide: layout.wide,
             stamp_range: stamp_range.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
             checksum: footer.crc,
         };

@@ -172,7 +172,7 @@ fn keys_are_found_in_sorted_and_unsorted_files_and_absent_ones_are_not() {
             }
         }
         let files = files();
-        sorted_rows.write(&files, SegmentOptions { sorted, filter }, 9_000, None);
+        sorted_rows.write(&files, SegmentOptions { sorted, filter, ..SegmentOptions::default() }, 9_000, None);
         let segment = Segment::open(&files, ID, &cache()).unwrap();
         check_find(&sorted_rows, &segment, (0..rows).step_by(1 + rows / 300));
         check_find(&sorted_rows, &segment, 0..rows.min(300));
@@ -250,7 +250,7 @@ fn an_empty_file_is_a_file() {
     let table = Table::ints(0, |i| i as i64);
     let files = files();
     for sorted in [true, false] {
-        let meta = table.write(&files, SegmentOptions { sorted, filter: true }, 1, None);
+        let meta = table.write(&files, SegmentOptions { sorted, ..SegmentOptions::default() }, 1, None);
         assert_eq!((meta.rows, meta.key_range), (0, None));
         let segment = Segment::open(&files, ID, &cache()).unwrap();
         assert_eq!(segment.find(b"x").unwrap(), Vec::<u32>::new());
@@ -267,7 +267,7 @@ fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
     let versions: Vec<Version> = (0..300).map(|i| Version(i % 7)).collect();
     for sorted in [true, false] {
         let files = files();
-        table.write(&files, SegmentOptions { sorted, filter: true }, 300, Some(&versions));
+        table.write(&files, SegmentOptions { sorted, ..SegmentOptions::default() }, 300, Some(&versions));
         let path = Files::path(ID, crate::FileKind::Segment);
         let bytes = files.read(&path, 0..files.bytes(&path).unwrap()).unwrap();
         let read = |damaged: Vec<u8>| {

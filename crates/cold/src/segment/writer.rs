@@ -1,4 +1,5 @@
-//! Writes a segment, row group by row group: memory is bounded by one row group and the indexes.
+//! Writes a segment, row group by row group: memory is bounded by one row group and the indexes. A row group
+//! has a fixed number of rows; where they are wide, [`SegmentWriter::is_full`] asks for the next file before that.
 
 use super::chunk::ChunkEncoder;
 use super::directory::ChunkEntry;
@@ -10,6 +11,7 @@ use crate::frame::{self, write_block};
 use crate::store::FileSink;
 use crate::{Error, FileKind, Files, Result};
 use arrow_array::{Array, ArrayRef, Int64Array};
+use basalt_types::batch::bytes_of;
 use basalt_types::{ColumnId, FileId, PhysType, Version};
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ pub struct SegmentWriter {
     /// Pieces of the row group at hand, per column of the schema, then the versions.
     pending: Vec<Vec<ArrayRef>>,
     pending_rows: u32,
+    pending_bytes: usize,
     rows: u32,
     /// Set by the first push.
     stamped: Option<bool>,
@@ -53,6 +56,7 @@ impl SegmentWriter {
             encoders: columns.map(|column| ChunkEncoder::new(*column)).collect(),
             pending: vec![Vec::new(); schema.columns.len() + 1],
             pending_rows: 0,
+            pending_bytes: 0,
             rows: 0,
             stamped: None,
             keys: KeyIndexBuilder::new(options.sorted, options.filter),
@@ -76,6 +80,7 @@ impl SegmentWriter {
         if let Stamps::Versions(versions) = stamps {
             arrays.push(Arc::new(Int64Array::from_iter_values(versions.iter().map(|version| version.0 as i64))));
         }
+        let bytes = bytes_of(&arrays);
         let mut at = 0;
         while at < rows {
             let room = (ROW_GROUP_ROWS - self.pending_rows) as usize;
@@ -84,6 +89,7 @@ impl SegmentWriter {
                 pieces.push(array.slice(at, taken));
             }
             self.pending_rows += taken as u32;
+            self.pending_bytes += bytes / rows * taken;
             at += taken;
             if self.pending_rows == ROW_GROUP_ROWS {
                 self.write_row_group()?;
@@ -98,6 +104,11 @@ impl SegmentWriter {
         self.rows
     }
 
+    /// Whether its rows are so wide that the next ones should go to another file.
+    pub fn is_full(&self) -> bool {
+        self.pending_bytes >= self.options.row_group_bytes_max
+    }
+
     /// Bytes encoded so far; rows of the row group at hand are not counted.
     pub fn bytes(&self) -> u64 {
         self.sink.position()
@@ -105,6 +116,7 @@ impl SegmentWriter {
 
     /// Writes what remains; the file is durable on return.
     pub fn finish(mut self) -> Result<SegmentMeta> {
+        let wide = self.is_full();
         if self.pending_rows > 0 {
             self.write_row_group()?;
         }
@@ -120,6 +132,7 @@ impl SegmentWriter {
             rows: self.rows,
             schema: self.schema,
             sorted: self.options.sorted,
+            wide,
             stamped: self.stamped.unwrap_or(false),
             key_range: key_range.clone(),
             row_groups: self.row_groups,
@@ -127,7 +140,7 @@ impl SegmentWriter {
         };
         let (bytes, checksum) = frame::finish(self.sink, &layout.encode(), MAGIC)?;
         let (id, rows, sorted) = (self.id, self.rows, layout.sorted);
-        Ok(SegmentMeta { id, rows, bytes, key_range, sorted, stamp_range, checksum })
+        Ok(SegmentMeta { id, rows, bytes, key_range, sorted, wide, stamp_range, checksum })
     }
 
     /// Number of rows, if the arrays fit the schema.
@@ -203,6 +216,7 @@ impl SegmentWriter {
         // The directory is placed when the file is finished.
         let placeholder = frame::Extent { offset: 0, bytes: 0, crc: 0 };
         let rows = std::mem::take(&mut self.pending_rows);
+        self.pending_bytes = 0;
         self.row_groups.push(RowGroup { first_ordinal, rows, stamp_range, zones, directory: placeholder });
         self.directories.push(directory);
         Ok(())

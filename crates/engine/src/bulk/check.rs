@@ -26,6 +26,7 @@ pub(super) async fn keys_are_new(
         if contains(files, key.as_bytes())? {
             let object = Object::Row(tablet.id, key);
             txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
+            txn.unlooked.insert(object);
         }
     }
     let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };

@@ -3,7 +3,7 @@
 //! Rows that come in ascending key order stream into one open file after another. Rows that do not are
 //! gathered, sorted and written as files of their own, so every file is sorted by key inside.
 
-use super::{Chunk, KeyBytes, bytes_of, hidden_keys};
+use super::{Chunk, KeyBytes, hidden_keys};
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, UInt32Array};
@@ -11,6 +11,7 @@ use arrow_select::concat::concat;
 use arrow_select::take::take;
 use basalt_cold::{KeySpec, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
 use basalt_meta::FileKind;
+use basalt_types::batch::bytes_of;
 use basalt_types::{FileId, Key, TableDef};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -69,7 +70,6 @@ impl Encoder {
             engine: engine.clone(),
             table: table.clone(),
             tablet: tablet.clone(),
-            schema: segment_schema(table),
             open: None,
             last_key: None,
             done: Written { engine: engine.clone(), files: Vec::new() },
@@ -144,8 +144,7 @@ struct Worker {
     engine: Arc<Engine>,
     table: Arc<TableDef>,
     tablet: Arc<Tablet>,
-    schema: SegmentSchema,
-    open: Option<(FileId, SegmentWriter)>,
+    open: Option<SegmentWriter>,
     last_key: Option<Key>,
     done: Written,
     unsorted: Vec<Vec<ArrayRef>>,
@@ -168,7 +167,8 @@ impl Worker {
                 None => break self.flush(),
             }
         };
-        outcome.map(|()| std::mem::replace(&mut self.done, Written { engine: self.engine.clone(), files: Vec::new() }))
+        outcome.inspect_err(|error| self.engine.make_room_after(error))?;
+        Ok(std::mem::replace(&mut self.done, Written { engine: self.engine.clone(), files: Vec::new() }))
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {
@@ -239,21 +239,18 @@ impl Worker {
 
     fn write(&mut self, columns: &[ArrayRef]) -> Result<()> {
         if self.open.is_none() {
-            let id = self.engine.next_file_id();
-            let options = SegmentOptions::default();
-            let writer = SegmentWriter::create(&self.engine.files, id, self.schema.clone(), options)?;
-            self.open = Some((id, writer));
+            self.open = Some(open_segment(&self.engine, &self.table, self.engine.next_file_id())?);
         }
-        let (_, writer) = self.open.as_mut().expect("just opened");
+        let writer = self.open.as_mut().expect("just opened");
         writer.push(columns, Stamps::Uniform)?;
-        if u64::from(writer.rows()) >= self.engine.config.segment_rows {
+        if segment_is_full(&self.engine, writer) {
             self.close()?;
         }
         Ok(())
     }
 
     fn close(&mut self) -> Result<()> {
-        if let Some((_, writer)) = self.open.take() {
+        if let Some(writer) = self.open.take() {
             self.done.files.push(writer.finish()?);
         }
         Ok(())
@@ -265,6 +262,18 @@ impl Worker {
         }
         self.close()
     }
+}
+
+/// A segment to be.
+pub(crate) fn open_segment(engine: &Engine, table: &TableDef, id: FileId) -> Result<SegmentWriter> {
+    let options =
+        SegmentOptions { row_group_bytes_max: engine.config.row_group_bytes_max, ..SegmentOptions::default() };
+    Ok(SegmentWriter::create(&engine.files, id, segment_schema(table), options)?)
+}
+
+/// Whether the next rows go to another file.
+pub(crate) fn segment_is_full(engine: &Engine, writer: &SegmentWriter) -> bool {
+    u64::from(writer.rows()) >= engine.config.segment_rows || writer.is_full()
 }
 
 /// What files of a table hold: its live columns, behind the hidden key if it has no other.

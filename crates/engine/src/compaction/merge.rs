@@ -5,7 +5,6 @@
 //! all others', whole slices are copied at once, which for inputs with disjoint ranges is all there is.
 
 use super::{NewPlace, Outputs};
-use crate::bulk::bytes_of;
 use crate::data_file::{DataFile, damaged};
 use crate::tablet::FileEntry;
 use crate::{Result, rows};
@@ -14,6 +13,7 @@ use arrow_select::interleave::interleave;
 use basalt_cold::segment::Keys;
 use basalt_cold::{ROW_GROUP_ROWS, RowFile, RowStamps, Segment};
 use basalt_hot::Rows;
+use basalt_types::batch::bytes_of;
 use basalt_types::{Stamp, Version};
 use roaring::RoaringBitmap;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 //!
 //! Files that overlap in key range cost every lookup a probe each, and small files cost every scan a seek;
 //! rewriting costs writes. Sizes are grouped by powers of four: four or more neighbours of one size class
-//! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone.
+//! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone. Files that are as large as
+//! they should be are left alone: those of many rows, or of wide ones.
 //!
 //! Row files hold rows that were warm when memory was short. Their rows go on changing, and each change
 //! leaves a dead one behind, so they are left alone until the youngest has cooled or all are dead; then they
@@ -45,7 +46,7 @@ pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, cool: V
         if dead * 4 >= rows && rows >= 1024 {
             return vec![file.clone()];
         }
-        if rows - dead < segment_rows {
+        if rows - dead < segment_rows && !file.data.is_wide() {
             small.push(Candidate { file: file.clone(), kept: rows - dead });
         }
     }

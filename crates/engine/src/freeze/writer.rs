@@ -1,8 +1,8 @@
 //! The file that rows move to from hot, in either encoding.
 
-use crate::bulk::segment_schema;
+use crate::bulk::{open_segment, segment_is_full};
 use crate::{Engine, Error, Result, rows};
-use basalt_cold::{RowFileWriter, SegmentOptions, SegmentWriter, Stamps};
+use basalt_cold::{RowFileWriter, SegmentWriter, Stamps};
 use basalt_hot::{HotRow, Rows};
 use basalt_meta::FileKind;
 use basalt_types::{FileId, TableDef, Version};
@@ -15,19 +15,16 @@ pub(super) enum Writer {
 impl Writer {
     pub fn create(engine: &Engine, table: &TableDef, id: FileId, kind: FileKind) -> Result<Writer> {
         Ok(match kind {
-            FileKind::Segment => {
-                let (schema, options) = (segment_schema(table), SegmentOptions::default());
-                Writer::Segment(SegmentWriter::create(&engine.files, id, schema, options)?)
-            }
+            FileKind::Segment => Writer::Segment(open_segment(engine, table, id)?),
             FileKind::RowFile => Writer::Rows(RowFileWriter::create(&engine.files, id)?),
         })
     }
 
-    /// Rows written so far.
-    pub fn rows(&self) -> u32 {
+    /// Whether what remains is for another file.
+    pub fn is_full(&self, engine: &Engine) -> bool {
         match self {
-            Writer::Segment(writer) => writer.rows(),
-            Writer::Rows(writer) => writer.rows(),
+            Writer::Segment(writer) => segment_is_full(engine, writer),
+            Writer::Rows(writer) => u64::from(writer.rows()) >= engine.config.segment_rows,
         }
     }
 

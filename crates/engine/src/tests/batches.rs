@@ -128,9 +128,34 @@ async fn a_batch_and_a_writer_of_its_key_are_no_deadlock() {
     // The batch gets the lock of 5, the writer that of 6.
     holder.rollback();
     batch.await.unwrap().unwrap();
-    let duplicate = Inserted::Duplicate { tablet: tablet_of(&f, &table, 6), key: key(&table, 6) };
-    assert_eq!(inserted.await.unwrap().unwrap(), duplicate);
+    assert_eq!(inserted.await.unwrap().unwrap(), duplicate(&f, &table, 6));
     assert_eq!(now(&f).len(), 200);
+}
+
+/// Whoever has a lock that a batch waits for does not wait for the batch when he comes back to the row.
+#[tokio::test]
+async fn a_row_that_is_locked_is_locked_again_under_a_batch() {
+    let f = Fixture::new();
+    let (table, mut writer, _) = with_locks(&f).await;
+    assert_eq!(writer.insert(&table, &row(7, "taken")).await.unwrap(), duplicate(&f, &table, 7));
+    assert_eq!(writer.insert(&table, &row(150, "two")).await.unwrap(), Inserted::Done);
+    let batch = start_batch(&f, &table, 5);
+    checking(&f, 2, 1).await;
+    for id in [5, 6, 150] {
+        let Locked::Row(current) = locked(&f, &mut writer, id).await.unwrap() else { panic!("row {id} is gone") };
+        writer.delete(&table, &current).await.unwrap();
+        assert_eq!(writer.insert(&table, &row(id, "three")).await.unwrap(), Inserted::Done);
+        assert_eq!(writer.insert(&table, &row(id, "twice")).await.unwrap(), duplicate(&f, &table, id));
+    }
+    assert!(!batch.is_finished());
+    writer.commit().await.unwrap();
+    assert_refused(batch.await.unwrap());
+    let found = now(&f);
+    assert_eq!((found.len(), found[&5].as_str(), found[&150].as_str()), (11, "three", "three"));
+}
+
+fn duplicate(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Inserted {
+    Inserted::Duplicate { tablet: tablet_of(f, table, id), key: key(table, id) }
 }
 
 /// Files as a view lists them, while a commit decides those of one of two batches.

@@ -111,6 +111,53 @@ async fn a_freeze_of_a_table_that_is_dropped_meanwhile_leaves_nothing() {
     assert_eq!(f.engine.log.stats().records, records, "nothing is said of a table that is gone");
 }
 
+/// Few wide rows make a file: what writes one must not hold as many of them as of narrow ones.
+#[tokio::test]
+async fn files_of_wide_rows_end_early_and_stay_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { row_group_bytes_max: 100_000, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
+    let table = f.create_table(1, true).await;
+    let tablet = only_tablet(&f, &table);
+    let wide = "w".repeat(2000);
+    // A batch, rows that freeze, and rows of another batch in between.
+    for (first, frozen) in [(0, false), (10_000, true), (5_000, false)] {
+        let mut txn = f.begin();
+        if frozen {
+            for id in first..first + 400 {
+                assert_eq!(txn.insert(&table, &row(id, &wide)).await.unwrap(), Inserted::Done);
+            }
+        } else {
+            let mut bulk = txn.bulk_insert(&table).unwrap();
+            for chunk in 0..20 {
+                bulk.push(&columns(first + 20 * chunk..first + 20 * (chunk + 1), &wide)).await.unwrap();
+            }
+            bulk.finish().await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        f.engine.freeze_table(table.id).unwrap();
+    }
+    let before = now(&f);
+    assert_eq!(before.len(), 1200);
+    let files = || tablet.view().files.iter().map(|file| (file.data.rows(), file.data.is_wide())).collect::<Vec<_>>();
+    let loaded = files();
+    // Bulk loads by block, freezes by what hot gives at a time.
+    assert!(loaded.len() > 14 && loaded.iter().filter(|(_, wide)| *wide).all(|(rows, _)| *rows < 500), "{loaded:?}");
+    // Merging ends: full files stay.
+    let mut merges = 0;
+    while f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap() {
+        merges += 1;
+        assert!(merges < 5, "{:?}", files());
+    }
+    assert!(files().iter().filter(|(_, wide)| !wide).count() < 4, "{:?}", files());
+    f.engine.compact_table(table.id).unwrap();
+    assert!(files().len() > 5, "{:?}", files());
+    assert_rows(&now(&f), &before);
+    let f = f.reopen();
+    assert_rows(&now(&f), &before);
+}
+
 /// A version per mark once made the record as long as the deletions were many, and 64 MiB is its limit.
 #[tokio::test]
 async fn a_merge_logs_at_most_a_bit_per_row_however_much_is_deleted() {

@@ -136,6 +136,10 @@ impl Txn {
 
     /// Locks a key; gives where its row is, once no bulk change set has that undecided. `None`: not waited for
     /// ([`WaitPolicy::Skip`]).
+    ///
+    /// Nobody waits for a batch that waits for him: a batch asks for the locks of its keys (`bulk/check.rs`). Who
+    /// meets one right after he was granted a lock lets go of it first. Who has looked under it before looks past
+    /// batches: they came later, and wait for him.
     async fn lock_settled(
         &mut self,
         tablet: &Arc<Tablet>,
@@ -143,25 +147,37 @@ impl Txn {
         mode: RowLock,
         wait: WaitPolicy,
     ) -> Result<Option<Place>> {
-        let object = Object::Row(tablet.id, key.clone());
-        loop {
-            let acquired = self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await?;
+        self.unlooked.extend(self.looking.take());
+        let object = &*self.looking.insert(Object::Row(tablet.id, key.clone()));
+        let locks = &self.engine.locks;
+        let place = loop {
+            let acquired = locks.acquire(self.owner, object, Mode::from(mode), wait).await?;
             if acquired == Acquired::Skipped {
-                return Ok(None);
+                break None;
             }
+            let has_looked = acquired == Acquired::Held && !self.unlooked.contains(object);
             let place = {
                 let _latch = tablet.latch.read();
-                tablet.find(key, self.id, &*self.engine.txns)?
+                match has_looked {
+                    true => tablet.find_settled(key, self.id, &*self.engine.txns)?,
+                    false => tablet.find(key, self.id, &*self.engine.txns)?,
+                }
             };
-            let Place::Pending { txn } = place else { return Ok(Some(place)) };
-            // The batch waits for the locks of its keys (`bulk/check.rs`): not for this one while this waits for it.
+            let Place::Pending { txn } = place else {
+                if !self.unlooked.is_empty() {
+                    self.unlooked.remove(object);
+                }
+                break Some(place);
+            };
             if acquired.is_first() {
-                self.engine.locks.release_last(self.owner, &object);
+                locks.release_last(self.owner, object);
             }
-            if self.wait_for(txn, wait).await? == Acquired::Skipped {
-                return Ok(None);
+            if locks.acquire(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped {
+                break None;
             }
-        }
+        };
+        self.looking = None;
+        Ok(place)
     }
 
     /// REPEATABLE READ: what changed after the snapshot cannot be changed again.

@@ -281,14 +281,14 @@ impl Binder<'_> {
         named: bool,
         rows: &[&[ast::Expr]],
     ) -> Result<Vec<Vec<Expr>>> {
+        if rows.iter().any(|row| row.len() != rows[0].len()) {
+            return Err(SqlError::syntax("VALUES lists must all be the same length"));
+        }
         let mut defaults: Vec<Option<Expr>> = vec![None; table.columns.len()];
         self.scopes.push(Scope::new(Clause::Values));
         let mut bound_rows = Vec::with_capacity(rows.len());
         for row in rows {
             check_width(targets.len(), named, row.len())?;
-            if row.len() != rows[0].len() {
-                return Err(SqlError::syntax("VALUES lists must all be the same length"));
-            }
             let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
             for (expr, id) in row.iter().zip(targets).filter(|(expr, _)| !is_default(expr)) {
                 let bound = self.expr(expr)?;

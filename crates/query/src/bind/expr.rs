@@ -12,7 +12,8 @@ use sqlparser::ast::{self, BinaryOperator, CeilFloorKind, DateTimeField, TrimWhe
 impl Binder<'_> {
     /// Binds one expression. Its type may still be unknown (a literal or parameter).
     pub fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        let bound = self.deeper_expr(expr).map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
+        let bound = self.deeper_expr(expr);
+        let bound = bound.map_err(|error| error.at_with(|| position::of_expr(&self.ctx.sql, expr)))?;
         Ok(self.done(bound))
     }
 

@@ -214,7 +214,7 @@ fn released_files_are_recycled_and_their_past_stays_dead() {
     assert!(log.first_lsn() > Lsn(300_000) && log.first_lsn() <= log.durable());
     let first = log.first_lsn();
     let spares = fs.names().iter().filter(|name| name.ends_with(".spare")).count();
-    assert!((1..=4).contains(&spares), "{:?}", fs.names());
+    assert!(spares >= 1, "{:?}", fs.names());
     drop(log);
     let fs = fs.after_power_cut();
     let (records, end) = try_read(&fs, first).unwrap();
@@ -240,18 +240,33 @@ fn as_many_spares_are_kept_as_are_used() {
         }
         log.release_before(log.durable()).unwrap();
     };
-    // The limit, whatever was used.
+    let clock = fs.os().clock;
+    let until = |holds: &dyn Fn() -> bool| {
+        let give_up = clock.monotonic() + Duration::from_secs(10);
+        while !holds() {
+            assert!(clock.monotonic() < give_up, "{:?}", fs.names());
+            clock.sleep(Duration::from_millis(5));
+        }
+    };
+    // The limit, whatever was used; the rest by and by.
     use_and_release(20);
-    assert!((7..=8).contains(&spares()), "{:?}", fs.names());
+    assert!(spares() > 12, "{:?}", fs.names());
+    until(&|| spares() <= 8);
+    assert!(spares() >= 7, "{:?}", fs.names());
     // Slowly fewer while less is used.
     for _ in 0..12 {
         use_and_release(2);
     }
-    assert!((3..=6).contains(&spares()), "{:?}", fs.names());
+    assert!((3..=8).contains(&spares()), "{:?}", fs.names());
     for _ in 0..30 {
         use_and_release(2);
     }
-    assert!((2..=4).contains(&spares()), "{:?}", fs.names());
+    until(&|| (2..=4).contains(&spares()));
+    // None to speak of when others need the room.
+    use_and_release(8);
+    assert!(spares() > 4, "{:?}", fs.names());
+    log.give_up_spares();
+    until(&|| spares() <= 2);
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn current_setting(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let missing_ok = matches!(args.get(1), Some(Datum::Bool(true)));
     match system(info)?.settings.show(text_arg(args, 0)?) {
         Ok(value) => Ok(Datum::text(&value)),
-        Err(_) if missing_ok => Ok(Datum::Null),
+        Err(error) if missing_ok && error.sqlstate == "42704" => Ok(Datum::Null),
         Err(error) => Err(Error::new(error.sqlstate, error.message)),
     }
 }
