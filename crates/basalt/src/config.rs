@@ -40,9 +40,12 @@ pub type Settings = BTreeMap<String, String>;
 pub struct StartConfig {
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
+    /// Rather than with a flag or variable.
+    listen_in_file: bool,
     pub http: Option<SocketAddr>,
     pub socket: Option<PathBuf>,
     pub tls: Option<TlsFiles>,
+    tls_in_file: bool,
     pub log: String,
     pub log_format: LogFormat,
     /// From flags and environment: above `ALTER SYSTEM SET`.
@@ -61,6 +64,8 @@ struct FileOptions {
     settings: Settings,
 }
 
+/// Where it listens unless told otherwise.
+const LISTEN: &str = "127.0.0.1:5433";
 const FILE_PATHS: &[&str] = &["data_dir", "socket", "tls_cert", "tls_key"];
 const FILE_WORDS: &[&str] = &["listen", "http", "log", "log_format"];
 
@@ -82,10 +87,12 @@ impl StartConfig {
             from_environment.remove(&name);
             over.insert(name, value);
         }
+        let listen_in_file = args.listen.is_none() && file.words.contains_key("listen");
+        let tls_in_file = args.tls_cert.is_none() && file.paths.contains_key("tls_cert");
         let mut word = |flag: Option<String>, name: &str, default: &str| {
             flag.or_else(|| file.words.remove(name)).unwrap_or_else(|| default.to_string())
         };
-        let listen = resolve("listen", &word(args.listen, "listen", "127.0.0.1:5433"))?;
+        let listen = resolve("listen", &word(args.listen, "listen", LISTEN))?;
         let http = match word(args.http, "http", "127.0.0.1:5480").as_str() {
             "off" | "" => None,
             addr => Some(resolve("http", addr)?),
@@ -106,8 +113,10 @@ impl StartConfig {
             data_dir: path(args.data_dir, "data_dir").unwrap_or_else(|| "basalt-data".into()),
             socket: path(args.socket, "socket"),
             listen,
+            listen_in_file,
             http,
             tls,
+            tls_in_file,
             log,
             log_format,
             over,
@@ -160,10 +169,18 @@ impl StartConfig {
         let over = self.over.clone().into_iter();
         (config.environment_settings, config.settings) =
             over.partition(|(name, _)| self.from_environment.contains(name));
-        config.settings.push(("port".into(), self.listen.port().to_string()));
-        config.settings.push(("listen_addresses".into(), self.listen.ip().to_string()));
-        config.settings.push(("ssl".into(), if self.tls.is_some() { "on" } else { "off" }.into()));
         config.file_settings = self.under.clone().into_iter().collect();
+        let mut given = |in_file: bool, name: &str, value: String| match in_file {
+            true => config.file_settings.push((name.into(), value)),
+            false => config.settings.push((name.into(), value)),
+        };
+        if self.listen_in_file || self.listen.to_string() != LISTEN {
+            given(self.listen_in_file, "port", self.listen.port().to_string());
+            given(self.listen_in_file, "listen_addresses", self.listen.ip().to_string());
+        }
+        if self.tls.is_some() {
+            given(self.tls_in_file, "ssl", "on".into());
+        }
         config
     }
 

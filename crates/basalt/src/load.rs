@@ -39,7 +39,9 @@ pub fn run(args: LoadArgs) -> Result<()> {
         progress.bar.finish_and_clear();
         let rows = loaded.context("nothing was loaded")?;
         let took = (os.clock.monotonic() - began).as_secs_f64();
-        println!("{rows} rows loaded into {} in {took:.1} s ({:.0} rows/s)", args.table, rows as f64 / took.max(1e-3));
+        // As the server knows it.
+        let table = quote_table(&args.table).replace('"', "");
+        println!("{rows} rows loaded into {table} in {took:.1} s ({:.0} rows/s)", rows as f64 / took.max(1e-3));
         Ok(())
     })
 }

@@ -227,8 +227,11 @@ impl Database {
     /// Whether `ALTER SYSTEM` gave the setting a value that the next start will use.
     pub(crate) fn is_pending(&self, catalog: &Catalog, name: &str) -> bool {
         let given = self.config.settings.iter().chain(&self.config.environment_settings);
+        let below = self.config.file_settings.iter().rfind(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        let below = below.or_else(|| crate::settings::default_of(name));
+        let value = |set: &BTreeMap<String, String>| set.get(name).map(String::as_str).or(below).map(str::to_string);
         takes_a_restart(name)
-            && catalog.settings.get(name) != self.settings_at_start.get(name)
+            && value(&catalog.settings) != value(&self.settings_at_start)
             && !given.into_iter().any(|(given, _)| given == name)
     }
 

@@ -114,6 +114,10 @@ pub fn check_system_value(name: &str, text: &str) -> Result<(String, String)> {
     }
 }
 
+pub(crate) fn default_of(name: &str) -> Option<&'static str> {
+    definitions::find(name).map(|definition| definition.default)
+}
+
 /// Whether a new value is used from the next start on.
 pub fn takes_a_restart(name: &str) -> bool {
     definitions::find(name).is_some_and(|definition| definition.context == Context::Postmaster)

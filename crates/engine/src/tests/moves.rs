@@ -218,25 +218,30 @@ async fn marks_that_come_go_and_are_decided_around_a_merge_are_carried() {
 
 #[tokio::test]
 async fn a_merge_waits_for_a_transaction_that_deletes_very_much() {
-    let f = Fixture::new();
+    let dir = tempfile::tempdir().unwrap();
+    let config = EngineConfig { segment_rows: 1 << 20, ..config(&dir) };
+    let engine = Engine::open(Os::real(), config, &|_| {}).unwrap();
+    let f = Fixture { dir, engine };
     let table = f.create_table(1, true).await;
-    let mut txn = f.begin();
-    let mut bulk = txn.bulk_insert(&table).unwrap();
-    bulk.push(&columns(0..2000, "bulk")).await.unwrap();
-    bulk.finish().await.unwrap();
-    txn.commit().await.unwrap();
+    // Four files of a size: worth merging.
+    for file in 0..4 {
+        let mut txn = f.begin();
+        let mut bulk = txn.bulk_insert(&table).unwrap();
+        bulk.push(&columns(20_000 * file..20_000 * (file + 1), "bulk")).await.unwrap();
+        bulk.finish().await.unwrap();
+        txn.commit().await.unwrap();
+    }
     let mut deleting = f.begin();
-    for id in 0..900 {
+    for id in 0..17_000 {
         delete(&f, &mut deleting, id).await;
     }
     let tablet = only_tablet(&f, &table);
     let undecided: u64 = tablet.view().files.iter().map(|file| file.deletes.undecided_count()).sum();
-    assert_eq!(undecided, 900);
+    assert_eq!(undecided, 17_000);
     assert!(!f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap());
-    deleting.commit().await.unwrap();
-    assert_eq!(tablet.view().files.iter().map(|file| file.deletes.undecided_count()).sum::<u64>(), 0);
+    deleting.rollback();
     assert!(f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap());
-    assert_eq!(now(&f).len(), 1100);
+    assert_eq!((tablet.view().files.len(), now(&f).len()), (1, 80_000));
 }
 
 /// The commit record of the largest freeze that is all exceptions.

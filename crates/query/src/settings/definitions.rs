@@ -351,7 +351,7 @@ pub static DEFINITIONS: &[Definition] = {
         define(
             "listen_addresses",
             Text,
-            "localhost",
+            "127.0.0.1",
             Postmaster,
             "Connections and Authentication / Connection Settings",
             "Sets the host name or IP address(es) to listen to.",
@@ -440,7 +440,7 @@ pub static DEFINITIONS: &[Definition] = {
         define(
             "port",
             int(0, 65_535, None),
-            "5432",
+            "5433",
             Postmaster,
             "Connections and Authentication / Connection Settings",
             "Sets the TCP port the server listens on.",
