@@ -137,6 +137,7 @@ impl StartConfig {
         let number = |name| self.number(catalog, name);
         let set = |field: &mut u64, name| *field = number(name).unwrap_or(*field);
         set(&mut config.memory_bytes_max, "basalt.memory_limit");
+        config.row_group_bytes_max = (config.memory_bytes_max / 32).clamp(16 << 20, 256 << 20) as usize;
         set(&mut config.locator_bytes_max, "basalt.locator_memory_limit");
         set(&mut config.checkpoint_log_bytes, "basalt.checkpoint_log_size");
         set(&mut config.freeze_rows_min, "basalt.freeze_rows_min");

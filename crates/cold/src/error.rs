@@ -1,6 +1,7 @@
 //! What can go wrong with files, with the evidence: which file, which byte, expected and found.
 
 use basalt_types::ErrorKind;
+use std::io;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -40,9 +41,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// The store has no room for the file.
+    pub fn is_no_space(&self) -> bool {
+        let Error::Store { source, .. } = self else { return false };
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(source);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Store { source: object_store::Error::NotFound { .. }, .. } => ErrorKind::Corrupt,
+            Error::Store { .. } if self.is_no_space() => ErrorKind::Limit,
             Error::Store { .. } => ErrorKind::Internal,
             Error::Checksum { .. }
             | Error::Damaged { .. }

@@ -278,7 +278,6 @@ impl Engine {
             } else if self.has_cooled(tablet, cool, now) {
                 self.step(("freeze", Some(tablet.id)), |engine| {
                     background.count_frozen(engine.freeze(tablet, cool)?);
-                    tablet.relieved_upto.fetch_max(cool.0, Ordering::Relaxed);
                     Ok(())
                 });
             } else {
@@ -353,10 +352,7 @@ impl Engine {
         background.doing.lock().retain(|other| *other != task);
         let cause = match outcome {
             Ok(Ok(())) => return background.succeeded(&task),
-            Ok(Err(error)) => {
-                self.make_room_after(&error);
-                error.to_string()
-            }
+            Ok(Err(error)) => error.to_string(),
             Err(panic) => {
                 background.counters.panics.fetch_add(1, Ordering::Relaxed);
                 format!("panic: {}", message_of(&*panic))

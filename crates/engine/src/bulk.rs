@@ -7,9 +7,9 @@
 //! A batch that stays small takes the other way: its rows go to hot under row locks, like single rows.
 //!
 //! Keys of a large batch: its files enter the tablets' views undecided, and only then are their keys
-//! compared with hot rows, other files and row locks. A single-row writer looks at the view after it has
-//! its lock, so of two writers of one key at least one sees the other: it waits for it, and is refused if
-//! the other commits.
+//! compared with hot rows, other files and row locks (`bulk/check.rs`). A single-row writer looks at the view
+//! after it has its lock, so of two writers of one key at least one sees the other: it waits for it, and is
+//! refused if the other commits. Whoever finds a row under the key does not mind the batch, which is refused.
 
 mod check;
 mod encoder;

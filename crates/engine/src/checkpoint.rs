@@ -118,6 +118,7 @@ impl Engine {
             Ok(checkpoint) => checkpoint,
             Err(error) => {
                 self.remove_files(&written);
+                self.make_room_after(&error);
                 return Err(error);
             }
         };

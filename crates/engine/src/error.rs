@@ -1,3 +1,5 @@
+//! What can go wrong in the engine, as its callers must tell it apart.
+
 use basalt_types::{ErrorKind, Key, ObjectId};
 use std::time::Duration;
 
@@ -15,6 +17,9 @@ pub enum Error {
     TooManyLocks { limit: usize },
     #[error("no space left on device for the {what}")]
     NoSpace { what: &'static str },
+    /// More than a file's format can hold.
+    #[error("{0}")]
+    TooLarge(String),
     #[error("memory limit reached: {0}")]
     Memory(String),
     #[error("duplicate key {key:?} in {table}")]
@@ -46,7 +51,9 @@ impl Error {
         match self {
             Error::Serialization(_) | Error::Deadlock => ErrorKind::Conflict,
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => ErrorKind::Retry,
-            Error::TooManyLocks { .. } | Error::NoSpace { .. } | Error::Memory(_) => ErrorKind::Limit,
+            Error::TooManyLocks { .. } | Error::NoSpace { .. } | Error::TooLarge(_) | Error::Memory(_) => {
+                ErrorKind::Limit
+            }
             Error::DuplicateKey { .. } | Error::TableGone(_) => ErrorKind::Invalid,
             Error::Catalog(error) => error.kind(),
             Error::Corrupt(_) => ErrorKind::Corrupt,

@@ -109,7 +109,8 @@ impl Engine {
     fn move_out(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version, kind: FileKind) -> Result<u64> {
         let _one_move = tablet.moving.lock();
         let mut written = Unlisted::new(self);
-        let Some((entry, copied)) = self.write_moved(tablet, upto, kind, &mut written)? else { return Ok(0) };
+        let moved = self.write_moved(tablet, upto, kind, &mut written);
+        let Some((entry, copied)) = moved.inspect_err(|error| self.make_room_after(error))? else { return Ok(0) };
         let marked = self.mark_rows(tablet, &entry, &copied);
         match self.switch_to_moved(tablet, entry, &copied, marked)? {
             None => Ok(0),

@@ -306,6 +306,11 @@ impl Locks {
         table.stopped = Some(error);
     }
 
+    pub fn holds(&self, owner: Owner, object: &Object) -> bool {
+        let table = self.table.lock();
+        table.entries.get(object).is_some_and(|entry| entry.holders.iter().any(|(holder, _)| *holder == owner))
+    }
+
     pub fn held_count(&self) -> usize {
         self.table.lock().held_count
     }

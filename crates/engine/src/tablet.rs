@@ -106,7 +106,7 @@ impl FileEntry {
 /// A tablet's files at one instant. Pinned by holding the `Arc`.
 pub struct ReadView {
     pub number: ViewNo,
-    /// Oldest first, but files that were undecided when the view was made last.
+    /// In the order of their arrival.
     pub files: Vec<Arc<FileEntry>>,
     plan: locate::PlanCache,
 }
@@ -175,6 +175,14 @@ pub enum Place {
     },
 }
 
+/// Whose undecided files a search minds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Batches {
+    All,
+    Own,
+    None,
+}
+
 impl Tablet {
     pub fn new(id: TabletId, table: ObjectId, files: Vec<Arc<FileEntry>>, next_rid: Rid) -> Tablet {
         Tablet {
@@ -210,10 +218,7 @@ impl Tablet {
     }
 
     /// Makes the view of a move for which rows were marked. The caller holds `latch` exclusively.
-    pub fn switch_view_to(&self, number: ViewNo, mut files: Vec<Arc<FileEntry>>) {
-        // A batch must be met before rows that a move put behind it: its check of keys relies on it.
-        // Asked once for each: a commit may decide files meanwhile.
-        files.sort_by_cached_key(|file| file.undecided().is_some());
+    pub fn switch_view_to(&self, number: ViewNo, files: Vec<Arc<FileEntry>>) {
         // Locked over both steps: `oldest_view` must not see the new view without the old one in `past`.
         let mut past = self.past.lock();
         let old = self.view.load_full();
@@ -245,25 +250,30 @@ impl Tablet {
     }
 
     /// Finds the newest version of a key. The caller holds `latch` (shared is enough) if it acts on the
-    /// answer, and the row's lock if it must stay true. `own` registers are not pending.
+    /// answer, and the row's lock if it must stay true. `own` registers are not pending. A row that is there comes
+    /// before a batch that is undecided: the batch will be refused.
     pub fn find(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
-        self.search(key, own, txns, true)
+        self.search(key, own, txns, Batches::All)
     }
 
     /// The same for a holder of the row's lock who found it settled: a batch that lists the key since then
     /// waits for that lock, and is looked past.
     pub fn find_settled(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates) -> basalt_cold::Result<Place> {
-        self.search(key, own, txns, false)
+        self.search(key, own, txns, Batches::Own)
     }
 
-    fn search(
+    /// Apart from all batches that are undecided, `own` ones too.
+    pub fn find_beside_batches(
         &self,
         key: &Key,
         own: Option<TxnId>,
         txns: &dyn TxnStates,
-        meets_batches: bool,
     ) -> basalt_cold::Result<Place> {
-        let mut deleted = None;
+        self.search(key, own, txns, Batches::None)
+    }
+
+    fn search(&self, key: &Key, own: Option<TxnId>, txns: &dyn TxnStates, met: Batches) -> basalt_cold::Result<Place> {
+        let (mut deleted, mut pending) = (None, None);
         let view = self.view.load();
         // Marked for a view to come: still here.
         let is_here = |newest: &basalt_hot::Newest| newest.moved_at.is_none_or(|moved_at| moved_at > view.number);
@@ -276,11 +286,17 @@ impl Tablet {
         }
         for place in self.places(&view, key.as_bytes()) {
             let (file, ordinal) = place?;
+            if met == Batches::None && own.is_some() && file.undecided() == own {
+                continue;
+            }
             match self.judge(file, ordinal, own, txns, &mut deleted)? {
                 None => {}
-                Some(Place::Pending { .. }) if !meets_batches => {}
+                Some(Place::Pending { txn }) => pending = pending.or(Some(txn)),
                 Some(place) => return Ok(place),
             }
+        }
+        if let Some(txn) = pending.filter(|_| met == Batches::All) {
+            return Ok(Place::Pending { txn });
         }
         Ok(deleted.map_or(Place::Nowhere, |stamp| Place::Deleted { stamp }))
     }

@@ -142,7 +142,7 @@ fn type_of<'a>(values: impl Iterator<Item = &'a str> + Clone) -> DataType {
         (DataType::Date, is_date),
         (DataType::Timestamp, |text| is_date(text) || timestamp_zone(text) == Some("")),
         (DataType::TimestampTz, |text| timestamp_zone(text).is_some_and(|zone| !zone.is_empty())),
-        (DataType::Time, |text| text.matches(':').count() == 2 && time_zone(text) == Some("") && text.len() >= 8),
+        (DataType::Time, |text| is_time_of_day(text)),
         (DataType::Uuid, is_uuid),
     ];
     let fits = |check: fn(&str) -> bool| values.clone().all(check);
@@ -179,23 +179,33 @@ fn timestamp_zone(text: &str) -> Option<&str> {
     is_date(date).then(|| time_zone(time))?
 }
 
+/// With seconds: `10:15` may be minutes and seconds, or a score.
+fn is_time_of_day(text: &str) -> bool {
+    text.matches(':').count() == 2 && text.find(':') == Some(2) && time_zone(text) == Some("")
+}
+
 /// What stands behind `9:00`, `12:00:00` or `12:00:00.123`: `Z`, `+01`, `+01:00`, `+0100`, or nothing. `None`: not a
 /// time of day.
 fn time_zone(text: &str) -> Option<&str> {
     let (time, zone) = text.split_at(text.find(['Z', '+', '-', ' ']).unwrap_or(text.len()));
     let (clock, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let mut parts = clock.split(':');
-    let below = |part: Option<&str>, lengths: RangeInclusive<usize>, bound: u8| {
-        part.is_some_and(|part| lengths.contains(&part.len()) && part.parse::<u8>().is_ok_and(|part| part < bound))
+    let number = |part: Option<&str>, lengths: RangeInclusive<usize>, max: u8| {
+        part.is_some_and(|part| lengths.contains(&part.len()) && part.parse::<u8>().is_ok_and(|part| part <= max))
     };
     let (hour, minute, second) = (parts.next(), parts.next(), parts.next());
-    let is_clock = below(hour, 1..=2, 24) && below(minute, 2..=2, 60) && (second.is_none() || below(second, 2..=2, 60));
+    let is_clock =
+        number(hour, 1..=2, 23) && number(minute, 2..=2, 59) && (second.is_none() || number(second, 2..=2, 60));
+    let is_clock = is_clock || matches!(clock, "24:00" | "24:00:00");
     let is_time = is_clock && parts.next().is_none() && is_digits(fraction);
     let offset = zone.strip_prefix(['+', '-']);
     let is_zone = match offset {
         Some(offset) => {
-            let digits = offset.replacen(':', "", 1);
-            matches!((offset.len(), digits.len()), (2, 2) | (4, 4) | (5, 4)) && is_digits(&digits)
+            let (hours, minutes) = offset.split_at_checked(2).unwrap_or((offset, ""));
+            let minutes =
+                minutes.strip_prefix(':').or(Some(minutes).filter(|minutes| minutes.is_empty() || minutes.len() == 2));
+            number(Some(hours), 2..=2, 15)
+                && minutes.is_some_and(|part| part.is_empty() && offset.len() == 2 || number(Some(part), 2..=2, 59))
         }
         None => matches!(zone, "" | "Z"),
     };

@@ -165,6 +165,7 @@ impl From<basalt_engine::Error> for SqlError {
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => "55P03",
             Error::TooManyLocks { .. } => "53200",
             Error::NoSpace { .. } => "53100",
+            Error::TooLarge(_) => "54000",
             Error::Memory(_) => "53200",
             Error::DuplicateKey { .. } => "23505",
             Error::TableGone(_) => "42P01",

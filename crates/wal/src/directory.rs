@@ -169,20 +169,16 @@ impl Directory {
         self.wanted = SPARES_MIN;
     }
 
-    pub fn has_excess(&self) -> bool {
-        self.spares.len() > self.wanted
-    }
-
-    /// Removes a spare, if there are too many of them.
-    pub fn trim(&mut self) {
-        if !self.has_excess() {
-            return;
-        }
-        let Some(path) = self.spares.pop() else { return };
-        // Not durable at once: a spare that comes back is adopted at the next start.
-        if let Err(error) = self.os.fs.remove(&path) {
+    /// Removes a spare, if there are too many of them. Whether there are still.
+    pub fn trim(&mut self) -> bool {
+        if self.spares.len() > self.wanted
+            && let Some(path) = self.spares.pop()
+            // Not durable at once: a spare that comes back is adopted at the next start.
+            && let Err(error) = self.os.fs.remove(&path)
+        {
             tracing::warn!(path = %path.display(), %error, "a spare log file cannot be removed: it stays until a restart");
         }
+        self.spares.len() > self.wanted
     }
 
     pub fn remove(&self, live: &Path) -> Result<(), ChangeError> {

@@ -140,6 +140,8 @@ pub(crate) struct State {
     pub allocated_end: u64,
     /// Position that an append needs allocated.
     pub needed_end: u64,
+    /// More files are kept for reuse than are wanted. Set behind what makes it true.
+    pub excess: bool,
     /// Why the latest allocation failed; `None` after a success.
     pub no_space: Option<String>,
     /// Greatest LSN that somebody waits for.
@@ -172,6 +174,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Has the preparing thread look for files that are too many.
+    fn trim(&self) {
+        self.state.lock().excess = true;
+        self.prepare_wakes.notify_one();
+    }
+
     pub fn poisoned(&self) -> Option<Error> {
         self.poison.get().map(|cause| Error::Poisoned { cause: cause.clone() })
     }
@@ -244,6 +252,7 @@ impl Log {
                 allocated_end: stream.origin + stream.capacity,
                 needed_end: 0,
                 no_space: None,
+                excess: true,
                 wanted: 0,
                 soon_at: None,
                 writer: WriterState::Busy,
@@ -420,14 +429,14 @@ impl Log {
             }
         }
         shared.directory.lock().note_released(released);
-        shared.prepare_wakes.notify_one();
+        shared.trim();
         Ok(())
     }
 
     /// Another file found no room: released files that are kept for reuse are given up.
     pub fn give_up_spares(&self) {
         self.shared.directory.lock().give_up_spares();
-        self.shared.prepare_wakes.notify_one();
+        self.shared.trim();
     }
 
     pub fn stats(&self) -> Stats {

@@ -25,15 +25,17 @@ pub fn run_prepare(shared: &Shared) {
     let mut state = shared.state.lock();
     while !state.closing && shared.poison.get().is_none() {
         if !state.needs_file(&shared.stream) {
-            if !shared.directory.lock().has_excess() {
+            if !state.excess {
                 shared.prepare_wakes.wait(&mut state);
             } else if shared.prepare_wakes.wait_for(&mut state, pause).timed_out() {
+                state.excess = false;
                 drop(state);
                 let began = shared.os.clock.monotonic();
-                shared.directory.lock().trim();
+                let more = shared.directory.lock().trim();
                 let took = shared.os.clock.monotonic().saturating_sub(began);
                 pause = (took * TRIM_PAUSE_FACTOR).clamp(TRIM_PAUSE, TRIM_PAUSE_MAX);
                 state = shared.state.lock();
+                state.excess |= more;
             }
             continue;
         }

@@ -199,8 +199,17 @@ fn failed(location: &Path, error: io::Error) -> Error {
     let path = location.to_string();
     match error.kind() {
         io::ErrorKind::NotFound => Error::NotFound { path, source: error.into() },
-        _ => Error::Generic { store: "LocalStore", source: format!("{path}: {error}").into() },
+        _ => Error::Generic { store: "LocalStore", source: Box::new(Failed { path, error }) },
     }
+}
+
+/// Keeps what the file system said: a full disk is told apart ([`crate::Error::is_no_space`]).
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {error}")]
+struct Failed {
+    path: String,
+    #[source]
+    error: io::Error,
 }
 
 /// A file in `tmp/`, removed on drop unless published.

@@ -62,13 +62,20 @@ impl Engine {
                 return Ok(());
             }
         }
-        let (mut evicted, mut reached) = (self.evict(tablet, upto)?, upto);
-        if evicted == 0 {
-            (evicted, reached) = (self.evict(tablet, published)?, published);
+        let mut upto = upto;
+        loop {
+            let evicted = self.evict(tablet, upto)?;
+            relieved(upto);
+            background.count_evicted(evicted);
+            if evicted > 0 || upto == published {
+                return Ok(());
+            }
+            // What was written since has left by itself up to there.
+            upto = match leaving(tablet, published) {
+                further if further > upto => further,
+                _ => published,
+            };
         }
-        background.count_evicted(evicted);
-        relieved(reached);
-        Ok(())
     }
 }
 

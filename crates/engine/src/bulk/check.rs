@@ -1,11 +1,16 @@
 //! Whether the keys of a registered batch are new, compared with all that other writers have.
+//!
+//! Who wants to bring a key that has no row meets the batch and waits. Who has found a row there before, or finds
+//! one, goes on; the batch must not miss that row wherever it moves meanwhile. So it looks for rows in hot, then
+//! in files, and where one was replaced or deleted since the check began, once more for the key alone, under its
+//! lock.
 
 use crate::freeze::as_bytes;
 use crate::locks::{Mode, Object};
-use crate::tablet::{FileEntry, Tablet};
+use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Error, Result, RowLock, Txn, WaitPolicy};
 use basalt_hot::{Reader, Rows};
-use basalt_types::{Key, ReadAt, TableDef, TxnState, TxnStates, Version};
+use basalt_types::{Key, ReadAt, TableDef, TxnId, TxnState, TxnStates, Version};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -21,12 +26,14 @@ pub(super) async fn keys_are_new(
     tablet: &Arc<Tablet>,
     files: &[Arc<FileEntry>],
 ) -> Result<()> {
+    let began = txn.engine.published();
     let duplicate = |key: &[u8]| Error::DuplicateKey { table: table.id, key: Key::from(key) };
     for key in txn.engine.locks.foreign_row_locks(txn.owner, tablet.id) {
         if contains(files, key.as_bytes())? {
             let object = Object::Row(tablet.id, key);
+            // Before: the wait may be canceled when the lock has been granted.
+            txn.unlooked.insert(object.clone());
             txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
-            txn.unlooked.insert(object);
         }
     }
     let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
@@ -42,8 +49,8 @@ pub(super) async fn keys_are_new(
         let mut others = tablet.view().files.clone();
         others.retain(|other| other.id() != file.id() && ranges_meet(file, other));
         let found = match others.len() <= COMPARED_MAX {
-            true => found_in_files(txn, file, &others).await?,
-            false => found_by_locator(txn, tablet, file).await?,
+            true => found_in_files(&mut Check { txn, tablet, began }, file, &others).await?,
+            false => found_by_locator(&mut Check { txn, tablet, began }, file).await?,
         };
         if let Some(key) = found {
             return Err(duplicate(key.as_bytes()));
@@ -52,9 +59,16 @@ pub(super) async fn keys_are_new(
     Ok(())
 }
 
-async fn found_in_files(txn: &mut Txn, file: &FileEntry, others: &[Arc<FileEntry>]) -> Result<Option<Key>> {
+struct Check<'a> {
+    txn: &'a mut Txn,
+    tablet: &'a Arc<Tablet>,
+    /// All up to this version was published when the batch's files could be seen.
+    began: Version,
+}
+
+async fn found_in_files(check: &mut Check<'_>, file: &FileEntry, others: &[Arc<FileEntry>]) -> Result<Option<Key>> {
     for other in others {
-        if let Some(key) = found_in_file(txn, file, other).await? {
+        if let Some(key) = found_in_file(check, file, other).await? {
             return Ok(Some(key));
         }
     }
@@ -63,8 +77,9 @@ async fn found_in_files(txn: &mut Txn, file: &FileEntry, others: &[Arc<FileEntry
 
 /// A key of `file` that is live in another file. Whoever registers a file, or takes a row into hot, after
 /// `file` was registered meets it there and waits: any view since will do.
-async fn found_by_locator(txn: &mut Txn, tablet: &Arc<Tablet>, file: &FileEntry) -> Result<Option<Key>> {
-    tablet.fill_locator(&txn.engine.locators, &|| false)?;
+async fn found_by_locator(check: &mut Check<'_>, file: &FileEntry) -> Result<Option<Key>> {
+    let tablet = check.tablet;
+    tablet.fill_locator(&check.txn.engine.locators, &|| false)?;
     let mut at = 0;
     while at < file.data.rows() {
         let until = file.data.rows().min(at + CHUNK_ROWS as u32);
@@ -81,7 +96,7 @@ async fn found_by_locator(txn: &mut Txn, tablet: &Arc<Tablet>, file: &FileEntry)
         }
         drop(view);
         for (key, other, place) in places {
-            if is_live(txn, &other, place).await? {
+            if check.is_live(&other, place, &key).await? {
                 return Ok(Some(key));
             }
         }
@@ -132,7 +147,7 @@ fn ranges_meet(a: &FileEntry, b: &FileEntry) -> bool {
 }
 
 /// A key of `file` that is live in `other`. Waits for `other`'s transaction if that decides it.
-async fn found_in_file(txn: &mut Txn, file: &FileEntry, other: &FileEntry) -> Result<Option<Key>> {
+async fn found_in_file(check: &mut Check<'_>, file: &FileEntry, other: &FileEntry) -> Result<Option<Key>> {
     let (Some((least, greatest)), Some((from, to))) = (other.data.key_range(), file.data.key_range()) else {
         return Ok(None);
     };
@@ -146,8 +161,9 @@ async fn found_in_file(txn: &mut Txn, file: &FileEntry, other: &FileEntry) -> Re
                 break 'chunks;
             }
             for ordinal in other.data.find(key)? {
-                if is_live(txn, other, ordinal).await? {
-                    return Ok(Some(Key::from(key)));
+                let key = Key::from(key);
+                if check.is_live(other, ordinal, &key).await? {
+                    return Ok(Some(key));
                 }
             }
         }
@@ -158,31 +174,64 @@ async fn found_in_file(txn: &mut Txn, file: &FileEntry, other: &FileEntry) -> Re
     Ok(None)
 }
 
-/// Whether a row that another writer made is there for good. Waits until that is decided.
-async fn is_live(txn: &mut Txn, file: &FileEntry, ordinal: u32) -> Result<bool> {
-    if let Some(other) = file.undecided()
-        && Some(other) != txn.id()
-    {
-        let object = Object::Txn(other);
-        txn.engine.locks.acquire(txn.owner, &object, Mode::ENDED, WAIT).await?;
-        // Restamped on commit; on rollback it left the view with its stamp unchanged.
-        if file.undecided().is_some() {
-            return Ok(false);
-        }
-    }
-    loop {
-        let Some((stamp, _)) = file.deletes.status(ordinal) else { return Ok(true) };
-        match stamp.as_txn() {
-            None => return deleted_for(txn, file, ordinal),
-            Some(deleter) if Some(deleter) == txn.id() => return Ok(false),
-            Some(deleter) => {
-                if matches!(txn.engine.txns.state(deleter), TxnState::Committed(_)) {
-                    return deleted_for(txn, file, ordinal);
-                }
-                let object = Object::Txn(deleter);
-                txn.engine.locks.acquire(txn.owner, &object, Mode::ENDED, WAIT).await?;
+impl Check<'_> {
+    /// Whether a row that another writer made is there for good, or another of its key. Waits until that is decided.
+    async fn is_live(&mut self, file: &FileEntry, ordinal: u32, key: &Key) -> Result<bool> {
+        if let Some(other) = file.undecided()
+            && Some(other) != self.txn.id()
+        {
+            // A batch waits for the locks of its keys: that one for this transaction.
+            if self.txn.has_looked(&Object::Row(self.tablet.id, key.clone())) {
+                return Ok(false);
+            }
+            self.wait_for(other).await?;
+            // Restamped on commit; on rollback it left the view with its stamp unchanged.
+            if file.undecided().is_some() {
+                return Ok(false);
             }
         }
+        loop {
+            let Some((stamp, _)) = file.deletes.status(ordinal) else { return Ok(true) };
+            let deleted = match stamp.as_txn() {
+                None => stamp.as_version(),
+                Some(deleter) if Some(deleter) == self.txn.id() => return Ok(false),
+                Some(deleter) => match self.txn.engine.txns.state(deleter) {
+                    TxnState::Committed(version) => Some(version),
+                    _ => {
+                        self.wait_for(deleter).await?;
+                        continue;
+                    }
+                },
+            };
+            // Before the check began: what came in its place is where the check looks.
+            let is_old = deleted.is_some_and(|deleted| deleted <= self.began);
+            if !is_old && self.is_taken(key).await? {
+                return Ok(true);
+            }
+            return deleted_for(self.txn, file, ordinal);
+        }
+    }
+
+    /// Whether the key has a row now, those of undecided batches apart.
+    async fn is_taken(&mut self, key: &Key) -> Result<bool> {
+        let object = Object::Row(self.tablet.id, key.clone());
+        let locks = &self.txn.engine.locks;
+        self.txn.unlooked.insert(object.clone());
+        let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
+        let place = {
+            let _latch = self.tablet.latch.read();
+            self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?
+        };
+        // Whoever takes it from now on meets this batch if there is no row.
+        if acquired.is_first() {
+            locks.release_last(self.txn.owner, &object);
+        }
+        Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. }))
+    }
+
+    async fn wait_for(&self, other: TxnId) -> Result<()> {
+        let locks = &self.txn.engine.locks;
+        locks.acquire(self.txn.owner, &Object::Txn(other), Mode::ENDED, WAIT).await.map(|_| ())
     }
 }
 

@@ -26,6 +26,8 @@ const FIRST_ROWS: u32 = 1024;
 /// Decoded bytes of a piece: this, and at most a part of the memory limit.
 const PIECE_BYTES: u64 = 16 << 20;
 const PIECE_PART: u64 = 128;
+/// All pieces together.
+const PIECES_PART: u64 = 16;
 
 pub(super) struct Merge {
     cursors: Vec<Cursor>,
@@ -121,7 +123,7 @@ impl Merge {
 
     /// Loads the input's next piece. What was chosen from the last one has been copied.
     fn load(&mut self, input: usize, outputs: &Outputs<'_>) -> Result<()> {
-        let horizon = self.horizon;
+        let (horizon, inputs) = (self.horizon, self.cursors.len() as u64);
         let cursor = &mut self.cursors[input];
         cursor.row = 0;
         cursor.rows = 0;
@@ -148,7 +150,8 @@ impl Merge {
         cursor.versions.iter_mut().for_each(|version| *version = if *version <= horizon { horizon } else { *version });
         cursor.rows = rows as usize;
         (cursor.first, cursor.next) = (first, first + rows);
-        let allowed = PIECE_BYTES.min(outputs.engine.config.memory_bytes_max / PIECE_PART);
+        let memory = outputs.engine.config.memory_bytes_max;
+        let allowed = PIECE_BYTES.min(memory / PIECE_PART).min(memory / PIECES_PART / inputs);
         let row_bytes = (bytes_of(&cursor.columns) as u64 / u64::from(rows)).max(1);
         cursor.rows_max = (allowed / row_bytes).clamp(1, u64::from(ROW_GROUP_ROWS)) as u32;
         Ok(())

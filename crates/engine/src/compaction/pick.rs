@@ -43,7 +43,7 @@ pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, cool: V
     let mut small = Vec::new();
     for file in segments {
         let (rows, dead) = (u64::from(file.data.rows()), file.deletes.folded_count());
-        if dead * 4 >= rows && rows >= 1024 {
+        if dead * 4 >= rows && (rows >= 1024 || file.data.is_wide()) {
             return vec![file.clone()];
         }
         if rows - dead < segment_rows && !file.data.is_wide() {

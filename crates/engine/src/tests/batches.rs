@@ -154,64 +154,76 @@ async fn a_row_that_is_locked_is_locked_again_under_a_batch() {
     assert_eq!((found.len(), found[&5].as_str(), found[&150].as_str()), (11, "three", "three"));
 }
 
-fn duplicate(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Inserted {
-    Inserted::Duplicate { tablet: tablet_of(f, table, id), key: key(table, id) }
+/// A row that was locked while it was hot, moves, and is changed later, is there once.
+#[tokio::test]
+async fn a_locked_row_that_moves_under_a_batch_is_there_once() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, [6], "hot").await;
+    let mut holder = f.begin();
+    assert_eq!(holder.insert(&table, &row(5, "holder")).await.unwrap(), Inserted::Done);
+    let batch = start_batch(&f, &table, 5);
+    checking(&f, 1, 1).await;
+    let mut writer = f.begin();
+    assert!(matches!(locked(&f, &mut writer, 6).await.unwrap(), Locked::Row(_)));
+    f.engine.evict_table(table.id).unwrap();
+    let Locked::Row(current) = locked(&f, &mut writer, 6).await.unwrap() else { panic!("row 6 is gone") };
+    writer.update(&table, &current, &row(6, "changed")).await.unwrap();
+    holder.rollback();
+    // The batch waits for the writer.
+    checking(&f, 1, 1).await;
+    writer.commit().await.unwrap();
+    assert_refused(batch.await.unwrap());
+    assert_eq!(now(&f).into_iter().collect::<Vec<_>>(), [(6, "changed".to_string())]);
 }
 
-/// Files as a view lists them, while a commit decides those of one of two batches.
-#[test]
-fn a_moved_file_comes_before_the_undecided_while_others_are_decided() {
-    use crate::tablet::{EntryStamps, FileEntry};
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+/// Whoever changes rows that are there does not wait for a batch that brings their keys, too.
+#[tokio::test]
+async fn rows_are_changed_while_a_batch_waits_to_be_refused() {
     let f = Fixture::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let table = runtime.block_on(async {
-        let table = f.create_table(1, true).await;
-        insert(&f, 0..10, "one").await;
-        f.engine.freeze_table(table.id).unwrap();
-        table
-    });
-    let tablet = only_tablet(&f, &table);
-    let data = tablet.view().files[0].data.clone();
-    let (first, second) = (TxnId::new(Epoch(1), 999), TxnId::new(Epoch(1), 1000));
-    let entry = |stamp: Stamp| {
-        let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(stamp.raw()), seq: 1 };
-        Arc::new(FileEntry { data: data.clone(), deletes: basalt_cold::DeleteMap::new(), stamps, bytes: 1 })
-    };
-    let deciding: Vec<_> = (0..12).map(|_| entry(Stamp::txn(first))).collect();
-    let moved = entry(Stamp::version(Version(2)));
-    let mut files: Vec<_> = (0..4).map(|_| entry(Stamp::version(Version(1)))).collect();
-    files.extend(deciding.iter().flat_map(|file| [entry(Stamp::txn(second)), file.clone()]));
-    files.push(moved.clone());
-    let (go, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-    let mut wrong = 0;
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Acquire) {
-                if go.swap(false, Ordering::AcqRel) {
-                    deciding.iter().for_each(|file| file.restamp(Version(3)));
-                }
-            }
-        });
-        for round in 0..200_000 {
-            for file in &deciding {
-                let EntryStamps::Uniform { stamp, .. } = &file.stamps else { panic!("made so") };
-                stamp.store(Stamp::txn(first).raw(), Ordering::Release);
-            }
-            go.store(true, Ordering::Release);
-            (0..round % 100).for_each(|_| std::hint::spin_loop());
-            {
-                let _latch = tablet.latch.write();
-                tablet.switch_view(files.clone());
-            }
-            let view = tablet.view();
-            let before = view.files.iter().take_while(|file| !Arc::ptr_eq(file, &moved));
-            wrong += usize::from(before.into_iter().any(|file| file.undecided() == Some(second)));
-            while go.load(Ordering::Acquire) || deciding[11].undecided().is_some() {
-                std::hint::spin_loop();
-            }
+    let (table, mut writer, [five, _]) = with_locks(&f).await;
+    writer.update(&table, &five, &row(5, "two")).await.unwrap();
+    let batch = start_batch(&f, &table, 5);
+    checking(&f, 2, 1).await;
+    for id in [7, 8, 9] {
+        let Locked::Row(current) = locked(&f, &mut writer, id).await.unwrap() else { panic!("row {id} is gone") };
+        match id {
+            7 => assert_eq!(writer.update(&table, &current, &row(7, "two")).await.unwrap(), Inserted::Done),
+            8 => writer.delete(&table, &current).await.unwrap(),
+            _ => assert_eq!(writer.insert(&table, &row(9, "twice")).await.unwrap(), duplicate(&f, &table, 9)),
         }
-        stop.store(true, Ordering::Release);
-    });
-    assert_eq!(wrong, 0);
+    }
+    assert!(!batch.is_finished());
+    writer.commit().await.unwrap();
+    assert_refused(batch.await.unwrap());
+    let found = now(&f);
+    assert_eq!((found.len(), found[&7].as_str(), found.get(&8)), (9, "two", None));
+}
+
+/// Batches of the same keys: the one that holds a key's lock, having deleted its row, does not wait for the other.
+#[tokio::test]
+async fn rows_are_deleted_and_loaded_again_beside_a_batch() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 5..205, "one").await;
+    f.engine.freeze_table(table.id).unwrap();
+    let mut writer = f.begin();
+    for id in 5..205 {
+        delete(&f, &mut writer, id).await;
+    }
+    let batch = start_batch(&f, &table, 5);
+    checking(&f, 2, 1).await;
+    let mut bulk = writer.bulk_insert(&table).unwrap();
+    bulk.push(&columns(5..205, "again")).await.unwrap();
+    bulk.finish().await.unwrap();
+    let Locked::Row(current) = locked(&f, &mut writer, 100).await.unwrap() else { panic!("row 100 is gone") };
+    assert_eq!(current.values, row(100, "again"));
+    writer.commit().await.unwrap();
+    assert_refused(batch.await.unwrap());
+    let found = now(&f);
+    assert!(found.len() == 200 && found.values().all(|v| v == "again"));
+}
+
+fn duplicate(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Inserted {
+    Inserted::Duplicate { tablet: tablet_of(f, table, id), key: key(table, id) }
 }

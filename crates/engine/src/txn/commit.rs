@@ -115,8 +115,9 @@ impl From<basalt_wal::Error> for Error {
 impl From<basalt_cold::Error> for Error {
     fn from(error: basalt_cold::Error) -> Error {
         match error.kind() {
+            _ if error.is_no_space() => Error::NoSpace { what: "data files" },
             basalt_types::ErrorKind::Corrupt => Error::Corrupt(error.to_string()),
-            basalt_types::ErrorKind::Limit => Error::NoSpace { what: "data files" },
+            basalt_types::ErrorKind::Limit => Error::TooLarge(error.to_string()),
             _ => Error::Io(error.to_string()),
         }
     }

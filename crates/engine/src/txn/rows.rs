@@ -16,7 +16,7 @@ pub struct CurrentRow {
     pub key: Key,
     pub stamp: Stamp,
     pub rid: Rid,
-    /// All columns in column-id order.
+    /// All columns in column-id order; none after [`Txn::lock_seen_row`] of a row that is as it was seen.
     pub values: Vec<Datum>,
 }
 
@@ -53,6 +53,32 @@ impl Txn {
         mode: RowLock,
         wait: WaitPolicy,
     ) -> Result<Locked> {
+        self.lock_newest(table, tablet, key, mode, wait, None).await
+    }
+
+    /// The same for a row that was found with the stamp `seen`. If it still has that, it comes without its
+    /// values: whoever has seen them, or needs none, need not decode them again.
+    pub async fn lock_seen_row(
+        &mut self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        seen: Stamp,
+        mode: RowLock,
+        wait: WaitPolicy,
+    ) -> Result<Locked> {
+        self.lock_newest(table, tablet, key, mode, wait, Some(seen)).await
+    }
+
+    async fn lock_newest(
+        &mut self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        mode: RowLock,
+        wait: WaitPolicy,
+        seen: Option<Stamp>,
+    ) -> Result<Locked> {
         let (mut tablet, mut key) = (self.tablet(tablet)?, key.clone());
         let mut left: Vec<(TabletId, Key)> = Vec::new();
         loop {
@@ -76,7 +102,9 @@ impl Txn {
                     (tablet, key) = (self.tablet(other)?, new_key);
                     continue;
                 }
-                Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
+                Place::Hot { stamp, rid, .. } if seen == Some(stamp) => (stamp, rid, Vec::new()),
+                Place::Cold { stamp, .. } if seen == Some(stamp) => (stamp, rid_of(table, &key), Vec::new()),
+                Place::Hot { stamp, rid, row } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
                 Place::Cold { file, ordinal, stamp } => (stamp, rid_of(table, &key), file.data.row_at(table, ordinal)?),
                 Place::Pending { .. } => unreachable!("settled"),
             };
@@ -137,9 +165,9 @@ impl Txn {
     /// Locks a key; gives where its row is, once no bulk change set has that undecided. `None`: not waited for
     /// ([`WaitPolicy::Skip`]).
     ///
-    /// Nobody waits for a batch that waits for him: a batch asks for the locks of its keys (`bulk/check.rs`). Who
-    /// meets one right after he was granted a lock lets go of it first. Who has looked under it before looks past
-    /// batches: they came later, and wait for him.
+    /// A batch is waited for only if there is no row: one that is there has the batch refused, whatever becomes of
+    /// it (`bulk/check.rs`). Nobody waits for a batch that waits for him: who meets one right after he was granted a
+    /// lock lets go of it first; who has looked under it before looks past batches, which came later or are refused.
     async fn lock_settled(
         &mut self,
         tablet: &Arc<Tablet>,
@@ -178,6 +206,11 @@ impl Txn {
         };
         self.looking = None;
         Ok(place)
+    }
+
+    /// Whether a lock is held under which it was looked who has the key.
+    pub(crate) fn has_looked(&self, object: &Object) -> bool {
+        !self.unlooked.contains(object) && self.engine.locks.holds(self.owner, object)
     }
 
     /// REPEATABLE READ: what changed after the snapshot cannot be changed again.

@@ -39,7 +39,7 @@ fn types_are_the_narrowest_that_hold_every_value() {
 #[test]
 fn times_with_a_zone_and_without_are_told_apart() {
     let text = "tz,local,mixed,time,score,id\n\
-                2024-01-31 10:00:00Z,2024-01-31,2024-01-31 10:00,10:00:00,10:15,6f0d0e0a-0b0c-4d0e-8f00-0123456789AB\n\
+                2024-01-31 10:00:00Z,2024-01-31 24:00:00,2024-01-31 10:00,10:00:00,10:15,6f0d0e0a-0b0c-4d0e-8f00-0123456789AB\n\
                 2024-01-31T10:00:00.5+05:30,2024-01-31 9:00,2024-01-31 10:00-08,23:59:59.25,10:00,\n";
     let expected = [
         ("tz", DataType::TimestampTz),

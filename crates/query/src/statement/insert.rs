@@ -13,6 +13,7 @@ use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock, Txn, WaitPol
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// VALUES lists of at least this many rows are written as a batch.
@@ -177,6 +178,8 @@ struct RowWriter<'a> {
     wait: WaitPolicy,
     returning: ReturningRows<'a>,
     rows: u64,
+    /// Keys of rows that the statement has written, if it must not write them twice.
+    written: HashSet<Key>,
 }
 
 impl<'a> RowWriter<'a> {
@@ -187,7 +190,7 @@ impl<'a> RowWriter<'a> {
         wait: WaitPolicy,
     ) -> Result<RowWriter<'a>> {
         let returning = ReturningRows::new(&insert.returning)?;
-        Ok(RowWriter { insert, catalog, eval, wait, returning, rows: 0 })
+        Ok(RowWriter { insert, catalog, eval, wait, returning, rows: 0, written: HashSet::new() })
     }
 
     async fn write(&mut self, txn: &mut Txn, row: Vec<Datum>) -> Result<()> {
@@ -197,6 +200,7 @@ impl<'a> RowWriter<'a> {
             let inserted = txn.insert(table, &row).await;
             match inserted.map_err(|error| explain_error(error, table, self.catalog, self.eval))? {
                 Inserted::Done => {
+                    self.note_written(&row);
                     self.rows += 1;
                     return self.returning.push(&row, self.eval);
                 }
@@ -205,12 +209,24 @@ impl<'a> RowWriter<'a> {
                     Some(OnConflict::DoNothing) => return Ok(()),
                     Some(OnConflict::DoUpdate { assignments, filter }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
+                        if self.written.contains(&key) {
+                            let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+                            let hint = "Ensure that no rows proposed for insertion within the same command have \
+                                        duplicate constrained values.";
+                            return Err(SqlError::new("21000", message).with_hint(hint));
+                        }
                         return self.update(txn, current, &row, assignments, filter.as_ref()).await;
                     }
                 },
             }
         }
         Err(SqlError::new("40001", "could not serialize access due to concurrent update"))
+    }
+
+    fn note_written(&mut self, row: &[Datum]) {
+        if let Some(OnConflict::DoUpdate { .. }) = &self.insert.on_conflict {
+            self.written.extend(self.insert.table.key_of(row));
+        }
     }
 
     async fn lock(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
@@ -244,6 +260,7 @@ impl<'a> RowWriter<'a> {
         check_not_null(table, &values, self.catalog, self.eval)?;
         match txn.update(table, &current, &values).await? {
             Inserted::Done => {
+                self.note_written(&values);
                 self.rows += 1;
                 self.returning.push(&values, self.eval)
             }

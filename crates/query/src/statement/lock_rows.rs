@@ -280,13 +280,22 @@ impl Locker<'_> {
         let mut changed = false;
         for (index, target) in self.step.targets.iter().enumerate() {
             let (tablet, key, stamp) = self.place(batch, row, index)?;
-            let found = lock_row(txn, target, tablet, &Key::from(key), self.means.wait).await?;
+            let found = lock_row(txn, target, tablet, &Key::from(key), Some(stamp), self.means.wait).await?;
             let Some(found) = found else { return Ok(Fate::Goes) };
             changed |= found.stamp != stamp;
             current.push(found);
         }
         if !changed {
             return Ok(Fate::Stays);
+        }
+        // One of them is another row now: the rest is needed too.
+        for (index, target) in self.step.targets.iter().enumerate() {
+            if current[index].values.is_empty() {
+                let (tablet, key, _) = self.place(batch, row, index)?;
+                let found = lock_row(txn, target, tablet, &Key::from(key), None, self.means.wait).await?;
+                let Some(found) = found else { return Ok(Fate::Goes) };
+                current[index] = found;
+            }
         }
         let first_kept = self.step.columns.len() + 3 * self.step.targets.len();
         let kept = self.step.kept.iter().zip(&batch.columns()[first_kept..]);
@@ -344,12 +353,14 @@ impl Locker<'_> {
     }
 }
 
-/// Locks the row behind a key as a target says. `None`: it is gone, or locked and to be skipped.
+/// Locks the row behind a key as a target says. `None`: it is gone, or locked and to be skipped. With the stamp
+/// `seen` it comes without values.
 pub(crate) async fn lock_row(
     txn: &mut Txn,
     target: &LockTarget,
     tablet: TabletId,
     key: &Key,
+    seen: Option<Stamp>,
     wait: WaitPolicy,
 ) -> Result<Option<CurrentRow>> {
     let wait = match target.on_locked {
@@ -357,7 +368,11 @@ pub(crate) async fn lock_row(
         OnLocked::Skip => WaitPolicy::Skip,
         OnLocked::Fail => WaitPolicy::Fail,
     };
-    match txn.lock_row(&target.table, tablet, key, target.strength, wait).await {
+    let locked = match seen {
+        Some(seen) => txn.lock_seen_row(&target.table, tablet, key, seen, target.strength, wait).await,
+        None => txn.lock_row(&target.table, tablet, key, target.strength, wait).await,
+    };
+    match locked {
         Ok(Locked::Row(row)) => Ok(Some(row)),
         Ok(Locked::Gone | Locked::Skipped) => Ok(None),
         Err(basalt_engine::Error::LockNotAvailable(_)) => {

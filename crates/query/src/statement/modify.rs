@@ -161,8 +161,14 @@ impl<'a> Changer<'a> {
             .map(TabletId)
             .map_err(|_| SqlError::internal("a row source gives a wrong tablet"))?;
         let key = Key::from(found.keys.value(row));
-        let Some(current) = self.lock_row(txn, tablet, &key).await? else { return Ok(()) };
-        let unchanged = current.stamp == Stamp::from_raw(found.stamps[row] as u64);
+        let seen = Stamp::from_raw(found.stamps[row] as u64);
+        let needs_values = !self.delete || self.plan.returning.is_some();
+        let locked = match needs_values {
+            true => self.lock_row(txn, tablet, &key).await?,
+            false => taken(txn.lock_seen_row(&self.plan.table, tablet, &key, seen, self.lock, self.wait).await?),
+        };
+        let Some(current) = locked else { return Ok(()) };
+        let unchanged = current.stamp == seen;
         let mut values = current.values.clone();
         values.extend(found.extra(row));
         if unchanged || self.passes(&values)? {
@@ -172,10 +178,7 @@ impl<'a> Changer<'a> {
     }
 
     async fn lock_row(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        match txn.lock_row(&self.plan.table, tablet, key, self.lock, self.wait).await? {
-            Locked::Row(row) => Ok(Some(row)),
-            Locked::Gone | Locked::Skipped => Ok(None),
-        }
+        Ok(taken(txn.lock_row(&self.plan.table, tablet, key, self.lock, self.wait).await?))
     }
 
     fn passes(&self, row: &[Datum]) -> Result<bool> {
@@ -207,5 +210,12 @@ impl<'a> Changer<'a> {
             }
             Inserted::Duplicate { .. } => Err(duplicate_row(table, &row[..width], self.catalog, self.eval)),
         }
+    }
+}
+
+fn taken(locked: Locked) -> Option<CurrentRow> {
+    match locked {
+        Locked::Row(row) => Some(row),
+        Locked::Gone | Locked::Skipped => None,
     }
 }

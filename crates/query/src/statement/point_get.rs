@@ -24,7 +24,7 @@ pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalCo
         let Some(mut row) = read.get(&point.table, tablet, &key)? else { continue };
         if let Some(target) = &point.lock {
             let wait = session.wait_policy();
-            let Some(newest) = lock_row(session.txn()?, target, tablet, &key, wait).await? else { continue };
+            let Some(newest) = lock_row(session.txn()?, target, tablet, &key, None, wait).await? else { continue };
             row = newest;
         }
         if point.filter.eval_scalar(&row.values, eval)? != Datum::Bool(true) {

@@ -31,6 +31,18 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Letters without a pattern.
+fn incompressible(seed: u64, letters: usize) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut letter = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(b'a' + (state % 26) as u8)
+    };
+    (0..letters).map(|_| letter()).collect()
+}
+
 #[test]
 fn a_full_disk_refuses_writes_and_serves_reads() -> Result<()> {
     let Some(disk) = SmallDisk::new(400)? else { return Ok(()) };
@@ -61,6 +73,13 @@ fn a_full_disk_refuses_writes_and_serves_reads() -> Result<()> {
     let count = |wire: &mut basalt_it::wire::Wire| -> Result<usize> {
         Ok(wire.run("SELECT count(*) FROM t")?.text(0, 0).unwrap_or_default().parse()?)
     };
+    assert_eq!(count(&mut wire)?, acknowledged);
+    // So are files that a statement writes itself.
+    let wide = (0..3000).map(|i| format!("{}\t{}\n", 10_000 + i, incompressible(i, 20_000))).collect::<String>();
+    for _ in 0..5 {
+        let answer = wire.simple("COPY t FROM STDIN", Some(wide.as_bytes()))?;
+        assert_eq!(answer.sqlstate(), Some("53100"), "{:?}", answer.error());
+    }
     assert_eq!(count(&mut wire)?, acknowledged);
     std::fs::remove_file(&ballast)?;
     // The server finds out by itself that there is room again.
