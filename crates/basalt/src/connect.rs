@@ -25,7 +25,9 @@ pub fn config(args: &ConnectArgs) -> Result<Config> {
     {
         config.password(password);
     }
-    config.application_name("basalt");
+    if config.get_application_name().is_none() {
+        config.application_name("basalt");
+    }
     Ok(config)
 }
 

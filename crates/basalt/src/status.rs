@@ -3,6 +3,7 @@
 use crate::cli::StatusArgs;
 use crate::connect;
 use anyhow::{Context, Result, anyhow, bail};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
@@ -29,15 +30,23 @@ pub fn run(args: StatusArgs) -> Result<()> {
 async fn tell(args: &StatusArgs, out: &mut String) -> Result<()> {
     let health = get(&args.http, "/health").await?;
     let health: serde_json::Value = serde_json::from_str(&health).context("/health gave no JSON")?;
+    let mut told = BTreeSet::new();
     for (name, value) in health.as_object().into_iter().flatten() {
+        told.insert(name.clone());
+        // What is well goes without saying.
+        if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+            continue;
+        }
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        writeln!(out, "{:<14} {value}", name.replace('_', " "))?;
+        writeln!(out, "{:<24} {value}", name.replace('_', " "))?;
     }
     let metrics = get(&args.http, "/metrics").await?;
     for line in metrics.lines().filter(|line| line.starts_with("basalt_")) {
         if let Some((name, value)) = line.rsplit_once(' ') {
             let name = name.trim_start_matches("basalt_").trim_end_matches("_total");
-            writeln!(out, "{:<22} {value}", name.replace('_', " "))?;
+            if told.insert(name.to_string()) {
+                writeln!(out, "{:<24} {value}", name.replace('_', " "))?;
+            }
         }
     }
     let client = connect::connect(&args.connect).await?;
@@ -45,13 +54,19 @@ async fn tell(args: &StatusArgs, out: &mut String) -> Result<()> {
 }
 
 async fn tables(client: &tokio_postgres::Client, out: &mut String) -> Result<()> {
-    let sql = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
-               AND table_schema NOT IN ('pg_catalog', 'information_schema', 'basalt') ORDER BY 1, 2";
+    let sql = "SELECT t.schema_name, t.table_name, sum(t.hot_rows), coalesce(sum(f.rows), 0), \
+               pg_size_pretty(coalesce(sum(f.bytes), 0)) \
+               FROM (SELECT schema_name, table_name, table_oid, sum(hot_rows) hot_rows FROM basalt.tablets \
+                     GROUP BY 1, 2, 3) t \
+               LEFT JOIN (SELECT table_oid, sum(rows) rows, sum(bytes) bytes FROM basalt.files GROUP BY 1) f \
+               USING (table_oid) GROUP BY 1, 2 ORDER BY 1, 2";
     let messages = client.simple_query(sql).await.map_err(|error| anyhow!("{}", connect::describe(&error)))?;
     writeln!(out, "\ntables:")?;
     for message in messages {
         if let SimpleQueryMessage::Row(row) = message {
-            writeln!(out, "  {}.{}", row.get(0).unwrap_or("?"), row.get(1).unwrap_or("?"))?;
+            let cell = |at: usize| row.get(at).unwrap_or("?");
+            let name = format!("{}.{}", cell(0), cell(1));
+            writeln!(out, "  {name:<30} {} rows hot, {} in files of {}", cell(2), cell(3), cell(4))?;
         }
     }
     Ok(())

@@ -351,7 +351,24 @@ impl Binder<'_> {
             let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
                 return Err(SqlError::not_supported("array slices and field access are not supported"));
             };
+            let ty = value.ty();
+            match ty.base() {
+                DataType::Array(_) => {}
+                DataType::Json | DataType::Jsonb => {
+                    return Err(SqlError::not_supported("subscripts of json are not supported yet"));
+                }
+                other => {
+                    let name = other.sql_name();
+                    let message = format!("cannot subscript type {name} because it does not support subscripting");
+                    return Err(SqlError::new("42804", message));
+                }
+            }
             let index = self.expr(index)?;
+            let index = self.coerce(index, &DataType::Int4, CastContext::Assignment);
+            let index = index.map_err(|error| match error.sqlstate {
+                "42846" => SqlError::new("42804", "array subscript must have type integer"),
+                _ => error,
+            })?;
             value = self.call("array_subscript", vec![value, index])?;
         }
         Ok(value)
