@@ -3,14 +3,15 @@
 //! Who wants to bring a key that has no row meets the batch and waits. Who has found a row there before, or finds
 //! one, goes on; the batch must not miss that row wherever it moves meanwhile. So it looks for rows in hot, then
 //! in files, and where one was replaced or deleted since the check began, once more for the key alone, under its
-//! lock.
+//! lock. Of two batches the one that was registered later waits for the other.
 
 use crate::freeze::as_bytes;
 use crate::locks::{Mode, Object};
 use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Error, Result, RowLock, Txn, WaitPolicy};
 use basalt_hot::{Reader, Rows};
-use basalt_types::{Key, ReadAt, TableDef, TxnId, TxnState, TxnStates, Version};
+use basalt_types::{FileId, Key, ReadAt, TableDef, TxnId, TxnState, TxnStates, Version};
+use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -47,10 +48,13 @@ pub(super) async fn keys_are_new(
             return Err(Error::Serialization("delete"));
         }
         let mut others = tablet.view().files.clone();
+        let before_it = others.iter().take_while(|other| other.id() != file.id());
+        let earlier = before_it.filter(|other| other.undecided().is_some()).map(|other| other.id()).collect();
         others.retain(|other| other.id() != file.id() && ranges_meet(file, other));
+        let mut check = Check { txn, tablet, began, earlier };
         let found = match others.len() <= COMPARED_MAX {
-            true => found_in_files(&mut Check { txn, tablet, began }, file, &others).await?,
-            false => found_by_locator(&mut Check { txn, tablet, began }, file).await?,
+            true => found_in_files(&mut check, file, &others).await?,
+            false => found_by_locator(&mut check, file).await?,
         };
         if let Some(key) = found {
             return Err(duplicate(key.as_bytes()));
@@ -64,6 +68,8 @@ struct Check<'a> {
     tablet: &'a Arc<Tablet>,
     /// All up to this version was published when the batch's files could be seen.
     began: Version,
+    /// Files of batches that were registered before and were undecided then.
+    earlier: HashSet<FileId>,
 }
 
 async fn found_in_files(check: &mut Check<'_>, file: &FileEntry, others: &[Arc<FileEntry>]) -> Result<Option<Key>> {
@@ -180,36 +186,36 @@ impl Check<'_> {
         if let Some(other) = file.undecided()
             && Some(other) != self.txn.id()
         {
-            // A batch waits for the locks of its keys: that one for this transaction.
-            if self.txn.has_looked(&Object::Row(self.tablet.id, key.clone())) {
+            // A later batch waits for this one, and so does one that waits for a lock held here.
+            if !self.earlier.contains(&file.id()) || self.txn.has_looked(&Object::Row(self.tablet.id, key.clone())) {
                 return Ok(false);
             }
             self.wait_for(other).await?;
-            // Restamped on commit; on rollback it left the view with its stamp unchanged.
+            // Restamped on commit; on rollback it left the view with its stamp unchanged, and its transaction may
+            // have brought the key back since.
             if file.undecided().is_some() {
-                return Ok(false);
+                return self.is_taken(key).await;
             }
         }
-        loop {
-            let Some((stamp, _)) = file.deletes.status(ordinal) else { return Ok(true) };
-            let deleted = match stamp.as_txn() {
-                None => stamp.as_version(),
-                Some(deleter) if Some(deleter) == self.txn.id() => return Ok(false),
-                Some(deleter) => match self.txn.engine.txns.state(deleter) {
-                    TxnState::Committed(version) => Some(version),
-                    _ => {
-                        self.wait_for(deleter).await?;
-                        continue;
-                    }
-                },
-            };
-            // Before the check began: what came in its place is where the check looks.
-            let is_old = deleted.is_some_and(|deleted| deleted <= self.began);
-            if !is_old && self.is_taken(key).await? {
-                return Ok(true);
-            }
-            return deleted_for(self.txn, file, ordinal);
+        let Some((stamp, _)) = file.deletes.status(ordinal) else { return Ok(true) };
+        let deleted = match stamp.as_txn() {
+            None => stamp.as_version(),
+            Some(deleter) if Some(deleter) == self.txn.id() => return Ok(false),
+            Some(deleter) => match self.txn.engine.txns.state(deleter) {
+                TxnState::Committed(version) => Some(version),
+                _ => {
+                    // A merge may have replaced the file meanwhile; then nobody settles its marks any more.
+                    self.wait_for(deleter).await?;
+                    None
+                }
+            },
+        };
+        // Before the check began: what came in its place is where the check looks.
+        let is_old = deleted.is_some_and(|deleted| deleted <= self.began);
+        if !is_old && self.is_taken(key).await? {
+            return Ok(true);
         }
+        deleted_for(self.txn, file, ordinal)
     }
 
     /// Whether the key has a row now, those of undecided batches apart.

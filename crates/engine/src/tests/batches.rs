@@ -224,6 +224,69 @@ async fn rows_are_deleted_and_loaded_again_beside_a_batch() {
     assert!(found.len() == 200 && found.values().all(|v| v == "again"));
 }
 
+/// A merge takes the file away whose mark a batch waits for, and the one who made the mark ends.
+#[tokio::test]
+async fn a_batch_that_waits_at_a_file_that_is_replaced_goes_on() {
+    for commits in [false, true] {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        insert(&f, 0..200, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+        insert(&f, 300..310, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+        let mut writer = f.begin();
+        delete(&f, &mut writer, 5).await;
+        // Not listed: the batch's own row of 5 comes first in its file.
+        let batch = start_batch(&f, &table, 5);
+        checking(&f, 3, 1).await;
+        f.engine.compact_table(table.id).unwrap();
+        match commits {
+            true => drop(writer.commit().await.unwrap()),
+            false => writer.rollback(),
+        }
+        assert_refused(tokio::time::timeout(Duration::from_secs(20), batch).await.unwrap().unwrap());
+        assert_eq!(now(&f).contains_key(&5), !commits);
+    }
+}
+
+/// The later of two batches waits, and is refused or goes on.
+#[tokio::test]
+async fn batches_with_a_key_in_common_are_no_deadlock() {
+    for commits in [true, false] {
+        let f = Fixture::new();
+        let table = f.create_table(1, true).await;
+        let mut first = f.begin();
+        let mark = first.savepoint();
+        let mut bulk = first.bulk_insert(&table).unwrap();
+        bulk.push(&columns(0..200, "first")).await.unwrap();
+        bulk.finish().await.unwrap();
+        let second = start_batch(&f, &table, 199);
+        checking(&f, 2, 1).await;
+        // Looks past a batch that waits for it, but holds what it found there only as long as it is there.
+        let Locked::Row(current) = locked(&f, &mut first, 199).await.unwrap() else { panic!("row 199 is gone") };
+        assert_eq!(current.values, row(199, "first"));
+        match commits {
+            true => {
+                first.commit().await.unwrap();
+                assert_refused(second.await.unwrap());
+            }
+            false => {
+                first.rollback_to(mark).unwrap();
+                // Waits for the second, which waits for this transaction: one of the two is refused.
+                let again = first.insert(&table, &row(199, "again")).await;
+                let ended = match &again {
+                    Ok(Inserted::Done) => first.commit().await.map(|_| ()),
+                    _ => Err(Error::Deadlock).inspect_err(|_| first.rollback()),
+                };
+                let second = second.await.unwrap();
+                assert!(ended.is_ok() != second.is_ok(), "{again:?} {second:?}");
+            }
+        }
+        let found = now(&f);
+        assert!(found.contains_key(&199), "{} rows", found.len());
+    }
+}
+
 fn duplicate(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Inserted {
     Inserted::Duplicate { tablet: tablet_of(f, table, id), key: key(table, id) }
 }

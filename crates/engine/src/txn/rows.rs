@@ -192,8 +192,11 @@ impl Txn {
                 }
             };
             let Place::Pending { txn } = place else {
-                if !self.unlooked.is_empty() {
-                    self.unlooked.remove(object);
+                // A row of an own batch is no lasting answer: ROLLBACK TO takes it away.
+                match matches!(&place, Place::Cold { file, .. } if file.undecided().is_some()) {
+                    true => drop(self.unlooked.insert(object.clone())),
+                    false if self.unlooked.is_empty() => {}
+                    false => drop(self.unlooked.remove(object)),
                 }
                 break Some(place);
             };
@@ -210,7 +213,8 @@ impl Txn {
 
     /// Whether a lock is held under which it was looked who has the key.
     pub(crate) fn has_looked(&self, object: &Object) -> bool {
-        !self.unlooked.contains(object) && self.engine.locks.holds(self.owner, object)
+        let in_doubt = self.looking.as_ref() == Some(object) || self.unlooked.contains(object);
+        !in_doubt && self.engine.locks.holds(self.owner, object)
     }
 
     /// REPEATABLE READ: what changed after the snapshot cannot be changed again.
