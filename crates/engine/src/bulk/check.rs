@@ -33,7 +33,9 @@ pub(super) async fn keys_are_new(
         if contains(files, key.as_bytes())? {
             let object = Object::Row(tablet.id, key);
             // Before: the wait may be canceled when the lock has been granted.
-            txn.unlooked.insert(object.clone());
+            if !txn.engine.locks.holds(txn.owner, &object) {
+                txn.unlooked.insert(object.clone());
+            }
             txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
         }
     }
@@ -222,7 +224,9 @@ impl Check<'_> {
     async fn is_taken(&mut self, key: &Key) -> Result<bool> {
         let object = Object::Row(self.tablet.id, key.clone());
         let locks = &self.txn.engine.locks;
-        self.txn.unlooked.insert(object.clone());
+        if !locks.holds(self.txn.owner, &object) {
+            self.txn.unlooked.insert(object.clone());
+        }
         let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
         let place = {
             let _latch = self.tablet.latch.read();
@@ -231,6 +235,7 @@ impl Check<'_> {
         // Whoever takes it from now on meets this batch if there is no row.
         if acquired.is_first() {
             locks.release_last(self.txn.owner, &object);
+            self.txn.unlooked.remove(&object);
         }
         Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. }))
     }
