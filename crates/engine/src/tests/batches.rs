@@ -249,6 +249,23 @@ async fn a_batch_that_waits_at_a_file_that_is_replaced_goes_on() {
     }
 }
 
+/// Both are listed before either compares: the earlier one does not wait.
+#[tokio::test]
+async fn two_batches_that_check_at_a_time_are_no_deadlock() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let mut holder = f.begin();
+    assert_eq!(holder.insert(&table, &row(5, "holder")).await.unwrap(), Inserted::Done);
+    let earlier = start_batch(&f, &table, 5);
+    checking(&f, 1, 1).await;
+    let later = start_batch(&f, &table, 204);
+    checking(&f, 2, 2).await;
+    holder.rollback();
+    earlier.await.unwrap().unwrap();
+    assert_refused(later.await.unwrap());
+    assert_eq!(now(&f).len(), 200);
+}
+
 /// The later of two batches waits, and is refused or goes on.
 #[tokio::test]
 async fn batches_with_a_key_in_common_are_no_deadlock() {
