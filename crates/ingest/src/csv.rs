@@ -201,11 +201,9 @@ fn time_zone(text: &str) -> Option<&str> {
     let offset = zone.strip_prefix(['+', '-']);
     let is_zone = match offset {
         Some(offset) => {
-            let (hours, minutes) = offset.split_at_checked(2).unwrap_or((offset, ""));
-            let minutes =
-                minutes.strip_prefix(':').or(Some(minutes).filter(|minutes| minutes.is_empty() || minutes.len() == 2));
-            number(Some(hours), 2..=2, 15)
-                && minutes.is_some_and(|part| part.is_empty() && offset.len() == 2 || number(Some(part), 2..=2, 59))
+            let (hours, rest) = offset.split_at_checked(2).unwrap_or((offset, ""));
+            let minutes = if rest.is_empty() { "00" } else { rest.strip_prefix(':').unwrap_or(rest) };
+            number(Some(hours), 2..=2, 15) && number(Some(minutes), 2..=2, 59)
         }
         None => matches!(zone, "" | "Z"),
     };

@@ -53,7 +53,7 @@ impl Engine {
         let background = &self.background;
         let published = self.published();
         let relieved = |upto: Version| tablet.relieved_upto.fetch_max(upto.0, Ordering::Relaxed);
-        let upto = leaving(tablet, published);
+        let mut upto = leaving(tablet, published);
         if cool >= upto {
             let frozen = self.freeze(tablet, cool)?;
             background.count_frozen(frozen);
@@ -62,7 +62,6 @@ impl Engine {
                 return Ok(());
             }
         }
-        let mut upto = upto;
         loop {
             let evicted = self.evict(tablet, upto)?;
             relieved(upto);

@@ -5,6 +5,7 @@
 
 use super::{Chunk, KeyBytes, hidden_keys};
 use crate::tablet::Tablet;
+use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_select::concat::concat;
@@ -72,7 +73,8 @@ impl Encoder {
             tablet: tablet.clone(),
             open: None,
             last_key: None,
-            done: Written { engine: engine.clone(), files: Vec::new() },
+            done: Vec::new(),
+            written: Unlisted::new(engine),
             unsorted: Vec::new(),
             unsorted_rows: 0,
             unsorted_bytes: 0,
@@ -83,7 +85,7 @@ impl Encoder {
             .name("basalt-encode".into())
             .spawn(move || {
                 let _entered = entered;
-                // The receiver is gone if the statement was cancelled: `Written` then removes the files.
+                // The receiver is gone if the statement was cancelled: `Unlisted` then removes the files.
                 let _ = sender.send(worker.run(receiver, &flag));
             })
             .map_err(|error| Error::Io(format!("cannot start an encoder thread: {error}")))?;
@@ -118,27 +120,14 @@ impl Encoder {
         self.chunks = None;
         let outcome = self.outcome.take().ok_or_else(|| Error::Internal("the encoder has failed before".into()))?;
         let written = outcome.await.map_err(|_| Error::Internal("the encoder thread ended early".into()))?;
-        Ok(written?.keep())
+        let (files, unlisted) = written?;
+        unlisted.keep();
+        Ok(files)
     }
 }
 
-/// Files that nobody lists yet: removed unless somebody takes them over.
-struct Written {
-    engine: Arc<Engine>,
-    files: Vec<SegmentMeta>,
-}
-
-impl Written {
-    fn keep(mut self) -> Vec<SegmentMeta> {
-        std::mem::take(&mut self.files)
-    }
-}
-
-impl Drop for Written {
-    fn drop(&mut self) {
-        self.files.iter().for_each(|meta| self.engine.discard_file(meta.id, FileKind::Segment));
-    }
-}
+/// Files that nobody lists yet.
+type Written = (Vec<SegmentMeta>, Unlisted);
 
 struct Worker {
     engine: Arc<Engine>,
@@ -146,7 +135,8 @@ struct Worker {
     tablet: Arc<Tablet>,
     open: Option<SegmentWriter>,
     last_key: Option<Key>,
-    done: Written,
+    done: Vec<SegmentMeta>,
+    written: Unlisted,
     unsorted: Vec<Vec<ArrayRef>>,
     unsorted_rows: usize,
     unsorted_bytes: usize,
@@ -168,7 +158,7 @@ impl Worker {
             }
         };
         outcome.inspect_err(|error| self.engine.make_room_after(error))?;
-        Ok(std::mem::replace(&mut self.done, Written { engine: self.engine.clone(), files: Vec::new() }))
+        Ok((self.done, self.written))
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {
@@ -251,7 +241,9 @@ impl Worker {
 
     fn close(&mut self) -> Result<()> {
         if let Some(writer) = self.open.take() {
-            self.done.files.push(writer.finish()?);
+            let meta = writer.finish()?;
+            self.written.add(meta.id, FileKind::Segment);
+            self.done.push(meta);
         }
         Ok(())
     }

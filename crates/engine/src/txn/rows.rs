@@ -29,6 +29,16 @@ pub enum Locked {
     Skipped,
 }
 
+impl Locked {
+    /// The row, if it is there and was waited for.
+    pub fn row(self) -> Option<CurrentRow> {
+        match self {
+            Locked::Row(row) => Some(row),
+            Locked::Gone | Locked::Skipped => None,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inserted {
     Done,
@@ -53,31 +63,19 @@ impl Txn {
         mode: RowLock,
         wait: WaitPolicy,
     ) -> Result<Locked> {
-        self.lock_newest(table, tablet, key, mode, wait, None).await
+        self.lock_seen_row(table, tablet, key, None, mode, wait).await
     }
 
-    /// The same for a row that was found with the stamp `seen`. If it still has that, it comes without its
-    /// values: whoever has seen them, or needs none, need not decode them again.
+    /// The same for a row that may have been found with the stamp `seen`. If it still has that, it comes without
+    /// its values: whoever has seen them, or needs none, need not decode them again.
     pub async fn lock_seen_row(
         &mut self,
         table: &Arc<TableDef>,
         tablet: TabletId,
         key: &Key,
-        seen: Stamp,
-        mode: RowLock,
-        wait: WaitPolicy,
-    ) -> Result<Locked> {
-        self.lock_newest(table, tablet, key, mode, wait, Some(seen)).await
-    }
-
-    async fn lock_newest(
-        &mut self,
-        table: &Arc<TableDef>,
-        tablet: TabletId,
-        key: &Key,
-        mode: RowLock,
-        wait: WaitPolicy,
         seen: Option<Stamp>,
+        mode: RowLock,
+        wait: WaitPolicy,
     ) -> Result<Locked> {
         let (mut tablet, mut key) = (self.tablet(tablet)?, key.clone());
         let mut left: Vec<(TabletId, Key)> = Vec::new();

@@ -9,7 +9,7 @@ use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
 use arrow_array::ArrayRef;
-use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock, Txn, WaitPolicy};
+use basalt_engine::{Catalog, CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
@@ -230,10 +230,7 @@ impl<'a> RowWriter<'a> {
     }
 
     async fn lock(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        match txn.lock_row(&self.insert.table, tablet, key, RowLock::Update, self.wait).await? {
-            Locked::Row(row) => Ok(Some(row)),
-            Locked::Gone | Locked::Skipped => Ok(None),
-        }
+        Ok(txn.lock_row(&self.insert.table, tablet, key, RowLock::Update, self.wait).await?.row())
     }
 
     /// ON CONFLICT DO UPDATE: expressions see the existing row, then the proposed one.

@@ -24,7 +24,7 @@ use ahash::{AHashMap, AHashSet};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use basalt_engine::{CurrentRow, Locked, Txn, WaitPolicy};
+use basalt_engine::{CurrentRow, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::tree::Expr;
@@ -368,13 +368,8 @@ pub(crate) async fn lock_row(
         OnLocked::Skip => WaitPolicy::Skip,
         OnLocked::Fail => WaitPolicy::Fail,
     };
-    let locked = match seen {
-        Some(seen) => txn.lock_seen_row(&target.table, tablet, key, seen, target.strength, wait).await,
-        None => txn.lock_row(&target.table, tablet, key, target.strength, wait).await,
-    };
-    match locked {
-        Ok(Locked::Row(row)) => Ok(Some(row)),
-        Ok(Locked::Gone | Locked::Skipped) => Ok(None),
+    match txn.lock_seen_row(&target.table, tablet, key, seen, target.strength, wait).await {
+        Ok(locked) => Ok(locked.row()),
         Err(basalt_engine::Error::LockNotAvailable(_)) => {
             let message = format!("could not obtain lock on row in relation \"{}\"", target.table.name);
             Err(SqlError::new("55P03", message))

@@ -15,7 +15,7 @@ use crate::syntax::Isolation;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use basalt_engine::{Catalog, CurrentRow, Inserted, Locked, RowLock, Txn, WaitPolicy};
+use basalt_engine::{Catalog, CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, Key, Stamp, TabletId, batch};
 use std::sync::Arc;
@@ -147,7 +147,7 @@ impl<'a> Changer<'a> {
             if !newest && read.get(table, tablet, &key)?.is_none() {
                 continue;
             }
-            let Some(current) = self.lock_row(txn, tablet, &key).await? else { continue };
+            let Some(current) = self.lock_row(txn, tablet, &key, None).await? else { continue };
             let row = current.values.clone();
             if self.passes(&row)? {
                 self.change(txn, current, row).await?;
@@ -163,11 +163,8 @@ impl<'a> Changer<'a> {
         let key = Key::from(found.keys.value(row));
         let seen = Stamp::from_raw(found.stamps[row] as u64);
         let needs_values = !self.delete || self.plan.returning.is_some();
-        let locked = match needs_values {
-            true => self.lock_row(txn, tablet, &key).await?,
-            false => taken(txn.lock_seen_row(&self.plan.table, tablet, &key, seen, self.lock, self.wait).await?),
-        };
-        let Some(current) = locked else { return Ok(()) };
+        let without_values = (!needs_values).then_some(seen);
+        let Some(current) = self.lock_row(txn, tablet, &key, without_values).await? else { return Ok(()) };
         let unchanged = current.stamp == seen;
         let mut values = current.values.clone();
         values.extend(found.extra(row));
@@ -177,8 +174,14 @@ impl<'a> Changer<'a> {
         Ok(())
     }
 
-    async fn lock_row(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        Ok(taken(txn.lock_row(&self.plan.table, tablet, key, self.lock, self.wait).await?))
+    async fn lock_row(
+        &self,
+        txn: &mut Txn,
+        tablet: TabletId,
+        key: &Key,
+        seen: Option<Stamp>,
+    ) -> Result<Option<CurrentRow>> {
+        Ok(txn.lock_seen_row(&self.plan.table, tablet, key, seen, self.lock, self.wait).await?.row())
     }
 
     fn passes(&self, row: &[Datum]) -> Result<bool> {
@@ -210,12 +213,5 @@ impl<'a> Changer<'a> {
             }
             Inserted::Duplicate { .. } => Err(duplicate_row(table, &row[..width], self.catalog, self.eval)),
         }
-    }
-}
-
-fn taken(locked: Locked) -> Option<CurrentRow> {
-    match locked {
-        Locked::Row(row) => Some(row),
-        Locked::Gone | Locked::Skipped => None,
     }
 }
