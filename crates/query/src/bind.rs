@@ -13,6 +13,7 @@ mod params;
 pub mod point;
 pub mod position;
 mod query;
+mod row_rules;
 mod scope;
 mod select;
 mod subquery;
@@ -25,6 +26,7 @@ pub use dml::{
 };
 pub use output_name::typname;
 pub use params::ParamTypes;
+pub use row_rules::{RowCheck, RowRules, bind_row_rules};
 
 use crate::error::{Result, SqlError};
 use crate::plan::Query;

@@ -17,6 +17,7 @@ pub(crate) mod modify;
 pub(crate) mod point_get;
 pub(crate) mod resolve;
 pub(crate) mod role;
+pub(crate) mod row_path;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod set;

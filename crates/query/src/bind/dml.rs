@@ -1,6 +1,7 @@
 //! INSERT, UPDATE and DELETE: expressions over rows that the session locks, re-checks and writes.
 
 use super::binder::Binder;
+use super::row_rules::RowRules;
 use super::scope::{Clause, Scope};
 use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
@@ -18,6 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct BoundInsert {
     pub table: Arc<TableDef>,
+    pub rules: Arc<RowRules>,
     pub source: InsertSource,
     pub on_conflict: Option<OnConflict>,
     pub returning: Option<Returning>,
@@ -53,6 +55,7 @@ pub struct Returning {
 #[derive(Clone, Debug)]
 pub struct BoundModify {
     pub table: Arc<TableDef>,
+    pub rules: Arc<RowRules>,
     pub source: RowSource,
     /// WHERE over the row's columns in column-id order, then [`RowSource::Query`]'s extra columns.
     pub filter: Option<Expr>,
@@ -117,7 +120,8 @@ pub fn bind_insert(ctx: &BindContext, insert: &ast::Insert, params: &mut ParamTy
     };
     let alias = insert.table_alias.as_ref().map(|alias| names::fold(&alias.alias));
     let returning = binder.returning(&table, alias, insert.returning.as_deref())?;
-    Ok(BoundInsert { table, source, on_conflict, returning })
+    let rules = binder.row_rules(&table)?;
+    Ok(BoundInsert { table, rules, source, on_conflict, returning })
 }
 
 /// Binds `UPDATE table SET … [WHERE …]`.
@@ -423,6 +427,7 @@ impl Binder<'_> {
         returning: Option<&[ast::SelectItem]>,
     ) -> Result<BoundModify> {
         let returning = self.returning(&table, Some(alias.clone()), returning)?;
+        let rules = self.row_rules(&table)?;
         let scan = self.table_scope(&table, alias, Clause::Update)?;
         let assignments = self.assignments(&table, assignments)?;
         let filter = match selection {
@@ -449,7 +454,7 @@ impl Binder<'_> {
         };
         let filter = filter.map(|filter| over_row(filter, &places));
         let assignments = assignments.into_iter().map(|(id, expr)| (id, over_row(expr, &places))).collect();
-        Ok(BoundModify { table, source, filter, assignments, returning })
+        Ok(BoundModify { table, rules, source, filter, assignments, returning })
     }
 
     /// The rows that pass `filter`: their identity and the values of subqueries.

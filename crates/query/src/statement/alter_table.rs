@@ -5,6 +5,7 @@ use super::batch::Block;
 use super::create_table::{check_default, column_parts, many_keys, push_column, set_key};
 use super::define::{exists, skipping};
 use super::resolve::{self, no_relation};
+use super::row_path::RowPath;
 use super::{drop, table_options};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
@@ -361,7 +362,9 @@ async fn rewrite_rows(
     session.next_statement()?;
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
-    let sender = session.start_batch(&after, &catalog, &eval)?;
+    // The rows are in the table already: the batch writes them as they are.
+    let path = RowPath::new(&after, &Arc::default(), &catalog, &eval);
+    let sender = session.start_batch(&path)?;
     let (source, target) = (before.clone(), after.clone());
     let reader = session.db.runtime().spawn_blocking(stop, move || -> Result<()> {
         let mut worker = scan.worker();

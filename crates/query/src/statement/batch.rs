@@ -3,12 +3,12 @@
 //! The task owns the session's transaction while it runs, because a batch borrows it (`session/offload.rs`). Producers
 //! (COPY's parser, INSERT's query) hand blocks over a bounded channel: that is the back-pressure.
 
+use super::row_path::RowPath;
 use crate::bind::Returning;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use arrow_array::{Array, ArrayRef};
-use basalt_engine::{Catalog, Txn};
-use basalt_expr::EvalContext;
+use arrow_array::ArrayRef;
+use basalt_engine::Txn;
 use basalt_types::{Datum, TableDef, batch};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 const BLOCKS_MAX: usize = 2;
 
 pub(crate) enum Block {
-    /// One array per column in column-id order, in stored form; not-null checked.
+    /// One array per column in column-id order, in stored form; completed by [`RowPath::complete_block`].
     Rows(Vec<ArrayRef>),
     /// All rows were sent. A channel that closes without it means that the batch is given up.
     End,
@@ -26,15 +26,10 @@ pub(crate) enum Block {
 impl Session {
     /// Hands the transaction to a writer. Send blocks, then [`Block::End`], then call
     /// [`Session::finish_batch`].
-    pub(crate) fn start_batch(
-        &mut self,
-        table: &Arc<TableDef>,
-        catalog: &Arc<Catalog>,
-        eval: &Arc<EvalContext>,
-    ) -> Result<mpsc::Sender<Block>> {
+    pub(crate) fn start_batch(&mut self, path: &Arc<RowPath>) -> Result<mpsc::Sender<Block>> {
         let (sender, receiver) = mpsc::channel(BLOCKS_MAX);
-        let (table, catalog, eval) = (table.clone(), catalog.clone(), eval.clone());
-        self.lend(move |txn| Box::pin(write(txn, table, catalog, eval, receiver)))?;
+        let path = path.clone();
+        self.lend(move |txn| Box::pin(write(txn, path, receiver)))?;
         Ok(sender)
     }
 
@@ -44,16 +39,10 @@ impl Session {
     }
 }
 
-async fn write(
-    txn: &mut Txn,
-    table: Arc<TableDef>,
-    catalog: Arc<Catalog>,
-    eval: Arc<EvalContext>,
-    mut blocks: mpsc::Receiver<Block>,
-) -> Result<u64> {
-    let result = write_blocks(txn, &table, &mut blocks).await;
+async fn write(txn: &mut Txn, path: Arc<RowPath>, mut blocks: mpsc::Receiver<Block>) -> Result<u64> {
+    let result = write_blocks(txn, &path.table, &mut blocks).await;
     result.map_err(|error| match error {
-        Failure::Engine(error) => super::rows::explain_error(error, &table, &catalog, &eval),
+        Failure::Engine(error) => path.explain(error),
         Failure::GivenUp => SqlError::canceled(),
     })
 }
@@ -84,31 +73,14 @@ async fn write_blocks(
     }
 }
 
-/// Logical columns of a query (one per column of the table, in column-id order) as a block, not-null
-/// checked.
-pub(crate) fn stored_block(
-    table: &TableDef,
-    columns: &[ArrayRef],
-    catalog: &Catalog,
-    eval: &EvalContext,
-) -> Result<Vec<ArrayRef>> {
-    let stored: Vec<ArrayRef> =
-        table.columns.iter().zip(columns).map(|(column, array)| batch::to_stored(&column.ty, array)).collect();
-    check_block(table, &stored, catalog, eval)?;
-    Ok(stored)
+/// Logical columns (one per column of the table, in column-id order) in stored form.
+pub(crate) fn stored(table: &TableDef, columns: &[ArrayRef]) -> Vec<ArrayRef> {
+    table.columns.iter().zip(columns).map(|(column, array)| batch::to_stored(&column.ty, array)).collect()
 }
 
-/// 23502 with the first failing row.
-pub(crate) fn check_block(table: &TableDef, stored: &[ArrayRef], catalog: &Catalog, eval: &EvalContext) -> Result<()> {
-    for column in table.live_columns().filter(|column| column.not_null) {
-        let array = &stored[column.id.position()];
-        if array.null_count() > 0 {
-            let row = (0..array.len()).find(|row| array.is_null(*row)).unwrap_or(0);
-            let values = stored_row(table, stored, row);
-            return Err(super::rows::not_null_violation(table, &column.name, &values, catalog, eval));
-        }
-    }
-    Ok(())
+/// The same as a block to write, completed.
+pub(crate) fn stored_block(path: &RowPath, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    path.complete_block(stored(&path.table, columns))
 }
 
 /// One row out of stored columns.

@@ -2,6 +2,7 @@
 //! parsing and encoding overlap.
 
 use super::batch::{self, Block};
+use super::row_path::RowPath;
 use crate::bind::{self, ParamTypes};
 use crate::copy::reader::{CopyReader, FieldColumn};
 use crate::database::Stats;
@@ -13,11 +14,9 @@ use crate::syntax::{CopyStatement, parse_expr_text};
 use arrow::compute::filter;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, new_null_array};
-use basalt_engine::Catalog;
-use basalt_expr::EvalContext;
 use basalt_expr::io::LogicalBuilder;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, TableDef, batch as types_batch};
+use basalt_types::{ColumnId, TableDef};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -52,11 +51,9 @@ enum Source {
 
 /// Completes parsed fields to rows of the table.
 struct Completer {
-    table: Arc<TableDef>,
+    path: Arc<RowPath>,
     sources: Vec<Source>,
     filter: Option<Expr>,
-    catalog: Arc<Catalog>,
-    eval: Arc<EvalContext>,
 }
 
 pub(crate) fn start(
@@ -99,8 +96,9 @@ pub(crate) fn start(
         }
     });
     let reader = CopyReader::new(table.name.clone(), fields.collect(), copy.options.clone(), eval.clone());
-    let completer = Completer { table: table.clone(), sources, filter, catalog: catalog.clone(), eval: eval.clone() };
-    let blocks = session.start_batch(table, &catalog, &eval)?;
+    let path = RowPath::new(table, &bind::bind_row_rules(&ctx, table)?, &catalog, &eval);
+    let blocks = session.start_batch(&path)?;
+    let completer = Completer { path, sources, filter };
     let (sender, chunks) = mpsc::channel(CHUNKS_MAX);
     let parser = session.db.runtime().handle().spawn(parse(reader, completer, chunks, blocks));
     Ok(CopyFeed { sender, parser, gathered: BytesMut::new() })
@@ -154,7 +152,7 @@ impl Completer {
     /// `None` if WHERE leaves nothing.
     fn complete(&self, fields: &[ArrayRef], rows: usize) -> Result<Option<Vec<ArrayRef>>> {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.sources.len());
-        for (source, column) in self.sources.iter().zip(&self.table.columns) {
+        for (source, column) in self.sources.iter().zip(&self.path.table.columns) {
             columns.push(match source {
                 Source::Field(at) => fields[*at].clone(),
                 Source::Dropped => new_null_array(&column.ty.to_arrow(), rows),
@@ -162,7 +160,7 @@ impl Completer {
             });
         }
         if let Some(condition) = &self.filter {
-            let kept = condition.eval(&columns, rows, &self.eval)?;
+            let kept = condition.eval(&columns, rows, &self.path.eval)?;
             let kept = kept.as_boolean();
             // A condition that is null keeps no row.
             let kept = match kept.nulls() {
@@ -176,10 +174,7 @@ impl Completer {
                 *column = filter(column, &kept).map_err(|error| SqlError::internal(error.to_string()))?;
             }
         }
-        let stored = self.table.columns.iter().zip(&columns);
-        let stored: Vec<ArrayRef> = stored.map(|(column, array)| types_batch::to_stored(&column.ty, array)).collect();
-        batch::check_block(&self.table, &stored, &self.catalog, &self.eval)?;
-        Ok(Some(stored))
+        Ok(Some(batch::stored_block(&self.path, &columns)?))
     }
 
     fn default(&self, expr: &Expr, column: &basalt_types::ColumnDef, rows: usize) -> Result<ArrayRef> {
@@ -188,10 +183,10 @@ impl Completer {
         }
         let once = expr.is_const();
         let mut builder = LogicalBuilder::new(&column.ty, rows);
-        let mut value = expr.eval_scalar(&[], &self.eval)?;
+        let mut value = expr.eval_scalar(&[], &self.path.eval)?;
         for row in 0..rows {
             if row > 0 && !once {
-                value = expr.eval_scalar(&[], &self.eval)?;
+                value = expr.eval_scalar(&[], &self.path.eval)?;
             }
             builder.push(&value)?;
         }

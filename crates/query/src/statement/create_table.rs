@@ -2,6 +2,7 @@
 
 use super::batch::{self, Block};
 use super::define::{exists, skipping};
+use super::row_path::RowPath;
 use super::{resolve, table_options};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
@@ -76,9 +77,11 @@ async fn fill(session: &mut Session, table: &Arc<TableDef>, query: Arc<Query>) -
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
     let mut stream = super::lock_rows::start(session, &query, &eval).await?;
-    let sender = session.start_batch(table, &catalog, &eval)?;
+    let rules = bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), table)?;
+    let path = RowPath::new(table, &rules, &catalog, &eval);
+    let sender = session.start_batch(&path)?;
     while let Some(rows) = stream.next().await? {
-        let stored = batch::stored_block(table, rows.columns(), &catalog, &eval)?;
+        let stored = batch::stored_block(&path, rows.columns())?;
         if sender.send(Block::Rows(stored)).await.is_err() {
             break;
         }

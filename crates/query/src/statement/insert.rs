@@ -1,7 +1,8 @@
 //! INSERT: single rows through the transaction, many rows as a batch.
 
 use super::batch::{self, Block};
-use super::rows::{ReturningRows, Written, check_not_null, duplicate_row, explain_error};
+use super::row_path::RowPath;
+use super::rows::{ReturningRows, Written};
 use crate::bind::{BoundInsert, InsertSource, OnConflict};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
@@ -9,7 +10,7 @@ use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
 use arrow_array::ArrayRef;
-use basalt_engine::{Catalog, CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
+use basalt_engine::{CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
@@ -26,29 +27,28 @@ const ROWS_INLINE_MAX: usize = 32;
 const CONFLICT_TRIES_MAX: usize = 1_000;
 
 pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: &Arc<EvalContext>) -> Result<Written> {
-    let catalog = session.txn()?.catalog();
+    let path = RowPath::new(&insert.table, &insert.rules, &session.txn()?.catalog(), eval);
     let plain = batch::is_plain(insert.on_conflict.is_some(), &insert.returning);
     let written = match &insert.source {
         InsertSource::Values(rows) if plain && rows.len() >= BATCH_ROWS_MIN => {
-            values_batch(session, insert, &catalog, eval).await?
+            values_batch(session, insert, &path).await?
         }
         InsertSource::Values(rows) if rows.len() <= ROWS_INLINE_MAX => {
             let wait = session.wait_policy();
-            write_values(session.txn()?, insert, &catalog, eval, wait).await?
+            write_values(session.txn()?, insert, &path, wait).await?
         }
         InsertSource::Values(_) => {
-            let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+            let insert = insert.clone();
             let wait = session.wait_policy();
-            let work = session.off_thread(move |txn| {
-                Box::pin(async move { write_values(txn, &insert, &catalog, &eval, wait).await })
-            });
+            let work =
+                session.off_thread(move |txn| Box::pin(async move { write_values(txn, &insert, &path, wait).await }));
             work.await?
         }
         InsertSource::Query(query) => {
             let stream = super::lock_rows::start(session, query, eval).await?;
             match plain {
-                true => query_batch(session, insert, stream, &catalog, eval).await?,
-                false => query_rows(session, insert, stream, &catalog, eval).await?,
+                true => query_batch(session, &path, stream).await?,
+                false => query_rows(session, insert, stream, path).await?,
             }
         }
     };
@@ -56,16 +56,11 @@ pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: 
     Ok(written)
 }
 
-async fn values_batch(
-    session: &mut Session,
-    insert: &Arc<BoundInsert>,
-    catalog: &Arc<Catalog>,
-    eval: &Arc<EvalContext>,
-) -> Result<Written> {
-    let sender = session.start_batch(&insert.table, catalog, eval)?;
-    let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+async fn values_batch(session: &mut Session, insert: &Arc<BoundInsert>, path: &Arc<RowPath>) -> Result<Written> {
+    let sender = session.start_batch(path)?;
+    let (insert, path) = (insert.clone(), path.clone());
     let feed = session.db.runtime().spawn(async move {
-        let stored = values_block(&insert, &catalog, &eval).await?;
+        let stored = values_block(&insert, &path).await?;
         // A closed channel means that the writer failed; its error comes with the end.
         let _ = sender.send(Block::Rows(stored)).await;
         let _ = sender.send(Block::End).await;
@@ -75,7 +70,7 @@ async fn values_batch(
     Ok(Written { rows: session.finish_batch().await?, returning: None })
 }
 
-async fn values_block(insert: &BoundInsert, catalog: &Catalog, eval: &EvalContext) -> Result<Vec<ArrayRef>> {
+async fn values_block(insert: &BoundInsert, path: &RowPath) -> Result<Vec<ArrayRef>> {
     let table = &insert.table;
     let rows = values(insert)?;
     let mut builders: Vec<ColumnBuilder> =
@@ -83,15 +78,13 @@ async fn values_block(insert: &BoundInsert, catalog: &Catalog, eval: &EvalContex
     let mut pace = Pace::default();
     for row in rows {
         for (expr, builder) in row.iter().zip(&mut builders) {
-            if !builder.push(&expr.eval_scalar(&[], eval)?) {
+            if !builder.push(&expr.eval_scalar(&[], &path.eval)?) {
                 return Err(SqlError::internal(format!("a value for {} has another form", table.name)));
             }
         }
         pace.step().await;
     }
-    let stored: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
-    batch::check_block(table, &stored, catalog, eval)?;
-    Ok(stored)
+    path.complete_block(builders.iter_mut().map(ColumnBuilder::finish).collect())
 }
 
 fn values(insert: &BoundInsert) -> Result<&[Vec<Expr>]> {
@@ -101,18 +94,12 @@ fn values(insert: &BoundInsert) -> Result<&[Vec<Expr>]> {
     }
 }
 
-async fn query_batch(
-    session: &mut Session,
-    insert: &Arc<BoundInsert>,
-    mut stream: BatchStream,
-    catalog: &Arc<Catalog>,
-    eval: &Arc<EvalContext>,
-) -> Result<Written> {
-    let sender = session.start_batch(&insert.table, catalog, eval)?;
-    let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+async fn query_batch(session: &mut Session, path: &Arc<RowPath>, mut stream: BatchStream) -> Result<Written> {
+    let sender = session.start_batch(path)?;
+    let path = path.clone();
     let feed = session.db.runtime().spawn(async move {
         while let Some(rows) = stream.next().await? {
-            let stored = batch::stored_block(&insert.table, rows.columns(), &catalog, &eval)?;
+            let stored = batch::stored_block(&path, rows.columns())?;
             if sender.send(Block::Rows(stored)).await.is_err() {
                 break;
             }
@@ -125,18 +112,12 @@ async fn query_batch(
 }
 
 /// Rows of expressions, one by one.
-async fn write_values(
-    txn: &mut Txn,
-    insert: &BoundInsert,
-    catalog: &Catalog,
-    eval: &EvalContext,
-    wait: WaitPolicy,
-) -> Result<Written> {
+async fn write_values(txn: &mut Txn, insert: &BoundInsert, path: &RowPath, wait: WaitPolicy) -> Result<Written> {
     let rows = values(insert)?;
-    let mut writer = RowWriter::new(insert, catalog, eval, wait)?;
+    let mut writer = RowWriter::new(insert, path, wait)?;
     let mut pace = Pace::default();
     for row in rows {
-        let values = row.iter().map(|expr| Ok(expr.eval_scalar(&[], eval)?)).collect::<Result<Vec<_>>>()?;
+        let values = row.iter().map(|expr| Ok(expr.eval_scalar(&[], &path.eval)?)).collect::<Result<Vec<_>>>()?;
         writer.write(txn, values).await?;
         pace.step().await;
     }
@@ -148,17 +129,16 @@ async fn query_rows(
     session: &mut Session,
     insert: &Arc<BoundInsert>,
     mut stream: BatchStream,
-    catalog: &Arc<Catalog>,
-    eval: &Arc<EvalContext>,
+    path: Arc<RowPath>,
 ) -> Result<Written> {
-    let (insert, catalog, eval) = (insert.clone(), catalog.clone(), eval.clone());
+    let insert = insert.clone();
     let wait = session.wait_policy();
     let work = session.off_thread(move |txn| {
         Box::pin(async move {
-            let mut writer = RowWriter::new(&insert, &catalog, &eval, wait)?;
+            let mut writer = RowWriter::new(&insert, &path, wait)?;
             let mut pace = Pace::default();
             while let Some(rows) = stream.next().await? {
-                let stored = batch::stored_block(&insert.table, rows.columns(), &catalog, &eval)?;
+                let stored = batch::stored(&insert.table, rows.columns());
                 for row in 0..rows.num_rows() {
                     writer.write(txn, batch::stored_row(&insert.table, &stored, row)).await?;
                     pace.step().await;
@@ -173,8 +153,7 @@ async fn query_rows(
 /// Writes row by row: checks, conflicts, RETURNING.
 struct RowWriter<'a> {
     insert: &'a BoundInsert,
-    catalog: &'a Catalog,
-    eval: &'a EvalContext,
+    path: &'a RowPath,
     wait: WaitPolicy,
     returning: ReturningRows<'a>,
     rows: u64,
@@ -183,29 +162,22 @@ struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    fn new(
-        insert: &'a BoundInsert,
-        catalog: &'a Catalog,
-        eval: &'a EvalContext,
-        wait: WaitPolicy,
-    ) -> Result<RowWriter<'a>> {
+    fn new(insert: &'a BoundInsert, path: &'a RowPath, wait: WaitPolicy) -> Result<RowWriter<'a>> {
         let returning = ReturningRows::new(&insert.returning)?;
-        Ok(RowWriter { insert, catalog, eval, wait, returning, rows: 0, written: HashSet::new() })
+        Ok(RowWriter { insert, path, wait, returning, rows: 0, written: HashSet::new() })
     }
 
-    async fn write(&mut self, txn: &mut Txn, row: Vec<Datum>) -> Result<()> {
-        let table = &self.insert.table;
-        check_not_null(table, &row, self.catalog, self.eval)?;
+    async fn write(&mut self, txn: &mut Txn, mut row: Vec<Datum>) -> Result<()> {
+        self.path.complete(&mut row)?;
         for _ in 0..CONFLICT_TRIES_MAX {
-            let inserted = txn.insert(table, &row).await;
-            match inserted.map_err(|error| explain_error(error, table, self.catalog, self.eval))? {
+            match self.path.insert(txn, &row).await? {
                 Inserted::Done => {
                     self.note_written(&row);
                     self.rows += 1;
-                    return self.returning.push(&row, self.eval);
+                    return self.returning.push(&row, &self.path.eval);
                 }
                 Inserted::Duplicate { tablet, key } => match &self.insert.on_conflict {
-                    None => return Err(duplicate_row(table, &row, self.catalog, self.eval)),
+                    None => return Err(self.path.duplicate(&row)),
                     Some(OnConflict::DoNothing) => return Ok(()),
                     Some(OnConflict::DoUpdate { assignments, filter }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
@@ -242,27 +214,22 @@ impl<'a> RowWriter<'a> {
         assignments: &[(basalt_types::ColumnId, Expr)],
         filter: Option<&Expr>,
     ) -> Result<()> {
-        let table = &self.insert.table;
         let mut both = current.values.clone();
         both.extend_from_slice(proposed);
         if let Some(filter) = filter
-            && filter.eval_scalar(&both, self.eval)? != Datum::Bool(true)
+            && filter.eval_scalar(&both, &self.path.eval)? != Datum::Bool(true)
         {
             return Ok(());
         }
         let mut values = current.values.clone();
         for (id, expr) in assignments {
-            values[id.position()] = expr.eval_scalar(&both, self.eval)?;
+            values[id.position()] = expr.eval_scalar(&both, &self.path.eval)?;
         }
-        check_not_null(table, &values, self.catalog, self.eval)?;
-        match txn.update(table, &current, &values).await? {
-            Inserted::Done => {
-                self.note_written(&values);
-                self.rows += 1;
-                self.returning.push(&values, self.eval)
-            }
-            Inserted::Duplicate { .. } => Err(duplicate_row(table, &values, self.catalog, self.eval)),
-        }
+        self.path.complete(&mut values)?;
+        self.path.update(txn, &current, &current.values, &values).await?;
+        self.note_written(&values);
+        self.rows += 1;
+        self.returning.push(&values, &self.path.eval)
     }
 
     fn finish(self) -> Result<Written> {

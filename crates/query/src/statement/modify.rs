@@ -4,7 +4,8 @@
 //! The one row of a primary key is changed at once; rows that have to be searched for, off the connection's
 //! thread.
 
-use super::rows::{ReturningRows, Written, check_not_null, duplicate_row};
+use super::row_path::RowPath;
+use super::rows::{ReturningRows, Written};
 use crate::bind::{BoundModify, PointAccess, RowSource};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
@@ -15,7 +16,7 @@ use crate::syntax::Isolation;
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use basalt_engine::{Catalog, CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
+use basalt_engine::{CurrentRow, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, Key, Stamp, TabletId, batch};
 use std::sync::Arc;
@@ -39,11 +40,12 @@ async fn run(
     delete: bool,
 ) -> Result<Written> {
     let (catalog, wait) = (session.txn()?.catalog(), session.wait_policy());
+    let path = RowPath::new(&plan.table, &plan.rules, &catalog, eval);
     let written = match &plan.source {
         RowSource::Point(point) => {
             // READ COMMITTED looks at the newest row anyway; REPEATABLE READ must not meet rows made later.
             let newest = session.block.isolation == Isolation::ReadCommitted;
-            let mut changer = Changer::new(plan, &catalog, eval, lock, delete, wait)?;
+            let mut changer = Changer::new(plan, path, lock, delete, wait)?;
             changer.point(session.txn()?, point, newest).await?;
             changer.finish()?
         }
@@ -51,10 +53,10 @@ async fn run(
             let rows = super::lock_rows::start(session, &Arc::new((**query).clone()), eval).await?;
             let extra_types: Vec<DataType> =
                 query.columns.iter().skip(3).take(*extra).map(|column| column.ty.clone()).collect();
-            let (plan, eval) = (plan.clone(), eval.clone());
+            let plan = plan.clone();
             let work = session.off_thread(move |txn| {
                 Box::pin(async move {
-                    let mut changer = Changer::new(&plan, &catalog, &eval, lock, delete, wait)?;
+                    let mut changer = Changer::new(&plan, path, lock, delete, wait)?;
                     changer.all(txn, rows, &extra_types).await?;
                     changer.finish()
                 })
@@ -97,8 +99,7 @@ impl<'a> Found<'a> {
 
 struct Changer<'a> {
     plan: &'a BoundModify,
-    catalog: &'a Catalog,
-    eval: &'a EvalContext,
+    path: Arc<RowPath>,
     lock: RowLock,
     delete: bool,
     wait: WaitPolicy,
@@ -109,14 +110,13 @@ struct Changer<'a> {
 impl<'a> Changer<'a> {
     fn new(
         plan: &'a BoundModify,
-        catalog: &'a Catalog,
-        eval: &'a EvalContext,
+        path: Arc<RowPath>,
         lock: RowLock,
         delete: bool,
         wait: WaitPolicy,
     ) -> Result<Changer<'a>> {
         let returning = ReturningRows::new(&plan.returning)?;
-        Ok(Changer { plan, catalog, eval, lock, delete, wait, returning, rows: 0 })
+        Ok(Changer { plan, path, lock, delete, wait, returning, rows: 0 })
     }
 
     fn finish(self) -> Result<Written> {
@@ -137,7 +137,7 @@ impl<'a> Changer<'a> {
 
     async fn point(&mut self, txn: &mut Txn, point: &PointAccess, newest: bool) -> Result<()> {
         let table = &self.plan.table;
-        let Some(key) = point.key(table, self.eval)? else { return Ok(()) };
+        let Some(key) = point.key(table, &self.path.eval)? else { return Ok(()) };
         let read = txn.read();
         let tablets: Vec<TabletId> = match read.tablet_of(table, &key) {
             Some(tablet) => vec![tablet],
@@ -162,7 +162,7 @@ impl<'a> Changer<'a> {
             .map_err(|_| SqlError::internal("a row source gives a wrong tablet"))?;
         let key = Key::from(found.keys.value(row));
         let seen = Stamp::from_raw(found.stamps[row] as u64);
-        let needs_values = !self.delete || self.plan.returning.is_some();
+        let needs_values = !self.delete || self.plan.returning.is_some() || self.path.wants_old();
         let without_values = (!needs_values).then_some(seen);
         let Some(current) = self.lock_row(txn, tablet, &key, without_values).await? else { return Ok(()) };
         let unchanged = current.stamp == seen;
@@ -186,32 +186,27 @@ impl<'a> Changer<'a> {
 
     fn passes(&self, row: &[Datum]) -> Result<bool> {
         match &self.plan.filter {
-            Some(filter) => Ok(filter.eval_scalar(row, self.eval)? == Datum::Bool(true)),
+            Some(filter) => Ok(filter.eval_scalar(row, &self.path.eval)? == Datum::Bool(true)),
             None => Ok(true),
         }
     }
 
     /// `row` is the locked row with the source's extra columns behind.
     async fn change(&mut self, txn: &mut Txn, current: CurrentRow, mut row: Vec<Datum>) -> Result<()> {
-        let table = &self.plan.table;
         if self.delete {
-            txn.delete(table, &current).await?;
+            self.path.delete(txn, &current, &current.values).await?;
             self.rows += 1;
-            return self.returning.push(&row, self.eval);
+            return self.returning.push(&row, &self.path.eval);
         }
-        let new = self.plan.assignments.iter().map(|(id, expr)| Ok((*id, expr.eval_scalar(&row, self.eval)?)));
+        let new = self.plan.assignments.iter().map(|(id, expr)| Ok((*id, expr.eval_scalar(&row, &self.path.eval)?)));
         let new = new.collect::<Result<Vec<_>>>()?;
         for (id, value) in new {
             row[id.position()] = value;
         }
-        let width = table.columns.len();
-        check_not_null(table, &row[..width], self.catalog, self.eval)?;
-        match txn.update(table, &current, &row[..width]).await? {
-            Inserted::Done => {
-                self.rows += 1;
-                self.returning.push(&row, self.eval)
-            }
-            Inserted::Duplicate { .. } => Err(duplicate_row(table, &row[..width], self.catalog, self.eval)),
-        }
+        let width = self.plan.table.columns.len();
+        self.path.complete(&mut row[..width])?;
+        self.path.update(txn, &current, &current.values, &row[..width]).await?;
+        self.rows += 1;
+        self.returning.push(&row, &self.path.eval)
     }
 }

@@ -133,7 +133,7 @@ impl<'a> ReturningRows<'a> {
     }
 }
 
-fn object_of(table: &TableDef, catalog: &Catalog) -> ErrorObject {
+pub(crate) fn object_of(table: &TableDef, catalog: &Catalog) -> ErrorObject {
     ErrorObject {
         schema: catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone()),
         table: Some(table.name.clone()),
@@ -151,13 +151,22 @@ pub(crate) fn check_not_null(table: &TableDef, row: &[Datum], catalog: &Catalog,
 }
 
 #[cold]
-pub(crate) fn not_null_violation(
+fn not_null_violation(
     table: &TableDef,
     column: &str,
     row: &[Datum],
     catalog: &Catalog,
     eval: &EvalContext,
 ) -> SqlError {
+    let message =
+        format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name);
+    SqlError::new("23502", message)
+        .with_detail(failing_row(table, row, eval))
+        .with_object(ErrorObject { column: Some(column.to_string()), ..object_of(table, catalog) })
+}
+
+/// The detail that shows a row that violates a constraint.
+pub(crate) fn failing_row(table: &TableDef, row: &[Datum], eval: &EvalContext) -> String {
     let shown: Vec<String> = table
         .live_columns()
         .map(|column| match &row[column.id.position()] {
@@ -165,11 +174,7 @@ pub(crate) fn not_null_violation(
             value => shorten(params::show(&column.ty, value, eval)),
         })
         .collect();
-    let message =
-        format!("null value in column \"{column}\" of relation \"{}\" violates not-null constraint", table.name);
-    SqlError::new("23502", message)
-        .with_detail(format!("Failing row contains ({}).", shown.join(", ")))
-        .with_object(ErrorObject { column: Some(column.to_string()), ..object_of(table, catalog) })
+    format!("Failing row contains ({}).", shown.join(", "))
 }
 
 /// Values in details are cut, as PostgreSQL does.
