@@ -21,7 +21,7 @@ use basalt_cold::{FileKind, Files, RowFileWriter};
 use basalt_hot::{Reader, Rows};
 use basalt_meta::{FileInfo, FileStamps, Pin};
 use basalt_types::{FileId, Lsn, ReadAt, Rid, Version};
-use body::{Body, ListedFile, TabletBody};
+use body::{Body, ListedFile, SequenceBody, TabletBody};
 use parking_lot::Mutex;
 use root::Root;
 use std::ops::Bound;
@@ -90,6 +90,8 @@ struct Captured {
     log_end: Lsn,
     catalog: Arc<Catalog>,
     tablets: Vec<(Arc<Tablet>, Arc<ReadView>, Rid)>,
+    sequences: Vec<SequenceBody>,
+    sequences_changed: bool,
     next_object: u32,
     next_tablet: u32,
 }
@@ -104,7 +106,9 @@ impl Engine {
         }
         let captured = self.capture()?;
         let version = captured.pin.version();
-        if version == self.checkpoints.last_version() && self.checkpoints.current.lock().made.root.checkpoint.is_some()
+        if version == self.checkpoints.last_version()
+            && !captured.sequences_changed
+            && self.checkpoints.current.lock().made.root.checkpoint.is_some()
         {
             self.collect_files();
             return Ok(());
@@ -156,7 +160,10 @@ impl Engine {
         let turn = self.order.take_turn();
         let version = turn.last();
         let pin = self.pins.pin("checkpoint", self.os.clock.monotonic(), || version);
-        let log_end = self.log.end();
+        let sequences_changed = self.sequences.has_changed();
+        let (sequences, log_end) = self.sequences.capture(|| self.log.end());
+        let sequences = sequences.into_iter();
+        let sequences = sequences.map(|(state, value, logged_at)| SequenceBody { state, value, logged_at }).collect();
         let replay_start = self.txns.least_first_lsn().map_or(log_end, |first| first.min(log_end));
         let catalog = self.catalog();
         // In the turn: a DROP that is decided after C takes its tablets away, and may not become durable.
@@ -171,7 +178,17 @@ impl Engine {
         drop(turn);
         let next_object = self.ids.object.load(Ordering::Relaxed);
         let next_tablet = self.ids.tablet.load(Ordering::Relaxed);
-        Ok(Captured { pin, replay_start, log_end, catalog, tablets, next_object, next_tablet })
+        Ok(Captured {
+            pin,
+            replay_start,
+            log_end,
+            catalog,
+            tablets,
+            sequences,
+            sequences_changed,
+            next_object,
+            next_tablet,
+        })
     }
 
     fn write_checkpoint(&self, captured: &Captured, written: &mut Vec<(FileId, FileKind)>) -> Result<FileId> {
@@ -202,6 +219,7 @@ impl Engine {
             next_tablet: captured.next_tablet,
             catalog: (*captured.catalog).clone(),
             tablets,
+            sequences: captured.sequences.clone(),
         };
         let id = self.next_file_id();
         written.push((id, FileKind::Checkpoint));
@@ -286,7 +304,7 @@ impl Engine {
     pub(crate) fn checkpoint_is_due(&self) -> bool {
         let logged = self.log.end().0.saturating_sub(self.checkpoints.current.lock().made.log_end.0);
         let age = self.os.clock.monotonic().saturating_sub(self.checkpoints.last_at());
-        let changed = self.published() > self.checkpoints.last_version();
+        let changed = self.published() > self.checkpoints.last_version() || self.sequences.has_changed();
         changed && (logged >= self.config.checkpoint_log_bytes || age >= self.config.checkpoint_interval)
     }
 }

@@ -5,6 +5,7 @@ use crate::bulk::Encoding;
 use crate::data_file::DataFile;
 use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
+use crate::sequence::{self, Sequences};
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use basalt_cold::{BlockCache, Files, LocatorBudget};
@@ -51,6 +52,7 @@ pub struct Engine {
     pub(crate) encoding: Arc<Encoding>,
     pub(crate) background: Background,
     pub(crate) checkpoints: crate::checkpoint::State,
+    pub(crate) sequences: Sequences,
     _directory: Box<dyn Send + Sync>,
 }
 
@@ -84,6 +86,7 @@ pub(crate) struct Recovered {
     pub cache: Arc<BlockCache>,
     pub ids: Ids,
     pub checkpoints: crate::checkpoint::State,
+    pub sequences: HashMap<ObjectId, sequence::State>,
     pub dropped: BTreeMap<FileId, DroppedFile>,
     pub directory: Box<dyn Send + Sync>,
 }
@@ -112,6 +115,7 @@ impl Engine {
             encoding: Arc::default(),
             background,
             checkpoints: recovered.checkpoints,
+            sequences: Sequences::new(recovered.sequences),
             _directory: recovered.directory,
             config,
         });
@@ -229,6 +233,7 @@ impl Engine {
     pub(crate) fn install_catalog(&self, next: Catalog) {
         let earlier = self.catalog.swap(Arc::new(next));
         let next = self.catalog.load_full();
+        self.forget_sequences(earlier.sequences.values().map(|sequence| &**sequence), &next);
         self.make_tablets(next.tables.values());
         let gone = earlier.tables.values().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
         for id in gone.collect::<Vec<_>>() {
@@ -376,6 +381,7 @@ impl Engine {
     pub fn shutdown(self: &Arc<Self>) -> Result<()> {
         self.background.stop();
         self.encoding.wait(ENCODERS_END);
+        self.sequences.close();
         let checkpointed = self.checkpoint();
         self.log.close()?;
         checkpointed

@@ -23,6 +23,7 @@ mod record;
 mod recovery;
 mod route;
 mod rows;
+mod sequence;
 mod tablet;
 mod txn;
 mod unlisted;
@@ -38,6 +39,10 @@ pub use engine::{Engine, EngineStats, FileLine, RecoveryProgress, TabletLine};
 pub use error::{Error, Result};
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{BATCH_ROWS, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
+pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use txn::{CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 
-pub use basalt_meta::{Catalog, CatalogEdit, Database, FileKind, Namespace, Role, ViewDef, catalog};
+pub use basalt_meta::{
+    Catalog, CatalogEdit, CommentKey, Database, FileKind, Namespace, Role, RoleSetting, SequenceDef, SequenceOwner,
+    SequenceValue, ViewDef, catalog,
+};

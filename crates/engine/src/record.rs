@@ -5,8 +5,8 @@
 //! and applies them at its commit record. File edits, inside commit records, do name ordinals: they were
 //! appended under the tablet latch and mean the file list at their position.
 
-use basalt_meta::{CatalogEdit, FileInfo, FileStamps, edit, filelist};
-use basalt_types::{FileId, Rid, TabletId, TxnId, Version, varint};
+use basalt_meta::{CatalogEdit, FileInfo, FileStamps, SequenceValue, edit, filelist};
+use basalt_types::{FileId, ObjectId, Rid, TabletId, TxnId, Version, varint};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -14,6 +14,7 @@ const BATCH: u8 = 3;
 const VOID: u8 = 4;
 const COMMIT: u8 = 5;
 const ABORT: u8 = 6;
+const SEQUENCE: u8 = 7;
 
 /// One row of a [`Record::Batch`], borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,11 @@ pub enum Record<'a> {
     },
     Abort {
         txn: TxnId,
+    },
+    /// Values up to this one may have been given, or the sequence was set to it. No transaction's.
+    Sequence {
+        state: ObjectId,
+        value: SequenceValue,
     },
 }
 
@@ -111,6 +117,14 @@ pub fn void(out: &mut Vec<u8>, txn: TxnId, from: u64) {
 pub fn abort(out: &mut Vec<u8>, txn: TxnId) {
     out.push(ABORT);
     out.extend(txn.0.to_le_bytes());
+}
+
+pub fn sequence(out: &mut Vec<u8>, state: ObjectId, value: SequenceValue) {
+    out.push(SEQUENCE);
+    out.extend(u64::MAX.to_le_bytes());
+    varint::put(out, u64::from(state.0));
+    out.extend(value.last.to_le_bytes());
+    out.push(u8::from(value.is_called));
 }
 
 /// A commit record without its file edits, which follow ([`file_edits`]).
@@ -207,6 +221,16 @@ pub fn decode(mut bytes: &[u8]) -> Option<Record<'_>> {
         }
         VOID => Record::Void { txn, from: varint::take(input)? },
         ABORT => Record::Abort { txn },
+        SEQUENCE => {
+            let state = ObjectId(u32::try_from(varint::take(input)?).ok()?);
+            let last = i64::from_le_bytes(varint::take_bytes(input, 8)?.try_into().ok()?);
+            let is_called = match varint::take_bytes(input, 1)?[0] {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
+            Record::Sequence { state, value: SequenceValue { last, is_called } }
+        }
         COMMIT => {
             let version = Version(varint::take(input)?);
             let catalog = match varint::take_slice(input)? {
@@ -306,7 +330,7 @@ mod tests {
                 },
             ],
         };
-        let mut out = vec![Vec::new(); 6];
+        let mut out = vec![Vec::new(); 7];
         put(&mut out[0], txn, TabletId(1), row);
         delete(&mut out[1], txn, TabletId(300), b"gone");
         batch(&mut out[2], txn, TabletId(1), [row, row].into_iter());
@@ -315,6 +339,7 @@ mod tests {
         out[4].extend(file_edits(&edits.files));
         commit(&mut out[5], None, Version(13), &[]);
         out[5].extend(file_edits(&[]));
+        sequence(&mut out[6], ObjectId(16400), SequenceValue { last: -7, is_called: true });
         out
     }
 
@@ -326,6 +351,8 @@ mod tests {
         let Some(Record::Commit { edits, version: Version(12), .. }) = decode(&all[4]) else { panic!() };
         assert!(matches!(&edits.files[1], FileEdit::Freeze { stayed, .. } if stayed == &[0, 1, 99]));
         assert!(matches!(decode(&all[5]), Some(Record::Commit { txn: None, .. })));
+        let value = SequenceValue { last: -7, is_called: true };
+        assert_eq!(decode(&all[6]), Some(Record::Sequence { state: ObjectId(16400), value }));
     }
 
     #[test]

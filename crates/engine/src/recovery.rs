@@ -14,6 +14,7 @@ use crate::checkpoint::root::Root;
 use crate::checkpoint::{self};
 use crate::data_file::DataFile;
 use crate::engine::{DroppedFile, Ids, Recovered};
+use crate::sequence::State;
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Catalog, EngineConfig, Error, RecoveryProgress, Result};
 use apply::Replayer;
@@ -21,7 +22,7 @@ use basalt_cold::{BlockCache, DeleteMap, FileKind, Files, LocalStore, RowFile};
 use basalt_hot::Change;
 use basalt_meta::{CommitOrder, FileInfo, FileStamps, TxnTable};
 use basalt_sched::Os;
-use basalt_types::{Epoch, FileId, Lsn, Rid, Stamp, TabletId, Version};
+use basalt_types::{Epoch, FileId, Lsn, ObjectId, Rid, Stamp, TabletId, Version};
 use basalt_wal::{Log, LogConfig};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -68,6 +69,8 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
         }
     };
     let checkpointed = body.as_ref().map_or(Version::ZERO, |body| body.version);
+    let sequences = body.iter().flat_map(|body| &body.sequences);
+    let sequences = sequences.map(|listed| (listed.state, State::new(listed.value, listed.logged_at))).collect();
     let (catalog, ids) = match &body {
         None => (Catalog::initial(), (basalt_meta::catalog::FIRST_USER_ID, 1)),
         Some(body) => (body.catalog.clone(), (body.next_object, body.next_tablet)),
@@ -82,7 +85,7 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
         tablets.insert(tablet.id, Arc::new(loaded));
     }
 
-    let mut replayer = Replayer::new(&files, &cache, catalog, tablets, checkpointed, ids);
+    let mut replayer = Replayer::new(&files, &cache, catalog, tablets, sequences, checkpointed, ids);
     let log_dir = dir.join("log");
     let mut records = 0u64;
     let seen = std::cell::Cell::new(0u64);
@@ -136,6 +139,7 @@ pub(crate) fn recover(os: &Os, config: &EngineConfig, progress: &dyn Fn(Recovery
         cache,
         ids,
         checkpoints: checkpoint::State::new(root, own_files, os.clock.monotonic(), checkpointed),
+        sequences: replayed.sequences,
         dropped: replayed.dropped,
         directory,
     })
@@ -246,6 +250,7 @@ fn remove_unlisted(files: &Files, listed: &HashSet<FileId>, epoch: Epoch) -> Res
 struct Replayed {
     catalog: Catalog,
     tablets: HashMap<TabletId, Arc<Tablet>>,
+    sequences: HashMap<ObjectId, State>,
     dropped: BTreeMap<FileId, DroppedFile>,
     last_version: Version,
     next_object: u32,

@@ -2,7 +2,7 @@
 
 use crate::*;
 use basalt_sched::Os;
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
+use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ mod failures;
 mod locator;
 mod moves;
 mod protocols;
+mod sequences;
 
 struct Fixture {
     dir: TempDir,
@@ -58,15 +59,7 @@ impl Fixture {
 
     async fn create_table(&self, tablets: u32, keyed: bool) -> Arc<TableDef> {
         let columns = [("id", DataType::Int8), ("v", DataType::Text)];
-        let column = |(i, (name, ty)): (usize, (&str, DataType))| ColumnDef {
-            id: ColumnId::from_position(i),
-            name: name.into(),
-            ty,
-            not_null: false,
-            default: None,
-            missing: Datum::Null,
-            dropped: false,
-        };
+        let column = |(i, (name, ty)): (usize, (&str, DataType))| ColumnDef::new(ColumnId::from_position(i), name, ty);
         let primary_key = keyed.then(|| PrimaryKey {
             constraint_id: self.engine.next_object_id(),
             constraint_name: "t_pkey".into(),
@@ -84,6 +77,8 @@ impl Fixture {
             distribution: Distribution::Hash(vec![ColumnId(1)]),
             options: Vec::new(),
             comment: None,
+            checks: Vec::new(),
+            on_commit: OnCommit::PreserveRows,
         });
         let mut txn = self.begin();
         txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).unwrap();

@@ -21,7 +21,7 @@ use crate::read::ReadContext;
 use crate::record::Edits;
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
-use basalt_meta::Pin;
+use basalt_meta::{Pin, SequenceDef};
 use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -173,6 +173,7 @@ impl Txn {
         for tablet in new_tablets {
             self.writes.push(Change::NewTablet { tablet });
         }
+        sequences_put(&edits).for_each(|sequence| self.engine.sequences.enter(sequence));
         self.catalog_edits.extend(edits);
         self.own_catalog = Some(Arc::new(next));
         Ok(())
@@ -196,11 +197,12 @@ impl Txn {
         let _whole = engine.whole("rollback to a savepoint");
         self.engine.undo(id, undone);
         if self.catalog_edits.len() > savepoint.catalog_edits {
-            self.catalog_edits.truncate(savepoint.catalog_edits);
+            let undone = self.catalog_edits.split_off(savepoint.catalog_edits);
             self.own_catalog = match self.catalog_edits.is_empty() {
                 true => None,
                 false => Some(Arc::new(self.engine.catalog().apply(&self.catalog_edits)?)),
             };
+            self.engine.forget_sequences(sequences_put(&undone), &self.catalog());
         }
         Ok(())
     }
@@ -229,6 +231,8 @@ impl Txn {
                 }
             }
             self.engine.txns.retire(id);
+            let committed = self.engine.catalog();
+            self.engine.forget_sequences(sequences_put(&self.catalog_edits), &committed);
         }
         self.engine.locks.release_all(self.owner);
     }
@@ -277,6 +281,13 @@ impl Txn {
     pub(crate) fn id(&self) -> Option<TxnId> {
         self.id
     }
+}
+
+fn sequences_put(edits: &[CatalogEdit]) -> impl Iterator<Item = &SequenceDef> {
+    edits.iter().filter_map(|edit| match edit {
+        CatalogEdit::PutSequence(sequence) => Some(sequence),
+        _ => None,
+    })
 }
 
 impl Drop for Txn {

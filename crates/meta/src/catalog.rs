@@ -3,7 +3,7 @@
 //! The whole catalog is a few maps of `Arc`s, so a new version shares all that did not change, and a
 //! statement that holds one sees one state of it.
 
-use crate::{CatalogEdit, Error, Result};
+use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef};
 use basalt_types::{ObjectId, TableDef, TabletId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,16 +48,6 @@ pub struct ViewDef {
     pub comment: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Role {
-    pub id: ObjectId,
-    pub name: String,
-    pub superuser: bool,
-    pub login: bool,
-    /// SCRAM-SHA-256 verifier in PostgreSQL's text form; `None`: no password.
-    pub password: Option<String>,
-}
-
 /// One immutable state of the catalog.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Catalog {
@@ -70,10 +60,17 @@ pub struct Catalog {
     pub roles: BTreeMap<ObjectId, Arc<Role>>,
     /// `ALTER SYSTEM SET`.
     pub settings: BTreeMap<String, String>,
+    #[serde(default)]
+    pub sequences: BTreeMap<ObjectId, Arc<SequenceDef>>,
+    #[serde(default)]
+    pub comments: Arc<Comments>,
+    /// `ALTER ROLE … SET` and `ALTER DATABASE … SET`.
+    #[serde(default)]
+    pub role_settings: Arc<Vec<RoleSetting>>,
     /// Tablet to the table that owns it. Derived.
     #[serde(skip)]
     by_tablet: Arc<BTreeMap<TabletId, ObjectId>>,
-    /// (namespace, name) of tables and views, which share one name space. Derived.
+    /// (namespace, name) of relations (tables, views, sequences), which share one name space. Derived.
     #[serde(skip)]
     by_name: Arc<BTreeMap<(ObjectId, String), ObjectId>>,
 }
@@ -90,7 +87,7 @@ impl Catalog {
             (INFORMATION_SCHEMA, "information_schema"),
             (BASALT_SCHEMA, "basalt"),
         ];
-        let role = Role { id: SUPERUSER, name: owner.clone(), superuser: true, login: true, password: None };
+        let role = Role { superuser: true, login: true, ..Role::new(SUPERUSER, &owner) };
         let mut catalog = Catalog {
             version: 1,
             databases: BTreeMap::from([(database.id, Arc::new(database))]),
@@ -99,6 +96,9 @@ impl Catalog {
             views: BTreeMap::new(),
             roles: BTreeMap::from([(role.id, Arc::new(role))]),
             settings: BTreeMap::new(),
+            sequences: BTreeMap::new(),
+            comments: Arc::default(),
+            role_settings: Arc::default(),
             by_tablet: Arc::default(),
             by_name: Arc::default(),
         };
@@ -119,9 +119,17 @@ impl Catalog {
     pub fn index(&mut self) {
         let tablets = self.tables.values().flat_map(|table| table.tablets().map(|tablet| (tablet, table.id)));
         self.by_tablet = Arc::new(tablets.collect());
-        let tables = self.tables.values().map(|table| ((table.namespace, table.name.clone()), table.id));
-        let views = self.views.values().map(|view| ((view.namespace, view.name.clone()), view.id));
-        self.by_name = Arc::new(tables.chain(views).collect());
+        let names = self.relations().map(|(namespace, name, id)| ((namespace, name.to_string()), id));
+        self.by_name = Arc::new(names.collect());
+    }
+
+    /// Namespace, name and id of everything in the name space that tables share with others.
+    fn relations(&self) -> impl Iterator<Item = (ObjectId, &str, ObjectId)> {
+        let tables = self.tables.values().map(|table| (table.namespace, table.name.as_str(), table.id));
+        let views = self.views.values().map(|view| (view.namespace, view.name.as_str(), view.id));
+        let sequences = self.sequences.values();
+        let sequences = sequences.map(|sequence| (sequence.namespace, sequence.name.as_str(), sequence.id));
+        tables.chain(views).chain(sequences)
     }
 
     pub fn table(&self, id: ObjectId) -> Option<&Arc<TableDef>> {
@@ -134,6 +142,16 @@ impl Catalog {
 
     pub fn view_named(&self, namespace: ObjectId, name: &str) -> Option<&Arc<ViewDef>> {
         self.views.get(self.by_name.get(&(namespace, name.to_string()))?)
+    }
+
+    pub fn sequence_named(&self, namespace: ObjectId, name: &str) -> Option<&Arc<SequenceDef>> {
+        self.sequences.get(self.by_name.get(&(namespace, name.to_string()))?)
+    }
+
+    /// Sequences that are dropped with a table.
+    pub fn sequences_of(&self, table: ObjectId) -> impl Iterator<Item = &Arc<SequenceDef>> {
+        let owned = move |sequence: &&Arc<SequenceDef>| sequence.owned_by.is_some_and(|owner| owner.table == table);
+        self.sequences.values().filter(owned)
     }
 
     pub fn relation_exists(&self, namespace: ObjectId, name: &str) -> bool {
@@ -171,16 +189,13 @@ impl Catalog {
 
     /// Two transactions may have made relations of one name side by side: the second to commit loses.
     fn check_names(&self) -> Result<()> {
-        let relations = self.tables.len() + self.views.len();
-        if self.by_name.len() == relations {
+        if self.by_name.len() == self.relations().count() {
             return Ok(());
         }
-        let names = self.tables.values().map(|table| (table.namespace, &table.name, table.id));
-        let names = names.chain(self.views.values().map(|view| (view.namespace, &view.name, view.id)));
-        let shadowed = names
-            .into_iter()
+        let shadowed = self
+            .relations()
             .find(|(namespace, name, id)| self.by_name.get(&(*namespace, name.to_string())) != Some(id));
-        let name = shadowed.map(|(_, name, _)| name.clone()).unwrap_or_default();
+        let name = shadowed.map(|(_, name, _)| name.to_string()).unwrap_or_default();
         Err(Error::Exists { what: "relation", name })
     }
 
@@ -191,6 +206,8 @@ impl Catalog {
             }
             CatalogEdit::DropDatabase(id) => {
                 self.databases.remove(id).ok_or(Error::Stale(*id))?;
+                self.forget_comments(*id);
+                self.forget_settings(|setting| setting.database == Some(*id));
             }
             CatalogEdit::PutNamespace(namespace) => {
                 self.namespaces.insert(namespace.id, Arc::new(namespace.clone()));
@@ -202,19 +219,40 @@ impl Catalog {
                 self.tables.insert(table.id, table.clone());
             }
             CatalogEdit::DropTable(id) => {
-                self.tables.remove(id).ok_or(Error::Stale(*id))?;
+                let table = self.tables.remove(id).ok_or(Error::Stale(*id))?;
+                let parts = table.checks.iter().map(|check| check.id);
+                let parts: Vec<_> = parts.chain(table.primary_key.iter().map(|key| key.constraint_id)).collect();
+                parts.into_iter().chain([*id]).for_each(|id| self.forget_comments(id));
+            }
+            CatalogEdit::PutSequence(sequence) => {
+                self.sequences.insert(sequence.id, Arc::new(sequence.clone()));
+            }
+            CatalogEdit::DropSequence(id) => {
+                self.sequences.remove(id).ok_or(Error::Stale(*id))?;
+                self.forget_comments(*id);
+            }
+            CatalogEdit::SetComment { key, text } => Arc::make_mut(&mut self.comments).set(*key, text.clone()),
+            CatalogEdit::SetRoleSetting { setting, remove } => {
+                let all = Arc::make_mut(&mut self.role_settings);
+                all.retain(|other| !other.is_same(setting));
+                if !remove {
+                    all.push(setting.clone());
+                }
             }
             CatalogEdit::PutView(view) => {
                 self.views.insert(view.id, Arc::new(view.clone()));
             }
             CatalogEdit::DropView(id) => {
                 self.views.remove(id).ok_or(Error::Stale(*id))?;
+                self.forget_comments(*id);
             }
             CatalogEdit::PutRole(role) => {
                 self.roles.insert(role.id, Arc::new(role.clone()));
             }
             CatalogEdit::DropRole(id) => {
                 self.roles.remove(id).ok_or(Error::Stale(*id))?;
+                self.forget_comments(*id);
+                self.forget_settings(|setting| setting.role == Some(*id));
             }
             CatalogEdit::SetSetting { name, value: Some(value) } => {
                 self.settings.insert(name.clone(), value.clone());
@@ -224,5 +262,15 @@ impl Catalog {
             }
         }
         Ok(())
+    }
+
+    fn forget_comments(&mut self, object: ObjectId) {
+        if self.comments.iter().any(|(key, _)| key.object == object) {
+            Arc::make_mut(&mut self.comments).forget(object);
+        }
+    }
+
+    fn forget_settings(&mut self, of: impl Fn(&RoleSetting) -> bool) {
+        Arc::make_mut(&mut self.role_settings).retain(|setting| !of(setting));
     }
 }

@@ -3,8 +3,8 @@
 //! Catalog edits are rare and small, and readers of a newer version must understand older ones:
 //! self-describing text is worth its bytes here. Row data never travels this way.
 
-use crate::catalog::{Database, Namespace, Role, ViewDef};
-use crate::{Error, Result};
+use crate::catalog::{Database, Namespace, ViewDef};
+use crate::{CommentKey, Error, Result, Role, RoleSetting, SequenceDef};
 use basalt_types::{ObjectId, TableDef};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,6 +25,18 @@ pub enum CatalogEdit {
     SetSetting {
         name: String,
         value: Option<String>,
+    },
+    PutSequence(SequenceDef),
+    DropSequence(ObjectId),
+    /// `None`: there is no comment any more.
+    SetComment {
+        key: CommentKey,
+        text: Option<String>,
+    },
+    /// In place of an earlier value, or (`remove`) nothing in its place.
+    SetRoleSetting {
+        setting: RoleSetting,
+        remove: bool,
     },
 }
 

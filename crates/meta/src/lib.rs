@@ -4,17 +4,23 @@
 //! This crate never opens a file, and never knows what a row or a page is.
 
 pub mod catalog;
+pub mod comments;
 pub mod edit;
 pub mod error;
 pub mod filelist;
 pub mod order;
 pub mod pins;
+pub mod role;
+pub mod sequence;
 pub mod txns;
 
-pub use catalog::{Catalog, Database, Namespace, Role, ViewDef};
+pub use catalog::{Catalog, Database, Namespace, ViewDef};
+pub use comments::{CommentKey, Comments};
 pub use edit::CatalogEdit;
 pub use error::{Error, Result};
 pub use filelist::{FileInfo, FileKind, FileStamps};
 pub use order::CommitOrder;
 pub use pins::{Pin, PinTable};
+pub use role::{Role, RoleSetting};
+pub use sequence::{SequenceDef, SequenceOwner, SequenceValue};
 pub use txns::TxnTable;

@@ -13,6 +13,58 @@ pub struct ColumnDef {
     /// What rows and files written before this column existed read.
     pub missing: Datum,
     pub dropped: bool,
+    /// `GENERATED … AS IDENTITY`: where values come from if INSERT gives none.
+    #[serde(default)]
+    pub identity: Option<Identity>,
+    /// SQL text of `GENERATED ALWAYS AS (…) STORED`, over the row's other columns.
+    #[serde(default)]
+    pub generated: Option<String>,
+}
+
+impl ColumnDef {
+    /// A nullable column without a default.
+    pub fn new(id: ColumnId, name: impl Into<String>, ty: DataType) -> ColumnDef {
+        ColumnDef {
+            id,
+            name: name.into(),
+            ty,
+            not_null: false,
+            default: None,
+            missing: Datum::Null,
+            dropped: false,
+            identity: None,
+            generated: None,
+        }
+    }
+}
+
+/// An identity column's source of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Identity {
+    /// ALWAYS: INSERT gives a value only with OVERRIDING SYSTEM VALUE. Otherwise BY DEFAULT.
+    pub always: bool,
+    pub sequence: ObjectId,
+}
+
+/// A condition that every row satisfies, or leaves unknown.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct CheckDef {
+    pub id: ObjectId,
+    pub name: String,
+    /// SQL text over the table's columns.
+    pub sql: String,
+    /// Whether rows that were there before it satisfy it too (`NOT VALID` leaves that open).
+    pub validated: bool,
+    pub no_inherit: bool,
+}
+
+/// What a temporary table's rows come to at the end of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub enum OnCommit {
+    #[default]
+    PreserveRows,
+    DeleteRows,
+    Drop,
 }
 
 /// How rows find their tablet inside a partition.
@@ -46,6 +98,12 @@ pub struct TableDef {
     /// `WITH (…)` options as given, canonical order.
     pub options: Vec<(String, String)>,
     pub comment: Option<String>,
+    /// CHECK constraints in name order, which is the order in which they are evaluated.
+    #[serde(default)]
+    pub checks: Vec<CheckDef>,
+    /// Of temporary tables, which live in a session's own schema.
+    #[serde(default)]
+    pub on_commit: OnCommit,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

@@ -1,7 +1,7 @@
 //! What the examples share: a keyed table of one tablet, made by a transaction of its own.
 
 use basalt_engine::*;
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
+use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::*;
 use std::sync::Arc;
 
@@ -11,15 +11,7 @@ pub fn begin(engine: &Arc<Engine>, synchronous_commit: bool) -> Txn {
 
 /// Columns `c0`, `c1`, … of these types; the first is the primary key.
 pub async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc<TableDef> {
-    let column = |(i, ty): (usize, &DataType)| ColumnDef {
-        id: ColumnId::from_position(i),
-        name: format!("c{i}"),
-        ty: ty.clone(),
-        not_null: false,
-        default: None,
-        missing: Datum::Null,
-        dropped: false,
-    };
+    let column = |(i, ty): (usize, &DataType)| ColumnDef::new(ColumnId::from_position(i), format!("c{i}"), ty.clone());
     let table = Arc::new(TableDef {
         id: engine.next_object_id(),
         namespace: catalog::PUBLIC,
@@ -35,6 +27,8 @@ pub async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc
         distribution: Distribution::Range,
         options: Vec::new(),
         comment: None,
+        checks: Vec::new(),
+        on_commit: OnCommit::PreserveRows,
     });
     let mut txn = begin(engine, true);
     txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");

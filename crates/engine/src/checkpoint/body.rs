@@ -7,8 +7,8 @@
 //! The head lists for each file the length of its delete map; the maps follow in the order of the list.
 
 use crate::{Catalog, Error, Result};
-use basalt_meta::FileInfo;
-use basalt_types::{Rid, TabletId, Version};
+use basalt_meta::{FileInfo, SequenceValue};
+use basalt_types::{Lsn, ObjectId, Rid, TabletId, Version};
 use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 8] = b"BASALTCP";
@@ -22,6 +22,16 @@ pub struct Body {
     pub next_tablet: u32,
     pub catalog: Catalog,
     pub tablets: Vec<TabletBody>,
+    pub sequences: Vec<SequenceBody>,
+}
+
+/// Where a sequence's state goes on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SequenceBody {
+    pub state: ObjectId,
+    pub value: SequenceValue,
+    /// Records below this are no news.
+    pub logged_at: Lsn,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -47,6 +57,8 @@ struct Head {
     next_tablet: u32,
     catalog: Catalog,
     tablets: Vec<HeadTablet>,
+    #[serde(default)]
+    sequences: Vec<SequenceBody>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,6 +83,7 @@ impl Body {
             next_tablet: self.next_tablet,
             catalog: self.catalog.clone(),
             tablets: self.tablets.iter().map(tablet).collect(),
+            sequences: self.sequences.clone(),
         };
         let head = serde_json::to_vec(&head).expect("plain data");
         let mut out = Vec::with_capacity(head.len() + 64);
@@ -120,7 +133,8 @@ impl Body {
         let mut catalog = head.catalog;
         catalog.index();
         let (next_object, next_tablet) = (head.next_object, head.next_tablet);
-        Ok(Body { version: head.version, next_object, next_tablet, catalog, tablets })
+        let (version, sequences) = (head.version, head.sequences);
+        Ok(Body { version, next_object, next_tablet, catalog, tablets, sequences })
     }
 }
 
@@ -136,10 +150,16 @@ mod tests {
             next_tablet: 3,
             catalog: Catalog::initial(),
             tablets: vec![TabletBody { id: TabletId(1), next_rid: Rid(8), hot: None, files: Vec::new() }],
+            sequences: vec![SequenceBody {
+                state: ObjectId(16399),
+                value: SequenceValue { last: 32, is_called: true },
+                logged_at: Lsn(77),
+            }],
         };
         let bytes = body.encode();
         let again = Body::decode(&bytes, "x").unwrap();
         assert_eq!((again.version, again.tablets.clone()), (body.version, body.tablets.clone()));
+        assert_eq!(again.sequences, body.sequences);
         for at in (0..bytes.len()).step_by(7) {
             let mut bad = bytes.clone();
             bad[at] ^= 0x10;

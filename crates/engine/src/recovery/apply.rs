@@ -6,12 +6,13 @@
 use super::{Replayed, new_tablet, open_entry};
 use crate::engine::DroppedFile;
 use crate::record::{self, Edits, FileEdit, PutRow, Record};
+use crate::sequence::State;
 use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Catalog, Error, Result};
 use basalt_cold::{BlockCache, Files};
 use basalt_hot::Change;
 use basalt_meta::{FileInfo, FileStamps, TxnTable};
-use basalt_types::{FileId, Key, Lsn, Rid, Stamp, TabletId, TxnId, Version, ViewNo};
+use basalt_types::{FileId, Key, Lsn, ObjectId, Rid, Stamp, TabletId, TxnId, Version, ViewNo};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -32,11 +33,13 @@ impl<'a> Replayer<'a> {
         cache: &'a Arc<BlockCache>,
         catalog: Catalog,
         tablets: HashMap<TabletId, Arc<Tablet>>,
+        sequences: HashMap<ObjectId, State>,
         checkpointed: Version,
         (next_object, next_tablet): (u32, u32),
     ) -> Replayer<'a> {
         let dropped = BTreeMap::new();
-        let state = Replayed { catalog, tablets, dropped, last_version: checkpointed, next_object, next_tablet };
+        let last_version = checkpointed;
+        let state = Replayed { catalog, tablets, sequences, dropped, last_version, next_object, next_tablet };
         Replayer { files, cache, checkpointed, gathered: HashMap::new(), state, txns: TxnTable::default() }
     }
 
@@ -55,6 +58,13 @@ impl<'a> Replayer<'a> {
             Record::Abort { txn } => {
                 self.gathered.remove(&txn);
             }
+            Record::Sequence { state, value } => {
+                // The checkpoint's value may be of a later record than this one.
+                let known = self.state.sequences.get(&state);
+                if known.is_none_or(|known| known.logged_at <= lsn) {
+                    self.state.sequences.insert(state, State::new(value, Lsn(lsn.0 + 1)));
+                }
+            }
             Record::Commit { txn, version, edits } => {
                 let operations = txn.and_then(|txn| self.gathered.remove(&txn)).unwrap_or_default();
                 if version > self.checkpointed {
@@ -65,7 +75,14 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    pub fn finish(self) -> Replayed {
+    pub fn finish(mut self) -> Replayed {
+        // States of sequences that were dropped, or that no commit made.
+        let named: HashSet<ObjectId> = self.state.catalog.sequences.values().map(|sequence| sequence.state).collect();
+        self.state.sequences.retain(|state, _| named.contains(state));
+        for sequence in self.state.catalog.sequences.values() {
+            let begun = || State::new(sequence.begins, Lsn(0));
+            self.state.sequences.entry(sequence.state).or_insert_with(begun);
+        }
         self.state
     }
 
@@ -108,6 +125,10 @@ impl<'a> Replayer<'a> {
             }
         }
         let others = next.views.keys().chain(next.namespaces.keys()).chain(next.roles.keys());
+        let others = others.chain(next.sequences.keys());
+        let others = others.chain(next.sequences.values().map(|sequence| &sequence.state));
+        let checks = next.tables.values().flat_map(|table| &table.checks);
+        let others = others.chain(checks.map(|check| &check.id));
         if let Some(greatest) = others.chain(next.databases.keys()).max() {
             self.state.next_object = self.state.next_object.max(greatest.0 + 1);
         }

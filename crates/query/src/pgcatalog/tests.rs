@@ -8,20 +8,12 @@ use basalt_engine::{CatalogEdit, Engine, EngineConfig, ViewDef, catalog};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_sched::Os;
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
+use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::{ColumnDef, ColumnId, Datum, ObjectId, TableDef, TabletId};
 use std::sync::Arc;
 
 fn column(id: u16, name: &str, ty: DataType, not_null: bool, default: Option<&str>) -> ColumnDef {
-    ColumnDef {
-        id: ColumnId(id),
-        name: name.into(),
-        ty,
-        not_null,
-        default: default.map(Into::into),
-        missing: Datum::Null,
-        dropped: false,
-    }
+    ColumnDef { not_null, default: default.map(Into::into), ..ColumnDef::new(ColumnId(id), name, ty) }
 }
 
 fn orders() -> TableDef {
@@ -47,6 +39,8 @@ fn orders() -> TableDef {
         distribution: Distribution::Range,
         options: vec![("orientation".into(), "row".into())],
         comment: Some("what was bought".into()),
+        checks: Vec::new(),
+        on_commit: OnCommit::PreserveRows,
     }
 }
 

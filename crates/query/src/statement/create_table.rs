@@ -10,8 +10,8 @@ use crate::plan::Query;
 use crate::session::Session;
 use crate::syntax::{ColumnClause, CreateTable, KeyClause, Statement};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
-use basalt_types::{ColumnDef, ColumnId, DataType, Datum, ObjectId, TableDef};
+use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
+use basalt_types::{ColumnDef, ColumnId, DataType, ObjectId, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         distribution: Distribution::Range,
         options: table_options::check(&create.options)?,
         comment: None,
+        checks: Vec::new(),
+        on_commit: OnCommit::PreserveRows,
     };
     match (&query, &create.query) {
         (Some(query), Some((_, names, _))) => add_query_columns(&mut table, query, names)?,
@@ -186,7 +188,7 @@ pub(crate) fn push_column(
         return Err(SqlError::new("42P16", format!("column \"{name}\" has pseudo-type {}", ty.sql_name())));
     }
     let id = ColumnId::from_position(table.columns.len());
-    let column = ColumnDef { id, name: name.to_string(), ty, not_null, default, missing: Datum::Null, dropped: false };
+    let column = ColumnDef { not_null, default, ..ColumnDef::new(id, name, ty) };
     table.columns.push(column);
     Ok(())
 }

@@ -16,16 +16,12 @@ pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &Ro
     if session.txn()?.catalog().role_named(name).is_some() {
         return Err(exists("42710", "role", name));
     }
-    let role = Role {
-        id: session.db.engine().next_object_id(),
-        name: name.to_string(),
-        superuser: options.superuser.unwrap_or(false),
-        login: options.login.unwrap_or(user),
-        password: match &options.password {
-            Some(Some(password)) => Some(verifier(session, password)?),
-            _ => None,
-        },
-    };
+    let mut role = Role::new(session.db.engine().next_object_id(), name);
+    role.superuser = options.superuser.unwrap_or(false);
+    role.login = options.login.unwrap_or(user);
+    if let Some(Some(password)) = &options.password {
+        role.password = Some(verifier(session, password)?);
+    }
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutRole(role)])?)
 }
 

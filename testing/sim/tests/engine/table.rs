@@ -4,7 +4,7 @@ use arrow_array::{Array, ArrayRef, Int64Array};
 use basalt_engine::{Engine, ReadContext, ScanSpec, catalog};
 use basalt_sim::Rng;
 use basalt_types::batch::{datum_at, to_stored};
-use basalt_types::schema::{Distribution, PartitionDef, PrimaryKey};
+use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::{
     ColumnBuilder, ColumnDef, ColumnId, ColumnPredicate, CompareOp, DataType, Datum, Key, ObjectId, TableDef, TabletId,
 };
@@ -39,7 +39,7 @@ impl Shape {
 
 pub fn column(position: usize, name: &str, ty: DataType, missing: Datum) -> ColumnDef {
     let id = ColumnId::from_position(position);
-    ColumnDef { id, name: name.into(), ty, not_null: false, default: None, missing, dropped: false }
+    ColumnDef { missing, ..ColumnDef::new(id, name, ty) }
 }
 
 pub fn fresh_tablets(engine: &Engine, count: usize) -> Vec<TabletId> {
@@ -78,6 +78,8 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
         distribution,
         options: Vec::new(),
         comment: None,
+        checks: Vec::new(),
+        on_commit: OnCommit::PreserveRows,
     })
 }
 
