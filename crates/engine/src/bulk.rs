@@ -13,6 +13,7 @@
 
 mod check;
 mod encoder;
+mod entries;
 mod keys;
 
 pub(crate) use encoder::{Encoding, open_segment, segment_is_full, segment_schema};
@@ -46,10 +47,22 @@ pub struct BulkInsert<'a> {
     parts: Vec<Part>,
     by_tablet: HashMap<TabletId, usize>,
     rows: u64,
+    /// Whether keys may be those of rows that are there: no in an index whose entries end with their rows' keys.
+    is_unique: bool,
+    /// Whether what the rows entail is noted for the statement's end: no if they only change places.
+    notes: bool,
+}
+
+/// Where a part of a batch goes: the table itself, or one of its indexes.
+#[derive(Clone)]
+struct Target {
+    table: Arc<TableDef>,
+    is_unique: bool,
 }
 
 /// What goes to one tablet.
 struct Part {
+    target: Target,
     tablet: Arc<Tablet>,
     chunk: Chunk,
     encoder: Option<Encoder>,
@@ -58,7 +71,8 @@ struct Part {
 /// Rows on their way, as pushed.
 #[derive(Default)]
 pub(crate) struct Chunk {
-    pub batches: Vec<Vec<ArrayRef>>,
+    /// Each with the row id of its first row.
+    pub batches: Vec<(Vec<ArrayRef>, Rid)>,
     pub rows: usize,
     pub bytes: usize,
 }
@@ -68,7 +82,20 @@ impl Txn {
     /// visible with the transaction; duplicate keys are reported by `push` or `finish`.
     pub fn bulk_insert(&mut self, table: &Arc<TableDef>) -> Result<BulkInsert<'_>> {
         self.writer()?;
-        Ok(BulkInsert { txn: self, table: table.clone(), parts: Vec::new(), by_tablet: HashMap::new(), rows: 0 })
+        Ok(BulkInsert {
+            txn: self,
+            table: table.clone(),
+            parts: Vec::new(),
+            by_tablet: HashMap::new(),
+            rows: 0,
+            is_unique: table.primary_key.is_some(),
+            notes: true,
+        })
+    }
+
+    /// The same for rows of a table that only move to other tablets: what they entail has been checked before.
+    pub fn bulk_rewrite(&mut self, table: &Arc<TableDef>) -> Result<BulkInsert<'_>> {
+        Ok(BulkInsert { notes: false, ..self.bulk_insert(table)? })
     }
 }
 
@@ -83,8 +110,10 @@ impl BulkInsert<'_> {
         }
         self.txn.engine.admit().await?;
         self.rows += rows as u64;
+        let target = Target { table: self.table.clone(), is_unique: self.is_unique };
         for (tablet, columns) in self.route(columns, rows)? {
-            self.push_part(tablet, columns).await?;
+            let first = self.push_part(&target, tablet, columns.clone()).await?;
+            self.push_entries(tablet, &columns, first).await?;
         }
         Ok(())
     }
@@ -119,31 +148,33 @@ impl BulkInsert<'_> {
         Ok(split.into_iter().map(pick).collect())
     }
 
-    async fn push_part(&mut self, tablet: TabletId, columns: Vec<ArrayRef>) -> Result<()> {
+    /// Gives the row id of the first row.
+    async fn push_part(&mut self, target: &Target, tablet: TabletId, columns: Vec<ArrayRef>) -> Result<Rid> {
         let at = match self.by_tablet.get(&tablet) {
             Some(at) => *at,
             None => {
                 let tablet = self.txn.tablet(tablet)?;
                 self.by_tablet.insert(tablet.id, self.parts.len());
-                self.parts.push(Part { tablet, chunk: Chunk::default(), encoder: None });
+                self.parts.push(Part { target: target.clone(), tablet, chunk: Chunk::default(), encoder: None });
                 self.parts.len() - 1
             }
         };
         let part = &mut self.parts[at];
+        let first = part.tablet.take_region(columns[0].len() as u64);
         part.chunk.rows += columns[0].len();
         part.chunk.bytes += bytes_of(&columns);
-        part.chunk.batches.push(columns);
+        part.chunk.batches.push((columns, first));
         let large = self.txn.engine.config.bulk_rows_min;
         let wide = part.chunk.bytes >= CHUNK_BYTES;
         if part.encoder.is_none() && (part.chunk.rows >= large || wide) {
-            part.encoder = Some(Encoder::start(&self.txn.engine, &self.table, &part.tablet)?);
+            part.encoder = Some(Encoder::start(&self.txn.engine, &target.table)?);
         }
         if let Some(encoder) = &mut part.encoder
             && (part.chunk.rows >= CHUNK_ROWS.min(large) || wide)
         {
             encoder.send(std::mem::take(&mut part.chunk)).await?;
         }
-        Ok(())
+        Ok(first)
     }
 
     /// Writes what is buffered and checks the keys. Returns the number of rows.
@@ -152,22 +183,20 @@ impl BulkInsert<'_> {
         let mut large = Vec::new();
         for part in parts {
             match part.encoder {
-                None => self.finish_small(&part.tablet, part.chunk).await?,
+                None => self.finish_small(&part.target, &part.tablet, part.chunk).await?,
                 Some(mut encoder) => {
                     encoder.send(part.chunk).await?;
-                    large.push((part.tablet, encoder));
+                    large.push((part.target, part.tablet, encoder));
                 }
             }
         }
         let mut registered = Vec::new();
-        for (tablet, encoder) in large {
+        for (target, tablet, encoder) in large {
             let files = encoder.finish().await?;
-            registered.push((tablet.clone(), self.register(&tablet, files)?));
+            registered.push((target, tablet.clone(), self.register(&tablet, files)?));
         }
-        if self.table.primary_key.is_some() {
-            for (tablet, files) in &registered {
-                check::keys_are_new(self.txn, &self.table, tablet, files).await?;
-            }
+        for (target, tablet, files) in registered.iter().filter(|(target, ..)| target.is_unique) {
+            check::keys_are_new(self.txn, &target.table, tablet, files).await?;
         }
         Ok(self.rows)
     }
@@ -198,22 +227,24 @@ impl BulkInsert<'_> {
         Ok(entries)
     }
 
-    async fn finish_small(&mut self, tablet: &Arc<Tablet>, chunk: Chunk) -> Result<()> {
-        let types = self.table.phys_types();
+    async fn finish_small(&mut self, target: &Target, tablet: &Arc<Tablet>, chunk: Chunk) -> Result<()> {
+        let table = &target.table;
+        let types = table.phys_types();
         let mut rows: Vec<(Key, Rid, Vec<u8>)> = Vec::with_capacity(RECORD_ROWS);
         let mut bytes = 0;
         let mut keys: HashSet<Key> = HashSet::new();
-        let mut rid = tablet.take_region(chunk.rows as u64);
-        for batch in &chunk.batches {
+        for (batch, first) in &chunk.batches {
+            let mut rid = *first;
             for index in 0..batch[0].len() {
                 let values: Vec<Datum> =
                     types.iter().zip(batch).map(|(ty, column)| datum_at(*ty, column, index)).collect();
-                let key = match self.table.key_of(&values) {
+                let key = match table.key_of(&values) {
                     None => Key::hidden(rid),
                     Some(key) => {
-                        let repeated = !keys.insert(key.clone());
-                        if repeated || !self.txn.claim_key(tablet, &key).await? {
-                            return Err(Error::DuplicateKey { table: self.table.id, key });
+                        let is_new = !target.is_unique
+                            || (keys.insert(key.clone()) && self.txn.claim_key(tablet, &key).await?);
+                        if !is_new {
+                            return Err(Error::DuplicateKey { table: table.id, key });
                         }
                         key
                     }

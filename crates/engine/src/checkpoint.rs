@@ -168,7 +168,7 @@ impl Engine {
         let catalog = self.catalog();
         // In the turn: a DROP that is decided after C takes its tablets away, and may not become durable.
         let mut tablets = Vec::new();
-        for table in catalog.tables.values() {
+        for table in catalog.stored_tables() {
             for id in table.tablets() {
                 let Ok(tablet) = self.tablet(id) else { continue };
                 let (view, next_rid) = (tablet.view(), tablet.next_rid());

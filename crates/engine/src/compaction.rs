@@ -43,7 +43,7 @@ impl Engine {
         self.freeze_table(table)?;
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        for id in table.tablets() {
+        for id in table.stored().flat_map(|table| table.tablets()) {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let inputs: Vec<_> = decided(&tablet);
             for group in pick::whole_tablet(&inputs) {

@@ -53,6 +53,7 @@ pub struct Engine {
     pub(crate) background: Background,
     pub(crate) checkpoints: crate::checkpoint::State,
     pub(crate) sequences: Sequences,
+    pub(crate) index_values: std::sync::OnceLock<Box<crate::IndexValues>>,
     _directory: Box<dyn Send + Sync>,
 }
 
@@ -116,6 +117,7 @@ impl Engine {
             background,
             checkpoints: recovered.checkpoints,
             sequences: Sequences::new(recovered.sequences),
+            index_values: std::sync::OnceLock::new(),
             _directory: recovered.directory,
             config,
         });
@@ -234,8 +236,8 @@ impl Engine {
         let earlier = self.catalog.swap(Arc::new(next));
         let next = self.catalog.load_full();
         self.forget_sequences(earlier.sequences.values().map(|sequence| &**sequence), &next);
-        self.make_tablets(next.tables.values());
-        let gone = earlier.tables.values().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
+        self.make_tablets(next.stored_tables());
+        let gone = earlier.stored_tables().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
         for id in gone.collect::<Vec<_>>() {
             let Some(tablet) = self.tablets.write().remove(&id) else { continue };
             let last_named = self.log.end();

@@ -24,6 +24,9 @@ pub enum Error {
     Memory(String),
     #[error("duplicate key {key:?} in {table}")]
     DuplicateKey { table: ObjectId, key: Key },
+    /// Of SQL in an index.
+    #[error("{0}")]
+    Expression(basalt_expr::Error),
     #[error("table {0} does not exist any more")]
     TableGone(ObjectId),
     #[error("{0}")]
@@ -54,7 +57,7 @@ impl Error {
             Error::TooManyLocks { .. } | Error::NoSpace { .. } | Error::TooLarge(_) | Error::Memory(_) => {
                 ErrorKind::Limit
             }
-            Error::DuplicateKey { .. } | Error::TableGone(_) => ErrorKind::Invalid,
+            Error::DuplicateKey { .. } | Error::Expression(_) | Error::TableGone(_) => ErrorKind::Invalid,
             Error::Catalog(error) => error.kind(),
             Error::Corrupt(_) => ErrorKind::Corrupt,
             Error::DirectoryInUse { .. } => ErrorKind::Fenced,

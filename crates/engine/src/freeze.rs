@@ -72,7 +72,7 @@ impl Engine {
     pub fn freeze_table(self: &Arc<Self>, table: ObjectId) -> Result<()> {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        for id in table.tablets() {
+        for id in table.stored().flat_map(|table| table.tablets()) {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let upto = self.published();
             while self.freeze(&tablet, upto)? > 0 {}
@@ -86,7 +86,7 @@ impl Engine {
     pub fn evict_table(self: &Arc<Self>, table: ObjectId) -> Result<()> {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        for id in table.tablets() {
+        for id in table.stored().flat_map(|table| table.tablets()) {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let upto = self.published();
             while self.evict(&tablet, upto)? > 0 {}

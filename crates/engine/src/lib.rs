@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod failstop;
 mod freeze;
+mod index;
 mod locks;
 mod read;
 mod record;
@@ -40,7 +41,8 @@ pub use error::{Error, Result};
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{BATCH_ROWS, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
-pub use txn::{CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
+pub use index::IndexValues;
+pub use txn::{Consequence, CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 
 pub use basalt_meta::{
     Catalog, CatalogEdit, CommentKey, Database, FileKind, Namespace, Role, RoleSetting, SequenceDef, SequenceOwner,

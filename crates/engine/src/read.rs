@@ -2,6 +2,7 @@
 
 mod cold_scan;
 mod hot_scan;
+mod prefix;
 mod row_batch;
 mod row_file_scan;
 

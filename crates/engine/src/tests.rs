@@ -11,6 +11,7 @@ use tempfile::TempDir;
 mod batches;
 mod evict;
 mod failures;
+mod indexes;
 mod locator;
 mod moves;
 mod protocols;
@@ -79,6 +80,8 @@ impl Fixture {
             comment: None,
             checks: Vec::new(),
             on_commit: OnCommit::PreserveRows,
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
         });
         let mut txn = self.begin();
         txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).unwrap();

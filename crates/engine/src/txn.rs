@@ -9,9 +9,12 @@
 //! lock finds decided stamps, and nobody is told of a commit that a power cut could undo.
 
 mod commit;
+mod consequences;
+mod entries;
 mod rows;
 mod writes;
 
+pub use consequences::Consequence;
 pub(crate) use rows::decode_row;
 pub use rows::{CurrentRow, Inserted, Locked};
 pub(crate) use writes::{Change, WriteSet};
@@ -69,6 +72,8 @@ pub struct Txn {
     /// The greatest version met in conflicts, on top of the session's.
     met: Version,
     ended: bool,
+    consequences: consequences::Consequences,
+    last_inserted: Option<(TabletId, basalt_types::Key)>,
 }
 
 impl Txn {
@@ -90,6 +95,8 @@ impl Txn {
             unlooked: HashSet::new(),
             met: options.session_version,
             ended: false,
+            consequences: Default::default(),
+            last_inserted: None,
         }
     }
 
@@ -165,9 +172,10 @@ impl Txn {
         let all: Vec<CatalogEdit> = self.catalog_edits.iter().chain(&edits).cloned().collect();
         let next = self.engine.catalog().apply(&all).or_else(|_| self.catalog().apply(&edits))?;
         // Only of the tables edited: another's may be of a table that was dropped since it was seen here.
-        let put = edits.iter().filter_map(|edit| match edit {
-            CatalogEdit::PutTable(table) => Some(table),
-            _ => None,
+        let put = edits.iter().flat_map(|edit| match edit {
+            CatalogEdit::PutTable(table) => table.stored().collect(),
+            CatalogEdit::PutIndex { index, .. } => vec![&index.entries],
+            _ => Vec::new(),
         });
         let new_tablets = self.engine.make_tablets(put);
         for tablet in new_tablets {
@@ -185,6 +193,7 @@ impl Txn {
 
     /// Undoes everything since the savepoint, which stays usable. Locks taken since are kept.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.consequences.clear();
         let Some(id) = self.id else { return Ok(()) };
         if self.operations > savepoint.operations {
             let mut record = Vec::new();

@@ -4,6 +4,7 @@
 //! statement that holds one sees one state of it.
 
 use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef};
+use basalt_types::schema::{ForeignKey, IndexDef};
 use basalt_types::{ObjectId, TableDef, TabletId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,10 +68,16 @@ pub struct Catalog {
     /// `ALTER ROLE … SET` and `ALTER DATABASE … SET`.
     #[serde(default)]
     pub role_settings: Arc<Vec<RoleSetting>>,
-    /// Tablet to the table that owns it. Derived.
+    /// Tablet to the table that owns it, or to an index's hidden table. Derived.
     #[serde(skip)]
-    by_tablet: Arc<BTreeMap<TabletId, ObjectId>>,
-    /// (namespace, name) of relations (tables, views, sequences), which share one name space. Derived.
+    by_tablet: Arc<BTreeMap<TabletId, Arc<TableDef>>>,
+    /// Index to its table. Derived.
+    #[serde(skip)]
+    by_index: Arc<BTreeMap<ObjectId, ObjectId>>,
+    /// Table to the tables whose foreign keys refer to it. Derived.
+    #[serde(skip)]
+    referencing: Arc<BTreeMap<ObjectId, Vec<ObjectId>>>,
+    /// (namespace, name) of relations (tables, views, sequences, indexes), which share one name space. Derived.
     #[serde(skip)]
     by_name: Arc<BTreeMap<(ObjectId, String), ObjectId>>,
 }
@@ -100,6 +107,8 @@ impl Catalog {
             comments: Arc::default(),
             role_settings: Arc::default(),
             by_tablet: Arc::default(),
+            by_index: Arc::default(),
+            referencing: Arc::default(),
             by_name: Arc::default(),
         };
         for (id, name) in namespaces {
@@ -117,8 +126,21 @@ impl Catalog {
 
     /// Rebuilds what is derived, after reading a catalog from bytes.
     pub fn index(&mut self) {
-        let tablets = self.tables.values().flat_map(|table| table.tablets().map(|tablet| (tablet, table.id)));
+        let stored = self.stored_tables();
+        let tablets = stored.flat_map(|table| table.tablets().map(|tablet| (tablet, table.clone())));
         self.by_tablet = Arc::new(tablets.collect());
+        let indexes = self.tables.values().flat_map(|table| table.indexes.iter().map(|index| (index.id, table.id)));
+        self.by_index = Arc::new(indexes.collect());
+        let mut referencing: BTreeMap<ObjectId, Vec<ObjectId>> = BTreeMap::new();
+        for table in self.tables.values() {
+            for key in &table.foreign_keys {
+                let children = referencing.entry(key.parent).or_default();
+                if !children.contains(&table.id) {
+                    children.push(table.id);
+                }
+            }
+        }
+        self.referencing = Arc::new(referencing);
         let names = self.relations().map(|(namespace, name, id)| ((namespace, name.to_string()), id));
         self.by_name = Arc::new(names.collect());
     }
@@ -129,7 +151,38 @@ impl Catalog {
         let views = self.views.values().map(|view| (view.namespace, view.name.as_str(), view.id));
         let sequences = self.sequences.values();
         let sequences = sequences.map(|sequence| (sequence.namespace, sequence.name.as_str(), sequence.id));
-        tables.chain(views).chain(sequences)
+        let indexes = self.tables.values().flat_map(|table| {
+            table.indexes.iter().map(|index| (table.namespace, index.name.as_str(), index.id))
+        });
+        tables.chain(views).chain(sequences).chain(indexes)
+    }
+
+    /// Every table that has tablets: tables, and the hidden tables of their indexes.
+    pub fn stored_tables(&self) -> impl Iterator<Item = &Arc<TableDef>> {
+        self.tables.values().flat_map(|table| table.stored())
+    }
+
+    /// An index, with its table.
+    pub fn index_of(&self, id: ObjectId) -> Option<(&Arc<TableDef>, &Arc<IndexDef>)> {
+        let table = self.tables.get(self.by_index.get(&id)?)?;
+        Some((table, table.index(id)?))
+    }
+
+    pub fn index_named(&self, namespace: ObjectId, name: &str) -> Option<(&Arc<TableDef>, &Arc<IndexDef>)> {
+        self.index_of(*self.by_name.get(&(namespace, name.to_string()))?)
+    }
+
+    /// Foreign keys that refer to a table, each with the table that has it.
+    pub fn references_to(&self, parent: ObjectId) -> impl Iterator<Item = (&Arc<TableDef>, &Arc<ForeignKey>)> {
+        let children = self.referencing.get(&parent).into_iter().flatten();
+        let tables = children.filter_map(|child| self.tables.get(child));
+        tables.flat_map(move |table| {
+            table.foreign_keys.iter().filter(move |key| key.parent == parent).map(move |key| (table, key))
+        })
+    }
+
+    pub fn is_referenced(&self, table: ObjectId) -> bool {
+        self.referencing.contains_key(&table)
     }
 
     pub fn table(&self, id: ObjectId) -> Option<&Arc<TableDef>> {
@@ -159,7 +212,7 @@ impl Catalog {
     }
 
     pub fn table_of(&self, tablet: TabletId) -> Option<&Arc<TableDef>> {
-        self.tables.get(self.by_tablet.get(&tablet)?)
+        self.by_tablet.get(&tablet)
     }
 
     pub fn namespace_named(&self, database: ObjectId, name: &str) -> Option<&Arc<Namespace>> {
@@ -221,6 +274,10 @@ impl Catalog {
             CatalogEdit::DropTable(id) => {
                 let table = self.tables.remove(id).ok_or(Error::Stale(*id))?;
                 let parts = table.checks.iter().map(|check| check.id);
+                let parts = parts.chain(table.foreign_keys.iter().map(|key| key.id));
+                let parts = parts.chain(table.indexes.iter().flat_map(|index| {
+                    std::iter::once(index.id).chain(index.constraint.map(|constraint| constraint.id))
+                }));
                 let parts: Vec<_> = parts.chain(table.primary_key.iter().map(|key| key.constraint_id)).collect();
                 parts.into_iter().chain([*id]).for_each(|id| self.forget_comments(id));
             }
@@ -237,6 +294,14 @@ impl Catalog {
                 all.retain(|other| !other.is_same(setting));
                 if !remove {
                     all.push(setting.clone());
+                }
+            }
+            CatalogEdit::PutIndex { table, index } => {
+                let table = self.tables.get_mut(table).ok_or(Error::Stale(*table))?;
+                let table = Arc::make_mut(table);
+                match table.indexes.iter_mut().find(|other| other.id == index.id) {
+                    Some(other) => *other = index.clone(),
+                    None => table.indexes.push(index.clone()),
                 }
             }
             CatalogEdit::PutView(view) => {

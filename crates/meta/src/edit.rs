@@ -5,6 +5,7 @@
 
 use crate::catalog::{Database, Namespace, ViewDef};
 use crate::{CommentKey, Error, Result, Role, RoleSetting, SequenceDef};
+use basalt_types::schema::IndexDef;
 use basalt_types::{ObjectId, TableDef};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,6 +19,11 @@ pub enum CatalogEdit {
     /// Creates or replaces. Tablets that the earlier definition had and this one lacks are dropped.
     PutTable(Arc<TableDef>),
     DropTable(ObjectId),
+    /// Adds an index to a table, or replaces it: two may be made side by side, so neither carries the whole table.
+    PutIndex {
+        table: ObjectId,
+        index: Arc<IndexDef>,
+    },
     PutView(ViewDef),
     DropView(ObjectId),
     PutRole(Role),

@@ -159,6 +159,9 @@ impl From<basalt_exec::ScanError> for SqlError {
 impl From<basalt_engine::Error> for SqlError {
     fn from(error: basalt_engine::Error) -> SqlError {
         use basalt_engine::Error;
+        if let Error::Expression(error) = error {
+            return error.into();
+        }
         let sqlstate = match &error {
             Error::Serialization(_) => "40001",
             Error::Deadlock => "40P01",
@@ -173,7 +176,7 @@ impl From<basalt_engine::Error> for SqlError {
             Error::DirectoryInUse { .. } => "55006",
             Error::LogFailed(_) | Error::Io(_) | Error::Directory(_) => "58030",
             Error::ShuttingDown => "57P01",
-            Error::Catalog(_) | Error::Internal(_) => match error.kind() {
+            Error::Catalog(_) | Error::Expression(_) | Error::Internal(_) => match error.kind() {
                 ErrorKind::Conflict => "40001",
                 ErrorKind::Retry => "55P03",
                 ErrorKind::Limit => "53000",

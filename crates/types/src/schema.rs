@@ -1,6 +1,13 @@
 //! Tables and columns as storage needs them. SQL text (defaults, view bodies) is carried, not understood.
 
+mod foreign_key;
+mod index;
+
+pub use foreign_key::{ForeignKey, ReferentialAction};
+pub use index::{Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, encode_values, prefix_key};
+
 use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, TabletId, key};
+use std::sync::Arc;
 
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ColumnDef {
@@ -104,6 +111,12 @@ pub struct TableDef {
     /// Of temporary tables, which live in a session's own schema.
     #[serde(default)]
     pub on_commit: OnCommit,
+    /// Secondary indexes, in the order of their making.
+    #[serde(default)]
+    pub indexes: Vec<Arc<IndexDef>>,
+    /// Foreign keys of which this is the referencing table.
+    #[serde(default)]
+    pub foreign_keys: Vec<Arc<ForeignKey>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -114,6 +127,52 @@ pub struct PrimaryKey {
 }
 
 impl TableDef {
+    /// A table without columns, partitions or anything else.
+    pub fn new(id: ObjectId, namespace: ObjectId, name: &str) -> TableDef {
+        TableDef {
+            id,
+            namespace,
+            name: name.to_string(),
+            owner: String::new(),
+            columns: Vec::new(),
+            primary_key: None,
+            partitions: Vec::new(),
+            distribution: Distribution::Range,
+            options: Vec::new(),
+            comment: None,
+            checks: Vec::new(),
+            on_commit: OnCommit::PreserveRows,
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+        }
+    }
+
+    /// Its own id, and those of what is declared with it.
+    pub fn object_ids(&self) -> impl Iterator<Item = ObjectId> {
+        let key = self.primary_key.iter().map(|key| key.constraint_id);
+        let parts = self.checks.iter().map(|check| check.id).chain(self.foreign_keys.iter().map(|key| key.id));
+        let constraints = self.indexes.iter().filter_map(|index| index.constraint.map(|constraint| constraint.id));
+        std::iter::once(self.id).chain(key).chain(parts).chain(constraints)
+    }
+
+    pub fn index(&self, id: ObjectId) -> Option<&Arc<IndexDef>> {
+        self.indexes.iter().find(|index| index.id == id)
+    }
+
+    /// The table as storage has it: itself, then its indexes' hidden tables.
+    pub fn stored(self: &Arc<Self>) -> impl Iterator<Item = &Arc<TableDef>> {
+        std::iter::once(self).chain(self.indexes.iter().map(|index| &index.entries))
+    }
+
+    /// Columns by which the table's rows are told apart, of the primary key or a unique index: whoever changes one
+    /// needs the strongest row lock, because references are to them.
+    pub fn is_key_column(&self, column: ColumnId) -> bool {
+        self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column))
+            || self.indexes.iter().any(|index| {
+                index.is_key() && index.plain_columns().is_some_and(|columns| columns.contains(&column))
+            })
+    }
+
     pub fn live_columns(&self) -> impl Iterator<Item = &ColumnDef> {
         self.columns.iter().filter(|column| !column.dropped)
     }

@@ -29,6 +29,8 @@ pub async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc
         comment: None,
         checks: Vec::new(),
         on_commit: OnCommit::PreserveRows,
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
     });
     let mut txn = begin(engine, true);
     txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");

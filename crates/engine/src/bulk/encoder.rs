@@ -4,7 +4,6 @@
 //! gathered, sorted and written as files of their own, so every file is sorted by key inside.
 
 use super::{Chunk, KeyBytes, hidden_keys};
-use crate::tablet::Tablet;
 use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, UInt32Array};
@@ -13,7 +12,7 @@ use arrow_select::take::take;
 use basalt_cold::{KeySpec, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
 use basalt_meta::FileKind;
 use basalt_types::batch::bytes_of;
-use basalt_types::{FileId, Key, TableDef};
+use basalt_types::{FileId, Key, Rid, TableDef};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,14 +62,13 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub fn start(engine: &Arc<Engine>, table: &Arc<TableDef>, tablet: &Arc<Tablet>) -> Result<Encoder> {
+    pub fn start(engine: &Arc<Engine>, table: &Arc<TableDef>) -> Result<Encoder> {
         let (chunks, receiver) = mpsc::channel(QUEUE_CHUNKS);
         let (sender, outcome) = oneshot::channel();
         let complete = Arc::new(AtomicBool::new(false));
         let worker = Worker {
             engine: engine.clone(),
             table: table.clone(),
-            tablet: tablet.clone(),
             open: None,
             last_key: None,
             done: Vec::new(),
@@ -132,7 +130,6 @@ type Written = (Vec<SegmentMeta>, Unlisted);
 struct Worker {
     engine: Arc<Engine>,
     table: Arc<TableDef>,
-    tablet: Arc<Tablet>,
     open: Option<SegmentWriter>,
     last_key: Option<Key>,
     done: Vec<SegmentMeta>,
@@ -162,19 +159,17 @@ impl Worker {
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<()> {
-        for columns in chunk.batches {
+        for (columns, first) in chunk.batches {
             match self.table.primary_key {
-                None => self.write_hidden(columns)?,
+                None => self.write_hidden(columns, first)?,
                 Some(_) => self.write_keyed(columns)?,
             }
         }
         Ok(())
     }
 
-    fn write_hidden(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
-        let rows = columns[0].len();
-        let first = self.tablet.take_region(rows as u64);
-        let mut live = vec![hidden_keys(first, rows)];
+    fn write_hidden(&mut self, columns: Vec<ArrayRef>, first: Rid) -> Result<()> {
+        let mut live = vec![hidden_keys(first, columns[0].len())];
         live.extend(self.live_columns(&columns));
         self.write(&live)
     }

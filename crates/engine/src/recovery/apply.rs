@@ -117,8 +117,9 @@ impl<'a> Replayer<'a> {
 
     fn edit_catalog(&mut self, lsn: Lsn, edits: &Edits) -> Result<()> {
         let next = self.state.catalog.apply(&edits.catalog)?;
-        for table in next.tables.values() {
-            self.state.next_object = self.state.next_object.max(table.id.0 + 1);
+        for table in next.stored_tables() {
+            let greatest = table.object_ids().map(|id| id.0).max().unwrap_or(0);
+            self.state.next_object = self.state.next_object.max(greatest + 1);
             for id in table.tablets() {
                 self.state.next_tablet = self.state.next_tablet.max(id.0 + 1);
                 self.state.tablets.entry(id).or_insert_with(|| new_tablet(id, table.id));

@@ -305,5 +305,5 @@ async fn batches_with_a_key_in_common_are_no_deadlock() {
 }
 
 fn duplicate(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Inserted {
-    Inserted::Duplicate { tablet: tablet_of(f, table, id), key: key(table, id) }
+    Inserted::Duplicate { tablet: tablet_of(f, table, id), key: key(table, id), index: None }
 }

@@ -113,7 +113,7 @@ async fn a_key_in_a_located_file_is_a_duplicate_until_its_row_is_deleted() {
     overlapping(&f, &table, 10).await;
     for id in 0..200 {
         let mut txn = f.begin();
-        let duplicate = Inserted::Duplicate { tablet: tablet_of(&f, &table, id), key: key(&table, id) };
+        let duplicate = Inserted::Duplicate { tablet: tablet_of(&f, &table, id), key: key(&table, id), index: None };
         assert_eq!(txn.insert(&table, &row(id, "twice")).await.unwrap(), duplicate);
         delete(&f, &mut txn, id).await;
         txn.next_statement();

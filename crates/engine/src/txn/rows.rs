@@ -6,7 +6,7 @@ use crate::read::ReadContext;
 use crate::record::{self, PutRow};
 use crate::tablet::{Place, Tablet};
 use crate::{Error, Result, RowLock, WaitPolicy};
-use basalt_types::{Datum, Key, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, Version, row};
+use basalt_types::{Datum, Key, ObjectId, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, Version, row};
 use std::sync::Arc;
 
 /// The newest version of a row after its lock was granted.
@@ -42,10 +42,12 @@ impl Locked {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inserted {
     Done,
-    /// A live row has this primary key: 23505, or ON CONFLICT.
+    /// A live row has this primary key, or these values in a unique index: 23505, or ON CONFLICT. Which row, and
+    /// which index (none: the primary key).
     Duplicate {
         tablet: TabletId,
         key: Key,
+        index: Option<ObjectId>,
     },
 }
 
@@ -166,7 +168,7 @@ impl Txn {
     /// A batch is waited for only if there is no row: one that is there has the batch refused, whatever becomes of
     /// it (`bulk/check.rs`). Nobody waits for a batch that waits for him: who meets one right after he was granted a
     /// lock lets go of it first; who has looked under it before looks past batches, which came later or are refused.
-    async fn lock_settled(
+    pub(super) async fn lock_settled(
         &mut self,
         tablet: &Arc<Tablet>,
         key: &Key,
@@ -216,7 +218,7 @@ impl Txn {
     }
 
     /// REPEATABLE READ: what changed after the snapshot cannot be changed again.
-    fn check_unchanged(&mut self, stamp: Stamp, what: &'static str) -> Result<()> {
+    pub(super) fn check_unchanged(&mut self, stamp: Stamp, what: &'static str) -> Result<()> {
         match self.version_of(stamp) {
             Some(version) if version > self.snapshot() => {
                 self.note_met(version);
@@ -230,7 +232,7 @@ impl Txn {
     }
 
     /// The version behind a stamp; `None` for this transaction's own.
-    fn version_of(&self, stamp: Stamp) -> Option<basalt_types::Version> {
+    pub(super) fn version_of(&self, stamp: Stamp) -> Option<basalt_types::Version> {
         use basalt_types::{TxnState, TxnStates};
         match stamp.as_txn() {
             None => stamp.as_version(),
@@ -244,6 +246,17 @@ impl Txn {
     /// Inserts one row (all columns in column-id order, dropped ones null, checked and coerced by the
     /// caller). Waits for undecided writers of the same key.
     pub async fn insert(&mut self, table: &Arc<TableDef>, values: &[Datum]) -> Result<Inserted> {
+        self.insert_unless(table, values, &[]).await
+    }
+
+    /// The same; if several unique indexes refuse the row, one of `arbiters` (by id; a primary key's constraint) says
+    /// so first, if one of them does.
+    pub async fn insert_unless(
+        &mut self,
+        table: &Arc<TableDef>,
+        values: &[Datum],
+        arbiters: &[ObjectId],
+    ) -> Result<Inserted> {
         self.engine.admit().await?;
         let tablet = self.tablet(self.engine.route_row(table, values))?;
         let rid = tablet.take_region(1);
@@ -251,11 +264,28 @@ impl Txn {
             Some(key) => (key, true),
             None => (Key::hidden(rid), false),
         };
+        let entries = self.engine.index_entries(table, values, tablet.id, &key)?;
+        let key_is_arbiter = || table.primary_key.as_ref().is_some_and(|key| arbiters.contains(&key.constraint_id));
+        let indexes_first = keyed && !arbiters.is_empty() && !key_is_arbiter();
+        if indexes_first && let Some(taken) = self.claim_entries(&entries, arbiters).await? {
+            return Ok(taken);
+        }
         if keyed && !self.claim_key(&tablet, &key).await? {
-            return Ok(Inserted::Duplicate { tablet: tablet.id, key });
+            return Ok(Inserted::Duplicate { tablet: tablet.id, key, index: None });
+        }
+        if !indexes_first && let Some(taken) = self.claim_entries(&entries, arbiters).await? {
+            return Ok(taken);
         }
         self.put(table, &tablet, &key, rid, values)?;
+        self.put_entries(&entries, tablet.id, &key)?;
+        self.note_row(table, None, Some(values));
+        self.last_inserted = Some((tablet.id, key));
         Ok(Inserted::Done)
+    }
+
+    /// The row that [`Txn::insert`] wrote last.
+    pub fn last_inserted(&self) -> Option<&(TabletId, Key)> {
+        self.last_inserted.as_ref()
     }
 
     /// Locks a key for a new row. False: a live row has it.
@@ -274,7 +304,7 @@ impl Txn {
     }
 
     /// Logs and applies the newest version of a key whose lock is held.
-    fn put(&mut self, table: &TableDef, tablet: &Arc<Tablet>, key: &Key, rid: Rid, values: &[Datum]) -> Result<()> {
+    pub(super) fn put(&mut self, table: &TableDef, tablet: &Arc<Tablet>, key: &Key, rid: Rid, values: &[Datum]) -> Result<()> {
         let txn = self.writer()?;
         let mut encoded = Vec::with_capacity(64);
         row::encode(&table.phys_types(), values, &mut encoded);
@@ -314,12 +344,31 @@ impl Txn {
             true => self.tablet(self.engine.route_row(table, values))?,
             false => tablet.clone(),
         };
-        if new_key == row.key && new_tablet.id == tablet.id {
-            self.put(table, &tablet, &row.key, row.rid, values)?;
-            return Ok(Inserted::Done);
+        let stays = new_key == row.key && new_tablet.id == tablet.id;
+        if !stays && !self.claim_key(&new_tablet, &new_key).await? {
+            return Ok(Inserted::Duplicate { tablet: new_tablet.id, key: new_key, index: None });
         }
-        if !self.claim_key(&new_tablet, &new_key).await? {
-            return Ok(Inserted::Duplicate { tablet: new_tablet.id, key: new_key });
+        let old = match self.wants_old(table) {
+            true => Some(self.values_of(table, row)?),
+            false => None,
+        };
+        let changes = match &old {
+            Some(old) if !table.indexes.is_empty() => {
+                let before = self.engine.index_entries(table, old, tablet.id, &row.key)?;
+                let after = self.engine.index_entries(table, values, new_tablet.id, &new_key)?;
+                match self.change_entries(before, after, !stays).await? {
+                    Ok(changes) => changes,
+                    Err(taken) => return Ok(taken),
+                }
+            }
+            _ => Vec::new(),
+        };
+        let known = old.as_deref().or((!row.values.is_empty()).then_some(&row.values[..]));
+        self.note_row(table, known, Some(values));
+        if stays {
+            self.put(table, &tablet, &row.key, row.rid, values)?;
+            self.apply_entries(&changes, tablet.id, &row.key)?;
+            return Ok(Inserted::Done);
         }
         self.remove(&tablet, &row.key)?;
         if let Some(txn) = self.id {
@@ -328,17 +377,27 @@ impl Txn {
         }
         let rid = new_tablet.take_region(1);
         self.put(table, &new_tablet, &new_key, rid, values)?;
+        self.apply_entries(&changes, new_tablet.id, &new_key)?;
         Ok(Inserted::Done)
     }
 
     /// Deletes a row that [`Txn::lock_row`] returned.
-    pub async fn delete(&mut self, _table: &Arc<TableDef>, row: &CurrentRow) -> Result<()> {
+    pub async fn delete(&mut self, table: &Arc<TableDef>, row: &CurrentRow) -> Result<()> {
         self.engine.admit().await?;
         let tablet = self.tablet(row.tablet)?;
-        self.remove(&tablet, &row.key)
+        if !self.wants_old(table) {
+            return self.remove(&tablet, &row.key);
+        }
+        let old = self.values_of(table, row)?;
+        let entries = self.engine.index_entries(table, &old, tablet.id, &row.key)?;
+        self.lock_entries(&entries).await?;
+        self.remove(&tablet, &row.key)?;
+        self.remove_entries(&entries)?;
+        self.note_row(table, Some(&old), None);
+        Ok(())
     }
 
-    fn remove(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<()> {
+    pub(super) fn remove(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<()> {
         let txn = self.writer()?;
         let mut bytes = Vec::with_capacity(key.0.len() + 24);
         record::delete(&mut bytes, txn, tablet.id, key.as_bytes());

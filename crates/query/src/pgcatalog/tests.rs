@@ -41,6 +41,8 @@ fn orders() -> TableDef {
         comment: Some("what was bought".into()),
         checks: Vec::new(),
         on_commit: OnCommit::PreserveRows,
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
     }
 }
 

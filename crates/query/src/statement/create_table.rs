@@ -49,6 +49,8 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         comment: None,
         checks: Vec::new(),
         on_commit: OnCommit::PreserveRows,
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
     };
     match (&query, &create.query) {
         (Some(query), Some((_, names, _))) => add_query_columns(&mut table, query, names)?,

@@ -176,8 +176,8 @@ impl<'a> RowWriter<'a> {
                     self.rows += 1;
                     return self.returning.push(&row, &self.path.eval);
                 }
-                Inserted::Duplicate { tablet, key } => match &self.insert.on_conflict {
-                    None => return Err(self.path.duplicate(&row)),
+                Inserted::Duplicate { tablet, key, index } => match &self.insert.on_conflict {
+                    None => return Err(self.path.duplicate(txn, index, &row)),
                     Some(OnConflict::DoNothing) => return Ok(()),
                     Some(OnConflict::DoUpdate { assignments, filter }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };

@@ -22,8 +22,7 @@ use basalt_types::{DataType, Datum, Key, Stamp, TabletId, batch};
 use std::sync::Arc;
 
 pub(crate) async fn update(session: &mut Session, plan: &Arc<BoundModify>, eval: &Arc<EvalContext>) -> Result<Written> {
-    let key = plan.table.primary_key.as_ref();
-    let moves_key = key.is_some_and(|key| plan.assignments.iter().any(|(id, _)| key.columns.contains(id)));
+    let moves_key = plan.assignments.iter().any(|(id, _)| plan.table.is_key_column(*id));
     let lock = if moves_key { RowLock::Update } else { RowLock::NoKeyUpdate };
     run(session, plan, eval, lock, false).await
 }

@@ -18,7 +18,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use basalt_engine::{Catalog, CurrentRow, Inserted, Txn};
 use basalt_expr::EvalContext;
-use basalt_types::{ColumnBuilder, Datum, TableDef, batch};
+use basalt_types::{ColumnBuilder, Datum, ObjectId, TableDef, batch};
 use std::sync::Arc;
 
 /// A table as a statement writes to it.
@@ -121,7 +121,7 @@ impl RowPath {
     pub async fn update(&self, txn: &mut Txn, current: &CurrentRow, old: &[Datum], new: &[Datum]) -> Result<()> {
         match txn.update(&self.table, current, new).await.map_err(|error| self.explain(error))? {
             Inserted::Done => self.written(txn, Some(old), Some(new)).await,
-            Inserted::Duplicate { .. } => Err(self.duplicate(new)),
+            Inserted::Duplicate { index, .. } => Err(self.duplicate(txn, index, new)),
         }
     }
 
@@ -143,9 +143,9 @@ impl RowPath {
         Ok(())
     }
 
-    /// 23505 for a row whose key a live row has.
-    pub fn duplicate(&self, row: &[Datum]) -> SqlError {
-        rows::duplicate_row(&self.table, row, &self.catalog, &self.eval)
+    /// 23505 for a row that a live row keeps out of the primary key or (if one is named) a unique index.
+    pub fn duplicate(&self, txn: &Txn, index: Option<ObjectId>, row: &[Datum]) -> SqlError {
+        rows::duplicate_row(&self.table, index, row, txn, &self.eval)
     }
 
     /// An engine's error, with a duplicate key told as PostgreSQL tells it.

@@ -7,9 +7,10 @@ use crate::session::params;
 use crate::session::prepared::Bound;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
-use basalt_engine::Catalog;
+use basalt_engine::{Catalog, Txn};
 use basalt_expr::EvalContext;
-use basalt_types::{ColumnBuilder, DataType, Datum, Key, TableDef, batch};
+use basalt_types::schema::{IndexDef, IndexSource};
+use basalt_types::{ColumnBuilder, DataType, Datum, Key, ObjectId, TableDef, batch};
 use std::sync::Arc;
 
 /// Rows per batch of computed results.
@@ -187,12 +188,28 @@ fn shorten(mut text: String) -> String {
     text
 }
 
-/// 23505 for a row whose key a live row has.
+/// 23505 for a row that a live row keeps out of the primary key or (if one is named) a unique index.
 #[cold]
-pub(crate) fn duplicate_row(table: &TableDef, row: &[Datum], catalog: &Catalog, eval: &EvalContext) -> SqlError {
-    let key = table.primary_key.iter().flat_map(|key| &key.columns);
-    let values = key.map(|id| params::show(&table.column(*id).ty, &row[id.position()], eval)).collect();
-    duplicate(table, values, catalog)
+pub(crate) fn duplicate_row(
+    table: &Arc<TableDef>,
+    index: Option<ObjectId>,
+    row: &[Datum],
+    txn: &Txn,
+    eval: &EvalContext,
+) -> SqlError {
+    let catalog = txn.catalog();
+    let Some(index) = index.and_then(|index| table.index(index)) else {
+        let key = table.primary_key.iter().flat_map(|key| &key.columns);
+        let values = key.map(|id| params::show(&table.column(*id).ty, &row[id.position()], eval)).collect();
+        return duplicate(table, values, &catalog);
+    };
+    match txn.engine().index_values(table, index, row) {
+        Ok(values) => {
+            let values: Vec<Option<Datum>> = values.unwrap_or_default().into_iter().map(Some).collect();
+            duplicate_in(table, index, &values, &catalog, eval)
+        }
+        Err(error) => error.into(),
+    }
 }
 
 /// 23505 where only the encoded key is known.
@@ -211,9 +228,44 @@ pub(crate) fn duplicate_key(table: &TableDef, key: &Key, catalog: &Catalog, eval
 fn duplicate(table: &TableDef, values: Vec<String>, catalog: &Catalog) -> SqlError {
     let Some(key) = &table.primary_key else { return SqlError::internal("a table without a key has a duplicate") };
     let names: Vec<&str> = key.columns.iter().map(|id| table.column(*id).name.as_str()).collect();
-    SqlError::new("23505", format!("duplicate key value violates unique constraint \"{}\"", key.constraint_name))
+    violation("23505", table, &key.constraint_name, catalog)
         .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
-        .with_object(ErrorObject { constraint: Some(key.constraint_name.clone()), ..object_of(table, catalog) })
+}
+
+/// 23505 of a unique index. A value that is `None` is not known.
+#[cold]
+pub(crate) fn duplicate_in(
+    table: &TableDef,
+    index: &IndexDef,
+    values: &[Option<Datum>],
+    catalog: &Catalog,
+    eval: &EvalContext,
+) -> SqlError {
+    violation("23505", table, &index.name, catalog)
+        .with_detail(format!("{} already exists.", shown_key(table, index, values, eval)))
+}
+
+/// `Key (columns)=(values)` as details have it.
+pub(crate) fn shown_key(table: &TableDef, index: &IndexDef, values: &[Option<Datum>], eval: &EvalContext) -> String {
+    let names: Vec<String> = (index.columns.iter())
+        .map(|column| match &column.source {
+            IndexSource::Column(id) => table.column(*id).name.clone(),
+            IndexSource::Expression(sql) => sql.clone(),
+        })
+        .collect();
+    let values: Vec<String> = (index.columns.iter().zip(values))
+        .map(|(column, value)| match value {
+            Some(Datum::Null) => "null".to_string(),
+            Some(value) => params::show(&column.ty, value, eval),
+            None => "?".to_string(),
+        })
+        .collect();
+    format!("Key ({})=({})", names.join(", "), values.join(", "))
+}
+
+fn violation(sqlstate: &'static str, table: &TableDef, constraint: &str, catalog: &Catalog) -> SqlError {
+    SqlError::new(sqlstate, format!("duplicate key value violates unique constraint \"{constraint}\""))
+        .with_object(ErrorObject { constraint: Some(constraint.to_string()), ..object_of(table, catalog) })
 }
 
 /// An engine's error, with a duplicate key told as PostgreSQL tells it.
@@ -224,7 +276,13 @@ pub(crate) fn explain_error(
     eval: &EvalContext,
 ) -> SqlError {
     match &error {
-        basalt_engine::Error::DuplicateKey { key, .. } => duplicate_key(table, key, catalog, eval),
+        basalt_engine::Error::DuplicateKey { table: of, key } => match table.index(*of) {
+            Some(index) => {
+                let values = index.values_of_key(key).unwrap_or_default();
+                duplicate_in(table, index, &values, catalog, eval)
+            }
+            None => duplicate_key(table, key, catalog, eval),
+        },
         _ => error.into(),
     }
 }

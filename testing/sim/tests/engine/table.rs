@@ -80,6 +80,8 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
         comment: None,
         checks: Vec::new(),
         on_commit: OnCommit::PreserveRows,
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
     })
 }
 

@@ -1,0 +1,215 @@
+//! A row's entries in its table's indexes, written with the row by one transaction.
+//!
+//! The holder of a row's lock is the only one who writes its entries. An entry that no other row may have is
+//! claimed by its own lock besides, as a primary key is: whoever finds another's undecided entry waits for it, and
+//! whoever takes one away locks it first, so that nobody takes its place before that is decided.
+
+use super::{Inserted, Txn};
+use crate::index::RowEntry;
+use crate::locks::Object;
+use crate::tablet::Place;
+use crate::{CurrentRow, Error, ReadContext, Result, RowLock, WaitPolicy};
+use basalt_types::schema::{Entry, IndexDef, prefix_key};
+use basalt_types::{Datum, Key, ObjectId, TableDef, TabletId};
+use std::sync::Arc;
+
+const WAIT: WaitPolicy = WaitPolicy::Wait(None);
+
+/// What an UPDATE does to one index.
+pub(super) struct EntryChange {
+    old: Option<RowEntry>,
+    new: Option<RowEntry>,
+}
+
+impl Txn {
+    /// Locks the entries of a new row that must be unique. Those of `first` (ids of indexes) are looked at before the
+    /// others. Some: a live row has one of them.
+    pub(super) async fn claim_entries(
+        &mut self,
+        entries: &[RowEntry],
+        first: &[ObjectId],
+    ) -> Result<Option<Inserted>> {
+        let is_first = |entry: &&RowEntry| first.contains(&entry.index.id);
+        let ordered = entries.iter().filter(is_first).chain(entries.iter().filter(|entry| !is_first(entry)));
+        for entry in ordered.filter(|entry| entry.entry.exclusive).collect::<Vec<_>>() {
+            if let Some(taken) = self.claim_entry(&entry.index, &entry.entry).await? {
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A lock that was taken to find another's entry is given back: whoever deletes that row, and so holds its lock,
+    /// may be on the way to this one.
+    async fn claim_entry(&mut self, index: &Arc<IndexDef>, entry: &Entry) -> Result<Option<Inserted>> {
+        let (tablet, key) = (self.tablet(index.tablet())?, entry.key());
+        let object = Object::Row(tablet.id, key.clone());
+        let held = self.engine.locks.holds(self.owner, &object);
+        let values = match self.lock_settled(&tablet, &key, RowLock::Update, WAIT).await? {
+            Some(Place::Hot { stamp, row, .. }) => {
+                self.note_stamp(stamp);
+                super::decode_row(&index.entries, &row, &tablet, &key)?
+            }
+            Some(Place::Cold { file, ordinal, stamp }) => {
+                self.note_stamp(stamp);
+                file.data.row_at(&index.entries, ordinal)?
+            }
+            Some(Place::Deleted { stamp }) => {
+                self.check_unchanged(stamp, "delete")?;
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        if !held {
+            self.engine.locks.release_last(self.owner, &object);
+            self.unlooked.remove(&object);
+        }
+        let (tablet, key) = IndexDef::base_of(&values)
+            .ok_or_else(|| Error::Corrupt(format!("entry {key:?} of index {} leads nowhere", index.name)))?;
+        Ok(Some(Inserted::Duplicate { tablet, key, index: Some(index.id) }))
+    }
+
+    /// Locks an entry that goes away.
+    async fn lock_entry(&mut self, old: &RowEntry) -> Result<()> {
+        if old.entry.exclusive {
+            let tablet = self.tablet(old.index.tablet())?;
+            self.lock_settled(&tablet, &old.entry.key(), RowLock::Update, WAIT).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn lock_entries(&mut self, old: &[RowEntry]) -> Result<()> {
+        for entry in old {
+            self.lock_entry(entry).await?;
+        }
+        Ok(())
+    }
+
+    /// What an UPDATE has to do: entries that differ, or lead to another key. Locks and claims them.
+    pub(super) async fn change_entries(
+        &mut self,
+        old: Vec<RowEntry>,
+        new: Vec<RowEntry>,
+        moved: bool,
+    ) -> Result<std::result::Result<Vec<EntryChange>, Inserted>> {
+        let mut changes: Vec<EntryChange> =
+            old.into_iter().map(|old| EntryChange { old: Some(old), new: None }).collect();
+        for new in new {
+            let of_index = |change: &&mut EntryChange| {
+                change.old.as_ref().is_some_and(|old| old.index.id == new.index.id)
+            };
+            match changes.iter_mut().find(of_index) {
+                Some(change) => change.new = Some(new),
+                None => changes.push(EntryChange { old: None, new: Some(new) }),
+            }
+        }
+        changes.retain(|change| moved || !change.keeps_entry());
+        for change in &changes {
+            if let Some(old) = &change.old {
+                self.lock_entry(old).await?;
+            }
+            if let Some(new) = &change.new
+                && new.entry.exclusive
+                && !change.keeps_entry()
+                && let Some(taken) = self.claim_entry(&new.index, &new.entry).await?
+            {
+                return Ok(Err(taken));
+            }
+        }
+        Ok(Ok(changes))
+    }
+
+    pub(super) fn put_entries(&mut self, entries: &[RowEntry], tablet: TabletId, key: &Key) -> Result<()> {
+        entries.iter().try_for_each(|entry| self.put_entry(entry, tablet, key))
+    }
+
+    fn put_entry(&mut self, entry: &RowEntry, tablet: TabletId, key: &Key) -> Result<()> {
+        let at = self.tablet(entry.index.tablet())?;
+        let rid = at.take_region(1);
+        let row = IndexDef::entry_row(&entry.entry, tablet, key);
+        self.put(&entry.index.entries, &at, &entry.entry.key(), rid, &row)?;
+        self.note_unique(entry);
+        Ok(())
+    }
+
+    pub(super) fn remove_entries(&mut self, entries: &[RowEntry]) -> Result<()> {
+        entries.iter().try_for_each(|entry| self.remove_entry(entry))
+    }
+
+    fn remove_entry(&mut self, entry: &RowEntry) -> Result<()> {
+        let at = self.tablet(entry.index.tablet())?;
+        self.remove(&at, &entry.entry.key())
+    }
+
+    pub(super) fn apply_entries(&mut self, changes: &[EntryChange], tablet: TabletId, key: &Key) -> Result<()> {
+        for change in changes {
+            // Under the same key the new entry replaces the old one.
+            if let Some(old) = change.old.as_ref().filter(|_| !change.keeps_entry()) {
+                self.remove_entry(old)?;
+            }
+            if let Some(new) = &change.new {
+                self.put_entry(new, tablet, key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of a row that is locked, read again if its holder did not need them.
+    pub(super) fn values_of(&self, table: &Arc<TableDef>, row: &CurrentRow) -> Result<Vec<Datum>> {
+        if !row.values.is_empty() || table.columns.is_empty() {
+            return Ok(row.values.clone());
+        }
+        let tablet = self.tablet(row.tablet)?;
+        let place = {
+            let _latch = tablet.latch.read();
+            tablet.find_settled(&row.key, self.id(), &*self.engine.txns)?
+        };
+        match place {
+            Place::Hot { row: bytes, .. } => super::decode_row(table, &bytes, &tablet, &row.key),
+            Place::Cold { file, ordinal, .. } => file.data.row_at(table, ordinal),
+            _ => Err(Error::Internal(format!("row {:?} of {} is locked and gone", row.key, tablet.id))),
+        }
+    }
+
+    /// How rows are now: everything that has committed, durable or not, and all own writes. For checks under locks,
+    /// whose holders may have committed just now.
+    pub fn latest(&mut self) -> ReadContext {
+        let last = self.engine.order.take_turn().last();
+        self.note_met(last);
+        let pin = Arc::new(self.engine.pin("check", last));
+        let at = basalt_types::ReadAt { snapshot: pin.version(), own: self.id(), seq: u32::MAX };
+        ReadContext::new(self.engine.clone(), pin, at)
+    }
+
+    /// Whether at most one row has these values in the index of a deferrable constraint, once everybody who is
+    /// changing such a row has ended. Whoever checks the same values after this waits for this transaction.
+    pub async fn is_unique(&mut self, table: &Arc<TableDef>, index: &IndexDef, values: &[u8]) -> Result<bool> {
+        let tablet = self.tablet(index.tablet())?;
+        // No entry has this key: those of a deferrable constraint end with their row's.
+        self.lock_settled(&tablet, &prefix_key(values, true), RowLock::Update, WAIT).await?;
+        let rows = self.latest().rows_by_entry(index, values)?;
+        if rows.len() <= 1 {
+            return Ok(true);
+        }
+        for (tablet, key) in rows {
+            self.lock_row(table, tablet, &key, RowLock::KeyShare, WAIT).await?;
+        }
+        Ok(self.latest().rows_by_entry(index, values)?.len() <= 1)
+    }
+
+    fn note_stamp(&mut self, stamp: basalt_types::Stamp) {
+        if let Some(version) = self.version_of(stamp) {
+            self.note_met(version);
+        }
+    }
+}
+
+impl EntryChange {
+    /// Whether the row stays under the same key of the index.
+    fn keeps_entry(&self) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => old.entry.bytes == new.entry.bytes,
+            _ => false,
+        }
+    }
+}
