@@ -38,10 +38,10 @@ pub use check::{CheckReport, check};
 pub use config::EngineConfig;
 pub use engine::{Engine, EngineStats, FileLine, RecoveryProgress, TabletLine};
 pub use error::{Error, Result};
+pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{BATCH_ROWS, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
-pub use index::IndexValues;
 pub use txn::{Consequence, CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 
 pub use basalt_meta::{

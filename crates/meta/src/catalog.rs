@@ -151,9 +151,10 @@ impl Catalog {
         let views = self.views.values().map(|view| (view.namespace, view.name.as_str(), view.id));
         let sequences = self.sequences.values();
         let sequences = sequences.map(|sequence| (sequence.namespace, sequence.name.as_str(), sequence.id));
-        let indexes = self.tables.values().flat_map(|table| {
-            table.indexes.iter().map(|index| (table.namespace, index.name.as_str(), index.id))
-        });
+        let indexes = self
+            .tables
+            .values()
+            .flat_map(|table| table.indexes.iter().map(|index| (table.namespace, index.name.as_str(), index.id)));
         tables.chain(views).chain(sequences).chain(indexes)
     }
 

@@ -168,9 +168,10 @@ impl TableDef {
     /// needs the strongest row lock, because references are to them.
     pub fn is_key_column(&self, column: ColumnId) -> bool {
         self.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column))
-            || self.indexes.iter().any(|index| {
-                index.is_key() && index.plain_columns().is_some_and(|columns| columns.contains(&column))
-            })
+            || self
+                .indexes
+                .iter()
+                .any(|index| index.is_key() && index.plain_columns().is_some_and(|columns| columns.contains(&column)))
     }
 
     pub fn live_columns(&self) -> impl Iterator<Item = &ColumnDef> {

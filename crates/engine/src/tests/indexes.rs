@@ -44,12 +44,8 @@ type Place = (TabletId, Key);
 fn rows_with_places(read: &ReadContext, table: &Arc<TableDef>) -> BTreeSet<(String, Place)> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
-    let spec = ScanSpec {
-        table: table.clone(),
-        columns: vec![ColumnId(2)],
-        predicates: Vec::new(),
-        with_identity: true,
-    };
+    let spec =
+        ScanSpec { table: table.clone(), columns: vec![ColumnId(2)], predicates: Vec::new(), with_identity: true };
     let mut found = BTreeSet::new();
     for mut part in read.scan(spec).unwrap().0 {
         while let Some(batch) = part.next_batch().unwrap() {

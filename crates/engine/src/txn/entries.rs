@@ -24,11 +24,7 @@ pub(super) struct EntryChange {
 impl Txn {
     /// Locks the entries of a new row that must be unique. Those of `first` (ids of indexes) are looked at before the
     /// others. Some: a live row has one of them.
-    pub(super) async fn claim_entries(
-        &mut self,
-        entries: &[RowEntry],
-        first: &[ObjectId],
-    ) -> Result<Option<Inserted>> {
+    pub(super) async fn claim_entries(&mut self, entries: &[RowEntry], first: &[ObjectId]) -> Result<Option<Inserted>> {
         let is_first = |entry: &&RowEntry| first.contains(&entry.index.id);
         let ordered = entries.iter().filter(is_first).chain(entries.iter().filter(|entry| !is_first(entry)));
         for entry in ordered.filter(|entry| entry.entry.exclusive).collect::<Vec<_>>() {
@@ -95,9 +91,8 @@ impl Txn {
         let mut changes: Vec<EntryChange> =
             old.into_iter().map(|old| EntryChange { old: Some(old), new: None }).collect();
         for new in new {
-            let of_index = |change: &&mut EntryChange| {
-                change.old.as_ref().is_some_and(|old| old.index.id == new.index.id)
-            };
+            let of_index =
+                |change: &&mut EntryChange| change.old.as_ref().is_some_and(|old| old.index.id == new.index.id);
             match changes.iter_mut().find(of_index) {
                 Some(change) => change.new = Some(new),
                 None => changes.push(EntryChange { old: None, new: Some(new) }),

@@ -304,7 +304,14 @@ impl Txn {
     }
 
     /// Logs and applies the newest version of a key whose lock is held.
-    pub(super) fn put(&mut self, table: &TableDef, tablet: &Arc<Tablet>, key: &Key, rid: Rid, values: &[Datum]) -> Result<()> {
+    pub(super) fn put(
+        &mut self,
+        table: &TableDef,
+        tablet: &Arc<Tablet>,
+        key: &Key,
+        rid: Rid,
+        values: &[Datum],
+    ) -> Result<()> {
         let txn = self.writer()?;
         let mut encoded = Vec::with_capacity(64);
         row::encode(&table.phys_types(), values, &mut encoded);

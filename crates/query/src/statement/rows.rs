@@ -228,8 +228,11 @@ pub(crate) fn duplicate_key(table: &TableDef, key: &Key, catalog: &Catalog, eval
 fn duplicate(table: &TableDef, values: Vec<String>, catalog: &Catalog) -> SqlError {
     let Some(key) = &table.primary_key else { return SqlError::internal("a table without a key has a duplicate") };
     let names: Vec<&str> = key.columns.iter().map(|id| table.column(*id).name.as_str()).collect();
-    violation("23505", table, &key.constraint_name, catalog)
-        .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
+    violation("23505", table, &key.constraint_name, catalog).with_detail(format!(
+        "Key ({})=({}) already exists.",
+        names.join(", "),
+        values.join(", ")
+    ))
 }
 
 /// 23505 of a unique index. A value that is `None` is not known.

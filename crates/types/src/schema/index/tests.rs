@@ -33,7 +33,8 @@ fn entry(index: &IndexDef, values: [Datum; 2], row: u8) -> Entry {
 fn equal_values_collide_only_in_unique_positions() {
     let (one, two, null) = (Datum::I32(1), Datum::I32(2), Datum::Null);
     let unique = index(true, false);
-    let same = |index: &IndexDef, values: [Datum; 2]| entry(index, values.clone(), 1).key() == entry(index, values, 2).key();
+    let same =
+        |index: &IndexDef, values: [Datum; 2]| entry(index, values.clone(), 1).key() == entry(index, values, 2).key();
     assert!(same(&unique, [one.clone(), two.clone()]));
     assert!(!same(&unique, [one.clone(), null.clone()]));
     assert!(same(&index(true, true), [one.clone(), null]));
