@@ -13,12 +13,14 @@ mod params;
 pub mod point;
 pub mod position;
 mod query;
+mod recursion;
 mod row_rules;
 mod scope;
 mod select;
 mod subquery;
 mod types;
 mod window;
+mod with;
 
 pub use dml::{
     BoundInsert, BoundModify, InsertSource, OnConflict, PointAccess, Returning, RowSource, bind_delete, bind_insert,

@@ -9,17 +9,25 @@ mod aggregate;
 mod apply;
 mod expr;
 mod keys;
+mod lateral;
+mod limits;
+mod node;
 mod plan;
+mod recursive;
 mod scan;
 pub mod session;
 mod sets;
+mod shared;
 mod stop;
 mod udf;
 mod window;
 
 pub(crate) use aggregate::first_row_is_safe;
 pub use apply::Applier;
+pub(crate) use limits::settle_limits;
+pub(crate) use node::NodePlanner;
 pub(crate) use sets::SetPlanner;
+pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
 
 use crate::error::{Result, SqlError};
@@ -98,7 +106,8 @@ impl<'a> Lowerer<'a> {
 
     /// The whole query, with its output columns in order under the names `o0`, `o1`, ….
     pub fn lower(mut self) -> Result<LogicalPlan> {
-        let plan = self.plan(&self.query.plan)?;
+        let query = self.query;
+        let plan = self.plan(&query.plan)?;
         let mut outputs = Vec::with_capacity(self.query.columns.len());
         for (index, column) in self.query.columns.iter().enumerate() {
             outputs.push(self.column(column.id, &column.ty)?.alias(format!("o{index}")));

@@ -5,6 +5,10 @@
 //! of its node defines belongs to an outer query (or to [`Query::subqueries`]). A node outputs the columns
 //! that [`Plan::columns`] lists, in that order.
 
+mod inline;
+
+pub use inline::is_volatile;
+
 use crate::pgcatalog::VirtualTable;
 use arrow_array::RecordBatch;
 use basalt_engine::RowLock;
@@ -18,6 +22,9 @@ use std::sync::Arc;
 /// Names one column (or subquery) of a statement.
 pub type ColId = usize;
 
+/// Names one WITH query of a statement.
+pub type CteId = usize;
+
 /// A whole query.
 #[derive(Clone, Debug)]
 pub struct Query {
@@ -26,6 +33,8 @@ pub struct Query {
     pub columns: Vec<OutputColumn>,
     /// Subqueries inside expressions, by the hole that stands for them.
     pub subqueries: BTreeMap<ColId, Subquery>,
+    /// WITH queries that are computed once, by the number that [`Plan::Shared`] names.
+    pub ctes: BTreeMap<CteId, Cte>,
     /// Tables that are read, for locks and revalidation.
     pub tables: Vec<ObjectId>,
     /// Tables among them whose rows a [`Plan::LockRows`] locks, in the order of the text.
@@ -43,6 +52,26 @@ pub struct OutputColumn {
     /// Where a plain column comes from; 0 otherwise.
     pub table_oid: u32,
     pub column_no: i16,
+}
+
+impl OutputColumn {
+    /// A column without a name that comes from no table.
+    pub fn computed(id: ColId, ty: DataType) -> OutputColumn {
+        OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 }
+    }
+}
+
+/// A WITH query: its rows are computed at most once, as far as they are asked for.
+#[derive(Clone, Debug)]
+pub struct Cte {
+    pub name: String,
+    pub plan: Plan,
+    /// What references read, in order.
+    pub columns: Vec<(ColId, DataType)>,
+    /// How often it is referred to.
+    pub references: usize,
+    /// `MATERIALIZED`: never part of the query that refers to it.
+    pub materialized: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +184,25 @@ pub enum Plan {
         columns: Vec<(ColId, DataType)>,
         rows: HeldRows,
     },
+    /// The rows of a WITH query, all its columns in order under ids of this reference.
+    Shared {
+        cte: CteId,
+        columns: Vec<(ColId, DataType)>,
+    },
+    /// WITH RECURSIVE: the rows of `base`, then those of `step` over the rows that came last, until there are
+    /// none. With `distinct` no row comes twice.
+    Recursive {
+        cte: CteId,
+        base: Box<Plan>,
+        step: Box<Plan>,
+        distinct: bool,
+        columns: Vec<SetColumn>,
+    },
+    /// Inside a step: the rows that came last.
+    Working {
+        cte: CteId,
+        columns: Vec<(ColId, DataType)>,
+    },
 }
 
 /// Rows at hand, and the part of the queries' memory that they take.
@@ -215,9 +263,14 @@ pub enum OnLocked {
 impl Plan {
     pub fn inputs(&self) -> Vec<&Plan> {
         match self {
-            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } | Plan::Rows { .. } => {
-                Vec::new()
-            }
+            Plan::Unit
+            | Plan::Scan { .. }
+            | Plan::VirtualScan { .. }
+            | Plan::Values { .. }
+            | Plan::Rows { .. }
+            | Plan::Shared { .. }
+            | Plan::Working { .. } => Vec::new(),
+            Plan::Recursive { base, step, .. } => vec![base, step],
             Plan::LockRows(rows) => vec![&rows.input],
             Plan::Project { input, .. }
             | Plan::ProjectSet { input, .. }
@@ -233,9 +286,14 @@ impl Plan {
 
     pub fn inputs_mut(&mut self) -> Vec<&mut Plan> {
         match self {
-            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::Values { .. } | Plan::Rows { .. } => {
-                Vec::new()
-            }
+            Plan::Unit
+            | Plan::Scan { .. }
+            | Plan::VirtualScan { .. }
+            | Plan::Values { .. }
+            | Plan::Rows { .. }
+            | Plan::Shared { .. }
+            | Plan::Working { .. } => Vec::new(),
+            Plan::Recursive { base, step, .. } => vec![base, step],
             Plan::LockRows(rows) => vec![&mut rows.input],
             Plan::Project { input, .. }
             | Plan::ProjectSet { input, .. }
@@ -252,9 +310,14 @@ impl Plan {
     /// The expressions of this node.
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         match self {
-            Plan::Unit | Plan::Scan { .. } | Plan::VirtualScan { .. } | Plan::SetOp { .. } | Plan::Rows { .. } => {
-                Vec::new()
-            }
+            Plan::Unit
+            | Plan::Scan { .. }
+            | Plan::VirtualScan { .. }
+            | Plan::SetOp { .. }
+            | Plan::Rows { .. }
+            | Plan::Shared { .. }
+            | Plan::Recursive { .. }
+            | Plan::Working { .. } => Vec::new(),
             Plan::LockRows(rows) => rows.limit.iter_mut().chain(&mut rows.offset).collect(),
             Plan::Values { rows, .. } => rows.iter_mut().flatten().collect(),
             Plan::Project { exprs, .. } | Plan::ProjectSet { sets: exprs, .. } => {
@@ -299,7 +362,10 @@ impl Plan {
             Plan::VirtualScan { table, columns } => {
                 columns.iter().map(|(id, index)| (*id, table.columns[*index].1())).collect()
             }
-            Plan::Values { columns, .. } | Plan::Rows { columns, .. } => columns.clone(),
+            Plan::Values { columns, .. }
+            | Plan::Rows { columns, .. }
+            | Plan::Shared { columns, .. }
+            | Plan::Working { columns, .. } => columns.clone(),
             Plan::LockRows(rows) => rows.columns.clone(),
             Plan::Project { exprs, .. } => typed(exprs),
             Plan::ProjectSet { input, sets, ordinality, .. } => {
@@ -327,7 +393,9 @@ impl Plan {
                 out.extend(calls.iter().map(|(id, call)| (*id, call.ty.clone())));
                 out
             }
-            Plan::SetOp { columns, .. } => columns.iter().map(|column| (column.id, column.ty.clone())).collect(),
+            Plan::SetOp { columns, .. } | Plan::Recursive { columns, .. } => {
+                columns.iter().map(|column| (column.id, column.ty.clone())).collect()
+            }
         }
     }
 }

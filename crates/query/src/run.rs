@@ -5,7 +5,10 @@
 //! milliseconds.
 
 use crate::error::{Result, SqlError};
-use crate::lower::{Applier, Lowerer, Lowering, SetPlanner, first_row_is_safe, session, stoppable};
+use crate::lower::{
+    Applier, Lowerer, Lowering, NodePlanner, SetPlanner, SharedOwner, SharedTables, first_row_is_safe, session,
+    settle_limits, stoppable,
+};
 use crate::plan::Query;
 use crate::system::SystemContext;
 use arrow_array::RecordBatch;
@@ -53,11 +56,13 @@ pub struct RunContext {
     pub system: Arc<SystemContext>,
     /// Set to end the execution: every operator looks at it between batches.
     pub stop: Stop,
+    /// WITH queries that run, and working tables.
+    pub shared: Arc<SharedTables>,
 }
 
 impl RunContext {
     pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
-        RunContext { read, eval, system, stop: Stop::default() }
+        RunContext { read, eval, system, stop: Stop::default(), shared: Arc::default() }
     }
 }
 
@@ -121,6 +126,7 @@ impl QueryRuntime {
         ctx: &RunContext,
         sender: &mpsc::Sender<Result<RecordBatch>>,
     ) -> Result<()> {
+        let _owner = SharedOwner(ctx.shared.clone());
         let plan = self.prepare(query, ctx, true).await?;
         let mut batches = execute_stream(plan, self.state.task_ctx())?;
         let mut first = batches.next().await.transpose().map_err(SqlError::from);
@@ -150,6 +156,8 @@ impl QueryRuntime {
         ctx: &RunContext,
         narrow: bool,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let settled = settle_limits(self, query, ctx).await?;
+        let query = settled.as_ref().unwrap_or(query);
         let plan = self.prepare_either(query, ctx, narrow).await?;
         match narrow && !first_row_is_safe(&plan) {
             true => self.prepare_either(query, ctx, false).await,
@@ -170,10 +178,7 @@ impl QueryRuntime {
         }
         match self.prepare_as(query, ctx, how).await {
             Ok(plan) => Ok(plan),
-            Err(error) if error.sqlstate == "XX000" || error.sqlstate == "0A000" => {
-                self.prepare_as(query, ctx, Lowering { nested_loops: true, ..how }).await
-            }
-            Err(error) => Err(error),
+            Err(_) => self.prepare_as(query, ctx, Lowering { nested_loops: true, ..how }).await,
         }
     }
 
@@ -188,7 +193,8 @@ impl QueryRuntime {
         if !how.nested_loops && has_outer_references(&optimized)? {
             return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));
         }
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SetPlanner)]);
+        let planner =
+            DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SetPlanner), Arc::new(NodePlanner)]);
         let plan = planner.create_physical_plan(&optimized, &self.state).await?;
         Ok(stoppable(plan, &ctx.stop)?)
     }
@@ -215,7 +221,10 @@ impl QueryRuntime {
     pub async fn explain(self: &Arc<Self>, query: Arc<Query>, ctx: RunContext, analyze: bool) -> Result<Vec<String>> {
         let runtime = self.clone();
         let stop = ctx.stop.clone();
-        let work = async move { crate::explain::explain(&runtime, &query, &ctx, analyze).await };
+        let work = async move {
+            let _owner = SharedOwner(ctx.shared.clone());
+            crate::explain::explain(&runtime, &query, &ctx, analyze).await
+        };
         Running { task: self.handle.spawn(work), stop }.wait().await
     }
 

@@ -3,7 +3,7 @@
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, LockTarget, OutputColumn, Plan, Query, Subquery};
+use crate::plan::{ColId, Cte, CteId, LockTarget, OutputColumn, Plan, Query, Subquery};
 use crate::syntax::LockingClause;
 use ahash::AHashMap;
 use basalt_engine::RowLock;
@@ -14,20 +14,18 @@ use basalt_expr::tree::Expr;
 use basalt_types::{DataType, ObjectId};
 use sqlparser::ast::{self, Ident};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Views in views in views, and subqueries in subqueries, as deep as this (54001).
 const DEPTH_MAX: usize = 64;
 
-/// A WITH query: bound anew at each reference, so that each has columns of its own.
+/// A WITH query in sight.
 pub(super) struct CteDef {
     pub name: String,
-    pub columns: Vec<String>,
-    pub query: Arc<ast::Query>,
-    /// CTEs that its body sees: those defined before it.
-    pub visible: usize,
-    /// Query levels around its definition.
-    pub scopes: usize,
+    pub id: CteId,
+    /// What a reference outputs, under ids of its own.
+    pub columns: Vec<OutputColumn>,
+    /// Inside of its own step: a reference means the rows before.
+    pub is_working: bool,
 }
 
 pub(super) struct Binder<'a> {
@@ -43,7 +41,10 @@ pub(super) struct Binder<'a> {
     pub next_locking: Vec<LockingClause>,
     /// Innermost last.
     pub scopes: Vec<Scope>,
+    /// Innermost and latest last.
     pub ctes: Vec<CteDef>,
+    /// The WITH queries of the statement.
+    pub shared: BTreeMap<CteId, Cte>,
     /// Modifiers of columns whose type carries a physical one.
     typmods: AHashMap<ColId, i32>,
     depth: usize,
@@ -68,6 +69,7 @@ impl<'a> Binder<'a> {
             next_locking: Vec::new(),
             scopes: Vec::new(),
             ctes: Vec::new(),
+            shared: BTreeMap::new(),
             typmods: AHashMap::new(),
             depth: 0,
         }
@@ -87,13 +89,16 @@ impl<'a> Binder<'a> {
         let mut tables = self.tables;
         tables.sort_unstable();
         tables.dedup();
-        Query {
+        let mut query = Query {
             plan: bound.plan,
             columns: bound.columns,
             subqueries: self.subqueries,
+            ctes: self.shared,
             tables,
             row_locks: self.row_locks,
-        }
+        };
+        query.inline_ctes();
+        query
     }
 
     pub fn scope(&mut self) -> &mut Scope {

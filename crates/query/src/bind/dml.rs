@@ -332,7 +332,11 @@ impl Binder<'_> {
         tables.sort_unstable();
         tables.dedup();
         let row_locks = std::mem::take(&mut self.row_locks);
-        Query { plan, columns, subqueries: std::mem::take(&mut self.subqueries), tables, row_locks }
+        let subqueries = std::mem::take(&mut self.subqueries);
+        let ctes = std::mem::take(&mut self.shared);
+        let mut query = Query { plan, columns, subqueries, ctes, tables, row_locks };
+        query.inline_ctes();
+        query
     }
 
     /// Opens a scope over the table; gives the plan that scans it and the ids of its live columns.

@@ -1,6 +1,6 @@
 //! FROM: tables, views, derived tables, functions and joins.
 
-use super::binder::{Binder, Bound, CteDef};
+use super::binder::{Binder, Bound};
 use super::names::{self, Relation};
 use super::position;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
@@ -129,7 +129,7 @@ impl Binder<'_> {
         {
             let shown = alias.map_or_else(|| cte_name.clone(), |alias| names::fold(&alias.name));
             self.refuse_to_lock(&shown, "a WITH query")?;
-            let bound = self.cte(index)?;
+            let bound = self.cte(index);
             return relation_of(shown, bound.plan, &bound.columns, alias);
         }
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
@@ -242,34 +242,6 @@ impl Binder<'_> {
             column.name.clone_from(name);
             column.table_oid = 0;
             column.column_no = 0;
-        }
-        Ok(bound)
-    }
-
-    /// Binds a WITH query for one reference.
-    fn cte(&mut self, index: usize) -> Result<Bound> {
-        let CteDef { name, columns, query, visible, scopes } = &self.ctes[index];
-        let (name, columns, query, visible, depth) = (name.clone(), columns.clone(), query.clone(), *visible, *scopes);
-        let hidden_ctes = self.ctes.split_off(visible);
-        let hidden_scopes = self.scopes.split_off(depth.min(self.scopes.len()));
-        let bound = self.deeper(|binder| binder.query(&query));
-        self.ctes.truncate(visible);
-        self.ctes.extend(hidden_ctes);
-        self.scopes.truncate(depth);
-        self.scopes.extend(hidden_scopes);
-        let mut bound = bound?;
-        if columns.len() > bound.columns.len() {
-            return Err(SqlError::new(
-                "42P10",
-                format!(
-                    "WITH query \"{name}\" has {} columns available but {} columns specified",
-                    bound.columns.len(),
-                    columns.len()
-                ),
-            ));
-        }
-        for (column, name) in bound.columns.iter_mut().zip(columns) {
-            column.name = name;
         }
         Ok(bound)
     }

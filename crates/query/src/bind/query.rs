@@ -1,6 +1,6 @@
 //! Whole queries: WITH, set operations, VALUES, and what follows the body (ORDER BY, LIMIT).
 
-use super::binder::{Binder, Bound, CteDef};
+use super::binder::{Binder, Bound};
 use super::names;
 use super::position;
 use super::scope::{Clause, Scope};
@@ -11,7 +11,6 @@ use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 use sqlparser::ast::{self, LimitClause, OrderByKind, SetExpr, SetOperator, SetQuantifier};
-use std::sync::Arc;
 
 impl Binder<'_> {
     /// Binds a query; values still of unknown type become text.
@@ -21,6 +20,7 @@ impl Binder<'_> {
 
     /// As [`Binder::query`]; with `keep_unknown` literals keep their open type for a set operation or INSERT.
     pub fn query_with(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
+        refuse_repeated_clauses(query)?;
         let known_ctes = self.ctes.len();
         if let Some(with) = &query.with {
             self.with(with)?;
@@ -32,29 +32,6 @@ impl Binder<'_> {
         };
         self.ctes.truncate(known_ctes);
         bound
-    }
-
-    fn with(&mut self, with: &ast::With) -> Result<()> {
-        for (index, cte) in with.cte_tables.iter().enumerate() {
-            let name = names::fold(&cte.alias.name);
-            if with.cte_tables[..index].iter().any(|earlier| names::fold(&earlier.alias.name) == name) {
-                return Err(SqlError::new("42712", format!("WITH query name \"{name}\" specified more than once")));
-            }
-            if with.recursive && mentions(&cte.query, &name) {
-                return Err(SqlError::not_supported("recursive queries are not supported yet"));
-            }
-            if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*cte.query.body {
-                return Err(SqlError::not_supported("data-modifying statements in WITH are not supported"));
-            }
-            self.ctes.push(CteDef {
-                name,
-                columns: cte.alias.columns.iter().map(|column| names::fold(&column.name)).collect(),
-                query: Arc::new((*cte.query).clone()),
-                visible: self.ctes.len(),
-                scopes: self.scopes.len(),
-            });
-        }
-        Ok(())
     }
 
     pub fn body_and_tail(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
@@ -73,7 +50,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    fn body(&mut self, body: &SetExpr, keep_unknown: bool) -> Result<Bound> {
+    pub fn body(&mut self, body: &SetExpr, keep_unknown: bool) -> Result<Bound> {
         match body {
             SetExpr::Select(select) => self.select(select, &[], keep_unknown),
             SetExpr::Query(query) => self.query_with(query, keep_unknown),
@@ -307,6 +284,28 @@ impl Binder<'_> {
     }
 }
 
+/// Parentheses around a query do not make it another: `(SELECT … LIMIT 1) LIMIT 2` has two limits.
+fn refuse_repeated_clauses(query: &ast::Query) -> Result<()> {
+    let SetExpr::Query(inner) = &*query.body else { return Ok(()) };
+    let limits = |query: &ast::Query| match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+            (limit.is_some() || query.fetch.is_some(), offset.is_some())
+        }
+        _ => (query.fetch.is_some(), false),
+    };
+    let ((limit, offset), (inner_limit, inner_offset)) = (limits(query), limits(inner));
+    let repeated = [
+        ("ORDER BY", query.order_by.is_some() && inner.order_by.is_some()),
+        ("OFFSET", offset && inner_offset),
+        ("LIMIT", limit && inner_limit),
+        ("WITH", query.with.is_some() && inner.with.is_some()),
+    ];
+    match repeated.iter().find(|(_, twice)| *twice) {
+        Some((clause, _)) => Err(SqlError::syntax(format!("multiple {clause} clauses not allowed"))),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn sort_key(expr: Expr, options: &ast::OrderByOptions) -> SortKey {
     let descending = options.asc == Some(false);
     SortKey { expr, descending, nulls_first: options.nulls_first.unwrap_or(descending) }
@@ -347,14 +346,4 @@ fn expr_of(plan: &mut Plan, id: ColId) -> Option<&mut Expr> {
         Plan::Project { exprs, .. } => exprs.iter_mut().find(|(known, _)| *known == id).map(|(_, expr)| expr),
         _ => None,
     }
-}
-
-/// Whether a query reads from a relation of this name (for WITH RECURSIVE).
-fn mentions(query: &ast::Query, name: &str) -> bool {
-    let mut found = false;
-    let _ = ast::visit_relations(query, |relation| {
-        found |= names::parts(relation).is_ok_and(|parts| parts.len() == 1 && parts[0] == name);
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    found
 }

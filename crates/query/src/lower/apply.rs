@@ -4,8 +4,9 @@
 //! are remembered by outer values.
 
 use super::Lowerer;
+use super::shared::{SharedOwner, SharedTables};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, OutputColumn, Plan, Query, Subquery, SubqueryKind};
+use crate::plan::{ColId, CteId, OutputColumn, Plan, Query, Subquery, SubqueryKind, is_volatile};
 use crate::run::{QueryRuntime, RunContext};
 use ahash::{AHashMap, AHashSet};
 use arrow_array::{Array, RecordBatch};
@@ -13,6 +14,7 @@ use arrow_schema::DataType as ArrowType;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{
     ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -30,6 +32,10 @@ impl Applier {
         Arc::new(Applier { runtime: Arc::downgrade(runtime) })
     }
 
+    pub(super) fn runtime(&self) -> Weak<QueryRuntime> {
+        self.runtime.clone()
+    }
+
     /// A call that gives the subquery's value for the outer columns in `args`.
     pub(super) fn call(
         self: &Arc<Applier>,
@@ -40,9 +46,32 @@ impl Applier {
         outer: &[(ColId, DataType)],
         args: Vec<DfExpr>,
     ) -> Result<DfExpr> {
+        let Subquery { kind, plan } = query.subqueries[&id].clone();
+        let (value, kind) = match kind {
+            SubqueryKind::Any { condition, .. } => (Some(condition), Kind::Any),
+            SubqueryKind::All { condition, .. } => (Some(condition), Kind::All),
+            SubqueryKind::Exists => (None, Kind::Exists),
+            SubqueryKind::Scalar { column, ty } => (Some(Expr::Hole { id: column, ty }), Kind::Scalar),
+            SubqueryKind::Array { column, ty } => match ty {
+                DataType::Array(element) => (Some(Expr::Hole { id: column, ty: *element }), Kind::Array),
+                _ => return Err(SqlError::internal("ARRAY of a subquery is no array")),
+            },
+        };
+        let volatile = is_volatile(&plan, &query.subqueries);
+        let (plan, columns) = match value {
+            Some(expr) => {
+                let column = OutputColumn::computed(usize::MAX, expr.ty());
+                (project_above(plan, usize::MAX, expr), vec![column])
+            }
+            None => (plan, Vec::new()),
+        };
+        let runtime = self.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
         let udf = ApplyUdf {
             applier: self.clone(),
-            query: query.clone(),
+            query: part(query, plan, columns),
+            kind,
+            remembers: !volatile,
+            memory: runtime.reservation("results of a subquery"),
             ctx: ctx.clone(),
             id,
             ty: ty.clone(),
@@ -57,6 +86,11 @@ impl Applier {
 struct ApplyUdf {
     applier: Arc<Applier>,
     query: Query,
+    kind: Kind,
+    /// Equal outer values give an equal result.
+    remembers: bool,
+    /// For what is remembered.
+    memory: MemoryReservation,
     ctx: RunContext,
     id: ColId,
     ty: DataType,
@@ -121,58 +155,79 @@ impl ApplyUdf {
             return Ok(value.clone());
         }
         let value = self.compute(outer)?;
-        self.known.lock().insert(key, value.clone());
+        let mut encoded = Vec::new();
+        basalt_types::row::put_datum(&value, &mut encoded);
+        let size = key.len() + encoded.len() + 64;
+        // Without memory it is computed anew each time.
+        if self.remembers && self.memory.try_grow(size).is_ok() {
+            self.known.lock().insert(key, value.clone());
+        }
         Ok(value)
     }
 
     fn compute(&self, outer: &[Datum]) -> Result<Datum> {
         let runtime = self.applier.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
-        let Subquery { kind, mut plan } = self.query.subqueries[&self.id].clone();
-        let mut subqueries = self.query.subqueries.clone();
-        let mut constant = |node: Expr| match node {
-            Expr::Hole { id, ty } => match self.outer.iter().position(|(known, _)| *known == id) {
-                Some(index) => Expr::Const { value: outer[index].clone(), ty },
-                None => Expr::Hole { id, ty },
-            },
-            other => other,
-        };
-        let (column, kind) = match kind {
-            SubqueryKind::Any { condition, .. } => (Some(condition.rewrite(&mut constant)), Kind::Any),
-            SubqueryKind::All { condition, .. } => (Some(condition.rewrite(&mut constant)), Kind::All),
-            SubqueryKind::Exists => (None, Kind::Exists),
-            SubqueryKind::Scalar { column, ty } => (Some(Expr::Hole { id: column, ty }), Kind::Scalar),
-            SubqueryKind::Array { column, ty } => match ty {
-                DataType::Array(element) => (Some(Expr::Hole { id: column, ty: *element }), Kind::Array),
-                _ => return Err(SqlError::internal("ARRAY of a subquery is no array")),
-            },
-        };
-        plan.rewrite_exprs(&mut constant);
-        for subquery in subqueries.values_mut() {
-            subquery.plan.rewrite_exprs(&mut constant);
-            if let SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } = &mut subquery.kind {
-                let taken = std::mem::replace(condition, Expr::bool(false));
-                *condition = taken.rewrite(&mut constant);
-            }
-        }
-        let id = usize::MAX;
-        let mut columns = Vec::new();
-        if let Some(expr) = column {
-            let ty = expr.ty();
-            columns.push(OutputColumn {
-                id,
-                name: String::new(),
-                ty: ty.clone(),
-                typmod: -1,
-                table_oid: 0,
-                column_no: 0,
-            });
-            plan = project_above(plan, id, expr);
-        }
-        let ty = columns.first().map_or(DataType::Bool, |column| column.ty.clone());
-        let query = Query { plan, columns, subqueries, tables: Vec::new(), row_locks: Vec::new() };
-        let batches = runtime.run_inline(&query, &self.ctx)?;
-        kind.fold(&ty, &self.ty, &batches)
+        let (query, ctx) = given(&self.query, &self.ctx, &self.outer, outer);
+        let _owner = SharedOwner(ctx.shared.clone());
+        let batches = runtime.run_inline(&query, &ctx)?;
+        let ty = query.columns.first().map_or(DataType::Bool, |column| column.ty.clone());
+        self.kind.fold(&ty, &self.ty, &batches)
     }
+}
+
+/// A query that may be run for rows of an outer one, with what it needs of that one's WITH queries and subqueries.
+pub(super) fn part(query: &Query, plan: Plan, columns: Vec<OutputColumn>) -> Query {
+    let mut reach = Reachable::default();
+    reach.plan(query, &plan);
+    let subqueries = reach.subqueries.iter().map(|id| (*id, query.subqueries[id].clone())).collect();
+    let ctes = reach.ctes.iter().filter_map(|id| Some((*id, query.ctes.get(id)?.clone()))).collect();
+    Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new() }
+}
+
+/// The query with values in the place of outer columns, and what it runs with.
+pub(super) fn given(
+    query: &Query,
+    ctx: &RunContext,
+    outer: &[(ColId, DataType)],
+    values: &[Datum],
+) -> (Query, RunContext) {
+    let mut own = AHashSet::new();
+    for (id, cte) in &query.ctes {
+        if !outer_columns(query, &cte.plan, None).is_empty() {
+            own.insert(*id);
+        }
+    }
+    let mut query = query.clone();
+    let mut constant = |node: Expr| match node {
+        Expr::Hole { id, ty } => match outer.iter().position(|(known, _)| *known == id) {
+            Some(index) => Expr::Const { value: values[index].clone(), ty },
+            None => Expr::Hole { id, ty },
+        },
+        other => other,
+    };
+    query.plan.rewrite_exprs(&mut constant);
+    recursions(&query.plan, &mut own);
+    for subquery in query.subqueries.values_mut() {
+        subquery.plan.rewrite_exprs(&mut constant);
+        recursions(&subquery.plan, &mut own);
+        if let SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } = &mut subquery.kind {
+            let taken = std::mem::replace(condition, Expr::bool(false));
+            *condition = taken.rewrite(&mut constant);
+        }
+    }
+    for cte in query.ctes.values_mut() {
+        cte.plan.rewrite_exprs(&mut constant);
+    }
+    let shared = SharedTables::inside(&ctx.shared, own);
+    (query, RunContext { shared, ..ctx.clone() })
+}
+
+/// Recursions whose working tables belong to the run of this plan.
+fn recursions(plan: &Plan, own: &mut AHashSet<CteId>) {
+    if let Plan::Recursive { cte, .. } = plan {
+        own.insert(*cte);
+    }
+    plan.inputs().into_iter().for_each(|input| recursions(input, own));
 }
 
 /// Adds a computed column under a sort or limit's order, which a projection keeps.
@@ -238,38 +293,95 @@ fn array_of(ty: &DataType, batches: &[RecordBatch]) -> Result<Datum> {
     Ok(value_at(ty, &list, 0))
 }
 
-/// What a subquery defines and what it uses, nested subqueries included.
-pub(super) fn collect(query: &Query, id: ColId, own: &mut AHashSet<ColId>, used: &mut Vec<(ColId, DataType)>) {
-    let Some(subquery) = query.subqueries.get(&id) else { return };
-    let mut plan = subquery.plan.clone();
-    super::defined(&plan, own);
-    let mut nested = Vec::new();
-    let mut note = |node: Expr| {
-        if let Expr::Hole { id, ty } = &node {
-            if query.subqueries.contains_key(id) {
-                nested.push(*id);
-            } else if !used.iter().any(|(known, _)| known == id) {
-                used.push((*id, ty.clone()));
+/// Columns that a plan takes from outside, with the subqueries and WITH queries that it uses. `beside` is an
+/// expression that belongs to it.
+pub(super) fn outer_columns(query: &Query, plan: &Plan, beside: Option<&Expr>) -> Vec<(ColId, DataType)> {
+    let mut reach = Reachable::default();
+    reach.plan(query, plan);
+    if let Some(expr) = beside {
+        reach.expr(query, expr);
+    }
+    let Reachable { own, mut used, .. } = reach;
+    used.retain(|(id, _)| !own.contains(id));
+    used
+}
+
+/// What a plan defines, uses and refers to, and what that does in turn.
+#[derive(Default)]
+struct Reachable {
+    own: AHashSet<ColId>,
+    used: Vec<(ColId, DataType)>,
+    subqueries: AHashSet<ColId>,
+    ctes: AHashSet<CteId>,
+}
+
+impl Reachable {
+    fn plan(&mut self, query: &Query, plan: &Plan) {
+        super::defined(plan, &mut self.own);
+        let mut holes = Vec::new();
+        plan.clone().rewrite_exprs(&mut |node| {
+            if let Expr::Hole { id, ty } = &node {
+                holes.push((*id, ty.clone()));
+            }
+            node
+        });
+        holes.into_iter().for_each(|(id, ty)| self.hole(query, id, ty));
+        self.references(query, plan);
+    }
+
+    fn references(&mut self, query: &Query, plan: &Plan) {
+        if let Plan::Shared { cte, .. } = plan
+            && self.ctes.insert(*cte)
+            && let Some(cte) = query.ctes.get(cte)
+        {
+            self.plan(query, &cte.plan);
+        }
+        plan.inputs().into_iter().for_each(|input| self.references(query, input));
+    }
+
+    fn expr(&mut self, query: &Query, expr: &Expr) {
+        expr.walk(&mut |node| {
+            if let Expr::Hole { id, ty } = node {
+                self.hole(query, *id, ty.clone());
+            }
+            true
+        });
+    }
+
+    fn hole(&mut self, query: &Query, id: ColId, ty: DataType) {
+        let Some(subquery) = query.subqueries.get(&id) else {
+            if !self.used.iter().any(|(known, _)| *known == id) {
+                self.used.push((id, ty));
+            }
+            return;
+        };
+        if self.subqueries.insert(id) {
+            self.plan(query, &subquery.plan);
+            if let SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } = &subquery.kind {
+                self.expr(query, condition);
             }
         }
-        node
-    };
-    plan.rewrite_exprs(&mut note);
-    if let SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } = &subquery.kind {
-        let _ = condition.clone().rewrite(&mut note);
-    }
-    for id in nested {
-        collect(query, id, own, used);
     }
 }
 
+/// A lateral join anywhere in the plan.
+fn is_lateral(plan: &Plan) -> bool {
+    matches!(plan, Plan::Join { lateral: true, .. }) || plan.inputs().into_iter().any(is_lateral)
+}
+
 impl Lowerer<'_> {
-    /// Whether any subquery of the statement refers to columns outside of itself.
+    /// Whether any part of the statement refers to columns outside of itself.
     pub fn is_correlated(query: &Query) -> bool {
-        query.subqueries.keys().any(|id| {
-            let (mut own, mut used) = (AHashSet::new(), Vec::new());
-            collect(query, *id, &mut own, &mut used);
-            used.iter().any(|(id, _)| !own.contains(id))
-        })
+        let plans = query.subqueries.values().map(|subquery| &subquery.plan);
+        let mut plans = plans.chain(query.ctes.values().map(|cte| &cte.plan)).chain([&query.plan]);
+        plans.any(is_lateral)
+            || query.ctes.values().any(|cte| !outer_columns(query, &cte.plan, None).is_empty())
+            || query.subqueries.values().any(|subquery| {
+                let condition = match &subquery.kind {
+                    SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => Some(condition),
+                    _ => None,
+                };
+                !outer_columns(query, &subquery.plan, condition).is_empty()
+            })
     }
 }

@@ -269,11 +269,12 @@ impl Lowerer<'_> {
 
     /// Columns that a subquery (and what is nested in it) takes from outside.
     fn outer_columns(&self, id: ColId) -> Vec<(ColId, DataType)> {
-        let mut own = AHashSet::new();
-        let mut used = Vec::new();
-        super::apply::collect(self.query, id, &mut own, &mut used);
-        used.retain(|(id, _)| !own.contains(id) && !self.query.subqueries.contains_key(id));
-        used
+        let Some(subquery) = self.query.subqueries.get(&id) else { return Vec::new() };
+        let condition = match &subquery.kind {
+            SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => Some(condition),
+            _ => None,
+        };
+        super::apply::outer_columns(self.query, &subquery.plan, condition)
     }
 
     /// A subquery's plan; what it does not define is an outer reference.

@@ -64,6 +64,11 @@ impl Lowerer<'_> {
                 let input = self.plan(&rows.input)?;
                 Ok(LogicalPlanBuilder::from(input).build()?)
             }
+            Plan::Shared { cte, columns } => self.shared(*cte, columns),
+            Plan::Recursive { cte, base, step, distinct, columns } => {
+                self.recursive(*cte, base, step, *distinct, columns)
+            }
+            Plan::Working { cte, columns } => self.working(*cte, columns),
             Plan::SetOp { op, all, left, right, columns } => self.set_operation(*op, *all, left, right, columns),
         }
     }
@@ -152,6 +157,9 @@ impl Lowerer<'_> {
         lateral: bool,
     ) -> Result<LogicalPlan> {
         let left = self.plan(left)?;
+        if lateral && self.nested_loops {
+            return self.loops(left, right, kind, condition);
+        }
         let right = if lateral { self.lateral(right)? } else { self.plan(right)? };
         let join_type = match kind {
             JoinKind::Inner => JoinType::Inner,
@@ -207,7 +215,7 @@ impl Lowerer<'_> {
     fn count(&mut self, expr: Option<&Expr>, sqlstate: &'static str, message: &str) -> Result<Option<usize>> {
         let Some(expr) = expr else { return Ok(None) };
         if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
-            return Err(SqlError::not_supported("subqueries in LIMIT and OFFSET are not supported yet"));
+            return Err(SqlError::not_supported("a row count depends on the row of an outer query"));
         }
         match expr.eval_scalar(&[], &self.ctx.eval)? {
             Datum::Null => Ok(None),

@@ -14,7 +14,7 @@ use self::second_look::SecondLook;
 use self::taken::Taken;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
+use crate::plan::{ColId, Cte, CteId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
 use crate::run::{BatchStream, QueryRuntime, RunContext};
 use crate::session::Session;
 use crate::session::interrupt::Pace;
@@ -92,21 +92,35 @@ struct Means {
 impl Means {
     async fn lock(&self, txn: &mut Txn, mut query: Query) -> Result<Query> {
         let mut subqueries = std::mem::take(&mut query.subqueries);
+        let mut ctes = std::mem::take(&mut query.ctes);
+        // A WITH query has a greater number than those that it reads.
+        for id in ctes.keys().copied().collect::<Vec<_>>() {
+            let Some(mut cte) = ctes.remove(&id) else { continue };
+            self.lock_plan(txn, &mut cte.plan, &subqueries, &ctes).await?;
+            ctes.insert(id, cte);
+        }
         // A subquery has a greater id than those inside it.
         for id in subqueries.keys().copied().collect::<Vec<_>>() {
             let Some(mut subquery) = subqueries.remove(&id) else { continue };
-            self.lock_plan(txn, &mut subquery.plan, &subqueries).await?;
+            self.lock_plan(txn, &mut subquery.plan, &subqueries, &ctes).await?;
             subqueries.insert(id, subquery);
         }
-        self.lock_plan(txn, &mut query.plan, &subqueries).await?;
+        self.lock_plan(txn, &mut query.plan, &subqueries, &ctes).await?;
         query.subqueries = subqueries;
+        query.ctes = ctes;
         Ok(query)
     }
 
-    async fn lock_plan(&self, txn: &mut Txn, plan: &mut Plan, subqueries: &BTreeMap<ColId, Subquery>) -> Result<()> {
+    async fn lock_plan(
+        &self,
+        txn: &mut Txn,
+        plan: &mut Plan,
+        subqueries: &BTreeMap<ColId, Subquery>,
+        ctes: &BTreeMap<CteId, Cte>,
+    ) -> Result<()> {
         while let Some(place) = innermost(plan) {
             let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
-            let locker = Locker { step: &step, subqueries, means: self, second_look: SecondLook::of(&step) };
+            let locker = Locker { step: &step, subqueries, ctes, means: self, second_look: SecondLook::of(&step) };
             let rows = locker.run(txn).await?;
             *place = Plan::Rows { columns: step.columns, rows };
         }
@@ -133,6 +147,7 @@ fn innermost(plan: &mut Plan) -> Option<&mut Plan> {
 struct Locker<'a> {
     step: &'a LockRows,
     subqueries: &'a BTreeMap<ColId, Subquery>,
+    ctes: &'a BTreeMap<CteId, Cte>,
     means: &'a Means,
     /// `None`: second looks take a plan.
     second_look: Option<SecondLook>,
@@ -243,7 +258,8 @@ impl Locker<'_> {
     fn query_of(&self, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
         let column = |(id, ty)| OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 };
         let (columns, subqueries) = (columns.map(column).collect(), self.subqueries.clone());
-        Arc::new(Query { plan, columns, subqueries, tables: Vec::new(), row_locks: Vec::new() })
+        let ctes = self.ctes.clone();
+        Arc::new(Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new() })
     }
 
     /// Tablet, key and stamp of the row of a target.

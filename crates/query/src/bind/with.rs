@@ -1,0 +1,188 @@
+//! WITH: each query is bound once, where it is defined; references read its rows under ids of their own
+//! (PostgreSQL manual 7.8). A recursive one is a base, a step that refers to the rows before, and a UNION.
+
+use super::binder::{Binder, Bound, CteDef};
+use super::recursion;
+use super::{names, position};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, Cte, CteId, OutputColumn, Plan, SetColumn};
+use basalt_expr::cast::CastContext;
+use basalt_expr::resolve;
+use basalt_types::DataType;
+use sqlparser::ast::{self, CteAsMaterialized, SetExpr, SetQuantifier};
+
+impl Binder<'_> {
+    /// Adds the queries of a WITH to those in sight; the caller takes them away again.
+    pub fn with(&mut self, with: &ast::With) -> Result<()> {
+        let names: Vec<String> = with.cte_tables.iter().map(|cte| names::fold(&cte.alias.name)).collect();
+        for (index, cte) in with.cte_tables.iter().enumerate() {
+            if names[..index].contains(&names[index]) {
+                let message = format!("WITH query name \"{}\" specified more than once", names[index]);
+                return Err(SqlError::new("42712", message).at(position::of_ident(&self.ctx.sql, &cte.alias.name)));
+            }
+        }
+        if !with.recursive {
+            for cte in &with.cte_tables {
+                let bound = self.query(&cte.query)?;
+                self.define(cte, bound, None)?;
+            }
+            return Ok(());
+        }
+        for index in recursion::order(&with.cte_tables, &names, &self.ctx.sql)? {
+            let cte = &with.cte_tables[index];
+            if recursion::mentions(&cte.query, &names[index]) {
+                self.recursive(cte, &names[index])?;
+            } else {
+                let bound = self.query(&cte.query)?;
+                self.define(cte, bound, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn define(&mut self, cte: &ast::Cte, mut bound: Bound, id: Option<CteId>) -> Result<()> {
+        let name = names::fold(&cte.alias.name);
+        rename(&name, &mut bound.columns, &cte.alias.columns, position::of_ident(&self.ctx.sql, &cte.alias.name))?;
+        let id = id.unwrap_or_else(|| self.fresh());
+        let columns = bound.columns.iter().map(|column| (column.id, column.ty.clone())).collect();
+        let materialized = matches!(cte.materialized, Some(CteAsMaterialized::Materialized));
+        self.shared.insert(id, Cte { name: name.clone(), plan: bound.plan, columns, references: 0, materialized });
+        self.ctes.push(CteDef { name, id, columns: bound.columns, is_working: false });
+        Ok(())
+    }
+
+    /// A reference to a WITH query, or inside of a step to the rows before.
+    pub fn cte(&mut self, index: usize) -> Bound {
+        let CteDef { id, columns, is_working, .. } = &self.ctes[index];
+        let (cte, is_working, mut columns) = (*id, *is_working, columns.clone());
+        let mut ids: Vec<(ColId, DataType)> = Vec::with_capacity(columns.len());
+        for column in &mut columns {
+            column.id = self.fresh();
+            self.set_typmod(column.id, column.typmod);
+            ids.push((column.id, column.ty.clone()));
+        }
+        if is_working {
+            return Bound { plan: Plan::Working { cte, columns: ids }, columns };
+        }
+        if let Some(shared) = self.shared.get_mut(&cte) {
+            shared.references += 1;
+        }
+        Bound { plan: Plan::Shared { cte, columns: ids }, columns }
+    }
+
+    fn recursive(&mut self, cte: &ast::Cte, name: &str) -> Result<()> {
+        recursion::check(&cte.query, name, &self.ctx.sql)?;
+        let known = self.ctes.len();
+        if let Some(with) = &cte.query.with {
+            self.with(with)?;
+        }
+        let bound = self.deeper(|binder| binder.recursive_union(cte, name));
+        self.ctes.truncate(known);
+        let (id, bound) = bound?;
+        self.define(cte, bound, Some(id))
+    }
+
+    fn recursive_union(&mut self, cte: &ast::Cte, name: &str) -> Result<(CteId, Bound)> {
+        let Some((base, set_quantifier, step)) = recursion::parts(&cte.query.body) else {
+            return Err(recursion::bad_form(name));
+        };
+        let id = self.fresh();
+        let mut base = self.body(base, true)?;
+        let place = position::of_ident(&self.ctx.sql, &cte.alias.name);
+        let mut columns: Vec<OutputColumn> =
+            base.columns.iter().map(|column| OutputColumn { table_oid: 0, column_no: 0, ..column.clone() }).collect();
+        for column in columns.iter_mut().filter(|column| column.ty == DataType::Unknown) {
+            column.ty = DataType::Text;
+        }
+        rename(name, &mut columns, &cte.alias.columns, place)?;
+        self.ctes.push(CteDef { name: name.to_string(), id, columns: columns.clone(), is_working: true });
+        let step = self.body(step, true);
+        self.ctes.pop();
+        let mut step = step?;
+        if base.columns.len() != step.columns.len() {
+            return Err(SqlError::syntax("each UNION query must have the same number of columns"));
+        }
+        let mut pairs = Vec::with_capacity(columns.len());
+        for (index, column) in columns.iter_mut().enumerate() {
+            let types = [base.columns[index].ty.clone(), step.columns[index].ty.clone()];
+            let ty = match types.iter().all(|ty| *ty == DataType::Unknown) {
+                true => DataType::Text,
+                false => resolve::resolve_common_type("UNION", &types)?,
+            };
+            self.refuse_other_type(name, index, column, &ty, step.columns[index].typmod)
+                .map_err(|error| error.at(recursion::place_of_column(&self.ctx.sql, &cte.query, index)))?;
+            self.retype(&mut base, index, &column.ty, CastContext::Implicit)?;
+            self.retype(&mut step, index, &column.ty, CastContext::Implicit)?;
+            column.id = self.fresh();
+            self.set_typmod(column.id, column.typmod);
+            let (left, right) = (base.columns[index].id, step.columns[index].id);
+            pairs.push(SetColumn { id: column.id, left, right, ty: column.ty.clone() });
+        }
+        let plan = Plan::Recursive {
+            cte: id,
+            base: Box::new(base.plan),
+            step: Box::new(step.plan),
+            distinct: !matches!(set_quantifier, SetQuantifier::All),
+            columns: pairs,
+        };
+        Ok((id, Bound { plan, columns }))
+    }
+
+    /// 42804 where the step would change a column's type or its modifier.
+    fn refuse_other_type(
+        &self,
+        name: &str,
+        index: usize,
+        column: &OutputColumn,
+        ty: &DataType,
+        step_typmod: i32,
+    ) -> Result<()> {
+        let same_base = column.ty.base() == ty.base();
+        let overall = if same_base && column.typmod == step_typmod { column.typmod } else { -1 };
+        if same_base && overall == column.typmod {
+            return Ok(());
+        }
+        let before = if column.typmod == -1 { column.ty.base() } else { column.ty.clone() };
+        let message = format!(
+            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+            index + 1,
+            before.sql_name(),
+            ty.base().sql_name(),
+        );
+        Err(SqlError::new("42804", message).with_hint("Cast the output of the non-recursive term to the correct type."))
+    }
+}
+
+/// `WITH name (a, b)`: renames the first columns.
+fn rename(
+    name: &str,
+    columns: &mut [OutputColumn],
+    given: &[ast::TableAliasColumnDef],
+    place: Option<u32>,
+) -> Result<()> {
+    if given.len() > columns.len() {
+        let (there, wanted) = (columns.len(), given.len());
+        let message = format!("WITH query \"{name}\" has {there} columns available but {wanted} columns specified");
+        return Err(SqlError::new("42P10", message).at(place));
+    }
+    for (column, given) in columns.iter_mut().zip(given) {
+        column.name = names::fold(&given.name);
+    }
+    Ok(())
+}
+
+/// A query of one set operation, without what may stand around it in parentheses.
+pub(super) fn unwrapped(body: &SetExpr) -> &SetExpr {
+    match body {
+        SetExpr::Query(query)
+            if query.with.is_none()
+                && query.order_by.is_none()
+                && query.limit_clause.is_none()
+                && query.fetch.is_none()
+                && query.locks.is_empty() =>
+        {
+            unwrapped(&query.body)
+        }
+        other => other,
+    }
+}

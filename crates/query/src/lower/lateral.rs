@@ -1,0 +1,315 @@
+//! LATERAL where no join stands for it: the right side runs once per row of the left, whose values are constants
+//! in it. Its rows leave as they come; a LEFT JOIN gives nulls where there are none.
+
+use super::apply::{given, outer_columns, part};
+use super::node::{Node, Operator};
+use super::shared::SharedOwner;
+use super::{Lowerer, name_of};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, JoinKind, OutputColumn, Plan, Query};
+use crate::run::{QueryRuntime, RunContext};
+use arrow::compute::{concat_batches, take};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use basalt_expr::eval::vector::value_at;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, Datum};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, execute_stream,
+};
+use futures::StreamExt;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+impl Lowerer<'_> {
+    /// `left` joined with what `right` is for each of its rows.
+    pub(super) fn loops(
+        &mut self,
+        left: LogicalPlan,
+        right: &Plan,
+        kind: JoinKind,
+        condition: Option<&Expr>,
+    ) -> Result<LogicalPlan> {
+        let keeps = match kind {
+            JoinKind::Inner => false,
+            JoinKind::Left => true,
+            JoinKind::Right | JoinKind::Full => {
+                return Err(SqlError::internal("a lateral side may not be the outer one of a join"));
+            }
+        };
+        let columns = right.columns();
+        let mut plan = right.clone();
+        if let Some(condition) = condition {
+            plan = Plan::Filter { input: Box::new(plan), condition: condition.clone() };
+        }
+        let outer = outer_columns(self.query, &plan, None);
+        let args = outer.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        let outputs = columns.iter().map(|(id, ty)| OutputColumn::computed(*id, ty.clone())).collect();
+        let added: Vec<FieldRef> =
+            columns.iter().map(|(id, ty)| Arc::new(Field::new(name_of(*id), ty.to_arrow(), true))).collect();
+        let passed = left.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
+        let fields = passed.chain(added.iter().map(|field| (None, field.clone()))).collect();
+        let schema = DFSchema::new_with_metadata(fields, left.schema().metadata().clone())?;
+        let width = left.schema().fields().len();
+        let side = Arc::new(Side {
+            query: part(self.query, plan, outputs),
+            outer,
+            added,
+            keeps,
+            ctx: self.ctx.clone(),
+            runtime: self.applier.runtime(),
+        });
+        columns.iter().for_each(|(id, ty)| self.define(*id, ty));
+        Ok(Node::plan(Arc::new(Loops { side, width }), args, vec![left], Arc::new(schema)))
+    }
+}
+
+/// What runs for each row.
+struct Side {
+    query: Query,
+    outer: Vec<(ColId, DataType)>,
+    added: Vec<FieldRef>,
+    /// A row without matches stays, with nulls.
+    keeps: bool,
+    ctx: RunContext,
+    runtime: Weak<QueryRuntime>,
+}
+
+struct Loops {
+    side: Arc<Side>,
+    /// Columns of the left.
+    width: usize,
+}
+
+impl Operator for Loops {
+    fn name(&self) -> &'static str {
+        "Apply"
+    }
+
+    fn label(&self) -> String {
+        label(self.side.keeps)
+    }
+
+    fn own_columns(&self) -> Range<usize> {
+        self.width..self.width + self.side.added.len()
+    }
+
+    fn plan(
+        &self,
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(LoopsExec::new(self.side.clone(), args, inputs.swap_remove(0))))
+    }
+}
+
+fn label(keeps: bool) -> String {
+    if keeps { "Apply: left, once per row" } else { "Apply: once per row" }.to_string()
+}
+
+struct LoopsExec {
+    side: Arc<Side>,
+    args: Vec<Arc<dyn PhysicalExpr>>,
+    input: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+}
+
+impl LoopsExec {
+    fn new(side: Arc<Side>, args: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> LoopsExec {
+        let below = input.schema();
+        let fields: Vec<FieldRef> = below.fields().iter().chain(&side.added).cloned().collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
+        // The left's columns keep their places and their order.
+        let orderings = input.equivalence_properties().oeq_class().iter().cloned();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new_with_orderings(schema.clone(), orderings),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        LoopsExec { side, args, input, schema, properties: Arc::new(properties) }
+    }
+}
+
+impl fmt::Debug for LoopsExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&label(self.side.keeps))
+    }
+}
+
+impl DisplayAs for LoopsExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&label(self.side.keeps))
+    }
+}
+
+impl ExecutionPlan for LoopsExec {
+    fn name(&self) -> &'static str {
+        "Apply"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    /// Rows that came in an order leave in it.
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        for arg in &self.args {
+            if f(arg)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(LoopsExec::new(self.side.clone(), self.args.clone(), children.swap_remove(0))))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let looping = Looping {
+            side: self.side.clone(),
+            args: self.args.clone(),
+            rows_max: context.session_config().batch_size(),
+            input: self.input.execute(partition, context)?,
+            schema: self.schema.clone(),
+            left: None,
+            right: None,
+            given: false,
+            ready: VecDeque::new(),
+            rows: 0,
+        };
+        let batches = futures::stream::try_unfold(looping, |mut looping| async move {
+            Ok(looping.next().await?.map(|batch| (batch, looping)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
+    }
+}
+
+/// One partition's progress.
+struct Looping {
+    side: Arc<Side>,
+    args: Vec<Arc<dyn PhysicalExpr>>,
+    rows_max: usize,
+    input: SendableRecordBatchStream,
+    schema: SchemaRef,
+    left: Option<Left>,
+    /// The right side for the left row at hand.
+    right: Option<(SendableRecordBatchStream, SharedOwner)>,
+    /// That row has given a row.
+    given: bool,
+    /// Rows that are to leave together.
+    ready: VecDeque<RecordBatch>,
+    rows: usize,
+}
+
+/// A batch of the left side, and the row that comes next.
+struct Left {
+    batch: RecordBatch,
+    outer: Vec<ArrayRef>,
+    row: usize,
+}
+
+impl Looping {
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        while self.rows < self.rows_max {
+            if let Some((stream, _)) = &mut self.right {
+                match stream.next().await.transpose()? {
+                    Some(batch) if batch.num_rows() > 0 => {
+                        self.given = true;
+                        let columns = batch.columns().to_vec();
+                        self.add(columns, batch.num_rows())?;
+                    }
+                    Some(_) => {}
+                    None => {
+                        self.right = None;
+                        if !self.given && self.side.keeps {
+                            let nulls = self.side.added.iter().map(|field| new_null_array(field.data_type(), 1));
+                            self.add(nulls.collect(), 1)?;
+                        }
+                        if let Some(left) = &mut self.left {
+                            left.row += 1;
+                        }
+                    }
+                }
+                continue;
+            }
+            match &self.left {
+                Some(left) if left.row < left.batch.num_rows() => self.open().await?,
+                _ => match self.input.next().await.transpose()? {
+                    Some(batch) => {
+                        let rows = batch.num_rows();
+                        let outer = self.args.iter().map(|arg| arg.evaluate(&batch)?.into_array(rows));
+                        self.left = Some(Left { outer: outer.collect::<DfResult<_>>()?, batch, row: 0 });
+                    }
+                    None => break,
+                },
+            }
+        }
+        self.rows = 0;
+        match self.ready.len() {
+            0 => Ok(None),
+            1 => Ok(self.ready.pop_front()),
+            _ => {
+                let batches: Vec<RecordBatch> = self.ready.drain(..).collect();
+                Ok(Some(concat_batches(&self.schema, &batches)?))
+            }
+        }
+    }
+
+    /// Starts the right side for the left row at hand.
+    async fn open(&mut self) -> DfResult<()> {
+        let Some(left) = &self.left else { return Ok(()) };
+        let columns = self.side.outer.iter().zip(&left.outer);
+        let values: Vec<Datum> = columns.map(|((_, ty), column)| value_at(ty, column.as_ref(), left.row)).collect();
+        let runtime = self.side.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
+        let (query, ctx) = given(&self.side.query, &self.side.ctx, &self.side.outer, &values);
+        let owner = SharedOwner(ctx.shared.clone());
+        let plan = Box::pin(runtime.prepare(&query, &ctx, false)).await?;
+        self.right = Some((execute_stream(plan, runtime.state().task_ctx())?, owner));
+        self.given = false;
+        Ok(())
+    }
+
+    fn add(&mut self, right: Vec<ArrayRef>, rows: usize) -> DfResult<()> {
+        let Some(left) = &self.left else { return Ok(()) };
+        let origin = UInt32Array::from(vec![left.row as u32; rows]);
+        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        for column in left.batch.columns() {
+            columns.push(take(column, &origin, None)?);
+        }
+        columns.extend(right);
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        self.ready.push_back(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?);
+        self.rows += rows;
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Operators of our own inside DataFusion's plans: one logical node for all of them, and their planner.
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::DFSchemaRef;
+use datafusion::error::Result;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What an operator is once its inputs and arguments are planned.
+pub(super) trait Operator: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// How EXPLAIN shows it.
+    fn label(&self) -> String;
+
+    /// Columns of the output, by position, that no input gives: conditions on them stay above.
+    fn own_columns(&self) -> std::ops::Range<usize>;
+
+    fn plan(
+        &self,
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>>;
+}
+
+pub(super) struct Node {
+    operator: Arc<dyn Operator>,
+    /// Over the first input.
+    args: Vec<Expr>,
+    inputs: Vec<LogicalPlan>,
+    schema: DFSchemaRef,
+}
+
+impl Node {
+    pub fn plan(
+        operator: Arc<dyn Operator>,
+        args: Vec<Expr>,
+        inputs: Vec<LogicalPlan>,
+        schema: DFSchemaRef,
+    ) -> LogicalPlan {
+        LogicalPlan::Extension(Extension { node: Arc::new(Node { operator, args, inputs, schema }) })
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        Arc::ptr_eq(&self.operator, &other.operator) && self.args == other.args && self.inputs == other.inputs
+    }
+}
+
+impl Eq for Node {}
+
+impl Hash for Node {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.operator).cast::<()>().hash(state);
+        self.args.hash(state);
+        self.inputs.hash(state);
+    }
+}
+
+impl PartialOrd for Node {
+    fn partial_cmp(&self, other: &Node) -> Option<Ordering> {
+        (self == other).then_some(Ordering::Equal)
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.operator.label())
+    }
+}
+
+impl UserDefinedLogicalNodeCore for Node {
+    fn name(&self) -> &str {
+        self.operator.name()
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        self.inputs.iter().collect()
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        self.args.clone()
+    }
+
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        let own = self.operator.own_columns();
+        self.schema.fields()[own].iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.operator.label())
+    }
+
+    fn with_exprs_and_inputs(&self, args: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Node> {
+        Ok(Node { operator: self.operator.clone(), args, inputs, schema: self.schema.clone() })
+    }
+}
+
+/// Plans [`Node`]s.
+pub(crate) struct NodePlanner;
+
+#[async_trait]
+impl ExtensionPlanner for NodePlanner {
+    async fn plan_extension(
+        &self,
+        planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        context: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(node) = node.as_any().downcast_ref::<Node>() else { return Ok(None) };
+        let mut args = Vec::with_capacity(node.args.len());
+        for arg in &node.args {
+            args.push(planner.create_physical_expr(arg, logical_inputs[0].schema(), session, context)?);
+        }
+        node.operator.plan(args, physical_inputs.to_vec()).map(Some)
+    }
+}
