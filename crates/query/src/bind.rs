@@ -23,8 +23,8 @@ mod window;
 mod with;
 
 pub use dml::{
-    BoundInsert, BoundModify, InsertSource, OnConflict, PointAccess, Returning, RowSource, bind_delete, bind_insert,
-    bind_update,
+    Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, InsertSource, OnConflict, Point,
+    PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, is_write, writes,
 };
 pub use output_name::typname;
 pub use params::ParamTypes;
@@ -96,7 +96,7 @@ pub fn bind_row_expr(
     scope.visible = item.visible;
     binder.scopes.push(scope);
     let bound = binder.lone_expr(expr, target)?;
-    Ok(dml::over_row(bound, &dml::row_positions(&item.plan, 0)))
+    Ok(dml::over_row(bound, &dml::row_positions(&item.plan)))
 }
 
 /// The type that a type name in syntax means; 42704 if there is none.

@@ -179,6 +179,12 @@ pub enum Plan {
     },
     /// FOR UPDATE and its kin. The session runs these before the rest, and puts [`Plan::Rows`] in their place.
     LockRows(Box<LockRows>),
+    /// Rows that the statement comes by before this is run; the session puts [`Plan::Rows`] in its place. A slot is
+    /// that of a command in WITH, or [`Plan::WRITTEN`].
+    Given {
+        slot: usize,
+        columns: Vec<(ColId, DataType)>,
+    },
     /// Rows at hand, in order.
     Rows {
         columns: Vec<(ColId, DataType)>,
@@ -261,12 +267,26 @@ pub enum OnLocked {
 }
 
 impl Plan {
+    /// The slot of rows that were just written, for RETURNING and ON CONFLICT.
+    pub const WRITTEN: usize = usize::MAX;
+
+    /// Puts rows in the place of every [`Plan::Given`] whose slot has some.
+    pub fn give<'r>(&mut self, find: &impl Fn(usize) -> Option<&'r HeldRows>) {
+        if let Plan::Given { slot, columns } = self
+            && let Some(rows) = find(*slot)
+        {
+            *self = Plan::Rows { columns: std::mem::take(columns), rows: rows.clone() };
+        }
+        self.inputs_mut().into_iter().for_each(|input| input.give(find));
+    }
+
     pub fn inputs(&self) -> Vec<&Plan> {
         match self {
             Plan::Unit
             | Plan::Scan { .. }
             | Plan::VirtualScan { .. }
             | Plan::Values { .. }
+            | Plan::Given { .. }
             | Plan::Rows { .. }
             | Plan::Shared { .. }
             | Plan::Working { .. } => Vec::new(),
@@ -290,6 +310,7 @@ impl Plan {
             | Plan::Scan { .. }
             | Plan::VirtualScan { .. }
             | Plan::Values { .. }
+            | Plan::Given { .. }
             | Plan::Rows { .. }
             | Plan::Shared { .. }
             | Plan::Working { .. } => Vec::new(),
@@ -314,6 +335,7 @@ impl Plan {
             | Plan::Scan { .. }
             | Plan::VirtualScan { .. }
             | Plan::SetOp { .. }
+            | Plan::Given { .. }
             | Plan::Rows { .. }
             | Plan::Shared { .. }
             | Plan::Recursive { .. }
@@ -363,6 +385,7 @@ impl Plan {
                 columns.iter().map(|(id, index)| (*id, table.columns[*index].1())).collect()
             }
             Plan::Values { columns, .. }
+            | Plan::Given { columns, .. }
             | Plan::Rows { columns, .. }
             | Plan::Shared { columns, .. }
             | Plan::Working { columns, .. } => columns.clone(),

@@ -5,6 +5,7 @@
 
 mod copy;
 mod ddl;
+mod dml;
 mod locking;
 mod reader;
 mod spelling;
@@ -13,6 +14,7 @@ mod utility;
 
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
 pub use ddl::*;
+pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing};
 pub use locking::{LockingClause, strength_name};
 pub use reader::{Name, Reader, fold};
 pub use utility::*;
@@ -40,6 +42,7 @@ pub enum Statement {
     Insert(Box<ast::Insert>),
     Update(Box<ast::Update>),
     Delete(Box<ast::Delete>),
+    Merge(Box<ast::Merge>),
     Copy(Box<CopyStatement>),
     Define(Box<Definition>),
     Transaction(TransactionVerb),
@@ -48,13 +51,32 @@ pub enum Statement {
 }
 
 impl Statement {
+    /// Whether it is bound to a plan: a query or a command that changes rows.
+    pub fn has_plan(&self) -> bool {
+        matches!(
+            self,
+            Statement::Query(_)
+                | Statement::Insert(_)
+                | Statement::Update(_)
+                | Statement::Delete(_)
+                | Statement::Merge(_)
+        )
+    }
+
     /// As command tags and log lines name it.
     pub fn verb(&self) -> &'static str {
         match self {
-            Statement::Query(_) => "SELECT",
+            Statement::Query(query) => match &*query.body {
+                ast::SetExpr::Insert(_) => "INSERT",
+                ast::SetExpr::Update(_) => "UPDATE",
+                ast::SetExpr::Delete(_) => "DELETE",
+                ast::SetExpr::Merge(_) => "MERGE",
+                _ => "SELECT",
+            },
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",
             Statement::Delete(_) => "DELETE",
+            Statement::Merge(_) => "MERGE",
             Statement::Copy(_) => "COPY",
             Statement::Define(definition) => definition.tag(),
             Statement::Transaction(verb) => verb.tag(),
@@ -73,7 +95,8 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     let text: Arc<str> = sql.into();
     let mut statements = Vec::new();
     for tokens in split(tokens) {
-        let mut reader = Reader::new(locking::canonical(table_query::written_out(spelling::plain(tokens))), sql);
+        let tokens = dml::plain(table_query::written_out(spelling::plain(tokens)));
+        let mut reader = Reader::new(locking::canonical(tokens), sql);
         let statement = parse_statement(&mut reader)?;
         reader.expect_end()?;
         statements.push(Parsed { sql: text.clone(), statement });
@@ -109,11 +132,12 @@ pub(crate) fn parse_statement(reader: &mut Reader<'_>) -> Result<Statement> {
     if matches!(reader.peek(), Token::LParen) {
         return Ok(Statement::Query(reader.query()?));
     }
-    if reader.sees("insert") || reader.sees("update") || reader.sees("delete") {
+    if ["insert", "update", "delete", "merge"].iter().any(|word| reader.sees(word)) {
         return match reader.statement()? {
             ast::Statement::Insert(insert) => Ok(Statement::Insert(Box::new(insert))),
             ast::Statement::Update(update) => Ok(Statement::Update(Box::new(update))),
             ast::Statement::Delete(delete) => Ok(Statement::Delete(Box::new(delete))),
+            ast::Statement::Merge(merge) => Ok(Statement::Merge(Box::new(merge))),
             other => Err(SqlError::not_supported(format!("this form of statement is not supported: {other}"))),
         };
     }
@@ -172,9 +196,7 @@ fn parse_explain(reader: &mut Reader<'_>) -> Result<Statement> {
     }
     let statement = Box::new(parse_statement(reader)?);
     match *statement {
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-            Ok(Statement::Explain { analyze, statement })
-        }
+        ref explained if explained.has_plan() => Ok(Statement::Explain { analyze, statement }),
         other => Err(SqlError::syntax(format!("syntax error at or near \"{}\"", other.verb()))),
     }
 }

@@ -1,12 +1,12 @@
 //! The state of binding one statement.
 
+use super::dml::Write;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Cte, CteId, LockTarget, OutputColumn, Plan, Query, Subquery};
 use crate::syntax::LockingClause;
 use ahash::AHashMap;
-use basalt_engine::RowLock;
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Registry;
 use basalt_expr::resolve;
@@ -26,6 +26,16 @@ pub(super) struct CteDef {
     pub columns: Vec<OutputColumn>,
     /// Inside of its own step: a reference means the rows before.
     pub is_working: bool,
+    /// What is computed apart from the statement's queries, as a command that changes rows is.
+    pub slot: Option<Slot>,
+}
+
+/// Of a WITH query whose rows are given when its readers run.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub number: usize,
+    /// False of a command without RETURNING.
+    pub gives_rows: bool,
 }
 
 pub(super) struct Binder<'a> {
@@ -34,7 +44,6 @@ pub(super) struct Binder<'a> {
     next_id: ColId,
     pub subqueries: BTreeMap<ColId, Subquery>,
     pub tables: Vec<ObjectId>,
-    pub row_locks: Vec<(ObjectId, RowLock)>,
     /// Scans that a locking clause has met and no [`Plan::LockRows`] has taken yet.
     pub lock_targets: Vec<LockTarget>,
     /// Locking clauses for the SELECT, view or derived table that is bound next.
@@ -45,6 +54,10 @@ pub(super) struct Binder<'a> {
     pub ctes: Vec<CteDef>,
     /// The WITH queries of the statement.
     pub shared: BTreeMap<CteId, Cte>,
+    /// The WITH that is met next is the statement's own: it may hold commands that change rows.
+    pub takes_writes: bool,
+    /// Those commands so far.
+    pub writes: Vec<Write>,
     /// Modifiers of columns whose type carries a physical one.
     typmods: AHashMap<ColId, i32>,
     depth: usize,
@@ -64,12 +77,13 @@ impl<'a> Binder<'a> {
             next_id: 1,
             subqueries: BTreeMap::new(),
             tables: Vec::new(),
-            row_locks: Vec::new(),
             lock_targets: Vec::new(),
             next_locking: Vec::new(),
             scopes: Vec::new(),
             ctes: Vec::new(),
             shared: BTreeMap::new(),
+            takes_writes: false,
+            writes: Vec::new(),
             typmods: AHashMap::new(),
             depth: 0,
         }
@@ -85,19 +99,20 @@ impl<'a> Binder<'a> {
         id
     }
 
-    pub fn finish(self, bound: Bound) -> Query {
-        let mut tables = self.tables;
+    pub fn finish(mut self, bound: Bound) -> Query {
+        self.take_query(bound.plan, bound.columns)
+    }
+
+    /// A query out of what was bound since the last one, with the WITH queries that it reads.
+    pub fn take_query(&mut self, plan: Plan, columns: Vec<OutputColumn>) -> Query {
+        let mut tables = std::mem::take(&mut self.tables);
         tables.sort_unstable();
         tables.dedup();
-        let mut query = Query {
-            plan: bound.plan,
-            columns: bound.columns,
-            subqueries: self.subqueries,
-            ctes: self.shared,
-            tables,
-            row_locks: self.row_locks,
-        };
+        let subqueries = std::mem::take(&mut self.subqueries);
+        let mut query = Query { plan, columns, subqueries, ctes: self.shared.clone(), tables, row_locks: Vec::new() };
+        query.count_references();
         query.inline_ctes();
+        query.row_locks = query.locked_tables();
         query
     }
 

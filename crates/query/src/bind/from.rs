@@ -129,7 +129,7 @@ impl Binder<'_> {
         {
             let shown = alias.map_or_else(|| cte_name.clone(), |alias| names::fold(&alias.name));
             self.refuse_to_lock(&shown, "a WITH query")?;
-            let bound = self.cte(index);
+            let bound = self.cte(index)?;
             return relation_of(shown, bound.plan, &bound.columns, alias);
         }
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
@@ -553,7 +553,7 @@ fn renamed(columns: &[ScopeColumn], alias: &TableAlias) -> Result<Vec<ScopeColum
 }
 
 /// `AS t (a, b)`: renames the first columns.
-fn rename_all(mut columns: Vec<ScopeColumn>, alias: Option<&TableAlias>) -> Result<Vec<ScopeColumn>> {
+pub(super) fn rename_all(mut columns: Vec<ScopeColumn>, alias: Option<&TableAlias>) -> Result<Vec<ScopeColumn>> {
     let Some(alias) = alias else { return Ok(columns) };
     if alias.columns.len() > columns.len() {
         return Err(SqlError::new(

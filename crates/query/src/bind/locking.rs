@@ -7,12 +7,13 @@
 use super::binder::{Binder, Bound};
 use super::select::Item;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, JoinKind, LockRows, LockTarget, Plan};
+use crate::plan::{ColId, JoinKind, LockRows, LockTarget, Plan, Query, Subquery, SubqueryKind};
 use crate::syntax::{LockingClause, strength_name};
 use ahash::AHashSet;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 use sqlparser::ast::{self, Distinct, GroupByExpr, SetExpr};
+use std::collections::BTreeMap;
 
 impl Binder<'_> {
     /// What the clauses of this level say about a relation of FROM: of several the strongest, and the one
@@ -78,7 +79,6 @@ impl Binder<'_> {
         let (Some(clause), Plan::Scan { table, columns, identity }) = (clause, plan) else { return };
         let ids = [self.fresh(), self.fresh(), self.fresh()];
         *identity = Some(ids);
-        self.row_locks.push((table.id, clause.strength));
         self.lock_targets.push(LockTarget {
             table: table.clone(),
             columns: columns.clone(),
@@ -118,7 +118,7 @@ impl Binder<'_> {
             other => (other, None, None),
         };
         check_not_nullable(&input, &targets, false, &clauses[0])?;
-        let mut kept = self.kept(&input, &targets);
+        let mut kept = kept_of(&self.subqueries, &input, &targets, &[]);
         let mut presence = Vec::new();
         self.mark_presence(&mut input, false, &mut presence);
         kept.extend(presence.iter().map(|id| (*id, DataType::Bool)));
@@ -135,21 +135,9 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// Columns of relations that are not locked, as far as any expression uses them.
-    fn kept(&self, input: &Plan, targets: &[LockTarget]) -> Vec<(ColId, DataType)> {
-        let mut used = AHashSet::new();
-        holes(input, &mut used);
-        for subquery in self.subqueries.values() {
-            holes(&subquery.plan, &mut used);
-        }
-        let locked = |id| targets.iter().any(|target| target.columns.iter().any(|(known, _)| *known == id));
-        let columns = leaves(input).into_iter().flat_map(Plan::columns);
-        columns.filter(|(id, _)| used.contains(id) && !locked(*id)).collect()
-    }
-
     /// Gives every relation on the nullable side of a join a column that is true: null above the join says
     /// that the row was not there, which no other value does.
-    fn mark_presence(&mut self, plan: &mut Plan, nullable: bool, out: &mut Vec<ColId>) {
+    pub fn mark_presence(&mut self, plan: &mut Plan, nullable: bool, out: &mut Vec<ColId>) {
         match plan {
             Plan::Project { input, .. }
             | Plan::Filter { input, .. }
@@ -207,16 +195,53 @@ fn check_not_nullable(plan: &Plan, targets: &[LockTarget], nullable: bool, claus
     }
 }
 
+/// Columns of a query's relations that are not locked, as far as any expression uses them. Relations with a column
+/// in `presence` are taken as that gives them.
+pub(super) fn kept(query: &Query, targets: &[LockTarget], presence: &[ColId]) -> Vec<(ColId, DataType)> {
+    kept_of(&query.subqueries, &query.plan, targets, presence)
+}
+
+fn kept_of(
+    subqueries: &BTreeMap<ColId, Subquery>,
+    input: &Plan,
+    targets: &[LockTarget],
+    presence: &[ColId],
+) -> Vec<(ColId, DataType)> {
+    let mut used = AHashSet::new();
+    holes(input, &mut used);
+    for subquery in subqueries.values() {
+        holes(&subquery.plan, &mut used);
+        if let SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } = &subquery.kind {
+            condition.walk(&mut |node| {
+                if let Expr::Hole { id, .. } = node {
+                    used.insert(*id);
+                }
+                true
+            });
+        }
+    }
+    let locked = |id| targets.iter().any(|target| target.columns.iter().any(|(known, _)| *known == id));
+    let columns = leaves(input, presence).into_iter().flat_map(Plan::columns);
+    let wanted = |id: &ColId| used.contains(id) && !locked(*id) && !presence.contains(id);
+    columns.filter(|(id, _)| wanted(id)).collect()
+}
+
 /// The relations that the rows of a SELECT are made of.
-fn leaves(plan: &Plan) -> Vec<&Plan> {
+fn leaves<'p>(plan: &'p Plan, presence: &[ColId]) -> Vec<&'p Plan> {
     match plan {
+        Plan::Project { exprs, .. } if defines(exprs, presence) => vec![plan],
         Plan::Project { input, .. }
         | Plan::Filter { input, .. }
         | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. } => leaves(input),
-        Plan::Join { left, right, .. } => leaves(left).into_iter().chain(leaves(right)).collect(),
+        | Plan::Limit { input, .. } => leaves(input, presence),
+        Plan::Join { left, right, .. } => leaves(left, presence).into_iter().chain(leaves(right, presence)).collect(),
         leaf => vec![leaf],
     }
+}
+
+/// Whether a projection computes one of these columns.
+fn defines(exprs: &[(ColId, Expr)], ids: &[ColId]) -> bool {
+    exprs.iter().any(|(id, expr)| ids.contains(id) && !matches!(expr, Expr::Hole { .. }))
 }
 
 fn holes(plan: &Plan, used: &mut AHashSet<ColId>) {
@@ -229,7 +254,7 @@ fn holes(plan: &Plan, used: &mut AHashSet<ColId>) {
 }
 
 /// Makes a column of a relation below part of the output. False if none of them has it.
-fn expose(plan: &mut Plan, id: ColId) -> bool {
+pub(super) fn expose(plan: &mut Plan, id: ColId) -> bool {
     if plan.columns().iter().any(|(known, _)| *known == id) {
         return true;
     }

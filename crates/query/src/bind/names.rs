@@ -8,6 +8,9 @@ use basalt_types::TableDef;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
 
+/// Names that every table has as system columns in PostgreSQL.
+pub const SYSTEM_COLUMNS: &[&str] = &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
+
 /// An identifier as the catalog knows it.
 pub fn fold(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
@@ -80,17 +83,5 @@ impl BindContext {
             SqlError::new("42P01", format!("relation \"{}\" does not exist", parts.join(".")))
                 .at(super::position::of_name(&self.sql, name))
         })
-    }
-
-    /// The base table that a statement writes to; 42809 for views and system tables.
-    pub fn table(&self, name: &ObjectName) -> Result<Arc<TableDef>> {
-        match self.relation(name)? {
-            Relation::Table(table) => Ok(table),
-            Relation::View(view) => Err(SqlError::new("55000", format!("cannot change view \"{}\"", view.name))
-                .with_detail("Views are not automatically updatable.")),
-            Relation::Virtual(table) => {
-                Err(SqlError::new("42501", format!("permission denied: \"{}\" is a system catalog", table.name)))
-            }
-        }
     }
 }

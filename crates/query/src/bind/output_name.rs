@@ -32,7 +32,6 @@ fn named(expr: &Expr) -> Option<(String, u8)> {
         },
         Expr::TypedString(typed) => Some((type_name(&typed.data_type)?, 1)),
         Expr::Interval(_) => weak("interval"),
-        Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => weak("bool"),
         Expr::Case { else_result, .. } => match else_result.as_deref().and_then(named) {
             Some((name, 2)) => Some((name, 2)),
             _ => weak("case"),

@@ -56,7 +56,7 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         return None;
     }
     let key = key_of(table, scan, condition, eval)?;
-    let places = super::dml::row_positions(scan, 0);
+    let places = super::dml::row_positions(scan);
     let mut outputs = Vec::with_capacity(query.columns.len());
     for column in &query.columns {
         let (_, expr) = exprs.iter().find(|(id, _)| *id == column.id)?;

@@ -22,8 +22,9 @@ impl Binder<'_> {
     pub fn query_with(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
         refuse_repeated_clauses(query)?;
         let known_ctes = self.ctes.len();
+        let top = std::mem::take(&mut self.takes_writes);
         if let Some(with) = &query.with {
-            self.with(with)?;
+            self.with(with, top)?;
         }
         let around = std::mem::take(&mut self.next_locking);
         let bound = match query.locks.is_empty() && around.is_empty() {

@@ -42,6 +42,25 @@ pub(super) fn mentions(query: &Query, name: &str) -> bool {
     free_names(query).contains(name)
 }
 
+/// The same for a command that changes rows: what it writes to is not read.
+pub(super) fn reads(query: &Query, name: &str) -> bool {
+    let mut found = FreeNames::default();
+    let _ = match &*query.body {
+        SetExpr::Insert(ast::Statement::Insert(insert)) => insert.source.visit(&mut found),
+        SetExpr::Update(ast::Statement::Update(update)) => {
+            let _ = update.from.visit(&mut found);
+            let _ = update.assignments.visit(&mut found);
+            update.selection.visit(&mut found)
+        }
+        SetExpr::Delete(ast::Statement::Delete(delete)) => {
+            let _ = delete.using.visit(&mut found);
+            delete.selection.visit(&mut found)
+        }
+        _ => ControlFlow::Continue(()),
+    };
+    found.found.contains(name)
+}
+
 /// Relations that a query names without a schema, less those that its own WITH queries define.
 fn free_names(query: &Query) -> BTreeSet<String> {
     let mut names = FreeNames::default();

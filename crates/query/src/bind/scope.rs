@@ -47,6 +47,7 @@ pub enum Clause {
     Default,
     Update,
     Returning,
+    MergeWhen,
     Filter,
 }
 
@@ -74,6 +75,7 @@ impl Clause {
             Clause::Default => "DEFAULT expressions",
             Clause::Update => "UPDATE",
             Clause::Returning => "RETURNING",
+            Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Filter => "FILTER",
         }
     }

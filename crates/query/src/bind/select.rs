@@ -151,7 +151,7 @@ impl Binder<'_> {
         columns.find(|column| column.id == id).map_or((0, 0), |column| (column.table_oid, column.column_no))
     }
 
-    fn relation_items(&mut self, name: &ast::ObjectName, items: &mut Vec<Item>) -> Result<()> {
+    pub fn relation_items(&mut self, name: &ast::ObjectName, items: &mut Vec<Item>) -> Result<()> {
         let parts = names::parts(name)?;
         let (relation, schema) = match parts.as_slice() {
             [relation] => (relation, None),

@@ -37,6 +37,17 @@ impl Binder<'_> {
         Ok(hole)
     }
 
+    /// One of `width` outputs of a subquery of at most one row.
+    pub fn nth_subquery(&mut self, query: &ast::Query, index: usize, width: usize) -> Result<Expr> {
+        let bound = self.query(query)?;
+        if bound.columns.len() != width {
+            return Err(SqlError::syntax("number of columns does not match number of values"));
+        }
+        let column = bound.columns[index].clone();
+        let kind = SubqueryKind::Scalar { column: column.id, ty: column.ty.clone() };
+        Ok(self.hole(kind, bound, column.ty))
+    }
+
     pub fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let (bound, column) = self.single_column(query)?;
         let ty = DataType::Array(Box::new(column.ty.base()));

@@ -1,7 +1,7 @@
 //! WITH: each query is bound once, where it is defined; references read its rows under ids of their own
 //! (PostgreSQL manual 7.8). A recursive one is a base, a step that refers to the rows before, and a UNION.
 
-use super::binder::{Binder, Bound, CteDef};
+use super::binder::{Binder, Bound, CteDef, Slot};
 use super::recursion;
 use super::{names, position};
 use crate::error::{Result, SqlError};
@@ -13,7 +13,8 @@ use sqlparser::ast::{self, CteAsMaterialized, SetExpr, SetQuantifier};
 
 impl Binder<'_> {
     /// Adds the queries of a WITH to those in sight; the caller takes them away again.
-    pub fn with(&mut self, with: &ast::With) -> Result<()> {
+    /// `top`: it is the statement's, which may change rows.
+    pub fn with(&mut self, with: &ast::With, top: bool) -> Result<()> {
         let names: Vec<String> = with.cte_tables.iter().map(|cte| names::fold(&cte.alias.name)).collect();
         for (index, cte) in with.cte_tables.iter().enumerate() {
             if names[..index].contains(&names[index]) {
@@ -21,22 +22,44 @@ impl Binder<'_> {
                 return Err(SqlError::new("42712", message).at(position::of_ident(&self.ctx.sql, &cte.alias.name)));
             }
         }
-        if !with.recursive {
-            for cte in &with.cte_tables {
+        let order = match with.recursive {
+            true => recursion::order(&with.cte_tables, &names, &self.ctx.sql)?,
+            false => (0..names.len()).collect(),
+        };
+        for index in order {
+            let (cte, name) = (&with.cte_tables[index], &names[index]);
+            let is_write = super::dml::is_write(&cte.query.body);
+            if with.recursive && recursion::mentions(&cte.query, name) && !is_write {
+                self.recursive(cte, name)?;
+            } else if is_write {
+                if with.recursive && recursion::reads(&cte.query, name) {
+                    let message = format!("recursive query \"{name}\" must not contain data-modifying statements");
+                    let place = position::of_ident(&self.ctx.sql, &cte.alias.name);
+                    return Err(SqlError::new("42P19", message).at(place));
+                }
+                let (slot, columns) = self.write_cte(cte, top)?;
+                self.define_slot(cte, slot, columns)?;
+            } else if top {
+                let outer = self.begin_apart();
                 let bound = self.query(&cte.query)?;
-                self.define(cte, bound, None)?;
-            }
-            return Ok(());
-        }
-        for index in recursion::order(&with.cte_tables, &names, &self.ctx.sql)? {
-            let cte = &with.cte_tables[index];
-            if recursion::mentions(&cte.query, &names[index]) {
-                self.recursive(cte, &names[index])?;
+                match self.end_apart(outer, bound) {
+                    Ok((slot, columns)) => self.define_slot(cte, slot, columns)?,
+                    Err(bound) => self.define(cte, *bound, None)?,
+                }
             } else {
                 let bound = self.query(&cte.query)?;
                 self.define(cte, bound, None)?;
             }
         }
+        Ok(())
+    }
+
+    fn define_slot(&mut self, cte: &ast::Cte, slot: Slot, mut columns: Vec<OutputColumn>) -> Result<()> {
+        let name = names::fold(&cte.alias.name);
+        if slot.gives_rows {
+            rename(&name, &mut columns, &cte.alias.columns, position::of_ident(&self.ctx.sql, &cte.alias.name))?;
+        }
+        self.ctes.push(CteDef { name, id: 0, columns, is_working: false, slot: Some(slot) });
         Ok(())
     }
 
@@ -47,14 +70,18 @@ impl Binder<'_> {
         let columns = bound.columns.iter().map(|column| (column.id, column.ty.clone())).collect();
         let materialized = matches!(cte.materialized, Some(CteAsMaterialized::Materialized));
         self.shared.insert(id, Cte { name: name.clone(), plan: bound.plan, columns, references: 0, materialized });
-        self.ctes.push(CteDef { name, id, columns: bound.columns, is_working: false });
+        self.ctes.push(CteDef { name, id, columns: bound.columns, is_working: false, slot: None });
         Ok(())
     }
 
     /// A reference to a WITH query, or inside of a step to the rows before.
-    pub fn cte(&mut self, index: usize) -> Bound {
-        let CteDef { id, columns, is_working, .. } = &self.ctes[index];
-        let (cte, is_working, mut columns) = (*id, *is_working, columns.clone());
+    pub fn cte(&mut self, index: usize) -> Result<Bound> {
+        let CteDef { name, id, columns, is_working, slot } = &self.ctes[index];
+        if slot.is_some_and(|slot| !slot.gives_rows) {
+            let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+            return Err(SqlError::not_supported(message));
+        }
+        let (cte, is_working, slot, mut columns) = (*id, *is_working, *slot, columns.clone());
         let mut ids: Vec<(ColId, DataType)> = Vec::with_capacity(columns.len());
         for column in &mut columns {
             column.id = self.fresh();
@@ -62,19 +89,23 @@ impl Binder<'_> {
             ids.push((column.id, column.ty.clone()));
         }
         if is_working {
-            return Bound { plan: Plan::Working { cte, columns: ids }, columns };
+            return Ok(Bound { plan: Plan::Working { cte, columns: ids }, columns });
+        }
+        if let Some(slot) = slot {
+            columns.iter_mut().for_each(|column| (column.table_oid, column.column_no) = (0, 0));
+            return Ok(Bound { plan: Plan::Given { slot: slot.number, columns: ids }, columns });
         }
         if let Some(shared) = self.shared.get_mut(&cte) {
             shared.references += 1;
         }
-        Bound { plan: Plan::Shared { cte, columns: ids }, columns }
+        Ok(Bound { plan: Plan::Shared { cte, columns: ids }, columns })
     }
 
     fn recursive(&mut self, cte: &ast::Cte, name: &str) -> Result<()> {
         recursion::check(&cte.query, name, &self.ctx.sql)?;
         let known = self.ctes.len();
         if let Some(with) = &cte.query.with {
-            self.with(with)?;
+            self.with(with, false)?;
         }
         let bound = self.deeper(|binder| binder.recursive_union(cte, name));
         self.ctes.truncate(known);
@@ -95,7 +126,7 @@ impl Binder<'_> {
             column.ty = DataType::Text;
         }
         rename(name, &mut columns, &cte.alias.columns, place)?;
-        self.ctes.push(CteDef { name: name.to_string(), id, columns: columns.clone(), is_working: true });
+        self.ctes.push(CteDef { name: name.to_string(), id, columns: columns.clone(), is_working: true, slot: None });
         let step = self.body(step, true);
         self.ctes.pop();
         let mut step = step?;

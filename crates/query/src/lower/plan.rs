@@ -58,6 +58,8 @@ impl Lowerer<'_> {
                 self.distinct(input, &columns)
             }
             Plan::Distinct { input, on: Some(on) } => self.distinct_on(input, on),
+            // Only for EXPLAIN: before a run the session has put rows here.
+            Plan::Given { columns, .. } => self.memory(columns, &[]),
             Plan::Rows { columns, rows } => self.memory(columns, &rows.batches),
             // Only for EXPLAIN: before a run the session has put rows here.
             Plan::LockRows(rows) => {

@@ -2,11 +2,39 @@
 //! has it: what is written MATERIALIZED, calls something volatile or is read twice is computed once, apart.
 
 use super::{ColId, Cte, CteId, Plan, Query, Subquery};
+use basalt_engine::RowLock;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use basalt_types::ObjectId;
 use std::collections::BTreeMap;
 
 impl Query {
+    /// Counts how often each WITH query is referred to by this query and by those that it reads; drops the others.
+    pub fn count_references(&mut self) {
+        let mut counts: BTreeMap<CteId, usize> = BTreeMap::new();
+        count(&self.plan, &mut counts);
+        self.subqueries.values().for_each(|subquery| count(&subquery.plan, &mut counts));
+        // One that reads another has the greater number.
+        for (id, cte) in self.ctes.iter().rev() {
+            if counts.contains_key(id) {
+                count(&cte.plan, &mut counts);
+            }
+        }
+        self.ctes.retain(|id, cte| {
+            cte.references = counts.get(id).copied().unwrap_or(0);
+            cte.references > 0
+        });
+    }
+
+    /// Tables whose rows are locked, in the order of the plan.
+    pub fn locked_tables(&self) -> Vec<(ObjectId, RowLock)> {
+        let mut out = Vec::new();
+        let plans = self.ctes.values().map(|cte| &cte.plan);
+        let plans = plans.chain(self.subqueries.values().map(|subquery| &subquery.plan));
+        plans.chain([&self.plan]).for_each(|plan| locks(plan, &mut out));
+        out
+    }
+
     /// Puts WITH queries in the place of their only reference, and drops those that nobody reads.
     pub fn inline_ctes(&mut self) {
         if self.ctes.is_empty() {
@@ -28,6 +56,20 @@ impl Query {
         kept.values_mut().for_each(|cte| inline(&mut cte.plan, &mut ctes));
         self.ctes = kept;
     }
+}
+
+fn count(plan: &Plan, counts: &mut BTreeMap<CteId, usize>) {
+    if let Plan::Shared { cte, .. } = plan {
+        *counts.entry(*cte).or_default() += 1;
+    }
+    plan.inputs().into_iter().for_each(|input| count(input, counts));
+}
+
+fn locks(plan: &Plan, out: &mut Vec<(ObjectId, RowLock)>) {
+    if let Plan::LockRows(step) = plan {
+        out.extend(step.targets.iter().map(|target| (target.table.id, target.strength)));
+    }
+    plan.inputs().into_iter().for_each(|input| locks(input, out));
 }
 
 fn inline(plan: &mut Plan, ctes: &mut BTreeMap<CteId, Cte>) {

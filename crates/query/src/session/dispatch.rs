@@ -4,7 +4,7 @@ use super::Session;
 use super::interrupt::guard;
 use super::outcome::{Outcome, RowSource, RowStream};
 use super::prepared::{Bound, CachedPlan, Prepared};
-use crate::bind::{self, InsertSource, ParamTypes, RowSource as ModifySource};
+use crate::bind::{self, ParamTypes, RowSource as ModifySource, Write};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::statement;
@@ -32,7 +32,7 @@ impl Session {
 
     async fn dispatch_guarded(&mut self, statement: &Statement, sql: &Arc<str>) -> Result<Outcome> {
         match statement {
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            statement if statement.has_plan() => {
                 self.check_writes(statement)?;
                 self.next_statement()?;
                 let (bound, eval, _) = self.plan(statement, sql, Vec::new(), ParamTypes::none()).await?;
@@ -47,7 +47,7 @@ impl Session {
                 statement::define::run(self, definition, sql).await
             }
             Statement::Utility(utility) => statement::utility::run(self, utility, sql).await,
-            Statement::Transaction(_) => Err(SqlError::internal("transaction verbs are handled before")),
+            other => Err(SqlError::internal(format!("{} is handled before", other.verb()))),
         }
     }
 
@@ -55,7 +55,7 @@ impl Session {
     pub(crate) async fn dispatch_prepared(&mut self, prepared: &Arc<Prepared>, params: Vec<Datum>) -> Result<Outcome> {
         let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
         match statement {
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            statement if statement.has_plan() => {
                 self.refuse_if_failed()?;
                 self.ensure_block();
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
@@ -109,7 +109,7 @@ impl Session {
     /// 25006 for writes in a read-only transaction.
     pub(crate) fn check_writes(&self, statement: &Statement) -> Result<()> {
         match statement {
-            Statement::Query(_) => Ok(()),
+            Statement::Query(query) if !bind::writes(query) => Ok(()),
             other => self.refuse_if_read_only(other.verb()),
         }
     }
@@ -145,18 +145,12 @@ impl Session {
         mut types: ParamTypes,
     ) -> Result<(Bound, ParamTypes)> {
         let ctx = self.bind_context(catalog, sql, eval);
-        let bound = match statement {
-            Statement::Query(query) => Bound::Query(Arc::new(bind::bind_query(&ctx, query, &mut types)?)),
-            Statement::Insert(insert) => Bound::Insert(Arc::new(bind::bind_insert(&ctx, insert, &mut types)?)),
-            Statement::Update(update) => Bound::Update(Arc::new(bind::bind_update(&ctx, update, &mut types)?)),
-            Statement::Delete(delete) => Bound::Delete(Arc::new(bind::bind_delete(&ctx, delete, &mut types)?)),
-            other => return Err(SqlError::internal(format!("{} has no plan", other.verb()))),
-        };
+        let bound = bind::bind_statement(&ctx, statement, &mut types)?;
         Ok((bound, types))
     }
 
     pub(crate) async fn lock_tables(&mut self, bound: &Bound) -> Result<()> {
-        if let Some((_, strength)) = query_of(bound).and_then(|query| query.row_locks.first()) {
+        if let Some((_, strength)) = parts_of(bound).1.iter().find_map(|query| query.row_locks.first()) {
             self.refuse_if_read_only(&format!("SELECT {}", strength_name(*strength)))?;
         }
         for (table, mode) in locks_of(bound) {
@@ -188,18 +182,11 @@ impl Session {
                 let rows = statement::lock_rows::rows(self, query, eval).await?;
                 Ok(Outcome::Rows(RowStream::new(columns, rows, "SELECT")))
             }
-            Bound::Insert(insert) => {
-                let written = statement::insert::run(self, insert, eval).await?;
-                Ok(written.outcome(bound, "INSERT 0"))
+            Bound::Write(write) => {
+                let written = statement::write::run(self, write, eval, None).await?;
+                Ok(written.outcome(bound, write.tag()))
             }
-            Bound::Update(update) => {
-                let written = statement::modify::update(self, update, eval).await?;
-                Ok(written.outcome(bound, "UPDATE"))
-            }
-            Bound::Delete(delete) => {
-                let written = statement::modify::delete(self, delete, eval).await?;
-                Ok(written.outcome(bound, "DELETE"))
-            }
+            Bound::With(with) => statement::write::run_with(self, with, eval).await,
         }
     }
 
@@ -211,7 +198,7 @@ impl Session {
         types: Vec<DataType>,
     ) -> Result<(Vec<DataType>, Option<Vec<super::ResultColumn>>)> {
         match statement {
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
+            statement if statement.has_plan() => {
                 let catalog = self.current_catalog();
                 let eval = self.eval_context(Vec::new(), &catalog);
                 let (bound, types) = self.bind_against(statement, sql, &catalog, &eval, ParamTypes::open(types))?;
@@ -246,34 +233,39 @@ fn same_columns(bound: &Bound, prepared: &Prepared) -> bool {
     }
 }
 
-fn query_of(bound: &Bound) -> Option<&Query> {
-    match bound {
-        Bound::Query(query) => Some(query),
-        Bound::Insert(insert) => match &insert.source {
-            InsertSource::Query(query) => Some(query),
-            InsertSource::Values(_) => None,
-        },
-        Bound::Update(modify) | Bound::Delete(modify) => match &modify.source {
-            ModifySource::Query { query, .. } => Some(query),
-            ModifySource::Point(_) => None,
-        },
+/// The commands of a statement, and the queries that they and the statement run.
+fn parts_of(bound: &Bound) -> (Vec<&Write>, Vec<&Query>) {
+    let (mut writes, mut queries): (Vec<&Write>, Vec<&Query>) = match bound {
+        Bound::Query(query) => (Vec::new(), vec![query]),
+        Bound::Write(write) => (vec![write], Vec::new()),
+        Bound::With(with) => {
+            let (mut writes, queries) = parts_of(&with.main);
+            writes.extend(&with.writes);
+            (writes, queries)
+        }
+    };
+    for write in &mut writes {
+        queries.extend(write.queries());
+        if let Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) = write
+            && let ModifySource::Search(search) = &modify.source
+        {
+            queries.push(&search.query);
+        }
     }
+    (writes, queries)
 }
 
-/// Which locks a plan needs; the written table first.
+/// Which locks a plan needs; written tables first.
 fn locks_of(bound: &Bound) -> Vec<(ObjectId, TableLock)> {
-    let target = match bound {
-        Bound::Query(_) => None,
-        Bound::Insert(insert) => Some(insert.table.id),
-        Bound::Update(modify) | Bound::Delete(modify) => Some(modify.table.id),
-    };
-    let written = target.map(|table| (table, TableLock::RowExclusive));
-    let read = query_of(bound).into_iter().flat_map(|query| {
+    let (writes, queries) = parts_of(bound);
+    let written: Vec<ObjectId> = writes.iter().filter_map(|write| write.table()).map(|table| table.id).collect();
+    let read = queries.into_iter().flat_map(|query| {
         let mode = |table| match query.row_locks.iter().any(|(locked, _)| *locked == table) {
             true => TableLock::RowShare,
             false => TableLock::AccessShare,
         };
         query.tables.iter().map(move |table| (*table, mode(*table)))
     });
-    written.into_iter().chain(read.filter(|(table, _)| Some(*table) != target)).collect()
+    let read: Vec<(ObjectId, TableLock)> = read.filter(|(table, _)| !written.contains(table)).collect();
+    written.into_iter().map(|table| (table, TableLock::RowExclusive)).chain(read).collect()
 }

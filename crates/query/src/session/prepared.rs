@@ -1,31 +1,21 @@
 //! Prepared statements and portals.
 
 use super::outcome::{ResultColumn, RowSource};
-use crate::bind::{BoundInsert, BoundModify};
-use crate::plan::{OutputColumn, Query};
+pub(crate) use crate::bind::Bound;
+use crate::plan::OutputColumn;
 use crate::settings::Effective;
 use crate::syntax::Statement;
 use basalt_types::{DataType, Datum};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A bound statement; shared between executions.
-#[derive(Clone)]
-pub(crate) enum Bound {
-    Query(Arc<Query>),
-    Insert(Arc<BoundInsert>),
-    Update(Arc<BoundModify>),
-    Delete(Arc<BoundModify>),
-}
-
 impl Bound {
     pub fn columns(&self) -> Option<Vec<ResultColumn>> {
-        let returning = match self {
-            Bound::Query(query) => return Some(result_columns(&query.columns)),
-            Bound::Insert(insert) => &insert.returning,
-            Bound::Update(modify) | Bound::Delete(modify) => &modify.returning,
-        };
-        returning.as_ref().map(|returning| result_columns(&returning.columns))
+        match self {
+            Bound::Query(query) => Some(result_columns(&query.columns)),
+            Bound::Write(write) => write.returning().map(|returning| result_columns(&returning.columns)),
+            Bound::With(with) => with.main.columns(),
+        }
     }
 }
 

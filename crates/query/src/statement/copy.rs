@@ -97,7 +97,9 @@ async fn copy_to(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) ->
     };
     let statement = Statement::Query(query);
     let (bound, eval, _) = session.plan(&statement, &text, Vec::new(), ParamTypes::none()).await?;
-    let Bound::Query(query) = bound else { return Err(SqlError::internal("a query was bound to something else")) };
+    let Bound::Query(query) = bound else {
+        return Err(SqlError::not_supported("COPY of data-modifying statements is not supported yet"));
+    };
     let columns: Vec<WriterColumn> = query
         .columns
         .iter()

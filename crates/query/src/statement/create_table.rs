@@ -18,9 +18,6 @@ use std::sync::Arc;
 /// As PostgreSQL's.
 pub(crate) const COLUMNS_MAX: usize = 1600;
 
-/// Names that every table has as system columns in PostgreSQL.
-const SYSTEM_COLUMNS: &[&str] = &["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
-
 /// The rows that `AS query` gave, if there is one.
 pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<str>) -> Result<Option<u64>> {
     let catalog = session.txn()?.catalog();
@@ -73,7 +70,7 @@ async fn bind_query(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -
     let statement = Statement::Query(Box::new(query.clone()));
     match session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?.0 {
         crate::session::prepared::Bound::Query(query) => Ok(query),
-        _ => Err(SqlError::internal("a query was bound to something else")),
+        _ => Err(SqlError::not_supported("CREATE TABLE AS of data-modifying statements is not supported yet")),
     }
 }
 
@@ -179,7 +176,7 @@ pub(crate) fn push_column(
     if table.column_named(name).is_some() {
         return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
     }
-    if SYSTEM_COLUMNS.contains(&name) {
+    if bind::names::SYSTEM_COLUMNS.contains(&name) {
         return Err(SqlError::new("42701", format!("column name \"{name}\" conflicts with a system column name")));
     }
     if table.columns.len() >= COLUMNS_MAX {

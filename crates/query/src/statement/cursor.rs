@@ -30,7 +30,9 @@ pub(crate) async fn declare(
     session.next_statement()?;
     let statement = Statement::Query(Box::new(query.clone()));
     let (bound, eval, _) = session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?;
-    let Bound::Query(query) = bound else { return Err(SqlError::internal("a query was bound to something else")) };
+    let Bound::Query(query) = bound else {
+        return Err(SqlError::not_supported("DECLARE CURSOR must not contain data-modifying statements in WITH"));
+    };
     if hold && let Some((_, strength)) = query.row_locks.first() {
         let clause = strength_name(*strength);
         return Err(SqlError::not_supported(format!("DECLARE CURSOR WITH HOLD ... {clause} is not supported"))

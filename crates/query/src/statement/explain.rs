@@ -1,7 +1,7 @@
 //! EXPLAIN: the plan as lines of text.
 
 use super::rows::text_rows;
-use crate::bind::{InsertSource, ParamTypes, RowSource};
+use crate::bind::{InsertSource, ParamTypes, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::plan::{Plan, Query};
 use crate::session::Session;
@@ -43,23 +43,10 @@ pub(crate) async fn run(
                 (locks.then(|| "Lock Rows".to_string()), Some(query.clone()))
             }
         },
-        Bound::Insert(insert) => {
-            let head = format!("Insert on {}", insert.table.name);
-            match &insert.source {
-                InsertSource::Query(query) => (Some(head), Some(query.clone())),
-                InsertSource::Values(rows) => (Some(format!("{head}\n  ->  Values ({} rows)", rows.len())), None),
-            }
-        }
-        Bound::Update(modify) | Bound::Delete(modify) => {
-            let head = format!(
-                "{} on {}",
-                if matches!(bound, Bound::Update(_)) { "Update" } else { "Delete" },
-                modify.table.name
-            );
-            match &modify.source {
-                RowSource::Query { query, .. } => (Some(head), Some(Arc::new((**query).clone()))),
-                RowSource::Point(_) => (Some(format!("{head}\n  ->  Point Get on {}", modify.table.name)), None),
-            }
+        Bound::Write(write) => explain_write(write),
+        Bound::With(_) => {
+            return Err(SqlError::not_supported("EXPLAIN of data-modifying statements in WITH is not supported")
+                .with_hint("Explain each of them by itself."));
         }
     };
     let mut lines: Vec<String> = head.iter().flat_map(|head| head.lines()).map(str::to_string).collect();
@@ -75,4 +62,27 @@ pub(crate) async fn run(
     }
     let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
     text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")
+}
+
+/// The head of a command, and the query below it.
+fn explain_write(write: &Write) -> (Option<String>, Option<Arc<Query>>) {
+    let verb = match write {
+        Write::Insert(_) => "Insert",
+        Write::Update(_) => "Update",
+        Write::Delete(_) => "Delete",
+        Write::Merge(_) => "Merge",
+        Write::Read(query) => return (None, Some(query.clone())),
+    };
+    let head = format!("{verb} on {}", write.table().map_or("", |table| table.name.as_str()));
+    match write {
+        Write::Insert(insert) => match &insert.source {
+            InsertSource::Query(query) => (Some(head), Some(query.clone())),
+            InsertSource::Values(rows) => (Some(format!("{head}\n  ->  Values ({} rows)", rows.len())), None),
+        },
+        Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => match &modify.source {
+            RowSource::Search(search) => (Some(head), Some(super::search::explained(search))),
+            RowSource::Point(_) => (Some(format!("{head}\n  ->  Point Get on {}", modify.table.name)), None),
+        },
+        Write::Read(query) => (None, Some(query.clone())),
+    }
 }

@@ -1,20 +1,23 @@
 //! INSERT: single rows through the transaction, many rows as a batch.
 
 use super::batch::{self, Block};
+use super::lock_rows::Means;
 use super::row_path::RowPath;
-use super::rows::{ReturningRows, Written};
-use crate::bind::{BoundInsert, InsertSource, OnConflict};
+use super::rows::{ReturningRows, RowsBuilder, Written};
+use super::touched::Touched;
+use crate::bind::{BoundInsert, Compute, ConflictAction, InsertSource, OnConflict, Write};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
+use crate::plan::{HeldRows, Query};
 use crate::run::BatchStream;
 use crate::session::Session;
 use crate::session::interrupt::Pace;
 use arrow_array::ArrayRef;
 use basalt_engine::{CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
+use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnBuilder, Datum, Key, TabletId};
-use std::collections::HashSet;
+use basalt_types::{ColumnBuilder, ColumnId, Datum, Key, TabletId};
 use std::sync::Arc;
 
 /// VALUES lists of at least this many rows are written as a batch.
@@ -26,29 +29,37 @@ const ROWS_INLINE_MAX: usize = 32;
 /// Times that ON CONFLICT DO UPDATE tries again because the other row came or went meanwhile.
 const CONFLICT_TRIES_MAX: usize = 1_000;
 
-pub(crate) async fn run(session: &mut Session, insert: &Arc<BoundInsert>, eval: &Arc<EvalContext>) -> Result<Written> {
+pub(crate) async fn run(
+    session: &mut Session,
+    insert: &Arc<BoundInsert>,
+    eval: &Arc<EvalContext>,
+    touched: Option<Arc<Touched>>,
+) -> Result<Written> {
     let path = RowPath::new(&insert.table, &insert.rules, &session.txn()?.catalog(), eval);
     let plain = batch::is_plain(insert.on_conflict.is_some(), &insert.returning);
+    let means = match Write::Insert(insert.clone()).runs_plans() {
+        true => Some(Means::of(session, eval)?),
+        false => None,
+    };
+    let company = Company { means, touched, wait: session.wait_policy() };
     let written = match &insert.source {
         InsertSource::Values(rows) if plain && rows.len() >= BATCH_ROWS_MIN => {
             values_batch(session, insert, &path).await?
         }
         InsertSource::Values(rows) if rows.len() <= ROWS_INLINE_MAX => {
-            let wait = session.wait_policy();
-            write_values(session.txn()?, insert, &path, wait).await?
+            write_values(session.txn()?, insert, &path, &company).await?
         }
         InsertSource::Values(_) => {
             let insert = insert.clone();
-            let wait = session.wait_policy();
-            let work =
-                session.off_thread(move |txn| Box::pin(async move { write_values(txn, &insert, &path, wait).await }));
+            let work = session
+                .off_thread(move |txn| Box::pin(async move { write_values(txn, &insert, &path, &company).await }));
             work.await?
         }
         InsertSource::Query(query) => {
             let stream = super::lock_rows::start(session, query, eval).await?;
             match plain {
                 true => query_batch(session, &path, stream).await?,
-                false => query_rows(session, insert, stream, path).await?,
+                false => query_rows(session, insert, stream, path, company).await?,
             }
         }
     };
@@ -112,16 +123,16 @@ async fn query_batch(session: &mut Session, path: &Arc<RowPath>, mut stream: Bat
 }
 
 /// Rows of expressions, one by one.
-async fn write_values(txn: &mut Txn, insert: &BoundInsert, path: &RowPath, wait: WaitPolicy) -> Result<Written> {
+async fn write_values(txn: &mut Txn, insert: &BoundInsert, path: &RowPath, company: &Company) -> Result<Written> {
     let rows = values(insert)?;
-    let mut writer = RowWriter::new(insert, path, wait)?;
+    let mut writer = RowWriter::new(insert, path, company)?;
     let mut pace = Pace::default();
     for row in rows {
         let values = row.iter().map(|expr| Ok(expr.eval_scalar(&[], &path.eval)?)).collect::<Result<Vec<_>>>()?;
         writer.write(txn, values).await?;
         pace.step().await;
     }
-    writer.finish()
+    writer.finish(txn).await
 }
 
 /// Rows of a query, one by one.
@@ -130,12 +141,12 @@ async fn query_rows(
     insert: &Arc<BoundInsert>,
     mut stream: BatchStream,
     path: Arc<RowPath>,
+    company: Company,
 ) -> Result<Written> {
     let insert = insert.clone();
-    let wait = session.wait_policy();
     let work = session.off_thread(move |txn| {
         Box::pin(async move {
-            let mut writer = RowWriter::new(&insert, &path, wait)?;
+            let mut writer = RowWriter::new(&insert, &path, &company)?;
             let mut pace = Pace::default();
             while let Some(rows) = stream.next().await? {
                 let stored = batch::stored(&insert.table, rows.columns());
@@ -144,50 +155,58 @@ async fn query_rows(
                     pace.step().await;
                 }
             }
-            writer.finish()
+            writer.finish(txn).await
         })
     });
     work.await
+}
+
+/// What rows are written with, beside the transaction.
+struct Company {
+    /// Only where plans are run: subqueries in RETURNING and ON CONFLICT.
+    means: Option<Means>,
+    /// If other commands belong to the statement.
+    touched: Option<Arc<Touched>>,
+    wait: WaitPolicy,
 }
 
 /// Writes row by row: checks, conflicts, RETURNING.
 struct RowWriter<'a> {
     insert: &'a BoundInsert,
     path: &'a RowPath,
-    wait: WaitPolicy,
+    company: &'a Company,
     returning: ReturningRows<'a>,
     rows: u64,
-    /// Keys of rows that the statement has written, if it must not write them twice.
-    written: HashSet<Key>,
+    /// Rows that the statement has written, if it must not write them twice.
+    touched: Option<Arc<Touched>>,
 }
 
 impl<'a> RowWriter<'a> {
-    fn new(insert: &'a BoundInsert, path: &'a RowPath, wait: WaitPolicy) -> Result<RowWriter<'a>> {
-        let returning = ReturningRows::new(&insert.returning)?;
-        Ok(RowWriter { insert, path, wait, returning, rows: 0, written: HashSet::new() })
+    fn new(insert: &'a BoundInsert, path: &'a RowPath, company: &'a Company) -> Result<RowWriter<'a>> {
+        let returning = ReturningRows::new(&insert.returning, &insert.table, Vec::new())?;
+        let updates = matches!(&insert.on_conflict, Some(OnConflict { action: ConflictAction::DoUpdate { .. }, .. }));
+        let touched = company.touched.clone().or_else(|| updates.then(Arc::default));
+        Ok(RowWriter { insert, path, company, returning, rows: 0, touched })
     }
 
     async fn write(&mut self, txn: &mut Txn, mut row: Vec<Datum>) -> Result<()> {
         self.path.complete(&mut row)?;
         for _ in 0..CONFLICT_TRIES_MAX {
             match self.path.insert(txn, &row).await? {
-                Inserted::Done => {
-                    self.note_written(&row);
-                    self.rows += 1;
-                    return self.returning.push(&row, &self.path.eval);
-                }
+                Inserted::Done => return self.written(&row),
                 Inserted::Duplicate { tablet, key, index } => match &self.insert.on_conflict {
                     None => return Err(self.path.duplicate(txn, index, &row)),
-                    Some(OnConflict::DoNothing) => return Ok(()),
-                    Some(OnConflict::DoUpdate { assignments, filter }) => {
+                    Some(OnConflict { action: ConflictAction::DoNothing, .. }) => return Ok(()),
+                    Some(OnConflict { action: ConflictAction::DoUpdate { columns, compute }, .. }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
-                        if self.written.contains(&key) {
+                        let table = &self.insert.table;
+                        if self.touched.as_ref().is_some_and(|touched| touched.contains(table, tablet, &key)) {
                             let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
                             let hint = "Ensure that no rows proposed for insertion within the same command have \
                                         duplicate constrained values.";
                             return Err(SqlError::new("21000", message).with_hint(hint));
                         }
-                        return self.update(txn, current, &row, assignments, filter.as_ref()).await;
+                        return self.update(txn, current, &row, columns, compute).await;
                     }
                 },
             }
@@ -195,14 +214,16 @@ impl<'a> RowWriter<'a> {
         Err(SqlError::new("40001", "could not serialize access due to concurrent update"))
     }
 
-    fn note_written(&mut self, row: &[Datum]) {
-        if let Some(OnConflict::DoUpdate { .. }) = &self.insert.on_conflict {
-            self.written.extend(self.insert.table.key_of(row));
+    fn written(&mut self, row: &[Datum]) -> Result<()> {
+        if let Some(touched) = &self.touched {
+            touched.insert_row(&self.insert.table, row);
         }
+        self.rows += 1;
+        self.returning.push(row, &self.path.eval)
     }
 
     async fn lock(&self, txn: &mut Txn, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
-        Ok(txn.lock_row(&self.insert.table, tablet, key, RowLock::Update, self.wait).await?.row())
+        Ok(txn.lock_row(&self.insert.table, tablet, key, RowLock::Update, self.company.wait).await?.row())
     }
 
     /// ON CONFLICT DO UPDATE: expressions see the existing row, then the proposed one.
@@ -211,28 +232,77 @@ impl<'a> RowWriter<'a> {
         txn: &mut Txn,
         current: CurrentRow,
         proposed: &[Datum],
-        assignments: &[(basalt_types::ColumnId, Expr)],
-        filter: Option<&Expr>,
+        columns: &[ColumnId],
+        compute: &Compute,
     ) -> Result<()> {
-        let mut both = current.values.clone();
-        both.extend_from_slice(proposed);
-        if let Some(filter) = filter
-            && filter.eval_scalar(&both, &self.path.eval)? != Datum::Bool(true)
-        {
-            return Ok(());
-        }
+        let Some(new) = self.computed(txn, &current, proposed, compute).await? else { return Ok(()) };
         let mut values = current.values.clone();
-        for (id, expr) in assignments {
-            values[id.position()] = expr.eval_scalar(&both, &self.path.eval)?;
+        for (id, value) in columns.iter().zip(new) {
+            values[id.position()] = value;
         }
         self.path.complete(&mut values)?;
         self.path.update(txn, &current, &current.values, &values).await?;
-        self.note_written(&values);
-        self.rows += 1;
-        self.returning.push(&values, &self.path.eval)
+        if let Some(touched) = &self.touched {
+            touched.insert(&self.insert.table, current.tablet, current.key);
+        }
+        self.written(&values)
     }
 
-    fn finish(self) -> Result<Written> {
-        Ok(Written { rows: self.rows, returning: self.returning.finish()? })
+    /// The values of SET; `None` if WHERE refuses.
+    async fn computed(
+        &self,
+        txn: &Txn,
+        current: &CurrentRow,
+        proposed: &[Datum],
+        compute: &Compute,
+    ) -> Result<Option<Vec<Datum>>> {
+        let eval = &self.path.eval;
+        let (filter, values) = match compute {
+            Compute::Exprs { filter, values } => {
+                let mut both = current.values.clone();
+                both.extend_from_slice(proposed);
+                if let Some(filter) = filter
+                    && filter.eval_scalar(&both, eval)? != Datum::Bool(true)
+                {
+                    return Ok(None);
+                }
+                let values = values.iter().map(|expr| Ok(expr.eval_scalar(&both, eval)?));
+                return values.collect::<Result<Vec<Datum>>>().map(Some);
+            }
+            Compute::Queries { filter, values } => (filter, values),
+        };
+        let table = &self.insert.table;
+        let types = || table.live_columns().map(|column| column.ty.clone());
+        let mut builder = RowsBuilder::new(types().chain(types()).collect())?;
+        let live = |row: &[Datum]| table.live_columns().map(|column| row[column.id.position()].clone()).collect();
+        let mut both: Vec<Datum> = live(&current.values);
+        both.extend::<Vec<Datum>>(live(proposed));
+        builder.push(&both)?;
+        let rows = HeldRows { batches: builder.finish()?, memory: None };
+        if let Some(filter) = filter
+            && self.one_row(txn, filter, &rows).await? != [Datum::Bool(true)]
+        {
+            return Ok(None);
+        }
+        self.one_row(txn, values, &rows).await.map(Some)
+    }
+
+    async fn one_row(&self, txn: &Txn, query: &Query, rows: &HeldRows) -> Result<Vec<Datum>> {
+        let Some(means) = &self.company.means else {
+            return Err(SqlError::internal("ON CONFLICT has nothing to run with"));
+        };
+        let mut stream = means.run(txn, query.with_written(rows));
+        while let Some(batch) = stream.next().await? {
+            if batch.num_rows() > 0 {
+                let columns = query.columns.iter().zip(batch.columns());
+                return Ok(columns.map(|(column, array)| value_at(&column.ty, array.as_ref(), 0)).collect());
+            }
+        }
+        Err(SqlError::internal("ON CONFLICT computes no row"))
+    }
+
+    async fn finish(self, txn: &Txn) -> Result<Written> {
+        let rows = self.rows;
+        Ok(Written { rows, returning: self.returning.finish(txn, self.company.means.as_ref()).await? })
     }
 }

@@ -10,11 +10,11 @@
 mod second_look;
 mod taken;
 
-use self::second_look::SecondLook;
+pub(super) use self::second_look::SecondLook;
 use self::taken::Taken;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, Cte, CteId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query, Subquery};
+use crate::plan::{ColId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query};
 use crate::run::{BatchStream, QueryRuntime, RunContext};
 use crate::session::Session;
 use crate::session::interrupt::Pace;
@@ -29,7 +29,6 @@ use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum, Key, Stamp, TabletId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Under a LIMIT, rows beyond it that are found at first, in case some are locked or gone.
@@ -70,64 +69,61 @@ pub(crate) async fn rows(session: &mut Session, query: &Arc<Query>, eval: &Arc<E
 
 /// The query with rows in the place of every lock step.
 async fn locked(session: &mut Session, query: &Arc<Query>, eval: &Arc<EvalContext>) -> Result<Query> {
-    let catalog = session.txn()?.catalog();
-    let means = Means {
-        runtime: session.db.runtime().clone(),
-        system: session.system_context(&catalog),
-        eval: eval.clone(),
-        wait: session.wait_policy(),
-    };
+    let means = Means::of(session, eval)?;
     let query = (**query).clone();
     session.off_thread(move |txn| Box::pin(async move { means.lock(txn, query).await })).await
 }
 
 /// What rows are found and locked with, apart from the transaction.
-struct Means {
+pub(crate) struct Means {
     runtime: Arc<QueryRuntime>,
     system: Arc<SystemContext>,
-    eval: Arc<EvalContext>,
-    wait: WaitPolicy,
+    pub eval: Arc<EvalContext>,
+    pub wait: WaitPolicy,
 }
 
 impl Means {
-    async fn lock(&self, txn: &mut Txn, mut query: Query) -> Result<Query> {
-        let mut subqueries = std::mem::take(&mut query.subqueries);
-        let mut ctes = std::mem::take(&mut query.ctes);
+    pub fn of(session: &mut Session, eval: &Arc<EvalContext>) -> Result<Means> {
+        let catalog = session.txn()?.catalog();
+        Ok(Means {
+            runtime: session.db.runtime().clone(),
+            system: session.system_context(&catalog),
+            eval: eval.clone(),
+            wait: session.wait_policy(),
+        })
+    }
+
+    /// The query with rows in the place of every lock step.
+    pub async fn lock(&self, txn: &mut Txn, mut query: Query) -> Result<Query> {
         // A WITH query has a greater number than those that it reads.
-        for id in ctes.keys().copied().collect::<Vec<_>>() {
-            let Some(mut cte) = ctes.remove(&id) else { continue };
-            self.lock_plan(txn, &mut cte.plan, &subqueries, &ctes).await?;
-            ctes.insert(id, cte);
+        for id in query.ctes.keys().copied().collect::<Vec<_>>() {
+            let Some(mut cte) = query.ctes.remove(&id) else { continue };
+            self.lock_plan(txn, &mut cte.plan, &query).await?;
+            query.ctes.insert(id, cte);
         }
         // A subquery has a greater id than those inside it.
-        for id in subqueries.keys().copied().collect::<Vec<_>>() {
-            let Some(mut subquery) = subqueries.remove(&id) else { continue };
-            self.lock_plan(txn, &mut subquery.plan, &subqueries, &ctes).await?;
-            subqueries.insert(id, subquery);
+        for id in query.subqueries.keys().copied().collect::<Vec<_>>() {
+            let Some(mut subquery) = query.subqueries.remove(&id) else { continue };
+            self.lock_plan(txn, &mut subquery.plan, &query).await?;
+            query.subqueries.insert(id, subquery);
         }
-        self.lock_plan(txn, &mut query.plan, &subqueries, &ctes).await?;
-        query.subqueries = subqueries;
-        query.ctes = ctes;
+        let mut plan = std::mem::replace(&mut query.plan, Plan::Unit);
+        self.lock_plan(txn, &mut plan, &query).await?;
+        query.plan = plan;
         Ok(query)
     }
 
-    async fn lock_plan(
-        &self,
-        txn: &mut Txn,
-        plan: &mut Plan,
-        subqueries: &BTreeMap<ColId, Subquery>,
-        ctes: &BTreeMap<CteId, Cte>,
-    ) -> Result<()> {
+    async fn lock_plan(&self, txn: &mut Txn, plan: &mut Plan, query: &Query) -> Result<()> {
         while let Some(place) = innermost(plan) {
             let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
-            let locker = Locker { step: &step, subqueries, ctes, means: self, second_look: SecondLook::of(&step) };
+            let locker = Locker { step: &step, query, means: self, second_look: SecondLook::of(&step) };
             let rows = locker.run(txn).await?;
             *place = Plan::Rows { columns: step.columns, rows };
         }
         Ok(())
     }
 
-    fn run(&self, txn: &Txn, query: Arc<Query>) -> BatchStream {
+    pub fn run(&self, txn: &Txn, query: Arc<Query>) -> BatchStream {
         self.runtime.run(query, RunContext::new(txn.read(), self.eval.clone(), self.system.clone()))
     }
 }
@@ -144,13 +140,13 @@ fn innermost(plan: &mut Plan) -> Option<&mut Plan> {
     }
 }
 
-struct Locker<'a> {
-    step: &'a LockRows,
-    subqueries: &'a BTreeMap<ColId, Subquery>,
-    ctes: &'a BTreeMap<CteId, Cte>,
-    means: &'a Means,
+pub(super) struct Locker<'a> {
+    pub step: &'a LockRows,
+    /// Has what the step's plan refers to.
+    pub query: &'a Query,
+    pub means: &'a Means,
     /// `None`: second looks take a plan.
-    second_look: Option<SecondLook>,
+    pub second_look: Option<SecondLook>,
 }
 
 /// What became of a row.
@@ -219,7 +215,7 @@ impl Locker<'_> {
         let mut outer = false;
         self.step.input.clone().rewrite_exprs(&mut |node| {
             if let Expr::Hole { id, .. } = &node {
-                outer |= !own.contains(id) && !self.subqueries.contains_key(id);
+                outer |= !own.contains(id) && !self.query.subqueries.contains_key(id);
             }
             node
         });
@@ -255,11 +251,10 @@ impl Locker<'_> {
         self.query_of(plan, all)
     }
 
-    fn query_of(&self, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
+    pub fn query_of(&self, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
         let column = |(id, ty)| OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 };
-        let (columns, subqueries) = (columns.map(column).collect(), self.subqueries.clone());
-        let ctes = self.ctes.clone();
-        Arc::new(Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new() })
+        let columns = columns.map(column).collect();
+        Arc::new(Query { plan, columns, tables: Vec::new(), row_locks: Vec::new(), ..self.query.clone() })
     }
 
     /// Tablet, key and stamp of the row of a target.
@@ -321,11 +316,15 @@ impl Locker<'_> {
             let new = target.columns.iter().map(|(id, column)| (*id, current.values[column.position()].clone()));
             values.extend(new);
         }
-        let row = match &self.second_look {
-            Some(look) => look.row(values, &self.means.eval)?,
-            None => self.look_again(txn, &values).await?,
-        };
-        Ok(row.map_or(Fate::Goes, Fate::Changed))
+        Ok(self.look(txn, values).await?.map_or(Fate::Goes, Fate::Changed))
+    }
+
+    /// The result's row over single rows of the relations, if there is one.
+    pub async fn look(&self, txn: &Txn, values: AHashMap<ColId, Datum>) -> Result<Option<Vec<Datum>>> {
+        match &self.second_look {
+            Some(look) => look.row(values, &self.means.eval),
+            None => self.look_again(txn, &values).await,
+        }
     }
 
     /// Runs the query over the given row alone.

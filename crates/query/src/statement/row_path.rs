@@ -18,7 +18,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use basalt_engine::{Catalog, CurrentRow, Inserted, Txn};
 use basalt_expr::EvalContext;
-use basalt_types::{ColumnBuilder, Datum, ObjectId, TableDef, batch};
+use basalt_types::{ColumnBuilder, ColumnId, Datum, ObjectId, TableDef, batch};
 use std::sync::Arc;
 
 /// A table as a statement writes to it.
@@ -129,6 +129,11 @@ impl RowPath {
     pub async fn delete(&self, txn: &mut Txn, current: &CurrentRow, old: &[Datum]) -> Result<()> {
         txn.delete(&self.table, current).await.map_err(|error| self.explain(error))?;
         self.written(txn, Some(old), None).await
+    }
+
+    /// Whether a change of these columns changes a key that others may refer to, and so takes the stronger lock.
+    pub fn moves_key(&self, mut columns: impl Iterator<Item = ColumnId>) -> bool {
+        columns.any(|column| self.table.is_key_column(column))
     }
 
     /// Whether step 5 looks at the values that a changed or deleted row had.

@@ -1,10 +1,11 @@
 //! Rows on their way into a table: constraint errors with their evidence, and RETURNING.
 
-use crate::bind::Returning;
+use super::lock_rows::Means;
+use crate::bind::{Bound, Returning};
 use crate::error::{ErrorObject, Result, SqlError};
+use crate::plan::HeldRows;
 use crate::session::outcome::{Outcome, ResultColumn, RowSource, RowStream};
 use crate::session::params;
-use crate::session::prepared::Bound;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
 use basalt_engine::{Catalog, Txn};
@@ -106,31 +107,58 @@ pub(crate) fn text_rows(columns: Vec<ResultColumn>, rows: &[Vec<String>], verb: 
 /// Collects RETURNING's rows, if there is such a clause.
 pub(crate) struct ReturningRows<'a> {
     clause: Option<(&'a Returning, RowsBuilder)>,
+    table: &'a TableDef,
 }
 
 impl<'a> ReturningRows<'a> {
-    pub fn new(returning: &'a Option<Returning>) -> Result<ReturningRows<'a>> {
+    /// `extra`: types of what follows the row's own columns.
+    pub fn new(
+        returning: &'a Option<Returning>,
+        table: &'a TableDef,
+        extra: Vec<DataType>,
+    ) -> Result<ReturningRows<'a>> {
         let clause = match returning {
             Some(returning) => {
-                let types = returning.exprs.iter().map(|expr| expr.ty()).collect();
+                let types = match &returning.query {
+                    Some(_) => table.live_columns().map(|column| column.ty.clone()).chain(extra).collect(),
+                    None => returning.exprs.iter().map(|expr| expr.ty()).collect(),
+                };
                 Some((returning, RowsBuilder::new(types)?))
             }
             None => None,
         };
-        Ok(ReturningRows { clause })
+        Ok(ReturningRows { clause, table })
     }
 
-    /// `row` in column-id order, perhaps with a source's extra columns behind.
+    pub fn is_some(&self) -> bool {
+        self.clause.is_some()
+    }
+
+    /// `row` in column-id order, with a search's extra values behind.
     pub fn push(&mut self, row: &[Datum], eval: &EvalContext) -> Result<()> {
-        if let Some((returning, builder)) = &mut self.clause {
-            let values = returning.exprs.iter().map(|expr| Ok(expr.eval_scalar(row, eval)?));
-            builder.push(&values.collect::<Result<Vec<_>>>()?)?;
+        let Some((returning, builder)) = &mut self.clause else { return Ok(()) };
+        if returning.query.is_some() {
+            let own = self.table.live_columns().map(|column| row[column.id.position()].clone());
+            let extra = row[self.table.columns.len()..].iter().cloned();
+            return builder.push(&own.chain(extra).collect::<Vec<Datum>>());
         }
-        Ok(())
+        let values = returning.exprs.iter().map(|expr| Ok(expr.eval_scalar(row, eval)?));
+        builder.push(&values.collect::<Result<Vec<_>>>()?)
     }
 
-    pub fn finish(self) -> Result<Option<Vec<RecordBatch>>> {
-        self.clause.map(|(_, builder)| builder.finish()).transpose()
+    /// The outputs. Subqueries see the statement's snapshot, without what it has written.
+    pub async fn finish(self, txn: &Txn, means: Option<&Means>) -> Result<Option<Vec<RecordBatch>>> {
+        let Some((returning, builder)) = self.clause else { return Ok(None) };
+        let batches = builder.finish()?;
+        let Some(query) = &returning.query else { return Ok(Some(batches)) };
+        let Some(means) = means else { return Err(SqlError::internal("RETURNING has nothing to run with")) };
+        let query = query.with_written(&HeldRows { batches, memory: None });
+        let mut stream = means.run(txn, query);
+        let mut outputs = Vec::new();
+        while let Some(batch) = stream.next().await? {
+            outputs.push(batch);
+        }
+        Ok(Some(outputs))
     }
 }
 

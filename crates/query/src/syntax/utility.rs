@@ -447,9 +447,7 @@ fn prepare(reader: &mut Reader<'_>) -> Result<Utility> {
     reader.expect_word("as")?;
     let statement = super::parse_statement(reader)?;
     match statement {
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
-            Ok(Utility::Prepare { name, types, statement })
-        }
+        statement if statement.has_plan() => Ok(Utility::Prepare { name, types, statement }),
         other => Err(SqlError::syntax(format!("syntax error at or near \"{}\"", other.verb()))),
     }
 }

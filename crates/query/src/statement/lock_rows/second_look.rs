@@ -10,7 +10,7 @@ use basalt_expr::tree::Expr;
 use basalt_types::Datum;
 
 /// A query over single rows. Every column of it has a place among the values that are computed with.
-pub(super) struct SecondLook {
+pub(in crate::statement) struct SecondLook {
     root: Node,
     places: AHashMap<ColId, usize>,
     outputs: Vec<usize>,

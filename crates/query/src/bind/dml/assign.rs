@@ -1,0 +1,200 @@
+//! Values on their way into columns: SET, defaults, assignment casts.
+
+use super::super::binder::Binder;
+use super::super::expr::row_of;
+use super::super::position;
+use super::super::scope::{Clause, Scope};
+use super::super::{names, parse_expr};
+use super::is_default;
+use super::target::{Target, Verb};
+use crate::error::{Result, SqlError};
+use basalt_expr::cast::CastContext;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnDef, ColumnId, DataType};
+use sqlparser::ast::{self, AssignmentTarget, FunctionArg, FunctionArgExpr, FunctionArguments};
+
+/// The right side of one column's assignment.
+enum Value<'a> {
+    Syntax(&'a ast::Expr),
+    Bound(Expr),
+    /// One output of a row subquery: each is bound for itself.
+    Output {
+        query: &'a ast::Query,
+        index: usize,
+        width: usize,
+    },
+}
+
+impl Binder<'_> {
+    /// An expression as the value of a column: 42804 if it cannot be assigned.
+    pub fn assigned(&mut self, expr: Expr, column: &ColumnDef) -> Result<Expr> {
+        let from = expr.ty();
+        self.coerce(expr, &column.ty, CastContext::Assignment).map_err(|error| match error.sqlstate {
+            "42846" => SqlError::new(
+                "42804",
+                format!(
+                    "column \"{}\" is of type {} but expression is of type {}",
+                    column.name,
+                    column.ty.base().sql_name(),
+                    from.base().sql_name()
+                ),
+            )
+            .with_hint("You will need to rewrite or cast the expression."),
+            _ => error,
+        })
+    }
+
+    /// What a column gets when INSERT does not name it.
+    pub fn default_value(&mut self, column: &ColumnDef) -> Result<Expr> {
+        let Some(sql) = column.default.as_deref().filter(|_| !column.dropped) else {
+            return Ok(Expr::null(column.ty.clone()));
+        };
+        let syntax = parse_expr(sql)?;
+        self.scopes.push(Scope::new(Clause::Default));
+        let bound = self.expr(&syntax);
+        self.scopes.pop();
+        let bound = bound?;
+        self.assigned(bound, column)
+    }
+
+    /// The base table's column that a name in SET or in INSERT's list means.
+    pub fn target_column(&mut self, target: &Target, name: &ast::ObjectName, verb: Verb) -> Result<ColumnId> {
+        let place = position::of_name(&self.ctx.sql, name);
+        let parts = names::parts(name)?;
+        let shown = parts.first().cloned().unwrap_or_default();
+        let relation = target.view.as_deref().unwrap_or(&target.table.name);
+        let found = target.column_named(&shown).cloned();
+        let Some(column) = found else {
+            if names::SYSTEM_COLUMNS.contains(&shown.as_str()) {
+                let message = format!("cannot assign to system column \"{shown}\"");
+                return Err(SqlError::not_supported(message).at(place));
+            }
+            let message = format!("column \"{shown}\" of relation \"{relation}\" does not exist");
+            return Err(SqlError::new("42703", message).at(place));
+        };
+        if parts.len() > 1 {
+            let message = format!(
+                "cannot assign to field \"{}\" of column \"{shown}\" because its type {} is not a composite type",
+                parts[1],
+                column.ty.base().sql_name()
+            );
+            return Err(SqlError::new("42804", message).at(place));
+        }
+        target.base_column(column.id).ok_or_else(|| {
+            let what = if verb == Verb::Insert { "insert into" } else { "update" };
+            SqlError::not_supported(format!("cannot {what} column \"{shown}\" of view \"{relation}\""))
+                .with_detail("View columns that are not columns of their base relation are not updatable.")
+        })
+    }
+
+    /// SET's clauses, bound in the current scope.
+    pub fn assignments(&mut self, target: &Target, given: &[ast::Assignment]) -> Result<Vec<(ColumnId, Expr)>> {
+        let mut out: Vec<(ColumnId, Expr)> = Vec::with_capacity(given.len());
+        for assignment in given {
+            let pairs = match &assignment.target {
+                AssignmentTarget::ColumnName(name) => vec![(name, Value::Syntax(&assignment.value))],
+                AssignmentTarget::Tuple(names) => {
+                    let values = self.row_values(names, &assignment.value)?;
+                    names.iter().zip(values).collect()
+                }
+            };
+            for (name, value) in pairs {
+                let place = position::of_name(&self.ctx.sql, name);
+                let id = self.target_column(target, name, Verb::Update)?;
+                if out.iter().any(|(known, _)| *known == id) {
+                    let message = format!("multiple assignments to same column \"{}\"", target.table.column(id).name);
+                    return Err(SqlError::syntax(message).at(place));
+                }
+                let value = self.assigned_value(target.table.column(id), value)?;
+                out.push((id, value));
+            }
+        }
+        Ok(out)
+    }
+
+    fn assigned_value(&mut self, column: &ColumnDef, value: Value) -> Result<Expr> {
+        match value {
+            Value::Syntax(syntax) if is_default(syntax) => self.default_value(column),
+            Value::Syntax(syntax) => {
+                let bound = self.expr(syntax)?;
+                let place = position::of_expr(&self.ctx.sql, syntax);
+                self.assigned(bound, column).map_err(|error| error.at(place))
+            }
+            Value::Bound(bound) => self.assigned(bound, column),
+            Value::Output { query, index, width } => {
+                let bound = self.nth_subquery(query, index, width)?;
+                self.assigned(bound, column)
+            }
+        }
+    }
+
+    /// The values of `(a, b) = …`.
+    fn row_values<'a>(&mut self, names: &[ast::ObjectName], value: &'a ast::Expr) -> Result<Vec<Value<'a>>> {
+        let mut values = Vec::with_capacity(names.len());
+        match value {
+            ast::Expr::Subquery(query) => {
+                let width = names.len();
+                values.extend((0..width).map(|index| Value::Output { query, index, width }));
+            }
+            ast::Expr::Tuple(items) => values.extend(items.iter().map(Value::Syntax)),
+            ast::Expr::Function(call) if is_row(call) => {
+                let FunctionArguments::List(list) = &call.args else { return Err(no_row()) };
+                for arg in &list.args {
+                    match arg {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => values.push(Value::Syntax(expr)),
+                        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+                            let mut items = Vec::new();
+                            self.relation_items(name, &mut items)?;
+                            values.extend(items.into_iter().map(|item| Value::Bound(item.expr)));
+                        }
+                        _ => return Err(no_row()),
+                    }
+                }
+            }
+            ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Subquery(_)) || row_of(inner).is_some() => {
+                return self.row_values(names, inner);
+            }
+            other => return Err(no_row().at(position::of_expr(&self.ctx.sql, other))),
+        }
+        match values.len() == names.len() {
+            true => Ok(values),
+            false => {
+                let place = position::of_expr(&self.ctx.sql, value);
+                Err(SqlError::syntax("number of columns does not match number of values").at(place))
+            }
+        }
+    }
+
+    /// Values for all columns of the table: those given, defaults elsewhere.
+    pub fn default_row(&mut self, target: &Target, given: &[(ColumnId, Expr)]) -> Result<Vec<Expr>> {
+        let mut row = Vec::with_capacity(target.table.columns.len());
+        for column in &target.table.columns {
+            row.push(match given.iter().find(|(id, _)| *id == column.id) {
+                Some((_, expr)) => expr.clone(),
+                None => self.default_value(column)?,
+            });
+        }
+        Ok(row)
+    }
+
+    /// The condition of WHERE, ON or WHEN as it is bound in the current scope.
+    pub fn where_condition(&mut self, selection: Option<&ast::Expr>) -> Result<Option<Expr>> {
+        match selection {
+            Some(selection) => Ok(Some(self.in_clause(Clause::Where, |binder| binder.condition("WHERE", selection))?)),
+            None => Ok(None),
+        }
+    }
+}
+
+fn no_row() -> SqlError {
+    SqlError::not_supported("source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression")
+}
+
+fn is_row(call: &ast::Function) -> bool {
+    names::parts(&call.name).is_ok_and(|parts| parts == ["row"])
+}
+
+/// A null of a column's type.
+pub(super) fn null_of(ty: &DataType) -> Expr {
+    Expr::null(ty.clone())
+}

@@ -1,0 +1,144 @@
+//! ON CONFLICT: which constraint arbitrates, and what happens to the row that is there
+//! (PostgreSQL manual, INSERT, "ON CONFLICT Clause").
+
+use super::super::binder::Binder;
+use super::super::names;
+use super::super::scope::{Clause, Scope};
+use super::target::Target;
+use super::{over_row, unnamed};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, Plan, Query};
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, TableDef};
+use sqlparser::ast::{self, ConflictTarget, OnConflictAction};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct OnConflict {
+    pub action: ConflictAction,
+}
+
+#[derive(Clone, Debug)]
+pub enum ConflictAction {
+    DoNothing,
+    DoUpdate { columns: Vec<ColumnId>, compute: Compute },
+}
+
+/// The condition and the new values of DO UPDATE.
+#[derive(Clone, Debug)]
+pub enum Compute {
+    /// Over the existing row's columns, then the proposed row's, in column-id order.
+    Exprs { filter: Option<Expr>, values: Vec<Expr> },
+    /// If there are subqueries. Each gives one row from [`Plan::Given`] in slot [`Plan::WRITTEN`]: live columns of the
+    /// existing row, then of the proposed one.
+    Queries { filter: Option<Arc<Query>>, values: Arc<Query> },
+}
+
+impl Binder<'_> {
+    pub fn on_conflict(&mut self, target: &Target, conflict: &ast::OnConflict) -> Result<OnConflict> {
+        self.arbiter(&target.table, conflict)?;
+        let update = match &conflict.action {
+            OnConflictAction::DoNothing => return Ok(OnConflict { action: ConflictAction::DoNothing }),
+            OnConflictAction::DoUpdate(update) => update,
+        };
+        let existing = self.again(target)?;
+        let mut proposed = self.again(target)?;
+        proposed.relation.name = "excluded".into();
+        proposed.relation.schema = None;
+        let mut scope = Scope::new(Clause::Update);
+        existing.enter(&mut scope);
+        scope.relations.push(proposed.relation.clone());
+        scope.visible.extend(proposed.relation.columns.iter().cloned());
+        self.scopes.push(scope);
+        let assignments = self.assignments(&existing, &update.assignments)?;
+        let filter = self.where_condition(update.selection.as_ref())?;
+        self.scopes.pop();
+        let (columns, values): (Vec<ColumnId>, Vec<Expr>) = assignments.into_iter().unzip();
+        if !self.subqueries.is_empty() {
+            let values = self.conflict_query(&existing, &proposed, values);
+            let filter = filter.map(|filter| {
+                self.subqueries.clone_from(&values.subqueries);
+                Arc::new(self.conflict_query(&existing, &proposed, vec![filter]))
+            });
+            let compute = Compute::Queries { filter, values: Arc::new(values) };
+            return Ok(OnConflict { action: ConflictAction::DoUpdate { columns, compute } });
+        }
+        let mut places = existing.positions();
+        let width = target.table.columns.len();
+        places.extend(proposed.positions().into_iter().map(|(id, at)| (id, width + at)));
+        let place = |expr: Expr| over_row(proposed.inlined(existing.inlined(expr)), &places);
+        let values = values.into_iter().map(place).collect();
+        let compute = Compute::Exprs { filter: filter.map(place), values };
+        Ok(OnConflict { action: ConflictAction::DoUpdate { columns, compute } })
+    }
+
+    fn conflict_query(&mut self, existing: &Target, proposed: &Target, exprs: Vec<Expr>) -> Query {
+        let both = existing.base.iter().chain(&proposed.base);
+        let given = both.map(|(id, column)| (*id, existing.table.column(*column).ty.clone())).collect();
+        let given = Plan::Given { slot: Plan::WRITTEN, columns: given };
+        let input = proposed.with_computed(existing.with_computed(given));
+        let exprs: Vec<(ColId, Expr)> = exprs.into_iter().map(|expr| (self.fresh(), expr)).collect();
+        let columns = exprs.iter().map(|(id, expr)| unnamed(*id, expr.ty())).collect();
+        self.take_query(Plan::Project { input: Box::new(input), exprs }, columns)
+    }
+
+    /// Finds the constraint that a conflict target means. 42P10 if there is none, 42704 for an unknown name.
+    fn arbiter(&mut self, table: &Arc<TableDef>, conflict: &ast::OnConflict) -> Result<()> {
+        match (&conflict.conflict_target, &conflict.action) {
+            (None, OnConflictAction::DoNothing) => Ok(()),
+            (None, OnConflictAction::DoUpdate(_)) => {
+                Err(SqlError::syntax("ON CONFLICT DO UPDATE requires inference specification or constraint name")
+                    .with_hint("For example, ON CONFLICT (column_name)."))
+            }
+            (Some(ConflictTarget::OnConstraint(name)), _) => {
+                let shown = names::parts(name)?.pop().unwrap_or_default();
+                match table.primary_key.as_ref().is_some_and(|key| key.constraint_name == shown) {
+                    true => Ok(()),
+                    false => {
+                        let message = format!("constraint \"{shown}\" for table \"{}\" does not exist", table.name);
+                        Err(SqlError::new("42704", message))
+                    }
+                }
+            }
+            (Some(ConflictTarget::Columns(elements)), _) => self.inferred(table, elements),
+        }
+    }
+
+    /// A list of columns, as [`crate::syntax::conflict_element`] takes its elements apart.
+    fn inferred(&mut self, table: &Arc<TableDef>, elements: &[ast::Ident]) -> Result<()> {
+        let mut given: Vec<ColumnId> = Vec::new();
+        let mut computed = false;
+        let target = self.table_target(table, table.name.clone(), None)?;
+        for element in elements {
+            let element = crate::syntax::conflict_element(element)?;
+            let mut scope = Scope::new(Clause::Where);
+            target.enter(&mut scope);
+            self.scopes.push(scope);
+            let bound = match element.is_predicate {
+                true => self.condition("WHERE", &element.expr),
+                false => self.expr(&element.expr),
+            };
+            self.scopes.pop();
+            let bound = bound?;
+            match bound {
+                _ if element.is_predicate => {}
+                Expr::Hole { id, .. } if element.is_plain => given.extend(target.base_column(id)),
+                _ => computed = true,
+            }
+        }
+        if !self.subqueries.is_empty() {
+            return Err(SqlError::not_supported("cannot use subquery in ON CONFLICT inference"));
+        }
+        given.sort_unstable();
+        given.dedup();
+        let mut key: Vec<ColumnId> = table.primary_key.iter().flat_map(|key| &key.columns).copied().collect();
+        key.sort_unstable();
+        if computed || key.is_empty() || given != key {
+            return Err(SqlError::new(
+                "42P10",
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+            ));
+        }
+        Ok(())
+    }
+}

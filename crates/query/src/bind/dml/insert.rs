@@ -1,0 +1,191 @@
+//! INSERT: target columns, VALUES or a query, defaults.
+
+use super::super::binder::Binder;
+use super::super::scope::{Clause, Scope};
+use super::super::{names, position};
+use super::returning::Beside;
+use super::target::{Target, Verb};
+use super::{BoundInsert, InsertSource, is_default, output};
+use crate::error::{Result, SqlError};
+use crate::plan::{ColId, OutputColumn, Plan, Query};
+use basalt_expr::cast::CastContext;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, DataType, TableDef};
+use sqlparser::ast::{self, OnInsert, SetExpr, TableObject};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    pub fn insert(&mut self, insert: &ast::Insert) -> Result<BoundInsert> {
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::not_supported("INSERT INTO takes a table name"));
+        };
+        let foreign = insert.or.is_some() || insert.overwrite || !insert.into || insert.output.is_some();
+        if foreign || insert.has_table_keyword || !insert.assignments.is_empty() {
+            return Err(SqlError::syntax("this form of INSERT is not PostgreSQL's"));
+        }
+        let alias = insert.table_alias.as_ref().map(|alias| ast::TableAlias {
+            explicit: true,
+            name: alias.alias.clone(),
+            columns: Vec::new(),
+            at: None,
+        });
+        let target = self.target(name, alias.as_ref(), Verb::Insert)?;
+        self.tables.push(target.table.id);
+        let columns = self.insert_targets(&target, &insert.columns)?;
+        let source = match insert.source.as_deref() {
+            None => InsertSource::Values(vec![self.default_row(&target, &[])?]),
+            Some(query) => self.insert_source(&target, &columns, !insert.columns.is_empty(), query)?,
+        };
+        let on_conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, conflict)?),
+            Some(_) => return Err(SqlError::syntax("ON DUPLICATE KEY UPDATE is not PostgreSQL's: use ON CONFLICT")),
+        };
+        let (returning, _) = self.returning(&target, &Beside::default(), insert.returning.as_deref())?;
+        let rules = self.target_rules(&target)?;
+        Ok(BoundInsert { table: target.table.clone(), rules, source, on_conflict, returning })
+    }
+
+    /// Target columns of INSERT in the order of its values. Those of a view that are computed are left out of an
+    /// unnamed list: a value for one is refused when it is met.
+    pub fn insert_targets(&mut self, target: &Target, columns: &[ast::ObjectName]) -> Result<Vec<ColumnId>> {
+        if columns.is_empty() {
+            let columns = target.relation.columns.iter();
+            return Ok(columns.filter_map(|column| target.base_column(column.id)).collect());
+        }
+        let mut out = Vec::with_capacity(columns.len());
+        for name in columns {
+            let place = position::of_name(&self.ctx.sql, name);
+            let id = self.target_column(target, name, Verb::Insert)?;
+            if out.contains(&id) {
+                let shown = names::parts(name)?.pop().unwrap_or_default();
+                let message = format!("column \"{shown}\" specified more than once");
+                return Err(SqlError::new("42701", message).at(place));
+            }
+            out.push(id);
+        }
+        Ok(out)
+    }
+
+    fn insert_source(
+        &mut self,
+        target: &Target,
+        targets: &[ColumnId],
+        named: bool,
+        query: &ast::Query,
+    ) -> Result<InsertSource> {
+        if let SetExpr::Values(values) = &*query.body
+            && query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+            && query.with.is_none()
+        {
+            let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
+            let rows = self.values_in_scope(target, targets, named, &rows)?;
+            if self.subqueries.is_empty() {
+                return Ok(InsertSource::Values(rows));
+            }
+            return Ok(InsertSource::Query(Arc::new(self.rows_as_query(&target.table, rows))));
+        }
+        let mut bound = self.query_with(query, true)?;
+        check_width(targets.len(), named, bound.columns.len())?;
+        let mut given = Vec::with_capacity(bound.columns.len());
+        for (index, id) in targets.iter().enumerate().take(bound.columns.len()) {
+            let column = target.table.column(*id);
+            if bound.columns[index].ty == DataType::Unknown {
+                self.retype(&mut bound, index, &column.ty, CastContext::Assignment)?;
+            }
+            let source = &bound.columns[index];
+            let expr = Expr::Hole { id: source.id, ty: source.ty.clone() };
+            given.push((*id, self.assigned(expr, column)?));
+        }
+        let row = self.default_row(target, &given)?;
+        let exprs: Vec<(ColId, Expr)> = row.into_iter().map(|expr| (self.fresh(), expr)).collect();
+        let columns = outputs(&target.table, &exprs);
+        let plan = Plan::Project { input: Box::new(bound.plan), exprs };
+        Ok(InsertSource::Query(Arc::new(self.take_query(plan, columns))))
+    }
+
+    /// Rows of VALUES as rows of the table.
+    pub fn insert_rows(
+        &mut self,
+        target: &Target,
+        targets: &[ColumnId],
+        named: bool,
+        rows: &[&[ast::Expr]],
+    ) -> Result<Vec<Vec<Expr>>> {
+        let table = &target.table;
+        if let Some(row) = rows.iter().find(|row| row.len() != rows[0].len()) {
+            let place = row.first().and_then(|expr| position::of_expr(&self.ctx.sql, expr));
+            return Err(SqlError::syntax("VALUES lists must all be the same length").at(place));
+        }
+        let mut defaults: Vec<Option<Expr>> = vec![None; table.columns.len()];
+        let mut bound_rows = Vec::with_capacity(rows.len());
+        for row in rows {
+            check_width(targets.len(), named, row.len()).map_err(|error| {
+                let surplus = row.get(targets.len()).or_else(|| row.first());
+                error.at(surplus.and_then(|expr| position::of_expr(&self.ctx.sql, expr)))
+            })?;
+            let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
+            for (expr, id) in row.iter().zip(targets).filter(|(expr, _)| !is_default(expr)) {
+                let bound = self.expr(expr)?;
+                let bound = self
+                    .assigned(bound, table.column(*id))
+                    .map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
+                values[id.position()] = Some(bound.fold(&self.ctx.eval, false));
+            }
+            let mut out = Vec::with_capacity(values.len());
+            for (position, value) in values.into_iter().enumerate() {
+                out.push(match (value, &defaults[position]) {
+                    (Some(value), _) => value,
+                    (None, Some(default)) => default.clone(),
+                    (None, None) => {
+                        let default = self.default_value(&table.columns[position])?;
+                        defaults[position] = Some(default.clone());
+                        default
+                    }
+                });
+            }
+            bound_rows.push(out);
+        }
+        Ok(bound_rows)
+    }
+
+    /// VALUES whose expressions contain subqueries run as a plan.
+    fn rows_as_query(&mut self, table: &TableDef, rows: Vec<Vec<Expr>>) -> Query {
+        let columns: Vec<(ColId, DataType)> =
+            table.columns.iter().map(|column| (self.fresh(), column.ty.clone())).collect();
+        let outputs = table.columns.iter().zip(&columns).map(|(column, (id, _))| output(column, *id)).collect();
+        self.take_query(Plan::Values { columns, rows }, outputs)
+    }
+}
+
+impl Binder<'_> {
+    /// [`Binder::insert_rows`] in a scope of its own.
+    pub fn values_in_scope(
+        &mut self,
+        target: &Target,
+        targets: &[ColumnId],
+        named: bool,
+        rows: &[&[ast::Expr]],
+    ) -> Result<Vec<Vec<Expr>>> {
+        self.scopes.push(Scope::new(Clause::Values));
+        let bound = self.insert_rows(target, targets, named, rows);
+        self.scopes.pop();
+        bound
+    }
+}
+
+/// `named`: the statement lists its columns.
+fn check_width(targets: usize, named: bool, given: usize) -> Result<()> {
+    match given.cmp(&targets) {
+        std::cmp::Ordering::Greater => Err(SqlError::syntax("INSERT has more expressions than target columns")),
+        std::cmp::Ordering::Less if named => Err(SqlError::syntax("INSERT has more target columns than expressions")),
+        // Fewer values than columns of the table leave the last ones to their defaults.
+        _ => Ok(()),
+    }
+}
+
+fn outputs(table: &TableDef, exprs: &[(ColId, Expr)]) -> Vec<OutputColumn> {
+    table.columns.iter().zip(exprs).map(|(column, (id, _))| output(column, *id)).collect()
+}
