@@ -3,9 +3,10 @@
 
 use crate::Error;
 use crate::datetime::TimeZone;
+use crate::random::Generator;
 use basalt_types::{DataType, Datum};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// `DateStyle`'s output half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,6 +67,8 @@ pub struct EvalContext {
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Fills bytes with randomness.
     pub random: Arc<FillRandom>,
+    /// What the session's `setseed` started, if it was called.
+    pub generator: Arc<Mutex<Option<Generator>>>,
     pub date_format: DateFormat,
     pub date_order: DateOrder,
     pub interval_style: IntervalStyle,
@@ -87,6 +90,7 @@ impl EvalContext {
             statement_micros: now_micros,
             clock: Arc::new(move || now_micros),
             random: Arc::new(|bytes| bytes.fill(0)),
+            generator: Arc::default(),
             date_format: DateFormat::Iso,
             date_order: DateOrder::Mdy,
             interval_style: IntervalStyle::Postgres,
@@ -95,5 +99,20 @@ impl EvalContext {
             names: None,
             system: None,
         }
+    }
+    /// `random()`: uniform in [0, 1).
+    pub fn random_unit(&self) -> f64 {
+        let mut seeded = self.generator.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(generator) = seeded.as_mut() {
+            return generator.unit();
+        }
+        let mut bytes = [0; 8];
+        (self.random)(&mut bytes);
+        (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// `setseed`: what `random` gives from now on follows from the seed.
+    pub fn seed_random(&self, seed: f64) {
+        *self.generator.lock().unwrap_or_else(PoisonError::into_inner) = Some(Generator::seeded(seed));
     }
 }

@@ -92,7 +92,9 @@ impl fmt::Debug for Function {
 
 pub(crate) mod arg;
 pub(crate) mod arrays;
+pub(crate) mod casts;
 mod dates;
+mod formatting;
 pub(crate) mod json;
 mod math;
 pub mod pattern_types;
@@ -110,11 +112,14 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
     math::bind(name, args)
         .or_else(|| strings::bind(name, args))
         .or_else(|| strings_regex::bind(name, args))
+        .or_else(|| formatting::bind(name, args))
         .or_else(|| dates::bind(name, args))
         .or_else(|| arrays::bind(name, args))
         .or_else(|| json::bind(name, args))
         .or_else(|| sets::bind(name, args))
         .or_else(|| system::bind(name, args))
+        .or_else(|| casts::bind(name, args))
+        .or_else(|| crate::operators::bind_function(name, args))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 pub mod binary;
 mod bytea;
 mod column;
-mod float;
+pub(crate) mod float;
 pub mod json;
 mod parts;
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod io;
 pub mod numeric;
 pub mod operators;
 pub mod pattern;
+pub mod random;
 pub mod resolve;
 pub mod tree;
 

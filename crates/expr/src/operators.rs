@@ -13,7 +13,9 @@ pub(crate) use arithmetic::{check_f64, power, sqrt};
 pub use compare::{SortOrder, compare_datums, compare_rows, equal_datums};
 
 use crate::functions::Kernel;
+use ahash::AHashMap;
 use basalt_types::CompareOp;
+use std::sync::LazyLock;
 
 /// Code for an operator, and whether it is strict. `None`: not implemented.
 pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Option<(Kernel, bool)> {
@@ -36,6 +38,24 @@ pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Opt
         .or_else(|| crate::pattern::bind(function))
         .or_else(|| other::bind(function, right))?;
     Some((kernel, strict))
+}
+
+/// Code for a function of `pg_proc` that is behind an operator (`int4pl`, `texteq`), by its argument types.
+pub(crate) fn bind_function(function: &str, args: &str) -> Option<Kernel> {
+    static SYMBOLS: LazyLock<AHashMap<(&str, String), &str>> = LazyLock::new(|| {
+        let lines = include_str!("operators/facts.txt").lines();
+        let parsed = lines.filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let (symbol, left, right, _, function) =
+                (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
+            let args = if left == "-" { right.to_string() } else { format!("{left},{right}") };
+            Some(((function, args), symbol))
+        });
+        parsed.collect()
+    });
+    let symbol = SYMBOLS.get(&(function, args.to_string()))?;
+    let (left, right) = args.split_once(',').unwrap_or(("-", args));
+    bind(symbol, function, left, right).map(|(kernel, _)| kernel)
 }
 
 #[cfg(test)]

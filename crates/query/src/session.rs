@@ -92,6 +92,8 @@ pub struct Session {
     pub(crate) info: Arc<Mutex<SessionInfo>>,
     /// What `set_config` asked for in the running statement.
     pub(crate) asked: Arc<Mutex<Vec<AskedSetting>>>,
+    /// What `setseed` started.
+    pub(crate) generator: Arc<std::sync::Mutex<Option<basalt_expr::random::Generator>>>,
     /// `statement_timestamp()`.
     pub(crate) statement_micros: i64,
     /// Monotonic start of the running statement, and its text.
@@ -162,6 +164,7 @@ impl Session {
             deadline: Deadline::default(),
             info,
             asked: Arc::default(),
+            generator: Arc::default(),
             statement_micros: started_micros,
             running: None,
         })

@@ -162,7 +162,8 @@ impl DataType {
             Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => ArrowType::Int64,
             Array(element) => ArrowType::List(Arc::new(Field::new("item", element.to_arrow(), true))),
             Record => ArrowType::Utf8View,
-            Void => ArrowType::Null,
+            // The empty string: a function that returns nothing returns something not null.
+            Void => ArrowType::Utf8View,
         }
     }
 

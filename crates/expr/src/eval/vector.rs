@@ -97,8 +97,7 @@ impl VectorBuilder {
     pub fn finish(mut self) -> Result<ArrayRef> {
         let stored = self.values.finish();
         match &self.ty {
-            DataType::Void => Ok(std::sync::Arc::new(arrow_array::NullArray::new(stored.len()))),
-            DataType::Unknown | DataType::Record => Ok(batch::to_logical(&DataType::Text, &stored)),
+            DataType::Unknown | DataType::Record | DataType::Void => Ok(batch::to_logical(&DataType::Text, &stored)),
             DataType::Array(element) => array_value::to_list(element, &stored),
             ty => Ok(batch::to_logical(ty, &stored)),
         }

@@ -16,8 +16,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         _ => clocks(name, args)
             .or_else(|| ages(name, args))
             .or_else(|| makers(name, args))
-            .or_else(|| zones(name, args))
-            .or_else(|| texts(name, args)),
+            .or_else(|| zones(name, args)),
     }
 }
 
@@ -209,22 +208,6 @@ fn zones(name: &str, args: &str) -> Option<Kernel> {
         }
         "interval,timestamp" => kernel!(|zone: Span, at: Micros| -> Micros {
             timestamp_add(at, Interval::new(0, 0, offset_micros(zone)?).negate()?)
-        }),
-        _ => return None,
-    })
-}
-
-mod to_char;
-
-fn texts(name: &str, args: &str) -> Option<Kernel> {
-    if name != "to_char" {
-        return None;
-    }
-    Some(match args {
-        "timestamp,text" => kernel!(|at: Micros, format: Txt| -> Opt<Txt> { Ok(to_char::timestamp(at, format, None)) }),
-        "timestamptz,text" => kernel!(|at: Micros, format: Txt; info| -> Opt<Txt> {
-            let zone = &info.ctx.timezone;
-            Ok(to_char::timestamp(utc_to_local(at, zone)?, format, Some((zone, at))))
         }),
         _ => return None,
     })

@@ -1,14 +1,21 @@
 //! Mathematical functions (manual 9.3).
 
+mod buckets;
+mod trigonometry;
+
 use super::Kernel;
 use super::arg::*;
 use crate::error::{Error, Result};
+use crate::io::float;
 use crate::numeric::Numeric;
 use crate::operators::{check_f64, power, sqrt};
 use basalt_types::Datum;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
-    floats(name, args).or_else(|| numerics(name, args)).or_else(|| integers(name, args)).or_else(|| others(name, args))
+    trigonometry::bind(name, args)
+        .or_else(|| buckets::bind(name, args))
+        .or_else(|| floats(name, args))
+        .or_else(|| numerics(name, args)).or_else(|| integers(name, args)).or_else(|| others(name, args))
 }
 
 /// A function that yields NaN or an infinity only from such.
@@ -77,9 +84,6 @@ fn floats(name: &str, args: &str) -> Option<Kernel> {
         "sinh" => kernel!(|a: F8| -> F8 { Ok(a.sinh()) }),
         "cosh" => kernel!(|a: F8| -> F8 { Ok(a.cosh()) }),
         "tanh" => kernel!(|a: F8| -> F8 { Ok(a.tanh()) }),
-        "asinh" => kernel!(|a: F8| -> F8 { Ok(a.asinh()) }),
-        "acosh" => kernel!(|a: F8| -> F8 { domain(a, a >= 1.0, a.acosh()) }),
-        "atanh" => kernel!(|a: F8| -> F8 { domain(a, a.abs() <= 1.0, a.atanh()) }),
         "degrees" => kernel!(|a: F8| -> F8 { finite(a, a / (std::f64::consts::PI / 180.0)) }),
         "radians" => kernel!(|a: F8| -> F8 { finite(a, a * (std::f64::consts::PI / 180.0)) }),
         _ => return None,
@@ -106,6 +110,8 @@ fn numerics(name: &str, args: &str) -> Option<Kernel> {
         ("div", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.div_trunc(&b) }),
         ("scale", "numeric") => kernel!(|a: Num| -> I4 { Ok(i32::from(a.scale())) }),
         ("min_scale", "numeric") => kernel!(|a: Num| -> I4 { Ok(i32::from(a.trim_scale().scale())) }),
+        ("gcd", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.gcd(&b) }),
+        ("lcm", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.lcm(&b) }),
         ("trim_scale", "numeric") => kernel!(|a: Num| -> Num { Ok(a.trim_scale()) }),
         _ => return None,
     })
@@ -171,47 +177,20 @@ fn factorial(n: i64) -> Result<Numeric> {
     (2..=n).try_fold(Numeric::ONE, |product, factor| product.mul(&Numeric::from_scaled(i128::from(factor), 0)))
 }
 
-fn width_bucket(value: f64, low: f64, high: f64, count: i32) -> Result<i32> {
-    if count <= 0 {
-        return Err(Error::new("2201G", "count must be greater than zero"));
-    }
-    if value.is_nan() || low.is_nan() || high.is_nan() {
-        return Err(Error::new("2201G", "operand, lower bound, and upper bound cannot be NaN"));
-    }
-    if low.is_infinite() || high.is_infinite() {
-        return Err(Error::new("2201G", "lower and upper bounds must be finite"));
-    }
-    if low == high {
-        return Err(Error::new("2201G", "lower bound cannot equal upper bound"));
-    }
-    let (value, low, high) = if low < high { (value, low, high) } else { (-value, -low, -high) };
-    if value < low {
-        return Ok(0);
-    }
-    let over = || count.checked_add(1).ok_or_else(|| Error::out_of_range("integer"));
-    if value >= high {
-        return over();
-    }
-    Ok((f64::from(count) * ((value - low) / (high - low))) as i32 + 1)
-}
-
-/// A uniformly distributed float in [0, 1).
-fn unit(bytes: [u8; 8]) -> f64 {
-    (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
-}
-
 fn others(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
         ("pi", "-") => scalar!(|_, _| Ok(Datum::F64(std::f64::consts::PI))),
-        ("random", "-") => scalar!(|_, info| {
-            let mut bytes = [0; 8];
-            (info.ctx.random)(&mut bytes);
-            Ok(Datum::F64(unit(bytes)))
+        ("random", "-") => scalar!(|_, info| Ok(Datum::F64(info.ctx.random_unit()))),
+        ("setseed", "float8") => scalar!(|args, info| {
+            let Datum::F64(seed) = args[0] else { return Err(mismatch(&info.arg_types[0], &args[0])) };
+            if !(-1.0..=1.0).contains(&seed) {
+                let message = format!("setseed parameter {} is out of allowed range [-1,1]", float::general(seed, 6));
+                return Err(Error::invalid_parameter(message));
+            }
+            info.ctx.seed_random(seed);
+            Ok(Datum::text(""))
         }),
         ("factorial", "int8") => kernel!(|n: I8| -> Num { factorial(n) }),
-        ("width_bucket", "float8,float8,float8,int4") => {
-            kernel!(|value: F8, low: F8, high: F8, count: I4| -> I4 { width_bucket(value, low, high, count) })
-        }
         ("bit_count", "bytea") => {
             kernel!(|bytes: Byt| -> I8 { Ok(bytes.iter().map(|byte| i64::from(byte.count_ones())).sum()) })
         }

@@ -9,9 +9,12 @@ use crate::io;
 use basalt_types::{DataType, Datum};
 use std::borrow::Cow;
 
+pub(crate) mod bytes;
 mod encode;
+mod encoding;
 mod format;
 mod md5;
+mod unicode;
 
 pub(crate) use format::{quote_ident, quote_literal};
 
@@ -25,6 +28,8 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| changes(name, args))
         .or_else(|| encodings(name, args))
         .or_else(|| joins(name, args))
+        .or_else(|| bytes::bind(name, args))
+        .or_else(|| unicode::bind(name, args))
 }
 
 fn too_long() -> Error {
@@ -298,11 +303,6 @@ fn encodings(name: &str, args: &str) -> Option<Kernel> {
         ("md5", "bytea") => kernel!(|bytes: Byt| -> Txt { Ok(md5::hex(bytes)) }),
         ("encode", "bytea,text") => kernel!(|bytes: Byt, format: Txt| -> Txt { encode::encode(bytes, format) }),
         ("decode", "text,text") => kernel!(|text: Txt, format: Txt| -> Byt { encode::decode(text, format) }),
-        ("convert_to", "text,name") => kernel!(|text: Txt, _encoding: Txt| -> Byt { Ok(text.as_bytes().to_vec()) }),
-        ("convert_from", "bytea,name") => kernel!(|bytes: Byt, _encoding: Txt| -> Txt {
-            String::from_utf8(bytes.to_vec())
-                .map_err(|error| Error::invalid_utf8(bytes, error.utf8_error().valid_up_to()))
-        }),
         ("get_byte", "bytea,int4") => kernel!(|bytes: Byt, index: I4| -> I4 {
             let found = usize::try_from(index).ok().and_then(|index| bytes.get(index));
             found.map(|byte| i32::from(*byte)).ok_or_else(|| {

@@ -64,6 +64,13 @@ fn write_shortest(text: &str, fixed_digits_max: i32, out: &mut Vec<u8>) {
     lay_out(&digits[zeros..end], exponent, fixed_digits_max, out);
 }
 
+/// A number as C's `%.{digits}g` prints it, for messages.
+pub(crate) fn general(value: f64, digits: usize) -> String {
+    let mut out = Vec::new();
+    if value.is_finite() { write_rounded(value, digits, &mut out) } else { write_special(value, &mut out) }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// `%.{digits}g`.
 fn write_rounded(value: f64, digits: usize, out: &mut Vec<u8>) {
     let text = format!("{:.*e}", digits - 1, value);

@@ -362,6 +362,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         | DataType::Name
         | DataType::Char
         | DataType::Unknown
+        | DataType::Void
         | DataType::Record => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
         DataType::Bytea => bytea::write(array.as_binary_view().value(row), ctx.bytea_output, out),
         DataType::Date => write_date(array.as_primitive::<Date32Type>().value(row), ctx, out),

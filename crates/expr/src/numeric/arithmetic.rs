@@ -106,6 +106,14 @@ impl Numeric {
         }
     }
 
+    /// The quotient of finite values, rounded at so many decimals; 22012 for a divisor of zero.
+    pub fn div_at(&self, other: &Numeric, decimals: i32) -> Result<Numeric> {
+        match self.divide_special(other)? {
+            Some(special) => Ok(special),
+            None => self.div_to_scale(other, decimals.clamp(0, SCALE_MAX)),
+        }
+    }
+
     /// The quotient of two finite values, the divisor not zero, rounded at `scale`.
     pub(super) fn div_to_scale(&self, other: &Numeric, scale: i32) -> Result<Numeric> {
         let shift = scale + i32::from(other.scale) - i32::from(self.scale);
@@ -177,6 +185,34 @@ impl Numeric {
         }
         let scale = i32::from(self.scale.max(other.scale));
         Numeric::from_big(self.big_at(scale) % other.big_at(scale), scale)
+    }
+
+    /// The greatest common divisor, not negative, with the greater scale; NaN if either is not finite.
+    pub fn gcd(&self, other: &Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !other.is_finite() {
+            return Ok(Numeric::NAN);
+        }
+        let scale = i32::from(self.scale.max(other.scale));
+        let (mut a, mut b) = (self.big_at(scale), other.big_at(scale));
+        while b.sign() != Sign::NoSign {
+            let rest = &a % &b;
+            (a, b) = (b, rest);
+        }
+        Ok(Numeric::from_big(a, scale)?.abs())
+    }
+
+    /// The least common multiple, likewise.
+    pub fn lcm(&self, other: &Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !other.is_finite() {
+            return Ok(Numeric::NAN);
+        }
+        let scale = i32::from(self.scale.max(other.scale));
+        if self.is_zero() || other.is_zero() {
+            return Numeric::from_big(BigInt::ZERO, scale);
+        }
+        let divisor = self.gcd(other)?.big_at(scale);
+        let multiple = self.big_at(scale) / divisor * other.big_at(scale);
+        Ok(Numeric::from_big(multiple, scale)?.abs())
     }
 
     /// `round(x, decimals)`, halves away from zero. A negative count rounds before the decimal point.

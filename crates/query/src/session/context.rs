@@ -33,6 +33,7 @@ impl Session {
             statement_micros,
             clock: Arc::new(move || clock.unix_micros()),
             random: Arc::new(move |bytes| random.fill(bytes)),
+            generator: self.generator.clone(),
             date_format: effective.date_format,
             date_order: effective.date_order,
             interval_style: effective.interval_style,
