@@ -9,10 +9,12 @@ mod tests;
 pub use array::cast_array;
 
 use crate::array_value;
+use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
 use crate::io::{fit_bpchar, fit_varchar, json, text};
+use crate::money;
 use basalt_types::{DataType, Datum};
 
 /// Where a cast is looked for; each place also finds what the ones before it find.
@@ -70,6 +72,10 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         (Oid, Int4 | Int8) => Some(Assignment),
         (from, Oid) if is_reg(from) => Some(Implicit),
         (from, Int4 | Int8) if is_reg(from) => Some(Assignment),
+        (Time, TimeTz) | (Bit(_), Varbit(_)) | (Varbit(_), Bit(_)) => Some(Implicit),
+        (TimestampTz, TimeTz) | (TimeTz, Time) => Some(Assignment),
+        (Int4 | Int8, Bit(_)) | (Bit(_), Int4 | Int8) => Some(Explicit),
+        (Int4 | Int8 | Numeric(_), Money) | (Money, Numeric(_)) => Some(Assignment),
         (Bool, Int4) | (Int4, Bool) | (Int4, Char) | (Char, Int4) => Some(Explicit),
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) | (Time, Interval) => Some(Implicit),
         (Timestamp, Date | Time) | (TimestampTz, Date | Time | Timestamp) | (Interval, Time) => Some(Assignment),
@@ -92,6 +98,9 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
     }
     if is_text(to) {
         return cast_to_text(from, to, value, explicit, ctx);
+    }
+    if let (true, DataType::Bit(_) | DataType::Varbit(_)) = (is_text(from), to) {
+        return Ok(Datum::text(&bits::fit(&bits::parse(text_of(from, value)?)?, to, explicit)?));
     }
     if is_text(from) && !(*from == DataType::Char && *to == DataType::Int4) {
         return text::parse(to, text_of(from, value)?, ctx);
@@ -117,6 +126,25 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
         (Interval, Time, Datum::Fixed16(bytes)) => {
             Datum::I64(crate::Interval::from_bytes(*bytes).micros.rem_euclid(MICROS_PER_DAY))
         }
+        (Time, TimeTz, Datum::I64(micros)) => Datum::Fixed16(crate::datetime::TimeTz::of_time(*micros, ctx).to_bytes()),
+        (TimestampTz, TimeTz, Datum::I64(micros)) if !is_finite_timestamp(*micros) => Datum::Null,
+        (TimestampTz, TimeTz, Datum::I64(micros)) => {
+            Datum::Fixed16(crate::datetime::TimeTz::of_moment(*micros, &ctx.timezone).to_bytes())
+        }
+        (TimeTz, Time, Datum::Fixed16(bytes)) => Datum::I64(crate::datetime::TimeTz::from_bytes(*bytes).micros),
+        (Bit(_) | Varbit(_), Bit(_) | Varbit(_), _) => Datum::text(&bits::fit(text_of(from, value)?, to, explicit)?),
+        (Bit(_), Int4, _) => Datum::I32(bits::to_integer(text_of(from, value)?, 32, "integer")? as i32),
+        (Bit(_), Int8, _) => Datum::I64(bits::to_integer(text_of(from, value)?, 64, "bigint")?),
+        (Int4, Bit(length), Datum::I32(value)) => {
+            Datum::text(&bits::of_integer(i64::from(*value), length.unwrap_or(1)))
+        }
+        (Int8, Bit(length), Datum::I64(value)) => Datum::text(&bits::of_integer(*value, length.unwrap_or(1))),
+        (Int4, Money, Datum::I32(value)) => Datum::I64(i64::from(*value) * 100),
+        (Int8, Money, Datum::I64(value)) => {
+            Datum::I64(value.checked_mul(100).ok_or_else(|| Error::out_of_range("bigint"))?)
+        }
+        (Numeric(_), Money, value) => Datum::I64(money::of_numeric(&crate::Numeric::from_datum(value, from)?)?),
+        (Money, Numeric(_), Datum::I64(value)) => money::to_numeric(*value).to_datum(to)?,
         (Json, Jsonb, Datum::Bytes(_)) => Datum::text(&json::canonical(text_of(from, value)?)?),
         (Jsonb, Json, Datum::Bytes(_)) => value.clone(),
         (Jsonb, _, Datum::Bytes(_)) => cast_jsonb(text_of(from, value)?, from, to, ctx)?,

@@ -11,13 +11,15 @@ mod format;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod timetz;
 mod zone;
 
 pub use arithmetic::*;
 pub use civil::*;
 pub use fields::{Field, date_trunc, extract_date, extract_interval, extract_time, extract_timestamp, trunc_interval};
 pub use format::*;
-pub use parse::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
+pub use parse::{parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz};
+pub use timetz::{TimeTz, write_timetz};
 pub use zone::TimeZone;
 
 pub const MICROS_PER_SECOND: i64 = 1_000_000;

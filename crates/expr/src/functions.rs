@@ -92,17 +92,20 @@ impl fmt::Debug for Function {
 
 pub(crate) mod arg;
 pub(crate) mod arrays;
+pub(crate) mod bits;
 pub(crate) mod casts;
 mod dates;
 mod formatting;
 pub(crate) mod json;
 mod math;
+pub(crate) mod money;
 pub mod pattern_types;
 mod registry;
 mod sets;
 pub(crate) mod strings;
 mod strings_regex;
 mod system;
+pub(crate) mod times;
 
 pub(crate) use registry::read_args;
 pub use registry::{Operator, Registry};
@@ -118,6 +121,9 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| json::bind(name, args))
         .or_else(|| sets::bind(name, args))
         .or_else(|| system::bind(name, args))
+        .or_else(|| times::bind(name, args))
+        .or_else(|| bits::bind(name, args))
+        .or_else(|| money::bind(name))
         .or_else(|| casts::bind(name, args))
         .or_else(|| crate::operators::bind_function(name, args))
 }

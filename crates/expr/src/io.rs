@@ -17,3 +17,8 @@ pub mod text;
 pub use column::{LogicalBuilder, datum_at};
 pub use float::{write_f32, write_f64};
 pub(crate) use parts::{fit_bpchar, fit_varchar};
+
+/// An integer argument that came as text.
+pub(crate) fn parse_width(text: &str) -> crate::Result<i64> {
+    parts::parse_i32(text.as_bytes()).map(i64::from)
+}

@@ -6,6 +6,7 @@
 
 pub mod aggregates;
 pub mod array_value;
+pub mod bits;
 pub mod cast;
 pub mod context;
 pub mod datetime;
@@ -14,6 +15,7 @@ pub mod eval;
 pub mod functions;
 pub mod interval;
 pub mod io;
+pub mod money;
 pub mod numeric;
 pub mod operators;
 pub mod pattern;

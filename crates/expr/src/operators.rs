@@ -36,6 +36,9 @@ pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Opt
     let kernel = arithmetic::bind(function)
         .or_else(|| dates::bind(function))
         .or_else(|| crate::pattern::bind(function))
+        .or_else(|| crate::functions::bits::operator(function))
+        .or_else(|| crate::functions::money::bind(function))
+        .or_else(|| crate::functions::times::operator(function))
         .or_else(|| other::bind(function, right))?;
     Some((kernel, strict))
 }

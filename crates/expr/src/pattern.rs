@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::eval::bools;
 use crate::eval::vector::Vector;
 use crate::functions::arg::*;
+use crate::functions::strings;
 use crate::functions::{CallInfo, Kernel};
 use arrow_buffer::BooleanBuffer;
 use basalt_types::Datum;
@@ -61,6 +62,8 @@ macro_rules! regex_kernel {
 
 pub(crate) fn bind(function: &str) -> Option<Kernel> {
     Some(match function {
+        "bytealike" => kernel!(|text: Byt, pattern: Byt| -> Bit { strings::bytes::like(text, pattern) }),
+        "byteanlike" => kernel!(|text: Byt, pattern: Byt| -> Bit { Ok(!strings::bytes::like(text, pattern)?) }),
         "textlike" | "namelike" | "bpcharlike" => like_kernel!(false, false),
         "textnlike" | "namenlike" | "bpcharnlike" => like_kernel!(false, true),
         "texticlike" | "nameiclike" | "bpchariclike" => like_kernel!(true, false),

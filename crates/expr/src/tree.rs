@@ -367,9 +367,11 @@ fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
     use DataType::*;
     let textual = |ty: &DataType| matches!(ty, Text | Varchar(_) | Bpchar(_) | Unknown | Name);
     match (from, to) {
-        (TimestampTz, Date | Time | Timestamp) | (Date | Timestamp, TimestampTz) => Volatility::Stable,
+        (TimestampTz, Date | Time | Timestamp | TimeTz) | (Date | Timestamp, TimestampTz) | (Time, TimeTz) => {
+            Volatility::Stable
+        }
         (TimestampTz, to) if textual(to) => Volatility::Stable,
-        (from, Date | Time | Timestamp | TimestampTz) if textual(from) => Volatility::Stable,
+        (from, Date | Time | TimeTz | Timestamp | TimestampTz) if textual(from) => Volatility::Stable,
         (from, Regclass | Regtype | Regproc | Regnamespace | Regrole) if textual(from) => Volatility::Stable,
         (Regclass | Regtype | Regproc | Regnamespace | Regrole, to) if textual(to) => Volatility::Stable,
         _ => Volatility::Immutable,

@@ -35,6 +35,15 @@ pub enum DataType {
     TimestampTz,
     /// Months i32, days i32, microseconds i64, little-endian, in 16 bytes.
     Interval,
+    /// `time with time zone`: microseconds of the day in UTC (beyond the day where the zone says so), then
+    /// seconds west of Greenwich, big-endian with the sign bit flipped, in 16 bytes that sort as values do.
+    TimeTz,
+    /// Exactly this many bits, as characters `0` and `1`, which sort as values do.
+    Bit(Option<u32>),
+    /// At most this many bits, likewise.
+    Varbit(Option<u32>),
+    /// Hundredths of the currency's unit.
+    Money,
     Uuid,
     Json,
     Jsonb,
@@ -114,7 +123,7 @@ impl DataType {
             Bool => PhysType::Bool,
             Int2 => PhysType::I16,
             Int4 | Date => PhysType::I32,
-            Int8 | Time | Timestamp | TimestampTz => PhysType::I64,
+            Int8 | Time | Timestamp | TimestampTz | Money => PhysType::I64,
             Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => PhysType::I64,
             Float4 => PhysType::F32,
             Float8 => PhysType::F64,
@@ -123,8 +132,10 @@ impl DataType {
                 Some(_) => PhysType::I128,
                 None => PhysType::Bytes,
             },
-            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | Name | Char | Array(_) => PhysType::Bytes,
-            Interval | Uuid => PhysType::Fixed16,
+            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | Name | Char | Array(_) | Bit(_) | Varbit(_) => {
+                PhysType::Bytes
+            }
+            Interval | Uuid | TimeTz => PhysType::Fixed16,
             Record | Unknown | Void => return None,
         })
     }
@@ -145,20 +156,22 @@ impl DataType {
             Bool => ArrowType::Boolean,
             Int2 => ArrowType::Int16,
             Int4 => ArrowType::Int32,
-            Int8 => ArrowType::Int64,
+            Int8 | Money => ArrowType::Int64,
             Float4 => ArrowType::Float32,
             Float8 => ArrowType::Float64,
             Numeric(_) => match self.decimal() {
                 Some((p, s)) => ArrowType::Decimal128(p, s),
                 None => ArrowType::BinaryView,
             },
-            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | Name | Char | Unknown => ArrowType::Utf8View,
+            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | Name | Char | Unknown | Bit(_) | Varbit(_) => {
+                ArrowType::Utf8View
+            }
             Bytea => ArrowType::BinaryView,
             Date => ArrowType::Date32,
             Time => ArrowType::Time64(TimeUnit::Microsecond),
             Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
             TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-            Interval | Uuid => ArrowType::FixedSizeBinary(16),
+            Interval | Uuid | TimeTz => ArrowType::FixedSizeBinary(16),
             Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => ArrowType::Int64,
             Array(element) => ArrowType::List(Arc::new(Field::new("item", element.to_arrow(), true))),
             Record => ArrowType::Utf8View,
@@ -168,7 +181,7 @@ impl DataType {
     }
 
     /// Every type but arrays and records, without modifiers.
-    const SCALARS: [DataType; 29] = {
+    const SCALARS: [DataType; 33] = {
         use DataType::*;
         [
             Bool,
@@ -187,6 +200,10 @@ impl DataType {
             Timestamp,
             TimestampTz,
             Interval,
+            TimeTz,
+            Bit(None),
+            Varbit(None),
+            Money,
             Uuid,
             Json,
             Jsonb,
@@ -237,6 +254,10 @@ impl DataType {
             Timestamp => 1114,
             TimestampTz => 1184,
             Interval => 1186,
+            TimeTz => 1266,
+            Bit(_) => 1560,
+            Varbit(_) => 1562,
+            Money => 790,
             Numeric(_) => 1700,
             Regclass => 2205,
             Regtype => 2206,
@@ -265,6 +286,10 @@ impl DataType {
                 Time => 1183,
                 TimestampTz => 1185,
                 Interval => 1187,
+                TimeTz => 1270,
+                Bit(_) => 1561,
+                Varbit(_) => 1563,
+                Money => 791,
                 Numeric(_) => 1231,
                 Uuid => 2951,
                 Json => 199,
@@ -281,6 +306,7 @@ impl DataType {
         match self {
             DataType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | (i32::from(*s) & 0x7ff)) + 4,
             DataType::Varchar(Some(n)) | DataType::Bpchar(Some(n)) => *n as i32 + 4,
+            DataType::Bit(Some(n)) | DataType::Varbit(Some(n)) => *n as i32,
             _ => -1,
         }
     }
@@ -292,7 +318,8 @@ impl DataType {
             Bool | Char => 1,
             Int2 => 2,
             Int4 | Float4 | Date | Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole | Void => 4,
-            Int8 | Float8 | Time | Timestamp | TimestampTz => 8,
+            Int8 | Float8 | Time | Timestamp | TimestampTz | Money => 8,
+            TimeTz => 12,
             Interval | Uuid => 16,
             Name => 64,
             Unknown => -2,
@@ -323,6 +350,12 @@ impl DataType {
             Timestamp => "timestamp without time zone",
             TimestampTz => "timestamp with time zone",
             Interval => "interval",
+            TimeTz => "time with time zone",
+            Bit(Some(n)) => return format!("bit({n})"),
+            Bit(None) => "bit",
+            Varbit(Some(n)) => return format!("bit varying({n})"),
+            Varbit(None) => "bit varying",
+            Money => "money",
             Uuid => "uuid",
             Json => "json",
             Jsonb => "jsonb",
@@ -348,6 +381,8 @@ impl DataType {
             DataType::Numeric(_) => DataType::Numeric(None),
             DataType::Varchar(_) => DataType::Varchar(None),
             DataType::Bpchar(_) => DataType::Bpchar(None),
+            DataType::Bit(_) => DataType::Bit(None),
+            DataType::Varbit(_) => DataType::Varbit(None),
             DataType::Array(element) => DataType::Array(Box::new(element.base())),
             other => other.clone(),
         }

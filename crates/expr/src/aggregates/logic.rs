@@ -1,22 +1,27 @@
-//! `bool_and`, `bool_or`, `every`, `bit_and`, `bit_or`, `bit_xor`: folds of two values into one.
+//! `sum(money)`, `bool_and`, `bool_or`, `every`, `bit_and`, `bit_or`, `bit_xor`: folds of two values into one.
 
 use super::{Binding, GroupsAccumulator, for_each_row};
 use crate::error::Result;
 use crate::eval::vector::{VectorBuilder, value_at};
+use crate::functions::bits;
 use arrow_array::{ArrayRef, BooleanArray};
 use basalt_types::{DataType, Datum};
 
-type Fold = fn(&Datum, &Datum) -> Datum;
+type Fold = fn(&Datum, &Datum) -> Result<Datum>;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
     let make: super::MakeAccumulator = match (name, args) {
+        ("sum", "money") => |_, ty| fold(ty, |a, b| Ok(combine(a, b, i64::wrapping_add))),
+        ("bit_and", "bit") => |_, ty| fold(ty, |a, b| bits::combine_datums(a, b, "AND", |a, b| a && b)),
+        ("bit_or", "bit") => |_, ty| fold(ty, |a, b| bits::combine_datums(a, b, "OR", |a, b| a || b)),
+        ("bit_xor", "bit") => |_, ty| fold(ty, |a, b| bits::combine_datums(a, b, "XOR", |a, b| a != b)),
         ("bool_and" | "every", "bool") | ("bit_and", "int2" | "int4" | "int8") => {
-            |_, ty| fold(ty, |a, b| combine(a, b, |a, b| a & b))
+            |_, ty| fold(ty, |a, b| Ok(combine(a, b, |a, b| a & b)))
         }
         ("bool_or", "bool") | ("bit_or", "int2" | "int4" | "int8") => {
-            |_, ty| fold(ty, |a, b| combine(a, b, |a, b| a | b))
+            |_, ty| fold(ty, |a, b| Ok(combine(a, b, |a, b| a | b)))
         }
-        ("bit_xor", "int2" | "int4" | "int8") => |_, ty| fold(ty, |a, b| combine(a, b, |a, b| a ^ b)),
+        ("bit_xor", "int2" | "int4" | "int8") => |_, ty| fold(ty, |a, b| Ok(combine(a, b, |a, b| a ^ b))),
         _ => return None,
     };
     Some((make, |_, ty| vec![ty.clone()]))
@@ -54,7 +59,7 @@ impl GroupsAccumulator for Folded {
     ) -> Result<()> {
         self.values.resize(total_groups, Datum::Null);
         for_each_row(groups, args, filter, |row, group| {
-            let next = (self.fold)(&self.values[group], &value_at(&self.ty, args[0].as_ref(), row));
+            let next = (self.fold)(&self.values[group], &value_at(&self.ty, args[0].as_ref(), row))?;
             self.values[group] = next;
             Ok(())
         })

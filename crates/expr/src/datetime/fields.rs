@@ -91,7 +91,7 @@ impl Field {
     }
 
     #[cold]
-    fn unsupported(self, type_name: &str) -> Error {
+    pub(super) fn unsupported(self, type_name: &str) -> Error {
         Error::not_supported(format!("unit \"{}\" not supported for type {type_name}", self.name()))
     }
 }
@@ -132,7 +132,7 @@ fn year_field(field: Field, year: i32) -> i64 {
 }
 
 /// Fields of a clock time; seconds with the decimals that PostgreSQL gives them.
-fn clock_field(field: Field, time: i64) -> Option<Numeric> {
+pub(super) fn clock_field(field: Field, time: i64) -> Option<Numeric> {
     let minute = i128::from(time % MICROS_PER_MINUTE);
     Some(match field {
         Field::Microseconds => Numeric::from(minute),

@@ -51,6 +51,35 @@ pub fn parse_time(text: &str, ctx: &EvalContext) -> Result<i64> {
     }
 }
 
+/// Reads a time of day with its zone: without one, as the session's is on the date given, or today.
+pub fn parse_timetz(text: &str, ctx: &EvalContext) -> Result<TimeTz> {
+    const NAME: &str = "time with time zone";
+    let fields = Fields::scan(NAME, text, ctx)?;
+    match fields.special {
+        Some(Special::Now) if fields.time.is_none() => return Ok(TimeTz::of_moment(ctx.now_micros, &ctx.timezone)),
+        Some(Special::AllBalls) => return Ok(TimeTz { micros: 0, west: 0 }),
+        _ => {}
+    }
+    let time = match (fields.clock(text)?, fields.six_digits) {
+        (Some(time), _) => time,
+        (None, Some(digits)) if digits / 10_000 < 24 && digits / 100 % 100 < 60 && digits % 100 < 60 => {
+            (digits / 10_000 * 3600 + digits / 100 % 100 * 60 + digits % 100) * MICROS_PER_SECOND
+        }
+        (None, _) => return Err(Error::invalid_datetime(NAME, text)),
+    };
+    let has_date = fields.six_digits.is_none() && (fields.date.is_some() || fields.days.is_some());
+    let zone = match &fields.zone {
+        Some(TimeZone::Fixed(offset)) => return Ok(TimeTz { micros: time, west: -offset }),
+        // Its offset depends on the date.
+        Some(_) if !has_date => return Err(Error::invalid_datetime(NAME, text)),
+        Some(zone) => zone,
+        None if !has_date => return Ok(TimeTz::of_time(time, ctx)),
+        None => &ctx.timezone,
+    };
+    let local = join(fields.resolve_days(NAME, text, ctx)?, time).ok_or_else(|| out_of_range("timestamp", text))?;
+    Ok(TimeTz { micros: time, west: ((zone.to_utc(local) - local) / MICROS_PER_SECOND) as i32 })
+}
+
 /// Reads a timestamp without time zone: microseconds since 1970. A zone in the text is ignored.
 pub fn parse_timestamp(text: &str, ctx: &EvalContext) -> Result<i64> {
     if let Some((micros, [])) = iso_timestamp(text.as_bytes()) {

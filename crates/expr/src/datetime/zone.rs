@@ -166,7 +166,7 @@ impl TimeZone {
     }
 }
 
-fn offset_digits(seconds: i32) -> String {
+pub(super) fn offset_digits(seconds: i32) -> String {
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (minutes, seconds) {
         (0, 0) => format!("{hours:02}"),

@@ -3,6 +3,7 @@
 //! A marker type (`I4`, `Txt`, `Num`, …) says how a SQL type is read from a value or a vector ([`Arg`]) and
 //! how results are collected ([`Out`]). [`kernel!`] writes both kernels around a body.
 
+use crate::datetime::TimeTz;
 use crate::error::{Error, Result};
 use crate::eval::vector::{Vector, VectorBuilder, from_arrow, value_at};
 use crate::interval::Interval;
@@ -492,6 +493,7 @@ macro_rules! fixed16 {
 }
 
 fixed16!(Uid, [u8; 16], |bytes: &[u8; 16]| *bytes, |bytes| bytes);
+fixed16!(Ttz, TimeTz, |bytes: &[u8; 16]| TimeTz::from_bytes(*bytes), |value: TimeTz| value.to_bytes());
 fixed16!(Span, Interval, |bytes: &[u8; 16]| Interval::from_bytes(*bytes), |value: Interval| value.to_bytes());
 
 /// A value of whatever type the call has.

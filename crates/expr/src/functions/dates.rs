@@ -13,10 +13,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         "extract" => extracts(args),
         "date_part" => parts(args),
         "date_trunc" => truncations(args),
-        _ => clocks(name, args)
-            .or_else(|| ages(name, args))
-            .or_else(|| makers(name, args))
-            .or_else(|| zones(name, args)),
+        _ => {
+            clocks(name, args).or_else(|| ages(name, args)).or_else(|| makers(name, args)).or_else(|| zones(name, args))
+        }
     }
 }
 

@@ -22,7 +22,10 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
 /// A piece of a template.
 #[derive(Clone, PartialEq, Debug)]
 enum Node {
-    Pattern { name: &'static str, modifiers: Modifiers },
+    Pattern {
+        name: &'static str,
+        modifiers: Modifiers,
+    },
     /// A blank that was not quoted.
     Space(char),
     /// Another printable ASCII character that is no letter or digit, not quoted (dates alone tell it apart).
@@ -35,6 +38,8 @@ enum Node {
 struct Modifiers {
     /// `FM`: no padding.
     fill: bool,
+    /// `TM`: the locale's names, which are not padded.
+    translated: bool,
     /// `TH` or `th`: an ordinal number; true for capitals.
     ordinal: Option<bool>,
 }
@@ -49,6 +54,7 @@ fn nodes(template: &str, patterns: &[&'static str], is_date: bool) -> Vec<Node> 
             for prefix in ["FM", "fm", "TM", "tm"] {
                 if let Some(after) = rest.strip_prefix(prefix) {
                     modifiers.fill = prefix.eq_ignore_ascii_case("fm");
+                    modifiers.translated = !modifiers.fill;
                     rest = after;
                     break;
                 }

@@ -15,7 +15,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     trigonometry::bind(name, args)
         .or_else(|| buckets::bind(name, args))
         .or_else(|| floats(name, args))
-        .or_else(|| numerics(name, args)).or_else(|| integers(name, args)).or_else(|| others(name, args))
+        .or_else(|| numerics(name, args))
+        .or_else(|| integers(name, args))
+        .or_else(|| others(name, args))
 }
 
 /// A function that yields NaN or an infinity only from such.
@@ -108,8 +110,12 @@ fn numerics(name: &str, args: &str) -> Option<Kernel> {
         ("power" | "pow", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.power(&b) }),
         ("mod", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.rem(&b) }),
         ("div", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.div_trunc(&b) }),
-        ("scale", "numeric") => kernel!(|a: Num| -> I4 { Ok(i32::from(a.scale())) }),
-        ("min_scale", "numeric") => kernel!(|a: Num| -> I4 { Ok(i32::from(a.trim_scale().scale())) }),
+        ("scale", "numeric") => {
+            kernel!(|a: Num| -> Opt<I4> { Ok(a.is_finite().then(|| i32::from(a.scale()))) })
+        }
+        ("min_scale", "numeric") => {
+            kernel!(|a: Num| -> Opt<I4> { Ok(a.is_finite().then(|| i32::from(a.trim_scale().scale()))) })
+        }
         ("gcd", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.gcd(&b) }),
         ("lcm", "numeric,numeric") => kernel!(|a: Num, b: Num| -> Num { a.lcm(&b) }),
         ("trim_scale", "numeric") => kernel!(|a: Num| -> Num { Ok(a.trim_scale()) }),

@@ -159,7 +159,7 @@ fn byte_range(bytes: &[u8], start: i32, length: Option<i32>) -> Result<&[u8]> {
     Ok(&bytes[begin..end])
 }
 
-fn overlay(text: &str, new: &str, start: i32, count: i32) -> Result<String> {
+pub(crate) fn overlay(text: &str, new: &str, start: i32, count: i32) -> Result<String> {
     if start <= 0 {
         return Err(Error::new("22011", "negative substring length not allowed"));
     }
@@ -248,7 +248,7 @@ fn chr(code: i32) -> Result<String> {
     let char = u32::try_from(code).ok().and_then(char::from_u32);
     match char {
         Some(char) => Ok(char.to_string()),
-        None if code < 0 => Err(Error::new("54000", "character number must be positive")),
+        None if code < 0 => Err(Error::invalid_parameter("character number must be positive")),
         None => Err(Error::new("54000", format!("requested character not valid for encoding: {code}"))),
     }
 }
@@ -324,8 +324,14 @@ pub(crate) fn text_of<'a>(value: &'a Datum, at: usize, info: &CallInfo) -> Resul
             Err(error) => Err(Error::invalid_utf8(bytes, error.valid_up_to())),
         };
     }
-    if let (Datum::Bool(value), false) = (value, info.function.name == "format") {
-        return Ok(Cow::Borrowed(if *value { "t" } else { "f" }));
+    if let Datum::Bool(value) = value {
+        // Quoting casts to text, everything else takes the output form.
+        return Ok(Cow::Borrowed(match (value, info.function.name.starts_with("quote_")) {
+            (true, true) => "true",
+            (false, true) => "false",
+            (true, false) => "t",
+            (false, false) => "f",
+        }));
     }
     let mut out = Vec::new();
     io::text::format(ty, value, info.ctx, &mut out)?;

@@ -4,6 +4,7 @@
 use super::column::{LogicalBuilder, utf8};
 use super::{datum_at, json, text};
 use crate::array_value;
+use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
@@ -45,6 +46,9 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         },
         DataType::Timestamp | DataType::TimestampTz => Datum::I64(parse_timestamp(i64::from_be_bytes(fixed(bytes)?))?),
         DataType::Interval => Datum::Fixed16(parse_interval(fixed(bytes)?).to_bytes()),
+        DataType::TimeTz => Datum::Fixed16(parse_timetz(fixed(bytes)?)?.to_bytes()),
+        DataType::Bit(_) | DataType::Varbit(_) => Datum::text(&bits::fit(&bits::read_binary(bytes)?, ty, false)?),
+        DataType::Money => Datum::I64(i64::from_be_bytes(fixed(bytes)?)),
         DataType::Uuid => Datum::Fixed16(fixed(bytes)?),
         DataType::Jsonb => match bytes.split_first() {
             Some((&JSONB_VERSION, body)) => Datum::text(&json::canonical(utf8(body)?)?),
@@ -91,6 +95,19 @@ fn parse_timestamp(micros: i64) -> Result<i64> {
         Some(micros) if (TIMESTAMP_MIN..=TIMESTAMP_MAX).contains(&micros) => Ok(micros),
         _ => Err(Error::datetime_out_of_range("timestamp")),
     }
+}
+
+fn parse_timetz(bytes: [u8; 12]) -> Result<TimeTz> {
+    let [t0, t1, t2, t3, t4, t5, t6, t7, z0, z1, z2, z3] = bytes;
+    let micros = i64::from_be_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
+    let west = i32::from_be_bytes([z0, z1, z2, z3]);
+    if !(0..=MICROS_PER_DAY).contains(&micros) {
+        return Err(Error::datetime_out_of_range("time"));
+    }
+    if west.unsigned_abs() >= 16 * 3600 {
+        return Err(Error::new("22009", "time zone displacement out of range"));
+    }
+    Ok(TimeTz { micros, west })
 }
 
 fn parse_interval(bytes: [u8; 16]) -> Interval {
@@ -186,11 +203,19 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         (DataType::Numeric(_), Datum::I64(_) | Datum::I128(_) | Datum::Bytes(_)) => {
             put_numeric(&Numeric::from_datum(value, ty)?, out);
         }
-        (DataType::Int8 | DataType::Time, Datum::I64(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (DataType::Int8 | DataType::Time | DataType::Money, Datum::I64(value)) => {
+            out.extend_from_slice(&value.to_be_bytes())
+        }
         (_, Datum::I64(value)) => out.extend_from_slice(&(*value as u32).to_be_bytes()),
         (_, Datum::F32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (_, Datum::F64(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (DataType::Interval, Datum::Fixed16(value)) => put_interval(Interval::from_bytes(*value), out),
+        (DataType::TimeTz, Datum::Fixed16(value)) => {
+            let time = TimeTz::from_bytes(*value);
+            out.extend_from_slice(&time.micros.to_be_bytes());
+            out.extend_from_slice(&time.west.to_be_bytes());
+        }
+        (DataType::Bit(_) | DataType::Varbit(_), Datum::Bytes(value)) => bits::write_binary(utf8(value)?, out),
         (_, Datum::Fixed16(value)) => out.extend_from_slice(value),
         (DataType::Jsonb, Datum::Bytes(value)) => {
             out.push(JSONB_VERSION);

@@ -67,7 +67,11 @@ fn write_shortest(text: &str, fixed_digits_max: i32, out: &mut Vec<u8>) {
 /// A number as C's `%.{digits}g` prints it, for messages.
 pub(crate) fn general(value: f64, digits: usize) -> String {
     let mut out = Vec::new();
-    if value.is_finite() { write_rounded(value, digits, &mut out) } else { write_special(value, &mut out) }
+    if value.is_finite() {
+        write_rounded(value, digits, &mut out)
+    } else {
+        write_special(value, &mut out)
+    }
     String::from_utf8_lossy(&out).into_owned()
 }
 

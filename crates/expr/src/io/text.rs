@@ -3,10 +3,12 @@
 use super::column::{Cells, LogicalBuilder, utf8};
 use super::{bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts};
 use crate::array_value;
+use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
 use crate::interval::{Interval, IntervalFields, parse_interval, write_interval};
+use crate::money;
 use crate::numeric::{self, Numeric};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -38,6 +40,9 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Timestamp => Datum::I64(parse_timestamp(text, ctx)?),
         DataType::TimestampTz => Datum::I64(parse_timestamptz(text, ctx)?),
         DataType::Interval => Datum::Fixed16(parse_interval(text, IntervalFields::All, ctx.interval_style)?.to_bytes()),
+        DataType::TimeTz => Datum::Fixed16(parse_timetz(text, ctx)?.to_bytes()),
+        DataType::Bit(_) | DataType::Varbit(_) => Datum::text(&bits::fit(&bits::parse(text)?, ty, false)?),
+        DataType::Money => Datum::I64(money::parse(text)?),
         DataType::Uuid => Datum::Fixed16(parts::parse_uuid(bytes)?),
         DataType::Json => {
             json::validate(text)?;
@@ -111,6 +116,7 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         (DataType::Interval, Datum::Fixed16(value)) => {
             write_interval(Interval::from_bytes(*value), ctx.interval_style, out);
         }
+        (DataType::TimeTz, Datum::Fixed16(value)) => write_timetz(TimeTz::from_bytes(*value), out),
         (_, Datum::Fixed16(value)) => parts::write_uuid(value, out),
     }
     Ok(())
@@ -127,6 +133,7 @@ fn put_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
 fn format_i64(ty: &DataType, value: i64, ctx: &EvalContext, out: &mut Vec<u8>) {
     match ty {
         DataType::Time => write_time(value, out),
+        DataType::Money => money::write(value, out),
         DataType::Timestamp => write_timestamp(value, ctx, out),
         DataType::TimestampTz => write_timestamptz(value, ctx, out),
         DataType::Numeric(_) => numeric::write_scaled(i128::from(value), decimal_scale(ty), out),
@@ -361,6 +368,8 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         | DataType::Jsonb
         | DataType::Name
         | DataType::Char
+        | DataType::Bit(_)
+        | DataType::Varbit(_)
         | DataType::Unknown
         | DataType::Void
         | DataType::Record => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),

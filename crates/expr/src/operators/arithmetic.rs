@@ -184,7 +184,7 @@ pub(crate) fn power(base: f64, exponent: f64) -> Result<f64> {
     if base == 0.0 && exponent < 0.0 {
         return Err(Error::new("2201F", "zero raised to a negative power is undefined"));
     }
-    if base < 0.0 && base.is_finite() && exponent.is_finite() && exponent.fract() != 0.0 {
+    if base < 0.0 && exponent.is_finite() && exponent.fract() != 0.0 {
         return Err(Error::new("2201F", "a negative number raised to a non-integer power yields a complex result"));
     }
     let result = base.powf(exponent);

@@ -14,6 +14,7 @@ pub enum Category {
     Unknown,
     Pseudo,
     Internal,
+    BitString,
 }
 
 pub fn category(ty: &DataType) -> Category {
@@ -21,10 +22,11 @@ pub fn category(ty: &DataType) -> Category {
     match ty {
         Bool => Category::Boolean,
         Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_) | Oid | Regclass | Regtype | Regproc | Regnamespace
-        | Regrole => Category::Numeric,
+        | Regrole | Money => Category::Numeric,
         Text | Varchar(_) | Bpchar(_) | Name => Category::String,
-        Date | Time | Timestamp | TimestampTz => Category::DateTime,
+        Date | Time | TimeTz | Timestamp | TimestampTz => Category::DateTime,
         Interval => Category::Timespan,
+        Bit(_) | Varbit(_) => Category::BitString,
         Bytea | Uuid | Json | Jsonb => Category::User,
         Char => Category::Internal,
         Array(_) => Category::Array,
@@ -35,5 +37,5 @@ pub fn category(ty: &DataType) -> Category {
 
 pub fn is_preferred(ty: &DataType) -> bool {
     use DataType::*;
-    matches!(ty, Bool | Float8 | Oid | Text | TimestampTz | Interval)
+    matches!(ty, Bool | Float8 | Oid | Text | TimestampTz | Interval | Varbit(_))
 }

@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::{names, position, types};
 use crate::error::{Result, SqlError};
+use basalt_expr::bits;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::{Expr, Truth};
@@ -100,8 +101,16 @@ impl Binder<'_> {
             Ast::Subquery(query) => self.scalar_subquery(query),
             Ast::Array(array) => self.array(&array.elem, None),
             Ast::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
-            Ast::Prefixed { prefix, .. } => {
-                Err(SqlError::new("42704", format!("type \"{}\" does not exist", prefix.value)))
+            Ast::Prefixed { prefix, value } => {
+                let ty = types::named(prefix)?;
+                let text = self.expr(value)?;
+                self.coerce(text, &ty, CastContext::Explicit)
+            }
+            Ast::IsNormalized { expr, form, negated } => {
+                let mut args = vec![self.expr(expr)?];
+                args.extend(form.map(|form| Expr::text(&form.to_string())));
+                let test = self.call("is_normalized", args)?;
+                Ok(negate(test, *negated))
             }
             Ast::Tuple(_) => Err(SqlError::not_supported("row values are only supported in comparisons and IN")),
             other => Err(SqlError::not_supported(format!("expression {other} is not supported"))),
@@ -123,6 +132,8 @@ impl Binder<'_> {
             | Value::UnicodeStringLiteral(text)
             | Value::NationalStringLiteral(text) => Expr::unknown(text),
             Value::DollarQuotedString(quoted) => Expr::unknown(&quoted.value),
+            Value::SingleQuotedByteStringLiteral(digits) => bit_literal(bits::from_binary(digits)?),
+            Value::HexStringLiteral(digits) => bit_literal(bits::from_hexadecimal(digits)?),
             Value::Boolean(value) => Expr::bool(*value),
             Value::Null => Expr::null(DataType::Unknown),
             Value::Placeholder(name) => {
@@ -440,6 +451,11 @@ pub(super) fn row_of(expr: &ast::Expr) -> Option<&[ast::Expr]> {
         ast::Expr::Nested(inner) => row_of(inner),
         _ => None,
     }
+}
+
+/// A bit string as `B'…'` and `X'…'` write it.
+fn bit_literal(bits: String) -> Expr {
+    Expr::Const { value: Datum::text(&bits), ty: DataType::Bit(None) }
 }
 
 /// `a AND b AND c` as one node.

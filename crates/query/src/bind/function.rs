@@ -130,7 +130,8 @@ impl Binder<'_> {
             }
             ("current_date", []) if without_parens => now_as(self, DataType::Date)?,
             ("localtimestamp", []) if without_parens => now_as(self, DataType::Timestamp)?,
-            ("localtime" | "current_time", []) if without_parens => now_as(self, DataType::Time)?,
+            ("localtime", []) if without_parens => now_as(self, DataType::Time)?,
+            ("current_time", []) if without_parens => now_as(self, DataType::TimeTz)?,
             ("user" | "current_role", []) if without_parens => self.call("current_user", Vec::new())?,
             ("current_catalog", []) if without_parens => self.call("current_database", Vec::new())?,
             _ => return Ok(None),

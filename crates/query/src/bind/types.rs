@@ -7,6 +7,7 @@ use sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, T
 
 const PRECISION_MAX: u64 = 1000;
 const LENGTH_MAX: u64 = 10_485_760;
+const BITS_MAX: u64 = 83_886_080;
 
 /// The type that a type name means. 42704 if there is none of the name, 22023 for a bad modifier.
 pub fn resolve(ty: &ast::DataType) -> Result<DataType> {
@@ -32,6 +33,9 @@ pub fn resolve(ty: &ast::DataType) -> Result<DataType> {
         Ast::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
         Ast::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Timestamp,
         Ast::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => DataType::TimestampTz,
+        Ast::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => DataType::TimeTz,
+        Ast::Bit(length) => DataType::Bit(Some(bit_length("bit", *length)?.unwrap_or(1))),
+        Ast::BitVarying(length) | Ast::VarBit(length) => DataType::Varbit(bit_length("varbit", *length)?),
         Ast::Interval { .. } => DataType::Interval,
         Ast::Uuid => DataType::Uuid,
         Ast::JSON => DataType::Json,
@@ -92,6 +96,11 @@ fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
     })
 }
 
+/// The type of a name that stands before a literal.
+pub(super) fn named(name: &ast::Ident) -> Result<DataType> {
+    custom(&ast::ObjectName::from(vec![name.clone()]), &[])
+}
+
 fn unknown_type(name: &ast::ObjectName) -> SqlError {
     SqlError::new("42704", format!("type \"{}\" does not exist", name.to_string().replace('"', "")))
 }
@@ -124,6 +133,15 @@ fn character_length(type_name: &str, length: Option<&CharacterLength>) -> Result
     match length {
         Some(CharacterLength::IntegerLength { length, .. }) => Ok(Some(checked_length(type_name, *length)?)),
         _ => Ok(None),
+    }
+}
+
+fn bit_length(type_name: &str, length: Option<u64>) -> Result<Option<u32>> {
+    match length {
+        None => Ok(None),
+        Some(0) => Err(invalid(format!("length for type {type_name} must be at least 1"))),
+        Some(length @ 1..=BITS_MAX) => Ok(Some(length as u32)),
+        Some(_) => Err(invalid(format!("length for type {type_name} cannot exceed {BITS_MAX}"))),
     }
 }
 

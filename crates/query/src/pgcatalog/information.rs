@@ -153,7 +153,7 @@ fn numeric_shape(ty: &DataType) -> (Option<i32>, Option<i32>, Option<i32>) {
 fn datetime_precision(ty: &DataType) -> Option<i32> {
     match ty {
         DataType::Date => Some(0),
-        DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => Some(6),
+        DataType::Time | DataType::TimeTz | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => Some(6),
         _ => None,
     }
 }

@@ -107,6 +107,13 @@ pub(super) fn format_type(oid: u32, typmod: Option<i32>) -> Option<String> {
 }
 
 fn with_typmod(ty: DataType, typmod: i32) -> DataType {
+    if let (DataType::Bit(_) | DataType::Varbit(_), Ok(length)) = (&ty, u32::try_from(typmod)) {
+        return if matches!(ty, DataType::Bit(_)) {
+            DataType::Bit(Some(length))
+        } else {
+            DataType::Varbit(Some(length))
+        };
+    }
     let Ok(modifier) = u32::try_from(typmod - 4) else { return ty };
     match ty {
         DataType::Varchar(_) => DataType::Varchar(Some(modifier)),

@@ -6,6 +6,7 @@ use crate::datetime::*;
 use crate::error::{Error, Result};
 use crate::functions::Kernel;
 use crate::functions::arg::*;
+use crate::functions::casts::round_timestamp;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
@@ -49,6 +50,8 @@ struct Fields {
     century: i32,
     julian: i32,
     micros: i32,
+    /// What seconds are rounded to, from `FF1`…`FF6`.
+    decimals: Option<i32>,
     year_digits: i32,
     twelve_hours: bool,
     zone_sign: i32,
@@ -174,23 +177,25 @@ impl Reader<'_> {
         }
         if used == 0 {
             let shown: String = if open { start.chars().take(width).collect() } else { source.to_string() };
-            return Err(invalid(format!("invalid value \"{shown}\" for \"{name}\""))
-                .with_detail("Value must be an integer."));
+            return Err(
+                invalid(format!("invalid value \"{shown}\" for \"{name}\"")).with_detail("Value must be an integer.")
+            );
         }
         let value = source[..used].trim_start_matches(is_blank).parse::<i64>().ok();
-        let value = value.and_then(|value| i32::try_from(value).ok()).ok_or_else(|| {
-            Error::new("22008", format!("value for \"{name}\" in source string is out of range"))
-                .with_detail(format!("Value must be in the range {} to {}.", i32::MIN, i32::MAX))
-        })?;
+        let value =
+            value.and_then(|value| i32::try_from(value).ok()).ok_or_else(|| {
+                Error::new("22008", format!("value for \"{name}\" in source string is out of range"))
+                    .with_detail(format!("Value must be in the range {} to {}.", i32::MIN, i32::MAX))
+            })?;
         self.advance(blanks + used);
         Ok((value, blanks + used))
     }
 
     /// Which of `words` comes next, in any case.
     fn word(&mut self, name: &str, words: &[&str]) -> Result<usize> {
-        let found = words.iter().position(|word| {
-            self.rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
-        });
+        let found = words
+            .iter()
+            .position(|word| self.rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word)));
         match found {
             Some(at) => {
                 self.advance(words[at].len());
@@ -225,10 +230,11 @@ impl Reader<'_> {
             key => key.len(),
         };
         if key == "Y,YYY" {
-            return self.year_with_comma(name);
+            self.year_with_comma(name)?;
+        } else {
+            let (value, used) = self.number(name, width, open)?;
+            self.store(&key, name, value, used)?;
         }
-        let (value, used) = self.number(name, width, open)?;
-        self.store(&key, name, value, used)?;
         if modifiers.ordinal.is_some() {
             self.skip_char();
             self.skip_char();
@@ -255,6 +261,9 @@ impl Reader<'_> {
             }
             "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
                 set(&mut fields.micros, value, name)?;
+                if let Some(decimals) = key.strip_prefix("FF").and_then(|digits| digits.parse().ok()) {
+                    fields.decimals = Some(decimals);
+                }
                 fields.micros = scaled(6);
                 Ok(())
             }
@@ -293,9 +302,10 @@ impl Reader<'_> {
         let thousands: i32 = thousands.trim_start_matches(is_blank).parse().map_err(|_| error())?;
         let rest: i32 = after[..digits].parse().map_err(|_| error())?;
         let used = self.rest.len() - after.len() + digits;
-        let year = thousands.checked_mul(1000).and_then(|year| year.checked_add(rest)).ok_or_else(|| {
-            Error::new("22008", format!("value for \"{name}\" in source string is out of range"))
-        })?;
+        let year = thousands
+            .checked_mul(1000)
+            .and_then(|year| year.checked_add(rest))
+            .ok_or_else(|| Error::new("22008", format!("value for \"{name}\" in source string is out of range")))?;
         set(&mut self.fields.year, year, name)?;
         self.fields.year_digits = 4;
         self.advance(used);
@@ -433,6 +443,7 @@ struct Read {
     month: i32,
     day: i32,
     time: i64,
+    decimals: Option<i32>,
     offset: Option<i32>,
 }
 
@@ -441,7 +452,6 @@ fn read(text: &str, template: &str) -> Result<Read> {
     let mut reader = Reader { rest: text, previous: None, extra: 0, exact: false, fields: Fields::default() };
     reader.read(&nodes)?;
     let fields = reader.fields;
-    let overflow = || Error::datetime_field_overflow(text);
     let time = fields.time(text)?;
     let (year, month, day) = fields.date(text)?;
     let offset = match fields.zone_sign {
@@ -449,9 +459,9 @@ fn read(text: &str, template: &str) -> Result<Read> {
         sign if (0..=15).contains(&fields.zone_hours) && (0..60).contains(&fields.zone_minutes) => {
             Some(sign * (fields.zone_hours * 3600 + fields.zone_minutes * 60))
         }
-        _ => return Err(overflow()),
+        _ => return Err(Error::new("22009", format!("time zone displacement out of range: \"{text}\""))),
     };
-    Ok(Read { year, month, day, time, offset })
+    Ok(Read { year, month, day, time, decimals: fields.decimals, offset })
 }
 
 impl Fields {
@@ -610,5 +620,6 @@ fn to_timestamp(text: &str, template: &str, zone: &TimeZone) -> Result<i64> {
         Some(offset) => local.checked_sub(i64::from(offset) * MICROS_PER_SECOND).ok_or_else(range)?,
         None => zone.to_utc(local),
     };
+    let utc = round_timestamp(utc, read.decimals.unwrap_or(-1))?;
     if (TIMESTAMP_MIN..=TIMESTAMP_MAX).contains(&utc) { Ok(utc) } else { Err(range()) }
 }

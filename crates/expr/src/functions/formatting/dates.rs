@@ -147,7 +147,7 @@ impl Moment {
     }
 
     fn pattern(&self, name: &str, modifiers: Modifiers, out: &mut String) -> Result<()> {
-        if let Some(text) = self.name(name, modifiers.fill)? {
+        if let Some(text) = self.name(name, modifiers)? {
             out.push_str(&text);
             return Ok(());
         }
@@ -158,6 +158,7 @@ impl Moment {
             ("MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6", width) => format!("{value:0width$}"),
             (_, 0) => value.to_string(),
             (_, _) if modifiers.fill => value.to_string(),
+            ("DD" | "DDD" | "IDDD" | "WW" | "IW", width) => format!("{value:0width$}"),
             (_, width) => format!("{value:0width$}", width = width + usize::from(value < 0)),
         };
         out.push_str(&text);
@@ -171,9 +172,8 @@ impl Moment {
     fn number(&self, name: &str) -> Result<Option<(i64, usize)>> {
         let iso_year = || match self.days {
             Some(days) => self.counted(iso_week(days).0.into()),
-            None => self.year,
+            None => self.interval_week().0,
         };
-        let iso = || self.days.map_or((0, 0), iso_week);
         Ok(Some(match name.to_ascii_uppercase().as_str() {
             "HH24" => (self.hour, 2),
             "HH12" | "HH" => (if self.hour % 12 == 0 { 12 } else { self.hour % 12 }, 2),
@@ -198,13 +198,16 @@ impl Moment {
             "MM" => (self.month, 2),
             "DDD" => (self.day_of_year, 3),
             "IDDD" => {
-                let days = self.days.unwrap_or(0);
-                (days - days_from_iso_week(iso().0, 1) + 1, 3)
+                let of_year = match self.days {
+                    Some(days) => days - days_from_iso_week(iso_week(days).0, 1) + 1,
+                    None => self.interval_week().2,
+                };
+                (of_year, 3)
             }
             "DD" => (self.day, 2),
             "D" => (i64::from(iso_weekday(self.days()?)) % 7 + 1, 0),
             "ID" => (iso_weekday(self.days()?).into(), 0),
-            "IW" => (iso().1.into(), 2),
+            "IW" => (self.days.map_or_else(|| self.interval_week().1, |days| iso_week(days).1.into()), 2),
             "WW" => ((self.day_of_year - 1) / 7 + 1, 2),
             "W" => ((self.day - 1) / 7 + 1, 0),
             "CC" => {
@@ -226,9 +229,10 @@ impl Moment {
     }
 
     /// Fields printed as words, signs or offsets.
-    fn name(&self, name: &str, fill: bool) -> Result<Option<String>> {
+    fn name(&self, name: &str, modifiers: Modifiers) -> Result<Option<String>> {
+        let fill = modifiers.fill;
         let afternoon = self.hour.rem_euclid(24) >= 12 && self.hour >= 0;
-        let padded = |text: String| if fill { text } else { format!("{text:<NAME_WIDTH$}") };
+        let padded = |text: String| if fill || modifiers.translated { text } else { format!("{text:<NAME_WIDTH$}") };
         let weekday = || self.days().map(|days| DAYS[iso_weekday(days) as usize % 7]);
         let month = || -> Result<&str> {
             self.days()?;
@@ -285,6 +289,23 @@ impl Moment {
             "FX" | "fx" => String::new(),
             _ => return Ok(None),
         }))
+    }
+
+    /// Year, week and day of the year that an interval's fields would have as a date.
+    fn interval_week(&self) -> (i64, i64, i64) {
+        // The Monday of a year's first week.
+        let first = |year: i64| {
+            let fourth = julian(year, 1, 4);
+            fourth - fourth.rem_euclid(7)
+        };
+        let day = julian(self.year, self.month, self.day);
+        let mut year = if day < first(self.year) { self.year - 1 } else { self.year };
+        let mut week = (day - first(year)) / 7 + 1;
+        if week >= 52 && day >= first(self.year + 1) {
+            year = self.year + 1;
+            week = (day - first(year)) / 7 + 1;
+        }
+        (year, week, day - first(year) + 1)
     }
 
     fn roman_month(&self) -> Option<&'static str> {

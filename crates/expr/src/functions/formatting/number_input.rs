@@ -1,7 +1,7 @@
 //! `to_number(text, text)`: the digits of a text, found by a template.
 
-use super::numbers::{LocaleSign, Shape};
 use super::Node;
+use super::numbers::{LocaleSign, Shape};
 use crate::error::{Error, Result};
 use crate::functions::Kernel;
 use crate::functions::arg::*;
@@ -62,8 +62,8 @@ fn to_number(text: &str, template: &str) -> Result<Option<Numeric>> {
     let precision = shape.before + shape.shift + scale;
     let value = Numeric::parse(&String::from_utf8_lossy(&written))?;
     let value = match u16::try_from(precision) {
-        Ok(precision @ 1..) => value.with_typmod(precision, scale as i16)?,
-        _ => value,
+        Ok(precision) => value.with_typmod(precision, scale as i16)?,
+        Err(_) => value,
     };
     if !shape.multiplied {
         return Ok(Some(value));
@@ -100,6 +100,7 @@ impl Reader<'_> {
                 self.digit(matches!(name, "9" | "0"));
                 self.at += 1;
             }
+            "," | "G" | "g" if self.shape.fill => {}
             "," | "G" | "g" => self.at += usize::from(self.peek() == Some(b',')),
             "L" | "l" => self.skip_other(1),
             "TH" | "th" => self.skip_other(if self.sign == Some(b'-') || self.shape.decimal { 0 } else { 2 }),
@@ -128,7 +129,9 @@ impl Reader<'_> {
         if self.sign.is_none() && is_digit && self.read_before + self.read_after == 0 {
             let before = self.shape.locale_sign && self.shape.sign == LocaleSign::Before;
             match self.peek() {
-                Some(sign @ (b'-' | b'+')) if before || !self.shape.locale_sign || self.shape.sign != LocaleSign::None => {
+                Some(sign @ (b'-' | b'+'))
+                    if before || !self.shape.locale_sign || self.shape.sign != LocaleSign::None =>
+                {
                     self.sign = Some(sign);
                     self.at += 1;
                 }
@@ -147,7 +150,11 @@ impl Reader<'_> {
                     return;
                 }
                 self.number.push(digit);
-                if self.read_point { self.read_after += 1 } else { self.read_before += 1 }
+                if self.read_point {
+                    self.read_after += 1
+                } else {
+                    self.read_before += 1
+                }
                 has_read = true;
             }
             Some(b'.') if self.shape.decimal && !self.read_point => {
@@ -167,7 +174,9 @@ impl Reader<'_> {
                 self.sign = Some(sign);
             }
         } else if let Some(sign @ (b'-' | b'+')) = self.peek()
-            && !(has_read || self.shape.locale_sign || self.shape.plus || self.shape.minus)
+            && !has_read
+            && !self.shape.locale_sign
+            && (self.shape.plus || self.shape.minus)
         {
             self.sign = Some(sign);
         }

@@ -145,16 +145,8 @@ impl Shape {
         if self.exponent {
             return Err(invalid("cannot use \"EEEE\" twice"));
         }
-        let others = [
-            self.blank,
-            self.fill,
-            self.locale_sign,
-            self.bracket,
-            self.minus,
-            self.plus,
-            self.roman,
-            self.multiplied,
-        ];
+        let others =
+            [self.blank, self.fill, self.locale_sign, self.bracket, self.minus, self.plus, self.roman, self.multiplied];
         if others.contains(&true) {
             return Err(invalid("\"EEEE\" is incompatible with other formats")
                 .with_detail("\"EEEE\" may only be used together with digit and decimal point patterns."));
@@ -245,13 +237,9 @@ fn of_integer(value: i64, template: &str, int4: bool) -> Result<String> {
     }
     let mut shifted = value;
     if shape.multiplied {
-        let factor = 10i64.checked_pow(shape.shift as u32);
-        shifted = if int4 {
-            let factor = factor.and_then(|factor| i32::try_from(factor).ok()).unwrap_or(i32::MIN);
-            i64::from((value as i32).wrapping_mul(factor))
-        } else {
-            factor.and_then(|factor| value.checked_mul(factor)).ok_or_else(|| Error::out_of_range("bigint"))?
-        };
+        let product = 10i64.checked_pow(shape.shift as u32).and_then(|factor| value.checked_mul(factor));
+        let fits = |value: &i64| !int4 || i32::try_from(*value).is_ok();
+        shifted = product.filter(fits).ok_or_else(|| Error::out_of_range(if int4 { "integer" } else { "bigint" }))?;
         shape.before += shape.shift;
     }
     let mut text = shifted.to_string();
@@ -278,8 +266,11 @@ fn scientific(value: &Numeric, decimals: usize) -> Result<String> {
     let exponent = lead.map_or(0, |lead| whole as i32 - lead as i32 - 1);
     let power = Numeric::from(10i64).power(&Numeric::from(i64::from(exponent.abs())))?;
     let power = power.trunc(0)?;
-    let significand =
-        if exponent >= 0 { value.div_at(&power, decimals as i32)? } else { value.mul(&power)?.round(decimals as i32)? };
+    let significand = if exponent >= 0 {
+        value.div_at(&power, decimals as i32)?
+    } else {
+        value.mul(&power)?.round(decimals as i32)?
+    };
     let sign = if exponent < 0 { '-' } else { '+' };
     Ok(format!("{}e{sign}{:02}", text_of(&significand), exponent.abs()))
 }
@@ -325,9 +316,9 @@ fn float_scientific(value: f64, decimals: usize) -> String {
 /// C's `%.{decimals}f`.
 fn float_fixed(value: f64, decimals: usize) -> String {
     if value.is_nan() {
-        "nan".to_string()
+        "NaN".to_string()
     } else if value.is_infinite() {
-        if value > 0.0 { "inf" } else { "-inf" }.to_string()
+        if value > 0.0 { "Infinity" } else { "-Infinity" }.to_string()
     } else {
         format!("{value:.decimals$}")
     }

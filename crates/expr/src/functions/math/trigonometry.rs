@@ -58,6 +58,9 @@ fn signed(value: f64, negative: bool) -> f64 {
 }
 
 fn sind(degrees: f64) -> f64 {
+    if degrees == 0.0 {
+        return degrees;
+    }
     let at = reduce(degrees);
     signed(sind_q1(at.angle), at.negative != at.past_180)
 }
@@ -141,9 +144,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("cotd", "float8") => {
             kernel!(|a: F8| -> F8 { domain(a, a.is_finite(), ratio(a, |angle| cosd_q1(angle) / sind_q1(angle))) })
         }
-        ("asind", "float8") => kernel!(|a: F8| -> F8 {
-            domain(a, a.abs() <= 1.0, if a >= 0.0 { asind_q1(a) } else { -asind_q1(-a) })
-        }),
+        ("asind", "float8") => {
+            kernel!(|a: F8| -> F8 { domain(a, a.abs() <= 1.0, if a >= 0.0 { asind_q1(a) } else { -asind_q1(-a) }) })
+        }
         ("acosd", "float8") => kernel!(|a: F8| -> F8 {
             domain(a, a.abs() <= 1.0, if a >= 0.0 { acosd_q1(a) } else { 90.0 + asind_q1(-a) })
         }),

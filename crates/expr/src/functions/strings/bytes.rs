@@ -94,12 +94,12 @@ fn wholes(name: &str, args: &str) -> Option<Kernel> {
             let text = encoding::decode(bytes, encoding::source(from)?)?;
             Ok(text.chars().count() as i32)
         }),
-        ("convert_to", "text,name") => kernel!(|text: Txt, to: Txt| -> Byt {
-            encoding::encode(text, encoding::destination(to)?)
-        }),
-        ("convert_from", "bytea,name") => kernel!(|bytes: Byt, from: Txt| -> Txt {
-            encoding::decode(bytes, encoding::source(from)?)
-        }),
+        ("convert_to", "text,name") => {
+            kernel!(|text: Txt, to: Txt| -> Byt { encoding::encode(text, encoding::destination(to)?) })
+        }
+        ("convert_from", "bytea,name") => {
+            kernel!(|bytes: Byt, from: Txt| -> Txt { encoding::decode(bytes, encoding::source(from)?) })
+        }
         ("convert", "bytea,name,name") => kernel!(|bytes: Byt, from: Txt, to: Txt| -> Byt {
             let (from, to) = (encoding::source(from)?, encoding::destination(to)?);
             encoding::encode(&encoding::decode(bytes, from)?, to)

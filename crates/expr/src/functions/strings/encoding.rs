@@ -99,7 +99,10 @@ pub(crate) fn decode(bytes: &[u8], encoding: Encoding) -> Result<String> {
             Err(error) => return Err(Error::invalid_utf8(bytes, error.valid_up_to())),
         };
         if text.contains('\0') {
-            return Err(Error::new("22021", format!("invalid byte sequence for encoding \"{}\": 0x00", encoding.name())));
+            return Err(Error::new(
+                "22021",
+                format!("invalid byte sequence for encoding \"{}\": 0x00", encoding.name()),
+            ));
         }
         return Ok(text.to_string());
     }
@@ -140,8 +143,7 @@ pub(crate) fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>> {
         let found = (0x80..=0xff).find(|byte| encoding.char_of(*byte) == Some(char));
         out.push(found.ok_or_else(|| {
             let mut utf8 = [0; 4];
-            let shown: Vec<String> =
-                char.encode_utf8(&mut utf8).bytes().map(|byte| format!("0x{byte:02x}")).collect();
+            let shown: Vec<String> = char.encode_utf8(&mut utf8).bytes().map(|byte| format!("0x{byte:02x}")).collect();
             Error::new(
                 "22P05",
                 format!(

@@ -46,58 +46,68 @@ fn unterminated() -> Error {
     Error::new("22023", "unterminated format() type specifier").with_hint("For a single \"%\" use \"%%\".")
 }
 
-fn number(chars: &mut Peekable<Chars>) -> Option<usize> {
-    let mut digits = String::new();
+/// Digits as a number; `None` if there are none.
+fn number(chars: &mut Peekable<Chars>) -> Result<Option<usize>> {
+    let mut value: Option<usize> = None;
     while let Some(digit) = chars.next_if(char::is_ascii_digit) {
-        digits.push(digit);
+        let digit = digit as usize - '0' as usize;
+        let next = value.unwrap_or(0).checked_mul(10).and_then(|value| value.checked_add(digit));
+        value = Some(
+            next.filter(|value| i32::try_from(*value).is_ok())
+                .ok_or_else(|| Error::new("22003", "number is out of range"))?,
+        );
     }
-    digits.parse().ok()
+    Ok(value)
 }
 
-/// `*` or `*n$`: the width is an argument.
-fn width_argument(chars: &mut Peekable<Chars>, next: &mut usize, args: &[Datum]) -> Result<i64> {
-    let at = match number(chars) {
+/// `*` or `*n$`: the width is an argument, and the value the one after it.
+fn width_argument(chars: &mut Peekable<Chars>, next: &mut usize, args: &[Datum], info: &CallInfo) -> Result<i64> {
+    let at = match number(chars)? {
+        Some(0) => return Err(argument_zero()),
         Some(position) if chars.next_if_eq(&'$').is_some() => position,
-        _ => {
-            *next += 1;
-            *next - 1
+        Some(_) => {
+            return Err(Error::new("22023", "width argument position must be ended by \"$\""));
         }
+        None => *next,
     };
+    *next = at + 1;
     match args.get(at) {
+        Some(Datum::Null) => Ok(0),
         Some(Datum::I16(width)) => Ok(i64::from(*width)),
         Some(Datum::I32(width)) => Ok(i64::from(*width)),
-        Some(Datum::I64(width)) => Ok(*width),
-        Some(_) => Ok(0),
+        Some(value) => crate::io::parse_width(&text_of(value, at, info)?),
         None => Err(Error::new("22023", "too few arguments for format()")),
     }
 }
 
-fn spec(chars: &mut Peekable<Chars>, next: &mut usize, args: &[Datum]) -> Result<Spec> {
+fn argument_zero() -> Error {
+    Error::new("22023", "format specifies argument 0, but arguments are numbered from 1")
+}
+
+fn spec(chars: &mut Peekable<Chars>, next: &mut usize, args: &[Datum], info: &CallInfo) -> Result<Spec> {
     let mut spec = Spec { position: None, left: false, width: 0 };
-    let leading_minus = chars.next_if_eq(&'-').is_some();
-    spec.left = leading_minus;
-    if let Some(value) = number(chars) {
-        if !leading_minus && chars.next_if_eq(&'$').is_some() {
+    match number(chars)? {
+        Some(value) if chars.next_if_eq(&'$').is_some() => {
             if value == 0 {
-                return Err(Error::new("22023", "format specifies argument 0, but arguments are numbered from 1"));
+                return Err(argument_zero());
             }
             spec.position = Some(value);
-            while chars.next_if_eq(&'-').is_some() {
-                spec.left = true;
-            }
-            if let Some(width) = number(chars) {
-                spec.width = width as i64;
-                return Ok(spec);
-            }
-        } else {
+        }
+        Some(value) => {
             spec.width = value as i64;
             return Ok(spec);
         }
+        None => {}
+    }
+    while chars.next_if_eq(&'-').is_some() {
+        spec.left = true;
     }
     if chars.next_if_eq(&'*').is_some() {
-        let width = width_argument(chars, next, args)?;
+        let width = width_argument(chars, next, args, info)?;
         spec.left |= width < 0;
         spec.width = width.abs();
+    } else if let Some(width) = number(chars)? {
+        spec.width = width as i64;
     }
     Ok(spec)
 }
@@ -115,7 +125,7 @@ pub(super) fn format(pattern: &str, args: &[Datum], info: &CallInfo) -> Result<S
             out.push('%');
             continue;
         }
-        let spec = spec(&mut chars, &mut next, args)?;
+        let spec = spec(&mut chars, &mut next, args, info)?;
         let kind = chars.next().ok_or_else(unterminated)?;
         let at = spec.position.unwrap_or(next);
         next = at + 1;

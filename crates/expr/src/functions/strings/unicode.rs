@@ -69,7 +69,9 @@ fn escape(rest: &str) -> Option<(u32, usize)> {
         _ => (0, 4),
     };
     let hex = rest.get(prefix..prefix + digits)?;
-    hex.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| Some((u32::from_str_radix(hex, 16).ok()?, prefix + digits)))?
+    hex.bytes()
+        .all(|byte| byte.is_ascii_hexdigit())
+        .then(|| Some((u32::from_str_radix(hex, 16).ok()?, prefix + digits)))?
 }
 
 /// `unistr`: escapes stand for characters, surrogate pairs included.
