@@ -199,6 +199,8 @@ pub fn to_logical(ty: &DataType, stored: &ArrayRef) -> ArrayRef {
         }
         DataType::Text
         | DataType::Varchar(_)
+        | DataType::Bit(_)
+        | DataType::Varbit(_)
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Jsonb
@@ -304,6 +306,8 @@ pub fn to_stored(ty: &DataType, logical: &ArrayRef) -> ArrayRef {
         }
         DataType::Text
         | DataType::Varchar(_)
+        | DataType::Bit(_)
+        | DataType::Varbit(_)
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Jsonb
