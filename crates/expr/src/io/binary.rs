@@ -19,6 +19,7 @@ const NUMERIC_NEGATIVE: u16 = 0x4000;
 const NUMERIC_NAN: u16 = 0xc000;
 const NUMERIC_INFINITY: u16 = 0xd000;
 const NUMERIC_NEG_INFINITY: u16 = 0xf000;
+const INFINITY_SCALE: u16 = 32;
 const JSONB_VERSION: u8 = 1;
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
@@ -265,7 +266,9 @@ fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {
         (_, _, true) => NUMERIC_NEGATIVE,
         _ => 0,
     };
-    for word in [digits.len() as u16, weight as u16, sign, value.scale()] {
+    // The header that PostgreSQL gives infinities reads as this scale.
+    let scale = if value.is_infinite() { INFINITY_SCALE } else { value.scale() };
+    for word in [digits.len() as u16, weight as u16, sign, scale] {
         out.extend_from_slice(&word.to_be_bytes());
     }
     for digit in digits {

@@ -31,7 +31,9 @@ struct Outputs {
 impl Outputs {
     /// The id under which `expr` leaves the projection. Input columns keep theirs.
     fn add(&mut self, binder: &mut Binder, expr: Expr) -> ColId {
-        if let Some((id, _)) = self.exprs.iter().find(|(_, known)| *known == expr) {
+        // Each call of a volatile function gives a value of its own.
+        let repeats = expr.volatility() < basalt_expr::Volatility::Volatile;
+        if let Some((id, _)) = self.exprs.iter().find(|(_, known)| repeats && *known == expr) {
             return *id;
         }
         let id = match &expr {
