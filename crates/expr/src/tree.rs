@@ -284,7 +284,9 @@ impl Expr {
                 }
             }
             Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
-                if function.returns_set { Expr::Call { function, args, ty } } else { Expr::null(ty) }
+                // What is constant and was not folded fails, and must.
+                let fails = args.iter().any(|arg| arg.any(&mut Expr::is_over_constants));
+                if function.returns_set || fails { Expr::Call { function, args, ty } } else { Expr::null(ty) }
             }
             node => node.fold_value(ctx, stable),
         }
@@ -326,6 +328,12 @@ impl Expr {
             node
         });
         (narrowed.ty() != DataType::Numeric(None)).then_some(narrowed)
+    }
+
+    /// Whether it computes something from constants alone.
+    fn is_over_constants(&self) -> bool {
+        let operands = self.children();
+        !operands.is_empty() && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
     }
 
     pub fn is_null_const(&self) -> bool {

@@ -15,11 +15,16 @@ fn types(args: &[Expr]) -> Vec<DataType> {
 }
 
 fn apply(resolved: Resolved, args: Vec<Expr>, ctx: &EvalContext) -> Result<Expr> {
-    let args = args
-        .into_iter()
-        .zip(&resolved.arg_types)
-        .map(|(arg, ty)| coerce_argument(arg, ty, ctx))
-        .collect::<Result<Vec<_>>>()?;
+    let patterns = &resolved.function.args;
+    let args = args.into_iter().zip(&resolved.arg_types).enumerate().map(|(index, (arg, ty))| {
+        // What a polymorphic name stands for is one type, a numeric's physical form included: values may end up
+        // beside each other in an array.
+        match patterns.get(index).or(patterns.last()) {
+            Some(pattern) if pattern.is_polymorphic() => coerce(arg, ty, CastContext::Implicit, ctx),
+            _ => coerce_argument(arg, ty, ctx),
+        }
+    });
+    let args = args.collect::<Result<Vec<_>>>()?;
     let ty = decimal::physical_result(resolved.function, &types(&args), resolved.ty);
     Ok(Expr::Call { function: resolved.function, args, ty })
 }

@@ -257,7 +257,7 @@ impl Lowerer<'_> {
                 Ok(exists(plan, negated))
             }
             SubqueryKind::Any { columns, condition } if joins && self.in_filter => {
-                self.any(&subquery.plan, columns, condition, negated)
+                self.any(&subquery.plan, columns, condition, negated, correlated)
             }
             _ => {
                 let args = outer.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
@@ -306,10 +306,19 @@ impl Lowerer<'_> {
     }
 
     /// `left = ANY (subquery)` in a filter, as a semi or anti join.
-    fn any(&mut self, plan: &Plan, columns: &[ColId], condition: &Expr, negated: bool) -> Result<DfExpr> {
+    fn any(
+        &mut self,
+        plan: &Plan,
+        columns: &[ColId],
+        condition: &Expr,
+        negated: bool,
+        correlated: bool,
+    ) -> Result<DfExpr> {
         let inner_only = |expr: &Expr| matches!(expr, Expr::Hole { id, .. } if columns.contains(id));
         let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
-        if let Expr::Call { function, args, .. } = condition
+        // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own.
+        if !(negated && correlated)
+            && let Expr::Call { function, args, .. } = condition
             && comparison(function) == Some(Operator::Eq)
             && let [left, right] = args.as_slice()
             && !uses_inner(left)

@@ -1,0 +1,119 @@
+//! Whether two answers mean the same.
+
+use crate::wire::{Answer, Reply};
+
+/// First id of what users make: such oids differ between servers.
+const FIRST_USER_OID: u32 = 16384;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Same,
+    /// Which of several failing expressions of a statement is met first is nobody's promise (PostgreSQL manual
+    /// 4.2.14): one failed where the other did, or neither had to evaluate it.
+    OrderOfEvaluation,
+    Different(String),
+}
+
+/// What Basalt answered beside what PostgreSQL did.
+pub fn compare(basalt: &Answer, postgres: &Answer, ordered: bool) -> Verdict {
+    let states = (basalt.sqlstate(), postgres.sqlstate());
+    match states {
+        (None, None) => {}
+        (Some(ours), Some(theirs)) if ours == theirs => return Verdict::Same,
+        (Some(ours), Some(theirs)) if is_runtime(ours) && is_runtime(theirs) => return Verdict::OrderOfEvaluation,
+        (Some(ours), theirs) => {
+            let message = basalt.error().map_or("", |fields| fields.message());
+            return Verdict::Different(format!("Basalt fails with {ours} ({message}), PostgreSQL {}", told(theirs)));
+        }
+        (None, theirs) => return Verdict::Different(format!("Basalt succeeds, PostgreSQL {}", told(theirs))),
+    }
+    let pairs = basalt.replies.iter().zip(&postgres.replies);
+    let different = pairs.into_iter().find_map(|(ours, theirs)| difference(ours, theirs, ordered));
+    match different {
+        Some(text) => Verdict::Different(text),
+        None if basalt.status != postgres.status => Verdict::Different("the transaction status differs".into()),
+        None => Verdict::Same,
+    }
+}
+
+/// Whether one side may have met a failing row that the other did not have to look at.
+pub fn may_be_order(basalt: &Answer, postgres: &Answer) -> bool {
+    let failed = basalt.sqlstate().or(postgres.sqlstate());
+    basalt.sqlstate().is_none() != postgres.sqlstate().is_none() && failed.is_some_and(is_runtime)
+}
+
+fn told(state: Option<&str>) -> String {
+    state.map_or("succeeds".into(), |state| format!("fails with {state}"))
+}
+
+/// Data exceptions and what else depends on values.
+fn is_runtime(state: &str) -> bool {
+    state.starts_with("22") || matches!(state, "21000" | "0A000" | "54000" | "23502" | "23505")
+}
+
+fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
+    let shape = |reply: &Reply| -> Vec<(String, u32)> {
+        let columns = reply.columns.iter().flatten();
+        columns.map(|column| (column.name.clone(), column.type_oid.min(FIRST_USER_OID))).collect()
+    };
+    if shape(ours) != shape(theirs) {
+        return Some(format!("columns {:?}, PostgreSQL's {:?}", shape(ours), shape(theirs)));
+    }
+    if ours.tag != theirs.tag {
+        return Some(format!("tag {:?}, PostgreSQL's {:?}", ours.tag, theirs.tag));
+    }
+    let (mut own, mut other) = (rows(ours), rows(theirs));
+    if !ordered {
+        own.sort();
+        other.sort();
+    }
+    if own == other {
+        return None;
+    }
+    // Of equal numbers that are written differently, groups and sets keep any.
+    let plain = |rows: &[String]| rows.iter().map(|row| without_zeros(row)).collect::<Vec<_>>();
+    let (mut own, mut other) = (plain(&own), plain(&other));
+    if !ordered {
+        own.sort();
+        other.sort();
+    }
+    if own == other {
+        return None;
+    }
+    let first = own.iter().zip(&other).position(|(a, b)| a != b).unwrap_or(own.len().min(other.len()));
+    let show = |rows: &[String]| rows.get(first).cloned().unwrap_or_else(|| "no row".into());
+    Some(format!("row {first}: {}, PostgreSQL's {}", show(&own), show(&other)))
+}
+
+fn rows(reply: &Reply) -> Vec<String> {
+    let value = |value: &Option<Vec<u8>>| match value {
+        None => "NULL".to_string(),
+        Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    reply.rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// `1.50` as `1.5`, `-0` as `0`.
+fn without_zeros(row: &str) -> String {
+    let mut out = String::with_capacity(row.len());
+    let mut rest = row;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        out.push_str(&rest[..start]);
+        let tail = &rest[start..];
+        let end = tail.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(tail.len());
+        let number = &tail[..end];
+        let plain = match number.contains('.') {
+            true => number.trim_end_matches('0').trim_end_matches('.'),
+            false => number,
+        };
+        if plain == "0" && out.ends_with('-') {
+            out.pop();
+        }
+        out.push_str(plain);
+        rest = &tail[end..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! What counts as a difference.
+
+use super::{Verdict, compare, without_zeros};
+use crate::wire::{Answer, Column, Fields, Reply};
+
+fn rows(values: &[&str]) -> Answer {
+    let columns = Some(vec![Column { name: "c0".into(), type_oid: 23, format: 0 }]);
+    let rows = values.iter().map(|value| vec![Some(value.as_bytes().to_vec())]).collect();
+    Answer { replies: vec![Reply { columns, rows, ..Reply::default() }], status: b'I' }
+}
+
+fn error(state: &str) -> Answer {
+    let error = Some(Fields(vec![(b'C', state.into())]));
+    Answer { replies: vec![Reply { error, ..Reply::default() }], status: b'I' }
+}
+
+#[test]
+fn rows_compare_in_order_where_it_was_told() {
+    assert_eq!(compare(&rows(&["1", "2"]), &rows(&["2", "1"]), false), Verdict::Same);
+    assert!(matches!(compare(&rows(&["1", "2"]), &rows(&["2", "1"]), true), Verdict::Different(_)));
+    assert!(matches!(compare(&rows(&["1"]), &rows(&["1", "1"]), false), Verdict::Different(_)));
+}
+
+#[test]
+fn errors_compare_by_sqlstate() {
+    assert_eq!(compare(&error("42601"), &error("42601"), false), Verdict::Same);
+    assert_eq!(compare(&error("22012"), &error("22003"), false), Verdict::OrderOfEvaluation);
+    assert!(matches!(compare(&error("42883"), &error("42601"), false), Verdict::Different(_)));
+    assert!(matches!(compare(&rows(&["1"]), &error("22012"), false), Verdict::Different(_)));
+    assert!(matches!(compare(&error("22012"), &rows(&["1"]), false), Verdict::Different(_)));
+}
+
+#[test]
+fn trailing_zeros_go() {
+    assert_eq!(without_zeros("1.500|2.0|10|-0.00|a1.0b"), "1.5|2|10|0|a1b");
+}

@@ -1,0 +1,390 @@
+//! Runs generated statements on both servers.
+
+use super::catalog::Catalog;
+use super::compare::{Verdict, compare, may_be_order};
+use super::literals::simple;
+use super::node::Node;
+use super::types::Types;
+use super::{Generator, Statement};
+use crate::servers::{Basalt, Postgres};
+use crate::wire::{Answer, Wire};
+use anyhow::{Context, Result};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+/// Statements between one set of tables and the next.
+const STATEMENTS_PER_SCHEMA: usize = 150;
+/// Attempts at making one failing statement smaller.
+const SHRINK_STEPS_MAX: usize = 400;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+const SETTINGS: [&str; 4] = [
+    "SET statement_timeout = '20s'",
+    "SET TimeZone = 'Europe/Berlin'",
+    "SET client_min_messages = 'error'",
+    "SET extra_float_digits = 1",
+];
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub statements: usize,
+    pub seed: u64,
+    /// Stop after so many different differences.
+    pub differences_max: usize,
+    /// Differences that are known: part of the statement or of what is told.
+    pub known: Vec<String>,
+}
+
+#[derive(Default, Debug)]
+pub struct Report {
+    pub statements: usize,
+    /// In PostgreSQL.
+    pub succeeded: usize,
+    pub order_of_evaluation: usize,
+    pub known: usize,
+    /// Readable, each with the smallest statement found.
+    pub differences: Vec<String>,
+    /// What was exercised by statements that succeeded, and how often.
+    pub covered: BTreeMap<String, usize>,
+    /// What could have been and was not.
+    pub not_covered: Vec<String>,
+}
+
+pub fn run(options: &Options) -> Result<Report> {
+    let server = Postgres::start()?;
+    server.empty_database()?;
+    let mut both = Both {
+        basalt_wire: None,
+        postgres: server.connect()?,
+        basalt: Basalt::start()?,
+        report: Report::default(),
+        seen: HashSet::new(),
+        options: options.clone(),
+        used: Vec::new(),
+        order_only: false,
+    };
+    for setting in SETTINGS {
+        both.postgres.run(setting)?;
+    }
+    let mut types = Types::builtin();
+    let mut basalt = both.basalt.connect()?;
+    let mut catalog = Catalog::load(&mut types, &mut both.postgres, &mut basalt)?;
+    drop(basalt);
+    let mut seed = StdRng::seed_from_u64(options.seed);
+    while both.report.statements < options.statements && both.report.differences.len() < options.differences_max {
+        let used = both.epoch(&types, &catalog, seed.random())?;
+        used.into_iter().for_each(|(label, good)| catalog.note(&label, good));
+        both.progress();
+    }
+    let report = &mut both.report;
+    let labels: HashSet<&str> = catalog.labels().collect();
+    let mut missed: Vec<String> =
+        labels.into_iter().filter(|label| !report.covered.contains_key(*label)).map(str::to_string).collect();
+    missed.sort();
+    report.not_covered = missed;
+    Ok(both.report)
+}
+
+struct Both {
+    basalt: Basalt,
+    basalt_wire: Option<Wire>,
+    postgres: Wire,
+    report: Report,
+    /// Kinds of differences that were told already.
+    seen: HashSet<String>,
+    options: Options,
+    /// Labels of what this epoch's statements used, and whether they succeeded.
+    used: Vec<(String, bool)>,
+    /// Whether the last attempt differs in that one side alone met a failing row.
+    order_only: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Checked {
+    Succeeded,
+    /// On both.
+    Failed,
+    Different,
+}
+
+impl Both {
+    /// One set of tables and the statements over it. What the statements used, and whether they succeeded.
+    fn epoch(&mut self, types: &Types, catalog: &Catalog, seed: u64) -> Result<Vec<(String, bool)>> {
+        let rng = StdRng::seed_from_u64(seed);
+        let mut generator = Generator { types, catalog, rng, tables: Vec::new(), next_id: HashMap::new(), aliases: 0 };
+        self.used.clear();
+        self.fresh_schema()?;
+        for sql in generator.new_schema() {
+            self.postgres.run(&sql)?;
+            let answer = self.on_basalt(&sql)?;
+            if let Some(error) = answer.error() {
+                self.tell(&sql, &sql, &format!("Basalt fails with {} ({})", error.sqlstate(), error.message()));
+                return Ok(std::mem::take(&mut self.used));
+            }
+        }
+        let end = (self.report.statements + STATEMENTS_PER_SCHEMA).min(self.options.statements);
+        while self.report.statements < end {
+            if self.step(types, &mut generator)? == Checked::Different {
+                // What the servers hold may differ from here on.
+                break;
+            }
+        }
+        Ok(std::mem::take(&mut self.used))
+    }
+
+    fn step(&mut self, types: &Types, generator: &mut Generator) -> Result<Checked> {
+        match generator.rng.random_range(0..100) {
+            0..=73 => {
+                let select = generator.select(3);
+                let statement = Statement { node: select.node, ordered: select.ordered, changes: None };
+                // A query changes nothing: the next one may be run whatever came of it.
+                self.check(types, &statement)?;
+                Ok(Checked::Succeeded)
+            }
+            74..=86 => {
+                let statement = generator.change();
+                self.check(types, &statement)
+            }
+            87..=90 => self.transaction(types, generator),
+            91..=94 => {
+                for statement in generator.prepared() {
+                    if self.check(types, &statement)? == Checked::Different {
+                        return Ok(Checked::Different);
+                    }
+                }
+                Ok(Checked::Succeeded)
+            }
+            95 | 96 => {
+                let (statement, after) = generator.definition();
+                let checked = self.check(types, &statement)?;
+                if checked == Checked::Succeeded {
+                    generator.tables = after;
+                }
+                Ok(checked)
+            }
+            97 => self.vacuum("VACUUM"),
+            98 => self.vacuum("VACUUM FULL"),
+            _ => self.restart(),
+        }
+    }
+
+    /// A few changes in one transaction, with a savepoint, that ends either way.
+    fn transaction(&mut self, types: &Types, generator: &mut Generator) -> Result<Checked> {
+        let fixed = |sql: &str| {
+            let node = Node::fixed(sql).uses(format!("statement {sql}"));
+            Statement { node, ordered: false, changes: None }
+        };
+        let level = ["BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"][generator.rng.random_range(0..2)];
+        let mut statements = vec![fixed(level), generator.change(), fixed("SAVEPOINT s"), generator.change()];
+        statements.push(fixed(["ROLLBACK TO s", "RELEASE s"][generator.rng.random_range(0..2)]));
+        statements.push(generator.change());
+        statements.push(fixed(["COMMIT", "ROLLBACK"][generator.rng.random_range(0..2)]));
+        for statement in &statements {
+            if self.check(types, statement)? == Checked::Different {
+                return Ok(Checked::Different);
+            }
+        }
+        let text = statements.iter().map(|statement| statement.node.sql()).collect::<Vec<_>>().join(";\n    ");
+        for table in statements.iter().filter_map(|statement| statement.changes.as_ref()) {
+            if self.holds_other_rows(table, &text)? {
+                return Ok(Checked::Different);
+            }
+        }
+        Ok(Checked::Succeeded)
+    }
+
+    /// Whether a table's rows differ after `sql`; tells of it.
+    fn holds_other_rows(&mut self, table: &str, sql: &str) -> Result<bool> {
+        let rows = format!("SELECT * FROM {table} ORDER BY id");
+        let (ours, theirs) = (self.on_basalt(&rows)?, self.postgres.simple(&rows, None)?);
+        match compare(&ours, &theirs, true) {
+            Verdict::Different(what) => {
+                self.tell(sql, sql, &format!("{table} afterwards: {what}"));
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Runs a statement on both servers, and looks at the table that it changed.
+    fn check(&mut self, types: &Types, statement: &Statement) -> Result<Checked> {
+        let sql = statement.node.sql();
+        let postgres = self.postgres.simple(&sql, None).with_context(|| format!("PostgreSQL: {sql}"))?;
+        if postgres.sqlstate() == Some("57014") {
+            // Too much work to be worth a comparison; PostgreSQL's tables are as before, so Basalt's must stay.
+            return Ok(Checked::Failed);
+        }
+        let basalt = self.on_basalt(&sql)?;
+        self.report.statements += 1;
+        let succeeded = postgres.error().is_none();
+        self.report.succeeded += usize::from(succeeded);
+        for label in statement.node.all_uses() {
+            self.used.push((label.to_string(), succeeded));
+            if succeeded {
+                *self.report.covered.entry(label.to_string()).or_default() += 1;
+            }
+        }
+        match compare(&basalt, &postgres, statement.ordered) {
+            Verdict::Same => {}
+            Verdict::OrderOfEvaluation => self.report.order_of_evaluation += 1,
+            Verdict::Different(what) => {
+                self.differs(types, statement, &what)?;
+                return Ok(Checked::Different);
+            }
+        }
+        if let (Some(table), b'I') = (&statement.changes, postgres.status)
+            && self.holds_other_rows(table, &sql)?
+        {
+            return Ok(Checked::Different);
+        }
+        Ok(if succeeded { Checked::Succeeded } else { Checked::Failed })
+    }
+
+    /// Shrinks a statement that differs, and tells of it.
+    fn differs(&mut self, types: &Types, statement: &Statement, what: &str) -> Result<()> {
+        let sql = statement.node.sql();
+        if self.seen.contains(&kind(what)) && self.seen.len() > 200 {
+            return Ok(());
+        }
+        // The statement has to run on what it met: inside of a block that is gone.
+        for ended in [true, false] {
+            let wire = if ended { Some(&mut self.postgres) } else { self.basalt_wire.as_mut() };
+            if let Some(wire) = wire {
+                wire.simple("ROLLBACK", None)?;
+            }
+        }
+        let (mut node, mut what) = (statement.node.clone(), what.to_string());
+        let mut steps = 0;
+        'smaller: loop {
+            for candidate in node.smaller(&|ty| simple(types, ty)) {
+                steps += 1;
+                if steps > SHRINK_STEPS_MAX {
+                    break 'smaller;
+                }
+                let found = self.attempt(&candidate, statement.ordered)?;
+                if let Some(found) = found.filter(|found| kind(found) == kind(&what)) {
+                    (node, what) = (candidate, found);
+                    continue 'smaller;
+                }
+            }
+            break;
+        }
+        let small = node.sql();
+        let doubtful =
+            ["WHERE", "AND", "OR", "JOIN", "LIMIT", "coalesce", "CASE", "EXISTS", "IN", "ANY", "ALL", "FILTER"];
+        let words: HashSet<&str> = small.split(|c: char| !c.is_ascii_alphabetic()).collect();
+        if self.order_only && doubtful.iter().any(|word| words.contains(word)) {
+            self.report.order_of_evaluation += 1;
+            return Ok(());
+        }
+        self.tell(&sql, &small, &what);
+        Ok(())
+    }
+
+    /// What a smaller statement shows, if it differs still. Leaves no trace.
+    fn attempt(&mut self, node: &Node, ordered: bool) -> Result<Option<String>> {
+        let sql = node.sql();
+        self.postgres.simple("BEGIN", None)?;
+        let postgres = self.postgres.simple(&sql, None)?;
+        self.postgres.simple("ROLLBACK", None)?;
+        self.on_basalt("BEGIN")?;
+        let basalt = self.on_basalt(&sql)?;
+        self.on_basalt("ROLLBACK")?;
+        let verdict = compare(&basalt, &postgres, ordered);
+        let Verdict::Different(what) = verdict else { return Ok(None) };
+        self.order_only = may_be_order(&basalt, &postgres);
+        Ok(Some(what))
+    }
+
+    fn tell(&mut self, sql: &str, small: &str, what: &str) {
+        let known = |known: &String| small.contains(known.as_str()) || what.contains(known.as_str());
+        if self.options.known.iter().any(known) {
+            self.report.known += 1;
+            return;
+        }
+        if !self.seen.insert(format!("{} {}", kind(what), shape(small))) {
+            return;
+        }
+        self.seen.insert(kind(what));
+        let mut text = format!("{what}\n    {small}");
+        if sql != small && sql.len() < 1500 {
+            text.push_str(&format!("\n    shrunk from: {sql}"));
+        }
+        println!("DIFFERENCE {text}");
+        self.report.differences.push(text);
+    }
+
+    /// Runs on Basalt. A connection that breaks is a difference like any other, told with the server's last words.
+    fn on_basalt(&mut self, sql: &str) -> Result<Answer> {
+        if self.basalt_wire.is_none() {
+            let mut wire = self.basalt.connect()?;
+            wire.set_read_timeout(ANSWER_TIMEOUT)?;
+            for setting in SETTINGS {
+                wire.run(setting)?;
+            }
+            self.basalt_wire = Some(wire);
+        }
+        let wire = self.basalt_wire.as_mut().context("a connection")?;
+        wire.simple(sql, None).with_context(|| format!("Basalt: {sql}\n{}", self.basalt.log_tail()))
+    }
+
+    fn fresh_schema(&mut self) -> Result<()> {
+        const NEW: &str = "DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public";
+        self.postgres.simple("ROLLBACK", None)?;
+        self.postgres.run(NEW)?;
+        self.basalt_wire = None;
+        let answer = self.on_basalt(NEW)?;
+        anyhow::ensure!(answer.error().is_none(), "{NEW}: {:?}", answer.error());
+        Ok(())
+    }
+
+    fn vacuum(&mut self, sql: &str) -> Result<Checked> {
+        self.on_basalt(sql)?;
+        Ok(Checked::Succeeded)
+    }
+
+    /// Prepared statements go with their session, on both sides.
+    fn restart(&mut self) -> Result<Checked> {
+        self.basalt_wire = None;
+        self.basalt.kill_and_start()?;
+        Ok(Checked::Succeeded)
+    }
+
+    fn progress(&self) {
+        let report = &self.report;
+        println!(
+            "{} statements, {} succeeded in PostgreSQL, {} differences, {} known, {} by order of evaluation, {} things covered",
+            report.statements,
+            report.succeeded,
+            report.differences.len(),
+            report.known,
+            report.order_of_evaluation,
+            report.covered.len(),
+        );
+    }
+}
+
+/// What kind of difference it is: its words without values.
+fn kind(what: &str) -> String {
+    let head: String = what.chars().take_while(|c| *c != '(').collect();
+    head.split_whitespace()
+        .filter(|word| !word.contains(|c: char| c.is_ascii_digit()) || word.len() == 5)
+        .take(6)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A statement without its values and its names.
+fn shape(sql: &str) -> String {
+    let mut out = String::new();
+    let mut quoted = false;
+    for c in sql.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            c if quoted || c.is_ascii_digit() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,49 @@
+//! Random statements compared with PostgreSQL. `BASALT_GENERATE` says how many (2,000), `BASALT_SEED` which.
+
+use anyhow::{Context, Result};
+use basalt_it::generate::{Options, run};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match compared() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether no unlisted difference was found.
+fn compared() -> Result<bool> {
+    let number = |name: &str, default: u64| match std::env::var(name) {
+        Ok(text) => text.parse().with_context(|| format!("{name}={text}")),
+        Err(_) => Ok(default),
+    };
+    let seed = number("BASALT_SEED", 1)?;
+    let known = std::fs::read_to_string(basalt_it::own_path("generated_known.txt"))?;
+    let known = known.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let options = Options {
+        statements: number("BASALT_GENERATE", 2000)? as usize,
+        seed,
+        differences_max: number("BASALT_DIFFERENCES", 40)? as usize,
+        known: known.map(str::to_string).collect(),
+    };
+    println!("BASALT_SEED={seed}");
+    let report = run(&options)?;
+    for (label, count) in &report.covered {
+        println!("covered {count:>6} {label}");
+    }
+    println!("not covered: {}", report.not_covered.join("; "));
+    let share = report.succeeded as f64 * 100.0 / report.statements.max(1) as f64;
+    println!(
+        "{} statements, {share:.1}% succeeded in PostgreSQL, {} differences, {} known, {} by order of evaluation; {} things covered",
+        report.statements,
+        report.differences.len(),
+        report.known,
+        report.order_of_evaluation,
+        report.covered.len(),
+    );
+    Ok(report.differences.is_empty())
+}
