@@ -12,6 +12,7 @@ pub mod context;
 pub mod datetime;
 pub mod error;
 pub mod eval;
+mod fold;
 pub mod functions;
 pub mod interval;
 pub mod io;

@@ -5,8 +5,7 @@
 //! `Numeric` that form depends on the modifier, which is why arithmetic keeps a *physical* precision and
 //! scale in its type (see [`crate::resolve::decimal_result_type`]). What a client is told is [`Expr::typmod`].
 
-use crate::context::EvalContext;
-use crate::functions::{Function, Kernel, Volatility};
+use crate::functions::{Function, Volatility};
 use basalt_types::{DataType, Datum};
 
 /// What `IS [NOT] …` asks of a boolean.
@@ -260,56 +259,6 @@ impl Expr {
             && !self.any(&mut |node| matches!(node, Expr::Column { .. } | Expr::Hole { .. } | Expr::Param { .. }))
     }
 
-    /// Computes what can be computed now. `ctx` gives parameters and the session's settings; with
-    /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
-    /// touched. An operand whose computation fails stays as it is: the error belongs to the row that
-    /// reaches it, and `CASE` may see to it that none does.
-    pub fn fold(self, ctx: &EvalContext, stable: bool) -> Expr {
-        self.rewrite(&mut |node| node.fold_node(ctx, stable))
-    }
-
-    fn fold_node(self, ctx: &EvalContext, stable: bool) -> Expr {
-        match self {
-            Expr::Const { .. } | Expr::Column { .. } | Expr::Hole { .. } => self,
-            Expr::Param { .. } if !stable => self,
-            Expr::And(args) => fold_logic(args, false),
-            Expr::Or(args) => fold_logic(args, true),
-            Expr::Case { branches, otherwise, ty } => fold_case(branches, otherwise, ty),
-            Expr::Coalesce { mut args, ty } => {
-                args.retain(|arg| !arg.is_null_const());
-                match args.first() {
-                    None => Expr::null(ty),
-                    Some(Expr::Const { .. }) => args.swap_remove(0),
-                    Some(_) => Expr::Coalesce { args, ty },
-                }
-            }
-            Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
-                // What is constant and was not folded fails, and must.
-                let fails = args.iter().any(|arg| arg.any(&mut Expr::is_over_constants));
-                if function.returns_set || fails { Expr::Call { function, args, ty } } else { Expr::null(ty) }
-            }
-            node => node.fold_value(ctx, stable),
-        }
-    }
-
-    fn fold_value(self, ctx: &EvalContext, stable: bool) -> Expr {
-        let limit = if stable { Volatility::Volatile } else { Volatility::Stable };
-        let operands = self.children().into_iter().all(|child| matches!(child, Expr::Const { .. }));
-        let own = match &self {
-            Expr::Call { function, .. } if !matches!(function.kernel, Kernel::Native { .. }) => return self,
-            Expr::Call { function, .. } => function.volatility,
-            Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
-            _ => Volatility::Immutable,
-        };
-        if !operands || own >= limit {
-            return self;
-        }
-        match self.eval_scalar(&[], ctx) {
-            Ok(value) => Expr::Const { value, ty: self.ty() },
-            Err(_) => self,
-        }
-    }
-
     /// The same expression with sums and products of scaled numerics in 38 digits, where only their bounds
     /// do not prove that they fit; `None` if that changes nothing of its type. Evaluation gives
     /// [`crate::resolve::decimal::TOO_WIDE`] for a value that does not fit.
@@ -328,12 +277,6 @@ impl Expr {
             node
         });
         (narrowed.ty() != DataType::Numeric(None)).then_some(narrowed)
-    }
-
-    /// Whether it computes something from constants alone.
-    fn is_over_constants(&self) -> bool {
-        let operands = self.children();
-        !operands.is_empty() && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
     }
 
     pub fn is_null_const(&self) -> bool {
@@ -370,60 +313,21 @@ fn same_typmod(args: &mut dyn Iterator<Item = &Expr>) -> i32 {
     found.map_or(-1, |(_, typmod)| typmod)
 }
 
-/// Casts that read the session's time zone, or the clock (`'now'::timestamp`).
-fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
+/// Casts that read the session's time zone or DateStyle, or the clock (`'now'::timestamp`): as volatile as the input
+/// and output functions that PostgreSQL casts by (`pg_proc`).
+pub(crate) fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
     use DataType::*;
     let textual = |ty: &DataType| matches!(ty, Text | Varchar(_) | Bpchar(_) | Unknown | Name);
     match (from, to) {
         (TimestampTz, Date | Time | Timestamp | TimeTz) | (Date | Timestamp, TimestampTz) | (Time, TimeTz) => {
             Volatility::Stable
         }
-        (TimestampTz, to) if textual(to) => Volatility::Stable,
-        (from, Date | Time | TimeTz | Timestamp | TimestampTz) if textual(from) => Volatility::Stable,
+        (TimestampTz | Timestamp | Date | Array(_), to) if textual(to) => Volatility::Stable,
+        (from, Date | Time | TimeTz | Timestamp | TimestampTz | Interval | Array(_)) if textual(from) => {
+            Volatility::Stable
+        }
         (from, Regclass | Regtype | Regproc | Regnamespace | Regrole) if textual(from) => Volatility::Stable,
         (Regclass | Regtype | Regproc | Regnamespace | Regrole, to) if textual(to) => Volatility::Stable,
         _ => Volatility::Immutable,
-    }
-}
-
-/// `AND` (`decisive` false) and `OR` (true): constants that change nothing go, a decisive one decides.
-fn fold_logic(args: Vec<Expr>, decisive: bool) -> Expr {
-    let mut kept = Vec::with_capacity(args.len());
-    for arg in args {
-        match arg {
-            Expr::Const { value: Datum::Bool(value), .. } if value == decisive => return Expr::bool(decisive),
-            Expr::Const { value: Datum::Bool(_), .. } => {}
-            Expr::And(inner) if !decisive => kept.extend(inner),
-            Expr::Or(inner) if decisive => kept.extend(inner),
-            other => kept.push(other),
-        }
-    }
-    if !kept.is_empty() && kept.iter().all(Expr::is_null_const) {
-        return Expr::null(DataType::Bool);
-    }
-    match (kept.len(), decisive) {
-        (0, _) => Expr::bool(!decisive),
-        (1, _) => kept.remove(0),
-        (_, false) => Expr::And(kept),
-        (_, true) => Expr::Or(kept),
-    }
-}
-
-fn fold_case(branches: Vec<(Expr, Expr)>, mut otherwise: Option<Box<Expr>>, ty: DataType) -> Expr {
-    let mut kept = Vec::with_capacity(branches.len());
-    for (condition, value) in branches {
-        match condition {
-            Expr::Const { value: Datum::Bool(true), .. } => {
-                otherwise = Some(Box::new(value));
-                break;
-            }
-            Expr::Const { .. } => {}
-            condition => kept.push((condition, value)),
-        }
-    }
-    match (kept.is_empty(), otherwise) {
-        (true, Some(value)) => *value,
-        (true, None) => Expr::null(ty),
-        (false, otherwise) => Expr::Case { branches: kept, otherwise, ty },
     }
 }

@@ -58,11 +58,13 @@ pub struct RunContext {
     pub stop: Stop,
     /// WITH queries that run, and working tables.
     pub shared: Arc<SharedTables>,
+    /// Whether constants stand for the values of an outer row: their errors belong to rows that are reached.
+    pub inner: bool,
 }
 
 impl RunContext {
     pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
-        RunContext { read, eval, system, stop: Stop::default(), shared: Arc::default() }
+        RunContext { read, eval, system, stop: Stop::default(), shared: Arc::default(), inner: false }
     }
 }
 

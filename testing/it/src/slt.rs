@@ -28,7 +28,9 @@
 mod parse;
 mod render;
 mod run;
+mod shapes;
 
 pub use parse::{Step, parse};
 pub use render::{render, render_expected};
 pub use run::{Outcome, run_file};
+pub use shapes::Words;

@@ -5,7 +5,8 @@
 
 use anyhow::Result;
 use basalt_it::servers::Postgres;
-use basalt_it::slt::run_file;
+use basalt_it::slt::{Words, run_file};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,12 +30,20 @@ fn run_all() -> Result<usize> {
     files.retain(|file| file.display().to_string().contains(&pattern));
     files.sort();
     let postgres = Postgres::start()?;
+    postgres.empty_database()?;
+    let words = Words::load(&mut postgres.connect()?)?;
+    let mut shapes: BTreeMap<String, bool> = BTreeMap::new();
     let (mut passed, mut failed, mut compared) = (0, 0, 0);
     for file in files {
         let name = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
         postgres.empty_database()?;
         let (count, mut failures) = match run_file(&file, &postgres) {
-            Ok(outcome) => (outcome.compared, outcome.failures),
+            Ok(outcome) => {
+                for (sql, same) in outcome.statements {
+                    *shapes.entry(words.shape(&sql)).or_insert(true) &= same;
+                }
+                (outcome.compared, outcome.failures)
+            }
             Err(error) => (0, vec![format!("{error:#}\n")]),
         };
         compared += count;
@@ -47,7 +56,11 @@ fn run_all() -> Result<usize> {
         failures.iter_mut().for_each(|failure| println!("{}", failure.replace(&format!("{}/", root.display()), "")));
         println!("FAILED  {name} ({} of {count} answers)", failures.len());
     }
-    println!("{passed} passed, {failed} failed; {compared} answers compared");
+    let same = shapes.values().filter(|same| **same).count();
+    println!(
+        "{passed} passed, {failed} failed; {compared} answers compared; {} statement shapes, {same} of them always equal",
+        shapes.len()
+    );
     Ok(failed)
 }
 

@@ -57,6 +57,7 @@ impl Applier {
                 _ => return Err(SqlError::internal("ARRAY of a subquery is no array")),
             },
         };
+        let plan = with_constants(plan, ctx)?;
         let volatile = is_volatile(&plan, &query.subqueries);
         let (plan, columns) = match value {
             Some(expr) => {
@@ -81,6 +82,23 @@ impl Applier {
         };
         Ok(ScalarUDF::new_from_impl(udf).call(args))
     }
+}
+
+/// The plan with its constants computed, before the values of outer rows stand beside them: what fails here fails
+/// without a row.
+fn with_constants(mut plan: Plan, ctx: &RunContext) -> Result<Plan> {
+    if ctx.inner {
+        return Ok(plan);
+    }
+    fn fold(plan: &mut Plan, ctx: &RunContext) -> Result<()> {
+        for expr in plan.exprs_mut() {
+            let taken = std::mem::replace(expr, Expr::bool(false));
+            *expr = taken.fold_strict(&ctx.eval)?;
+        }
+        plan.inputs_mut().into_iter().try_for_each(|input| fold(input, ctx))
+    }
+    fold(&mut plan, ctx)?;
+    Ok(plan)
 }
 
 struct ApplyUdf {
@@ -219,7 +237,7 @@ pub(super) fn given(
         cte.plan.rewrite_exprs(&mut constant);
     }
     let shared = SharedTables::inside(&ctx.shared, own);
-    (query, RunContext { shared, ..ctx.clone() })
+    (query, RunContext { shared, inner: true, ..ctx.clone() })
 }
 
 /// Recursions whose working tables belong to the run of this plan.

@@ -19,7 +19,10 @@ use std::sync::Arc;
 impl Lowerer<'_> {
     /// One expression; parameters become constants.
     pub(super) fn expr(&mut self, expr: &Expr) -> Result<DfExpr> {
-        let folded = expr.clone().fold(&self.ctx.eval, true);
+        let folded = match self.ctx.inner {
+            true => expr.clone().fold(&self.ctx.eval, true),
+            false => expr.clone().fold_strict(&self.ctx.eval)?,
+        };
         self.lower_expr(&folded)
     }
 

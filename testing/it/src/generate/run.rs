@@ -262,7 +262,8 @@ impl Both {
                 if steps > SHRINK_STEPS_MAX {
                     break 'smaller;
                 }
-                let found = self.attempt(&candidate, statement.ordered)?;
+                let ordered = statement.ordered && candidate.all_uses().contains(&"clause ORDER BY");
+                let found = self.attempt(&candidate, ordered)?;
                 if let Some(found) = found.filter(|found| kind(found) == kind(&what)) {
                     (node, what) = (candidate, found);
                     continue 'smaller;
@@ -271,8 +272,10 @@ impl Both {
             break;
         }
         let small = node.sql();
-        let doubtful =
-            ["WHERE", "AND", "OR", "JOIN", "LIMIT", "coalesce", "CASE", "EXISTS", "IN", "ANY", "ALL", "FILTER"];
+        let doubtful = [
+            "WHERE", "AND", "OR", "JOIN", "LIMIT", "coalesce", "CASE", "EXISTS", "IN", "ANY", "ALL", "FILTER", "FETCH",
+            "OFFSET", "HAVING",
+        ];
         let words: HashSet<&str> = small.split(|c: char| !c.is_ascii_alphabetic()).collect();
         if self.order_only && doubtful.iter().any(|word| words.contains(word)) {
             self.report.order_of_evaluation += 1;
@@ -333,6 +336,7 @@ impl Both {
         const NEW: &str = "DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public";
         self.postgres.simple("ROLLBACK", None)?;
         self.postgres.run(NEW)?;
+        self.postgres.run("DEALLOCATE ALL")?;
         self.basalt_wire = None;
         let answer = self.on_basalt(NEW)?;
         anyhow::ensure!(answer.error().is_none(), "{NEW}: {:?}", answer.error());

@@ -18,6 +18,8 @@ const MAIN: &str = "main";
 #[derive(Default)]
 pub struct Outcome {
     pub compared: usize,
+    /// Statements that both servers ran, and whether they answered the same.
+    pub statements: Vec<(String, bool)>,
     /// Readable, with the place in the script.
     pub failures: Vec<String>,
 }
@@ -238,6 +240,7 @@ impl Script<'_> {
         let shown = render(basalt, statement);
         let reference = render(postgres, statement);
         self.outcome.compared += 1;
+        self.outcome.statements.push((statement.sql.clone(), shown == reference));
         if matches!(statement.against, Against::Differs(_)) {
             self.expect(line, statement, basalt);
             if shown == reference {

@@ -1,0 +1,165 @@
+//! Constant folding: computing what depends on no row.
+//!
+//! PostgreSQL computes immutable calls over constants when it plans, so that their errors come even where no row
+//! would reach them; only what `CASE`, `AND`, `OR` and `COALESCE` rule out by constants before is spared.
+//! [`Expr::fold_strict`] does so, [`Expr::fold`] leaves what fails as it is.
+
+use crate::context::EvalContext;
+use crate::error::Result;
+use crate::functions::{Kernel, Volatility};
+use crate::resolve::decimal::TOO_WIDE;
+use crate::tree::{Expr, cast_volatility};
+use basalt_types::{DataType, Datum};
+
+#[derive(Clone, Copy)]
+struct Folding<'a> {
+    ctx: &'a EvalContext,
+    /// Whether parameters and stable functions are computed, too.
+    stable: bool,
+    /// Whether an immutable call that fails fails the folding.
+    strict: bool,
+}
+
+impl Expr {
+    /// Computes what can be computed now. `ctx` gives parameters and the session's settings; with
+    /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
+    /// touched. An operand whose computation fails stays as it is.
+    pub fn fold(self, ctx: &EvalContext, stable: bool) -> Expr {
+        self.folded(Folding { ctx, stable, strict: false }).expect("only strict folding fails")
+    }
+
+    /// As [`Expr::fold`] for the execution at hand, with the errors that PostgreSQL meets while it plans.
+    pub fn fold_strict(self, ctx: &EvalContext) -> Result<Expr> {
+        self.folded(Folding { ctx, stable: true, strict: true })
+    }
+
+    fn folded(mut self, how: Folding) -> Result<Expr> {
+        match self {
+            Expr::Const { .. } | Expr::Column { .. } | Expr::Hole { .. } => return Ok(self),
+            Expr::Param { .. } if !how.stable => return Ok(self),
+            Expr::And(args) => return Ok(logic(terms(args, false, how)?, false)),
+            Expr::Or(args) => return Ok(logic(terms(args, true, how)?, true)),
+            Expr::Case { branches, otherwise, ty } => return case(branches, otherwise, ty, how),
+            Expr::Coalesce { args, ty } => return coalesce(args, ty, how),
+            _ => {}
+        }
+        for child in self.children_mut() {
+            let taken = std::mem::replace(child, Expr::Hole { id: usize::MAX, ty: DataType::Void });
+            *child = taken.folded(how)?;
+        }
+        match self {
+            Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
+                // What is constant and was not folded fails, and must.
+                let fails = args.iter().any(|arg| arg.any(&mut Expr::is_over_constants));
+                let keep = function.returns_set || fails;
+                Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
+            }
+            node => node.value(how),
+        }
+    }
+
+    /// The value of a node whose operands are constants.
+    fn value(self, how: Folding) -> Result<Expr> {
+        let limit = if how.stable { Volatility::Volatile } else { Volatility::Stable };
+        let operands = self.children().into_iter().all(|child| matches!(child, Expr::Const { .. }));
+        let own = match &self {
+            Expr::Call { function, .. } if !matches!(function.kernel, Kernel::Native { .. }) => return Ok(self),
+            Expr::Call { function, .. } => function.volatility,
+            Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
+            _ => Volatility::Immutable,
+        };
+        if !operands || own >= limit {
+            return Ok(self);
+        }
+        match self.eval_scalar(&[], how.ctx) {
+            Ok(value) => Ok(Expr::Const { value, ty: self.ty() }),
+            Err(error) if how.strict && own == Volatility::Immutable && error.sqlstate != TOO_WIDE => Err(error),
+            Err(_) => Ok(self),
+        }
+    }
+
+    /// Whether it computes something from constants alone.
+    fn is_over_constants(&self) -> bool {
+        let operands = self.children();
+        !operands.is_empty() && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
+    }
+}
+
+/// The operands of AND (`decisive` false) or OR, folded up to the one that decides.
+fn terms(args: Vec<Expr>, decisive: bool, how: Folding) -> Result<Vec<Expr>> {
+    let mut out = Vec::with_capacity(args.len());
+    for arg in args {
+        let arg = arg.folded(how)?;
+        if matches!(arg, Expr::Const { value: Datum::Bool(value), .. } if value == decisive) {
+            return Ok(vec![arg]);
+        }
+        out.push(arg);
+    }
+    Ok(out)
+}
+
+fn logic(args: Vec<Expr>, decisive: bool) -> Expr {
+    let mut kept = Vec::with_capacity(args.len());
+    for arg in args {
+        match arg {
+            Expr::Const { value: Datum::Bool(value), .. } if value == decisive => return Expr::bool(decisive),
+            Expr::Const { value: Datum::Bool(_), .. } => {}
+            Expr::And(inner) if !decisive => kept.extend(inner),
+            Expr::Or(inner) if decisive => kept.extend(inner),
+            other => kept.push(other),
+        }
+    }
+    if !kept.is_empty() && kept.iter().all(Expr::is_null_const) {
+        return Expr::null(DataType::Bool);
+    }
+    match (kept.len(), decisive) {
+        (0, _) => Expr::bool(!decisive),
+        (1, _) => kept.remove(0),
+        (_, false) => Expr::And(kept),
+        (_, true) => Expr::Or(kept),
+    }
+}
+
+fn case(branches: Vec<(Expr, Expr)>, otherwise: Option<Box<Expr>>, ty: DataType, how: Folding) -> Result<Expr> {
+    let mut kept = Vec::with_capacity(branches.len());
+    let mut decided = None;
+    for (condition, value) in branches {
+        match condition.folded(how)? {
+            Expr::Const { value: Datum::Bool(true), .. } => {
+                decided = Some(value);
+                break;
+            }
+            Expr::Const { .. } => {}
+            condition => kept.push((condition, value.folded(how)?)),
+        }
+    }
+    let otherwise = match decided.or(otherwise.map(|value| *value)) {
+        Some(value) => Some(Box::new(value.folded(how)?)),
+        None => None,
+    };
+    Ok(match (kept.is_empty(), otherwise) {
+        (true, Some(value)) => *value,
+        (true, None) => Expr::null(ty),
+        (false, otherwise) => Expr::Case { branches: kept, otherwise, ty },
+    })
+}
+
+fn coalesce(args: Vec<Expr>, ty: DataType, how: Folding) -> Result<Expr> {
+    let mut kept = Vec::with_capacity(args.len());
+    for arg in args {
+        let arg = arg.folded(how)?;
+        if arg.is_null_const() {
+            continue;
+        }
+        let decides = matches!(arg, Expr::Const { .. });
+        kept.push(arg);
+        if decides {
+            break;
+        }
+    }
+    Ok(match kept.as_slice() {
+        [] => Expr::null(ty),
+        [Expr::Const { .. }] => kept.remove(0),
+        _ => Expr::Coalesce { args: kept, ty },
+    })
+}
