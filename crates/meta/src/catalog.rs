@@ -47,6 +47,19 @@ pub struct ViewDef {
     pub sql: String,
     pub columns: Vec<(String, basalt_types::DataType)>,
     pub comment: Option<String>,
+    #[serde(default)]
+    pub check_option: CheckOption,
+}
+
+/// Whether rows that are written through a view must be rows of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum CheckOption {
+    #[default]
+    None,
+    /// Of it, and of views below that say so themselves.
+    Local,
+    /// Of it and of all views below.
+    Cascaded,
 }
 
 /// One immutable state of the catalog.

@@ -14,7 +14,7 @@ pub mod role;
 pub mod sequence;
 pub mod txns;
 
-pub use catalog::{Catalog, Database, Namespace, ViewDef};
+pub use catalog::{Catalog, CheckOption, Database, Namespace, ViewDef};
 pub use comments::{CommentKey, Comments};
 pub use edit::CatalogEdit;
 pub use error::{Error, Result};

@@ -24,7 +24,8 @@ mod with;
 
 pub use dml::{
     Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, InsertSource, OnConflict, Point,
-    PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, is_write, writes,
+    PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
+    is_write, writes,
 };
 pub use output_name::typname;
 pub use params::ParamTypes;

@@ -12,9 +12,11 @@ mod merge;
 mod modify;
 mod returning;
 mod target;
+mod updatable;
 mod with;
 
 pub use conflict::{Compute, ConflictAction, OnConflict};
+pub use updatable::check_updatable;
 pub use with::{Bound, BoundWith, Write, bind_statement, is_write, writes};
 
 use super::row_rules::RowRules;

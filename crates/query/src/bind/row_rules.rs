@@ -20,6 +20,8 @@ pub struct RowRules {
     pub generated: Vec<(ColumnId, Expr)>,
     /// In the order in which they are checked: by name.
     pub checks: Vec<RowCheck>,
+    /// CHECK OPTION of the views that the statement writes through, by the view's name: true of every new row.
+    pub view_checks: Vec<RowCheck>,
 }
 
 /// A CHECK constraint: violated by a row for which it is false.

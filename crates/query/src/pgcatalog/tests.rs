@@ -4,7 +4,7 @@ use crate::settings::Settings;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, StringViewArray};
-use basalt_engine::{CatalogEdit, Engine, EngineConfig, ViewDef, catalog};
+use basalt_engine::{CatalogEdit, CheckOption, Engine, EngineConfig, ViewDef, catalog};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_sched::Os;
@@ -55,6 +55,7 @@ fn view() -> ViewDef {
         sql: "SELECT id FROM public.orders".into(),
         columns: vec![("id".into(), DataType::Int8)],
         comment: None,
+        check_option: CheckOption::None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! (COPY's parser, INSERT's query) hand blocks over a bounded channel: that is the back-pressure.
 
 use super::row_path::RowPath;
-use crate::bind::Returning;
+use crate::bind::BoundInsert;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use arrow_array::ArrayRef;
@@ -90,6 +90,6 @@ pub(crate) fn stored_row(table: &TableDef, stored: &[ArrayRef], row: usize) -> V
 }
 
 /// Whether a statement can go through a batch: nothing asks about single rows.
-pub(crate) fn is_plain(on_conflict: bool, returning: &Option<Returning>) -> bool {
-    !on_conflict && returning.is_none()
+pub(crate) fn is_plain(insert: &BoundInsert) -> bool {
+    insert.on_conflict.is_none() && insert.returning.is_none() && insert.rules.view_checks.is_empty()
 }

@@ -25,8 +25,8 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::AlterTable { name, if_exists, view: true, actions } => {
             view::alter(session, name, *if_exists, actions)?;
         }
-        Definition::CreateView { name, or_replace, columns, query } => {
-            view::create(session, name, *or_replace, columns, query, sql)?;
+        Definition::CreateView { name, or_replace, columns, query, check } => {
+            view::create(session, name, *or_replace, (columns, *check), query, sql)?;
         }
         Definition::CreateSchema { name, if_not_exists, owner } => {
             schema::create(session, name, *if_not_exists, owner.as_deref())?;

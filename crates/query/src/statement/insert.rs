@@ -36,7 +36,7 @@ pub(crate) async fn run(
     touched: Option<Arc<Touched>>,
 ) -> Result<Written> {
     let path = RowPath::new(&insert.table, &insert.rules, &session.txn()?.catalog(), eval);
-    let plain = batch::is_plain(insert.on_conflict.is_some(), &insert.returning);
+    let plain = batch::is_plain(insert);
     let means = match Write::Insert(insert.clone()).runs_plans() {
         true => Some(Means::of(session, eval)?),
         false => None,

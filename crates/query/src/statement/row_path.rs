@@ -112,6 +112,7 @@ impl RowPath {
     pub async fn insert(&self, txn: &mut Txn, row: &[Datum]) -> Result<Inserted> {
         let inserted = txn.insert(&self.table, row).await.map_err(|error| self.explain(error))?;
         if inserted == Inserted::Done {
+            self.check_views(row)?;
             self.written(txn, None, Some(row)).await?;
         }
         Ok(inserted)
@@ -120,7 +121,10 @@ impl RowPath {
     /// Replaces a locked row by a completed one. 23505 if its key is taken.
     pub async fn update(&self, txn: &mut Txn, current: &CurrentRow, old: &[Datum], new: &[Datum]) -> Result<()> {
         match txn.update(&self.table, current, new).await.map_err(|error| self.explain(error))? {
-            Inserted::Done => self.written(txn, Some(old), Some(new)).await,
+            Inserted::Done => {
+                self.check_views(new)?;
+                self.written(txn, Some(old), Some(new)).await
+            }
             Inserted::Duplicate { index, .. } => Err(self.duplicate(txn, index, new)),
         }
     }
@@ -129,6 +133,21 @@ impl RowPath {
     pub async fn delete(&self, txn: &mut Txn, current: &CurrentRow, old: &[Datum]) -> Result<()> {
         txn.delete(&self.table, current).await.map_err(|error| self.explain(error))?;
         self.written(txn, Some(old), None).await
+    }
+
+    /// 44000 for a row that a view's CHECK OPTION refuses.
+    fn check_views(&self, row: &[Datum]) -> Result<()> {
+        for check in &self.rules.view_checks {
+            if check.condition.eval_scalar(row, &self.eval)? != Datum::Bool(true) {
+                let message = format!("new row violates check option for view \"{}\"", check.name);
+                return Err(SqlError::new("44000", message).with_detail(rows::failing_row(
+                    &self.table,
+                    row,
+                    &self.eval,
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a change of these columns changes a key that others may refer to, and so takes the stronger lock.

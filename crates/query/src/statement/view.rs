@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::syntax::{AlterAction, Name, fold};
-use basalt_engine::{Catalog, CatalogEdit, ViewDef};
+use basalt_engine::{Catalog, CatalogEdit, CheckOption, ViewDef};
 use basalt_types::DataType;
 use sqlparser::ast::{self, VisitMut, VisitorMut};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(crate) fn create(
     session: &mut Session,
     name: &Name,
     or_replace: bool,
-    columns: &[String],
+    (columns, check_option): (&[String], CheckOption),
     query: &ast::Query,
     sql: &Arc<str>,
 ) -> Result<()> {
@@ -59,7 +59,11 @@ pub(crate) fn create(
         sql: qualified_text(session, &catalog, query),
         columns: described,
         comment: before.and_then(|before| before.comment.clone()),
+        check_option,
     };
+    if check_option != CheckOption::None {
+        bind::check_updatable(query)?;
+    }
     drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("replace view {}", name.name), None)
 }
 

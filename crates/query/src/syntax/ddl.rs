@@ -2,6 +2,7 @@
 
 use super::{Name, Reader, utility};
 use crate::error::{Result, SqlError};
+use basalt_engine::CheckOption;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -86,7 +87,7 @@ pub struct RoleOptions {
 pub enum Definition {
     CreateTable(CreateTable),
     AlterTable { name: Name, if_exists: bool, view: bool, actions: Vec<AlterAction> },
-    CreateView { name: Name, or_replace: bool, columns: Vec<String>, query: Box<ast::Query> },
+    CreateView { name: Name, or_replace: bool, columns: Vec<String>, query: Box<ast::Query>, check: CheckOption },
     CreateSchema { name: String, if_not_exists: bool, owner: Option<String> },
     AlterSchema { name: String, rename: Option<String>, owner: Option<String> },
     Drop { kind: ObjectKind, names: Vec<Name>, if_exists: bool, cascade: bool },
@@ -205,15 +206,54 @@ fn create_view(reader: &mut Reader<'_>, or_replace: bool) -> Result<Definition> 
     if matches!(reader.peek(), Token::LParen) {
         columns = reader.idents_in_parens()?;
     }
+    let mut check = CheckOption::None;
+    if reader.word("with") {
+        check = view_options(reader)?;
+    }
     reader.expect_word("as")?;
     let query = reader.query()?;
-    if reader.words(&["with", "check", "option"])
-        || reader.words(&["with", "local", "check", "option"])
-        || reader.words(&["with", "cascaded", "check", "option"])
-    {
-        return Err(SqlError::not_supported("views cannot be written to").with_hint("Leave CHECK OPTION out."));
+    if reader.words(&["with", "check", "option"]) || reader.words(&["with", "cascaded", "check", "option"]) {
+        check = CheckOption::Cascaded;
+    } else if reader.words(&["with", "local", "check", "option"]) {
+        check = CheckOption::Local;
     }
-    Ok(Definition::CreateView { name, or_replace, columns, query })
+    Ok(Definition::CreateView { name, or_replace, columns, query, check })
+}
+
+/// `(check_option = local, …)`.
+fn view_options(reader: &mut Reader<'_>) -> Result<CheckOption> {
+    let mut check = CheckOption::None;
+    reader.expect_token(&Token::LParen)?;
+    loop {
+        let option = reader.ident()?;
+        let value = match reader.token(&Token::Eq) {
+            true => match reader.string_opt() {
+                Some(value) => value,
+                None => reader.ident()?,
+            },
+            false => "true".to_string(),
+        };
+        match (option.as_str(), value.as_str()) {
+            ("check_option", "local") => check = CheckOption::Local,
+            ("check_option", "cascaded") => check = CheckOption::Cascaded,
+            ("check_option", _) => {
+                return Err(SqlError::new(
+                    "22023",
+                    "invalid value for enum option \"check_option\": ".to_string() + &value,
+                )
+                .with_detail("Valid values are \"local\" and \"cascaded\"."));
+            }
+            ("security_barrier" | "security_invoker", "true" | "false" | "on" | "off" | "1" | "0") => {}
+            (other, _) => {
+                return Err(SqlError::new("22023", format!("unrecognized parameter \"{other}\"")));
+            }
+        }
+        if !reader.token(&Token::Comma) {
+            break;
+        }
+    }
+    reader.expect_token(&Token::RParen)?;
+    Ok(check)
 }
 
 fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {

@@ -7,6 +7,7 @@
 //! | `WHEN MATCHED THEN DO NOTHING` | `WHEN MATCHED THEN UPDATE SET "\u{1}nothing" = 0` |
 //! | `WHEN NOT MATCHED THEN DO NOTHING` | `WHEN NOT MATCHED THEN INSERT VALUES ("\u{1}nothing")` |
 //! | `WHEN NOT MATCHED THEN INSERT DEFAULT VALUES` | `WHEN NOT MATCHED THEN INSERT VALUES ("\u{1}default")` |
+//! | `SELECT … INTO t FROM …` | `CREATE TABLE t AS SELECT … FROM …` |
 //! | `FROM ONLY t`, `FROM ONLY (t)` | `FROM t`: nothing inherits |
 
 use super::reader::is_word;
@@ -20,9 +21,10 @@ const MARK: char = '\u{1}';
 /// The tokens of one statement in sqlparser's forms.
 pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let has = |word| tokens.iter().any(|token| is_word(&token.token, word));
-    if !(has("overriding") || has("conflict") || has("merge") || has("only")) {
+    if !["overriding", "conflict", "merge", "only", "into"].into_iter().any(has) {
         return tokens;
     }
+    let tokens = select_into(tokens);
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 16);
     let mut at = 0;
     while at < tokens.len() {
@@ -54,6 +56,52 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             at += 1;
         }
     }
+    out
+}
+
+/// SELECT INTO in the form of CREATE TABLE AS.
+fn select_into(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let starts = |word| tokens.first().is_some_and(|first| is_word(&first.token, word));
+    if !starts("select") && !starts("with") {
+        return tokens;
+    }
+    let mut depth = 0;
+    let mut into = None;
+    for (at, token) in tokens.iter().enumerate() {
+        depth += nesting(&token.token);
+        if depth == 0 && ["insert", "merge"].iter().any(|verb| is_word(&token.token, verb)) {
+            return tokens;
+        }
+        if depth == 0 && is_word(&token.token, "into") {
+            into = Some(at);
+            break;
+        }
+    }
+    let Some(into) = into else { return tokens };
+    let is = |at: usize, words: &[&str]| {
+        tokens.get(at).is_some_and(|token| words.iter().any(|word| is_word(&token.token, word)))
+    };
+    let mut name = into + 1;
+    while is(name, &["temporary", "temp", "unlogged", "local", "global"]) {
+        name += 1;
+    }
+    let kind = &tokens[into + 1..name];
+    name += usize::from(is(name, &["table"]));
+    let mut end = name + 1;
+    while matches!(tokens.get(end).map(|token| &token.token), Some(Token::Period)) {
+        end += 2;
+    }
+    if end > tokens.len() {
+        return tokens;
+    }
+    let span = tokens[into].span;
+    let mut out = vec![word("CREATE", None, span)];
+    out.extend_from_slice(kind);
+    out.push(word("TABLE", None, span));
+    out.extend_from_slice(&tokens[name..end]);
+    out.push(word("AS", None, span));
+    out.extend_from_slice(&tokens[..into]);
+    out.extend_from_slice(&tokens[end..]);
     out
 }
 

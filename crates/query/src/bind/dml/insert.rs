@@ -34,7 +34,10 @@ impl Binder<'_> {
         let columns = self.insert_targets(&target, &insert.columns)?;
         let source = match insert.source.as_deref() {
             None => InsertSource::Values(vec![self.default_row(&target, &[])?]),
-            Some(query) => self.insert_source(&target, &columns, !insert.columns.is_empty(), query)?,
+            Some(query) => {
+                let source = self.insert_source(&target, &columns, !insert.columns.is_empty(), query);
+                source.map_err(|error| computed_column(error, &target, columns.len()))?
+            }
         };
         let on_conflict = match &insert.on {
             None => None,
@@ -46,12 +49,12 @@ impl Binder<'_> {
         Ok(BoundInsert { table: target.table.clone(), rules, source, on_conflict, returning })
     }
 
-    /// Target columns of INSERT in the order of its values. Those of a view that are computed are left out of an
-    /// unnamed list: a value for one is refused when it is met.
+    /// Target columns of INSERT in the order of its values; of a view without a list, those before the first that is
+    /// computed.
     pub fn insert_targets(&mut self, target: &Target, columns: &[ast::ObjectName]) -> Result<Vec<ColumnId>> {
         if columns.is_empty() {
             let columns = target.relation.columns.iter();
-            return Ok(columns.filter_map(|column| target.base_column(column.id)).collect());
+            return Ok(columns.map_while(|column| target.base_column(column.id)).collect());
         }
         let mut out = Vec::with_capacity(columns.len());
         for name in columns {
@@ -179,7 +182,7 @@ impl Binder<'_> {
 /// `named`: the statement lists its columns.
 fn check_width(targets: usize, named: bool, given: usize) -> Result<()> {
     match given.cmp(&targets) {
-        std::cmp::Ordering::Greater => Err(SqlError::syntax("INSERT has more expressions than target columns")),
+        std::cmp::Ordering::Greater => Err(SqlError::syntax(MORE_EXPRESSIONS)),
         std::cmp::Ordering::Less if named => Err(SqlError::syntax("INSERT has more target columns than expressions")),
         // Fewer values than columns of the table leave the last ones to their defaults.
         _ => Ok(()),
@@ -189,3 +192,16 @@ fn check_width(targets: usize, named: bool, given: usize) -> Result<()> {
 fn outputs(table: &TableDef, exprs: &[(ColId, Expr)]) -> Vec<OutputColumn> {
     table.columns.iter().zip(exprs).map(|(column, (id, _))| output(column, *id)).collect()
 }
+
+/// A value too many for a view may be one for a column that is computed.
+fn computed_column(error: SqlError, target: &Target, columns: usize) -> SqlError {
+    match (&target.view, target.relation.columns.get(columns)) {
+        (Some(view), Some(column)) if error.message == MORE_EXPRESSIONS => {
+            SqlError::not_supported(format!("cannot insert into column \"{}\" of view \"{view}\"", column.name))
+                .with_detail("View columns that are not columns of their base relation are not updatable.")
+        }
+        _ => error,
+    }
+}
+
+const MORE_EXPRESSIONS: &str = "INSERT has more expressions than target columns";

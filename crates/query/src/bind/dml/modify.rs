@@ -3,6 +3,7 @@
 use super::super::binder::Binder;
 use super::super::locking::{expose, kept};
 use super::super::point;
+use super::super::row_rules::RowCheck;
 use super::super::scope::{Clause, Scope};
 use super::returning::Beside;
 use super::target::{Target, Verb};
@@ -13,6 +14,7 @@ use basalt_engine::RowLock;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType};
 use sqlparser::ast::{self, FromTable, TableFactor, UpdateTableFromKind};
+use std::sync::Arc;
 
 /// A search under construction.
 pub(in crate::bind) struct Searching {
@@ -233,8 +235,22 @@ impl Binder<'_> {
     }
 
     /// What the table and the views around it ask of rows.
-    pub fn target_rules(&mut self, target: &Target) -> Result<std::sync::Arc<super::RowRules>> {
-        self.row_rules(&target.table)
+    pub fn target_rules(&mut self, target: &Target) -> Result<Arc<super::RowRules>> {
+        let rules = self.row_rules(&target.table)?;
+        let checked = target.conditions.iter().filter(|known| known.checked);
+        let places = target.positions();
+        let view_checks = checked.map(|known| {
+            let condition = over_row(known.condition.clone(), &places);
+            match condition.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+                true => Err(SqlError::not_supported("a CHECK OPTION with subqueries is not supported yet")),
+                false => Ok(RowCheck { name: known.view.clone(), condition }),
+            }
+        });
+        let view_checks = view_checks.collect::<Result<Vec<RowCheck>>>()?;
+        match view_checks.is_empty() {
+            true => Ok(rules),
+            false => Ok(Arc::new(super::RowRules { view_checks, ..(*rules).clone() })),
+        }
     }
 }
 

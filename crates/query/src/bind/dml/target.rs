@@ -4,10 +4,11 @@
 use super::super::binder::Binder;
 use super::super::names::{self, Relation};
 use super::super::position;
-use super::super::scope::{Scope, ScopeColumn, ScopeRelation};
+use super::super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
+use super::updatable;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
-use basalt_engine::ViewDef;
+use basalt_engine::{CheckOption, ViewDef};
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, TableDef};
 use sqlparser::ast;
@@ -22,15 +23,19 @@ pub(in crate::bind) enum Verb {
     Merge,
 }
 
-/// A target with columns of its own ids: bind it again for another look at its rows.
+/// A target with columns of its own ids.
 pub(in crate::bind) struct Target {
+    /// As the statement names it.
+    name: ast::ObjectName,
+    alias: Option<ast::TableAlias>,
+    verb: Verb,
     pub table: Arc<TableDef>,
     pub relation: ScopeRelation,
     /// The base table's live columns.
     pub base: Vec<(ColId, ColumnId)>,
     /// Columns of a view that are computed from the base table's.
     pub computed: Vec<(ColId, Expr)>,
-    /// Conditions of views, over `base`.
+    /// Conditions of views, over `base`, the innermost first.
     pub conditions: Vec<ViewCondition>,
     /// The view that was named.
     pub view: Option<String>,
@@ -47,14 +52,29 @@ pub(in crate::bind) struct ViewCondition {
 impl Binder<'_> {
     /// Binds the name of a target; `alias` qualifies its columns instead of its own name.
     pub fn target(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>, verb: Verb) -> Result<Target> {
-        let relation = self.ctx.relation(name)?;
+        self.target_with(name, alias, verb, true)
+    }
+
+    /// The same target with fresh columns, without the conditions of views.
+    pub fn again(&mut self, target: &Target) -> Result<Target> {
+        self.target_with(&target.name, target.alias.as_ref(), target.verb, false)
+    }
+
+    fn target_with(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+        verb: Verb,
+        conditions: bool,
+    ) -> Result<Target> {
         let parts = names::parts(name)?;
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
-        match relation {
+        match self.ctx.relation(name)? {
             Relation::Table(table) => {
                 let schema = alias.is_none().then(|| self.schema_name(&table)).flatten();
                 let mut target = self.table_target(&table, shown, alias)?;
                 target.relation.schema = schema;
+                (target.name, target.alias, target.verb) = (name.clone(), alias.cloned(), verb);
                 Ok(target)
             }
             Relation::View(view) if verb == Verb::Merge => {
@@ -62,10 +82,14 @@ impl Binder<'_> {
                 Err(SqlError::not_supported(message).with_detail("This operation is not supported for views."))
             }
             Relation::View(view) => {
-                let mut target = self.view_target(&view, verb, true)?;
+                let (scopes, ctes) = (std::mem::take(&mut self.scopes), std::mem::take(&mut self.ctes));
+                let target = self.deeper(|binder| binder.view_target(&view, verb, conditions));
+                (self.scopes, self.ctes) = (scopes, ctes);
+                let mut target = target?;
                 target.relation.name = shown;
                 target.relation.columns =
                     super::super::from::rename_all(std::mem::take(&mut target.relation.columns), alias)?;
+                (target.name, target.alias, target.verb) = (name.clone(), alias.cloned(), verb);
                 Ok(target)
             }
             Relation::Virtual(table) => {
@@ -91,6 +115,9 @@ impl Binder<'_> {
             return Err(SqlError::internal("a base table is not scanned"));
         };
         Ok(Target {
+            name: ast::ObjectName::from(vec![ast::Ident::with_quote('"', &table.name)]),
+            alias: None,
+            verb: Verb::Update,
             table: table.clone(),
             relation: item.relations.remove(0),
             base,
@@ -100,46 +127,72 @@ impl Binder<'_> {
         })
     }
 
-    fn view_target(&mut self, view: &Arc<ViewDef>, verb: Verb, outermost: bool) -> Result<Target> {
-        let _ = outermost;
-        Err(cannot_change(view, verb, "This view is not automatically updatable."))
-    }
-
-    /// The same target with fresh columns.
-    pub fn again(&mut self, target: &Target) -> Result<Target> {
-        let mut fresh = Vec::with_capacity(target.base.len());
-        for (id, column) in &target.base {
-            fresh.push((*id, self.fresh(), *column));
+    /// The target below a view, with the view's columns.
+    fn view_target(&mut self, view: &Arc<ViewDef>, verb: Verb, conditions: bool) -> Result<Target> {
+        let query = super::super::parse_query(&view.sql)?;
+        let (name, alias, select) = updatable::parts(&query).map_err(|why| cannot_change(view, verb, why))?;
+        let mut target = self.target_with(name, alias, verb, conditions)?;
+        let mut scope = Scope::new(Clause::Select);
+        target.enter(&mut scope);
+        self.scopes.push(scope);
+        let items = self.items(&select.projection, false);
+        let scope = self.scopes.pop();
+        let items = items.map_err(|error| SqlError { position: None, ..error })?;
+        if scope.is_some_and(|scope| !scope.aggregates.is_empty() || !scope.windows.is_empty()) {
+            return Err(cannot_change(view, verb, updatable::AGGREGATES));
         }
-        let mut computed = Vec::with_capacity(target.computed.len());
-        for (id, expr) in &target.computed {
-            computed.push((*id, self.fresh(), rename(expr.clone(), &fresh)));
+        if conditions && let Some(selection) = &select.selection {
+            let mut scope = Scope::new(Clause::Where);
+            target.enter(&mut scope);
+            self.scopes.push(scope);
+            let condition = self.condition("WHERE", selection);
+            self.scopes.pop();
+            let condition = condition.map_err(|error| SqlError { position: None, ..error })?;
+            let condition = target.inlined(condition);
+            target.conditions.push(ViewCondition { view: view.name.clone(), condition, checked: false });
         }
-        let new_id = |id: ColId| {
-            let base = fresh.iter().find(|(old, ..)| *old == id).map(|(_, new, _)| *new);
-            let known = base.or_else(|| computed.iter().find(|(old, ..)| *old == id).map(|(_, new, _)| *new));
-            known.unwrap_or(id)
-        };
-        let mut relation = target.relation.clone();
-        for column in &mut relation.columns {
-            column.id = new_id(column.id);
+        if view.check_option == CheckOption::Cascaded {
+            target.conditions.iter_mut().for_each(|condition| condition.checked = true);
+        } else if view.check_option == CheckOption::Local
+            && let Some(own) = target.conditions.last_mut().filter(|own| own.view == view.name)
+        {
+            own.checked = true;
         }
-        for id in &mut relation.key {
-            *id = new_id(*id);
+        let mut columns = Vec::with_capacity(items.len());
+        for (item, (name, ty)) in items.into_iter().zip(&view.columns) {
+            let typmod = self.typmod(&item.expr);
+            let id = match &item.expr {
+                Expr::Hole { id, .. } if target.relation.columns.iter().any(|column| column.id == *id) => *id,
+                Expr::Call { function, .. } if function.returns_set => {
+                    let why = "Views that return set-returning functions are not automatically updatable.";
+                    return Err(cannot_change(view, verb, why));
+                }
+                expr => {
+                    let (id, expr) = (self.fresh(), target.inlined(expr.clone()));
+                    target.computed.push((id, expr));
+                    id
+                }
+            };
+            let (name, ty) = (name.clone(), ty.clone());
+            columns.push(ScopeColumn { name, id, ty, typmod, table_oid: view.id.0, column_no: 0 });
         }
-        let conditions = target.conditions.iter().map(|known| ViewCondition {
-            view: known.view.clone(),
-            condition: rename(known.condition.clone(), &fresh),
-            checked: known.checked,
-        });
-        Ok(Target {
-            table: target.table.clone(),
-            relation,
-            conditions: conditions.collect(),
-            base: fresh.into_iter().map(|(_, new, column)| (new, column)).collect(),
-            computed: computed.into_iter().map(|(_, new, expr)| (new, expr)).collect(),
-            view: target.view.clone(),
-        })
+        for (index, column) in columns.iter_mut().enumerate() {
+            column.column_no = i16::try_from(index + 1).unwrap_or(0);
+        }
+        let updatable = columns.iter().any(|column| target.base_column(column.id).is_some());
+        if !updatable && verb != Verb::Delete {
+            return Err(cannot_change(
+                view,
+                verb,
+                "Views that have no updatable columns are not automatically updatable.",
+            ));
+        }
+        target.relation.columns = columns;
+        target.relation.oid = view.id.0;
+        target.relation.schema = None;
+        target.relation.key = Vec::new();
+        target.view = Some(view.name.clone());
+        Ok(target)
     }
 }
 
@@ -197,16 +250,6 @@ impl Target {
         let others = std::mem::replace(&mut scope.visible, self.relation.columns.clone());
         scope.visible.extend(others);
     }
-}
-
-fn rename(expr: Expr, fresh: &[(ColId, ColId, ColumnId)]) -> Expr {
-    expr.rewrite(&mut |node| match node {
-        Expr::Hole { id, ty } => {
-            let new = fresh.iter().find(|(old, ..)| *old == id).map_or(id, |(_, new, _)| *new);
-            Expr::Hole { id: new, ty }
-        }
-        other => other,
-    })
 }
 
 /// 55000 for a view that is not simple enough.
