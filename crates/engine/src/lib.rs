@@ -45,6 +45,6 @@ pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use txn::{Consequence, CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 
 pub use basalt_meta::{
-    Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Namespace, Role, RoleSetting, SequenceDef,
-    SequenceOwner, SequenceValue, ViewDef, catalog,
+    Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Membership, Namespace, Role, RoleSetting,
+    SequenceDef, SequenceOwner, SequenceValue, ViewDef, catalog,
 };

@@ -221,6 +221,11 @@ impl Catalog {
         self.sequences.values().filter(owned)
     }
 
+    /// Whatever has this name in the name space of tables.
+    pub fn relation_named(&self, namespace: ObjectId, name: &str) -> Option<ObjectId> {
+        self.by_name.get(&(namespace, name.to_string())).copied()
+    }
+
     pub fn relation_exists(&self, namespace: ObjectId, name: &str) -> bool {
         self.by_name.contains_key(&(namespace, name.to_string()))
     }
@@ -283,17 +288,14 @@ impl Catalog {
                 self.namespaces.remove(id).ok_or(Error::Stale(*id))?;
             }
             CatalogEdit::PutTable(table) => {
-                self.tables.insert(table.id, table.clone());
+                if let Some(before) = self.tables.insert(table.id, table.clone()) {
+                    let kept: Vec<ObjectId> = parts(table).collect();
+                    parts(&before).filter(|id| !kept.contains(id)).for_each(|id| self.forget_comments(id));
+                }
             }
             CatalogEdit::DropTable(id) => {
                 let table = self.tables.remove(id).ok_or(Error::Stale(*id))?;
-                let parts = table.checks.iter().map(|check| check.id);
-                let parts = parts.chain(table.foreign_keys.iter().map(|key| key.id));
-                let parts = parts.chain(table.indexes.iter().flat_map(|index| {
-                    std::iter::once(index.id).chain(index.constraint.map(|constraint| constraint.id))
-                }));
-                let parts: Vec<_> = parts.chain(table.primary_key.iter().map(|key| key.constraint_id)).collect();
-                parts.into_iter().chain([*id]).for_each(|id| self.forget_comments(id));
+                parts(&table).chain([*id]).for_each(|id| self.forget_comments(id));
             }
             CatalogEdit::PutSequence(sequence) => {
                 self.sequences.insert(sequence.id, Arc::new(sequence.clone()));
@@ -332,6 +334,9 @@ impl Catalog {
                 self.roles.remove(id).ok_or(Error::Stale(*id))?;
                 self.forget_comments(*id);
                 self.forget_settings(|setting| setting.role == Some(*id));
+                for role in self.roles.values_mut().filter(|role| role.member_of.iter().any(|of| of.role == *id)) {
+                    Arc::make_mut(role).member_of.retain(|of| of.role != *id);
+                }
             }
             CatalogEdit::SetSetting { name, value: Some(value) } => {
                 self.settings.insert(name.clone(), value.clone());
@@ -352,4 +357,16 @@ impl Catalog {
     fn forget_settings(&mut self, of: impl Fn(&RoleSetting) -> bool) {
         Arc::make_mut(&mut self.role_settings).retain(|setting| !of(setting));
     }
+}
+
+/// Constraints and indexes of a table: what may bear a comment of its own.
+fn parts(table: &TableDef) -> impl Iterator<Item = ObjectId> + '_ {
+    let checks = table.checks.iter().map(|check| check.id);
+    let foreign_keys = table.foreign_keys.iter().map(|key| key.id);
+    let indexes = table
+        .indexes
+        .iter()
+        .flat_map(|index| std::iter::once(index.id).chain(index.constraint.map(|constraint| constraint.id)));
+    let key = table.primary_key.iter().map(|key| key.constraint_id);
+    checks.chain(foreign_keys).chain(indexes).chain(key)
 }

@@ -21,6 +21,6 @@ pub use error::{Error, Result};
 pub use filelist::{FileInfo, FileKind, FileStamps};
 pub use order::CommitOrder;
 pub use pins::{Pin, PinTable};
-pub use role::{Role, RoleSetting};
+pub use role::{Membership, Role, RoleSetting};
 pub use sequence::{SequenceDef, SequenceOwner, SequenceValue};
 pub use txns::TxnTable;

@@ -17,6 +17,7 @@ mod recursion;
 mod row_rules;
 mod scope;
 mod select;
+mod stored;
 mod subquery;
 mod types;
 mod window;
@@ -30,6 +31,7 @@ pub use dml::{
 pub use output_name::typname;
 pub use params::ParamTypes;
 pub use row_rules::{RowCheck, RowRules, bind_row_rules};
+pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, rename_column, stored_text};
 
 use crate::error::{Result, SqlError};
 use crate::plan::Query;

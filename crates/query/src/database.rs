@@ -134,6 +134,7 @@ impl Database {
         })?;
         let registry = pgcatalog::registry().clone();
         let started_micros = os.clock.unix_micros();
+        crate::session::temp::drop_left_behind(&engine)?;
         let settings_at_start = engine.catalog().settings.clone();
         Ok(Arc::new(Database {
             engine,

@@ -23,6 +23,7 @@ mod shapes;
 mod typing;
 
 pub use functions::registry;
+pub(crate) use functions::sequences::COLUMNS as SEQUENCE_COLUMNS;
 
 use crate::error::SqlError;
 use crate::system::SystemContext;

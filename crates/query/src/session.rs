@@ -18,6 +18,8 @@ mod offload;
 pub mod outcome;
 pub(crate) mod params;
 pub(crate) mod prepared;
+pub(crate) mod sequences;
+pub(crate) mod temp;
 
 pub use crate::syntax::Parsed;
 pub use block::Scope;
@@ -33,6 +35,7 @@ use block::Block;
 use interrupt::{Deadline, Interrupt};
 use parking_lot::Mutex;
 use prepared::{Portal, Prepared};
+use sequences::SequenceUse;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,6 +97,7 @@ pub struct Session {
     pub(crate) asked: Arc<Mutex<Vec<AskedSetting>>>,
     /// What `setseed` started.
     pub(crate) generator: Arc<std::sync::Mutex<Option<basalt_expr::random::Generator>>>,
+    pub(crate) sequences: Arc<SequenceUse>,
     /// `statement_timestamp()`.
     pub(crate) statement_micros: i64,
     /// Monotonic start of the running statement, and its text.
@@ -117,12 +121,18 @@ impl Session {
             return Err(SqlError::fatal("3D000", format!("database \"{name}\" does not exist")));
         };
         let mut settings = db.initial_settings();
+        crate::statement::role::settings_of(&catalog, role.id, database.id, &mut settings);
         settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
         settings.set_base("session_authorization", &role.name);
         for (name, value) in &params.options {
             settings
                 .set_startup(name, value, role.superuser)
                 .map_err(|error| SqlError { severity: crate::error::Severity::Fatal, ..error })?;
+        }
+        let of_role = db.sessions().iter().filter(|other| other.user == role.name).count();
+        let limit = usize::try_from(role.connections_max).unwrap_or(usize::MAX);
+        if of_role >= limit && !role.superuser {
+            return Err(SqlError::fatal("53300", format!("too many connections for role \"{}\"", role.name)));
         }
         let started_micros = db.os().clock.unix_micros();
         let info = Arc::new(Mutex::new(SessionInfo {
@@ -165,6 +175,7 @@ impl Session {
             info,
             asked: Arc::default(),
             generator: Arc::default(),
+            sequences: Arc::default(),
             statement_micros: started_micros,
             running: None,
         })
@@ -350,6 +361,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.undo(None);
+        self.drop_temp_schema();
         self.db.leave(self.pid);
     }
 }

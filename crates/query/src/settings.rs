@@ -28,6 +28,9 @@ struct Overrides {
     local: Values,
 }
 
+/// Who the session is: not among the settings that RESET ALL goes back on.
+const IDENTITY: [&str; 2] = ["session_authorization", "role"];
+
 /// Values as other parts of the crate use them.
 #[derive(Clone, Debug)]
 pub struct Effective {
@@ -210,6 +213,11 @@ impl Settings {
                 return Err(SqlError::new("55P02", format!("parameter \"{key}\" cannot be changed")));
             }
         }
+        if let Kind::DateStyle = definition.kind {
+            // What the value does not say stays.
+            let before = (self.effective.date_format, self.effective.date_order);
+            return Ok((key, value::canonical_date_style(definition, text, before)?));
+        }
         Ok((key, value::canonical(definition, text)?))
     }
 
@@ -241,9 +249,45 @@ impl Settings {
         }
     }
 
+    /// A value that nobody may give directly (who the session is), with the life of SET or SET LOCAL. `None` ends it.
+    pub(crate) fn set_unchecked(&mut self, key: &str, value: Option<&str>, local: bool) {
+        let overrides = Arc::make_mut(&mut self.overrides);
+        let value = value.map(str::to_string);
+        match (local, value) {
+            (true, value) => {
+                overrides.local.insert(key.to_string(), value.unwrap_or_default());
+            }
+            (false, value) => {
+                overrides.local.remove(key);
+                match value {
+                    Some(value) => overrides.session.insert(key.to_string(), value),
+                    None => overrides.session.remove(key),
+                };
+            }
+        }
+        self.refresh();
+    }
+
+    /// What [`Settings::set_unchecked`] gave.
+    pub(crate) fn unchecked(&self, key: &str) -> Option<&str> {
+        let value = self.overrides.local.get(key).or_else(|| self.overrides.session.get(key));
+        value.map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A value that comes with a role or a database, which SET and the startup packet go before.
+    pub(crate) fn set_of_role(&mut self, source: &'static str, name: &str, text: &str) -> Result<()> {
+        let (key, value) = self.check(name, text, true)?;
+        self.set_base_from(source, &key, &value);
+        Ok(())
+    }
+
     /// RESET, or SET … TO DEFAULT.
     pub fn reset(&mut self, name: &str, local: bool, superuser: bool) -> Result<()> {
         let (key, definition) = key_of(name)?;
+        if definition.is_none() && self.get(&key).is_some() && !self.base.contains_key(&key) {
+            // A custom setting that was given once stays, without a value.
+            Arc::make_mut(&mut self.base).insert(key.clone(), String::new());
+        }
         let reset = self.base.get(&key).cloned().or_else(|| definition.map(|found| found.default.to_string()));
         if let (Some(definition), Some(reset)) = (definition, &reset)
             && definition.context != Context::User
@@ -264,8 +308,12 @@ impl Settings {
         Ok(())
     }
 
+    /// RESET ALL, which leaves it at who the session is.
     pub fn reset_all(&mut self) {
-        self.overrides = Arc::default();
+        let is_kept = |key: &String| IDENTITY.contains(&key.as_str());
+        let overrides = Arc::make_mut(&mut self.overrides);
+        overrides.session.retain(|key, _| is_kept(key));
+        overrides.local.retain(|key, _| is_kept(key));
         self.refresh();
     }
 
@@ -273,20 +321,35 @@ impl Settings {
         SettingsMark(self.overrides.clone())
     }
 
-    /// Rollback.
-    pub fn restore(&mut self, mark: SettingsMark) {
-        if !Arc::ptr_eq(&self.overrides, &mark.0) {
+    /// Rollback. Whether values have changed.
+    pub fn restore(&mut self, mark: SettingsMark) -> bool {
+        let changes = !Arc::ptr_eq(&self.overrides, &mark.0);
+        if changes {
             self.overrides = mark.0;
             self.refresh();
         }
+        changes
     }
 
-    /// Commit: SET LOCAL ends.
-    pub fn end_local(&mut self) {
-        if !self.overrides.local.is_empty() {
-            Arc::make_mut(&mut self.overrides).local.clear();
+    /// Commit: SET LOCAL ends. Whether there was any.
+    pub fn end_local(&mut self) -> bool {
+        let changes = !self.overrides.local.is_empty();
+        if changes {
+            let overrides = Arc::make_mut(&mut self.overrides);
+            let ended = std::mem::take(&mut overrides.local);
+            let custom =
+                ended.into_keys().filter(|key| definitions::find(key).is_none() && !IDENTITY.contains(&key.as_str()));
+            let custom: Vec<String> = custom.filter(|key| !self.overrides.session.contains_key(key)).collect();
+            if !custom.is_empty() {
+                // A custom setting that was given once stays, without a value.
+                let base = Arc::make_mut(&mut self.base);
+                for key in custom {
+                    base.entry(key).or_default();
+                }
+            }
             self.refresh();
         }
+        changes
     }
 
     fn refresh(&mut self) {
@@ -306,7 +369,9 @@ impl Settings {
         let mut rows: Vec<SettingRow> =
             DEFINITIONS.iter().filter(|found| self.may_see(found.name)).map(|found| self.row(found)).collect();
         let custom = self.overrides.session.iter().chain(&self.overrides.local).chain(self.base.iter());
-        for (name, setting) in custom.filter(|(name, _)| definitions::find(name).is_none()) {
+        let custom = custom.filter(|(name, _)| definitions::find(name).is_none() && !IDENTITY.contains(&name.as_str()));
+        let custom: BTreeMap<&String, &String> = custom.collect::<Vec<_>>().into_iter().rev().collect();
+        for (name, setting) in custom {
             rows.push(SettingRow {
                 name: name.clone(),
                 setting: setting.clone(),

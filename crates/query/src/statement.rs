@@ -2,6 +2,8 @@
 
 pub(crate) mod alter_table;
 pub(crate) mod batch;
+pub(crate) mod checks;
+pub(crate) mod columns;
 pub(crate) mod comment;
 pub(crate) mod copy;
 pub(crate) mod copy_in;
@@ -12,6 +14,7 @@ pub(crate) mod define;
 pub(crate) mod drop;
 pub(crate) mod explain;
 pub(crate) mod insert;
+pub(crate) mod like;
 pub(crate) mod lock_rows;
 pub(crate) mod modify;
 pub(crate) mod point_get;
@@ -21,6 +24,7 @@ pub(crate) mod row_path;
 pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod search;
+pub(crate) mod sequence;
 pub(crate) mod set;
 pub(crate) mod table_options;
 pub(crate) mod touched;

@@ -8,7 +8,10 @@ mod ddl;
 mod dml;
 mod locking;
 mod reader;
+mod role;
+mod sequence;
 mod spelling;
+mod table;
 mod table_query;
 mod utility;
 
@@ -17,6 +20,9 @@ pub use ddl::*;
 pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing};
 pub use locking::{LockingClause, strength_name};
 pub use reader::{Name, Reader, fold};
+pub use role::*;
+pub use sequence::SequenceOptions;
+pub use table::*;
 pub use utility::*;
 
 use crate::error::{Result, SqlError};
@@ -149,6 +155,9 @@ pub(crate) fn parse_statement(reader: &mut Reader<'_>) -> Result<Statement> {
     }
     if let Some(verb) = utility::parse_transaction(reader)? {
         return Ok(Statement::Transaction(verb));
+    }
+    if let Some(grant) = role::grant(reader)? {
+        return Ok(Statement::Define(Box::new(grant)));
     }
     if let Some(utility) = ddl::alter_system(reader)? {
         return Ok(Statement::Utility(Box::new(utility)));

@@ -1,6 +1,7 @@
 //! What system tables and system functions can ask for.
 
 use crate::database::Database;
+use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
 use basalt_engine::{Catalog, Engine};
 use parking_lot::Mutex;
@@ -19,10 +20,15 @@ pub struct SystemContext {
     pub database: String,
     /// Schemas searched for unqualified names, in order: those that exist, `"$user"` replaced.
     pub search_path: Vec<String>,
+    /// The same, with the session's temporary schema where it is searched.
+    pub lookup_path: Vec<String>,
     pub backend_pid: i32,
     pub client_addr: Option<SocketAddr>,
     pub settings: Settings,
     pub prepared: Vec<PreparedInfo>,
+    pub(crate) sequences: Arc<SequenceUse>,
+    /// The transaction may not write.
+    pub read_only: bool,
     /// What `set_config` asked for: the session does it when the statement has run.
     pub asked: Arc<Mutex<Vec<AskedSetting>>>,
 }

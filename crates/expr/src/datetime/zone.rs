@@ -78,11 +78,35 @@ const ABBREVIATIONS: &[(&str, i32)] = &[
     ("zulu", 0),
 ];
 
+/// Seconds east of UTC of a number of hours, or of `<+05:30>-05:30`. At most a week, as in PostgreSQL.
+fn fixed_offset(text: &str) -> Option<i32> {
+    const SECONDS_MAX: f64 = 604_800.0;
+    if let Ok(hours) = text.parse::<f64>() {
+        let seconds = hours * 3600.0;
+        return (seconds.abs() <= SECONDS_MAX).then_some(seconds as i32);
+    }
+    let (shown, _) = text.strip_prefix('<')?.split_once('>')?;
+    let (sign, digits) = match shown.as_bytes().first()? {
+        b'-' => (-1, &shown[1..]),
+        b'+' => (1, &shown[1..]),
+        _ => return None,
+    };
+    let mut seconds = 0;
+    for (part, unit) in digits.split(':').zip([3600, 60, 1]) {
+        seconds += part.parse::<u16>().ok().map(i32::from)?.checked_mul(unit)?;
+    }
+    (f64::from(seconds) <= SECONDS_MAX).then_some(sign * seconds)
+}
+
 impl TimeZone {
     pub const UTC: TimeZone = TimeZone::Named(Tz::UTC);
 
-    /// An IANA name or an abbreviation, in any case. `None` if there is no such zone.
+    /// An IANA name or an abbreviation, in any case; hours east of UTC (`-7`, `5.5`); or a fixed offset as
+    /// [`TimeZone::name`] prints it. `None` if there is no such zone.
     pub fn parse(name: &str) -> Option<TimeZone> {
+        if let Some(seconds) = fixed_offset(name) {
+            return Some(TimeZone::Fixed(seconds));
+        }
         if let Ok(zone) = name.parse::<Tz>() {
             return Some(TimeZone::Named(zone));
         }

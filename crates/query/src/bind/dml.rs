@@ -10,6 +10,7 @@ mod conflict;
 mod insert;
 mod merge;
 mod modify;
+mod own_values;
 mod returning;
 mod target;
 mod updatable;

@@ -7,10 +7,10 @@ use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
 use crate::error::{Result, SqlError};
 use crate::plan::{JoinKind, OutputColumn, Plan};
 use crate::syntax::LockingClause;
-use basalt_engine::ViewDef;
+use basalt_engine::{SequenceDef, ViewDef};
 use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
-use basalt_types::{DataType, TableDef};
+use basalt_types::{DataType, Datum, TableDef};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, TableAlias, TableFactor,
 };
@@ -149,6 +149,10 @@ impl Binder<'_> {
                 item.relations[0].oid = view.id.0;
                 item
             }
+            Relation::Sequence(sequence) => {
+                self.refuse_to_lock(&shown, "a sequence")?;
+                self.sequence_state(&sequence, shown, alias)?
+            }
             Relation::Virtual(table) => {
                 let mut columns = Vec::with_capacity(table.columns.len());
                 let mut ids = Vec::with_capacity(table.columns.len());
@@ -222,6 +226,35 @@ impl Binder<'_> {
             relations: vec![relation],
             visible: columns,
         })
+    }
+
+    /// A sequence read as a table: one row of functions over its state.
+    fn sequence_state(
+        &mut self,
+        sequence: &SequenceDef,
+        shown: String,
+        alias: Option<&TableAlias>,
+    ) -> Result<FromItem> {
+        let (mut exprs, mut columns) = (Vec::new(), Vec::new());
+        for (at, (name, ty, function)) in crate::pgcatalog::SEQUENCE_COLUMNS.iter().enumerate() {
+            let oid = Datum::I64(i64::from(sequence.id.0));
+            let value = self.call(function, vec![Expr::Const { value: oid, ty: DataType::Regclass }])?;
+            let id = self.fresh();
+            exprs.push((id, value));
+            columns.push(ScopeColumn {
+                name: (*name).to_string(),
+                id,
+                ty: ty.clone(),
+                typmod: -1,
+                table_oid: sequence.id.0,
+                column_no: at as i16 + 1,
+            });
+        }
+        let columns = rename_all(columns, alias)?;
+        let mut relation = relation_named(shown, columns.clone());
+        relation.oid = sequence.id.0;
+        let plan = Plan::Project { input: Box::new(Plan::Unit), exprs };
+        Ok(FromItem { plan, relations: vec![relation], visible: columns })
     }
 
     /// A view's body sees neither the scopes nor the CTEs around its use.

@@ -3,7 +3,7 @@
 use super::BindContext;
 use crate::error::{Result, SqlError};
 use crate::pgcatalog::{self, VirtualTable};
-use basalt_engine::{Namespace, ViewDef};
+use basalt_engine::{Namespace, SequenceDef, ViewDef};
 use basalt_types::TableDef;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
@@ -32,17 +32,18 @@ pub fn parts(name: &ObjectName) -> Result<Vec<String>> {
 pub enum Relation {
     Table(Arc<TableDef>),
     View(Arc<ViewDef>),
+    Sequence(Arc<SequenceDef>),
     Virtual(&'static VirtualTable),
 }
 
 impl BindContext {
     /// Schemas in the order of search, `pg_catalog` first unless the path lists it.
     pub fn schemas(&self) -> impl Iterator<Item = &str> {
-        let implicit = (!self.search_path.iter().any(|schema| schema == "pg_catalog")).then_some("pg_catalog");
-        implicit.into_iter().chain(self.search_path.iter().map(String::as_str))
+        crate::session::names::searched(&self.search_path)
     }
 
     pub fn namespace(&self, name: &str) -> Option<&Arc<Namespace>> {
+        let name = crate::session::names::named_schema(&self.search_path, name);
         self.catalog.namespace_named(self.database, name)
     }
 
@@ -54,7 +55,10 @@ impl BindContext {
         if let Some(table) = self.catalog.table_named(namespace.id, name) {
             return Some(Relation::Table(table.clone()));
         }
-        self.catalog.view_named(namespace.id, name).cloned().map(Relation::View)
+        if let Some(view) = self.catalog.view_named(namespace.id, name) {
+            return Some(Relation::View(view.clone()));
+        }
+        self.catalog.sequence_named(namespace.id, name).cloned().map(Relation::Sequence)
     }
 
     /// The relation that a name means, or 42P01 (3F000 is not raised for queries, as in PostgreSQL).

@@ -7,6 +7,7 @@
 //! [`RowPath`]: crate::statement::row_path::RowPath
 
 use super::binder::Binder;
+use super::stored::StoredKind;
 use super::{BindContext, ParamTypes};
 use crate::error::Result;
 use basalt_expr::tree::Expr;
@@ -38,7 +39,20 @@ pub fn bind_row_rules(ctx: &BindContext, table: &Arc<TableDef>) -> Result<Arc<Ro
 
 impl Binder<'_> {
     pub fn row_rules(&mut self, table: &Arc<TableDef>) -> Result<Arc<RowRules>> {
-        let _ = table;
-        Ok(Arc::default())
+        if table.checks.is_empty() && table.columns.iter().all(|column| column.generated.is_none()) {
+            return Ok(Arc::default());
+        }
+        let mut rules = RowRules::default();
+        for column in table.live_columns() {
+            let Some(sql) = &column.generated else { continue };
+            let target = Some((column.name.as_str(), &column.ty));
+            let expr = self.over_table(table, StoredKind::Generated, &super::parse_expr(sql)?, target)?;
+            rules.generated.push((column.id, expr));
+        }
+        for check in &table.checks {
+            let condition = self.over_table(table, StoredKind::Check, &super::parse_expr(&check.sql)?, None)?;
+            rules.checks.push(RowCheck { name: check.name.clone(), condition });
+        }
+        Ok(Arc::new(rules))
     }
 }

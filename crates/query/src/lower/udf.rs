@@ -16,6 +16,10 @@ use datafusion::logical_expr::{
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Volatile calls made so far.
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// What a call computes over its arguments, which are `Expr::Column` 0, 1, … in its trees.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +65,10 @@ impl EvalUdf {
     fn call(body: Body, name: String, ty: ArrowType, ctx: &RunContext, args: Vec<DfExpr>, fixed: bool) -> DfExpr {
         let mut hasher = ahash::AHasher::default();
         format!("{body:?}").hash(&mut hasher);
+        if !fixed {
+            // Each volatile call is its own: `SELECT nextval('s'), nextval('s')` gives two values.
+            CALLS.fetch_add(1, Ordering::Relaxed).hash(&mut hasher);
+        }
         // A call without arguments would be computed while planning, where its error does not belong.
         let volatility = if args.is_empty() || !fixed { Volatility::Volatile } else { Volatility::Immutable };
         let signature = any_types(args.len(), volatility);

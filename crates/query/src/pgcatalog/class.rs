@@ -3,7 +3,7 @@
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, float4, int2, int2s, int4, oid, oids, text, texts, yes};
 use super::typing;
-use super::{Fill, SystemContext};
+use super::{Fill, SystemContext, definitions};
 use crate::error::SqlError;
 use basalt_types::schema::PrimaryKey;
 use basalt_types::{Datum, TableDef};
@@ -23,6 +23,8 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "pg_index" => pg_index,
         "pg_constraint" => pg_constraint,
         "pg_namespace" => pg_namespace,
+        "pg_sequence" => pg_sequence,
+        "pg_sequences" => pg_sequences,
         _ => return None,
     })
 }
@@ -61,10 +63,10 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             ("reltoastrelid", oid(0)),
             ("relhasindex", yes(table.is_some_and(|table| table.primary_key.is_some()))),
             ("relisshared", yes(false)),
-            ("relpersistence", text("p")),
+            ("relpersistence", text(if is_temporary(system, &relation) { "t" } else { "p" })),
             ("relkind", text(kind)),
             ("relnatts", int2(relation.columns().len() as i16)),
-            ("relchecks", int2(0)),
+            ("relchecks", int2(table.map_or(0, |table| table.checks.len() as i16))),
             ("relhasrules", yes(false)),
             ("relhastriggers", yes(false)),
             ("relhassubclass", yes(false)),
@@ -80,6 +82,11 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
         ])?;
     }
     Ok(())
+}
+
+fn is_temporary(system: &SystemContext, relation: &Relation) -> bool {
+    let namespace = system.catalog.namespaces.get(&relation.namespace());
+    namespace.is_some_and(|namespace| namespace.name.starts_with(crate::session::names::TEMP_PREFIX))
 }
 
 fn pg_attribute(system: &SystemContext, rows: &mut Rows) -> Result {
@@ -112,8 +119,16 @@ fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
         ("attnotnull", yes(column.not_null && !column.dropped)),
         ("atthasdef", yes(column.default.is_some() && !column.dropped)),
         ("atthasmissing", yes(false)),
-        ("attidentity", text("")),
-        ("attgenerated", text("")),
+        (
+            "attidentity",
+            text(match column.identity {
+                Some(_) if column.dropped => "",
+                Some(true) => "a",
+                Some(false) => "d",
+                None => "",
+            }),
+        ),
+        ("attgenerated", text(if column.generated && !column.dropped { "s" } else { "" })),
         ("attisdropped", yes(column.dropped)),
         ("attislocal", yes(true)),
         ("attinhcount", int4(0)),
@@ -124,7 +139,7 @@ fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
 fn pg_attrdef(system: &SystemContext, rows: &mut Rows) -> Result {
     for table in relations::user_tables(system) {
         for column in table.live_columns() {
-            let Some(default) = &column.default else { continue };
+            let Some(default) = column.generated.as_ref().or(column.default.as_ref()) else { continue };
             rows.push([
                 ("oid", oid(default_oid(table, column.id.0))),
                 ("adrelid", oid(table.id.0)),
@@ -198,6 +213,70 @@ fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
             ("coninhcount", int4(0)),
             ("connoinherit", yes(true)),
             ("conkey", int2s(key.columns.iter().map(|column| column.0 as i16))),
+        ])?;
+    }
+    for table in relations::user_tables(system) {
+        for check in &table.checks {
+            let columns = definitions::check_columns(system, table, check);
+            rows.push([
+                ("oid", oid(check.id.0)),
+                ("conname", text(&check.name)),
+                ("connamespace", oid(table.namespace.0)),
+                ("contype", text("c")),
+                ("condeferrable", yes(false)),
+                ("condeferred", yes(false)),
+                ("convalidated", yes(check.validated)),
+                ("conrelid", oid(table.id.0)),
+                ("contypid", oid(0)),
+                ("conindid", oid(0)),
+                ("conparentid", oid(0)),
+                ("confrelid", oid(0)),
+                ("confupdtype", text("")),
+                ("confdeltype", text("")),
+                ("confmatchtype", text("")),
+                ("conislocal", yes(true)),
+                ("coninhcount", int4(0)),
+                ("connoinherit", yes(check.no_inherit)),
+                ("conkey", int2s(columns)),
+                ("conbin", text(&check.sql)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn pg_sequence(system: &SystemContext, rows: &mut Rows) -> Result {
+    for sequence in relations::user_sequences(system) {
+        rows.push([
+            ("seqrelid", oid(sequence.id.0)),
+            ("seqtypid", oid(sequence.ty.oid())),
+            ("seqstart", Datum::I64(sequence.start)),
+            ("seqincrement", Datum::I64(sequence.increment)),
+            ("seqmax", Datum::I64(sequence.max)),
+            ("seqmin", Datum::I64(sequence.min)),
+            ("seqcache", Datum::I64(sequence.cache)),
+            ("seqcycle", yes(sequence.cycle)),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_sequences(system: &SystemContext, rows: &mut Rows) -> Result {
+    for sequence in relations::user_sequences(system) {
+        let state = system.engine.sequence_state(sequence).filter(|state| state.value.is_called);
+        let schema = system.catalog.namespaces.get(&sequence.namespace);
+        rows.push([
+            ("schemaname", text(schema.map_or("", |schema| &schema.name))),
+            ("sequencename", text(&sequence.name)),
+            ("sequenceowner", text(&sequence.owner)),
+            ("data_type", oid(sequence.ty.oid())),
+            ("start_value", Datum::I64(sequence.start)),
+            ("min_value", Datum::I64(sequence.min)),
+            ("max_value", Datum::I64(sequence.max)),
+            ("increment_by", Datum::I64(sequence.increment)),
+            ("cycle", yes(sequence.cycle)),
+            ("cache_size", Datum::I64(sequence.cache)),
+            ("last_value", state.map_or(Datum::Null, |state| Datum::I64(state.value.last))),
         ])?;
     }
     Ok(())

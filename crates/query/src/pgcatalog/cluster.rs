@@ -1,12 +1,12 @@
 //! What all databases share: databases, roles, tablespaces.
 
 use super::relations;
-use super::rows::{Rows, int4, oid, oids, opt_text, text, yes};
+use super::rows::{Rows, int4, micros, oid, oids, opt_text, text, texts, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use basalt_engine::Role;
 use basalt_engine::catalog::SUPERUSER;
-use basalt_types::Datum;
+use basalt_types::{Datum, ObjectId};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -25,6 +25,8 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "pg_user" => pg_user,
         "pg_shadow" => pg_shadow,
         "pg_group" => pg_group,
+        "pg_auth_members" => pg_auth_members,
+        "pg_db_role_setting" => pg_db_role_setting,
         _ => return None,
     })
 }
@@ -76,14 +78,15 @@ fn pg_authid(system: &SystemContext, rows: &mut Rows) -> Result {
             ("oid", oid(role.id.0)),
             ("rolname", text(&role.name)),
             ("rolsuper", yes(role.superuser)),
-            ("rolinherit", yes(true)),
-            ("rolcreaterole", yes(role.superuser)),
-            ("rolcreatedb", yes(role.superuser)),
+            ("rolinherit", yes(role.inherit)),
+            ("rolcreaterole", yes(creates(role, role.create_role))),
+            ("rolcreatedb", yes(creates(role, role.create_db))),
             ("rolcanlogin", yes(role.login)),
-            ("rolreplication", yes(false)),
-            ("rolbypassrls", yes(role.superuser)),
-            ("rolconnlimit", int4(-1)),
+            ("rolreplication", yes(role.replication)),
+            ("rolbypassrls", yes(creates(role, role.bypass_rls))),
+            ("rolconnlimit", int4(role.connections_max)),
             ("rolpassword", opt_text(role.password.as_deref())),
+            ("rolvaliduntil", micros(role.valid_until_micros)),
         ])?;
     }
     Ok(())
@@ -94,14 +97,16 @@ fn pg_roles(system: &SystemContext, rows: &mut Rows) -> Result {
         rows.push([
             ("rolname", text(&role.name)),
             ("rolsuper", yes(role.superuser)),
-            ("rolinherit", yes(true)),
-            ("rolcreaterole", yes(role.superuser)),
-            ("rolcreatedb", yes(role.superuser)),
+            ("rolinherit", yes(role.inherit)),
+            ("rolcreaterole", yes(creates(role, role.create_role))),
+            ("rolcreatedb", yes(creates(role, role.create_db))),
             ("rolcanlogin", yes(role.login)),
-            ("rolreplication", yes(false)),
-            ("rolconnlimit", int4(-1)),
+            ("rolreplication", yes(role.replication)),
+            ("rolconnlimit", int4(role.connections_max)),
             ("rolpassword", text(HIDDEN_PASSWORD)),
-            ("rolbypassrls", yes(role.superuser)),
+            ("rolvaliduntil", micros(role.valid_until_micros)),
+            ("rolbypassrls", yes(creates(role, role.bypass_rls))),
+            ("rolconfig", config(system, None, Some(role.id))),
             ("oid", oid(role.id.0)),
         ])?;
     }
@@ -123,19 +128,63 @@ fn users(system: &SystemContext, rows: &mut Rows, password: fn(&Role) -> Datum) 
         rows.push([
             ("usename", text(&role.name)),
             ("usesysid", oid(role.id.0)),
-            ("usecreatedb", yes(role.superuser)),
+            ("usecreatedb", yes(creates(role, role.create_db))),
             ("usesuper", yes(role.superuser)),
-            ("userepl", yes(false)),
-            ("usebypassrls", yes(role.superuser)),
+            ("userepl", yes(role.replication)),
+            ("usebypassrls", yes(creates(role, role.bypass_rls))),
             ("passwd", password(role)),
+            ("valuntil", micros(role.valid_until_micros)),
+            ("useconfig", config(system, None, Some(role.id))),
         ])?;
+    }
+    Ok(())
+}
+
+/// The superuser that a cluster starts with may do everything by name, too.
+fn creates(role: &Role, given: bool) -> bool {
+    given || role.id == SUPERUSER
+}
+
+/// Settings of a role, a database or both, as `name=value`.
+fn config(system: &SystemContext, database: Option<ObjectId>, role: Option<ObjectId>) -> Datum {
+    let own =
+        system.catalog.role_settings.iter().filter(|setting| (setting.database, setting.role) == (database, role));
+    let own: Vec<String> = own.map(|setting| format!("{}={}", setting.name, setting.value)).collect();
+    if own.is_empty() { Datum::Null } else { texts(own) }
+}
+
+fn pg_db_role_setting(system: &SystemContext, rows: &mut Rows) -> Result {
+    let of = system.catalog.role_settings.iter().map(|setting| (setting.database, setting.role));
+    let of: std::collections::BTreeSet<_> = of.collect();
+    for (database, role) in of {
+        rows.push([
+            ("setdatabase", oid(database.map_or(0, |id| id.0))),
+            ("setrole", oid(role.map_or(0, |id| id.0))),
+            ("setconfig", config(system, database, role)),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_auth_members(system: &SystemContext, rows: &mut Rows) -> Result {
+    for member in roles(system) {
+        for of in &member.member_of {
+            rows.push([
+                ("roleid", oid(of.role.0)),
+                ("member", oid(member.id.0)),
+                ("grantor", oid(of.grantor.0)),
+                ("admin_option", yes(of.admin)),
+            ])?;
+        }
     }
     Ok(())
 }
 
 fn pg_group(system: &SystemContext, rows: &mut Rows) -> Result {
     for role in roles(system).filter(|role| !role.login) {
-        rows.push([("groname", text(&role.name)), ("grosysid", oid(role.id.0)), ("grolist", oids([]))])?;
+        let members = roles(system).filter(|member| member.member_of.iter().any(|of| of.role == role.id));
+        let members = oids(members.map(|member| member.id.0));
+        rows.push([("groname", text(&role.name)), ("grosysid", oid(role.id.0)), ("grolist", members)])?;
     }
     Ok(())
 }

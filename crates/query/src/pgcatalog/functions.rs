@@ -3,6 +3,7 @@
 
 mod about;
 mod privileges;
+pub(crate) mod sequences;
 mod session;
 mod sizes;
 
@@ -18,12 +19,16 @@ static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     registry.bind_facts(|name, args| {
         let kernel = about::bind(name, args)
             .or_else(|| privileges::bind(name, args))
+            .or_else(|| sequences::bind(name, args))
             .or_else(|| session::bind(name, args))
             .or_else(|| sizes::bind(name, args))?;
         Some(Kernel::Native { scalar: kernel, vector: None })
     });
     for (oid, name, args, ret, kernel) in about::others().into_iter().chain(session::others()) {
         registry.register(Function { oid, ..Function::custom(name, &args, ret, kernel) });
+    }
+    for function in sequences::of_state() {
+        registry.register(function);
     }
     Arc::new(registry)
 });

@@ -6,8 +6,11 @@ use super::rows::{Rows, int4, opt_text, text, yes_no};
 use super::typing;
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
+use crate::session::names::TEMP_PREFIX;
+use basalt_engine::{SequenceDef, SequenceOwner};
 use basalt_types::schema::PrimaryKey;
 use basalt_types::{DataType, Datum, ObjectId, TableDef};
+use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -21,6 +24,9 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "table_constraints" => table_constraints,
         "key_column_usage" => key_column_usage,
         "constraint_column_usage" => constraint_column_usage,
+        "check_constraints" => check_constraints,
+        "sequences" => sequences,
+        "column_column_usage" => column_column_usage,
         "enabled_roles" => enabled_roles,
         "character_sets" => character_sets,
         _ => return None,
@@ -52,7 +58,7 @@ fn schemata(system: &SystemContext, rows: &mut Rows) -> Result {
 
 /// Tables and views, virtual ones too.
 fn listed(system: &SystemContext) -> impl Iterator<Item = Relation<'_>> {
-    relations::all(system).filter(|relation| relation.kind() != "i")
+    relations::all(system).filter(|relation| matches!(relation.kind(), "r" | "v"))
 }
 
 fn tables(system: &SystemContext, rows: &mut Rows) -> Result {
@@ -62,9 +68,23 @@ fn tables(system: &SystemContext, rows: &mut Rows) -> Result {
             ("table_catalog", catalog(system)),
             ("table_schema", schema(system, relation.namespace())),
             ("table_name", text(relation.name())),
-            ("table_type", text(if view { "VIEW" } else { "BASE TABLE" })),
+            (
+                "table_type",
+                text(match view {
+                    true => "VIEW",
+                    false if is_temporary(system, &relation) => "LOCAL TEMPORARY",
+                    false => "BASE TABLE",
+                }),
+            ),
             ("is_insertable_into", yes_no(matches!(relation, Relation::Table(_)))),
             ("is_typed", yes_no(false)),
+            (
+                "commit_action",
+                match is_temporary(system, &relation) {
+                    true => text("PRESERVE"),
+                    false => Datum::Null,
+                },
+            ),
         ])?;
     }
     Ok(())
@@ -84,13 +104,17 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
     let optional = |value: Option<i32>| value.map_or(Datum::Null, int4);
     let length = character_length(ty);
     let (precision, radix, scale) = numeric_shape(ty);
+    let expression = column.default.map(|text| definitions::expression(system, text));
+    let (default, generated) = if column.generated { (None, expression) } else { (expression, None) };
+    let sequence = identity_sequence(system, relation, column);
+    let number = |value: Option<i64>| value.map_or(Datum::Null, |value| text(&value.to_string()));
     rows.push([
         ("table_catalog", catalog(system)),
         ("table_schema", schema(system, relation.namespace())),
         ("table_name", text(relation.name())),
         ("column_name", text(column.name)),
         ("ordinal_position", int4(i32::from(column.number))),
-        ("column_default", opt_text(column.default)),
+        ("column_default", default.map_or(Datum::Null, |default| text(&default))),
         ("is_nullable", yes_no(!column.not_null)),
         ("data_type", text(&type_name(ty))),
         ("character_maximum_length", optional(length)),
@@ -104,11 +128,32 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("udt_name", opt_text(typing::fact(ty.oid()).map(|fact| fact.name))),
         ("dtd_identifier", text(&column.number.to_string())),
         ("is_self_referencing", yes_no(false)),
-        ("is_identity", yes_no(false)),
-        ("identity_cycle", yes_no(false)),
-        ("is_generated", text("NEVER")),
+        ("is_identity", yes_no(column.identity.is_some())),
+        ("identity_generation", opt_text(column.identity.map(|always| if always { "ALWAYS" } else { "BY DEFAULT" }))),
+        ("identity_start", number(sequence.map(|sequence| sequence.start))),
+        ("identity_increment", number(sequence.map(|sequence| sequence.increment))),
+        ("identity_maximum", number(sequence.map(|sequence| sequence.max))),
+        ("identity_minimum", number(sequence.map(|sequence| sequence.min))),
+        ("identity_cycle", yes_no(sequence.is_some_and(|sequence| sequence.cycle))),
+        ("is_generated", text(if column.generated { "ALWAYS" } else { "NEVER" })),
+        ("generation_expression", generated.map_or(Datum::Null, |generated| text(&generated))),
         ("is_updatable", yes_no(matches!(relation, Relation::Table(_)))),
     ])
+}
+
+fn is_temporary(system: &SystemContext, relation: &Relation) -> bool {
+    let namespace = system.catalog.namespaces.get(&relation.namespace());
+    namespace.is_some_and(|namespace| namespace.name.starts_with(TEMP_PREFIX))
+}
+
+fn identity_sequence<'a>(
+    system: &'a SystemContext,
+    relation: &Relation,
+    column: &Column,
+) -> Option<&'a Arc<SequenceDef>> {
+    let of = |owner: &SequenceOwner| owner.internal && i32::from(owner.column.0) == i32::from(column.number);
+    column.identity?;
+    system.catalog.sequences_of(ObjectId(relation.oid())).find(|sequence| sequence.owned_by.as_ref().is_some_and(of))
 }
 
 /// The type without its modifier; arrays are all called ARRAY.
@@ -188,7 +233,8 @@ fn table_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
             .live_columns()
             .filter(|column| column.not_null)
             .map(|column| (format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0), "CHECK"));
-        for (name, kind) in key.chain(not_null) {
+        let checks = table.checks.iter().map(|check| (check.name.clone(), "CHECK"));
+        for (name, kind) in key.chain(checks).chain(not_null) {
             rows.push([
                 ("constraint_catalog", catalog(system)),
                 ("constraint_schema", schema(system, table.namespace)),
@@ -236,6 +282,88 @@ fn constraint_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
                 ("constraint_schema", schema(system, table.namespace)),
                 ("constraint_name", text(&key.constraint_name)),
             ])?;
+        }
+    }
+    for table in relations::user_tables(system) {
+        for check in &table.checks {
+            for number in definitions::check_columns(system, table, check) {
+                let Some(column) = table.columns.iter().find(|column| column.id.0 as i16 == number) else { continue };
+                rows.push([
+                    ("table_catalog", catalog(system)),
+                    ("table_schema", schema(system, table.namespace)),
+                    ("table_name", text(&table.name)),
+                    ("column_name", text(&column.name)),
+                    ("constraint_catalog", catalog(system)),
+                    ("constraint_schema", schema(system, table.namespace)),
+                    ("constraint_name", text(&check.name)),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        let checks = table
+            .checks
+            .iter()
+            .map(|check| (check.name.clone(), format!("({})", definitions::expression(system, &check.sql))));
+        let not_null = table.live_columns().filter(|column| column.not_null).map(|column| {
+            let name = format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0);
+            (name, format!("{} IS NOT NULL", column.name))
+        });
+        for (name, clause) in checks.chain(not_null) {
+            rows.push([
+                ("constraint_catalog", catalog(system)),
+                ("constraint_schema", schema(system, table.namespace)),
+                ("constraint_name", text(&name)),
+                ("check_clause", text(&clause)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// Identity columns' sequences are not listed, as in PostgreSQL.
+fn sequences(system: &SystemContext, rows: &mut Rows) -> Result {
+    let internal = |sequence: &SequenceDef| sequence.owned_by.is_some_and(|owner| owner.internal);
+    for sequence in relations::user_sequences(system).filter(|sequence| !internal(sequence)) {
+        let (precision, _, _) = numeric_shape(&sequence.ty);
+        let number = |value: i64| text(&value.to_string());
+        rows.push([
+            ("sequence_catalog", catalog(system)),
+            ("sequence_schema", schema(system, sequence.namespace)),
+            ("sequence_name", text(&sequence.name)),
+            ("data_type", text(&type_name(&sequence.ty))),
+            ("numeric_precision", precision.map_or(Datum::Null, int4)),
+            ("numeric_precision_radix", int4(2)),
+            ("numeric_scale", int4(0)),
+            ("start_value", number(sequence.start)),
+            ("minimum_value", number(sequence.min)),
+            ("maximum_value", number(sequence.max)),
+            ("increment", number(sequence.increment)),
+            ("cycle_option", yes_no(sequence.cycle)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Which columns generated ones are computed from.
+fn column_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        for column in table.live_columns() {
+            let Some(sql) = &column.generated else { continue };
+            for number in definitions::generated_columns(system, table, column, sql) {
+                let Some(from) = table.columns.iter().find(|from| from.id.0 as i16 == number) else { continue };
+                rows.push([
+                    ("table_catalog", catalog(system)),
+                    ("table_schema", schema(system, table.namespace)),
+                    ("table_name", text(&table.name)),
+                    ("column_name", text(&from.name)),
+                    ("dependent_column", text(&column.name)),
+                ])?;
+            }
         }
     }
     Ok(())

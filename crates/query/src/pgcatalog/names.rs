@@ -2,7 +2,7 @@
 
 use super::relations::{self, Relation};
 use super::{find, procs, typing};
-use crate::session::names::quote_identifier;
+use crate::session::names::{named_schema, quote_identifier, searched};
 use crate::settings::value::names_of;
 use crate::system::SystemContext;
 use basalt_engine::Catalog;
@@ -20,25 +20,21 @@ pub(crate) struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     pub fn of(system: &'a SystemContext) -> Scope<'a> {
-        Scope { catalog: &system.catalog, database: relations::database_oid(system), search_path: &system.search_path }
+        Scope { catalog: &system.catalog, database: relations::database_oid(system), search_path: &system.lookup_path }
     }
 
     pub fn path(self) -> impl Iterator<Item = &'a str> {
-        let listed = self.search_path.iter().any(|schema| schema == "pg_catalog");
-        let first = (!listed).then_some("pg_catalog");
-        first.into_iter().chain(self.search_path.iter().map(String::as_str))
+        searched(self.search_path)
     }
 
     fn relation_in(self, schema: &str, name: &str) -> Option<u32> {
         if let Some(table) = find(schema, name) {
             return Some(table.oid);
         }
+        let schema = named_schema(self.search_path, schema);
         let namespace = self.catalog.namespace_named(self.database, schema)?.id;
-        if let Some(table) = self.catalog.table_named(namespace, name) {
-            return Some(table.id.0);
-        }
-        if let Some(view) = self.catalog.view_named(namespace, name) {
-            return Some(view.id.0);
+        if let Some(id) = self.catalog.relation_named(namespace, name) {
+            return Some(id.0);
         }
         let keys = self.catalog.tables.values().filter(|table| table.namespace == namespace);
         let mut keys = keys.filter_map(|table| table.primary_key.as_ref());
@@ -105,8 +101,18 @@ pub(crate) fn oid_of(scope: Scope, ty: &DataType, text: &str) -> Result<u32> {
             let parts = parts(text)?;
             let found = match parts.as_slice() {
                 [name] => scope.relation_on_path(name),
-                [schema, name] | [_, schema, name] => scope.relation_in(schema, name),
-                _ => None,
+                [schema, name] | [_, schema, name] => {
+                    let found = scope.relation_in(schema, name);
+                    let known = named_schema(scope.search_path, schema);
+                    if found.is_none() && scope.catalog.namespace_named(scope.database, known).is_none() {
+                        return Err(missing("3F000", "schema", schema));
+                    }
+                    found
+                }
+                _ => {
+                    let message = format!("improper relation name (too many dotted names): {}", parts.join("."));
+                    return Err(Error::new("42601", message));
+                }
             };
             found.ok_or_else(|| missing("42P01", "relation", &parts.join(".")))
         }

@@ -4,7 +4,7 @@
 use super::{VirtualTable, shapes, tables};
 use crate::system::SystemContext;
 use basalt_engine::catalog::{BASALT_SCHEMA, INFORMATION_SCHEMA, PG_CATALOG, SUPERUSER};
-use basalt_engine::{Catalog, Namespace, ViewDef};
+use basalt_engine::{Catalog, Namespace, SequenceDef, ViewDef};
 use basalt_types::schema::PrimaryKey;
 use basalt_types::{DataType, ObjectId, TableDef};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub(super) enum Relation<'a> {
     Table(&'a Arc<TableDef>),
     View(&'a Arc<ViewDef>),
+    Sequence(&'a Arc<SequenceDef>),
     /// The index of a primary key.
     Index(&'a Arc<TableDef>, &'a PrimaryKey),
     Virtual(&'static VirtualTable),
@@ -24,6 +25,9 @@ pub(super) struct Column<'a> {
     pub ty: DataType,
     pub not_null: bool,
     pub default: Option<&'a str>,
+    /// Of identity columns, whether ALWAYS.
+    pub identity: Option<bool>,
+    pub generated: bool,
     pub dropped: bool,
 }
 
@@ -32,6 +36,7 @@ impl<'a> Relation<'a> {
         match self {
             Relation::Table(table) => table.id.0,
             Relation::View(view) => view.id.0,
+            Relation::Sequence(sequence) => sequence.id.0,
             Relation::Index(_, key) => key.constraint_id.0,
             Relation::Virtual(table) => table.oid,
         }
@@ -41,6 +46,7 @@ impl<'a> Relation<'a> {
         match self {
             Relation::Table(table) | Relation::Index(table, _) => table.namespace,
             Relation::View(view) => view.namespace,
+            Relation::Sequence(sequence) => sequence.namespace,
             Relation::Virtual(table) => system_namespace(table.schema),
         }
     }
@@ -49,6 +55,7 @@ impl<'a> Relation<'a> {
         match self {
             Relation::Table(table) => &table.name,
             Relation::View(view) => &view.name,
+            Relation::Sequence(sequence) => &sequence.name,
             Relation::Index(_, key) => &key.constraint_name,
             Relation::Virtual(table) => table.name,
         }
@@ -58,6 +65,7 @@ impl<'a> Relation<'a> {
         match self {
             Relation::Table(table) | Relation::Index(table, _) => role_oid(catalog, &table.owner),
             Relation::View(view) => role_oid(catalog, &view.owner),
+            Relation::Sequence(sequence) => role_oid(catalog, &sequence.owner),
             Relation::Virtual(_) => SUPERUSER.0,
         }
     }
@@ -67,6 +75,7 @@ impl<'a> Relation<'a> {
         match self {
             Relation::Table(_) => "r",
             Relation::View(_) => "v",
+            Relation::Sequence(_) => "S",
             Relation::Index(..) => "i",
             Relation::Virtual(table) if table.is_view => "v",
             Relation::Virtual(_) => "r",
@@ -77,6 +86,7 @@ impl<'a> Relation<'a> {
         match self {
             Relation::Table(table) => table.comment.as_deref(),
             Relation::View(view) => view.comment.as_deref(),
+            Relation::Sequence(sequence) => sequence.comment.as_deref(),
             Relation::Index(..) | Relation::Virtual(_) => None,
         }
     }
@@ -87,6 +97,11 @@ impl<'a> Relation<'a> {
             Relation::View(view) => {
                 let columns = view.columns.iter().enumerate();
                 columns.map(|(index, (name, ty))| plain(index, name, ty.clone())).collect()
+            }
+            Relation::Sequence(_) => {
+                let columns = super::SEQUENCE_COLUMNS.iter().enumerate();
+                let columns = columns.map(|(index, (name, ty, _))| plain(index, name, ty.clone()));
+                columns.map(|column| Column { not_null: true, ..column }).collect()
             }
             Relation::Index(table, key) => {
                 let columns = key.columns.iter().enumerate();
@@ -107,13 +122,24 @@ fn of_table(column: &basalt_types::ColumnDef) -> Column<'_> {
         name: &column.name,
         ty: column.ty.clone(),
         not_null: column.not_null,
-        default: column.default.as_deref(),
+        default: column.generated.as_deref().or(column.default.as_deref()),
+        identity: column.identity.map(|identity| identity.always),
+        generated: column.generated.is_some(),
         dropped: column.dropped,
     }
 }
 
 fn plain(index: usize, name: &str, ty: DataType) -> Column<'_> {
-    Column { number: index as i16 + 1, name, ty, not_null: false, default: None, dropped: false }
+    Column {
+        number: index as i16 + 1,
+        name,
+        ty,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: false,
+        dropped: false,
+    }
 }
 
 /// Schemas of the session's database, and those that every database has.
@@ -152,6 +178,11 @@ pub(super) fn user_views(system: &SystemContext) -> impl Iterator<Item = &Arc<Vi
     system.catalog.views.values().filter(|view| in_database(system, view.namespace))
 }
 
+/// Sequences of the session's database.
+pub(super) fn user_sequences(system: &SystemContext) -> impl Iterator<Item = &Arc<SequenceDef>> {
+    system.catalog.sequences.values().filter(|sequence| in_database(system, sequence.namespace))
+}
+
 fn in_database(system: &SystemContext, namespace: ObjectId) -> bool {
     let namespace = system.catalog.namespaces.get(&namespace);
     namespace.is_some_and(|namespace| namespace.database == database_oid(system))
@@ -163,7 +194,8 @@ pub(super) fn all(system: &SystemContext) -> impl Iterator<Item = Relation<'_>> 
         let key = table.primary_key.as_ref().map(|key| Relation::Index(table, key));
         std::iter::once(Relation::Table(table)).chain(key)
     });
-    tables_and_keys.chain(user_views(system).map(Relation::View)).chain(tables().iter().map(Relation::Virtual))
+    let others = user_views(system).map(Relation::View).chain(user_sequences(system).map(Relation::Sequence));
+    tables_and_keys.chain(others).chain(tables().iter().map(Relation::Virtual))
 }
 
 /// The relation of an oid, in any database.
@@ -177,6 +209,9 @@ pub(super) fn by_oid(catalog: &Catalog, oid: u32) -> Option<Relation<'_>> {
     }
     if let Some(view) = catalog.views.get(&id) {
         return Some(Relation::View(view));
+    }
+    if let Some(sequence) = catalog.sequences.get(&id) {
+        return Some(Relation::Sequence(sequence));
     }
     catalog.tables.values().find_map(|table| {
         let key = table.primary_key.as_ref().filter(|key| key.constraint_id == id)?;

@@ -178,6 +178,12 @@ impl Session {
     }
 
     async fn commit_block(&mut self) -> Result<()> {
+        if let Err(error) = self.temp_at_commit() {
+            self.rollback_block().await;
+            return Err(error);
+        }
+        let logged = self.sequences.take_logged();
+        let synchronous = self.settings.effective().synchronous_commit;
         let txn = self.block.txn.take();
         let mark = self.block.mark.take();
         self.leave_block();
@@ -191,6 +197,7 @@ impl Session {
                 Err(error) => {
                     if let Some(mark) = mark {
                         self.settings.restore(mark);
+                        self.refresh_identity();
                     }
                     Stats::add(&self.db.stats().rollbacks, 1);
                     return Err(error);
@@ -198,7 +205,13 @@ impl Session {
             }
             Stats::add(&self.db.stats().commits, 1);
         }
-        self.settings.end_local();
+        if synchronous {
+            // Values of sequences that the client was told of are not given again after a crash.
+            self.db.engine().wait_logged(logged).await?;
+        }
+        if self.settings.end_local() {
+            self.refresh_identity();
+        }
         Ok(())
     }
 
@@ -217,8 +230,17 @@ impl Session {
         self.settle().await;
         self.undo(None);
         self.settle().await;
-        if let Some(mark) = self.block.mark.take() {
-            self.settings.restore(mark);
+        // Values of sequences are not taken back: what the client was told of is not given again either.
+        let logged = self.sequences.take_logged();
+        if self.settings.effective().synchronous_commit
+            && let Err(error) = self.db.engine().wait_logged(logged).await
+        {
+            tracing::warn!(%error, "values of sequences may be given again: their record is not durable");
+        }
+        if let Some(mark) = self.block.mark.take()
+            && self.settings.restore(mark)
+        {
+            self.refresh_identity();
         }
         Stats::add(&self.db.stats().rollbacks, 1);
         self.leave_block();
@@ -265,7 +287,9 @@ impl Session {
                     true => self.off_thread(move |txn| Box::pin(async move { Ok(txn.rollback_to(at)?) })).await?,
                     false => self.txn()?.rollback_to(at)?,
                 }
-                self.settings.restore(settings);
+                if self.settings.restore(settings) {
+                    self.refresh_identity();
+                }
                 self.block.savepoints.truncate(index + 1);
                 self.block.failed = false;
             }

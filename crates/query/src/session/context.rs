@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::catalog_names::SessionNames;
+use super::names::TEMP_PREFIX;
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
 use crate::run::RunContext;
@@ -18,7 +19,25 @@ impl Session {
         let names = &self.settings.effective().search_path;
         let own = (self.user != "basalt").then(|| self.user.clone());
         let named = names.iter().filter_map(|name| if name == "$user" { own.clone() } else { Some(name.clone()) });
-        named.filter(|name| catalog.namespace_named(self.database.id, name).is_some()).collect()
+        let temporary = self.temp_schema();
+        let named = named.map(|name| if name == "pg_temp" { temporary.clone() } else { name });
+        let others = |name: &String| !name.starts_with(TEMP_PREFIX) || *name == temporary;
+        named.filter(others).filter(|name| catalog.namespace_named(self.database.id, name).is_some()).collect()
+    }
+
+    /// The schemas that relations are looked for in: the session's temporary one comes first unless it is listed.
+    pub(crate) fn lookup_path(&self, catalog: &Catalog) -> Vec<String> {
+        let mut path = self.search_path(catalog);
+        let temporary = self.temp_schema();
+        if !path.contains(&temporary) && catalog.namespace_named(self.database.id, &temporary).is_some() {
+            path.insert(0, temporary);
+        }
+        path
+    }
+
+    /// The catalog of the open transaction, or the committed one.
+    pub(crate) fn catalog_now(&self) -> Arc<Catalog> {
+        self.block.txn.as_ref().map_or_else(|| self.db.engine().catalog(), |txn| txn.catalog())
     }
 
     /// Parameters, clock and formats of the current statement.
@@ -42,7 +61,7 @@ impl Session {
             names: Some(Arc::new(SessionNames {
                 catalog: catalog.clone(),
                 database: self.database.id,
-                search_path: self.search_path(catalog),
+                search_path: self.lookup_path(catalog),
             })),
             system: Some(self.system_context(catalog)),
         })
@@ -52,7 +71,7 @@ impl Session {
         BindContext {
             catalog: catalog.clone(),
             database: self.database.id,
-            search_path: self.search_path(catalog),
+            search_path: self.lookup_path(catalog),
             registry: self.db.registry().clone(),
             eval: eval.clone(),
             sql: sql.clone(),
@@ -69,6 +88,7 @@ impl Session {
             session_user: self.session_user.clone(),
             database: self.database.name.clone(),
             search_path: self.search_path(catalog),
+            lookup_path: self.lookup_path(catalog),
             backend_pid: self.pid,
             client_addr: self.client_addr,
             settings: self.settings.clone(),
@@ -76,6 +96,8 @@ impl Session {
                 .map(|prepared| PreparedInfo { name: prepared.name.clone(), sql: prepared.sql.to_string() })
                 .collect(),
             asked: self.asked.clone(),
+            sequences: self.sequences.clone(),
+            read_only: self.block.read_only,
         })
     }
 
@@ -84,6 +106,16 @@ impl Session {
         let txn = self.txn()?;
         let (read, catalog) = (txn.read(), txn.catalog());
         Ok(RunContext::new(read, eval.clone(), self.system_context(&catalog)))
+    }
+
+    /// Who the session is, as its settings have it: they end with transactions as all settings do.
+    pub(crate) fn refresh_identity(&mut self) {
+        let login = self.login_user().to_string();
+        self.session_user = self.settings.unchecked("session_authorization").map_or(login, str::to_string);
+        let role = self.settings.unchecked("role").map(str::to_string);
+        self.user = role.unwrap_or_else(|| self.session_user.clone());
+        self.superuser = self.catalog_now().role_named(&self.user).is_some_and(|role| role.superuser);
+        self.settings.set_base("is_superuser", if self.superuser { "on" } else { "off" });
     }
 
     /// 42501 unless the session's user is a superuser.

@@ -44,17 +44,18 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
         }
         Kind::Enum(words) => canonical_word(definition, words, text),
         Kind::Text => Ok(text.to_string()),
-        Kind::DateStyle => {
-            let (format, order) =
-                date_style(text, (DateFormat::Iso, DateOrder::Mdy)).ok_or_else(|| invalid(definition, text))?;
-            Ok(date_style_text(format, order))
-        }
+        Kind::DateStyle => canonical_date_style(definition, text, (DateFormat::Iso, DateOrder::Mdy)),
         Kind::TimeZone => {
             let name = text.trim_matches('\'');
             match name.to_ascii_lowercase().as_str() {
                 "default" | "local" => Ok("UTC".to_string()),
                 _ => basalt_expr::datetime::TimeZone::parse(name)
-                    .map(|_| name.to_string())
+                    .map(|zone| match zone {
+                        basalt_expr::datetime::TimeZone::Fixed(_) if !name.starts_with(char::is_alphabetic) => {
+                            zone.name()
+                        }
+                        _ => name.to_string(),
+                    })
                     .ok_or_else(|| invalid(definition, text)),
             }
         }
@@ -67,6 +68,12 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
         }
         Kind::Names => names_of(text).map(|names| join_names(&names)).ok_or_else(|| invalid(definition, text)),
     }
+}
+
+/// `DateStyle` where `before` was the value.
+pub fn canonical_date_style(definition: &Definition, text: &str, before: (DateFormat, DateOrder)) -> Result<String> {
+    let (format, order) = date_style(text, before).ok_or_else(|| invalid(definition, text))?;
+    Ok(date_style_text(format, order))
 }
 
 #[cold]

@@ -1,21 +1,23 @@
-//! ALTER TABLE. All actions of one statement make one new definition; adding a primary key to a filled
-//! table writes its rows into new tablets.
+//! ALTER TABLE. All actions of one statement make one new definition, in PostgreSQL's order: what goes first, then
+//! types, then new columns, then constraints and the rest. Changes that rows cannot be read through write the rows into
+//! new tablets (`rewrite`).
 
-use super::batch::Block;
-use super::create_table::{check_default, column_parts, many_keys, push_column, set_key};
+mod column;
+mod rewrite;
+
+use super::comment::PG_CLASS;
+use super::create_table::{many_keys, set_key};
 use super::define::{exists, skipping};
-use super::resolve::{self, no_relation};
-use super::row_path::RowPath;
-use super::{drop, table_options};
-use crate::bind::{self, ParamTypes};
+use super::resolve::{self, Relation, no_relation};
+use super::{checks, drop, sequence, table_options, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::{AlterAction, ColumnClause, KeyClause, Name};
-use arrow_array::{Array, ArrayRef, new_null_array};
-use basalt_engine::{Catalog, CatalogEdit, ScanBatch, ScanSpec, TableLock};
-use basalt_exec::{Scan, Stop};
-use basalt_expr::functions::Volatility;
-use basalt_types::{ColumnId, ColumnPredicate, Datum, TableDef, batch as types_batch};
+use crate::syntax::{AlterAction, KeyClause, Name};
+use basalt_engine::{CatalogEdit, CommentKey, SequenceDef, TableLock};
+use basalt_expr::tree::Expr;
+use basalt_types::schema::CheckDef;
+use basalt_types::{ColumnId, TableDef};
+use rewrite::Rewrite;
 use std::sync::Arc;
 
 pub(crate) async fn run(
@@ -25,6 +27,34 @@ pub(crate) async fn run(
     actions: &[AlterAction],
     sql: &Arc<str>,
 ) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    match (resolve::find(session, &catalog, name)?, actions) {
+        (Some(Relation::View(_)), [AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_)]) => {
+            return view::alter(session, name, if_exists, actions);
+        }
+        (Some(Relation::View(_)), [AlterAction::RenameColumn(..) | AlterAction::SetDefault(..)]) => {
+            return view::alter(session, name, if_exists, actions);
+        }
+        (Some(Relation::View(_)), [action, ..]) => {
+            return Err(SqlError::new(
+                "42809",
+                format!("ALTER action {} cannot be performed on relation \"{}\"", verb(action), name.name),
+            )
+            .with_detail("This operation is not supported for views."));
+        }
+        (
+            Some(Relation::Sequence(_)),
+            [action @ (AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_))],
+        ) => return sequence::alter_object(session, name, if_exists, action).await,
+        (Some(Relation::Sequence(_)), [action, ..]) => {
+            return Err(SqlError::new(
+                "42809",
+                format!("ALTER action {} cannot be performed on relation \"{}\"", verb(action), name.name),
+            )
+            .with_detail("This operation is not supported for sequences."));
+        }
+        _ => {}
+    }
     let Some(before) = resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? else {
         if if_exists {
             skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
@@ -33,75 +63,134 @@ pub(crate) async fn run(
         return Err(no_relation("relation", name));
     };
     resolve::require_owner(session, "table", &before.name, &before.owner)?;
-    let mut change = Change { table: TableDef::clone(&before), rewrite: false, cascade: None };
-    for action in actions {
-        change.action(session, &before, action, sql).await?;
+    let mut change = Change {
+        table: TableDef::clone(&before),
+        before: before.clone(),
+        sql: sql.clone(),
+        edits: Vec::new(),
+        moves: false,
+        values: Vec::new(),
+        complete: false,
+        validate: Vec::new(),
+        not_null: Vec::new(),
+        cascade: None,
+        what: format!("alter table {}", before.name),
+    };
+    let mut ordered: Vec<&AlterAction> = actions.iter().collect();
+    ordered.sort_by_key(|action| pass(action));
+    for action in ordered {
+        change.action(session, action).await?;
     }
-    let Change { mut table, rewrite, cascade } = change;
-    let what = format!("alter table {}", before.name);
-    if !rewrite {
-        return drop::apply(session, vec![CatalogEdit::PutTable(Arc::new(table))], &what, cascade);
-    }
-    table.distribution = table_options::distribution(&table)?;
-    let count = table_options::tablet_count(&table.options) as usize;
-    if let Some(partition) = table.partitions.first_mut() {
-        partition.tablets = (0..count).map(|_| session.db.engine().next_tablet_id()).collect();
-    }
-    rewrite_rows(session, &before, Arc::new(table), &what, cascade).await
+    change.finish(session).await
 }
 
+/// PostgreSQL's order of actions.
+fn pass(action: &AlterAction) -> u8 {
+    match action {
+        AlterAction::DropColumn { .. } | AlterAction::DropConstraint { .. } | AlterAction::DropNotNull(_) => 0,
+        AlterAction::SetType { .. } => 1,
+        AlterAction::AddColumn { .. } => 2,
+        AlterAction::DropExpression { .. } => 3,
+        AlterAction::AddCheck(_) => 4,
+        AlterAction::SetDefault(..)
+        | AlterAction::DropDefault(_)
+        | AlterAction::SetNotNull(_)
+        | AlterAction::AddIdentity(..)
+        | AlterAction::SetIdentity { .. }
+        | AlterAction::DropIdentity { .. } => 5,
+        AlterAction::AddKey(_) => 6,
+        _ => 7,
+    }
+}
+
+/// The action as PostgreSQL's messages name it.
+fn verb(action: &AlterAction) -> &'static str {
+    match action {
+        AlterAction::AddColumn { .. } => "ADD COLUMN",
+        AlterAction::DropColumn { .. } => "DROP COLUMN",
+        AlterAction::AddKey(_) | AlterAction::AddCheck(_) => "ADD CONSTRAINT",
+        AlterAction::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
+        AlterAction::DropConstraint { .. } => "DROP CONSTRAINT",
+        AlterAction::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
+        AlterAction::DropNotNull(_) => "ALTER COLUMN ... DROP NOT NULL",
+        AlterAction::SetDefault(..) | AlterAction::DropDefault(_) => "ALTER COLUMN ... SET/DROP DEFAULT",
+        AlterAction::SetType { .. } => "ALTER COLUMN ... SET DATA TYPE",
+        AlterAction::AddIdentity(..) => "ALTER COLUMN ... ADD IDENTITY",
+        AlterAction::SetIdentity { .. } => "ALTER COLUMN ... SET",
+        AlterAction::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
+        AlterAction::DropExpression { .. } => "ALTER COLUMN ... DROP EXPRESSION",
+        AlterAction::Hint(_) => "ALTER COLUMN ... SET STATISTICS",
+        _ => "SET",
+    }
+}
+
+/// The new definition while it is made.
 struct Change {
+    before: Arc<TableDef>,
     table: TableDef,
+    sql: Arc<str>,
+    /// What else changes: sequences, comments.
+    edits: Vec<CatalogEdit>,
     /// Rows must move to new tablets.
-    rewrite: bool,
+    moves: bool,
+    /// Values that rows get then, over their old ones.
+    values: Vec<(ColumnId, Expr)>,
+    /// Rows have to be looked at by generated columns and constraints while they move.
+    complete: bool,
+    /// Constraints that the rows have to satisfy.
+    validate: Vec<CheckDef>,
+    /// Columns that must hold no null.
+    not_null: Vec<ColumnId>,
     cascade: Option<bool>,
+    /// For errors: what cannot be done because something depends on it.
+    what: String,
+}
+
+fn no_constraint(name: &str, table: &str) -> SqlError {
+    SqlError::new("42704", format!("constraint \"{name}\" of relation \"{table}\" does not exist"))
+}
+
+fn contains_nulls(table: &str, column: &str) -> SqlError {
+    SqlError::new("23502", format!("column \"{column}\" of relation \"{table}\" contains null values"))
 }
 
 impl Change {
-    async fn action(
-        &mut self,
-        session: &mut Session,
-        before: &Arc<TableDef>,
-        action: &AlterAction,
-        sql: &Arc<str>,
-    ) -> Result<()> {
+    async fn action(&mut self, session: &mut Session, action: &AlterAction) -> Result<()> {
         let catalog = session.txn()?.catalog();
         match action {
-            AlterAction::AddColumn { column, if_not_exists } => {
-                self.add_column(session, before, column, *if_not_exists, sql).await
-            }
+            AlterAction::AddColumn { column, if_not_exists } => self.add_column(session, column, *if_not_exists).await,
             AlterAction::DropColumn { name, if_exists, cascade } => {
                 self.cascade = Some(*cascade);
-                self.drop_column(session, name, *if_exists)
+                self.drop_column(session, name, *if_exists, *cascade)
             }
-            AlterAction::AddKey(key) => self.add_key(session, before, key).await,
-            AlterAction::DropConstraint { name, if_exists } => self.drop_constraint(session, name, *if_exists),
             AlterAction::SetNotNull(name) => {
                 let id = self.column(name)?;
-                refuse_nulls(session, before, id).await?;
+                self.not_null.push(id);
                 self.table.columns[id.position()].not_null = true;
                 Ok(())
             }
-            AlterAction::DropNotNull(name) => {
-                let id = self.column(name)?;
-                if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id)) {
-                    return Err(SqlError::new("42P16", format!("column \"{name}\" is in a primary key")));
+            AlterAction::DropNotNull(name) => self.drop_not_null(name),
+            AlterAction::SetDefault(name, expr) => self.set_default(session, name, expr),
+            AlterAction::DropDefault(name) => self.drop_default(name),
+            AlterAction::SetType { name, ty, using } => self.set_type(session, name, ty, using.as_ref()),
+            AlterAction::AddIdentity(name, clause) => self.add_identity(session, name, clause),
+            AlterAction::SetIdentity { name, always, options } => self.set_identity(session, name, *always, options),
+            AlterAction::DropIdentity { name, if_exists } => self.drop_identity(session, name, *if_exists),
+            AlterAction::DropExpression { name, if_exists } => self.drop_expression(session, name, *if_exists),
+            AlterAction::Hint(name) => self.column(name).map(|_| ()),
+            AlterAction::AddKey(key) => self.add_key(session, key),
+            AlterAction::AddCheck(clause) => {
+                let ctx = self.context(session)?;
+                let check = checks::add(session, &ctx, &mut self.table, clause)?;
+                if check.validated {
+                    self.validate.push(check);
                 }
-                self.table.columns[id.position()].not_null = false;
                 Ok(())
             }
-            AlterAction::SetDefault(name, expr) => {
-                let id = self.column(name)?;
-                let eval = session.eval_context(Vec::new(), &catalog);
-                let ctx = session.bind_context(&catalog, sql, &eval);
-                let text = check_default(&ctx, expr, &self.table.columns[id.position()].ty)?;
-                self.table.columns[id.position()].default = Some(text);
-                Ok(())
-            }
-            AlterAction::DropDefault(name) => {
-                let id = self.column(name)?;
-                self.table.columns[id.position()].default = None;
-                Ok(())
+            AlterAction::ValidateConstraint(name) => self.validate_constraint(name),
+            AlterAction::DropConstraint { name, if_exists, cascade } => {
+                self.cascade = Some(*cascade);
+                self.drop_constraint(session, name, *if_exists)
             }
             AlterAction::SetOptions(options) => {
                 let given = options.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
@@ -115,29 +204,15 @@ impl Change {
                 self.options(&kept)
             }
             AlterAction::OwnerTo(owner) => {
-                if catalog.role_named(owner).is_none() {
-                    return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
+                self.table.owner = resolve::role(session, &catalog, owner)?;
+                for owned in catalog.sequences_of(self.table.id) {
+                    let owner = self.table.owner.clone();
+                    self.edits.push(CatalogEdit::PutSequence(SequenceDef { owner, ..SequenceDef::clone(owned) }));
                 }
-                self.table.owner = owner.clone();
                 Ok(())
             }
-            AlterAction::RenameColumn(old, new) => {
-                let id = self.column(old)?;
-                if self.table.column_named(new).is_some() {
-                    let table = &self.table.name;
-                    let message = format!("column \"{new}\" of relation \"{table}\" already exists");
-                    return Err(SqlError::new("42701", message));
-                }
-                self.table.columns[id.position()].name = new.clone();
-                Ok(())
-            }
-            AlterAction::RenameConstraint(old, new) => match &mut self.table.primary_key {
-                Some(key) if key.constraint_name == *old => {
-                    key.constraint_name = new.clone();
-                    Ok(())
-                }
-                _ => Err(no_constraint(old, &self.table.name)),
-            },
+            AlterAction::RenameColumn(old, new) => self.rename_column(old, new),
+            AlterAction::RenameConstraint(old, new) => self.rename_constraint(old, new),
             AlterAction::RenameTo(new) => {
                 if catalog.relation_exists(self.table.namespace, new) {
                     return Err(exists("42P07", "relation", new));
@@ -145,30 +220,31 @@ impl Change {
                 self.table.name = new.clone();
                 Ok(())
             }
-            AlterAction::SetSchema(schema) => {
-                let namespace = resolve::namespace(session, &catalog, schema)?;
-                if resolve::is_system(namespace) {
-                    return Err(SqlError::new("42501", format!("permission denied for schema {schema}")));
-                }
-                if catalog.relation_exists(namespace.id, &self.table.name) {
-                    let message = format!("relation \"{}\" already exists in schema \"{schema}\"", self.table.name);
-                    return Err(SqlError::new("42P07", message));
-                }
-                self.table.namespace = namespace.id;
-                Ok(())
-            }
+            AlterAction::SetSchema(schema) => self.set_schema(session, schema),
             AlterAction::Nothing => Ok(()),
         }
     }
 
-    fn column(&self, name: &str) -> Result<ColumnId> {
-        match self.table.column_named(name) {
-            Some(column) => Ok(column.id),
-            None => Err(SqlError::new(
-                "42703",
-                format!("column \"{name}\" of relation \"{}\" does not exist", self.table.name),
-            )),
+    fn set_schema(&mut self, session: &mut Session, schema: &str) -> Result<()> {
+        let catalog = session.txn()?.catalog();
+        let namespace = resolve::namespace(session, &catalog, schema)?;
+        resolve::refuse_system(namespace)?;
+        if resolve::is_temporary(&catalog, self.table.namespace) {
+            return Err(SqlError::not_supported("cannot move objects into or out of temporary schemas"));
         }
+        if namespace.id == self.table.namespace {
+            return Ok(());
+        }
+        if catalog.relation_exists(namespace.id, &self.table.name) {
+            let message = format!("relation \"{}\" already exists in schema \"{schema}\"", self.table.name);
+            return Err(SqlError::new("42P07", message));
+        }
+        self.table.namespace = namespace.id;
+        for owned in catalog.sequences_of(self.table.id) {
+            let moved = SequenceDef { namespace: namespace.id, ..SequenceDef::clone(owned) };
+            self.edits.push(CatalogEdit::PutSequence(moved));
+        }
+        Ok(())
     }
 
     fn options(&mut self, options: &[(String, String)]) -> Result<()> {
@@ -176,95 +252,69 @@ impl Change {
         let spread = table_options::distribution(&self.table)?;
         let tablets = self.table.tablets().count();
         if spread != self.table.distribution || table_options::tablet_count(&self.table.options) as usize != tablets {
-            self.rewrite = true;
+            self.moves = true;
         }
         Ok(())
     }
 
-    async fn add_column(
-        &mut self,
-        session: &mut Session,
-        before: &Arc<TableDef>,
-        clause: &ColumnClause,
-        if_not_exists: bool,
-        sql: &Arc<str>,
-    ) -> Result<()> {
-        let name = &clause.name;
-        if self.table.column_named(name).is_some() {
-            let message = format!("column \"{name}\" of relation \"{}\" already exists", self.table.name);
-            if if_not_exists {
-                skipping(session, "42701", message);
-                return Ok(());
-            }
-            return Err(SqlError::new("42701", message));
-        }
-        let catalog = session.txn()?.catalog();
-        let (ty, default) = column_parts(session, clause, &catalog, sql)?;
-        let missing = match &clause.default {
-            Some(expr) => constant_default(session, &catalog, expr, &ty, sql)?,
-            None => Datum::Null,
-        };
-        let not_null = clause.not_null || clause.primary_key.is_some();
-        if not_null && missing.is_null() && !is_empty(session, before).await? {
-            return Err(contains_nulls(&self.table.name, name));
-        }
-        push_column(&mut self.table, name, ty, clause.not_null, default)?;
-        if let Some(column) = self.table.columns.last_mut() {
-            column.missing = missing;
-        }
-        match &clause.primary_key {
-            Some(constraint) => {
-                let key = KeyClause { constraint: constraint.clone(), columns: vec![name.clone()] };
-                self.add_key(session, before, &key).await
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn drop_column(&mut self, session: &mut Session, name: &str, if_exists: bool) -> Result<()> {
-        if if_exists && self.table.column_named(name).is_none() {
-            let message = format!("column \"{name}\" of relation \"{}\" does not exist", self.table.name);
-            skipping(session, "00000", message);
-            return Ok(());
-        }
-        let id = self.column(name)?;
-        let in_key = self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id));
-        let in_distribution = match &self.table.distribution {
-            basalt_types::schema::Distribution::Hash(columns) => columns.contains(&id),
-            basalt_types::schema::Distribution::Range => false,
-        };
-        if in_key || in_distribution {
-            return Err(SqlError::not_supported(format!(
-                "column \"{name}\" is in the table's key and cannot be dropped"
-            ))
-            .with_hint("Copy the table with CREATE TABLE … AS."));
-        }
-        let column = &mut self.table.columns[id.position()];
-        column.dropped = true;
-        column.not_null = false;
-        column.default = None;
-        Ok(())
-    }
-
-    async fn add_key(&mut self, session: &mut Session, before: &Arc<TableDef>, key: &KeyClause) -> Result<()> {
+    fn add_key(&mut self, session: &mut Session, key: &KeyClause) -> Result<()> {
         if self.table.primary_key.is_some() {
             return Err(many_keys(&self.table.name));
         }
-        set_key(&mut self.table, key, session.db.engine().next_object_id())?;
-        for name in &key.columns {
-            if before.column_named(name).is_some() {
-                refuse_nulls(session, before, self.column(name)?).await?;
+        let mut key = key.clone();
+        match &key.constraint {
+            Some(name) if checks::has_constraint(&self.table, name) => return Err(self.constraint_exists(name)),
+            Some(_) => {}
+            None => {
+                let catalog = session.txn()?.catalog();
+                let taken = |name: &str| {
+                    checks::is_taken(&catalog, self.table.namespace, name)
+                        || catalog.relation_exists(self.table.namespace, name)
+                };
+                key.constraint = Some(super::columns::free_name(&self.table.name, None, "pkey", taken));
             }
         }
-        self.rewrite = true;
+        set_key(&mut self.table, &key, session.db.engine().next_object_id())?;
+        for name in &key.columns {
+            let id = self.column(name)?;
+            self.not_null.push(id);
+        }
+        self.moves = true;
+        Ok(())
+    }
+
+    fn constraint_exists(&self, name: &str) -> SqlError {
+        let table = &self.table.name;
+        SqlError::new("42710", format!("constraint \"{name}\" for relation \"{table}\" already exists"))
+    }
+
+    fn validate_constraint(&mut self, name: &str) -> Result<()> {
+        let Some(check) = self.table.checks.iter_mut().find(|check| check.name == name) else {
+            if checks::has_constraint(&self.table, name) {
+                let table = &self.table.name;
+                let message =
+                    format!("constraint \"{name}\" of relation \"{table}\" is not a foreign key or check constraint");
+                return Err(SqlError::new("42809", message));
+            }
+            return Err(no_constraint(name, &self.table.name));
+        };
+        if !std::mem::replace(&mut check.validated, true) {
+            self.validate.push(check.clone());
+        }
         Ok(())
     }
 
     fn drop_constraint(&mut self, session: &mut Session, name: &str, if_exists: bool) -> Result<()> {
+        let before = self.table.checks.len();
+        self.table.checks.retain(|check| check.name != name);
+        if self.table.checks.len() < before {
+            return Ok(());
+        }
         match &self.table.primary_key {
             Some(key) if key.constraint_name == name => {
+                self.what = format!("drop constraint {name} on table {}", self.table.name);
                 self.table.primary_key = None;
-                self.rewrite = true;
+                self.moves = true;
                 Ok(())
             }
             _ if if_exists => {
@@ -276,147 +326,58 @@ impl Change {
             _ => Err(no_constraint(name, &self.table.name)),
         }
     }
-}
 
-fn no_constraint(name: &str, table: &str) -> SqlError {
-    SqlError::new("42704", format!("constraint \"{name}\" of relation \"{table}\" does not exist"))
-}
-
-fn contains_nulls(table: &str, column: &str) -> SqlError {
-    SqlError::new("23502", format!("column \"{column}\" of relation \"{table}\" contains null values"))
-}
-
-/// What rows that exist already read of a new column: its default, which must be one value for all.
-fn constant_default(
-    session: &Session,
-    catalog: &Arc<Catalog>,
-    expr: &sqlparser::ast::Expr,
-    ty: &basalt_types::DataType,
-    sql: &Arc<str>,
-) -> Result<Datum> {
-    let eval = session.eval_context(Vec::new(), catalog);
-    let ctx = session.bind_context(catalog, sql, &eval);
-    let bound = bind::bind_scalar(&ctx, expr, Some(ty), &mut ParamTypes::none())?;
-    if bound.volatility() == Volatility::Volatile {
-        return Err(SqlError::not_supported("a new column cannot have a volatile default")
-            .with_hint("Add the column without a default, UPDATE it, then SET DEFAULT."));
-    }
-    Ok(bound.eval_scalar(&[], &eval)?)
-}
-
-/// Whether a batch of the table's rows, read beside the connection's thread, is as `wanted`.
-async fn any_batch(
-    session: &mut Session,
-    table: &Arc<TableDef>,
-    columns: Vec<ColumnId>,
-    predicates: Vec<ColumnPredicate>,
-    wanted: fn(&ScanBatch) -> bool,
-) -> Result<bool> {
-    let spec = ScanSpec { table: table.clone(), columns, predicates, with_identity: false };
-    let read = session.txn()?.read();
-    let stop = Stop::default();
-    let scan = Scan::start(&read, spec, stop.clone())?;
-    let search = session.db.runtime().spawn_blocking(stop, move || {
-        let mut worker = scan.worker();
-        while let Some(batch) = worker.next_batch()? {
-            if wanted(&batch) {
-                return Ok(true);
-            }
+    fn rename_constraint(&mut self, old: &str, new: &str) -> Result<()> {
+        if !checks::has_constraint(&self.table, old) {
+            return Err(SqlError::new(
+                "42704",
+                format!("constraint \"{old}\" for table \"{}\" does not exist", self.table.name),
+            ));
         }
-        Ok(false)
-    });
-    search.wait().await
-}
-
-async fn is_empty(session: &mut Session, table: &Arc<TableDef>) -> Result<bool> {
-    Ok(!any_batch(session, table, Vec::new(), Vec::new(), |batch| batch.rows > 0).await?)
-}
-
-/// 23502 if a column has nulls.
-async fn refuse_nulls(session: &mut Session, table: &Arc<TableDef>, id: ColumnId) -> Result<()> {
-    if table.columns.len() <= id.position() || table.column(id).not_null {
-        return Ok(());
-    }
-    let is_null = vec![ColumnPredicate::IsNull { column: id }];
-    let has_null = |batch: &ScanBatch| batch.columns.iter().any(|column| column.null_count() > 0);
-    match any_batch(session, table, vec![id], is_null, has_null).await? {
-        true => Err(contains_nulls(&table.name, &table.column(id).name)),
-        false => Ok(()),
-    }
-}
-
-/// Puts the new definition in place and writes every row of the old one into its tablets.
-async fn rewrite_rows(
-    session: &mut Session,
-    before: &Arc<TableDef>,
-    after: Arc<TableDef>,
-    what: &str,
-    cascade: Option<bool>,
-) -> Result<()> {
-    let columns = before.live_columns().map(|column| column.id).collect();
-    let spec = ScanSpec { table: before.clone(), columns, predicates: Vec::new(), with_identity: false };
-    // What the old definition's tablets hold at this snapshot, whatever the new one does to them.
-    let stop = Stop::default();
-    let scan = Scan::start(&session.txn()?.read(), spec, stop.clone())?;
-    drop::apply(session, vec![CatalogEdit::PutTable(after.clone())], what, cascade)?;
-    session.next_statement()?;
-    let catalog = session.txn()?.catalog();
-    let eval = session.eval_context(Vec::new(), &catalog);
-    // The rows are in the table already: the batch writes them as they are.
-    let path = RowPath::new(&after, &Arc::default(), &catalog, &eval);
-    let sender = session.start_batch(&path)?;
-    let (source, target) = (before.clone(), after.clone());
-    let reader = session.db.runtime().spawn_blocking(stop, move || -> Result<()> {
-        let mut worker = scan.worker();
-        while let Some(batch) = worker.next_batch()? {
-            let rows = widen(&source, &target, &batch.columns, batch.rows);
-            if sender.blocking_send(Block::Rows(rows)).is_err() {
-                return Ok(());
-            }
+        if checks::has_constraint(&self.table, new) {
+            return Err(self.constraint_exists(new));
         }
-        let _ = sender.blocking_send(Block::End);
+        if let Some(key) = self.table.primary_key.as_mut().filter(|key| key.constraint_name == old) {
+            key.constraint_name = new.to_string();
+        }
+        if let Some(check) = self.table.checks.iter_mut().find(|check| check.name == old) {
+            check.name = new.to_string();
+            self.table.checks.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         Ok(())
-    });
-    let read = reader.wait().await;
-    let written = session.finish_batch().await;
-    read?;
-    match written {
-        Ok(_) => Ok(()),
-        Err(error) if error.sqlstate == "23505" => {
-            let constraint = after.primary_key.as_ref().map_or("", |key| key.constraint_name.as_str());
-            let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
-            Err(SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error })
-        }
-        Err(error) => Err(error),
     }
-}
 
-/// Live columns of the old definition as all columns of the new one, in stored form.
-fn widen(before: &TableDef, after: &TableDef, columns: &[ArrayRef], rows: usize) -> Vec<ArrayRef> {
-    let mut live = before.live_columns().zip(columns).peekable();
-    let column_of = |column: &basalt_types::ColumnDef| {
-        let phys = column.ty.phys().expect("a column's type is storable");
-        match live.peek() {
-            Some((source, _)) if source.id == column.id => {
-                let (source, array) = live.next().expect("peeked");
-                match column.dropped {
-                    true => new_null_array(&phys.to_arrow(), rows),
-                    false => types_batch::to_stored(&source.ty, array),
-                }
+    /// Puts the definition in place.
+    async fn finish(self, session: &mut Session) -> Result<()> {
+        let Change { before, mut table, sql, mut edits, moves, values, complete, validate, not_null, cascade, what } =
+            self;
+        // Values of rows that move are looked at as they move; otherwise where they are.
+        let complete = moves && (complete || !validate.is_empty() || !not_null.is_empty());
+        if moves {
+            table.distribution = table_options::distribution(&table)?;
+            let count = table_options::tablet_count(&table.options) as usize;
+            if let Some(partition) = table.partitions.first_mut() {
+                partition.tablets = (0..count).map(|_| session.db.engine().next_tablet_id()).collect();
             }
-            _ => repeat(&column.missing, phys, rows),
         }
-    };
-    after.columns.iter().map(column_of).collect()
-}
+        let table = Arc::new(table);
+        if !complete {
+            for id in not_null {
+                rewrite::refuse_nulls(session, &before, id).await?;
+            }
+            for check in &validate {
+                checks::refuse_violations(session, &table, check, &sql).await?;
+            }
+        }
+        if moves {
+            return rewrite::run(session, &before, table, edits, Rewrite { values, complete }, &what, cascade).await;
+        }
+        edits.push(CatalogEdit::PutTable(table));
+        drop::apply(session, edits, &what, cascade)
+    }
 
-fn repeat(value: &Datum, phys: basalt_types::PhysType, rows: usize) -> ArrayRef {
-    if value.is_null() {
-        return new_null_array(&phys.to_arrow(), rows);
+    fn forget_comment(&mut self, id: ColumnId) {
+        let key = CommentKey { class: PG_CLASS, object: self.table.id, part: i32::from(id.0) };
+        self.edits.push(CatalogEdit::SetComment { key, text: None });
     }
-    let mut builder = basalt_types::ColumnBuilder::new(phys, rows);
-    for _ in 0..rows {
-        assert!(builder.push(value), "a column's missing value is of its type");
-    }
-    builder.finish()
 }

@@ -61,13 +61,20 @@ async fn copy_from(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) 
 
 /// The columns that a list names; without one, all.
 fn columns_of(table: &TableDef, names: Option<&[String]>) -> Result<Vec<ColumnId>> {
-    let Some(names) = names else { return Ok(table.live_columns().map(|column| column.id).collect()) };
+    let Some(names) = names else {
+        let own = table.live_columns().filter(|column| column.generated.is_none());
+        return Ok(own.map(|column| column.id).collect());
+    };
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
         let Some(column) = table.column_named(name) else {
             let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
             return Err(SqlError::new("42703", message));
         };
+        if column.generated.is_some() {
+            return Err(SqlError::new("42P10", format!("column \"{name}\" is a generated column"))
+                .with_detail("Generated columns cannot be used in COPY."));
+        }
         if columns.contains(&column.id) {
             return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
         }
@@ -137,6 +144,9 @@ fn select_text(session: &mut Session, name: &Name, columns: Option<&[String]>) -
         Some(Relation::View(view)) => {
             return Err(SqlError::new("42809", format!("cannot copy from view \"{}\"", view.name))
                 .with_hint("Try the COPY (SELECT ...) TO variant."));
+        }
+        Some(Relation::Sequence(sequence)) => {
+            return Err(SqlError::new("42809", format!("cannot copy from sequence \"{}\"", sequence.name)));
         }
         None => return Err(no_relation("relation", name)),
     };

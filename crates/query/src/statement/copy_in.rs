@@ -69,7 +69,8 @@ pub(crate) fn start(
     let mut sources = Vec::with_capacity(table.columns.len());
     for column in &table.columns {
         let field = columns.iter().position(|id| *id == column.id);
-        sources.push(match (field, &column.default) {
+        let next = column.identity.map(|identity| format!("nextval('{}'::regclass)", identity.sequence.0));
+        sources.push(match (field, next.as_ref().or(column.default.as_ref())) {
             _ if column.dropped => Source::Dropped,
             (Some(at), _) => Source::Field(at),
             (None, Some(text)) => {

@@ -1,16 +1,17 @@
 //! CREATE TABLE, and CREATE TABLE … AS.
 
 use super::batch::{self, Block};
+use super::columns::{Columns, check_generated};
 use super::define::{exists, skipping};
 use super::row_path::RowPath;
-use super::{resolve, table_options};
+use super::{checks, like, resolve, table_options};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::Session;
-use crate::syntax::{ColumnClause, CreateTable, KeyClause, Statement};
+use crate::syntax::{CheckClause, CreateTable, KeyClause, Statement};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
-use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
+use basalt_types::schema::{PartitionDef, PrimaryKey};
 use basalt_types::{ColumnDef, ColumnId, DataType, ObjectId, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -20,12 +21,15 @@ pub(crate) const COLUMNS_MAX: usize = 1600;
 
 /// The rows that `AS query` gave, if there is one.
 pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<str>) -> Result<Option<u64>> {
+    let namespace = resolve::creation_namespace_of(session, &create.name, create.temporary)?;
     let catalog = session.txn()?.catalog();
-    let namespace = resolve::creation_namespace(session, &catalog, &create.name)?;
+    if create.on_commit.is_some() && !resolve::is_temporary(&catalog, namespace.id) {
+        return Err(SqlError::new("42P16", "ON COMMIT can only be used on temporary tables"));
+    }
     if catalog.relation_exists(namespace.id, &create.name.name) {
         if create.if_not_exists {
             skipping(session, "42P07", format!("relation \"{}\" already exists", create.name.name));
-            return Ok(create.query.as_ref().map(|_| 0));
+            return Ok(None);
         }
         return Err(exists("42P07", "relation", &create.name.name));
     }
@@ -34,35 +38,28 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         None => None,
     };
     let mut table = TableDef {
-        id: session.db.engine().next_object_id(),
-        namespace: namespace.id,
-        name: create.name.name.clone(),
         owner: session.user.clone(),
-        columns: Vec::new(),
-        primary_key: None,
-        partitions: Vec::new(),
-        distribution: Distribution::Range,
         options: table_options::check(&create.options)?,
-        comment: None,
-        checks: Vec::new(),
-        on_commit: OnCommit::PreserveRows,
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
+        on_commit: create.on_commit.unwrap_or_default(),
+        ..TableDef::new(session.db.engine().next_object_id(), namespace.id, &create.name.name)
     };
-    match (&query, &create.query) {
-        (Some(query), Some((_, names, _))) => add_query_columns(&mut table, query, names)?,
+    let mut edits = match (&query, &create.query) {
+        (Some(query), Some((_, names, _))) => {
+            add_query_columns(&mut table, query, names)?;
+            Vec::new()
+        }
         _ => add_columns(session, &mut table, create, &catalog, sql)?,
-    }
+    };
     table.distribution = table_options::distribution(&table)?;
     let tablets = (0..table_options::tablet_count(&table.options)).map(|_| session.db.engine().next_tablet_id());
     table.partitions = vec![PartitionDef { name: String::new(), tablets: tablets.collect() }];
     let table = Arc::new(table);
     session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
-    session.txn()?.edit_catalog(vec![CatalogEdit::PutTable(table.clone())])?;
+    edits.push(CatalogEdit::PutTable(table.clone()));
+    session.txn()?.edit_catalog(edits)?;
     match (query, &create.query) {
         (Some(query), Some((_, _, true))) => Ok(Some(fill(session, &table, query).await?)),
-        (Some(_), _) => Ok(Some(0)),
-        (None, _) => Ok(None),
+        _ => Ok(None),
     }
 }
 
@@ -106,63 +103,62 @@ fn add_query_columns(table: &mut TableDef, query: &Query, names: &[String]) -> R
     Ok(())
 }
 
+/// Columns and constraints of a definition; edits that come with them.
 fn add_columns(
     session: &Session,
     table: &mut TableDef,
     create: &CreateTable,
     catalog: &Arc<Catalog>,
     sql: &Arc<str>,
-) -> Result<()> {
+) -> Result<Vec<CatalogEdit>> {
     let mut keys: Vec<KeyClause> = create.keys.clone();
-    for clause in &create.columns {
-        let (ty, default) = column_parts(session, clause, catalog, sql)?;
-        push_column(table, &clause.name, ty, clause.not_null, default)?;
+    let mut columns = Columns { session, catalog, sql, sequences: Vec::new() };
+    let mut comments = Vec::new();
+    let mut likes = create.likes.iter().peekable();
+    for at in 0..=create.columns.len() {
+        while let Some(clause) = likes.next_if(|like| like.at == at) {
+            let later = like::add(&mut columns, session, catalog, table, clause)?;
+            keys.extend(later.key);
+            comments.extend(later.comments);
+        }
+        let Some(clause) = create.columns.get(at) else { continue };
+        columns.push(table, clause)?;
         if let Some(constraint) = &clause.primary_key {
             keys.push(KeyClause { constraint: constraint.clone(), columns: vec![clause.name.clone()] });
         }
     }
-    match keys.as_slice() {
-        [] => Ok(()),
-        [key] => set_key(table, key, session.db.engine().next_object_id()),
-        _ => Err(many_keys(&table.name)),
+    let ctx = columns.context();
+    let generated = create.columns.iter().filter_map(|clause| Some((clause, clause.generated.as_ref()?)));
+    let generated: Vec<_> = generated.collect();
+    // All are marked before any is checked: none may read another.
+    for (clause, expr) in &generated {
+        let id = table.column_named(&clause.name).map(|column| column.id);
+        if let Some(id) = id {
+            table.columns[id.position()].generated = Some(expr.to_string());
+        }
     }
+    for (clause, expr) in generated {
+        if let Some(id) = table.column_named(&clause.name).map(|column| column.id) {
+            let text = check_generated(&ctx, table, id, expr)?;
+            table.columns[id.position()].generated = Some(text);
+        }
+    }
+    for clause in create.columns.iter().flat_map(|column| &column.checks).chain(&create.checks) {
+        // Nothing is there that could violate it.
+        checks::add(session, &ctx, table, &CheckClause { not_valid: false, ..clause.clone() })?;
+    }
+    let mut edits = columns.sequences;
+    edits.extend(comments);
+    match keys.as_slice() {
+        [] => {}
+        [key] => set_key(table, key, session.db.engine().next_object_id())?,
+        _ => return Err(many_keys(&table.name)),
+    }
+    Ok(edits)
 }
 
 pub(crate) fn many_keys(table: &str) -> SqlError {
     SqlError::new("42P16", format!("multiple primary keys for table \"{table}\" are not allowed"))
-}
-
-/// The type of a column clause and the text of its default, both checked.
-pub(crate) fn column_parts(
-    session: &Session,
-    clause: &ColumnClause,
-    catalog: &Arc<Catalog>,
-    sql: &Arc<str>,
-) -> Result<(DataType, Option<String>)> {
-    let eval = session.eval_context(Vec::new(), catalog);
-    let ctx = session.bind_context(catalog, sql, &eval);
-    let ty = match bind::bind_type(&ctx, &clause.ty) {
-        Ok(ty) => ty,
-        Err(error) => {
-            let name = clause.ty.to_string().trim_end_matches("[]").trim_matches('"').to_lowercase();
-            if matches!(name.as_str(), "serial" | "bigserial" | "smallserial" | "serial4" | "serial8" | "serial2") {
-                return Err(SqlError::not_supported(format!("type {name} is not supported"))
-                    .with_hint("Use an integer type and draw keys in the client, or uuid with gen_random_uuid()."));
-            }
-            return Err(error);
-        }
-    };
-    let default = match &clause.default {
-        Some(expr) => Some(check_default(&ctx, expr, &ty)?),
-        None => None,
-    };
-    Ok((ty, default))
-}
-
-/// The text of a default that binds to the column's type.
-pub(crate) fn check_default(ctx: &bind::BindContext, expr: &ast::Expr, ty: &DataType) -> Result<String> {
-    bind::bind_scalar(ctx, expr, Some(ty), &mut ParamTypes::none())?;
-    Ok(expr.to_string())
 }
 
 /// Appends a column. 42701, 42P16 (not storable), 54011.

@@ -1,9 +1,10 @@
 //! CREATE DATABASE and DROP DATABASE: databases are namespaces in one cluster-wide log.
 
 use super::define::{exists, skipping};
+use super::resolve;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::Name;
+use crate::syntax::{DatabaseChange, Name};
 use basalt_engine::{CatalogEdit, Database, Namespace, catalog};
 
 /// A new database has the schemas of every database, with ids of its own; `pg_catalog`,
@@ -38,6 +39,33 @@ pub(crate) fn create(session: &mut Session, name: &str, owner: Option<&str>) -> 
     Ok(session.txn()?.edit_catalog(edits)?)
 }
 
+/// 42501 for those who do not own the database.
+pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let Some(database) = catalog.database_named(name) else {
+        return Err(SqlError::new("3D000", format!("database \"{name}\" does not exist")));
+    };
+    resolve::require_owner(session, "database", name, &database.owner)?;
+    let mut database = Database::clone(database);
+    match change {
+        DatabaseChange::Rename(new) => {
+            if catalog.database_named(new).is_some() {
+                return Err(exists("42P04", "database", new));
+            }
+            if database.id == session.database.id {
+                return Err(SqlError::not_supported("current database cannot be renamed"));
+            }
+            if session.db.sessions().iter().any(|other| other.database == name) {
+                return Err(SqlError::new("55006", format!("database \"{name}\" is being accessed by other users")));
+            }
+            database.name = new.clone();
+        }
+        DatabaseChange::Owner(owner) => database.owner = resolve::role(session, &catalog, owner)?,
+        DatabaseChange::Nothing => return Ok(()),
+    }
+    Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutDatabase(database)])?)
+}
+
 pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Result<()> {
     session.require_superuser("permission denied to drop database")?;
     for name in names {
@@ -64,6 +92,8 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
             edits.extend(tables.map(|table| CatalogEdit::DropTable(table.id)));
             let views = current.views.values().filter(|view| view.namespace == namespace.id);
             edits.extend(views.map(|view| CatalogEdit::DropView(view.id)));
+            let sequences = current.sequences.values().filter(|sequence| sequence.namespace == namespace.id);
+            edits.extend(sequences.map(|sequence| CatalogEdit::DropSequence(sequence.id)));
             edits.push(CatalogEdit::DropNamespace(namespace.id));
         }
         edits.push(CatalogEdit::DropDatabase(database.id));

@@ -1,6 +1,6 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
-use super::{alter_table, comment, create_table, database, drop, role, schema, truncate, view};
+use super::{alter_table, comment, create_table, database, drop, role, schema, sequence, truncate, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::outcome::Outcome;
@@ -19,14 +19,25 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
                 tag = format!("SELECT {rows}");
             }
         }
-        Definition::AlterTable { name, if_exists, view: false, actions } => {
-            alter_table::run(session, name, *if_exists, actions, sql).await?;
-        }
-        Definition::AlterTable { name, if_exists, view: true, actions } => {
+        Definition::AlterTable { name, if_exists, kind: ObjectKind::View, actions } => {
             view::alter(session, name, *if_exists, actions)?;
         }
-        Definition::CreateView { name, or_replace, columns, query, check } => {
-            view::create(session, name, *or_replace, (columns, *check), query, sql)?;
+        Definition::AlterTable { name, if_exists, kind: ObjectKind::Sequence, actions } => {
+            for action in actions {
+                sequence::alter_object(session, name, *if_exists, action).await?;
+            }
+        }
+        Definition::AlterTable { name, if_exists, actions, .. } => {
+            alter_table::run(session, name, *if_exists, actions, sql).await?;
+        }
+        Definition::CreateSequence { name, if_not_exists, temporary, options } => {
+            sequence::create(session, name, *if_not_exists, *temporary, options, sql)?;
+        }
+        Definition::AlterSequence { name, if_exists, options } => {
+            sequence::alter(session, name, *if_exists, options, sql).await?;
+        }
+        Definition::CreateView { name, or_replace, temporary, columns, query, check } => {
+            view::create(session, name, *or_replace, *temporary, (columns, *check), query, sql)?;
         }
         Definition::CreateSchema { name, if_not_exists, owner } => {
             schema::create(session, name, *if_not_exists, owner.as_deref())?;
@@ -41,12 +52,15 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::Drop { kind, names, if_exists, cascade } => {
             drop::run(session, *kind, names, *if_exists, *cascade).await?;
         }
-        Definition::Truncate(names) => truncate::run(session, names).await?,
+        Definition::Truncate { names, restart, .. } => truncate::run(session, names, *restart).await?,
         Definition::Comment { kind, name, column, text } => {
             comment::run(session, *kind, name, column.as_deref(), text.clone()).await?;
         }
         Definition::CreateRole { name, user, options } => role::create(session, name, *user, options)?,
         Definition::AlterRole { name, options, rename } => role::alter(session, name, options, rename.as_deref())?,
+        Definition::GrantRole { grant, .. } => role::grant(session, grant)?,
+        Definition::RoleSetting(clause) => role::setting(session, clause)?,
+        Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,
         Definition::CreateDatabase { name, owner } => database::create(session, name, owner.as_deref())?,
     }
     Ok(Outcome::Command { tag })

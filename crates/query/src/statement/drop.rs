@@ -1,16 +1,23 @@
-//! DROP TABLE, VIEW and SCHEMA, and what depends on what.
+//! DROP TABLE, VIEW, SEQUENCE and SCHEMA, and what depends on what (PostgreSQL manual 5.14).
 //!
 //! A view depends on whatever its text needs to bind. An edit breaks a view if it binds before and not
-//! after: that is one rule for drops, renames and dropped columns alike.
+//! after: that is one rule for drops, renames and dropped columns alike. A default depends on the sequences that its
+//! text names by oid. Sequences that a column owns go with it.
 
 use super::define::skipping;
 use super::resolve::{self, Relation, no_relation};
 use crate::bind::{self, ParamTypes};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
+use crate::session::temp;
 use crate::syntax::{Name, ObjectKind, parse_query_text};
-use basalt_engine::{Catalog, CatalogEdit, TableLock, ViewDef};
+use basalt_engine::{Catalog, CatalogEdit, SequenceDef, TableLock, ViewDef};
+use basalt_types::{ObjectId, TableDef};
+use sqlparser::ast::{self, Visit, Visitor};
+use std::ops::ControlFlow;
 use std::sync::Arc;
+
+const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
 
 pub(crate) async fn run(
     session: &mut Session,
@@ -20,65 +27,103 @@ pub(crate) async fn run(
     cascade: bool,
 ) -> Result<()> {
     let mut edits = Vec::new();
+    let mut targets = Vec::new();
     for name in names {
+        let before = edits.len();
         match kind {
             ObjectKind::Schema => edits.extend(schema_edits(session, &name.name, if_exists, cascade).await?),
-            _ => edits.extend(relation_edit(session, kind, name, if_exists).await?),
+            _ => edits.extend(relation_edits(session, kind, name, if_exists).await?),
+        }
+        if edits.len() > before {
+            targets.push(name.to_string());
         }
     }
-    if edits.is_empty() {
-        return Ok(());
+    let mut seen: Vec<CatalogEdit> = Vec::new();
+    for edit in edits {
+        if !seen.contains(&edit) {
+            seen.push(edit);
+        }
     }
-    let what = match kind {
-        ObjectKind::View => "view",
-        ObjectKind::Schema => "schema",
-        _ => "table",
-    };
-    let names: Vec<String> = names.iter().map(Name::to_string).collect();
-    apply(session, edits, &format!("drop {what} {}", names.join(", ")), Some(cascade))
+    match targets.as_slice() {
+        [] => Ok(()),
+        [one] => apply(session, seen, &format!("drop {} {one}", kind.word()), Some(cascade)),
+        _ => apply(session, seen, "drop desired object(s)", Some(cascade)),
+    }
 }
 
-async fn relation_edit(
+async fn relation_edits(
     session: &mut Session,
     kind: ObjectKind,
     name: &Name,
     if_exists: bool,
-) -> Result<Option<CatalogEdit>> {
-    let what = if kind == ObjectKind::View { "view" } else { "table" };
-    if let Some(schema) = &name.schema {
-        let catalog = session.txn()?.catalog();
-        if catalog.namespace_named(session.database.id, schema).is_none() && if_exists {
-            skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
-            return Ok(None);
-        }
-    }
+) -> Result<Vec<CatalogEdit>> {
+    let what = kind.word();
     let catalog = session.txn()?.catalog();
-    let wrong = |what: &str, hint: &str| {
-        Err(SqlError::new("42809", format!("\"{}\" is not a {what}", name.name)).with_hint(hint))
-    };
-    match (resolve::find(session, &catalog, name)?, kind) {
-        (None, _) if if_exists => {
-            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
-            Ok(None)
+    if let Some(schema) = &name.schema
+        && let Err(error) = resolve::namespace(session, &catalog, schema)
+    {
+        if !if_exists {
+            return Err(error);
         }
-        (None, _) => Err(no_relation(what, name)),
-        (Some(Relation::View(view)), ObjectKind::View) => {
+        skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
+        return Ok(Vec::new());
+    }
+    let found = match resolve::find(session, &catalog, name)? {
+        Some(found) => found,
+        None if if_exists => {
+            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
+            return Ok(Vec::new());
+        }
+        None => return Err(no_relation(what, name)),
+    };
+    match (found, kind) {
+        (Relation::View(view), ObjectKind::View) => {
             resolve::require_owner(session, "view", &view.name, &view.owner)?;
             session.lock_table(view.id, TableLock::AccessExclusive, false).await?;
-            Ok(Some(CatalogEdit::DropView(view.id)))
+            Ok(vec![CatalogEdit::DropView(view.id)])
         }
-        (Some(Relation::Table(_)), ObjectKind::View) => wrong("view", "Use DROP TABLE to remove a table."),
-        (Some(Relation::View(_)), _) => wrong("table", "Use DROP VIEW to remove a view."),
-        (Some(Relation::Table(_)), _) => {
+        (Relation::Sequence(sequence), ObjectKind::Sequence) => {
+            resolve::require_owner(session, "sequence", &sequence.name, &sequence.owner)?;
+            refuse_internal(&catalog, &sequence)?;
+            session.lock_table(sequence.id, TableLock::AccessExclusive, false).await?;
+            Ok(vec![CatalogEdit::DropSequence(sequence.id)])
+        }
+        (Relation::Table(_), ObjectKind::Table) => {
             let table = match resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? {
                 Some(table) => table,
-                None if if_exists => return Ok(None),
+                None if if_exists => return Ok(Vec::new()),
                 None => return Err(no_relation(what, name)),
             };
             resolve::require_owner(session, "table", &table.name, &table.owner)?;
-            Ok(Some(CatalogEdit::DropTable(table.id)))
+            let catalog = session.txn()?.catalog();
+            let mut edits = with_owned(&catalog, table.id);
+            edits.push(CatalogEdit::DropTable(table.id));
+            Ok(edits)
+        }
+        (found, _) => {
+            let other = match found {
+                Relation::Table(_) => "TABLE to remove a table",
+                Relation::View(_) => "VIEW to remove a view",
+                Relation::Sequence(_) => "SEQUENCE to remove a sequence",
+            };
+            let article = format!("\"{}\" is not a {what}", name.name);
+            Err(SqlError::new("42809", article).with_hint(format!("Use DROP {other}.")))
         }
     }
+}
+
+/// Drops the sequences that columns of a table own.
+fn with_owned(catalog: &Catalog, table: ObjectId) -> Vec<CatalogEdit> {
+    catalog.sequences_of(table).map(|sequence| CatalogEdit::DropSequence(sequence.id)).collect()
+}
+
+/// 2BP01: an identity column's sequence goes with the column alone.
+fn refuse_internal(catalog: &Catalog, sequence: &SequenceDef) -> Result<()> {
+    let Some(owner) = sequence.owned_by.filter(|owner| owner.internal) else { return Ok(()) };
+    let Some(table) = catalog.table(owner.table) else { return Ok(()) };
+    let column = format!("column {} of table {}", table.column(owner.column).name, table.name);
+    let message = format!("cannot drop sequence {} because {column} requires it", sequence.name);
+    Err(SqlError::new("2BP01", message).with_hint(format!("You can drop {column} instead.")))
 }
 
 async fn schema_edits(session: &mut Session, name: &str, if_exists: bool, cascade: bool) -> Result<Vec<CatalogEdit>> {
@@ -97,26 +142,72 @@ async fn schema_edits(session: &mut Session, name: &str, if_exists: bool, cascad
         ));
     }
     resolve::require_owner(session, "schema", name, &namespace.owner)?;
-    let tables: Vec<_> = catalog.tables.values().filter(|table| table.namespace == namespace.id).cloned().collect();
-    let views: Vec<_> = catalog.views.values().filter(|view| view.namespace == namespace.id).cloned().collect();
-    if !cascade && let Some(inside) = tables.first().map(|table| &table.name).or(views.first().map(|view| &view.name)) {
+    let inside = listed(session, &catalog, namespace.id);
+    if !cascade && !inside.is_empty() {
+        let details: Vec<String> = inside.iter().map(|object| format!("{object} depends on schema {name}")).collect();
         return Err(SqlError::new("2BP01", format!("cannot drop schema {name} because other objects depend on it"))
-            .with_detail(format!("\"{inside}\" is in schema {name}."))
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            .with_detail(details.join("\n"))
+            .with_hint(CASCADE_HINT));
     }
-    let mut edits = Vec::new();
-    for view in views {
-        edits.push(CatalogEdit::DropView(view.id));
-    }
-    for table in tables {
+    tell_cascade(session, &inside);
+    for table in catalog.tables.values().filter(|table| table.namespace == namespace.id) {
         session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
-        edits.push(CatalogEdit::DropTable(table.id));
     }
+    let mut edits = temp::contents(&catalog, namespace.id);
     edits.push(CatalogEdit::DropNamespace(namespace.id));
     Ok(edits)
 }
 
-/// Makes edits, unless they would break views. `cascade` (where the statement has such a word) drops those;
+/// What a schema holds, as messages name it, in the order of making; sequences that go with a column are not told.
+fn listed(session: &Session, catalog: &Catalog, namespace: ObjectId) -> Vec<String> {
+    let tables = catalog.tables.values().filter(|table| table.namespace == namespace);
+    let views = catalog.views.values().filter(|view| view.namespace == namespace);
+    let sequences = catalog.sequences.values();
+    let sequences = sequences.filter(|sequence| sequence.namespace == namespace && sequence.owned_by.is_none());
+    let name = |name: &str| shown(session, catalog, namespace, name);
+    let mut all: Vec<(ObjectId, String)> = tables
+        .map(|table| (table.id, format!("table {}", name(&table.name))))
+        .chain(views.map(|view| (view.id, format!("view {}", name(&view.name)))))
+        .chain(sequences.map(|sequence| (sequence.id, format!("sequence {}", name(&sequence.name)))))
+        .collect();
+    all.sort();
+    all.into_iter().map(|(_, text)| text).collect()
+}
+
+/// A relation's name, qualified unless its schema is searched.
+pub(crate) fn shown(session: &Session, catalog: &Catalog, namespace: ObjectId, name: &str) -> String {
+    let name = crate::session::names::quote_identifier(name);
+    match catalog.namespaces.get(&namespace) {
+        Some(schema) if !session.lookup_path(catalog).contains(&schema.name) => {
+            format!("{}.{name}", crate::session::names::quote_identifier(&schema.name))
+        }
+        _ => name,
+    }
+}
+
+/// The notice of CASCADE.
+fn tell_cascade(session: &mut Session, objects: &[String]) {
+    let notice = |message: String| SqlError::notice(Severity::Notice, "00000", message);
+    match objects {
+        [] => {}
+        [one] => session.notice(notice(format!("drop cascades to {one}"))),
+        several => {
+            let details: Vec<String> = several.iter().map(|object| format!("drop cascades to {object}")).collect();
+            let message = format!("drop cascades to {} other objects", several.len());
+            session.notice(notice(message).with_detail(details.join("\n")));
+        }
+    }
+}
+
+/// Something that an edit would break: what it is, and on what it depends.
+struct Dependent {
+    what: String,
+    on: String,
+    /// What CASCADE does to it.
+    edits: Vec<CatalogEdit>,
+}
+
+/// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;
 /// otherwise 2BP01.
 pub(crate) fn apply(
     session: &mut Session,
@@ -125,37 +216,126 @@ pub(crate) fn apply(
     cascade: Option<bool>,
 ) -> Result<()> {
     let before = session.txn()?.catalog();
-    let after = before.apply(&edits).map_err(basalt_engine::Error::from)?;
-    let broken = broken_views(session, &before, &Arc::new(after));
+    let after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
+    let mut broken = defaults_left(session, &before, &after);
+    broken.extend(broken_views(session, &before, &after));
     if !broken.is_empty() && cascade != Some(true) {
-        let details: Vec<String> = broken.iter().map(|view| format!("view {} depends on it", view.name)).collect();
-        let error = SqlError::new("2BP01", format!("cannot {what} because other objects depend on it"))
+        let details: Vec<String> =
+            broken.iter().map(|dependent| format!("{} depends on {}", dependent.what, dependent.on)).collect();
+        let them = if what.ends_with("(s)") { "them" } else { "it" };
+        let error = SqlError::new("2BP01", format!("cannot {what} because other objects depend on {them}"))
             .with_detail(details.join("\n"));
         return Err(match cascade {
-            Some(_) => error.with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
+            Some(_) => error.with_hint(CASCADE_HINT),
             None => error.with_hint("Drop the views first, and create them anew."),
         });
     }
-    for view in broken {
-        session.notice(SqlError::notice(
-            crate::error::Severity::Notice,
-            "00000",
-            format!("drop cascades to view {}", view.name),
-        ));
-        edits.push(CatalogEdit::DropView(view.id));
-    }
+    let names: Vec<String> = broken.iter().map(|dependent| dependent.what.clone()).collect();
+    tell_cascade(session, &names);
+    edits.extend(broken.into_iter().flat_map(|dependent| dependent.edits));
     session.txn()?.edit_catalog(edits)?;
     Ok(())
 }
 
-fn broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<Arc<ViewDef>> {
-    let kept = after.views.values();
-    kept.filter(|view| binds(session, before, view) && !binds(session, after, view)).cloned().collect()
+/// Columns whose default names a sequence that goes.
+fn defaults_left(session: &Session, before: &Catalog, after: &Catalog) -> Vec<Dependent> {
+    let gone: Vec<&Arc<SequenceDef>> =
+        before.sequences.values().filter(|sequence| !after.sequences.contains_key(&sequence.id)).collect();
+    let mut dependents = Vec::new();
+    if gone.is_empty() {
+        return dependents;
+    }
+    for table in after.tables.values() {
+        for sequence in &gone {
+            let named = format!("'{}'::regclass", sequence.id.0);
+            let mut changed = TableDef::clone(table);
+            let mut columns = Vec::new();
+            for column in changed.columns.iter_mut().filter(|column| !column.dropped) {
+                if column.default.as_ref().is_some_and(|text| text.to_lowercase().contains(&named)) {
+                    column.default = None;
+                    columns.push(column.name.clone());
+                }
+            }
+            let table_name = shown(session, after, table.namespace, &table.name);
+            let on = format!("sequence {}", shown(session, before, sequence.namespace, &sequence.name));
+            for column in columns {
+                let what = format!("default value for column {column} of table {table_name}");
+                let edits = vec![CatalogEdit::PutTable(Arc::new(changed.clone()))];
+                dependents.push(Dependent { what, on: on.clone(), edits });
+            }
+        }
+    }
+    dependents
 }
 
-fn binds(session: &Session, catalog: &Arc<Catalog>, view: &ViewDef) -> bool {
-    let Ok(query) = parse_query_text(&view.sql) else { return false };
+fn broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<Dependent> {
+    let kept = after.views.values();
+    let broken = kept.filter(|view| match (width(session, before, view), width(session, after, view)) {
+        (Some(before), Some(after)) => after < before,
+        (before, _) => before.is_some(),
+    });
+    let broken: Vec<&Arc<ViewDef>> = broken.collect();
+    let ids: Vec<ObjectId> = broken.iter().map(|view| view.id).collect();
+    let dependents = broken.iter().map(|view| Dependent {
+        what: format!("view {}", shown(session, after, view.namespace, &view.name)),
+        on: first_cause(session, before, after, view, &ids),
+        edits: vec![CatalogEdit::DropView(view.id)],
+    });
+    dependents.collect()
+}
+
+/// The object that a broken view reads directly and that changed, or another broken view.
+fn first_cause(session: &Session, before: &Catalog, after: &Catalog, view: &ViewDef, broken: &[ObjectId]) -> String {
+    let name = |namespace, name: &str| shown(session, before, namespace, name);
+    let read = relations_of(session, before, &view.sql);
+    for relation in &read {
+        match relation {
+            Relation::Table(table) if after.tables.get(&table.id) != Some(table) => {
+                let gone = table.live_columns().find(|column| {
+                    let now = after.tables.get(&table.id).map(|now| now.column(column.id));
+                    now.is_some_and(|now| now.dropped || now.name != column.name)
+                });
+                let of = format!("table {}", name(table.namespace, &table.name));
+                return gone.map_or(of.clone(), |column| format!("column {} of {of}", column.name));
+            }
+            Relation::View(other) if broken.contains(&other.id) || after.views.get(&other.id) != Some(other) => {
+                return format!("view {}", name(other.namespace, &other.name));
+            }
+            Relation::Sequence(sequence) if !after.sequences.contains_key(&sequence.id) => {
+                return format!("sequence {}", name(sequence.namespace, &sequence.name));
+            }
+            _ => {}
+        }
+    }
+    "it".to_string()
+}
+
+/// What a view's text names.
+fn relations_of(session: &Session, catalog: &Catalog, sql: &str) -> Vec<Relation> {
+    struct Names(Vec<Name>);
+    impl Visitor for Names {
+        type Break = ();
+
+        fn pre_visit_relation(&mut self, name: &ast::ObjectName) -> ControlFlow<()> {
+            let mut parts = bind::names::parts(name).unwrap_or_default();
+            if let Some(last) = parts.pop() {
+                self.0.push(Name { schema: parts.pop(), name: last });
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(Vec::new());
+    if let Ok(query) = parse_query_text(sql) {
+        let _ = query.visit(&mut names);
+    }
+    names.0.iter().filter_map(|name| resolve::find(session, catalog, name).ok().flatten()).collect()
+}
+
+/// How many columns a view's text gives; `None` if it does not bind.
+pub(crate) fn width(session: &Session, catalog: &Arc<Catalog>, view: &ViewDef) -> Option<usize> {
+    let query = parse_query_text(&view.sql).ok()?;
     let eval = session.eval_context(Vec::new(), catalog);
     let ctx = session.bind_context(catalog, &Arc::from(view.sql.as_str()), &eval);
-    bind::bind_query(&ctx, &query, &mut ParamTypes::none()).is_ok()
+    let bound = bind::bind_query(&ctx, &query, &mut ParamTypes::none()).ok()?;
+    Some(bound.columns.len())
 }

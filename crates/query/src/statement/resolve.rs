@@ -3,16 +3,18 @@
 use crate::error::{Result, SqlError};
 use crate::pgcatalog;
 use crate::session::Session;
+use crate::session::names::{TEMP_PREFIX, named_schema};
 use crate::syntax::Name;
-use basalt_engine::{Catalog, Namespace, TableLock, ViewDef};
-use basalt_types::TableDef;
+use basalt_engine::{Catalog, Namespace, SequenceDef, TableLock, ViewDef};
+use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
-/// A table or a view.
+/// What a name of the tables' name space means.
 #[derive(Clone)]
 pub(crate) enum Relation {
     Table(Arc<TableDef>),
     View(Arc<ViewDef>),
+    Sequence(Arc<SequenceDef>),
 }
 
 pub(crate) fn no_relation(kind: &str, name: &Name) -> SqlError {
@@ -21,14 +23,59 @@ pub(crate) fn no_relation(kind: &str, name: &Name) -> SqlError {
 
 /// 3F000 without such a schema.
 pub(crate) fn namespace<'a>(session: &Session, catalog: &'a Catalog, name: &str) -> Result<&'a Arc<Namespace>> {
+    let path = session.lookup_path(catalog);
     catalog
-        .namespace_named(session.database.id, name)
+        .namespace_named(session.database.id, named_schema(&path, name))
         .ok_or_else(|| SqlError::new("3F000", format!("schema \"{name}\" does not exist")))
 }
 
 /// Whether objects in a schema are Basalt's own.
 pub(crate) fn is_system(namespace: &Namespace) -> bool {
     ["pg_catalog", "information_schema", "basalt"].contains(&namespace.name.as_str())
+}
+
+/// 42501 for a schema that nothing can be moved into.
+pub(crate) fn refuse_system(namespace: &Namespace) -> Result<()> {
+    if is_system(namespace) {
+        return Err(SqlError::new("42501", format!("permission denied for schema {}", namespace.name)));
+    }
+    if namespace.name.starts_with(TEMP_PREFIX) {
+        return Err(SqlError::not_supported("cannot move objects into or out of temporary schemas"));
+    }
+    Ok(())
+}
+
+/// A role by name, or as CURRENT_USER and its kin name it. 42704.
+pub(crate) fn role(session: &Session, catalog: &Catalog, name: &str) -> Result<String> {
+    let name = match name {
+        "current_user" | "current_role" => &session.user,
+        "session_user" => &session.session_user,
+        name => name,
+    };
+    match catalog.role_named(name) {
+        Some(role) => Ok(role.name.clone()),
+        None => Err(SqlError::new("42704", format!("role \"{name}\" does not exist"))),
+    }
+}
+
+/// The schema that a new relation goes to, a temporary one perhaps.
+pub(crate) fn creation_namespace_of(session: &mut Session, name: &Name, temporary: bool) -> Result<Arc<Namespace>> {
+    let own = session.temp_schema();
+    let named_own = name.schema.as_ref().is_some_and(|schema| *schema == own || schema == "pg_temp");
+    if temporary && name.schema.is_some() && !named_own {
+        return Err(SqlError::new("42P16", "cannot create temporary relation in non-temporary schema"));
+    }
+    let listed_first = || session.settings.effective().search_path.first().is_some_and(|first| first == "pg_temp");
+    if temporary || named_own || (name.schema.is_none() && listed_first()) {
+        return session.enter_temp_schema();
+    }
+    let catalog = session.txn()?.catalog();
+    creation_namespace(session, &catalog, name)
+}
+
+/// Whether objects of a schema go with a session.
+pub(crate) fn is_temporary(catalog: &Catalog, namespace: ObjectId) -> bool {
+    catalog.namespaces.get(&namespace).is_some_and(|namespace| namespace.name.starts_with(TEMP_PREFIX))
 }
 
 /// The schema that a new object goes to.
@@ -52,9 +99,10 @@ pub(crate) fn creation_namespace(session: &Session, catalog: &Catalog, name: &Na
 
 /// A table or view by name, if there is one.
 pub(crate) fn find(session: &Session, catalog: &Catalog, name: &Name) -> Result<Option<Relation>> {
+    let path = session.lookup_path(catalog);
     let schemas = match &name.schema {
-        Some(schema) => vec![schema.clone()],
-        None => session.search_path(catalog),
+        Some(schema) => vec![named_schema(&path, schema).to_string()],
+        None => path,
     };
     let system = match &name.schema {
         Some(schema) => pgcatalog::find(schema, &name.name),
@@ -70,6 +118,9 @@ pub(crate) fn find(session: &Session, catalog: &Catalog, name: &Name) -> Result<
         }
         if let Some(view) = catalog.view_named(namespace.id, &name.name) {
             return Ok(Some(Relation::View(view.clone())));
+        }
+        if let Some(sequence) = catalog.sequence_named(namespace.id, &name.name) {
+            return Ok(Some(Relation::Sequence(sequence.clone())));
         }
     }
     Ok(None)
@@ -99,9 +150,7 @@ pub(crate) async fn try_lock_table(
         let catalog = session.txn()?.catalog();
         let id = match find(session, &catalog, name)? {
             Some(Relation::Table(table)) => table.id,
-            Some(Relation::View(view)) => {
-                return Err(SqlError::new("42809", format!("\"{}\" is not a table", view.name)));
-            }
+            Some(_) => return Err(SqlError::new("42809", format!("\"{}\" is not a table", name.name))),
             None => return Ok(None),
         };
         session.lock_table(id, mode, nowait).await?;

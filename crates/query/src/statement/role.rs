@@ -1,12 +1,14 @@
-//! CREATE, ALTER and DROP ROLE. Passwords are kept as SCRAM verifiers.
+//! CREATE, ALTER, DROP and GRANT ROLE, and settings of roles. Passwords are kept as SCRAM verifiers.
 
 use super::define::{exists, skipping};
-use crate::error::{Result, SqlError};
+use super::resolve;
+use crate::error::{Result, Severity, SqlError};
 use crate::scram;
 use crate::session::Session;
-use crate::syntax::{Name, RoleOptions};
-use basalt_engine::{Catalog, CatalogEdit, Role};
-use basalt_types::ObjectId;
+use crate::settings::Settings;
+use crate::syntax::{Name, RoleGrant, RoleOptions, RoleSettingClause, SetValue, SettingChange};
+use basalt_engine::{Catalog, CatalogEdit, Membership, Role, RoleSetting};
+use basalt_types::{DataType, Datum, ObjectId};
 
 pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &RoleOptions) -> Result<()> {
     session.require_superuser("permission denied to create role")?;
@@ -17,12 +19,180 @@ pub(crate) fn create(session: &mut Session, name: &str, user: bool, options: &Ro
         return Err(exists("42710", "role", name));
     }
     let mut role = Role::new(session.db.engine().next_object_id(), name);
-    role.superuser = options.superuser.unwrap_or(false);
-    role.login = options.login.unwrap_or(user);
+    role.login = user;
+    attributes(session, &mut role, options)?;
     if let Some(Some(password)) = &options.password {
         role.password = Some(verifier(session, password)?);
     }
-    Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutRole(role)])?)
+    session.txn()?.edit_catalog(vec![CatalogEdit::PutRole(role)])?;
+    let own = vec![name.to_string()];
+    let grant = |roles: &[String], members: &[String], admin: bool| RoleGrant {
+        roles: roles.to_vec(),
+        members: members.to_vec(),
+        admin,
+        revoke: false,
+    };
+    for (roles, members, admin) in
+        [(&options.in_roles, &own, false), (&own, &options.members, false), (&own, &options.admins, true)]
+    {
+        if !roles.is_empty() && !members.is_empty() {
+            self::grant(session, &grant(roles, members, admin))?;
+        }
+    }
+    Ok(())
+}
+
+/// What options say besides the password.
+fn attributes(session: &Session, role: &mut Role, options: &RoleOptions) -> Result<()> {
+    role.superuser = options.superuser.unwrap_or(role.superuser);
+    role.login = options.login.unwrap_or(role.login);
+    role.create_db = options.create_db.unwrap_or(role.create_db);
+    role.create_role = options.create_role.unwrap_or(role.create_role);
+    role.inherit = options.inherit.unwrap_or(role.inherit);
+    role.replication = options.replication.unwrap_or(role.replication);
+    role.bypass_rls = options.bypass_rls.unwrap_or(role.bypass_rls);
+    role.connections_max = options.connections_max.unwrap_or(role.connections_max);
+    if let Some(text) = &options.valid_until {
+        let catalog = session.catalog_now();
+        let eval = session.eval_context(Vec::new(), &catalog);
+        role.valid_until_micros = match basalt_expr::io::text::parse(&DataType::TimestampTz, text, &eval)? {
+            Datum::I64(micros) => Some(micros),
+            _ => None,
+        };
+    }
+    Ok(())
+}
+
+/// GRANT role TO member, and REVOKE. 0LP01 for a circle.
+pub(crate) fn grant(session: &mut Session, grant: &RoleGrant) -> Result<()> {
+    for name in &grant.roles {
+        for member in &grant.members {
+            let catalog = session.txn()?.catalog();
+            let of = |name: &String| {
+                let name = resolve::role(session, &catalog, name)?;
+                let found = catalog.role_named(&name).cloned();
+                found.ok_or_else(|| SqlError::new("42704", format!("role \"{name}\" does not exist")))
+            };
+            let (role, before) = (of(name)?, of(member)?);
+            let grantor = catalog.role_named(&session.user).cloned();
+            let admin = |membership: &Membership| membership.role == role.id && membership.admin;
+            if !session.superuser
+                && !grantor.as_ref().is_some_and(|own| own.create_role || own.member_of.iter().any(admin))
+            {
+                return Err(SqlError::new("42501", format!("must have admin option on role \"{}\"", role.name)));
+            }
+            let mut changed = Role::clone(&before);
+            let known = changed.member_of.iter().position(|membership| membership.role == role.id);
+            match (grant.revoke, known) {
+                (false, _) if is_circle(&catalog, role.id, before.id) => {
+                    let message = format!("role \"{}\" is a member of role \"{}\"", role.name, before.name);
+                    return Err(SqlError::new("0LP01", message));
+                }
+                (false, Some(at)) if changed.member_of[at].admin || !grant.admin => {
+                    let notice = format!("role \"{}\" is already a member of role \"{}\"", before.name, role.name);
+                    session.notice(SqlError::notice(Severity::Notice, "00000", notice));
+                    continue;
+                }
+                (false, Some(at)) => changed.member_of[at].admin = true,
+                (false, None) => changed.member_of.push(Membership {
+                    role: role.id,
+                    admin: grant.admin,
+                    grantor: grantor.map_or(basalt_engine::catalog::SUPERUSER, |own| own.id),
+                }),
+                (true, None) => {
+                    let warning = format!("role \"{}\" is not a member of role \"{}\"", before.name, role.name);
+                    session.notice(SqlError::notice(Severity::Warning, "01000", warning));
+                    continue;
+                }
+                (true, Some(at)) if grant.admin => changed.member_of[at].admin = false,
+                (true, Some(at)) => {
+                    changed.member_of.remove(at);
+                }
+            }
+            session.txn()?.edit_catalog(vec![CatalogEdit::PutRole(changed)])?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether `role` is `member` or one of its members already.
+fn is_circle(catalog: &Catalog, role: ObjectId, member: ObjectId) -> bool {
+    let (mut known, mut at) = (vec![role], 0);
+    while let Some(id) = known.get(at).copied() {
+        at += 1;
+        let next = catalog.roles.get(&id).into_iter().flat_map(|role| &role.member_of);
+        let next: Vec<ObjectId> = next.map(|of| of.role).filter(|id| !known.contains(id)).collect();
+        known.extend(next);
+    }
+    known.contains(&member)
+}
+
+/// `ALTER ROLE … SET` and `ALTER DATABASE … SET`.
+pub(crate) fn setting(session: &mut Session, clause: &RoleSettingClause) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let role = match &clause.role {
+        Some(name) => {
+            let name = resolve::role(session, &catalog, name)?;
+            if name != session.user {
+                session.require_superuser("permission denied")?;
+            }
+            catalog.role_named(&name).map(|role| role.id)
+        }
+        None => None,
+    };
+    let database = match &clause.database {
+        Some(name) => match catalog.database_named(name) {
+            Some(database) => Some(database.id),
+            None => return Err(SqlError::new("3D000", format!("database \"{name}\" does not exist"))),
+        },
+        None => None,
+    };
+    if role.is_none() {
+        session.require_superuser("must be superuser to alter settings of all roles")?;
+    }
+    let key = |name: &str, value: String| RoleSetting { database, role, name: Settings::name_of(name), value };
+    let edits = match &clause.change {
+        SettingChange::ResetAll => {
+            let own =
+                catalog.role_settings.iter().filter(|setting| (setting.database, setting.role) == (database, role));
+            own.map(|setting| CatalogEdit::SetRoleSetting { setting: setting.clone(), remove: true }).collect()
+        }
+        SettingChange::Set(name, SetValue::Default) => {
+            vec![CatalogEdit::SetRoleSetting { setting: key(name, String::new()), remove: true }]
+        }
+        SettingChange::Set(name, SetValue::Items(items)) => {
+            let value = Settings::join_items(name, items)?;
+            session.settings.clone().set(name, &value, false, session.superuser)?;
+            vec![CatalogEdit::SetRoleSetting { setting: key(name, value), remove: false }]
+        }
+        SettingChange::FromCurrent(name) => {
+            let value = session.settings.show(name)?;
+            vec![CatalogEdit::SetRoleSetting { setting: key(name, value), remove: false }]
+        }
+    };
+    if edits.is_empty() {
+        return Ok(());
+    }
+    Ok(session.txn()?.edit_catalog(edits)?)
+}
+
+/// Puts what comes with a role and a database into a session's settings, the least special first.
+pub(crate) fn settings_of(catalog: &Catalog, role: ObjectId, database: ObjectId, settings: &mut Settings) {
+    let layers = [
+        ("global", None, None),
+        ("database", Some(database), None),
+        ("user", None, Some(role)),
+        ("database user", Some(database), Some(role)),
+    ];
+    for (source, database, role) in layers {
+        let own = catalog.role_settings.iter().filter(|setting| (setting.database, setting.role) == (database, role));
+        for setting in own {
+            // Checked when it was given; what a newer version refuses is left out.
+            if let Err(error) = settings.set_of_role(source, &setting.name, &setting.value) {
+                tracing::warn!(%error, name = setting.name, "a setting of a role or database is left out");
+            }
+        }
+    }
 }
 
 /// A password as it is kept; one that is a verifier already stays.
@@ -41,12 +211,11 @@ fn verifier(session: &Session, password: &str) -> Result<String> {
 
 pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, rename: Option<&str>) -> Result<()> {
     let catalog = session.txn()?.catalog();
-    let name = if name == "current_user" || name == "session_user" { session.user.clone() } else { name.to_string() };
+    let name = resolve::role(session, &catalog, name)?;
     let Some(role) = catalog.role_named(&name) else {
         return Err(SqlError::new("42704", format!("role \"{name}\" does not exist")));
     };
-    let own_password =
-        name == session.user && options.superuser.is_none() && options.login.is_none() && rename.is_none();
+    let own_password = name == session.user && !options.says_more_than_password() && rename.is_none();
     if !own_password {
         session.require_superuser("permission denied")?;
     }
@@ -63,8 +232,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
         }
         role.name = rename.to_string();
     }
-    role.superuser = options.superuser.unwrap_or(role.superuser);
-    role.login = options.login.unwrap_or(role.login);
+    attributes(session, &mut role, options)?;
     match &options.password {
         Some(Some(password)) => role.password = Some(verifier(session, password)?),
         Some(None) => role.password = None,
@@ -90,6 +258,7 @@ fn require_a_superuser(catalog: &Catalog, changed: ObjectId, stays: bool, done: 
 fn owns_something(catalog: &Catalog, name: &str) -> bool {
     catalog.tables.values().any(|table| table.owner == name)
         || catalog.views.values().any(|view| view.owner == name)
+        || catalog.sequences.values().any(|sequence| sequence.owner == name)
         || catalog.namespaces.values().any(|namespace| namespace.owner == name)
         || catalog.databases.values().any(|database| database.owner == name)
 }

@@ -6,13 +6,18 @@ use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn};
 use crate::settings::{Settings, check_system_value};
 use crate::syntax::{Isolation, SetValue, TransactionModes, no_serializable};
-use basalt_engine::CatalogEdit;
+use basalt_engine::{Catalog, CatalogEdit};
+use basalt_types::ObjectId;
 
 pub(crate) fn set(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
+    if local && session.block.scope != crate::session::Scope::Explicit {
+        let warning = "SET LOCAL can only be used in transaction blocks";
+        session.notice(SqlError::notice(crate::error::Severity::Warning, "25P01", warning));
+    }
     match (name, value) {
         ("transaction_isolation" | "transaction_read_only", SetValue::Items(items)) => set_mode(session, name, items)?,
         ("transaction_isolation" | "transaction_read_only" | "transaction_deferrable", _) => {}
-        ("session_authorization" | "role", value) => set_user(session, name, value)?,
+        ("session_authorization" | "role", value) => set_user(session, name, value, local)?,
         (_, SetValue::Default) => session.settings.reset(name, local, session.superuser)?,
         (_, SetValue::Items(items)) => {
             let text = Settings::join_items(name, items)?;
@@ -50,30 +55,45 @@ fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
     session.set_transaction_modes(modes)
 }
 
-/// SET ROLE and SET SESSION AUTHORIZATION: superusers may become anybody.
-fn set_user(session: &mut Session, name: &str, value: &SetValue) -> Result<()> {
+/// SET ROLE: members may become the role; SET SESSION AUTHORIZATION: superusers anybody.
+fn set_user(session: &mut Session, name: &str, value: &SetValue, local: bool) -> Result<()> {
     let target = match value {
-        SetValue::Items(items) if !(name == "role" && items == &["none"]) => items.join(" "),
-        _ => session.login_user().to_string(),
+        SetValue::Items(items) if !(name == "role" && items == &["none"]) => Some(items.join(" ")),
+        _ => None,
     };
     let catalog = session.current_catalog();
-    let Some(role) = catalog.role_named(&target) else {
-        return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
-    };
-    if target != session.login_user() && !session.login_superuser() {
-        return Err(SqlError::new(
-            "42501",
-            format!("permission denied to set {} \"{target}\"", name.replace('_', " ")),
-        ));
+    if let Some(target) = &target {
+        let Some(role) = catalog.role_named(target) else {
+            return Err(SqlError::new("22023", format!("role \"{target}\" does not exist")));
+        };
+        let may = match name {
+            "role" => is_member(&catalog, &session.session_user, role.id),
+            _ => session.login_superuser() || *target == session.login_user(),
+        };
+        if !may {
+            let what = name.replace('_', " ");
+            return Err(SqlError::new("42501", format!("permission denied to set {what} \"{target}\"")));
+        }
     }
-    session.user = role.name.clone();
+    session.settings.set_unchecked(name, target.as_deref(), local);
     if name == "session_authorization" {
-        session.session_user = role.name.clone();
-        session.settings.set_base("session_authorization", &role.name);
+        session.settings.set_unchecked("role", None, local);
     }
-    session.superuser = role.superuser;
-    session.settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
+    session.refresh_identity();
     Ok(())
+}
+
+/// Whether a role is another one, a member of it at any remove, or a superuser.
+pub(crate) fn is_member(catalog: &Catalog, name: &str, of: ObjectId) -> bool {
+    let Some(role) = catalog.role_named(name) else { return false };
+    let (mut known, mut at) = (vec![role.id], 0);
+    while let Some(id) = known.get(at).copied() {
+        at += 1;
+        let next = catalog.roles.get(&id).into_iter().flat_map(|role| &role.member_of);
+        let next: Vec<ObjectId> = next.map(|member| member.role).filter(|id| !known.contains(id)).collect();
+        known.extend(next);
+    }
+    role.superuser || known.contains(&of)
 }
 
 pub(crate) fn reset(session: &mut Session, name: &str) -> Result<()> {

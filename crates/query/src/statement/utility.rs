@@ -67,7 +67,15 @@ fn discard(session: &mut Session, what: &str) -> Result<()> {
         session.portals.clear();
         session.statements.clear();
         session.settings.reset_all();
-        session.user = session.session_user.clone();
+        session.settings.set_unchecked("session_authorization", None, false);
+        session.settings.set_unchecked("role", None, false);
+        session.refresh_identity();
+    }
+    if matches!(what, "ALL" | "SEQUENCES") {
+        session.sequences.forget_all();
+    }
+    if matches!(what, "ALL" | "TEMP") {
+        session.discard_temp()?;
     }
     if what == "PLANS" {
         session.statements.values().for_each(|prepared| *prepared.plan.lock() = None);

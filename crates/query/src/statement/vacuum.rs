@@ -59,9 +59,9 @@ fn tables(session: &mut Session, names: &[Name]) -> Result<Vec<ObjectId>> {
     for name in names {
         match resolve::find(session, &catalog, name)? {
             Some(Relation::Table(table)) => tables.push(table.id),
-            Some(Relation::View(view)) => {
+            Some(_) => {
                 let warning =
-                    format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", view.name);
+                    format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", name.name);
                 session.notice(SqlError::notice(crate::error::Severity::Warning, "42809", warning));
             }
             None => return Err(no_relation("relation", name)),

@@ -19,12 +19,25 @@ pub(crate) fn create(
     session: &mut Session,
     name: &Name,
     or_replace: bool,
+    temporary: bool,
     (columns, check_option): (&[String], CheckOption),
     query: &ast::Query,
     sql: &Arc<str>,
 ) -> Result<()> {
     let catalog = session.txn()?.catalog();
-    let namespace = resolve::creation_namespace(session, &catalog, name)?;
+    let reads_temporary = {
+        let eval = session.eval_context(Vec::new(), &catalog);
+        let ctx = session.bind_context(&catalog, sql, &eval);
+        let bound = bind::bind_query(&ctx, query, &mut ParamTypes::none())?;
+        let read = bound.tables.iter().filter_map(|id| catalog.table(*id));
+        read.into_iter().any(|table| resolve::is_temporary(&catalog, table.namespace))
+    };
+    let namespace = resolve::creation_namespace_of(session, name, temporary || reads_temporary)?;
+    if reads_temporary && !temporary {
+        let notice = format!("view \"{}\" will be a temporary view", name.name);
+        session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
+    }
+    let catalog = session.txn()?.catalog();
     let before = catalog.view_named(namespace.id, &name.name).cloned();
     if catalog.relation_exists(namespace.id, &name.name) && !(or_replace && before.is_some()) {
         return Err(match (or_replace, before) {
@@ -131,6 +144,7 @@ impl VisitorMut for Qualifier<'_> {
         let namespace = match resolve::find(self.session, self.catalog, &Name { schema: None, name }) {
             Ok(Some(Relation::Table(table))) => table.namespace,
             Ok(Some(Relation::View(view))) => view.namespace,
+            Ok(Some(Relation::Sequence(sequence))) => sequence.namespace,
             _ => return ControlFlow::Continue(()),
         };
         if let Some(namespace) = self.catalog.namespaces.get(&namespace) {
@@ -149,7 +163,7 @@ pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions
     let catalog = session.txn()?.catalog();
     let mut view = match resolve::find(session, &catalog, name)? {
         Some(Relation::View(view)) => ViewDef::clone(&view),
-        Some(Relation::Table(_)) => return Err(SqlError::new("42809", format!("\"{}\" is not a view", name.name))),
+        Some(_) => return Err(SqlError::new("42809", format!("\"{}\" is not a view", name.name))),
         None if if_exists => {
             define::skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
             return Ok(());

@@ -1,124 +1,157 @@
 //! Definitions: tables, views, schemas, roles, databases, comments.
 
+use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
+use super::sequence::{self, SequenceOptions};
+use super::table::{self, AlterAction, CreateTable};
 use super::{Name, Reader, utility};
 use crate::error::{Result, SqlError};
 use basalt_engine::CheckOption;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
-#[derive(Clone, Debug)]
-pub struct ColumnClause {
-    pub name: String,
-    pub ty: ast::DataType,
-    pub not_null: bool,
-    pub default: Option<ast::Expr>,
-    /// The constraint's name, if it has one.
-    pub primary_key: Option<Option<String>>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeyClause {
-    pub constraint: Option<String>,
-    pub columns: Vec<String>,
-}
-
-#[derive(Clone, Debug)]
-pub struct CreateTable {
-    pub name: Name,
-    pub if_not_exists: bool,
-    pub columns: Vec<ColumnClause>,
-    pub keys: Vec<KeyClause>,
-    /// Storage parameters as written.
-    pub options: Vec<(String, String)>,
-    /// `AS query`, with the column names given before it, and whether its rows are wanted.
-    pub query: Option<(Box<ast::Query>, Vec<String>, bool)>,
-}
-
-#[derive(Clone, Debug)]
-pub enum AlterAction {
-    AddColumn {
-        column: ColumnClause,
-        if_not_exists: bool,
-    },
-    DropColumn {
-        name: String,
-        if_exists: bool,
-        cascade: bool,
-    },
-    AddKey(KeyClause),
-    DropConstraint {
-        name: String,
-        if_exists: bool,
-    },
-    SetNotNull(String),
-    DropNotNull(String),
-    SetDefault(String, ast::Expr),
-    DropDefault(String),
-    SetOptions(Vec<(String, String)>),
-    ResetOptions(Vec<String>),
-    OwnerTo(String),
-    RenameColumn(String, String),
-    RenameConstraint(String, String),
-    RenameTo(String),
-    SetSchema(String),
-    /// Accepted, and without effect here.
-    Nothing,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObjectKind {
     Table,
     View,
+    Sequence,
     Schema,
     Column,
+    Constraint,
+    Index,
     Database,
     Role,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct RoleOptions {
-    pub superuser: Option<bool>,
-    pub login: Option<bool>,
-    /// `Some(None)`: `PASSWORD NULL`.
-    pub password: Option<Option<String>>,
+impl ObjectKind {
+    /// As messages name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ObjectKind::Table => "table",
+            ObjectKind::View => "view",
+            ObjectKind::Sequence => "sequence",
+            ObjectKind::Schema => "schema",
+            ObjectKind::Column => "column",
+            ObjectKind::Constraint => "constraint",
+            ObjectKind::Index => "index",
+            ObjectKind::Database => "database",
+            ObjectKind::Role => "role",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
 pub enum Definition {
     CreateTable(CreateTable),
-    AlterTable { name: Name, if_exists: bool, view: bool, actions: Vec<AlterAction> },
-    CreateView { name: Name, or_replace: bool, columns: Vec<String>, query: Box<ast::Query>, check: CheckOption },
-    CreateSchema { name: String, if_not_exists: bool, owner: Option<String> },
-    AlterSchema { name: String, rename: Option<String>, owner: Option<String> },
-    Drop { kind: ObjectKind, names: Vec<Name>, if_exists: bool, cascade: bool },
-    Truncate(Vec<Name>),
-    Comment { kind: ObjectKind, name: Name, column: Option<String>, text: Option<String> },
-    CreateRole { name: String, user: bool, options: RoleOptions },
-    AlterRole { name: String, options: RoleOptions, rename: Option<String> },
-    CreateDatabase { name: String, owner: Option<String> },
+    AlterTable {
+        name: Name,
+        if_exists: bool,
+        kind: ObjectKind,
+        actions: Vec<AlterAction>,
+    },
+    CreateSequence {
+        name: Name,
+        if_not_exists: bool,
+        temporary: bool,
+        options: SequenceOptions,
+    },
+    AlterSequence {
+        name: Name,
+        if_exists: bool,
+        options: SequenceOptions,
+    },
+    CreateView {
+        name: Name,
+        or_replace: bool,
+        temporary: bool,
+        columns: Vec<String>,
+        query: Box<ast::Query>,
+        check: CheckOption,
+    },
+    CreateSchema {
+        name: String,
+        if_not_exists: bool,
+        owner: Option<String>,
+    },
+    AlterSchema {
+        name: String,
+        rename: Option<String>,
+        owner: Option<String>,
+    },
+    Drop {
+        kind: ObjectKind,
+        names: Vec<Name>,
+        if_exists: bool,
+        cascade: bool,
+    },
+    Truncate {
+        names: Vec<Name>,
+        restart: bool,
+        cascade: bool,
+    },
+    Comment {
+        kind: ObjectKind,
+        name: Name,
+        column: Option<String>,
+        text: Option<String>,
+    },
+    CreateRole {
+        name: String,
+        user: bool,
+        options: RoleOptions,
+    },
+    AlterRole {
+        name: String,
+        options: RoleOptions,
+        rename: Option<String>,
+    },
+    /// ALTER GROUP … ADD and DROP USER come as this too.
+    GrantRole {
+        grant: RoleGrant,
+        alter: bool,
+    },
+    RoleSetting(RoleSettingClause),
+    CreateDatabase {
+        name: String,
+        owner: Option<String>,
+    },
+    AlterDatabase {
+        name: String,
+        change: DatabaseChange,
+    },
 }
 
 impl Definition {
     pub fn tag(&self) -> &'static str {
         match self {
-            Definition::CreateTable(table) if table.query.is_some() => "SELECT",
+            Definition::CreateTable(table) if table.query.is_some() => "CREATE TABLE AS",
             Definition::CreateTable(_) => "CREATE TABLE",
-            Definition::AlterTable { view: false, .. } => "ALTER TABLE",
-            Definition::AlterTable { view: true, .. } => "ALTER VIEW",
+            Definition::AlterTable { kind: ObjectKind::View, .. } => "ALTER VIEW",
+            Definition::AlterTable { kind: ObjectKind::Sequence, .. } => "ALTER SEQUENCE",
+            Definition::AlterTable { kind: ObjectKind::Index, .. } => "ALTER INDEX",
+            Definition::AlterTable { .. } => "ALTER TABLE",
+            Definition::CreateSequence { .. } => "CREATE SEQUENCE",
+            Definition::AlterSequence { .. } => "ALTER SEQUENCE",
             Definition::CreateView { .. } => "CREATE VIEW",
             Definition::CreateSchema { .. } => "CREATE SCHEMA",
             Definition::AlterSchema { .. } => "ALTER SCHEMA",
             Definition::Drop { kind, .. } => match kind {
-                ObjectKind::Table | ObjectKind::Column => "DROP TABLE",
+                ObjectKind::Table | ObjectKind::Column | ObjectKind::Constraint => "DROP TABLE",
                 ObjectKind::View => "DROP VIEW",
+                ObjectKind::Sequence => "DROP SEQUENCE",
+                ObjectKind::Index => "DROP INDEX",
                 ObjectKind::Schema => "DROP SCHEMA",
                 ObjectKind::Database => "DROP DATABASE",
                 ObjectKind::Role => "DROP ROLE",
             },
-            Definition::Truncate(_) => "TRUNCATE TABLE",
+            Definition::Truncate { .. } => "TRUNCATE TABLE",
             Definition::Comment { .. } => "COMMENT",
             Definition::CreateRole { .. } => "CREATE ROLE",
-            Definition::AlterRole { .. } => "ALTER ROLE",
+            Definition::AlterRole { .. } | Definition::GrantRole { alter: true, .. } => "ALTER ROLE",
+            Definition::GrantRole { grant: RoleGrant { revoke: true, .. }, .. } => "REVOKE ROLE",
+            Definition::GrantRole { .. } => "GRANT ROLE",
+            Definition::RoleSetting(RoleSettingClause { of_database: true, .. }) => "ALTER DATABASE",
+            Definition::RoleSetting(_) => "ALTER ROLE",
+            Definition::AlterDatabase { .. } => "ALTER DATABASE",
             Definition::CreateDatabase { .. } => "CREATE DATABASE",
         }
     }
@@ -138,19 +171,29 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
 
 fn create(reader: &mut Reader<'_>) -> Result<Definition> {
     let or_replace = reader.words(&["or", "replace"]);
+    let _ = reader.one_of(&["global", "local"]);
+    let temporary = reader.one_of(&["temp", "temporary"]).is_some();
+    if reader.word("recursive") {
+        reader.expect_word("view")?;
+        return create_view(reader, or_replace, temporary, true);
+    }
     if reader.word("view") {
-        return create_view(reader, or_replace);
+        return create_view(reader, or_replace, temporary, false);
     }
     if or_replace {
         return Err(unsupported(reader, "CREATE OR REPLACE"));
     }
-    if reader.word("unlogged") || reader.sees("table") {
-        reader.expect_word("table")?;
-        return create_table(reader);
+    let unlogged = reader.word("unlogged");
+    if reader.word("table") {
+        return table::create(reader, temporary);
     }
-    if reader.sees("temp") || reader.sees("temporary") || reader.sees("global") || reader.sees("local") {
-        return Err(SqlError::not_supported("temporary tables are not supported")
-            .with_hint("Create an ordinary table, and drop it when it is no longer needed."));
+    if reader.word("sequence") {
+        let if_not_exists = reader.if_not_exists();
+        let name = reader.object_name()?;
+        return Ok(Definition::CreateSequence { name, if_not_exists, temporary, options: sequence::options(reader)? });
+    }
+    if temporary || unlogged {
+        return Err(reader.error_here());
     }
     if reader.word("schema") {
         let if_not_exists = reader.if_not_exists();
@@ -169,7 +212,7 @@ fn create(reader: &mut Reader<'_>) -> Result<Definition> {
     }
     if let Some(kind) = reader.one_of(&["role", "user", "group"]) {
         let name = reader.ident()?;
-        return Ok(Definition::CreateRole { name, user: kind == "user", options: role_options(reader)? });
+        return Ok(Definition::CreateRole { name, user: kind == "user", options: role::options(reader)? });
     }
     if reader.word("database") {
         return create_database(reader);
@@ -193,14 +236,17 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
         "INDEX" | "UNIQUE INDEX" => {
             error.with_hint("Declare a primary key; scans skip by each column's bounds without an index.")
         }
-        "SEQUENCE" => error.with_hint("Draw keys in the client, or use gen_random_uuid()."),
         "MATERIALIZED VIEW" => error.with_hint("Use CREATE VIEW, or CREATE TABLE … AS."),
         "EXTENSION" => error.with_hint("Basalt has what it has built in."),
         _ => error,
     }
 }
 
-fn create_view(reader: &mut Reader<'_>, or_replace: bool) -> Result<Definition> {
+fn create_view(reader: &mut Reader<'_>, or_replace: bool, temporary: bool, recursive: bool) -> Result<Definition> {
+    if recursive {
+        return Err(SqlError::not_supported("CREATE RECURSIVE VIEW is not supported")
+            .with_hint("Create the view AS WITH RECURSIVE …."));
+    }
     let name = reader.object_name()?;
     let mut columns = Vec::new();
     if matches!(reader.peek(), Token::LParen) {
@@ -217,7 +263,7 @@ fn create_view(reader: &mut Reader<'_>, or_replace: bool) -> Result<Definition> 
     } else if reader.words(&["with", "local", "check", "option"]) {
         check = CheckOption::Local;
     }
-    Ok(Definition::CreateView { name, or_replace, columns, query, check })
+    Ok(Definition::CreateView { name, or_replace, temporary, columns, query, check })
 }
 
 /// `(check_option = local, …)`.
@@ -287,194 +333,35 @@ fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
     Ok(Definition::CreateDatabase { name, owner })
 }
 
-fn create_table(reader: &mut Reader<'_>) -> Result<Definition> {
-    let if_not_exists = reader.if_not_exists();
-    let name = reader.object_name()?;
-    let mut table =
-        CreateTable { name, if_not_exists, columns: Vec::new(), keys: Vec::new(), options: Vec::new(), query: None };
-    let mut names = Vec::new();
-    if reader.words(&["partition", "of"]) || reader.word("of") {
-        return Err(SqlError::not_supported("partitions are not supported").with_hint("Use WITH (tablets = n)."));
-    }
-    if matches!(reader.peek(), Token::LParen) {
-        // `(a, b) AS query` names columns, anything else defines them.
-        if reader.nth_is_list_item_end(2) {
-            names = reader.idents_in_parens()?;
-        } else {
-            reader.skip();
-            if !reader.token(&Token::RParen) {
-                reader.list(|reader| table_element(reader, &mut table))?;
-                reader.expect_token(&Token::RParen)?;
-            }
-        }
-    }
-    table_tail(reader, &mut table)?;
-    if reader.word("as") {
-        let query = if reader.sees("execute") { return Err(reader.error_here()) } else { reader.query()? };
-        let empty = reader.words(&["with", "no", "data"]);
-        reader.words(&["with", "data"]);
-        table.query = Some((query, names, !empty));
-    } else if !names.is_empty() {
-        return Err(reader.error_here());
-    }
-    Ok(Definition::CreateTable(table))
-}
-
-fn table_tail(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()> {
-    loop {
-        if reader.word("inherits") {
-            return Err(SqlError::not_supported("table inheritance is not supported"));
-        } else if reader.words(&["partition", "by"]) {
-            return Err(SqlError::not_supported("PARTITION BY is not supported")
-                .with_hint("Use WITH (tablets = n, distribution_key = '…')."));
-        } else if reader.word("using") {
-            let method = reader.ident()?;
-            if method != "heap" {
-                return Err(SqlError::new("42704", format!("access method \"{method}\" does not exist")));
-            }
-        } else if reader.sees("with") && !reader.sees_nth(1, "data") && !reader.sees_nth(1, "no") {
-            reader.skip();
-            table.options = options(reader)?;
-        } else if reader.words(&["without", "oids"]) {
-        } else if reader.words(&["on", "commit"]) {
-            return Err(SqlError::not_supported("ON COMMIT is only for temporary tables"));
-        } else if reader.word("tablespace") {
-            tablespace(reader)?;
-        } else {
-            return Ok(());
-        }
-    }
-}
-
-/// There is one place for tables. 42704 for any other, as for a tablespace that nobody made.
-fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
-    match reader.ident()?.as_str() {
-        "pg_default" => Ok(()),
-        "pg_global" => Err(SqlError::new("22023", "only shared relations can be placed in pg_global tablespace")),
-        name => Err(SqlError::new("42704", format!("tablespace \"{name}\" does not exist"))),
-    }
-}
-
-/// `(name = value, …)`; a name alone means true.
-fn options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
-    reader.expect_token(&Token::LParen)?;
-    let options = reader.list(|reader| {
-        let mut name = reader.ident()?;
-        while reader.token(&Token::Period) {
-            name = format!("{name}.{}", reader.ident()?);
-        }
-        let value = if reader.token(&Token::Eq) {
-            match reader.string_opt().or_else(|| reader.number_opt()) {
-                Some(value) => value,
-                None => reader.ident()?,
-            }
-        } else {
-            "true".to_string()
-        };
-        Ok((name, value))
-    })?;
-    reader.expect_token(&Token::RParen)?;
-    Ok(options)
-}
-
-fn table_element(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()> {
-    if reader.sees("like") {
-        return Err(SqlError::not_supported("CREATE TABLE … (LIKE …) is not supported")
-            .with_hint("Use CREATE TABLE … AS SELECT * FROM … WITH NO DATA."));
-    }
-    let constraint =
-        ["constraint", "primary", "unique", "check", "foreign", "exclude"].iter().any(|word| reader.sees(word));
-    if constraint {
-        table.keys.push(table_constraint(reader)?);
-    } else {
-        table.columns.push(column(reader)?);
-    }
-    Ok(())
-}
-
-fn table_constraint(reader: &mut Reader<'_>) -> Result<KeyClause> {
-    match reader.table_constraint()? {
-        Some(ast::TableConstraint::PrimaryKey(key)) => {
-            let columns = key.columns.iter().map(|column| match &column.column.expr {
-                ast::Expr::Identifier(ident) => Ok(super::fold(&ident.value, ident.quote_style.is_some())),
-                other => Err(SqlError::syntax(format!("a primary key lists columns, not \"{other}\""))),
-            });
-            Ok(KeyClause { constraint: key.name.as_ref().map(ident_name), columns: columns.collect::<Result<_>>()? })
-        }
-        Some(ast::TableConstraint::Unique(_)) => Err(no_constraint("UNIQUE")),
-        Some(ast::TableConstraint::ForeignKey(_)) => Err(no_constraint("FOREIGN KEY")),
-        Some(ast::TableConstraint::Check(_)) => Err(no_constraint("CHECK")),
-        Some(other) => Err(SqlError::not_supported(format!("this constraint is not supported: {other}"))),
-        None => Err(reader.error_here()),
-    }
-}
-
-fn no_constraint(kind: &str) -> SqlError {
-    let error = SqlError::not_supported(format!("{kind} constraints are not supported"));
-    match kind {
-        "UNIQUE" => error.with_hint("Make the columns the primary key."),
-        "FOREIGN KEY" => error.with_hint("Leave the constraint out, and check references when writing."),
-        _ => error.with_hint("Leave the constraint out, and check values when writing."),
-    }
-}
-
-fn ident_name(ident: &ast::Ident) -> String {
-    super::fold(&ident.value, ident.quote_style.is_some())
-}
-
-fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
-    let parsed = reader.column_def()?;
-    let mut column = ColumnClause {
-        name: ident_name(&parsed.name),
-        ty: parsed.data_type,
-        not_null: false,
-        default: None,
-        primary_key: None,
-    };
-    for option in parsed.options {
-        match option.option {
-            ast::ColumnOption::Null => {}
-            ast::ColumnOption::NotNull => column.not_null = true,
-            ast::ColumnOption::Default(expr) => column.default = Some(expr),
-            ast::ColumnOption::PrimaryKey(_) => column.primary_key = Some(option.name.as_ref().map(ident_name)),
-            ast::ColumnOption::Collation(name) => check_collation(&name)?,
-            ast::ColumnOption::Unique(_) => return Err(no_constraint("UNIQUE")),
-            ast::ColumnOption::ForeignKey(_) => return Err(no_constraint("FOREIGN KEY")),
-            ast::ColumnOption::Check(_) => return Err(no_constraint("CHECK")),
-            ast::ColumnOption::Identity(_) => return Err(no_identity()),
-            // `GENERATED … AS (expression)` has one, `GENERATED … AS IDENTITY` has none.
-            ast::ColumnOption::Generated { generation_expr: None, .. } => return Err(no_identity()),
-            ast::ColumnOption::Generated { .. } => {
-                return Err(SqlError::not_supported("generated columns are not supported")
-                    .with_hint("Give the column a DEFAULT, or compute it in a view."));
-            }
-            other => return Err(SqlError::not_supported(format!("this column option is not supported: {other}"))),
-        }
-    }
-    Ok(column)
-}
-
-fn no_identity() -> SqlError {
-    SqlError::not_supported("identity columns are not supported")
-        .with_hint("Draw keys in the client, or use uuid with DEFAULT gen_random_uuid().")
-}
-
-fn check_collation(name: &ast::ObjectName) -> Result<()> {
-    let last = name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone()).unwrap_or_default();
-    match last.as_str() {
-        "C" | "default" | "POSIX" | "ucs_basic" | "C.UTF-8" => Ok(()),
-        _ => Err(SqlError::not_supported(format!("collation \"{last}\" is not supported"))
-            .with_hint("Text is compared in the C collation.")),
-    }
-}
-
 fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
-    if let Some(kind) = reader.one_of(&["table", "view"]) {
+    if let Some(kind) = reader.one_of(&["table", "view", "sequence"]) {
         let if_exists = reader.if_exists();
         reader.word("only");
         let name = reader.object_name()?;
-        let actions = if reader.word("rename") { vec![rename(reader)?] } else { reader.list(alter_action)? };
-        return Ok(Definition::AlterTable { name, if_exists, view: kind == "view", actions });
+        if kind == "table" {
+            reader.token(&Token::Mul);
+        }
+        let kind = match kind {
+            "view" => ObjectKind::View,
+            "sequence" => ObjectKind::Sequence,
+            _ => ObjectKind::Table,
+        };
+        if reader.word("rename") {
+            return Ok(Definition::AlterTable { name, if_exists, kind, actions: vec![table::rename(reader)?] });
+        }
+        let is_option = kind == ObjectKind::Sequence
+            && !reader.sees("owner")
+            && !(reader.sees("set") && (reader.sees_nth(1, "schema") || reader.sees_nth(1, "logged")))
+            && !reader.sees_nth(1, "unlogged");
+        if is_option {
+            let options = sequence::options(reader)?;
+            if options.is_empty() {
+                return Err(reader.error_here());
+            }
+            return Ok(Definition::AlterSequence { name, if_exists, options });
+        }
+        let actions = reader.list(table::alter_action)?;
+        return Ok(Definition::AlterTable { name, if_exists, kind, actions });
     }
     if reader.word("schema") {
         let name = reader.ident()?;
@@ -486,118 +373,25 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
             return Err(reader.error_here());
         });
     }
-    if reader.one_of(&["role", "user", "group"]).is_some() {
-        let name = reader.ident()?;
-        if reader.words(&["rename", "to"]) {
-            return Ok(Definition::AlterRole { name, options: RoleOptions::default(), rename: Some(reader.ident()?) });
-        }
-        if reader.sees("set") || reader.sees("reset") || reader.sees("in") {
-            return Err(SqlError::not_supported("settings per role are not supported")
-                .with_hint("Use SET in the session, or ALTER SYSTEM SET."));
-        }
-        return Ok(Definition::AlterRole { name, options: role_options(reader)?, rename: None });
+    if let Some(kind) = reader.one_of(&["role", "user", "group"]) {
+        return role::alter(reader, kind == "group");
+    }
+    if reader.word("database") {
+        return role::alter_database(reader);
     }
     Err(unsupported(reader, "ALTER"))
 }
 
-fn rename(reader: &mut Reader<'_>) -> Result<AlterAction> {
-    if reader.word("to") {
-        return Ok(AlterAction::RenameTo(reader.ident()?));
-    }
-    if reader.word("constraint") {
-        let old = reader.ident()?;
-        reader.expect_word("to")?;
-        return Ok(AlterAction::RenameConstraint(old, reader.ident()?));
-    }
-    reader.word("column");
-    let old = reader.ident()?;
-    reader.expect_word("to")?;
-    Ok(AlterAction::RenameColumn(old, reader.ident()?))
-}
-
-fn alter_action(reader: &mut Reader<'_>) -> Result<AlterAction> {
-    Ok(match reader.one_of(&["add", "drop", "alter", "set", "reset", "owner", "enable", "disable", "replica"]) {
-        Some("add") => alter_add(reader)?,
-        Some("drop") if reader.word("constraint") => {
-            let if_exists = reader.if_exists();
-            let name = reader.ident()?;
-            cascade(reader);
-            AlterAction::DropConstraint { name, if_exists }
-        }
-        Some("drop") => {
-            reader.word("column");
-            let if_exists = reader.if_exists();
-            let name = reader.ident()?;
-            AlterAction::DropColumn { name, if_exists, cascade: cascade(reader) }
-        }
-        Some("alter") => alter_column(reader)?,
-        Some("set") if reader.word("schema") => AlterAction::SetSchema(reader.ident()?),
-        Some("set") if reader.word("logged") || reader.word("unlogged") => AlterAction::Nothing,
-        Some("set") if reader.words(&["without", "oids"]) => AlterAction::Nothing,
-        Some("set") => AlterAction::SetOptions(options(reader)?),
-        Some("reset") => {
-            let names = reader.idents_in_parens()?;
-            AlterAction::ResetOptions(names)
-        }
-        Some("owner") => {
-            reader.expect_word("to")?;
-            AlterAction::OwnerTo(reader.ident()?)
-        }
-        Some("replica") => {
-            reader.expect_word("identity")?;
-            reader.ident()?;
-            AlterAction::Nothing
-        }
-        Some(other) => {
-            return Err(SqlError::not_supported(format!("ALTER TABLE … {} is not supported", other.to_uppercase())));
-        }
-        None => return Err(reader.error_here()),
-    })
-}
-
-fn alter_add(reader: &mut Reader<'_>) -> Result<AlterAction> {
-    if ["constraint", "primary", "unique", "check", "foreign", "exclude"].iter().any(|word| reader.sees(word)) {
-        return Ok(AlterAction::AddKey(table_constraint(reader)?));
-    }
-    reader.word("column");
-    let if_not_exists = reader.if_not_exists();
-    Ok(AlterAction::AddColumn { column: column(reader)?, if_not_exists })
-}
-
-fn alter_column(reader: &mut Reader<'_>) -> Result<AlterAction> {
-    reader.word("column");
-    let name = reader.ident()?;
-    if reader.words(&["set", "not", "null"]) {
-        Ok(AlterAction::SetNotNull(name))
-    } else if reader.words(&["drop", "not", "null"]) {
-        Ok(AlterAction::DropNotNull(name))
-    } else if reader.words(&["set", "default"]) {
-        Ok(AlterAction::SetDefault(name, reader.expr()?))
-    } else if reader.words(&["drop", "default"]) {
-        Ok(AlterAction::DropDefault(name))
-    } else if reader.words(&["set", "statistics"]) {
-        reader.integer()?;
-        Ok(AlterAction::Nothing)
-    } else if reader.words(&["set", "storage"]) {
-        reader.ident()?;
-        Ok(AlterAction::Nothing)
-    } else if reader.word("type") || reader.words(&["set", "data", "type"]) {
-        Err(SqlError::not_supported("ALTER COLUMN … TYPE is not supported")
-            .with_hint("Add a column of the new type, UPDATE it from the old one, drop that, and rename."))
-    } else {
-        Err(reader.error_here())
-    }
-}
-
-fn cascade(reader: &mut Reader<'_>) -> bool {
+pub(super) fn cascade(reader: &mut Reader<'_>) -> bool {
     let cascade = reader.word("cascade");
     reader.word("restrict");
     cascade
 }
 
 fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
-    let kind = match reader.one_of(&["table", "view", "schema", "database", "role", "user", "group"]) {
+    let kind = match reader.one_of(&["table", "view", "sequence", "schema", "database", "role", "user", "group"]) {
         Some("table") => ObjectKind::Table,
+        Some("sequence") => ObjectKind::Sequence,
         Some("view") => ObjectKind::View,
         Some("schema") => ObjectKind::Schema,
         Some("database") => ObjectKind::Database,
@@ -606,6 +400,14 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
     };
     let if_exists = reader.if_exists();
     let names = reader.list(Reader::object_name)?;
+    if kind == ObjectKind::Database {
+        // Sessions of a database that is dropped by force are refused all the same.
+        reader.word("with");
+        if reader.token(&Token::LParen) {
+            reader.expect_word("force")?;
+            reader.expect_token(&Token::RParen)?;
+        }
+    }
     Ok(Definition::Drop { kind, names, if_exists, cascade: cascade(reader) })
 }
 
@@ -617,15 +419,38 @@ fn truncate(reader: &mut Reader<'_>) -> Result<Definition> {
         reader.token(&Token::Mul);
         Ok(name)
     })?;
-    let _ = reader.words(&["restart", "identity"]) || reader.words(&["continue", "identity"]);
-    cascade(reader);
-    Ok(Definition::Truncate(names))
+    let restart = reader.words(&["restart", "identity"]);
+    reader.words(&["continue", "identity"]);
+    Ok(Definition::Truncate { names, restart, cascade: cascade(reader) })
 }
 
 fn comment(reader: &mut Reader<'_>) -> Result<Definition> {
     reader.expect_word("on")?;
-    let kind = match reader.one_of(&["table", "view", "schema", "column", "database", "role"]) {
+    let kind = match reader.one_of(&[
+        "table",
+        "view",
+        "sequence",
+        "schema",
+        "column",
+        "constraint",
+        "index",
+        "database",
+        "role",
+    ]) {
         Some("table") => ObjectKind::Table,
+        Some("sequence") => ObjectKind::Sequence,
+        Some("index") => ObjectKind::Index,
+        Some("constraint") => {
+            let constraint = reader.ident()?;
+            reader.expect_word("on")?;
+            if reader.word("domain") {
+                return Err(SqlError::not_supported("a comment on a domain's constraint is not supported")
+                    .with_hint("Comment on the domain."));
+            }
+            let name = reader.object_name()?;
+            let text = comment_text(reader)?;
+            return Ok(Definition::Comment { kind: ObjectKind::Constraint, name, column: Some(constraint), text });
+        }
         Some("view") => ObjectKind::View,
         Some("schema") => ObjectKind::Schema,
         Some("column") => ObjectKind::Column,
@@ -640,42 +465,20 @@ fn comment(reader: &mut Reader<'_>) -> Result<Definition> {
     let column = if kind == ObjectKind::Column { parts.pop() } else { None };
     let Some(name) = parts.pop() else { return Err(SqlError::syntax("column name must be qualified")) };
     let name = Name { schema: parts.pop(), name };
-    reader.expect_word("is")?;
-    let text = if reader.word("null") { None } else { Some(reader.string()?) };
+    let text = comment_text(reader)?;
     Ok(Definition::Comment { kind, name, column, text })
 }
 
-fn role_options(reader: &mut Reader<'_>) -> Result<RoleOptions> {
-    let mut options = RoleOptions::default();
-    reader.word("with");
-    while !reader.at_end() {
-        match reader.ident()?.as_str() {
-            "superuser" => options.superuser = Some(true),
-            "nosuperuser" => options.superuser = Some(false),
-            "login" => options.login = Some(true),
-            "nologin" => options.login = Some(false),
-            "encrypted" => {}
-            "password" => {
-                options.password = Some(if reader.word("null") { None } else { Some(reader.string()?) });
-            }
-            "inherit" | "noinherit" | "createdb" | "nocreatedb" | "createrole" | "nocreaterole" | "noreplication"
-            | "nobypassrls" => {}
-            "connection" => {
-                reader.expect_word("limit")?;
-                if reader.integer()? != -1 {
-                    return Err(SqlError::not_supported("connection limits per role are not supported")
-                        .with_hint("Set max_connections."));
-                }
-            }
-            option => {
-                return Err(SqlError::not_supported(format!("role option {} is not supported", option.to_uppercase())));
-            }
-        }
-    }
-    Ok(options)
+fn comment_text(reader: &mut Reader<'_>) -> Result<Option<String>> {
+    reader.expect_word("is")?;
+    if reader.word("null") { Ok(None) } else { reader.string().map(Some) }
 }
 
 /// `ALTER SYSTEM …` is no definition, but begins like one.
 pub(super) fn alter_system(reader: &mut Reader<'_>) -> Result<Option<utility::Utility>> {
     if reader.words(&["alter", "system"]) { utility::alter_system(reader).map(Some) } else { Ok(None) }
+}
+
+pub(super) fn ident_name(ident: &ast::Ident) -> String {
+    super::fold(&ident.value, ident.quote_style.is_some())
 }

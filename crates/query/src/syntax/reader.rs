@@ -207,8 +207,14 @@ impl<'a> Reader<'a> {
         self.parser.parse_data_type().map_err(|error| parse_error(error, self.sql))
     }
 
-    pub fn column_def(&mut self) -> Result<ast::ColumnDef> {
-        self.parser.parse_column_def().map_err(|error| parse_error(error, self.sql))
+    /// A column's option other than CHECK and GENERATED, if one is next. A default ends before NOT NULL here.
+    pub fn column_option(&mut self) -> Result<Option<ast::ColumnOption>> {
+        self.parser.parse_optional_column_option().map_err(|error| parse_error(error, self.sql))
+    }
+
+    /// A dotted name as sqlparser has it.
+    pub fn sql_name(&mut self) -> Result<ast::ObjectName> {
+        self.parser.parse_object_name(false).map_err(|error| parse_error(error, self.sql))
     }
 
     pub fn table_constraint(&mut self) -> Result<Option<ast::TableConstraint>> {

@@ -357,7 +357,7 @@ fn unsupported(verb: &str) -> SqlError {
 }
 
 /// `name` or `class.name`, folded; the two-word names of the grammar as their one-word settings.
-fn setting_name(reader: &mut Reader<'_>) -> Result<String> {
+pub(super) fn setting_name(reader: &mut Reader<'_>) -> Result<String> {
     if reader.words(&["time", "zone"]) {
         return Ok("timezone".to_string());
     }
@@ -388,15 +388,25 @@ fn set(reader: &mut Reader<'_>) -> Result<Utility> {
         reader.skip();
     }
     if reader.words(&["time", "zone"]) {
-        reader.word("interval");
+        let interval = reader.word("interval");
         let value = match reader.one_of(&["local", "default"]) {
             Some(_) => SetValue::Default,
             None => SetValue::Items(vec![item(reader)?]),
         };
+        if interval && reader.word("hour") && reader.word("to") {
+            reader.expect_word("minute")?;
+        }
+        let value = match value {
+            SetValue::Items(items) if interval => SetValue::Items(items.iter().map(|text| offset_zone(text)).collect()),
+            value => value,
+        };
         return Ok(Utility::Set { name: "timezone".to_string(), value, local });
     }
     if reader.word("names") {
-        let value = if reader.word("default") { SetValue::Default } else { SetValue::Items(vec![item(reader)?]) };
+        let value = match reader.word("default") || reader.at_end() {
+            true => SetValue::Default,
+            false => SetValue::Items(vec![item(reader)?]),
+        };
         return Ok(Utility::Set { name: "client_encoding".to_string(), value, local });
     }
     if reader.sees("role") && !reader.nth_is_eq(1) && !reader.sees_nth(1, "to") {
@@ -411,8 +421,17 @@ fn set(reader: &mut Reader<'_>) -> Result<Utility> {
     Ok(Utility::Set { name, value: assigned(reader)?, local })
 }
 
+/// An interval of hours and minutes as the zone of that offset.
+fn offset_zone(text: &str) -> String {
+    let (sign, digits) = match text.trim().strip_prefix('-') {
+        Some(digits) => ('-', digits),
+        None => ('+', text.trim().trim_start_matches('+')),
+    };
+    format!("<{sign}{digits}>")
+}
+
 /// `TO value, …` or `= value, …`.
-fn assigned(reader: &mut Reader<'_>) -> Result<SetValue> {
+pub(super) fn assigned(reader: &mut Reader<'_>) -> Result<SetValue> {
     if !reader.word("to") {
         reader.expect_token(&Token::Eq)?;
     }

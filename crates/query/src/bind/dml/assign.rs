@@ -6,11 +6,12 @@ use super::super::position;
 use super::super::scope::{Clause, Scope};
 use super::super::{names, parse_expr};
 use super::is_default;
+use super::own_values::{has_own_values, only_default};
 use super::target::{Target, Verb};
 use crate::error::{Result, SqlError};
 use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnDef, ColumnId, DataType};
+use basalt_types::{ColumnDef, ColumnId, DataType, Datum};
 use sqlparser::ast::{self, AssignmentTarget, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 /// The right side of one column's assignment.
@@ -46,6 +47,11 @@ impl Binder<'_> {
 
     /// What a column gets when INSERT does not name it.
     pub fn default_value(&mut self, column: &ColumnDef) -> Result<Expr> {
+        if let Some(identity) = column.identity.filter(|_| !column.dropped) {
+            let oid = Datum::I64(i64::from(identity.sequence.0));
+            let next = self.call("nextval", vec![Expr::Const { value: oid, ty: DataType::Regclass }])?;
+            return self.assigned(next, column);
+        }
         let Some(sql) = column.default.as_deref().filter(|_| !column.dropped) else {
             return Ok(Expr::null(column.ty.clone()));
         };
@@ -115,6 +121,7 @@ impl Binder<'_> {
     fn assigned_value(&mut self, column: &ColumnDef, value: Value) -> Result<Expr> {
         match value {
             Value::Syntax(syntax) if is_default(syntax) => self.default_value(column),
+            _ if has_own_values(column) => Err(only_default(column)),
             Value::Syntax(syntax) => {
                 let bound = self.expr(syntax)?;
                 let place = position::of_expr(&self.ctx.sql, syntax);

@@ -3,6 +3,7 @@
 use super::super::binder::Binder;
 use super::super::scope::{Clause, Scope};
 use super::super::{names, position};
+use super::own_values::Overriding;
 use super::returning::Beside;
 use super::target::{Target, Verb};
 use super::{BoundInsert, InsertSource, is_default, output};
@@ -29,7 +30,8 @@ impl Binder<'_> {
             columns: Vec::new(),
             at: None,
         });
-        let target = self.target(name, alias.as_ref(), Verb::Insert)?;
+        let mut target = self.target(name, alias.as_ref(), Verb::Insert)?;
+        target.overriding = Overriding::of(insert);
         self.tables.push(target.table.id);
         let columns = self.insert_targets(&target, &insert.columns)?;
         let source = match insert.source.as_deref() {
@@ -95,6 +97,9 @@ impl Binder<'_> {
         let mut given = Vec::with_capacity(bound.columns.len());
         for (index, id) in targets.iter().enumerate().take(bound.columns.len()) {
             let column = target.table.column(*id);
+            if !target.overriding.takes(column)? {
+                continue;
+            }
             if bound.columns[index].ty == DataType::Unknown {
                 self.retype(&mut bound, index, &column.ty, CastContext::Assignment)?;
             }
@@ -131,7 +136,11 @@ impl Binder<'_> {
             })?;
             let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
             for (expr, id) in row.iter().zip(targets).filter(|(expr, _)| !is_default(expr)) {
+                let taken = target.overriding.takes(table.column(*id))?;
                 let bound = self.expr(expr)?;
+                if !taken {
+                    continue;
+                }
                 let bound = self
                     .assigned(bound, table.column(*id))
                     .map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;

@@ -5,6 +5,7 @@ use super::super::binder::Binder;
 use super::super::names::{self, Relation};
 use super::super::position;
 use super::super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
+use super::own_values::Overriding;
 use super::updatable;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
@@ -39,6 +40,7 @@ pub(in crate::bind) struct Target {
     pub conditions: Vec<ViewCondition>,
     /// The view that was named.
     pub view: Option<String>,
+    pub overriding: Overriding,
 }
 
 /// WHERE of a view.
@@ -92,6 +94,10 @@ impl Binder<'_> {
                 (target.name, target.alias, target.verb) = (name.clone(), alias.cloned(), verb);
                 Ok(target)
             }
+            Relation::Sequence(sequence) => {
+                let message = format!("cannot change sequence \"{}\"", sequence.name);
+                Err(SqlError::new("42809", message))
+            }
             Relation::Virtual(table) => {
                 let message = format!("permission denied: \"{}\" is a system catalog", table.name);
                 Err(SqlError::new("42501", message).at(position::of_name(&self.ctx.sql, name)))
@@ -124,6 +130,7 @@ impl Binder<'_> {
             computed: Vec::new(),
             conditions: Vec::new(),
             view: None,
+            overriding: Overriding::default(),
         })
     }
 

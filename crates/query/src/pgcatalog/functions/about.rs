@@ -53,7 +53,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             Ok(text_or_null(definitions::index(Scope::of(system(info)?), oid_arg(args, 0)?, column, pretty)))
         },
         "pg_get_constraintdef" => {
-            |args, info| Ok(text_or_null(definitions::constraint(&system(info)?.catalog, oid_arg(args, 0)?)))
+            |args, info| Ok(text_or_null(definitions::constraint(system(info)?, oid_arg(args, 0)?)))
         }
         "pg_get_viewdef" if args.starts_with("text") => |args, info| {
             let scope = Scope::of(system(info)?);
@@ -69,19 +69,23 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         "pg_get_ruledef"
         | "pg_get_triggerdef"
         | "pg_get_partkeydef"
-        | "pg_get_serial_sequence"
         | "pg_get_statisticsobjdef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_function_sqlbody"
         | "pg_get_function_arg_default"
         | "pg_get_partition_constraintdef"
-        | "pg_describe_object"
-        | "col_description" => |_, _| Ok(Datum::Null),
+        | "pg_describe_object" => |_, _| Ok(Datum::Null),
+        "col_description" => |args, info| {
+            let Some(Datum::I32(column)) = args.get(1) else { return Ok(Datum::Null) };
+            Ok(text_or_null(descriptions::of_column(system(info)?, oid_arg(args, 0)?, *column)))
+        },
         "obj_description" => |args, info| {
             let class = if args.len() > 1 { text_arg(args, 1)? } else { "pg_class" };
             Ok(text_or_null(descriptions::of_object(system(info)?, oid_arg(args, 0)?, class)))
         },
-        "shobj_description" => |_, _| Ok(Datum::Null),
+        "shobj_description" => {
+            |args, info| Ok(text_or_null(descriptions::of_shared(system(info)?, oid_arg(args, 0)?, text_arg(args, 1)?)))
+        }
         "pg_relation_is_publishable" => |_, _| Ok(Datum::Bool(false)),
         "pg_tablespace_location" => |_, _| Ok(Datum::text("")),
         "pg_encoding_to_char" => |args, _| {
@@ -114,9 +118,13 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
 pub(super) fn others() -> Vec<Other> {
     use DataType::{Bool, Oid, Text};
     vec![
-        (1716, "pg_get_expr", vec![Text, Oid], Text, |args, _| Ok(args[0].clone())),
-        (2509, "pg_get_expr", vec![Text, Oid, Bool], Text, |args, _| Ok(args[0].clone())),
+        (1716, "pg_get_expr", vec![Text, Oid], Text, expression),
+        (2509, "pg_get_expr", vec![Text, Oid, Bool], Text, expression),
     ]
+}
+
+fn expression(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    Ok(Datum::text(&definitions::expression(system(info)?, text_arg(args, 0)?)))
 }
 
 fn type_name(oid: u32, typmod: Option<i32>) -> String {

@@ -3,6 +3,7 @@
 use super::{Other, system, text_arg, text_or_null};
 use crate::pgcatalog::names::Scope;
 use crate::session::interrupt::Interrupt;
+use crate::session::names::TEMP_PREFIX;
 use basalt_expr::functions::{CallInfo, ScalarKernel};
 use basalt_expr::{Error, Result, array_value};
 use basalt_types::{DataType, Datum};
@@ -20,7 +21,13 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         ("pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_is_in_backup" | "pg_is_other_temp_schema", _) => {
             |_, _| Ok(Datum::Bool(false))
         }
-        ("pg_my_temp_schema", _) => |_, _| Ok(Datum::I64(0)),
+        ("pg_my_temp_schema", _) => |_, info| {
+            let system = system(info)?;
+            let own = system.lookup_path.iter().find(|schema| schema.starts_with(TEMP_PREFIX));
+            let database = system.catalog.database_named(&system.database).map(|database| database.id);
+            let own = own.zip(database).and_then(|(name, id)| system.catalog.namespace_named(id, name));
+            Ok(Datum::I64(own.map_or(0, |namespace| i64::from(namespace.id.0))))
+        },
         ("pg_postmaster_start_time" | "pg_conf_load_time", _) => {
             |_, info| Ok(Datum::I64(system(info)?.db.started_micros()))
         }

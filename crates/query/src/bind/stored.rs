@@ -1,0 +1,268 @@
+//! Expressions that rest in the catalog: defaults, CHECK conditions, generation expressions. What they may say is
+//! narrower than in a query, and their text must mean the same wherever and whenever it is bound again: it names
+//! columns without their table, and sequences by oid (`'16400'::regclass`), so that both can be renamed.
+
+use super::binder::Binder;
+use super::dml::{over_row, row_positions};
+use super::scope::{Clause, Scope};
+use super::{BindContext, ParamTypes, names, position};
+use crate::error::{Result, SqlError};
+use basalt_expr::cast::CastContext;
+use basalt_expr::functions::Volatility;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, DataType, TableDef};
+use sqlparser::ast::{self, VisitMut, VisitorMut};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What an expression is kept for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoredKind {
+    Default,
+    Check,
+    Generated,
+    /// ALTER COLUMN … TYPE … USING: not kept, but bound the same way.
+    Transform,
+}
+
+impl StoredKind {
+    fn clause(self) -> Clause {
+        match self {
+            StoredKind::Default => Clause::Default,
+            StoredKind::Check => Clause::Check,
+            StoredKind::Generated => Clause::Generated,
+            StoredKind::Transform => Clause::Transform,
+        }
+    }
+
+    fn one(self) -> &'static str {
+        match self {
+            StoredKind::Default => "DEFAULT expression",
+            StoredKind::Check => "check constraint",
+            StoredKind::Generated => "column generation expression",
+            StoredKind::Transform => "transform expression",
+        }
+    }
+}
+
+/// A default, of the column's type.
+pub fn bind_default(ctx: &BindContext, expr: &ast::Expr, column: &str, ty: &DataType) -> Result<Expr> {
+    let mut params = ParamTypes::none();
+    let mut binder = Binder::new(ctx, &mut params);
+    binder.scopes.push(Scope::new(Clause::Default));
+    let bound = binder.stored(StoredKind::Default, expr).map_err(|error| match error.sqlstate {
+        // There is nothing that a column's name could mean.
+        "42703" | "42P01" => {
+            SqlError { hint: None, ..SqlError::not_supported("cannot use column reference in DEFAULT expression") }
+                .at(error.position)
+        }
+        _ => error,
+    })?;
+    binder.assign_stored(bound, column, ty, "default expression")
+}
+
+/// A CHECK condition over a row in column-id order.
+pub fn bind_check(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Result<Expr> {
+    Binder::new(ctx, &mut ParamTypes::none()).over_table(table, StoredKind::Check, expr, None)
+}
+
+/// A generated column's value over a row in column-id order. 42P17 for what may not be computed once and kept.
+pub fn bind_generated(
+    ctx: &BindContext,
+    table: &Arc<TableDef>,
+    column: &str,
+    ty: &DataType,
+    expr: &ast::Expr,
+) -> Result<Expr> {
+    let mut params = ParamTypes::none();
+    let mut binder = Binder::new(ctx, &mut params);
+    let bound = binder.over_table(table, StoredKind::Generated, expr, Some((column, ty)))?;
+    let columns = columns_of(&bound);
+    if let Some(other) =
+        columns.iter().map(|id| table.column(*id)).find(|other| other.generated.is_some() || other.name == column)
+    {
+        let message = format!("cannot use generated column \"{}\" in column generation expression", other.name);
+        let detail = match other.name == column {
+            true => "This would cause the generated column to depend on its own value.",
+            false => "A generated column cannot reference another generated column.",
+        };
+        return Err(SqlError::new("42P17", message).with_detail(detail).at(position::of_expr(&ctx.sql, expr)));
+    }
+    if bound.volatility() != Volatility::Immutable {
+        return Err(SqlError::new("42P17", "generation expression is not immutable"));
+    }
+    Ok(bound)
+}
+
+/// What ALTER COLUMN … TYPE makes of a row's old values.
+pub fn bind_transform(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Result<Expr> {
+    Binder::new(ctx, &mut ParamTypes::none()).over_table(table, StoredKind::Transform, expr, None)
+}
+
+/// Columns that an expression over a row reads, each once.
+pub fn columns_of(expr: &Expr) -> Vec<ColumnId> {
+    let mut columns = Vec::new();
+    expr.walk(&mut |node| {
+        if let Expr::Column { index, .. } = node {
+            let id = ColumnId::from_position(*index);
+            if !columns.contains(&id) {
+                columns.push(id);
+            }
+        }
+        true
+    });
+    columns
+}
+
+impl Binder<'_> {
+    fn stored(&mut self, kind: StoredKind, expr: &ast::Expr) -> Result<Expr> {
+        let before = self.subqueries.len();
+        let bound = self.expr(expr)?;
+        if self.subqueries.len() > before {
+            return Err(SqlError::not_supported(format!("cannot use subquery in {}", kind.one())));
+        }
+        Ok(bound)
+    }
+
+    fn assign_stored(&mut self, bound: Expr, column: &str, ty: &DataType, what: &str) -> Result<Expr> {
+        let from = bound.ty();
+        self.coerce(bound, ty, CastContext::Assignment).map_err(|error| match error.sqlstate {
+            "42846" => {
+                let (to, from) = (ty.base().sql_name(), from.base().sql_name());
+                let message = format!("column \"{column}\" is of type {to} but {what} is of type {from}");
+                let hint = "You will need to rewrite or cast the expression.";
+                SqlError::new("42804", message).with_hint(hint).at(error.position)
+            }
+            _ => error,
+        })
+    }
+
+    /// Binds an expression over a row of a table.
+    pub(super) fn over_table(
+        &mut self,
+        table: &Arc<TableDef>,
+        kind: StoredKind,
+        expr: &ast::Expr,
+        target: Option<(&str, &DataType)>,
+    ) -> Result<Expr> {
+        let read = self.tables.len();
+        let item = self.base_table(table, table.name.clone(), None)?;
+        self.tables.truncate(read);
+        let mut scope = Scope::new(kind.clause());
+        scope.relations = item.relations;
+        scope.visible = item.visible;
+        self.scopes.push(scope);
+        let bound = self.stored(kind, expr);
+        let bound = match (bound, kind, target) {
+            (Ok(bound), StoredKind::Check, _) => {
+                let condition = basalt_expr::resolve::build::boolean("CHECK", bound, &self.ctx.eval);
+                condition
+                    .map_err(|error| SqlError::from(error).at(position::of_expr(&self.ctx.sql, expr)))
+                    .map(|condition| self.done(condition))
+            }
+            (Ok(bound), _, Some((column, ty))) => self.assign_stored(bound, column, ty, "generation expression"),
+            (Ok(bound), _, None) => self.known(bound),
+            (Err(error), _, _) => Err(error),
+        };
+        self.scopes.pop();
+        Ok(over_row(bound?, &row_positions(&item.plan)))
+    }
+}
+
+/// The text under which an expression is kept.
+pub fn stored_text(ctx: &BindContext, table: Option<&TableDef>, expr: &ast::Expr) -> String {
+    let mut expr = expr.clone();
+    let _ = expr.visit(&mut Canonical { ctx, table });
+    expr.to_string()
+}
+
+/// Takes table names off columns, and writes names of sequences as oids.
+struct Canonical<'a> {
+    ctx: &'a BindContext,
+    table: Option<&'a TableDef>,
+}
+
+impl VisitorMut for Canonical<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        match expr {
+            ast::Expr::CompoundIdentifier(parts) => {
+                let known = |ident: &ast::Ident| {
+                    self.table.is_some_and(|table| table.column_named(&names::fold(ident)).is_some())
+                };
+                if let Some(last) = parts.last().filter(|last| known(last)) {
+                    *expr = ast::Expr::Identifier(last.clone());
+                }
+            }
+            ast::Expr::Function(function) => {
+                let name = names::parts(&function.name).unwrap_or_default();
+                let of_sequence =
+                    name.last().is_some_and(|name| ["nextval", "currval", "setval"].contains(&name.as_str()));
+                if of_sequence
+                    && let ast::FunctionArguments::List(list) = &mut function.args
+                    && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(first))) = list.args.first_mut()
+                    && let Some(oid) = self.sequence(first)
+                {
+                    *first = regclass(oid);
+                }
+            }
+            ast::Expr::Cast { expr: inner, data_type: ast::DataType::Regclass, .. } => {
+                if let Some(oid) = self.sequence(inner) {
+                    *expr = regclass(oid);
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Canonical<'_> {
+    /// The oid of the relation that a text literal names.
+    fn sequence(&self, expr: &ast::Expr) -> Option<u32> {
+        let ast::Expr::Value(value) = expr else { return None };
+        let ast::Value::SingleQuotedString(text) = &value.value else { return None };
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        self.ctx.eval.names.as_ref()?.oid_of(&DataType::Regclass, text).ok()
+    }
+}
+
+fn regclass(oid: u32) -> ast::Expr {
+    let text = ast::Value::SingleQuotedString(oid.to_string());
+    ast::Expr::Cast {
+        kind: ast::CastKind::DoubleColon,
+        expr: Box::new(ast::Expr::Value(text.into())),
+        // As PostgreSQL prints it, in lower case.
+        data_type: ast::DataType::Custom(
+            ast::ObjectName(vec![ast::ObjectNamePart::Identifier(ast::Ident::new("regclass"))]),
+            Vec::new(),
+        ),
+        array: false,
+        format: None,
+    }
+}
+
+/// A kept expression after a column got another name.
+pub fn rename_column(sql: &str, old: &str, new: &str) -> Result<String> {
+    struct Renamer<'a>(&'a str, ast::Ident);
+    impl VisitorMut for Renamer<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+            if let ast::Expr::Identifier(ident) = expr
+                && names::fold(ident) == self.0
+            {
+                *ident = self.1.clone();
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = super::parse_expr(sql)?;
+    let quoted = crate::session::names::quote_identifier(new);
+    let ident = if quoted.starts_with('"') { ast::Ident::with_quote('"', new) } else { ast::Ident::new(new) };
+    let _ = expr.visit(&mut Renamer(old, ident));
+    Ok(expr.to_string())
+}

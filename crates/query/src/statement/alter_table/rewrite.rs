@@ -1,0 +1,185 @@
+//! Rows of a table under another definition: written into new tablets, or looked at where they are.
+
+use super::contains_nulls;
+use crate::bind;
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::statement::batch::{Block, stored_block};
+use crate::statement::drop;
+use crate::statement::row_path::RowPath;
+use arrow_array::{Array, ArrayRef, new_null_array};
+use basalt_engine::{CatalogEdit, ScanBatch, ScanSpec};
+use basalt_exec::{Scan, Stop};
+use basalt_expr::EvalContext;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnDef, ColumnId, ColumnPredicate, Datum, TableDef, batch as types_batch};
+use std::sync::Arc;
+
+/// How the rows of the definition before become rows of the one after.
+pub(super) struct Rewrite {
+    /// Values of columns that change, over a row of the old definition; other columns stay.
+    pub values: Vec<(ColumnId, Expr)>,
+    /// Generated columns and constraints have to be looked at anew.
+    pub complete: bool,
+}
+
+/// Whether a batch of the table's rows, read beside the connection's thread, is as `wanted`.
+async fn any_batch(
+    session: &mut Session,
+    table: &Arc<TableDef>,
+    columns: Vec<ColumnId>,
+    predicates: Vec<ColumnPredicate>,
+    wanted: fn(&ScanBatch) -> bool,
+) -> Result<bool> {
+    let spec = ScanSpec { table: table.clone(), columns, predicates, with_identity: false };
+    let read = session.txn()?.read();
+    let stop = Stop::default();
+    let scan = Scan::start(&read, spec, stop.clone())?;
+    let search = session.db.runtime().spawn_blocking(stop, move || {
+        let mut worker = scan.worker();
+        while let Some(batch) = worker.next_batch()? {
+            if wanted(&batch) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    });
+    search.wait().await
+}
+
+pub(super) async fn is_empty(session: &mut Session, table: &Arc<TableDef>) -> Result<bool> {
+    Ok(!any_batch(session, table, Vec::new(), Vec::new(), |batch| batch.rows > 0).await?)
+}
+
+/// 23502 if a column has nulls.
+pub(super) async fn refuse_nulls(session: &mut Session, table: &Arc<TableDef>, id: ColumnId) -> Result<()> {
+    if table.columns.len() <= id.position() || table.column(id).not_null {
+        return Ok(());
+    }
+    let is_null = vec![ColumnPredicate::IsNull { column: id }];
+    let has_null = |batch: &ScanBatch| batch.columns.iter().any(|column| column.null_count() > 0);
+    match any_batch(session, table, vec![id], is_null, has_null).await? {
+        true => Err(contains_nulls(&table.name, &table.column(id).name)),
+        false => Ok(()),
+    }
+}
+
+/// Puts the new definition in place and writes every row of the old one into its tablets.
+pub(super) async fn run(
+    session: &mut Session,
+    before: &Arc<TableDef>,
+    after: Arc<TableDef>,
+    mut edits: Vec<CatalogEdit>,
+    rewrite: Rewrite,
+    what: &str,
+    cascade: Option<bool>,
+) -> Result<()> {
+    let columns = before.live_columns().map(|column| column.id).collect();
+    let spec = ScanSpec { table: before.clone(), columns, predicates: Vec::new(), with_identity: false };
+    // What the old definition's tablets hold at this snapshot, whatever the new one does to them.
+    let stop = Stop::default();
+    let scan = Scan::start(&session.txn()?.read(), spec, stop.clone())?;
+    edits.push(CatalogEdit::PutTable(after.clone()));
+    drop::apply(session, edits, what, cascade)?;
+    session.next_statement()?;
+    let catalog = session.txn()?.catalog();
+    let eval = session.eval_context(Vec::new(), &catalog);
+    let rules = match rewrite.complete {
+        true => bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), &after)?,
+        // The rows are in the table already: the batch writes them as they are.
+        false => Arc::default(),
+    };
+    let path = RowPath::new(&after, &rules, &catalog, &eval);
+    let sender = session.start_batch(&path)?;
+    let (source, target) = (before.clone(), after.clone());
+    let reader = session.db.runtime().spawn_blocking(stop, move || -> Result<()> {
+        let mut worker = scan.worker();
+        while let Some(batch) = worker.next_batch()? {
+            let rows = become_new(&source, &target, &rewrite, &batch, &eval)?;
+            let rows = match rewrite.complete {
+                true => stored_block(&path, &rows)?,
+                false => {
+                    target.columns.iter().zip(&rows).map(|(to, array)| types_batch::to_stored(&to.ty, array)).collect()
+                }
+            };
+            if sender.blocking_send(Block::Rows(rows)).is_err() {
+                return Ok(());
+            }
+        }
+        let _ = sender.blocking_send(Block::End);
+        Ok(())
+    });
+    let read = reader.wait().await;
+    let written = session.finish_batch().await;
+    explain(read, &after)?;
+    match written {
+        Ok(_) => Ok(()),
+        Err(error) if error.sqlstate == "23505" => {
+            let constraint = after.primary_key.as_ref().map_or("", |key| key.constraint_name.as_str());
+            let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
+            Err(SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Rows that were there are no new rows: PostgreSQL's words for those that break a rule.
+fn explain(read: Result<()>, after: &TableDef) -> Result<()> {
+    read.map_err(|error| {
+        let object = error.object.clone().unwrap_or_default();
+        match (error.sqlstate, &object.constraint, &object.column) {
+            ("23514", Some(constraint), _) => {
+                let table = &after.name;
+                let message =
+                    format!("check constraint \"{constraint}\" of relation \"{table}\" is violated by some row");
+                SqlError { message, detail: None, ..error }
+            }
+            ("23502", _, Some(column)) => SqlError { object: error.object, ..contains_nulls(&after.name, column) },
+            _ => error,
+        }
+    })
+}
+
+/// A batch of live columns of the old definition as all columns of the new one, in logical form.
+fn become_new(
+    before: &TableDef,
+    after: &TableDef,
+    rewrite: &Rewrite,
+    batch: &ScanBatch,
+    eval: &EvalContext,
+) -> Result<Vec<ArrayRef>> {
+    let mut live = batch.columns.iter();
+    let null = |column: &ColumnDef| new_null_array(&column.ty.to_arrow(), batch.rows);
+    let old: Vec<ArrayRef> = before
+        .columns
+        .iter()
+        .map(|column| match column.dropped {
+            true => null(column),
+            false => live.next().cloned().unwrap_or_else(|| null(column)),
+        })
+        .collect();
+    let value = |column: &ColumnDef| -> Result<ArrayRef> {
+        if let Some((_, expr)) = rewrite.values.iter().find(|(id, _)| *id == column.id) {
+            return Ok(expr.eval(&old, batch.rows, eval)?);
+        }
+        match old.get(column.id.position()) {
+            _ if column.dropped => Ok(null(column)),
+            Some(array) => Ok(array.clone()),
+            None => repeat(column, batch.rows),
+        }
+    };
+    after.columns.iter().map(value).collect()
+}
+
+fn repeat(column: &ColumnDef, rows: usize) -> Result<ArrayRef> {
+    let phys = column.ty.phys().ok_or_else(|| SqlError::internal("a column's type is storable"))?;
+    let mut builder = basalt_types::ColumnBuilder::new(phys, rows);
+    for _ in 0..rows {
+        match &column.missing {
+            Datum::Null => builder.push_null(),
+            value if builder.push(value) => {}
+            _ => return Err(SqlError::internal(format!("column {} has a missing value of another form", column.name))),
+        }
+    }
+    Ok(types_batch::to_logical(&column.ty, &builder.finish()))
+}

@@ -1,0 +1,88 @@
+//! CREATE TABLE … (LIKE table INCLUDING …): columns of another table, and what is asked for with them.
+
+use super::columns::Columns;
+use super::comment::{PG_CLASS, PG_CONSTRAINT};
+use super::resolve::{self, Relation, no_relation};
+use super::{checks, create_table};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::syntax::{KeyClause, LikeClause};
+use basalt_engine::{Catalog, CatalogEdit, CommentKey};
+use basalt_types::schema::CheckDef;
+use basalt_types::{ColumnDef, TableDef};
+
+/// What is done when all columns are there.
+#[derive(Default)]
+pub(crate) struct Later {
+    pub key: Option<KeyClause>,
+    pub comments: Vec<CatalogEdit>,
+}
+
+pub(crate) fn add(
+    columns: &mut Columns<'_>,
+    session: &Session,
+    catalog: &Catalog,
+    table: &mut TableDef,
+    clause: &LikeClause,
+) -> Result<Later> {
+    let source = match resolve::find(session, catalog, &clause.table)? {
+        Some(Relation::Table(source)) => source,
+        Some(Relation::View(view)) => {
+            for (name, ty) in &view.columns {
+                create_table::push_column(table, name, ty.clone(), false, None)?;
+            }
+            return Ok(Later::default());
+        }
+        Some(Relation::Sequence(_)) => {
+            let message = format!("relation \"{}\" is invalid in LIKE clause", clause.table.name);
+            return Err(SqlError::new("42809", message).with_detail("This operation is not supported for sequences."));
+        }
+        None => return Err(no_relation("relation", &clause.table)),
+    };
+    let mut later = Later::default();
+    for column in source.live_columns() {
+        copy_column(columns, catalog, table, column, clause)?;
+        let id = table.columns.last().map_or(column.id, |column| column.id);
+        let comment = catalog.comments.get(PG_CLASS, source.id, i32::from(column.id.0));
+        if let (true, Some(text)) = (clause.comments, comment) {
+            let key = CommentKey { class: PG_CLASS, object: table.id, part: i32::from(id.0) };
+            later.comments.push(CatalogEdit::SetComment { key, text: Some(text.to_string()) });
+        }
+    }
+    if clause.constraints {
+        for check in &source.checks {
+            let id = session.db.engine().next_object_id();
+            checks::insert(table, CheckDef { id, ..check.clone() });
+            let comment = catalog.comments.get(PG_CONSTRAINT, check.id, 0);
+            if let (true, Some(text)) = (clause.comments, comment) {
+                let key = CommentKey { class: PG_CONSTRAINT, object: id, part: 0 };
+                later.comments.push(CatalogEdit::SetComment { key, text: Some(text.to_string()) });
+            }
+        }
+    }
+    if let (true, Some(key)) = (clause.indexes, &source.primary_key) {
+        let names = key.columns.iter().map(|id| source.column(*id).name.clone());
+        later.key = Some(KeyClause { constraint: None, columns: names.collect() });
+    }
+    Ok(later)
+}
+
+fn copy_column(
+    columns: &mut Columns<'_>,
+    catalog: &Catalog,
+    table: &mut TableDef,
+    column: &ColumnDef,
+    clause: &LikeClause,
+) -> Result<()> {
+    let default = column.default.clone().filter(|_| clause.defaults);
+    create_table::push_column(table, &column.name, column.ty.clone(), column.not_null, default)?;
+    let Some(copy) = table.columns.last_mut() else { return Ok(()) };
+    copy.generated = column.generated.clone().filter(|_| clause.generated);
+    let id = copy.id;
+    if let (true, Some(identity)) = (clause.identity, column.identity)
+        && let Some(sequence) = catalog.sequences.get(&identity.sequence)
+    {
+        columns.copy_identity(table, id, sequence, identity.always)?;
+    }
+    Ok(())
+}
