@@ -18,9 +18,11 @@ pub(in crate::bind) enum Overriding {
 impl Overriding {
     /// As `syntax::dml` writes it.
     pub fn of(insert: &ast::Insert) -> Overriding {
-        match insert.partitioned.as_deref() {
-            Some([ast::Expr::Identifier(ident)]) if ident.value.eq_ignore_ascii_case("system") => Overriding::System,
-            Some([ast::Expr::Identifier(ident)]) if ident.value.eq_ignore_ascii_case("user") => Overriding::User,
+        // USER is a keyword of its own, so sqlparser makes a call of it.
+        let word = insert.partitioned.as_ref().and_then(|words| words.first()).map(ast::Expr::to_string);
+        match word.map(|word| word.to_ascii_lowercase()).as_deref() {
+            Some("system") => Overriding::System,
+            Some("user") => Overriding::User,
             _ => Overriding::Nothing,
         }
     }
