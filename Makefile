@@ -4,13 +4,14 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/basalt/target
 CARGO ?= cargo
 PG_BIN ?= /usr/lib/postgresql/15/bin
 
-.PHONY: help build demo test test-unit test-sql lint bench torture deps-test clean
+.PHONY: help build demo test test-unit test-sql lint bench bench-planning torture deps-test clean
 
 help:
 	@echo "make build     release binary at bin/basalt"
 	@echo "make demo      build, start a server, stream this repository's history into it, watch"
 	@echo "make test      everything that guards main: lint, unit, model, crash and SQL tests"
 	@echo "make bench     benchmarks beside PostgreSQL and DuckDB (see bench/README.md)"
+	@echo "make bench-planning   how long TPC-H's queries take to parse and bind"
 	@echo "make torture   hundreds of kills and power cuts; long random runs"
 	@echo "make lint      format, clippy, house rules"
 
@@ -51,6 +52,9 @@ torture: deps-test build
 
 bench: build
 	bench/run.sh
+
+bench-planning:
+	$(CARGO) bench -p basalt-query --bench planning
 
 clean:
 	rm -rf bin

@@ -35,6 +35,8 @@ pub fn run(args: StartArgs) -> Result<()> {
     let database = Database::new(engine.clone(), os.clone(), config.database(&catalog))
         .map_err(|error| anyhow!("{}", error.message))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // Deeply nested statements are parsed and bound on it.
+        .thread_stack_size(32 << 20)
         .worker_threads(REACTOR_THREADS)
         .thread_name("basalt-reactor")
         .enable_all()

@@ -3,20 +3,25 @@
 mod binder;
 mod dml;
 mod expr;
+mod foreign;
 mod from;
 mod function;
 mod group;
 mod locking;
+mod named_args;
 pub mod names;
 mod output_name;
 mod params;
 pub mod point;
 pub mod position;
+mod precedence;
 mod query;
 mod recursion;
 mod row_rules;
+mod same;
 mod scope;
 mod select;
+mod sets;
 mod stored;
 mod subquery;
 mod types;
@@ -35,6 +40,7 @@ pub use stored::{bind_check, bind_default, bind_generated, bind_transform, colum
 
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
+use crate::syntax::Postgres15;
 use basalt_engine::Catalog;
 use basalt_expr::cast::CastContext;
 use basalt_expr::context::EvalContext;
@@ -44,7 +50,6 @@ use basalt_types::{DataType, ObjectId, TableDef};
 use binder::Binder;
 use scope::{Clause, Scope};
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use std::sync::Arc;
 
@@ -124,13 +129,13 @@ impl Binder<'_> {
 
 /// Parses a stored query (a view's body).
 fn parse_query(sql: &str) -> Result<ast::Query> {
-    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_query());
+    let parsed = Parser::new(&Postgres15).try_with_sql(sql).and_then(|mut parser| parser.parse_query());
     parsed.map(|query| *query).map_err(|error| SqlError::internal(format!("stored query {sql:?}: {error}")))
 }
 
 /// Parses a stored expression (a column's default).
 fn parse_expr(sql: &str) -> Result<ast::Expr> {
-    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
+    let parsed = Parser::new(&Postgres15).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| SqlError::internal(format!("stored expression {sql:?}: {error}")))
 }
 

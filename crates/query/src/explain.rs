@@ -9,12 +9,86 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use std::fmt;
 use std::sync::Arc;
 
+/// Operators of Basalt's own beside the column scan; the others are the fallback's.
+const OWN: [&str; 5] = ["Apply", "CTE Scan", "Working Table", "Recursive Union", "ProjectSet"];
+
+/// A step of a plan: what it is, what it did, and what it reads.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Step {
+    pub what: String,
+    /// Rows that it gave, where it has run.
+    pub rows: Option<usize>,
+    pub millis: Option<f64>,
+    pub inputs: Vec<Step>,
+}
+
+impl Step {
+    pub fn new(what: impl Into<String>) -> Step {
+        Step { what: what.into(), ..Step::default() }
+    }
+
+    /// Text as PostgreSQL's plans are indented.
+    pub fn lines(&self, timing: bool, out: &mut Vec<String>) {
+        self.lines_at(0, timing, out);
+    }
+
+    fn lines_at(&self, depth: usize, timing: bool, out: &mut Vec<String>) {
+        let indent = match depth {
+            0 => String::new(),
+            depth => format!("{}  ->  ", "      ".repeat(depth - 1)),
+        };
+        let did = match (self.rows, self.millis.filter(|_| timing)) {
+            (Some(rows), Some(millis)) => format!("  (actual rows={rows} time={millis:.3} ms)"),
+            (Some(rows), None) => format!("  (actual rows={rows})"),
+            (None, _) => String::new(),
+        };
+        out.push(format!("{indent}{}{did}", self.what));
+        self.inputs.iter().for_each(|input| input.lines_at(depth + 1, timing, out));
+    }
+
+    /// The same as a JSON object, so many spaces in.
+    pub fn json(&self, indent: usize, timing: bool) -> String {
+        let pad = " ".repeat(indent);
+        let mut fields = vec![format!("{pad}  \"Node Type\": {}", quoted(&self.what))];
+        if let Some(rows) = self.rows {
+            fields.push(format!("{pad}  \"Actual Rows\": {rows}"));
+        }
+        if let Some(millis) = self.millis.filter(|_| timing) {
+            fields.push(format!("{pad}  \"Actual Total Time\": {millis:.3}"));
+        }
+        if !self.inputs.is_empty() {
+            let inputs = self.inputs.iter().map(|input| format!("{pad}    {}", input.json(indent + 4, timing)));
+            let inputs = inputs.collect::<Vec<_>>().join(",\n");
+            fields.push(format!("{pad}  \"Plans\": [\n{inputs}\n{pad}  ]"));
+        }
+        format!("{{\n{}\n{pad}}}", fields.join(",\n"))
+    }
+}
+
+/// A JSON string.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if (c as u32) < 0x20 => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The plan of a query, and with `analyze` what it did and how many rows it gave.
 pub(crate) async fn explain(
     runtime: &Arc<QueryRuntime>,
     query: &Query,
     ctx: &RunContext,
     analyze: bool,
-) -> Result<Vec<String>> {
+) -> Result<(Vec<Step>, usize)> {
     let mut plan = runtime.prepare(query, ctx, true).await?;
     let mut rows = 0;
     if analyze {
@@ -26,46 +100,32 @@ pub(crate) async fn explain(
         }
         rows = batches?.iter().map(arrow_array::RecordBatch::num_rows).sum();
     }
-    let mut lines = Vec::new();
-    describe(&plan, 0, analyze, &mut lines);
-    if analyze {
-        lines.push(format!("Rows: {rows}"));
-    }
-    Ok(lines)
+    Ok((steps(&plan, analyze), rows))
 }
 
-/// One line per operator that does work; what only moves batches between threads is left out.
-fn describe(plan: &Arc<dyn ExecutionPlan>, depth: usize, analyze: bool, lines: &mut Vec<String>) {
+/// One step per operator that does work; what only moves batches between threads is left out.
+fn steps(plan: &Arc<dyn ExecutionPlan>, analyze: bool) -> Vec<Step> {
     let moves = matches!(
         plan.name(),
         "CoalesceBatchesExec" | "CoalescePartitionsExec" | "RepartitionExec" | "CooperativeExec" | "ProjectionExec"
     ) || plan.name() == GATE;
-    let mut below = depth;
-    if !moves {
-        let indent = match depth {
-            0 => String::new(),
-            depth => format!("{}->  ", "      ".repeat(depth - 1)),
-        };
-        let line = Line(plan).to_string();
-        let shown = match plan.name() {
-            "Column Scan" => line,
-            name => format!("Fallback: {}{}", name.trim_end_matches("Exec"), details(&line)),
-        };
-        let mut text = format!("{indent}{shown}");
-        if analyze && let Some(metrics) = plan.metrics() {
-            let rows = metrics.output_rows().unwrap_or(0);
-            let millis = metrics.elapsed_compute().unwrap_or(0) as f64 / 1e6;
-            text.push_str(&format!("  (actual rows={rows} time={millis:.3} ms)"));
-        }
-        lines.push(text);
-        below += 1;
+    let inputs: Vec<Step> = plan.children().into_iter().flat_map(|child| steps(child, analyze)).collect();
+    if moves {
+        return inputs;
     }
-    for child in plan.children() {
-        describe(child, below, analyze, lines);
-    }
+    let line = Line(plan).to_string();
+    let what = match plan.name() {
+        "Column Scan" => line,
+        name if OWN.contains(&name) => format!("{name}{}", details(&line)),
+        name => format!("Fallback: {}{}", name.trim_end_matches("Exec"), details(&line)),
+    };
+    let metrics = plan.metrics().filter(|_| analyze);
+    let rows = metrics.as_ref().map(|metrics| metrics.output_rows().unwrap_or(0));
+    let millis = metrics.map(|metrics| metrics.elapsed_compute().unwrap_or(0) as f64 / 1e6);
+    vec![Step { what, rows, millis, inputs }]
 }
 
-/// What follows the operator's name in DataFusion's own line.
+/// What follows the operator's name in its own line.
 fn details(line: &str) -> String {
     match line.split_once(':') {
         Some((_, details)) => format!(" ({})", details.trim()),

@@ -13,6 +13,7 @@ mod lateral;
 mod limits;
 mod node;
 mod plan;
+mod pull_up;
 mod recursive;
 mod scan;
 pub mod session;
@@ -77,6 +78,8 @@ pub struct Lowerer<'a> {
     pub(crate) local: Vec<AHashSet<ColId>>,
     /// Conditions of filters may hold EXISTS and IN; other expressions get them applied row by row.
     pub(crate) in_filter: bool,
+    /// Inside of a CASE, where subqueries run only for the rows that reach them.
+    pub(crate) lazily: bool,
     /// Correlated subqueries are run once per outer row: always right, and slow.
     pub(crate) nested_loops: bool,
     pub(crate) next_name: usize,
@@ -97,6 +100,7 @@ impl<'a> Lowerer<'a> {
             columns: AHashMap::new(),
             local: Vec::new(),
             in_filter: false,
+            lazily: false,
             nested_loops: how.nested_loops,
             next_name: 0,
             restartable: restartable.map(std::ptr::from_ref),

@@ -165,6 +165,13 @@ pub enum Plan {
         limit: Option<Expr>,
         offset: Option<Expr>,
     },
+    /// As many rows as FETCH … WITH TIES takes of the input in this order, and those that are equal to the last.
+    Ties {
+        input: Box<Plan>,
+        keys: Vec<SortKey>,
+        limit: Expr,
+        offset: Option<Expr>,
+    },
     /// With `on`, the first row of each group in the input's order.
     Distinct {
         input: Box<Plan>,
@@ -299,6 +306,7 @@ impl Plan {
             | Plan::Window { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. }
             | Plan::Distinct { input, .. } => vec![input],
             Plan::Join { left, right, .. } | Plan::SetOp { left, right, .. } => vec![left, right],
         }
@@ -323,6 +331,7 @@ impl Plan {
             | Plan::Window { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. }
             | Plan::Distinct { input, .. } => vec![input],
             Plan::Join { left, right, .. } | Plan::SetOp { left, right, .. } => vec![left, right],
         }
@@ -354,6 +363,9 @@ impl Plan {
             Plan::Window { calls, .. } => calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).collect(),
             Plan::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
             Plan::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
+            Plan::Ties { keys, limit, offset, .. } => {
+                keys.iter_mut().map(|key| &mut key.expr).chain([limit]).chain(offset).collect()
+            }
             Plan::Distinct { on, .. } => on.iter_mut().flatten().collect(),
         }
     }
@@ -400,6 +412,7 @@ impl Plan {
             Plan::Filter { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Limit { input, .. }
+            | Plan::Ties { input, .. }
             | Plan::Distinct { input, .. } => input.columns(),
             Plan::Join { left, right, .. } => {
                 let mut out = left.columns();

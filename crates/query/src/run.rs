@@ -5,6 +5,7 @@
 //! milliseconds.
 
 use crate::error::{Result, SqlError};
+use crate::explain::Step;
 use crate::lower::{
     Applier, Lowerer, Lowering, NodePlanner, SetPlanner, SharedOwner, SharedTables, first_row_is_safe, session,
     settle_limits, stoppable,
@@ -219,8 +220,13 @@ impl QueryRuntime {
         tokio::task::block_in_place(|| self.handle.block_on(collect))
     }
 
-    /// The lines of EXPLAIN; with `analyze` the query is run and rows and times are told.
-    pub async fn explain(self: &Arc<Self>, query: Arc<Query>, ctx: RunContext, analyze: bool) -> Result<Vec<String>> {
+    /// The steps of EXPLAIN; with `analyze` the query is run, and rows and times are told.
+    pub async fn explain(
+        self: &Arc<Self>,
+        query: Arc<Query>,
+        ctx: RunContext,
+        analyze: bool,
+    ) -> Result<(Vec<Step>, usize)> {
         let runtime = self.clone();
         let stop = ctx.stop.clone();
         let work = async move {

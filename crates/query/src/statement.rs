@@ -13,6 +13,7 @@ pub(crate) mod database;
 pub(crate) mod define;
 pub(crate) mod drop;
 pub(crate) mod explain;
+mod follow;
 pub(crate) mod insert;
 pub(crate) mod like;
 pub(crate) mod lock_rows;

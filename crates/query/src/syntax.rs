@@ -5,8 +5,13 @@
 
 mod copy;
 mod ddl;
+mod dialect;
 mod dml;
+mod explain;
+pub(crate) mod forms;
+mod literals;
 mod locking;
+mod operators;
 mod reader;
 mod role;
 mod sequence;
@@ -17,7 +22,9 @@ mod utility;
 
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
 pub use ddl::*;
+pub(crate) use dialect::Postgres15;
 pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing};
+pub use explain::ExplainOptions;
 pub use locking::{LockingClause, strength_name};
 pub use reader::{Name, Reader, fold};
 pub use role::*;
@@ -27,7 +34,6 @@ pub use utility::*;
 
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
 
@@ -53,7 +59,7 @@ pub enum Statement {
     Define(Box<Definition>),
     Transaction(TransactionVerb),
     Utility(Box<Utility>),
-    Explain { analyze: bool, statement: Box<Statement> },
+    Explain { options: ExplainOptions, statement: Box<Statement> },
 }
 
 impl Statement {
@@ -97,12 +103,11 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     if sql.len() > SQL_BYTES_MAX {
         return Err(SqlError::new("54000", format!("a statement is longer than {SQL_BYTES_MAX} bytes")));
     }
-    let tokens = tokens(sql)?;
+    let tokens = literals::joined(tokens(sql)?, sql)?;
     let text: Arc<str> = sql.into();
     let mut statements = Vec::new();
     for tokens in split(tokens) {
-        let tokens = dml::plain(table_query::written_out(spelling::plain(tokens)));
-        let mut reader = Reader::new(locking::canonical(tokens), sql);
+        let mut reader = Reader::new(canonical(tokens), sql);
         let statement = parse_statement(&mut reader)?;
         reader.expect_end()?;
         statements.push(Parsed { sql: text.clone(), statement });
@@ -110,8 +115,14 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     Ok(statements)
 }
 
+/// One statement's tokens in forms that sqlparser reads.
+fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let tokens = spelling::plain(forms::marked(operators::split(tokens)));
+    locking::canonical(dml::plain(table_query::written_out(tokens)))
+}
+
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location();
+    let tokens = Tokenizer::new(&Postgres15, sql).tokenize_with_location();
     tokens.map_err(|error| reader::parse_error(error.into(), sql))
 }
 
@@ -151,7 +162,7 @@ pub(crate) fn parse_statement(reader: &mut Reader<'_>) -> Result<Statement> {
         return Ok(Statement::Copy(Box::new(copy::parse(reader)?)));
     }
     if reader.word("explain") {
-        return parse_explain(reader);
+        return explain::parse(reader);
     }
     if let Some(verb) = utility::parse_transaction(reader)? {
         return Ok(Statement::Transaction(verb));
@@ -171,41 +182,5 @@ pub(crate) fn parse_statement(reader: &mut Reader<'_>) -> Result<Statement> {
     }
 }
 
-fn parse_explain(reader: &mut Reader<'_>) -> Result<Statement> {
-    let mut analyze = false;
-    if reader.token(&Token::LParen) {
-        loop {
-            let option = reader.ident()?;
-            let value = match reader.peek() {
-                Token::Comma | Token::RParen => "on".to_string(),
-                _ => match reader.string_opt().or_else(|| reader.number_opt()) {
-                    Some(value) => value,
-                    None => reader.ident()?,
-                },
-            };
-            let flag = crate::settings::value::bool_of(&value);
-            match (option.as_str(), flag) {
-                ("analyze", Some(flag)) => analyze = flag,
-                ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary", Some(_)) => {}
-                ("format", _) if value.eq_ignore_ascii_case("text") => {}
-                ("format", _) => {
-                    return Err(SqlError::not_supported(format!("EXPLAIN format {value} is not supported"))
-                        .with_hint("Use FORMAT TEXT."));
-                }
-                _ => return Err(SqlError::syntax(format!("unrecognized EXPLAIN option \"{option}\""))),
-            }
-            if !reader.token(&Token::Comma) {
-                break;
-            }
-        }
-        reader.expect_token(&Token::RParen)?;
-    } else {
-        analyze = reader.word("analyze") || reader.word("analyse");
-        reader.word("verbose");
-    }
-    let statement = Box::new(parse_statement(reader)?);
-    match *statement {
-        ref explained if explained.has_plan() => Ok(Statement::Explain { analyze, statement }),
-        other => Err(SqlError::syntax(format!("syntax error at or near \"{}\"", other.verb()))),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,8 @@ pub(super) struct Binder<'a> {
     pub params: &'a mut ParamTypes,
     next_id: ColId,
     pub subqueries: BTreeMap<ColId, Subquery>,
+    /// How subqueries were written, with the level at which they stood.
+    pub subquery_texts: Vec<(ColId, String)>,
     pub tables: Vec<ObjectId>,
     /// Scans that a locking clause has met and no [`Plan::LockRows`] has taken yet.
     pub lock_targets: Vec<LockTarget>,
@@ -50,6 +52,8 @@ pub(super) struct Binder<'a> {
     pub next_locking: Vec<LockingClause>,
     /// Innermost last.
     pub scopes: Vec<Scope>,
+    /// Of the SELECT that was bound last: what its LIMIT must not name.
+    pub last_scope: Option<Scope>,
     /// Innermost and latest last.
     pub ctes: Vec<CteDef>,
     /// The WITH queries of the statement.
@@ -76,10 +80,12 @@ impl<'a> Binder<'a> {
             params,
             next_id: 1,
             subqueries: BTreeMap::new(),
+            subquery_texts: Vec::new(),
             tables: Vec::new(),
             lock_targets: Vec::new(),
             next_locking: Vec::new(),
             scopes: Vec::new(),
+            last_scope: None,
             ctes: Vec::new(),
             shared: BTreeMap::new(),
             takes_writes: false,
@@ -162,6 +168,10 @@ impl<'a> Binder<'a> {
     /// A condition: WHERE, ON, HAVING, FILTER.
     pub fn condition(&mut self, place: &str, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.expr(expr)?;
+        if bound.any(&mut |node| matches!(node, Expr::Call { function, .. } if function.returns_set)) {
+            let message = format!("argument of {place} must not return a set");
+            return Err(SqlError::new("42804", message).at(position::of_expr(&self.ctx.sql, expr)));
+        }
         let bound = resolve::build::boolean(place, bound, &self.ctx.eval)
             .map_err(|error| SqlError::from(error).at(position::of_expr(&self.ctx.sql, expr)))?;
         Ok(self.done(bound))
@@ -251,12 +261,15 @@ impl<'a> Binder<'a> {
     }
 
     fn qualified(&mut self, level: usize, schema: Option<&str>, relation: &str, name: &str) -> Result<Option<Expr>> {
-        let found = self.scopes[level].relations.iter().find(|candidate| {
+        let mut found = self.scopes[level].relations.iter().filter(|candidate| {
             candidate.name == relation
                 && !candidate.hidden
                 && schema.is_none_or(|schema| candidate.schema.as_deref() == Some(schema))
         });
-        let Some(found) = found else { return Ok(None) };
+        let (Some(found), others) = (found.next(), found.next()) else { return Ok(None) };
+        if others.is_some() {
+            return Err(SqlError::new("42P09", format!("table reference \"{relation}\" is ambiguous")));
+        }
         let mut matches = found.columns.iter().filter(|column| column.name == name);
         match (matches.next(), matches.next()) {
             (Some(_), Some(_)) => Err(SqlError::new("42702", format!("column reference \"{name}\" is ambiguous"))),

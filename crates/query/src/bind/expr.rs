@@ -1,8 +1,9 @@
 //! Expressions: syntax to typed trees. Columns and subqueries become holes.
 
 use super::binder::Binder;
-use super::{names, position, types};
+use super::{names, position, precedence, types};
 use crate::error::{Result, SqlError};
+use crate::syntax::forms;
 use basalt_expr::bits;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
@@ -21,6 +22,9 @@ impl Binder<'_> {
     fn deeper_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         use ast::Expr as Ast;
         match expr {
+            Ast::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default") => {
+                Err(SqlError::syntax("DEFAULT is not allowed in this context"))
+            }
             Ast::Identifier(ident) => self.column(std::slice::from_ref(ident)),
             Ast::CompoundIdentifier(parts) => self.column(parts),
             Ast::Nested(inner) => self.expr(inner),
@@ -52,6 +56,12 @@ impl Binder<'_> {
             }
             Ast::ILike { negated, expr, pattern, escape_char, any: false } => {
                 self.like(expr, pattern, escape_char.as_ref(), if *negated { "!~~*" } else { "~~*" })
+            }
+            Ast::Like { negated, expr, pattern, escape_char: None, any: true } => {
+                self.any_all(expr, &like_operator(*negated, ""), pattern, false)
+            }
+            Ast::ILike { negated, expr, pattern, escape_char: None, any: true } => {
+                self.any_all(expr, &like_operator(*negated, "*"), pattern, false)
             }
             Ast::SimilarTo { negated, expr, pattern, escape_char } => {
                 self.similar(expr, pattern, escape_char.as_ref(), *negated)
@@ -120,6 +130,10 @@ impl Binder<'_> {
     /// An operand that must have a type even if nothing gives it one.
     fn known_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.expr(expr)?;
+        // `$1 IS NULL` says nothing about the parameter's type.
+        if matches!(bound, Expr::Param { ty: DataType::Unknown, .. }) {
+            return Ok(bound);
+        }
         self.known(bound)
     }
 
@@ -192,7 +206,30 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        if is_comparison(op)
+            && let ast::Expr::BinaryOp { op: inner, .. } = left
+            && is_comparison(inner)
+        {
+            return Err(SqlError::syntax(format!("syntax error at or near \"{op}\"")));
+        }
+        if let BinaryOperator::PGCustomBinaryOperator(parts) = op
+            && let [schema, ..] = parts.as_slice()
+            && parts.len() > 1
+            && schema != "pg_catalog"
+        {
+            if self.ctx.namespace(schema).is_none() {
+                return Err(SqlError::new("3F000", format!("schema \"{schema}\" does not exist")));
+            }
+            let name = parts.join(".");
+            return Err(SqlError::new("42883", format!("operator does not exist: {name}")));
+        }
+        if let Some(prefixed) = precedence::prefix_outside(left, op, right) {
+            return self.expr(&prefixed);
+        }
         let symbol = symbol(op);
+        if let (Some(row), Some(query)) = (row_of(left), super::subquery::query_of(right)) {
+            return self.row_subquery(row, &symbol, query);
+        }
         if let (Some(left), Some(right)) = (row_of(left), row_of(right)) {
             return self.row_comparison(left, &symbol, right);
         }
@@ -213,6 +250,9 @@ impl Binder<'_> {
     }
 
     fn unary(&mut self, op: &UnaryOperator, expr: &ast::Expr) -> Result<Expr> {
+        if let Some(powers) = precedence::sign_inside(op, expr) {
+            return self.expr(&powers);
+        }
         // A minus before a number is part of it: -2147483648 is an integer.
         if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, expr)
             && let ast::Value::Number(text, _) = &value.value
@@ -268,7 +308,18 @@ impl Binder<'_> {
 
     fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
         let value = self.expr(expr)?;
+        if let Some(low) = forms::symmetric_bound(low) {
+            let (low, high) = (self.expr(&low)?, self.expr(high)?);
+            let ways = [(low.clone(), high.clone()), (high, low)];
+            let ways = ways.map(|(low, high)| self.between_bounds(value.clone(), low, high, negated));
+            let ways = ways.into_iter().collect::<Result<Vec<_>>>()?;
+            return Ok(if negated { Expr::And(ways) } else { Expr::Or(ways) });
+        }
         let (low, high) = (self.expr(low)?, self.expr(high)?);
+        self.between_bounds(value, low, high, negated)
+    }
+
+    fn between_bounds(&mut self, value: Expr, low: Expr, high: Expr, negated: bool) -> Result<Expr> {
         let (first, second) = if negated { ("<", ">") } else { (">=", "<=") };
         let operands = vec![self.operator(first, Some(value.clone()), low)?, self.operator(second, Some(value), high)?];
         Ok(if negated { Expr::Or(operands) } else { Expr::And(operands) })
@@ -342,6 +393,7 @@ impl Binder<'_> {
         conditions: &[ast::CaseWhen],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Expr> {
+        let sets = self.scope().sets;
         let operand = operand.map(|operand| self.expr(operand)).transpose()?;
         let mut branches = Vec::with_capacity(conditions.len());
         for branch in conditions {
@@ -352,6 +404,7 @@ impl Binder<'_> {
             branches.push((condition, self.expr(&branch.result)?));
         }
         let otherwise = otherwise.map(|otherwise| self.expr(otherwise)).transpose()?;
+        self.refuse_sets_since(sets, "CASE")?;
         let bound = resolve::case(self.registry(), operand, branches, otherwise, &self.ctx.eval)?;
         Ok(self.done(bound))
     }
@@ -434,6 +487,16 @@ impl Binder<'_> {
             .with_hint("Text sorts by its bytes: use the collations \"default\" or \"C\".")),
         }
     }
+}
+
+/// Operators that do not chain: `1 < 2 < 3` is a syntax error.
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::*;
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+fn like_operator(negated: bool, suffix: &str) -> BinaryOperator {
+    BinaryOperator::Custom(format!("{}~~{suffix}", if negated { "!" } else { "" }))
 }
 
 pub(super) fn or(mut terms: Vec<Expr>) -> Expr {

@@ -6,7 +6,7 @@ use super::position;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
 use crate::error::{Result, SqlError};
 use crate::plan::{JoinKind, OutputColumn, Plan};
-use crate::syntax::LockingClause;
+use crate::syntax::{LockingClause, forms};
 use basalt_engine::{SequenceDef, ViewDef};
 use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
@@ -15,6 +15,14 @@ use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, TableAlias, TableFactor,
 };
 use std::sync::Arc;
+
+/// The calls of one function item of FROM, each with the name of its column.
+struct FunctionCalls<'f> {
+    name: String,
+    calls: Vec<(String, Expr)>,
+    alias: Option<&'f TableAlias>,
+    with_ordinality: bool,
+}
 
 /// A bound piece of FROM.
 pub(super) struct FromItem {
@@ -68,9 +76,9 @@ impl Binder<'_> {
         if is_function(factor) {
             return self.function_factor(factor, left.unwrap_or(Plan::Unit), false);
         }
-        let lateral = is_lateral(factor);
         let mut bound = self.factor(factor)?;
         if let Some(left) = left {
+            let lateral = self.is_lateral_beside(factor, &bound.plan, &left);
             bound.plan = join_plan(left, bound.plan, JoinKind::Inner, None, lateral);
         }
         Ok(bound)
@@ -79,6 +87,14 @@ impl Binder<'_> {
     fn factor(&mut self, factor: &TableFactor) -> Result<FromItem> {
         match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => self.table_factor(name, alias.as_ref()),
+            TableFactor::Table { name, alias, args: None, sample: Some(sample), .. } => {
+                let (ast::TableSampleKind::AfterTableAlias(sample) | ast::TableSampleKind::BeforeTableAlias(sample)) =
+                    sample;
+                let mut item = self.table_factor(name, alias.as_ref())?;
+                let condition = self.sample_condition(sample)?;
+                item.plan = Plan::Filter { input: Box::new(item.plan), condition };
+                Ok(item)
+            }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let name = alias.as_ref().map(|alias| names::fold(&alias.name)).unwrap_or_default();
                 let locking = self.locking_of(&name);
@@ -107,6 +123,37 @@ impl Binder<'_> {
         }
     }
 
+    /// Each row is taken with the same probability, whatever the method.
+    fn sample_condition(&mut self, sample: &ast::TableSample) -> Result<Expr> {
+        use ast::TableSampleMethod::{Bernoulli, System};
+        if !matches!(sample.name, Some(Bernoulli | System)) {
+            return Err(SqlError::new("42704", "tablesample method does not exist"));
+        }
+        if sample.seed.is_some() {
+            return Err(SqlError::not_supported("TABLESAMPLE ... REPEATABLE is not supported")
+                .with_hint("Compare a hash of the key with a bound instead."));
+        }
+        let Some(quantity) = sample.quantity.as_ref().filter(|quantity| quantity.unit.is_none()) else {
+            return Err(SqlError::syntax("TABLESAMPLE takes a percentage"));
+        };
+        let percent = self.expr(&quantity.value)?;
+        let percent = self.coerce(percent, &DataType::Float8, CastContext::Assignment)?.fold(&self.ctx.eval, false);
+        if let Expr::Const { value, .. } = &percent {
+            let is_percentage = matches!(value, basalt_types::Datum::F64(percent) if (0.0..=100.0).contains(percent));
+            if !is_percentage {
+                let message = match value.is_null() {
+                    true => "TABLESAMPLE parameter cannot be null",
+                    false => "sample percentage must be between 0 and 100",
+                };
+                return Err(SqlError::new("2202H", message));
+            }
+        }
+        let random = self.call("random", Vec::new())?;
+        let hundred = Expr::Const { value: basalt_types::Datum::F64(100.0), ty: DataType::Float8 };
+        let scaled = self.operator("*", Some(random), hundred)?;
+        self.operator("<", Some(scaled), percent)
+    }
+
     /// A derived table: sees nothing of its siblings unless it is lateral.
     fn derived(&mut self, lateral: bool, query: &ast::Query, locking: Option<LockingClause>) -> Result<Bound> {
         self.next_locking.extend(locking);
@@ -129,6 +176,7 @@ impl Binder<'_> {
         {
             let shown = alias.map_or_else(|| cte_name.clone(), |alias| names::fold(&alias.name));
             self.refuse_to_lock(&shown, "a WITH query")?;
+            self.scope().is_step |= self.ctes[index].is_working;
             let bound = self.cte(index)?;
             return relation_of(shown, bound.plan, &bound.columns, alias);
         }
@@ -271,6 +319,8 @@ impl Binder<'_> {
             error.position = None;
             error
         })?;
+        // `SELECT *` of a table that has got more columns since.
+        bound.columns.truncate(view.columns.len());
         for (column, (name, _)) in bound.columns.iter_mut().zip(&view.columns) {
             column.name.clone_from(name);
             column.table_oid = 0;
@@ -281,16 +331,16 @@ impl Binder<'_> {
 
     /// A set-returning (or any) function in FROM: its rows beside each row of `input`.
     fn function_factor(&mut self, factor: &TableFactor, input: Plan, keep_empty: bool) -> Result<FromItem> {
-        let (name, calls, alias, with_ordinality) = self.function_calls(factor)?;
+        let FunctionCalls { name, calls, alias, with_ordinality } = self.function_calls(factor)?;
         let mut columns = Vec::with_capacity(calls.len());
         let mut sets = Vec::new();
         let mut plain = Vec::new();
         let single = calls.len() == 1;
-        for call in calls {
+        for (own_name, call) in calls {
             let id = self.fresh();
             let column_name = match alias {
                 Some(alias) if single => names::fold(&alias.name),
-                _ => name.clone(),
+                _ => own_name,
             };
             let ty = call.ty();
             columns.push(scope_column(column_name, id, ty));
@@ -316,31 +366,84 @@ impl Binder<'_> {
         Ok(FromItem { plan, relations: vec![relation_named(shown, columns.clone())], visible: columns })
     }
 
-    fn function_calls<'f>(
-        &mut self,
-        factor: &'f TableFactor,
-    ) -> Result<(String, Vec<Expr>, Option<&'f TableAlias>, bool)> {
-        let (name, args, alias, ordinality): (_, Vec<&ast::Expr>, _, _) = match factor {
+    fn function_calls<'f>(&mut self, factor: &'f TableFactor) -> Result<FunctionCalls<'f>> {
+        let (name, args, alias, with_ordinality): (_, &[FunctionArg], _, _) = match factor {
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
-                (function_name(name)?, plain_args(&args.args)?, alias, *with_ordinality)
+                (name, &args.args, alias, *with_ordinality)
             }
-            TableFactor::Function { name, args, alias, with_ordinality, .. } => {
-                (function_name(name)?, plain_args(args)?, alias, *with_ordinality)
-            }
+            TableFactor::Function { name, args, alias, with_ordinality, .. } => (name, args, alias, *with_ordinality),
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 let calls = self.in_clause(Clause::FromFunction, |binder| {
-                    array_exprs.iter().map(|array| binder.named_call("unnest", &[array])).collect::<Result<Vec<_>>>()
+                    let call = |array| Ok(("unnest".to_string(), binder.named_call("unnest", &[array])?));
+                    array_exprs.iter().map(call).collect::<Result<Vec<_>>>()
                 })?;
-                return Ok(("unnest".into(), calls, alias.as_ref(), *with_ordinality));
+                let (name, alias) = ("unnest".to_string(), alias.as_ref());
+                return Ok(FunctionCalls { name, calls, alias, with_ordinality: *with_ordinality });
+            }
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let shown = function_name(name)?;
+                let call = self.in_clause(Clause::FromFunction, |binder| binder.expr(&keyword(name)))?;
+                let calls = vec![(shown.clone(), call)];
+                return Ok(FunctionCalls { name: shown, calls, alias: alias.as_ref(), with_ordinality: false });
             }
             TableFactor::TableFunction { expr: ast::Expr::Function(function), alias } => {
+                let name = function_name(&function.name)?;
                 let call = self.in_clause(Clause::FromFunction, |binder| binder.function(function))?;
-                return Ok((function_name(&function.name)?, vec![call], alias.as_ref(), false));
+                let calls = vec![(name.clone(), call)];
+                return Ok(FunctionCalls { name, calls, alias: alias.as_ref(), with_ordinality: false });
             }
             other => return Err(SqlError::not_supported(format!("FROM item {other} is not supported"))),
         };
-        let call = self.in_clause(Clause::FromFunction, |binder| binder.named_call(&name, &args))?;
-        Ok((name, vec![call], alias.as_ref(), ordinality))
+        let alias = alias.as_ref();
+        if let [ast::ObjectNamePart::Identifier(only)] = name.0.as_slice()
+            && only.value == forms::ROWS_FROM
+        {
+            let calls = self.in_clause(Clause::FromFunction, |binder| {
+                plain_args(args)?.into_iter().map(|call| binder.row_source(call)).collect::<Result<Vec<_>>>()
+            })?;
+            let calls = match calls.len() {
+                1 => calls,
+                _ => calls.into_iter().map(|(name, call)| Ok((name, self.one_row(call)?))).collect::<Result<_>>()?,
+            };
+            let name = calls.first().map(|(name, _)| name.clone()).unwrap_or_default();
+            return Ok(FunctionCalls { name, calls, alias, with_ordinality });
+        }
+        let shown = function_name(name)?;
+        let list = ast::FunctionArgumentList { duplicate_treatment: None, args: args.to_vec(), clauses: Vec::new() };
+        let call = ast::Function {
+            name: name.clone(),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::List(list),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        };
+        let call = self.in_clause(Clause::FromFunction, |binder| binder.function(&call))?;
+        Ok(FunctionCalls { name: shown.clone(), calls: vec![(shown, call)], alias, with_ordinality })
+    }
+
+    /// A call beside others that give sets: a value is a set of one row.
+    fn one_row(&mut self, call: Expr) -> Result<Expr> {
+        match &call {
+            Expr::Call { function, .. } if function.returns_set => Ok(call),
+            _ if matches!(call.ty(), DataType::Array(_)) => {
+                Err(SqlError::not_supported("arrays beside sets in ROWS FROM are not supported"))
+            }
+            _ => {
+                let ty = DataType::Array(Box::new(call.ty().base()));
+                self.call("unnest", vec![Expr::ArrayLiteral { elements: vec![call], ty }])
+            }
+        }
+    }
+
+    /// One item of ROWS FROM.
+    fn row_source(&mut self, call: &ast::Expr) -> Result<(String, Expr)> {
+        match call {
+            ast::Expr::Function(function) => Ok((function_name(&function.name)?, self.function(function)?)),
+            other => Err(SqlError::syntax(format!("ROWS FROM takes calls of functions, not {other}"))),
+        }
     }
 
     fn join(&mut self, left: FromItem, join: &ast::Join) -> Result<FromItem> {
@@ -353,7 +456,9 @@ impl Binder<'_> {
             JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
             _ => return Err(SqlError::not_supported("this kind of join is not supported")),
         };
-        let lateral = is_lateral(&join.relation);
+        if matches!(constraint, JoinConstraint::None) && !matches!(join.join_operator, JoinOperator::CrossJoin(_)) {
+            return Err(SqlError::syntax("syntax error: a join needs ON or USING"));
+        }
         let FromItem { plan: left_plan, relations: left_relations, visible: left_visible } = left;
         // What stands left is visible to a lateral right side.
         let marks = self.push_visible(&left_relations, &left_visible);
@@ -364,6 +469,11 @@ impl Binder<'_> {
         };
         self.pop_visible(marks);
         let (right, left_plan) = right?;
+        let lateral = left_plan.as_ref().is_some_and(|left| self.is_lateral_beside(&join.relation, &right.plan, left));
+        if lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
+            return Err(SqlError::new("42P10", "invalid reference to FROM-clause entry")
+                .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."));
+        }
         let mut relations = left_relations;
         self.check_names(&right.relations)?;
         relations.extend(right.relations);
@@ -371,9 +481,19 @@ impl Binder<'_> {
             let visible = left_visible.into_iter().chain(right.visible).collect();
             return Ok(FromItem { plan: right.plan, relations, visible });
         };
+        let mut alias = None;
         let names: Vec<Ident> = match constraint {
             JoinConstraint::Using(names) => names
                 .iter()
+                .filter(|name| match name.0.as_slice() {
+                    [ast::ObjectNamePart::Identifier(mark), ast::ObjectNamePart::Identifier(given)]
+                        if mark.value == forms::USING_ALIAS =>
+                    {
+                        alias = Some(names::fold(given));
+                        false
+                    }
+                    _ => true,
+                })
                 .filter_map(|name| match name.0.last() {
                     Some(ast::ObjectNamePart::Identifier(ident)) => Some(ident.clone()),
                     _ => None,
@@ -399,7 +519,28 @@ impl Binder<'_> {
                 });
             }
         };
-        self.using(left_plan, left_visible, right.plan, right.visible, kind, &names, relations)
+        let mut item =
+            self.using(left_plan, left_visible, right.plan, right.visible, kind, lateral, &names, relations)?;
+        if let Some(alias) = alias {
+            let merged = item.visible[..names.len()].to_vec();
+            let relation = relation_named(alias, merged);
+            if item.relations.iter().any(|other| other.name == relation.name && !other.hidden) {
+                let message = format!("table name \"{}\" specified more than once", relation.name);
+                return Err(SqlError::new("42712", message));
+            }
+            item.relations.push(relation);
+        }
+        Ok(item)
+    }
+
+    /// Whether a piece of FROM refers to what stands left of it.
+    fn is_lateral_beside(&self, factor: &TableFactor, plan: &Plan, left: &Plan) -> bool {
+        let may_be = is_lateral(factor) || is_function(factor) || matches!(factor, TableFactor::NestedJoin { .. });
+        if !may_be {
+            return false;
+        }
+        let columns: ahash::AHashSet<crate::plan::ColId> = left.columns().into_iter().map(|(id, _)| id).collect();
+        self.plan_uses(plan, &|id| columns.contains(&id))
     }
 
     /// `JOIN function(…) ON true`, whose arguments may refer to the left.
@@ -459,14 +600,19 @@ impl Binder<'_> {
         right_plan: Plan,
         mut right: Vec<ScopeColumn>,
         kind: JoinKind,
+        lateral: bool,
         names: &[Ident],
         relations: Vec<ScopeRelation>,
     ) -> Result<FromItem> {
         let mut conditions = Vec::with_capacity(names.len());
         let mut merged = Vec::with_capacity(names.len());
         let mut computed = Vec::new();
-        for ident in names {
+        for (index, ident) in names.iter().enumerate() {
             let name = names::fold(ident);
+            if names[..index].iter().any(|earlier| names::fold(earlier) == name) {
+                let message = format!("column name \"{name}\" appears more than once in USING clause");
+                return Err(SqlError::new("42701", message));
+            }
             let place = position::of_ident(&self.ctx.sql, ident);
             let a = take_column(&mut left, &name, "left").map_err(|error| error.at(place))?;
             let b = take_column(&mut right, &name, "right").map_err(|error| error.at(place))?;
@@ -481,7 +627,12 @@ impl Binder<'_> {
                         _ => {
                             let types = [left_expr.ty(), right_expr.ty()];
                             let ty = basalt_expr::resolve::resolve_common_type("JOIN/USING", &types)?;
-                            let side = if kind == JoinKind::Right { right_expr } else { left_expr };
+                            let takes_right = match kind {
+                                JoinKind::Right => true,
+                                JoinKind::Inner => left_expr.ty() != ty && right_expr.ty() == ty,
+                                JoinKind::Left | JoinKind::Full => false,
+                            };
+                            let side = if takes_right { right_expr } else { left_expr };
                             self.coerce(side, &ty, CastContext::Implicit)?
                         }
                     };
@@ -493,7 +644,7 @@ impl Binder<'_> {
             });
         }
         let condition = (!conditions.is_empty()).then(|| Expr::and(conditions));
-        let mut plan = join_plan(left_plan, right_plan, kind, condition, false);
+        let mut plan = join_plan(left_plan, right_plan, kind, condition, lateral);
         if !computed.is_empty() {
             let passed = plan.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
             let exprs = passed.chain(computed).collect();
@@ -529,7 +680,45 @@ fn is_lateral(factor: &TableFactor) -> bool {
     matches!(factor, TableFactor::Derived { lateral: true, .. })
 }
 
+/// Functions that are called without parentheses, in FROM as elsewhere.
+fn is_keyword(name: &ast::ObjectName) -> bool {
+    const WORDS: [&str; 10] = [
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "localtime",
+        "localtimestamp",
+        "current_role",
+        "current_user",
+        "session_user",
+        "user",
+        "current_catalog",
+    ];
+    match name.0.as_slice() {
+        [ast::ObjectNamePart::Identifier(ident)] if ident.quote_style.is_none() => {
+            WORDS.iter().any(|word| ident.value.eq_ignore_ascii_case(word))
+        }
+        _ => false,
+    }
+}
+
+fn keyword(name: &ast::ObjectName) -> ast::Expr {
+    ast::Expr::Function(ast::Function {
+        name: name.clone(),
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::None,
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
 fn is_function(factor: &TableFactor) -> bool {
+    if let TableFactor::Table { name, args: None, .. } = factor {
+        return is_keyword(name);
+    }
     matches!(
         factor,
         TableFactor::Table { args: Some(_), .. }

@@ -5,6 +5,7 @@ use super::scope::Clause;
 use super::{names, position};
 use crate::error::{Result, SqlError};
 use crate::plan::{AggregateCall, ColId};
+use crate::syntax::forms;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
@@ -15,6 +16,10 @@ use sqlparser::ast::{self, DuplicateTreatment, FunctionArg, FunctionArgExpr, Fun
 #[derive(Default)]
 pub(super) struct CallArgs<'a> {
     pub exprs: Vec<&'a ast::Expr>,
+    /// `name => value`, behind the others.
+    pub named: Vec<(String, &'a ast::Expr)>,
+    /// The last argument is an array of arguments.
+    pub variadic: bool,
     pub star: bool,
     pub distinct: bool,
     pub order_by: &'a [ast::OrderByExpr],
@@ -49,10 +54,17 @@ impl Binder<'_> {
         if let Some(schema) = schema
             && !self.schema_has_functions(schema)
         {
+            if self.ctx.namespace(schema).is_none() {
+                return Err(SqlError::new("3F000", format!("schema \"{schema}\" does not exist")));
+            }
             return Err(self.no_such_function(&parts.join("."), &args));
         }
         if function.over.is_some() {
             return self.window_function(name, function, &args);
+        }
+        if function.within_group.is_empty() && super::window::is_only_window(name) {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(SqlError::new("42809", message));
         }
         if self.registry().is_aggregate(name) {
             return self.aggregate_function(name, function, &args);
@@ -69,13 +81,24 @@ impl Binder<'_> {
             };
             return Err(SqlError::new("42809", format!("{what} specified, but {name} is not an aggregate function")));
         }
+        if args.variadic && matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "row") {
+            return Err(SqlError::syntax("syntax error at or near \"variadic\""));
+        }
         if schema.is_none()
             && let Some(expr) = self.keyword_call(name, &function.args, &args.exprs)?
         {
             return Ok(expr);
         }
+        if !args.named.is_empty() {
+            let expr = self.call_by_name(name, &args)?;
+            self.check_set_returning(&expr)?;
+            return Ok(expr);
+        }
         let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
-        let expr = self.call(name, bound)?;
+        let expr = match args.variadic {
+            true => self.variadic_call(name, bound)?,
+            false => self.call_with_defaults(name, bound)?,
+        };
         self.check_set_returning(&expr)?;
         Ok(expr)
     }
@@ -106,7 +129,9 @@ impl Binder<'_> {
         };
         Ok(Some(match (name, args) {
             ("coalesce", [_, ..]) => {
+                let sets = self.scope().sets;
                 let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+                self.refuse_sets_since(sets, "COALESCE")?;
                 let expr = resolve::coalesce(args, &self.ctx.eval)?;
                 self.done(expr)
             }
@@ -138,13 +163,33 @@ impl Binder<'_> {
         }))
     }
 
+    /// 0A000 for a set where its clause takes none; in FROM, for one that is not a call of its own.
     fn check_set_returning(&mut self, expr: &Expr) -> Result<()> {
-        let Expr::Call { function, .. } = expr else { return Ok(()) };
-        let clause = self.scope().clause;
-        if !function.returns_set || matches!(clause, Clause::Select | Clause::FromFunction) {
+        let Expr::Call { function, args, .. } = expr else { return Ok(()) };
+        if !function.returns_set {
             return Ok(());
         }
-        Err(SqlError::new("0A000", format!("set-returning functions are not allowed in {}", clause.name())))
+        self.scope().sets += 1;
+        let is_set = |node: &Expr| matches!(node, Expr::Call { function, .. } if function.returns_set);
+        match self.scope().clause {
+            Clause::Select | Clause::OrderBy | Clause::GroupBy => Ok(()),
+            Clause::FromFunction if args.iter().any(|arg| arg.any(&mut |node| is_set(node))) => {
+                Err(SqlError::not_supported("set-returning functions must appear at top level of FROM"))
+            }
+            Clause::FromFunction => Ok(()),
+            clause => {
+                Err(SqlError::not_supported(format!("set-returning functions are not allowed in {}", clause.name())))
+            }
+        }
+    }
+
+    /// 0A000 if a set-returning call was bound at this level since there were `before`.
+    pub fn refuse_sets_since(&mut self, before: usize, place: &str) -> Result<()> {
+        if self.scope().sets == before {
+            return Ok(());
+        }
+        Err(SqlError::not_supported(format!("set-returning functions are not allowed in {place}"))
+            .with_hint("You might be able to move the set-returning function into a LATERAL FROM item."))
     }
 
     fn aggregate_function(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<Expr> {
@@ -189,9 +234,15 @@ impl Binder<'_> {
 
     /// Name, arguments, DISTINCT, ORDER BY and FILTER of an aggregate, without deciding where it is computed.
     pub fn aggregate_call(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
+        let sets = self.scope().sets;
         self.scope().inside_aggregate = true;
         let bound = self.aggregate_parts(name, function, args);
         self.scope().inside_aggregate = false;
+        if bound.is_ok() && self.scope().sets > sets {
+            let message = "aggregate function calls cannot contain set-returning function calls";
+            return Err(SqlError::not_supported(message)
+                .with_hint("You might be able to move the set-returning function into a LATERAL FROM item."));
+        }
         bound
     }
 
@@ -235,8 +286,26 @@ pub(super) fn take_args(function: &ast::Function) -> Result<CallArgs<'_>> {
         CallArgs { distinct: list.duplicate_treatment == Some(DuplicateTreatment::Distinct), ..CallArgs::default() };
     for arg in &list.args {
         match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(_)) if !args.named.is_empty() => {
+                return Err(SqlError::syntax("positional argument cannot follow named argument"));
+            }
             FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => args.exprs.push(expr),
             FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => args.star = true,
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } if name.value == forms::VARIADIC => {
+                args.exprs.push(expr);
+                args.variadic = true;
+            }
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => {
+                args.named.push((names::fold(name), expr));
+            }
+            FunctionArg::ExprNamed { name: ast::Expr::Identifier(name), arg: FunctionArgExpr::Expr(expr), .. } => {
+                if name.value == forms::VARIADIC {
+                    args.exprs.push(expr);
+                    args.variadic = true;
+                } else {
+                    args.named.push((names::fold(name), expr));
+                }
+            }
             _ => return Err(SqlError::not_supported("named arguments are not supported")),
         }
     }

@@ -49,6 +49,21 @@ impl Binder<'_> {
             }
         }
         self.scope().windows = windows;
+        // Subqueries that are grouped by are computed below.
+        let mut input = input;
+        let is_subquery = |node: &Expr| matches!(node, Expr::Hole { id, .. } if self.subqueries.contains_key(id));
+        let mut computed = Vec::new();
+        for (id, expr) in &mut groups {
+            if expr.any(&mut |node| is_subquery(node)) {
+                let ty = expr.ty();
+                computed.push((*id, std::mem::replace(expr, Expr::Hole { id: *id, ty })));
+            }
+        }
+        if !computed.is_empty() {
+            let passed = available.iter().map(|(id, ty)| (*id, Expr::Hole { id: *id, ty: ty.clone() }));
+            let exprs = passed.chain(computed).collect();
+            input = Plan::Project { input: Box::new(input), exprs };
+        }
         groups.extend(needed);
         Ok(Plan::Aggregate { input: Box::new(input), groups, aggregates: grouping.aggregates })
     }

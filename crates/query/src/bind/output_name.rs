@@ -60,9 +60,11 @@ fn subquery_name(body: &ast::SetExpr) -> Option<(String, u8)> {
     match body {
         ast::SetExpr::Select(select) => match select.projection.first()? {
             ast::SelectItem::ExprWithAlias { alias, .. } => Some((names::fold(alias), 2)),
-            ast::SelectItem::UnnamedExpr(expr) => named(expr),
+            ast::SelectItem::UnnamedExpr(expr) => Some((output_name(expr), 2)),
             _ => None,
         },
+        ast::SetExpr::SetOperation { left, .. } => subquery_name(left),
+        ast::SetExpr::Values(_) => Some(("column1".to_string(), 2)),
         ast::SetExpr::Query(query) => subquery_name(&query.body),
         _ => None,
     }

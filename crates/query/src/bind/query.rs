@@ -21,6 +21,7 @@ impl Binder<'_> {
     /// As [`Binder::query`]; with `keep_unknown` literals keep their open type for a set operation or INSERT.
     pub fn query_with(&mut self, query: &ast::Query, keep_unknown: bool) -> Result<Bound> {
         refuse_repeated_clauses(query)?;
+        super::foreign::refuse_in_query(query)?;
         let known_ctes = self.ctes.len();
         let top = std::mem::take(&mut self.takes_writes);
         if let Some(with) = &query.with {
@@ -44,8 +45,20 @@ impl Binder<'_> {
                 self.sort_output(bound, order_by)?
             }
         };
+        if !matches!(&*query.body, SetExpr::Select(_)) {
+            self.last_scope = None;
+        }
         let (limit, offset) = self.limits(query)?;
-        if limit.is_some() || offset.is_some() {
+        if let Some(fetch) = query.fetch.as_ref().filter(|fetch| fetch.with_ties) {
+            let Plan::Sort { input, keys } = bound.plan else {
+                return Err(SqlError::syntax("WITH TIES cannot be specified without ORDER BY clause"));
+            };
+            if fetch.percent {
+                return Err(SqlError::syntax("syntax error at or near \"PERCENT\""));
+            }
+            let limit = limit.unwrap_or(Expr::int8(1));
+            bound.plan = Plan::Ties { input, keys, limit, offset };
+        } else if limit.is_some() || offset.is_some() {
             bound.plan = Plan::Limit { input: Box::new(bound.plan), limit, offset };
         }
         Ok(bound)
@@ -218,6 +231,12 @@ impl Binder<'_> {
                         .find(|column| column.name == name)
                         .ok_or_else(|| SqlError::new("42703", format!("column \"{name}\" does not exist")))
                 }
+                ast::Expr::CompoundIdentifier(parts) => {
+                    let relation = parts.first().map(names::fold).unwrap_or_default();
+                    let message = format!("missing FROM-clause entry for table \"{relation}\"");
+                    Err(SqlError::new("42P01", message))
+                }
+                expr if constant(expr) => Err(bad_constant("ORDER BY", expr)),
                 expr => match ordinal(expr) {
                     Some(number) => number
                         .checked_sub(1)
@@ -261,8 +280,8 @@ impl Binder<'_> {
             None => {}
         }
         if let Some(fetch) = &query.fetch {
-            if fetch.with_ties || fetch.percent {
-                return Err(SqlError::not_supported("FETCH ... WITH TIES and PERCENT are not supported"));
+            if fetch.percent {
+                return Err(SqlError::syntax("syntax error at or near \"PERCENT\""));
             }
             limit = Some(match &fetch.quantity {
                 Some(quantity) => self.limit("LIMIT", quantity)?,
@@ -272,16 +291,55 @@ impl Binder<'_> {
         Ok((limit, offset))
     }
 
+    /// A row count: an expression without columns of the query that it limits.
     fn limit(&mut self, place: &str, expr: &ast::Expr) -> Result<Expr> {
-        let names_column = matches!(expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_));
-        self.scopes.push(Scope::new(Clause::Limit));
+        let mut scope = Scope::new(Clause::Limit);
+        let own = self.last_scope.take();
+        if let Some(own) = &own {
+            scope.relations.clone_from(&own.relations);
+            scope.visible.clone_from(&own.visible);
+        }
+        self.scopes.push(scope);
         let bound = self.expr(expr).and_then(|expr| self.coerce(expr, &DataType::Int8, CastContext::Assignment));
-        self.scopes.pop();
-        let bound = bound?;
-        if names_column && bound.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+        let scope = self.scopes.pop();
+        let bound = bound.map_err(|error| match error.sqlstate {
+            "42846" => SqlError::new("42804", format!("argument of {place} must be type bigint")),
+            _ => error,
+        })?;
+        if scope.is_some_and(|scope| self.uses(&bound, &|id| scope.defines(id))) {
             return Err(SqlError::new("42P10", format!("argument of {place} must not contain variables")));
         }
+        self.last_scope = own;
         Ok(bound)
+    }
+
+    /// Whether an expression, or a subquery in it, refers to one of these columns.
+    pub fn uses(&self, expr: &Expr, is_one: &dyn Fn(ColId) -> bool) -> bool {
+        expr.any(&mut |node| match node {
+            Expr::Hole { id, .. } => {
+                is_one(*id) || self.subqueries.get(id).is_some_and(|inner| self.plan_uses(&inner.plan, is_one))
+            }
+            _ => false,
+        })
+    }
+
+    pub fn plan_uses(&self, plan: &Plan, is_one: &dyn Fn(ColId) -> bool) -> bool {
+        let mut found = false;
+        plan.clone().rewrite_exprs(&mut |node| {
+            found |= matches!(node, Expr::Hole { .. }) && self.uses(&node, is_one);
+            node
+        });
+        found || self.reads_shared_that_uses(plan, is_one)
+    }
+
+    fn reads_shared_that_uses(&self, plan: &Plan, is_one: &dyn Fn(ColId) -> bool) -> bool {
+        if let Plan::Shared { cte, .. } = plan
+            && let Some(cte) = self.shared.get(cte)
+            && self.plan_uses(&cte.plan, is_one)
+        {
+            return true;
+        }
+        plan.inputs().into_iter().any(|input| self.reads_shared_that_uses(input, is_one))
     }
 }
 
@@ -325,6 +383,27 @@ pub(super) fn ordinal(expr: &ast::Expr) -> Option<usize> {
     match expr {
         ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => text.parse().ok(),
         _ => None,
+    }
+}
+
+/// A literal that is no ordinal.
+pub(super) fn constant(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::Value(_) => {
+            ordinal(expr).is_none()
+                && !matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)))
+        }
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => ordinal(expr).is_some(),
+        _ => false,
+    }
+}
+
+pub(super) fn bad_constant(place: &str, expr: &ast::Expr) -> SqlError {
+    match expr {
+        ast::Expr::UnaryOp { expr, .. } => {
+            SqlError::new("42P10", format!("{place} position -{expr} is not in select list"))
+        }
+        _ => SqlError::syntax(format!("non-integer constant in {place}")),
     }
 }
 

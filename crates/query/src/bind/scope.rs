@@ -99,6 +99,10 @@ pub struct Scope {
     pub windows: Vec<(ColId, WindowCall)>,
     /// Named windows of the level.
     pub named_windows: Vec<sqlparser::ast::NamedWindowDefinition>,
+    /// FROM has the recursive query whose step this is.
+    pub is_step: bool,
+    /// Set-returning calls met so far.
+    pub sets: usize,
     pub inside_aggregate: bool,
     pub inside_window: bool,
     /// Locking clauses of the level.
@@ -116,6 +120,8 @@ impl Scope {
             aggregates: Vec::new(),
             windows: Vec::new(),
             named_windows: Vec::new(),
+            is_step: false,
+            sets: 0,
             inside_aggregate: false,
             inside_window: false,
             locking: Vec::new(),

@@ -5,7 +5,7 @@ use super::group::Grouping;
 use super::names;
 use super::output_name::output_name;
 use super::position;
-use super::query::{bad_ordinal, ordinal, sort_key};
+use super::query::{bad_constant, bad_ordinal, constant, ordinal, sort_key};
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, OutputColumn, Plan, SortKey};
@@ -48,12 +48,13 @@ impl Outputs {
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, order_by: &[ast::OrderByExpr], keep_unknown: bool) -> Result<Bound> {
         if select.into.is_some() {
-            return Err(SqlError::not_supported("SELECT INTO is not supported").with_hint("Use CREATE TABLE AS."));
+            return Err(SqlError::syntax("SELECT ... INTO is not allowed here"));
         }
+        super::foreign::refuse_in_select(select)?;
         let locking = std::mem::take(&mut self.next_locking);
         self.scopes.push(Scope { locking, ..Scope::new(Clause::Select) });
         let bound = self.select_in_scope(select, order_by, keep_unknown);
-        self.scopes.pop();
+        self.last_scope = self.scopes.pop();
         bound
     }
 
@@ -71,7 +72,7 @@ impl Binder<'_> {
             plan = Plan::Filter { input: Box::new(plan), condition };
         }
         let mut items = self.items(&select.projection, keep_unknown)?;
-        let groups = self.group_exprs(&select.group_by, &items)?;
+        let mut groups = self.group_exprs(&select.group_by, &items)?;
         let mut having = match &select.having {
             Some(having) => Some(self.in_clause(Clause::Having, |binder| binder.condition("HAVING", having))?),
             None => None,
@@ -81,9 +82,23 @@ impl Binder<'_> {
             Some(Distinct::On(exprs)) => Some(self.distinct_on(exprs, &items)?),
             _ => None,
         };
+        let rest = items.iter_mut().map(|item| &mut item.expr).chain(&mut having);
+        self.unify(
+            &groups,
+            rest.chain(keys.iter_mut().map(|key| &mut key.expr)).chain(distinct_on.iter_mut().flatten()),
+        );
+        if let Some(on) = &distinct_on {
+            let rest = items.iter_mut().map(|item| &mut item.expr);
+            self.unify(on, rest.chain(keys.iter_mut().map(|key| &mut key.expr)));
+        }
         self.check_lockable(select, &items, having.is_some())?;
         let aggregates = std::mem::take(&mut self.scope().aggregates);
+        if !aggregates.is_empty() && self.scope().is_step {
+            let message = "aggregate functions are not allowed in a recursive query's recursive term";
+            return Err(SqlError::new("42P19", message));
+        }
         if !groups.is_empty() || !aggregates.is_empty() || having.is_some() {
+            plan = self.grouped_sets(plan, &mut groups, &mut items, &mut keys);
             let exprs = items
                 .iter_mut()
                 .map(|item| &mut item.expr)
@@ -95,11 +110,12 @@ impl Binder<'_> {
         if let Some(condition) = having {
             plan = Plan::Filter { input: Box::new(plan), condition };
         }
-        let windows = std::mem::take(&mut self.scope().windows);
+        let mut windows = std::mem::take(&mut self.scope().windows);
         if !windows.is_empty() {
+            plan = self.window_sets(plan, &mut windows);
             plan = Plan::Window { input: Box::new(plan), calls: windows };
         }
-        plan = self.set_calls(plan, &mut items, &mut keys);
+        plan = self.set_calls(plan, &mut items, &mut keys, distinct_on.as_deref_mut().unwrap_or_default());
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
         self.project(plan, items, keys, distinct, distinct_on)
     }
@@ -203,6 +219,9 @@ impl Binder<'_> {
             self.refuse_aggregates(&item.expr).map_err(|error| error.at(place))?;
             return Ok(vec![item.expr.clone()]);
         }
+        if constant(expr) {
+            return Err(bad_constant("GROUP BY", expr).at(place));
+        }
         match expr {
             ast::Expr::GroupingSets(_) | ast::Expr::Cube(_) | ast::Expr::Rollup(_) => {
                 return Err(SqlError::not_supported("GROUPING SETS, CUBE and ROLLUP are not supported yet").at(place));
@@ -256,6 +275,9 @@ impl Binder<'_> {
             let item = number.checked_sub(1).and_then(|index| items.get(index));
             return item.map(|item| item.expr.clone()).ok_or_else(|| bad_ordinal(place, number).at(at));
         }
+        if constant(expr) {
+            return Err(bad_constant(place, expr).at(at));
+        }
         if let ast::Expr::Identifier(ident) = expr {
             let name = names::fold(ident);
             let mut matches = items.iter().filter(|item| item.name == name);
@@ -274,35 +296,6 @@ impl Binder<'_> {
         self.in_clause(Clause::OrderBy, |binder| {
             exprs.iter().map(|expr| binder.item_or_expr("DISTINCT ON", expr, items)).collect()
         })
-    }
-
-    /// Takes set-returning calls out of the select list into a node of their own.
-    fn set_calls(&mut self, plan: Plan, items: &mut [Item], keys: &mut [SortKey]) -> Plan {
-        let mut sets: Vec<(ColId, Expr)> = Vec::new();
-        let exprs = items.iter_mut().map(|item| &mut item.expr).chain(keys.iter_mut().map(|key| &mut key.expr));
-        for expr in exprs {
-            if !expr.any(&mut |node| matches!(node, Expr::Call { function, .. } if function.returns_set)) {
-                continue;
-            }
-            let taken = std::mem::replace(expr, Expr::bool(false));
-            *expr = taken.rewrite(&mut |node| match &node {
-                Expr::Call { function, ty, .. } if function.returns_set => {
-                    let ty = ty.clone();
-                    let known = sets.iter().find(|(_, call)| *call == node).map(|(id, _)| *id);
-                    let id = known.unwrap_or_else(|| {
-                        let id = self.fresh();
-                        sets.push((id, node.clone()));
-                        id
-                    });
-                    Expr::Hole { id, ty }
-                }
-                _ => node,
-            });
-        }
-        if sets.is_empty() {
-            return plan;
-        }
-        Plan::ProjectSet { input: Box::new(plan), sets, ordinality: None, keep_empty: false }
     }
 
     /// The select list over its input, then DISTINCT and ORDER BY.

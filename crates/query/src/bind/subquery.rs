@@ -3,10 +3,10 @@
 use super::binder::{Binder, Bound};
 use super::expr::{negate, row_of, symbol};
 use crate::error::{Result, SqlError};
-use crate::plan::{OutputColumn, Subquery, SubqueryKind};
+use crate::plan::{OutputColumn, Plan, Subquery, SubqueryKind};
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
+use basalt_types::{DataType, Datum};
 use sqlparser::ast::{self, BinaryOperator};
 
 impl Binder<'_> {
@@ -34,6 +34,7 @@ impl Binder<'_> {
         if let Expr::Hole { id, .. } = &hole {
             self.set_typmod(*id, column.typmod);
         }
+        self.note_text(&hole, query);
         Ok(hole)
     }
 
@@ -52,12 +53,26 @@ impl Binder<'_> {
         let (bound, column) = self.single_column(query)?;
         let ty = DataType::Array(Box::new(column.ty.base()));
         let kind = SubqueryKind::Array { column: column.id, ty: ty.clone() };
-        Ok(self.hole(kind, bound, ty))
+        let hole = self.hole(kind, bound, ty);
+        self.note_text(&hole, query);
+        Ok(hole)
     }
 
     pub fn exists(&mut self, query: &ast::Query, negated: bool) -> Result<Expr> {
-        let bound = self.query(query)?;
+        let mut bound = self.query(query)?;
+        // Neither an order nor a limit of one or more changes whether there is a row.
+        loop {
+            bound.plan = match bound.plan {
+                Plan::Sort { input, .. } => *input,
+                Plan::Limit { input, limit: Some(Expr::Const { value: Datum::I64(1..), .. }), offset: None } => *input,
+                other => {
+                    bound.plan = other;
+                    break;
+                }
+            };
+        }
         let hole = self.hole(SubqueryKind::Exists, bound, DataType::Bool);
+        self.note_text(&hole, query);
         Ok(negate(hole, negated))
     }
 
@@ -85,14 +100,35 @@ impl Binder<'_> {
         Ok(self.done(expr))
     }
 
-    fn any_subquery(&mut self, left: Vec<Expr>, symbol: &str, query: &ast::Query, all: bool) -> Result<Expr> {
-        let bound = self.query(query)?;
+    /// `(a, b) op (SELECT x, y …)`: the comparison with its only row, null if there is none.
+    pub fn row_subquery(&mut self, row: &[ast::Expr], symbol: &str, query: &ast::Query) -> Result<Expr> {
+        let left = row.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+        let mut bound = self.query(query)?;
         if bound.columns.len() != left.len() {
             let many = if bound.columns.len() > left.len() { "many" } else { "few" };
             return Err(SqlError::syntax(format!("subquery has too {many} columns")));
         }
         let right = bound.columns.iter().map(|column| Expr::Hole { id: column.id, ty: column.ty.clone() }).collect();
         let condition = self.compare_rows(left, symbol, right)?;
+        let column = self.fresh();
+        bound.plan = Plan::Project { input: Box::new(bound.plan), exprs: vec![(column, condition)] };
+        Ok(self.hole(SubqueryKind::Scalar { column, ty: DataType::Bool }, bound, DataType::Bool))
+    }
+
+    fn any_subquery(&mut self, left: Vec<Expr>, symbol: &str, query: &ast::Query, all: bool) -> Result<Expr> {
+        let bound = self.query(query)?;
+        if bound.columns.len() != left.len() {
+            let many = if bound.columns.len() > left.len() { "many" } else { "few" };
+            return Err(SqlError::syntax(format!("subquery has too {many} columns")));
+        }
+        let mut right = bound.columns.iter().map(|column| Expr::Hole { id: column.id, ty: column.ty.clone() });
+        let condition = match (left.as_slice(), bound.columns.len()) {
+            ([only], 1) => self.operator(symbol, Some(only.clone()), right.next().unwrap_or(Expr::bool(false)))?,
+            _ => {
+                let right = right.collect();
+                self.compare_rows(left, symbol, right)?
+            }
+        };
         let columns = bound.columns.iter().map(|column| column.id).collect();
         let kind =
             if all { SubqueryKind::All { columns, condition } } else { SubqueryKind::Any { columns, condition } };
@@ -100,7 +136,7 @@ impl Binder<'_> {
     }
 }
 
-fn query_of(expr: &ast::Expr) -> Option<&ast::Query> {
+pub(super) fn query_of(expr: &ast::Expr) -> Option<&ast::Query> {
     match expr {
         ast::Expr::Subquery(query) => Some(query),
         ast::Expr::Nested(inner) => query_of(inner),

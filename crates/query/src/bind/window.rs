@@ -11,6 +11,24 @@ use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 use sqlparser::ast::{self, NamedWindowExpr, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType};
 
+/// Functions that have no meaning without OVER.
+pub(super) fn is_only_window(name: &str) -> bool {
+    const NAMES: [&str; 11] = [
+        "row_number",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "ntile",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+        "nth_value",
+    ];
+    NAMES.contains(&name)
+}
+
 impl Binder<'_> {
     pub fn window_function(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<Expr> {
         let clause = self.scope().clause;

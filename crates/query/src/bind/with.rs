@@ -130,10 +130,6 @@ impl Binder<'_> {
         let step = self.body(step, true);
         self.ctes.pop();
         let mut step = step?;
-        if aggregates_working(&step.plan, false) {
-            let message = "aggregate functions are not allowed in a recursive query's recursive term";
-            return Err(SqlError::new("42P19", message));
-        }
         if base.columns.len() != step.columns.len() {
             return Err(SqlError::syntax("each UNION query must have the same number of columns"));
         }
@@ -186,16 +182,6 @@ impl Binder<'_> {
         );
         Err(SqlError::new("42804", message).with_hint("Cast the output of the non-recursive term to the correct type."))
     }
-}
-
-/// Whether aggregates are computed over the rows that came last.
-fn aggregates_working(plan: &Plan, aggregated: bool) -> bool {
-    let aggregated = match plan {
-        Plan::Working { .. } => return aggregated,
-        Plan::Aggregate { aggregates, .. } => aggregated || !aggregates.is_empty(),
-        _ => aggregated,
-    };
-    plan.inputs().into_iter().any(|input| aggregates_working(input, aggregated))
 }
 
 /// `WITH name (a, b)`: renames the first columns.

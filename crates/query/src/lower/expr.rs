@@ -67,8 +67,42 @@ impl Lowerer<'_> {
             },
             Expr::Call { .. } | Expr::Cast { .. } => self.call(expr),
             Expr::InList { expr: probe, list, negated, .. } => self.in_list(expr, probe, list, *negated),
+            Expr::Case { branches, otherwise, .. } if self.may_fail_early(expr) => {
+                self.lazy_case(branches, otherwise.as_deref())
+            }
             other => self.opaque(other),
         }
+    }
+
+    /// Whether a subquery inside may fail for rows that do not reach it.
+    fn may_fail_early(&self, expr: &Expr) -> bool {
+        expr.any(&mut |node| match node {
+            Expr::Hole { id, .. } => self.query.subqueries.get(id).is_some_and(|inner| can_fail(&inner.plan)),
+            _ => false,
+        })
+    }
+
+    /// CASE whose branches are computed for the rows that take them.
+    fn lazy_case(&mut self, branches: &[(Expr, Expr)], otherwise: Option<&Expr>) -> Result<DfExpr> {
+        let outer = (std::mem::replace(&mut self.lazily, true), std::mem::replace(&mut self.in_filter, false));
+        let lowered = self.case_parts(branches, otherwise);
+        (self.lazily, self.in_filter) = outer;
+        let (branches, otherwise) = lowered?;
+        Ok(DfExpr::Case(datafusion::logical_expr::Case::new(None, branches, otherwise)))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn case_parts(
+        &mut self,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+    ) -> Result<(Vec<(Box<DfExpr>, Box<DfExpr>)>, Option<Box<DfExpr>>)> {
+        let mut parts = Vec::with_capacity(branches.len());
+        for (condition, value) in branches {
+            parts.push((Box::new(self.lower_expr(condition)?), Box::new(self.lower_expr(value)?)));
+        }
+        let otherwise = otherwise.map(|value| self.lower_expr(value)).transpose()?;
+        Ok((parts, otherwise.map(Box::new)))
     }
 
     fn logic(&mut self, args: &[Expr], op: Operator) -> Result<DfExpr> {
@@ -249,7 +283,7 @@ impl Lowerer<'_> {
         let subquery = &self.query.subqueries[&id];
         let outer = self.outer_columns(id);
         let correlated = !outer.is_empty();
-        let joins = !(correlated && self.nested_loops);
+        let joins = !(self.lazily || correlated && self.nested_loops);
         match &subquery.kind {
             SubqueryKind::Scalar { column, ty } if joins => {
                 let lowered = self.scalar(&subquery.plan, *column, ty)?;
@@ -282,6 +316,7 @@ impl Lowerer<'_> {
 
     /// A subquery's plan; what it does not define is an outer reference.
     fn sub_plan(&mut self, plan: &Plan) -> Result<LogicalPlan> {
+        super::pull_up::check(self.query, plan)?;
         let mut local = AHashSet::new();
         defined(plan, &mut local);
         self.local.push(local);
@@ -348,6 +383,26 @@ impl Lowerer<'_> {
         let lowered = self.sub_plan(&filtered)?;
         Ok(exists(lowered, negated))
     }
+}
+
+/// Whether an expression of the plan may fail for some values: divisions, roots, and texts that are read.
+fn can_fail(plan: &Plan) -> bool {
+    let mut found = false;
+    plan.clone().rewrite_exprs(&mut |node| {
+        found |= match &node {
+            Expr::Call { function, .. } => {
+                let name = function.name.as_str();
+                name.ends_with("div") || name.ends_with("mod") || matches!(name, "sqrt" | "ln" | "log" | "power")
+            }
+            Expr::Cast { expr, to, .. } => {
+                let is_text = |ty: &DataType| matches!(ty, DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_));
+                is_text(&expr.ty()) && !is_text(to)
+            }
+            _ => false,
+        };
+        node
+    });
+    found
 }
 
 fn wrap(plan: LogicalPlan) -> DfSubquery {

@@ -45,15 +45,22 @@ fn open_counts(plan: &Plan, out: &mut Vec<Expr>) {
         let has_hole = |expr: &&Expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. }));
         out.extend(limit.iter().chain(offset).filter(has_hole).cloned());
     }
+    if let Plan::Ties { limit, offset, .. } = plan {
+        let has_hole = |expr: &&Expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. }));
+        out.extend([limit].into_iter().chain(offset).filter(has_hole).cloned());
+    }
     plan.inputs().into_iter().for_each(|input| open_counts(input, out));
 }
 
 fn settle(plan: &mut Plan, known: &[(Expr, Expr)]) {
-    if let Plan::Limit { limit, offset, .. } = plan {
-        for count in limit.iter_mut().chain(offset) {
-            if let Some((_, value)) = known.iter().find(|(expr, _)| expr == count) {
-                *count = value.clone();
-            }
+    let counts: Vec<&mut Expr> = match plan {
+        Plan::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
+        Plan::Ties { limit, offset, .. } => [limit].into_iter().chain(offset).collect(),
+        _ => Vec::new(),
+    };
+    for count in counts {
+        if let Some((_, value)) = known.iter().find(|(expr, _)| expr == count) {
+            *count = value.clone();
         }
     }
     plan.inputs_mut().into_iter().for_each(|input| settle(input, known));

@@ -51,6 +51,7 @@ impl Lowerer<'_> {
                 let keys = self.sort_keys(keys)?;
                 Ok(LogicalPlanBuilder::from(input).sort(keys)?.build()?)
             }
+            Plan::Ties { input, keys, limit, offset } => self.ties(input, keys, limit, offset.as_ref()),
             Plan::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref()),
             Plan::Distinct { input, on: None } => {
                 let columns: Vec<(ColId, DataType)> = input.columns();
@@ -185,6 +186,7 @@ impl Lowerer<'_> {
 
     /// The right side of a lateral join: what it does not define comes from the left.
     fn lateral(&mut self, right: &Plan) -> Result<LogicalPlan> {
+        super::pull_up::check(self.query, right)?;
         let mut local = ahash::AHashSet::new();
         super::defined(right, &mut local);
         self.local.push(local);
@@ -212,6 +214,31 @@ impl Lowerer<'_> {
         let offset = self.count(offset, "2201X", "OFFSET must not be negative")?;
         let input = self.plan(input)?;
         Ok(LogicalPlanBuilder::from(input).limit(offset.unwrap_or(0), limit)?.build()?)
+    }
+
+    /// Numbered and ranked by the keys: a row is skipped by its number and taken by its rank.
+    fn ties(&mut self, input: &Plan, keys: &[SortKey], limit: &Expr, offset: Option<&Expr>) -> Result<LogicalPlan> {
+        use datafusion::functions_window::expr_fn::{rank, row_number};
+        use datafusion::logical_expr::{ExprFunctionExt, col, lit};
+        let offset = self.count(offset, "2201X", "OFFSET must not be negative")?.unwrap_or(0) as u64;
+        let limit = self
+            .count(Some(limit), "2201W", "LIMIT must not be negative")?
+            .ok_or_else(|| SqlError::new("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause"))?;
+        let columns = input.columns();
+        let body = self.plan(input)?;
+        let order = self.sort_keys(keys)?;
+        let (number, place) = (self.fresh_name("n"), self.fresh_name("n"));
+        let calls = [(row_number(), &number), (rank(), &place)]
+            .into_iter()
+            .map(|(call, name)| Ok(call.order_by(order.clone()).build()?.alias(name)))
+            .collect::<Result<Vec<_>>>()?;
+        let last = offset.saturating_add(limit as u64);
+        let wanted = col(&number).gt(lit(offset)).and(col(&place).lt_eq(lit(last)));
+        let none = limit == 0;
+        let builder = LogicalPlanBuilder::from(body).window(calls)?.filter(wanted)?.sort(order)?;
+        let kept = columns.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        let builder = builder.project(kept)?;
+        Ok(if none { builder.limit(0, Some(0))? } else { builder }.build()?)
     }
 
     fn count(&mut self, expr: Option<&Expr>, sqlstate: &'static str, message: &str) -> Result<Option<usize>> {
@@ -288,6 +315,15 @@ impl Lowerer<'_> {
             outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
             let both = LogicalPlanBuilder::from(left).union(right)?.build()?;
             return if all { Ok(both) } else { self.distinct(both, &outputs) };
+        }
+        if columns.is_empty() {
+            if all {
+                return Err(SqlError::not_supported(format!("{op:?} ALL of queries without columns is not supported")));
+            }
+            let kind = if op == SetOp::Intersect { JoinType::LeftSemi } else { JoinType::LeftAnti };
+            let always = DfExpr::Literal(ScalarValue::Boolean(Some(true)), None);
+            let joined = LogicalPlanBuilder::from(left).join_on(right, kind, [always])?;
+            return Ok(joined.limit(0, Some(1))?.build()?);
         }
         let right = side(self, right, "r", |column| column.right)?;
         outputs.iter().for_each(|(id, ty)| self.define(*id, ty));

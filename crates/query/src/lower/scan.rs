@@ -366,6 +366,21 @@ impl ExecutionPlan for BasaltScan {
         Ok(self)
     }
 
+    /// The same scan from its beginning.
+    fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let Source { spec, read, stop, report, .. } = &*self.source;
+        let (spec, read, stop, report) = (spec.clone(), read.clone(), stop.clone(), report.clone());
+        Ok(Arc::new(BasaltScan {
+            source: Arc::new(Source { spec, read, stop, report, started: Mutex::new(None) }),
+            order: self.order.clone(),
+            rows: self.rows,
+            limit: self.limit,
+            schema: self.schema.clone(),
+            properties: self.properties.clone(),
+            metrics: self.metrics.clone(),
+        }))
+    }
+
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let reader = Reader {
             source: self.source.clone(),

@@ -22,6 +22,8 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     let mut options = SessionConfig::new().with_target_partitions(config.workers.max(1)).with_batch_size(8192);
     options.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
     options.options_mut().optimizer.max_passes = 3;
+    // Rows of one source stay in its order; tables are read by several workers anyway.
+    options.options_mut().optimizer.enable_round_robin_repartition = false;
     // A projection is computed on the rows that its filter lets through. This rule would compute it below the
     // filter, where an expression meets rows that the query excludes (`SELECT a / b … WHERE b <> 0`).
     let mut rules = PhysicalOptimizer::new().rules;

@@ -62,6 +62,12 @@ impl Default for Block {
     }
 }
 
+impl Block {
+    pub(crate) fn savepoint_count(&self) -> usize {
+        self.savepoints.len()
+    }
+}
+
 fn no_transaction(severity: Severity) -> SqlError {
     SqlError::notice(severity, "25P01", "there is no transaction in progress")
 }
@@ -205,6 +211,10 @@ impl Session {
             }
             Stats::add(&self.db.stats().commits, 1);
         }
+        self.portals
+            .values_mut()
+            .filter_map(|portal| portal.cursor.as_mut())
+            .for_each(|cursor| cursor.committed = true);
         if synchronous {
             // Values of sequences that the client was told of are not given again after a crash.
             self.db.engine().wait_logged(logged).await?;
@@ -243,6 +253,7 @@ impl Session {
             self.refresh_identity();
         }
         Stats::add(&self.db.stats().rollbacks, 1);
+        self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
         self.leave_block();
     }
 
@@ -291,6 +302,7 @@ impl Session {
                     self.refresh_identity();
                 }
                 self.block.savepoints.truncate(index + 1);
+                self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));
                 self.block.failed = false;
             }
             TransactionVerb::SetModes { modes, session } => {

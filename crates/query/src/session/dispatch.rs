@@ -38,8 +38,8 @@ impl Session {
                 let (bound, eval, _) = self.plan(statement, sql, Vec::new(), ParamTypes::none()).await?;
                 self.run_bound(&bound, &eval).await
             }
-            Statement::Explain { analyze, statement } => {
-                statement::explain::run(self, *analyze, statement, sql, Vec::new()).await
+            Statement::Explain { options, statement } => {
+                statement::explain::run(self, options, statement, sql, Vec::new()).await
             }
             Statement::Copy(copy) => statement::copy::run(self, copy, sql).await,
             Statement::Define(definition) => {
@@ -61,11 +61,11 @@ impl Session {
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
                 guard(&interrupt, deadline, self.run_prepared(prepared, statement, params)).await
             }
-            Statement::Explain { analyze, statement } => {
+            Statement::Explain { options, statement } => {
                 self.refuse_if_failed()?;
                 self.ensure_block();
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-                let run = statement::explain::run(self, *analyze, statement, &prepared.sql, params);
+                let run = statement::explain::run(self, options, statement, &prepared.sql, params);
                 guard(&interrupt, deadline, run).await
             }
             other => self.dispatch(other, &prepared.sql).await,
@@ -171,7 +171,7 @@ impl Session {
         WaitPolicy::Wait(self.settings.effective().lock_timeout)
     }
 
-    async fn run_bound(&mut self, bound: &Bound, eval: &Arc<EvalContext>) -> Result<Outcome> {
+    pub(crate) async fn run_bound(&mut self, bound: &Bound, eval: &Arc<EvalContext>) -> Result<Outcome> {
         match bound {
             Bound::Query(query) => {
                 let columns = super::prepared::result_columns(&query.columns);
@@ -204,9 +204,9 @@ impl Session {
                 let (bound, types) = self.bind_against(statement, sql, &catalog, &eval, ParamTypes::open(types))?;
                 Ok((types.finish()?, bound.columns()))
             }
-            Statement::Explain { statement, .. } => {
+            Statement::Explain { options, statement } => {
                 let (types, _) = self.describe(statement, sql, types)?;
-                Ok((types, Some(vec![super::ResultColumn::text("QUERY PLAN")])))
+                Ok((types, Some(statement::explain::columns(options))))
             }
             Statement::Utility(utility) => Ok((types, statement::utility::columns(self, utility)?)),
             _ => Ok((types, None)),

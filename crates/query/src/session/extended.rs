@@ -152,7 +152,8 @@ impl Session {
             None => None,
         };
         let verb = "SELECT";
-        let new = Portal { prepared, params: values, columns, rows: None, verb, done: false, hold: false };
+        let new =
+            Portal { prepared, params: values, columns, rows: None, verb, done: false, hold: false, cursor: None };
         self.portals.insert(portal.to_string(), new);
         Ok(())
     }

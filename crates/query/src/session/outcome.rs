@@ -88,6 +88,11 @@ impl RowSource {
         Ok(Some(batch))
     }
 
+    /// These rows come next.
+    pub fn put_back(&mut self, batch: RecordBatch) {
+        self.ready.push_front(batch);
+    }
+
     /// Whether another row is there; reads ahead to know.
     pub async fn is_at_end(&mut self) -> Result<bool> {
         loop {
@@ -161,11 +166,13 @@ impl RowStream {
             return Ok(None);
         }
         let batch = guard(&interrupt, deadline, source.next(left)).await?;
-        if batch.is_none()
-            && let StreamSource::Portal(name) = &self.source
+        if let StreamSource::Portal(name) = &self.source
             && let Some(portal) = session.portals.get_mut(name)
         {
-            portal.done = true;
+            portal.done |= batch.is_none();
+            if let Some(cursor) = &mut portal.cursor {
+                cursor.passed += batch.as_ref().map_or(0, RecordBatch::num_rows);
+            }
         }
         Ok(batch)
     }

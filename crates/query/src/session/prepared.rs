@@ -4,6 +4,7 @@ use super::outcome::{ResultColumn, RowSource};
 pub(crate) use crate::bind::Bound;
 use crate::plan::OutputColumn;
 use crate::settings::Effective;
+use crate::statement::cursor::Cursor;
 use crate::syntax::Statement;
 use basalt_types::{DataType, Datum};
 use parking_lot::Mutex;
@@ -61,4 +62,6 @@ pub(crate) struct Portal {
     pub done: bool,
     /// A cursor WITH HOLD: outlives its transaction.
     pub hold: bool,
+    /// Of DECLARE.
+    pub cursor: Option<Cursor>,
 }

@@ -1,45 +1,67 @@
-//! SQL cursors: DECLARE, FETCH, MOVE, CLOSE. A cursor is a portal whose rows are asked for in parts.
+//! SQL cursors: DECLARE, FETCH, MOVE, CLOSE (PostgreSQL manual, DECLARE and FETCH). A cursor is a portal whose
+//! rows are asked for in parts.
+//!
+//! A cursor that may go backwards keeps the rows that it has given. SCROLL keeps them all, as far as memory goes;
+//! a cursor without a word about it keeps a few, and goes on as NO SCROLL when they would become many.
+
+mod kept;
+
+pub(crate) use kept::Kept;
 
 use crate::bind::ParamTypes;
 use crate::error::{Result, SqlError};
-use crate::session::outcome::{Outcome, RowStream, StreamSource};
+use crate::session::outcome::{Outcome, RowSource, RowStream, StreamSource};
 use crate::session::prepared::{Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session};
-use crate::syntax::{FetchCount, Statement, strength_name};
+use crate::syntax::{Declare, FetchRows, Statement, strength_name};
+use arrow_array::RecordBatch;
+use kept::Filled;
 use parking_lot::Mutex;
-use sqlparser::ast;
 use std::sync::Arc;
+
+/// What a cursor has beside its portal's rows.
+pub(crate) struct Cursor {
+    /// Rows given so far, where it only goes forward.
+    pub passed: usize,
+    /// `None`: it only goes forward.
+    pub kept: Option<Kept>,
+    /// Savepoints that were there when it was declared: it goes with the next one.
+    pub savepoints: usize,
+    /// WITH HOLD: its transaction has committed.
+    pub committed: bool,
+}
 
 fn no_cursor(name: &str) -> SqlError {
     SqlError::new("34000", format!("cursor \"{name}\" does not exist"))
 }
 
-pub(crate) async fn declare(
-    session: &mut Session,
-    name: &str,
-    hold: bool,
-    query: &ast::Query,
-    sql: &Arc<str>,
-) -> Result<()> {
-    if !hold && session.block.scope != Scope::Explicit {
+fn only_forward() -> SqlError {
+    SqlError::new("55000", "cursor can only scan forward")
+        .with_hint("Declare it with SCROLL option to enable backward scan.")
+}
+
+pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc<str>) -> Result<()> {
+    let name = &declared.name;
+    if !declared.hold && session.block.scope != Scope::Explicit {
         return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
     }
     if session.portals.contains_key(name) {
         return Err(SqlError::new("42P03", format!("cursor \"{name}\" already exists")));
     }
     session.next_statement()?;
-    let statement = Statement::Query(Box::new(query.clone()));
+    let statement = Statement::Query(declared.query.clone());
     let (bound, eval, _) = session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?;
     let Bound::Query(query) = bound else {
         return Err(SqlError::not_supported("DECLARE CURSOR must not contain data-modifying statements in WITH"));
     };
-    if hold && let Some((_, strength)) = query.row_locks.first() {
-        let clause = strength_name(*strength);
-        return Err(SqlError::not_supported(format!("DECLARE CURSOR WITH HOLD ... {clause} is not supported"))
-            .with_detail("Holdable cursors must be READ ONLY."));
+    if let Some((_, strength)) = query.row_locks.first() {
+        refuse_with_locks(declared, strength_name(*strength))?;
     }
     let rows = Some(super::lock_rows::rows(session, &query, &eval).await?);
-    let columns = Some(result_columns(&query.columns));
+    let format = i16::from(declared.binary);
+    let columns =
+        result_columns(&query.columns).into_iter().map(|column| crate::session::ResultColumn { format, ..column });
+    let columns = Some(columns.collect::<Vec<_>>());
     let prepared = Arc::new(Prepared {
         name: String::new(),
         sql: sql.clone(),
@@ -48,31 +70,114 @@ pub(crate) async fn declare(
         columns: columns.clone(),
         plan: Mutex::new(None),
     });
-    let portal = Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold };
+    let kept = match declared.scroll {
+        Some(false) => None,
+        Some(true) => Some(Kept::all(session.db.runtime().reservation("rows of a cursor"))),
+        None => Some(Kept::few(session.db.runtime().reservation("rows of a cursor"))),
+    };
+    let savepoints = session.block.savepoint_count();
+    let cursor = Some(Cursor { passed: 0, kept, savepoints, committed: false });
+    let hold = declared.hold;
+    let portal = Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold, cursor };
     session.portals.insert(name.to_string(), portal);
     Ok(())
 }
 
-pub(crate) async fn fetch(session: &mut Session, name: &str, count: FetchCount, only_move: bool) -> Result<Outcome> {
-    let Some(portal) = session.portals.get_mut(name) else { return Err(no_cursor(name)) };
-    let rows_max = match count {
-        FetchCount::All => usize::MAX,
-        FetchCount::Forward(count) => usize::try_from(count).unwrap_or(usize::MAX),
+/// 0A000 and 42P11 for a cursor whose rows are locked.
+fn refuse_with_locks(declared: &Declare, clause: &str) -> Result<()> {
+    let (what, detail) = if declared.hold {
+        ("WITH HOLD ...", "Holdable cursors must be READ ONLY.")
+    } else if declared.scroll == Some(true) {
+        ("SCROLL ...", "Scrollable cursors must be READ ONLY.")
+    } else if declared.insensitive {
+        let message = format!("DECLARE INSENSITIVE CURSOR ... {clause} is not valid");
+        return Err(SqlError::new("42P11", message).with_detail("Insensitive cursors must be READ ONLY."));
+    } else {
+        return Ok(());
     };
-    if only_move {
-        let Some(rows) = &mut portal.rows else { return Err(no_cursor(name)) };
-        let mut moved = 0;
-        while moved < rows_max {
-            match rows.next(rows_max - moved).await? {
-                Some(batch) => moved += batch.num_rows(),
-                None => break,
+    let message = match declared.hold {
+        true => format!("DECLARE CURSOR {what} {clause} is not supported"),
+        false => format!("DECLARE {what} CURSOR ... {clause} is not supported"),
+    };
+    Err(SqlError::not_supported(message).with_detail(detail))
+}
+
+pub(crate) async fn fetch(session: &mut Session, name: &str, wanted: FetchRows, only_move: bool) -> Result<Outcome> {
+    let Some(portal) = session.portals.get_mut(name) else { return Err(no_cursor(name)) };
+    let columns = portal.columns.clone().unwrap_or_default();
+    if let (Some(Cursor { kept: Some(kept), .. }), Some(rows)) = (&mut portal.cursor, &mut portal.rows) {
+        match kept.fetch(rows, wanted).await? {
+            Filled::Rows(batches) => return Ok(given(columns, batches, only_move)),
+            Filled::TooMany { passed } => {
+                if let Some(cursor) = &mut portal.cursor {
+                    (cursor.passed, cursor.kept) = (passed, None);
+                }
             }
+        }
+    }
+    let mut count = forward(wanted, portal.cursor.as_ref().map(|cursor| cursor.passed))?;
+    let Some(rows) = &mut portal.rows else { return Err(no_cursor(name)) };
+    let skipped = pass(rows, count.skip).await?;
+    if let Some(cursor) = &mut portal.cursor {
+        cursor.passed += skipped;
+    }
+    if skipped < count.skip {
+        count.take = 0;
+    }
+    if only_move {
+        let moved = pass(rows, count.take).await?;
+        if let Some(cursor) = &mut portal.cursor {
+            cursor.passed += moved;
         }
         return Ok(Outcome::Command { tag: format!("MOVE {moved}") });
     }
-    let columns = portal.columns.clone().unwrap_or_default();
-    let source = StreamSource::Portal(name.to_string());
+    let (source, rows_max) = (StreamSource::Portal(name.to_string()), count.take);
     Ok(Outcome::Rows(RowStream { columns, source, verb: "FETCH", rows: 0, rows_max, suspended: false }))
+}
+
+fn given(columns: Vec<crate::session::ResultColumn>, batches: Vec<RecordBatch>, only_move: bool) -> Outcome {
+    if only_move {
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        return Outcome::Command { tag: format!("MOVE {rows}") };
+    }
+    Outcome::Rows(RowStream::new(columns, RowSource::ready(batches), "FETCH"))
+}
+
+struct Forward {
+    skip: usize,
+    take: usize,
+}
+
+/// What is wanted of a cursor that only goes forward and has given `passed` rows; 55000 for the rest.
+fn forward(wanted: FetchRows, passed: Option<usize>) -> Result<Forward> {
+    let rows = |count: i64| usize::try_from(count).unwrap_or(usize::MAX);
+    match wanted {
+        FetchRows::Forward(count) if count > 0 => Ok(Forward { skip: 0, take: rows(count) }),
+        FetchRows::ForwardAll => Ok(Forward { skip: 0, take: usize::MAX }),
+        FetchRows::Relative(count) if count > 0 => Ok(Forward { skip: rows(count) - 1, take: 1 }),
+        FetchRows::Absolute(count) if count > 0 => {
+            match passed.and_then(|passed| rows(count).checked_sub(passed + 1)) {
+                Some(skip) => Ok(Forward { skip, take: 1 }),
+                None => Err(only_forward()),
+            }
+        }
+        FetchRows::Forward(0) | FetchRows::Relative(0) | FetchRows::Absolute(0) if passed == Some(0) => {
+            Ok(Forward { skip: 0, take: 0 })
+        }
+        _ => Err(only_forward()),
+    }
+}
+
+/// Passes over so many rows; tells how many there were.
+async fn pass(rows: &mut RowSource, count: usize) -> Result<usize> {
+    let mut passed = 0;
+    while passed < count {
+        match rows.next(count - passed).await? {
+            Some(batch) => passed += batch.num_rows(),
+            None => break,
+        }
+    }
+    Ok(passed)
 }
 
 pub(crate) fn close(session: &mut Session, name: Option<&str>) -> Result<()> {

@@ -5,6 +5,7 @@
 //! text names by oid. Sequences that a column owns go with it.
 
 use super::define::skipping;
+use super::follow;
 use super::resolve::{self, Relation, no_relation};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, Severity, SqlError};
@@ -12,7 +13,7 @@ use crate::session::Session;
 use crate::session::temp;
 use crate::syntax::{Name, ObjectKind, parse_query_text};
 use basalt_engine::{Catalog, CatalogEdit, SequenceDef, TableLock, ViewDef};
-use basalt_types::{ObjectId, TableDef};
+use basalt_types::{DataType, ObjectId, TableDef};
 use sqlparser::ast::{self, Visit, Visitor};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -216,7 +217,8 @@ pub(crate) fn apply(
     cascade: Option<bool>,
 ) -> Result<()> {
     let before = session.txn()?.catalog();
-    let after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
+    let mut after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
+    follow_renames(session, &before, &mut after, &mut edits)?;
     let mut broken = defaults_left(session, &before, &after);
     broken.extend(broken_views(session, &before, &after));
     if !broken.is_empty() && cascade != Some(true) {
@@ -235,6 +237,58 @@ pub(crate) fn apply(
     edits.extend(broken.into_iter().flat_map(|dependent| dependent.edits));
     session.txn()?.edit_catalog(edits)?;
     Ok(())
+}
+
+/// Writes the views anew that read what got another name.
+fn follow_renames(
+    session: &Session,
+    before: &Arc<Catalog>,
+    after: &mut Arc<Catalog>,
+    edits: &mut Vec<CatalogEdit>,
+) -> Result<()> {
+    let mut done: Vec<ObjectId> = Vec::new();
+    loop {
+        let broken = broken_ids(session, before, after);
+        let mut written = Vec::new();
+        for view in before.views.values().filter(|view| !done.contains(&view.id)) {
+            let Some(kept) = after.views.get(&view.id) else { continue };
+            let is_broken = broken.contains(&view.id);
+            if let Some(new) = follow::after_change(kept, before, after, is_broken)
+                && (shape(session, after, &new).is_some() || !is_broken)
+            {
+                written.push(new);
+            }
+        }
+        if written.is_empty() {
+            return Ok(());
+        }
+        done.extend(written.iter().map(|view| view.id));
+        edits.extend(written.into_iter().map(CatalogEdit::PutView));
+        *after = Arc::new(before.apply(edits).map_err(basalt_engine::Error::from)?);
+    }
+}
+
+/// Views that gave something before that they do not give after.
+fn broken_ids(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<ObjectId> {
+    let kept = after.views.values();
+    let broken = kept.filter(|view| {
+        let was = shape(session, before, view);
+        was.is_some() && was != shape(session, after, view)
+    });
+    broken.map(|view| view.id).collect()
+}
+
+/// Types and sources of a view's columns; `None` if its text does not bind or no longer gives them.
+fn shape(session: &Session, catalog: &Arc<Catalog>, view: &ViewDef) -> Option<Vec<(DataType, u32, i16)>> {
+    let query = parse_query_text(&view.sql).ok()?;
+    let eval = session.eval_context(Vec::new(), catalog);
+    let ctx = session.bind_context(catalog, &Arc::from(view.sql.as_str()), &eval);
+    let bound = bind::bind_query(&ctx, &query, &mut ParamTypes::none()).ok()?;
+    let text = |ty: DataType| if ty == DataType::Unknown { DataType::Text } else { ty };
+    let mut shape: Vec<(DataType, u32, i16)> =
+        bound.columns.into_iter().map(|column| (text(column.ty), column.table_oid, column.column_no)).collect();
+    shape.truncate(view.columns.len());
+    (shape.len() == view.columns.len()).then_some(shape)
 }
 
 /// Columns whose default names a sequence that goes.
@@ -269,13 +323,8 @@ fn defaults_left(session: &Session, before: &Catalog, after: &Catalog) -> Vec<De
 }
 
 fn broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<Dependent> {
-    let kept = after.views.values();
-    let broken = kept.filter(|view| match (width(session, before, view), width(session, after, view)) {
-        (Some(before), Some(after)) => after < before,
-        (before, _) => before.is_some(),
-    });
-    let broken: Vec<&Arc<ViewDef>> = broken.collect();
-    let ids: Vec<ObjectId> = broken.iter().map(|view| view.id).collect();
+    let ids = broken_ids(session, before, after);
+    let broken: Vec<&Arc<ViewDef>> = after.views.values().filter(|view| ids.contains(&view.id)).collect();
     let dependents = broken.iter().map(|view| Dependent {
         what: format!("view {}", shown(session, after, view.namespace, &view.name)),
         on: first_cause(session, before, after, view, &ids),

@@ -1,88 +1,240 @@
-//! EXPLAIN: the plan as lines of text.
+//! EXPLAIN: the plan as lines of text or as JSON. With ANALYZE the statement is run.
 
 use super::rows::text_rows;
 use crate::bind::{InsertSource, ParamTypes, RowSource, Write};
 use crate::error::{Result, SqlError};
+use crate::explain::{Step, quoted};
 use crate::plan::{Plan, Query};
 use crate::session::Session;
-use crate::session::outcome::{Outcome, ResultColumn};
+use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
 use crate::session::prepared::Bound;
-use crate::syntax::Statement;
-use basalt_types::Datum;
+use crate::syntax::{Definition, ExplainOptions, Statement, Utility};
+use basalt_expr::EvalContext;
+use basalt_types::{DataType, Datum};
 use std::sync::Arc;
+
+/// What a client is told about the result.
+pub(crate) fn columns(options: &ExplainOptions) -> Vec<ResultColumn> {
+    let ty = if options.json { DataType::Json } else { DataType::Text };
+    vec![ResultColumn { ty, ..ResultColumn::text("QUERY PLAN") }]
+}
 
 pub(crate) async fn run(
     session: &mut Session,
-    analyze: bool,
+    options: &ExplainOptions,
     statement: &Statement,
     sql: &Arc<str>,
     params: Vec<Datum>,
 ) -> Result<Outcome> {
-    if analyze && !matches!(statement, Statement::Query(_)) {
-        return Err(SqlError::not_supported(format!("EXPLAIN ANALYZE of {} is not supported", statement.verb()))
-            .with_hint("Use EXPLAIN, or EXPLAIN ANALYZE of the query that finds the rows."));
-    }
     session.next_statement()?;
-    let (bound, eval, _) = session.plan(statement, sql, params, ParamTypes::none()).await?;
-    if analyze
-        && let Bound::Query(query) = &bound
-        && let Some((_, strength)) = query.row_locks.first()
-    {
-        let clause = crate::syntax::strength_name(*strength);
-        return Err(SqlError::not_supported(format!("EXPLAIN ANALYZE of {clause} is not supported"))
-            .with_hint("Use EXPLAIN, or EXPLAIN ANALYZE of the query without its locking clause."));
-    }
-    let (head, query): (Option<String>, Option<Arc<Query>>) = match &bound {
-        Bound::Query(query) => match crate::bind::point::point_query(query, &eval) {
-            Some(point) => {
-                let get = format!("Point Get on {}", point.table.name);
-                (Some(if point.lock.is_some() { format!("Lock Rows\n  ->  {get}") } else { get }), None)
+    match statement {
+        Statement::Utility(utility) => match &**utility {
+            Utility::Execute { name, args } => {
+                let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
+                let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+                let types = ParamTypes::fixed(prepared.types.clone());
+                explained(session, options, None, statement, &prepared.sql, params, types).await
             }
-            None => {
-                let locks = matches!(query.plan, Plan::LockRows(_));
-                (locks.then(|| "Lock Rows".to_string()), Some(query.clone()))
+            Utility::Declare(declared) => {
+                let query = Statement::Query(declared.query.clone());
+                explained(session, options, None, &query, sql, params, ParamTypes::none()).await
             }
+            other => Err(SqlError::internal(format!("{} has no plan", other.tag()))),
         },
-        Bound::Write(write) => explain_write(write),
-        Bound::With(_) => {
-            return Err(SqlError::not_supported("EXPLAIN of data-modifying statements in WITH is not supported")
-                .with_hint("Explain each of them by itself."));
+        Statement::Define(definition) => {
+            let Definition::CreateTable(create) = &**definition else {
+                return Err(SqlError::internal(format!("{} has no plan", definition.tag())));
+            };
+            let Some((query, _, _)) = &create.query else { return Err(SqlError::internal("no query to explain")) };
+            if options.analyze {
+                return Err(SqlError::not_supported("EXPLAIN ANALYZE of CREATE TABLE AS is not supported")
+                    .with_hint("Use EXPLAIN ANALYZE of its query."));
+            }
+            let head = format!("Create Table {}", create.name);
+            let query = Statement::Query(query.clone());
+            explained(session, options, Some(head), &query, sql, params, ParamTypes::none()).await
         }
-    };
-    let mut lines: Vec<String> = head.iter().flat_map(|head| head.lines()).map(str::to_string).collect();
-    if let Some(query) = query {
-        let ctx = session.run_context(&eval)?;
-        let plan = session.db.runtime().explain(query, ctx, analyze).await?;
-        let nested = |(at, line): (usize, String)| match (head.is_some(), at) {
-            (false, _) => line,
-            (true, 0) => format!("  ->  {line}"),
-            (true, _) => format!("      {line}"),
-        };
-        lines.extend(plan.into_iter().enumerate().map(nested));
+        statement => {
+            let types = ParamTypes::fixed(params.iter().map(|_| DataType::Unknown).collect());
+            let types = if params.is_empty() { ParamTypes::none() } else { types };
+            explained(session, options, None, statement, sql, params, types).await
+        }
     }
-    let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
-    text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")
 }
 
-/// The head of a command, and the query below it.
-fn explain_write(write: &Write) -> (Option<String>, Option<Arc<Query>>) {
+async fn explained(
+    session: &mut Session,
+    options: &ExplainOptions,
+    head: Option<String>,
+    statement: &Statement,
+    sql: &Arc<str>,
+    params: Vec<Datum>,
+    types: ParamTypes,
+) -> Result<Outcome> {
+    if options.analyze {
+        session.check_writes(statement)?;
+    }
+    let clock = session.db.os().clock.clone();
+    let started = clock.unix_micros();
+    let (bound, eval, _) = session.plan(statement, sql, params, types).await?;
+    let planned = clock.unix_micros();
+    let (mut steps, mut rows) = of_bound(session, &bound, &eval, options.analyze).await?;
+    if options.analyze && rows.is_none() {
+        let given = executed(session, &bound, &eval).await?;
+        steps.iter_mut().for_each(|step| step.rows = Some(given));
+        rows = Some(given);
+    }
+    let ended = clock.unix_micros();
+    if let Some(head) = head {
+        steps = vec![Step { inputs: steps, ..Step::new(head) }];
+    }
+    let times = Times {
+        planning: (planned - started) as f64 / 1e3,
+        execution: options.analyze.then_some((ended - planned) as f64 / 1e3),
+    };
+    let output: Vec<String> = match (options.verbose, bound.columns()) {
+        (true, Some(columns)) => columns.into_iter().map(|column| column.name).collect(),
+        _ => Vec::new(),
+    };
+    let lines = match options.json {
+        true => vec![as_json(options, &steps, &times, &output)],
+        false => as_text(options, &steps, &times, &output, rows),
+    };
+    let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+    let Outcome::Rows(mut stream) = text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")? else {
+        return Err(SqlError::internal("a plan is told in rows"));
+    };
+    stream.columns = columns(options);
+    Ok(Outcome::Rows(stream))
+}
+
+/// Milliseconds.
+struct Times {
+    planning: f64,
+    execution: Option<f64>,
+}
+
+fn as_text(
+    options: &ExplainOptions,
+    steps: &[Step],
+    times: &Times,
+    output: &[String],
+    rows: Option<usize>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let timing = options.timing.unwrap_or(true);
+    for (at, step) in steps.iter().enumerate() {
+        step.lines(timing, &mut lines);
+        if at == 0 && !output.is_empty() {
+            lines.insert(1, format!("  Output: {}", output.join(", ")));
+        }
+    }
+    if let Some(rows) = rows.filter(|_| options.analyze) {
+        lines.push(format!("Rows: {rows}"));
+    }
+    if options.summary.unwrap_or(options.analyze) {
+        lines.push(format!("Planning Time: {:.3} ms", times.planning));
+        lines.extend(times.execution.map(|millis| format!("Execution Time: {millis:.3} ms")));
+    }
+    lines
+}
+
+fn as_json(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
+    let timing = options.timing.unwrap_or(true);
+    let root = match steps {
+        [one] => one.clone(),
+        several => Step { inputs: several.to_vec(), ..Step::new("Plans") },
+    };
+    let mut fields = vec![format!("    \"Plan\": {}", root.json(4, timing))];
+    if !output.is_empty() {
+        let names: Vec<String> = output.iter().map(|name| quoted(name)).collect();
+        fields.push(format!("    \"Output\": [{}]", names.join(", ")));
+    }
+    if options.summary.unwrap_or(options.analyze) {
+        fields.push(format!("    \"Planning Time\": {:.3}", times.planning));
+        fields.extend(times.execution.map(|millis| format!("    \"Execution Time\": {millis:.3}")));
+    }
+    format!("[\n  {{\n{}\n  }}\n]", fields.join(",\n"))
+}
+
+/// The plan's steps; how many rows it gave if it was run for them.
+async fn of_bound(
+    session: &mut Session,
+    bound: &Bound,
+    eval: &Arc<EvalContext>,
+    analyze: bool,
+) -> Result<(Vec<Step>, Option<usize>)> {
+    match bound {
+        Bound::Query(query) => match crate::bind::point::point_query(query, eval) {
+            Some(point) => {
+                let get = Step::new(format!("Point Get on {}", point.table.name));
+                let step = match point.lock {
+                    Some(_) => Step { inputs: vec![get], ..Step::new("Lock Rows") },
+                    None => get,
+                };
+                Ok((vec![step], None))
+            }
+            None if matches!(query.plan, Plan::LockRows(_)) || !query.row_locks.is_empty() => {
+                let (inputs, _) = of_query(session, query.clone(), eval, false).await?;
+                Ok((vec![Step { inputs, ..Step::new("Lock Rows") }], None))
+            }
+            None => {
+                let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
+                Ok((steps, analyze.then_some(rows)))
+            }
+        },
+        Bound::Write(write) => Ok((vec![of_write(session, write, eval).await?], None)),
+        Bound::With(_) => Err(SqlError::not_supported("EXPLAIN of data-modifying statements in WITH is not supported")
+            .with_hint("Explain each of them by itself.")),
+    }
+}
+
+/// A command, and the query that finds its rows below it.
+async fn of_write(session: &mut Session, write: &Write, eval: &Arc<EvalContext>) -> Result<Step> {
     let verb = match write {
         Write::Insert(_) => "Insert",
         Write::Update(_) => "Update",
         Write::Delete(_) => "Delete",
         Write::Merge(_) => "Merge",
-        Write::Read(query) => return (None, Some(query.clone())),
+        Write::Read(_) => "Read",
     };
-    let head = format!("{verb} on {}", write.table().map_or("", |table| table.name.as_str()));
-    match write {
+    let table = write.table().map_or("", |table| table.name.as_str()).to_string();
+    let inputs = match write {
         Write::Insert(insert) => match &insert.source {
-            InsertSource::Query(query) => (Some(head), Some(query.clone())),
-            InsertSource::Values(rows) => (Some(format!("{head}\n  ->  Values ({} rows)", rows.len())), None),
+            InsertSource::Query(query) => of_query(session, query.clone(), eval, false).await?.0,
+            InsertSource::Values(rows) => vec![Step::new(format!("Values ({} rows)", rows.len()))],
         },
         Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => match &modify.source {
-            RowSource::Search(search) => (Some(head), Some(super::search::explained(search))),
-            RowSource::Point(_) => (Some(format!("{head}\n  ->  Point Get on {}", modify.table.name)), None),
+            RowSource::Search(search) => of_query(session, super::search::explained(search), eval, false).await?.0,
+            RowSource::Point(_) => vec![Step::new(format!("Point Get on {table}"))],
         },
-        Write::Read(query) => (None, Some(query.clone())),
+        Write::Read(query) => of_query(session, query.clone(), eval, false).await?.0,
+    };
+    Ok(Step { inputs, ..Step::new(format!("{verb} on {table}")) })
+}
+
+async fn of_query(
+    session: &mut Session,
+    query: Arc<Query>,
+    eval: &Arc<EvalContext>,
+    analyze: bool,
+) -> Result<(Vec<Step>, usize)> {
+    let ctx = session.run_context(eval)?;
+    session.db.runtime().explain(query, ctx, analyze).await
+}
+
+/// Runs the statement to its end; how many rows it gave or changed.
+async fn executed(session: &mut Session, bound: &Bound, eval: &Arc<EvalContext>) -> Result<usize> {
+    match session.run_bound(bound, eval).await? {
+        Outcome::Rows(stream) => {
+            let StreamSource::Own(mut source) = stream.source else { return Ok(0) };
+            let mut rows = 0;
+            while let Some(batch) = source.next(usize::MAX).await? {
+                rows += batch.num_rows();
+            }
+            Ok(rows)
+        }
+        Outcome::Command { tag } => Ok(tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)),
+        _ => Ok(0),
     }
 }

@@ -4,6 +4,7 @@ use super::{cursor, resolve, set, vacuum};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::session::outcome::{Outcome, ResultColumn};
+use crate::session::prepared::Prepared;
 use crate::session::{Scope, Session};
 use crate::syntax::{Statement, Utility};
 use basalt_types::{DataType, Datum};
@@ -26,8 +27,8 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
         Utility::Prepare { name, types, statement } => prepare(session, name, types, statement, sql)?,
         Utility::Execute { name, args } => return execute(session, name, args, sql).await,
         Utility::Deallocate(name) => deallocate(session, name.as_deref())?,
-        Utility::Declare { name, hold, query } => cursor::declare(session, name, *hold, query, sql).await?,
-        Utility::Fetch { cursor, count, only_move } => return cursor::fetch(session, cursor, *count, *only_move).await,
+        Utility::Declare(declared) => cursor::declare(session, declared, sql).await?,
+        Utility::Fetch { cursor, rows, only_move } => return cursor::fetch(session, cursor, *rows, *only_move).await,
         Utility::Close(name) => cursor::close(session, name.as_deref())?,
         Utility::Unlisten => {}
         Utility::Lock { tables, mode, nowait } => {
@@ -102,6 +103,17 @@ fn prepare(
 }
 
 async fn execute(session: &mut Session, name: &str, args: &[ast::Expr], sql: &Arc<str>) -> Result<Outcome> {
+    let (prepared, params) = arguments(session, name, args, sql)?;
+    Box::pin(session.dispatch_prepared(&prepared, params)).await
+}
+
+/// A prepared statement, and the values that EXECUTE gives it.
+pub(crate) fn arguments(
+    session: &mut Session,
+    name: &str,
+    args: &[ast::Expr],
+    sql: &Arc<str>,
+) -> Result<(Arc<Prepared>, Vec<Datum>)> {
     let prepared = session.statement_named(name)?;
     if args.len() != prepared.types.len() {
         return Err(SqlError::new("42601", format!("wrong number of parameters for prepared statement \"{name}\""))
@@ -117,7 +129,7 @@ async fn execute(session: &mut Session, name: &str, args: &[ast::Expr], sql: &Ar
             params.push(bound.eval_scalar(&[], &eval)?);
         }
     }
-    Box::pin(session.dispatch_prepared(&prepared, params)).await
+    Ok((prepared, params))
 }
 
 fn deallocate(session: &mut Session, name: Option<&str>) -> Result<()> {

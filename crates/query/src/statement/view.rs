@@ -179,6 +179,16 @@ pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions
                 }
                 view.name = new.clone();
             }
+            AlterAction::RenameColumn(old, new) => {
+                if view.columns.iter().any(|(known, _)| known == new) {
+                    let message = format!("column \"{new}\" of relation \"{}\" already exists", view.name);
+                    return Err(SqlError::new("42701", message));
+                }
+                let Some((column, _)) = view.columns.iter_mut().find(|(known, _)| known == old) else {
+                    return Err(SqlError::new("42703", format!("column \"{old}\" does not exist")));
+                };
+                column.clone_from(new);
+            }
             AlterAction::SetSchema(schema) => view.namespace = resolve::namespace(session, &catalog, schema)?.id,
             AlterAction::OwnerTo(owner) => view.owner = owner.clone(),
             AlterAction::Nothing => {}

@@ -1,12 +1,15 @@
 //! A walk over the tokens of one statement, with PostgreSQL's syntax errors.
 
+use super::dialect::Postgres15;
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
-static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+static DIALECT: Postgres15 = Postgres15;
+
+/// Parentheses, subqueries and calls inside each other (54001 beyond).
+const DEPTH_MAX: usize = 300;
 
 /// A relation or other object as a statement names it; unquoted parts are folded to lower case.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +35,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// `sql` is the whole text that the tokens' positions refer to.
     pub fn new(tokens: Vec<TokenWithSpan>, sql: &'a str) -> Reader<'a> {
-        Reader { parser: Parser::new(&DIALECT).with_tokens_with_locations(tokens), sql }
+        Reader { parser: Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens), sql }
     }
 
     pub fn peek(&self) -> &Token {
@@ -72,6 +75,11 @@ impl<'a> Reader<'a> {
 
     pub fn nth_is_eq(&self, n: usize) -> bool {
         matches!(self.parser.peek_nth_token_ref(n).token, Token::Eq)
+    }
+
+    /// Whether no token is there.
+    pub fn nth_is_end(&self, n: usize) -> bool {
+        matches!(self.parser.peek_nth_token_ref(n).token, Token::EOF)
     }
 
     /// Whether the token ends an item of a list: a comma or a closing parenthesis.
@@ -258,7 +266,7 @@ pub fn fold(value: &str, quoted: bool) -> String {
 }
 
 /// The character that a location means, from 1; `None` for none.
-fn position_of(sql: &str, location: Location) -> Option<u32> {
+pub(super) fn position_of(sql: &str, location: Location) -> Option<u32> {
     if location.line == 0 {
         return None;
     }

@@ -77,11 +77,25 @@ pub enum SetValue {
     Items(Vec<String>),
 }
 
-/// How far FETCH and MOVE go.
+/// Which rows FETCH gives, and where it and MOVE leave the cursor. A negative `Forward` goes backwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FetchCount {
-    Forward(u64),
-    All,
+pub enum FetchRows {
+    Forward(i64),
+    ForwardAll,
+    BackwardAll,
+    Absolute(i64),
+    Relative(i64),
+}
+
+#[derive(Clone, Debug)]
+pub struct Declare {
+    pub name: String,
+    pub binary: bool,
+    /// `None`: neither SCROLL nor NO SCROLL.
+    pub scroll: Option<bool>,
+    pub insensitive: bool,
+    pub hold: bool,
+    pub query: Box<ast::Query>,
 }
 
 #[derive(Clone, Debug)]
@@ -107,14 +121,10 @@ pub enum Utility {
     },
     /// `None`: all.
     Deallocate(Option<String>),
-    Declare {
-        name: String,
-        hold: bool,
-        query: Box<ast::Query>,
-    },
+    Declare(Declare),
     Fetch {
         cursor: String,
-        count: FetchCount,
+        rows: FetchRows,
         only_move: bool,
     },
     /// `None`: all.
@@ -156,7 +166,7 @@ impl Utility {
             Utility::Execute { .. } => "EXECUTE",
             Utility::Deallocate(Some(_)) => "DEALLOCATE",
             Utility::Deallocate(None) => "DEALLOCATE ALL",
-            Utility::Declare { .. } => "DECLARE CURSOR",
+            Utility::Declare(_) => "DECLARE CURSOR",
             Utility::Fetch { only_move: false, .. } => "FETCH",
             Utility::Fetch { only_move: true, .. } => "MOVE",
             Utility::Close(Some(_)) => "CLOSE CURSOR",
@@ -483,55 +493,79 @@ fn execute(reader: &mut Reader<'_>) -> Result<Utility> {
 
 fn declare(reader: &mut Reader<'_>) -> Result<Utility> {
     let name = reader.ident()?;
+    let (mut binary, mut insensitive, mut asensitive) = (false, false, false);
+    let (mut scroll, mut no_scroll) = (false, false);
     loop {
-        if reader.word("binary") {
-            return Err(SqlError::not_supported("DECLARE … BINARY CURSOR is not supported")
-                .with_hint("Bind a portal with binary result formats."));
-        }
-        if reader.words(&["no", "scroll"]) || reader.word("insensitive") || reader.word("asensitive") {
+        if reader.words(&["no", "scroll"]) {
+            no_scroll = true;
             continue;
         }
-        if reader.word("scroll") {
-            return Err(SqlError::not_supported("SCROLL cursors are not supported").with_hint("Declare it NO SCROLL."));
+        match reader.one_of(&["binary", "insensitive", "asensitive", "scroll"]) {
+            Some("binary") => binary = true,
+            Some("insensitive") => insensitive = true,
+            Some("asensitive") => asensitive = true,
+            Some(_) => scroll = true,
+            None => break,
         }
-        break;
     }
+    let both = |a: &str, b: &str| SqlError::new("42P11", format!("cannot specify both {a} and {b}"));
     reader.expect_word("cursor")?;
     let hold = reader.words(&["with", "hold"]);
     reader.words(&["without", "hold"]);
     reader.expect_word("for")?;
-    Ok(Utility::Declare { name, hold, query: reader.query()? })
+    let query = reader.query()?;
+    if scroll && no_scroll {
+        return Err(both("SCROLL", "NO SCROLL"));
+    }
+    if insensitive && asensitive {
+        return Err(both("ASENSITIVE", "INSENSITIVE"));
+    }
+    let scroll = (scroll || no_scroll).then_some(scroll);
+    Ok(Utility::Declare(Declare { name, binary, scroll, insensitive, hold, query }))
 }
 
 fn fetch(reader: &mut Reader<'_>, only_move: bool) -> Result<Utility> {
-    let count = if reader.word("next") {
-        FetchCount::Forward(1)
-    } else if reader.word("all") {
-        FetchCount::All
-    } else if reader.word("forward") {
-        match reader.number_opt() {
-            Some(number) => forward(&number)?,
-            None if reader.word("all") => FetchCount::All,
-            None => FetchCount::Forward(1),
-        }
-    } else if let Some(number) = reader.number_opt() {
-        forward(&number)?
-    } else if reader.one_of(&["backward", "prior", "first", "last", "absolute", "relative"]).is_some() {
-        return Err(backward());
+    let is_count = |reader: &Reader<'_>| matches!(reader.peek(), Token::Number(..) | Token::Minus | Token::Plus);
+    let named = |reader: &Reader<'_>| {
+        // A cursor may have the name of a direction: something else must follow the word.
+        reader.nth_is_end(1)
+    };
+    let rows = if is_count(reader) {
+        FetchRows::Forward(fetch_count(reader)?)
+    } else if named(reader) {
+        FetchRows::Forward(1)
     } else {
-        FetchCount::Forward(1)
+        match reader.one_of(&["next", "prior", "first", "last", "absolute", "relative", "all", "forward", "backward"]) {
+            Some("prior") => FetchRows::Forward(-1),
+            Some("first") => FetchRows::Absolute(1),
+            Some("last") => FetchRows::Absolute(-1),
+            Some("absolute") => FetchRows::Absolute(fetch_count(reader)?),
+            Some("relative") => FetchRows::Relative(fetch_count(reader)?),
+            Some("all") => FetchRows::ForwardAll,
+            Some(direction @ ("forward" | "backward")) => {
+                let back = direction == "backward";
+                if is_count(reader) {
+                    let count = fetch_count(reader)?;
+                    FetchRows::Forward(if back { -count } else { count })
+                } else if reader.sees("all") && !reader.nth_is_end(1) {
+                    reader.skip();
+                    if back { FetchRows::BackwardAll } else { FetchRows::ForwardAll }
+                } else {
+                    FetchRows::Forward(if back { -1 } else { 1 })
+                }
+            }
+            _ => FetchRows::Forward(1),
+        }
     };
     let _ = reader.word("from") || reader.word("in");
-    Ok(Utility::Fetch { cursor: reader.ident()?, count, only_move })
+    Ok(Utility::Fetch { cursor: reader.ident()?, rows, only_move })
 }
 
-fn forward(number: &str) -> Result<FetchCount> {
-    number.parse().map(FetchCount::Forward).map_err(|_| backward())
-}
-
-fn backward() -> SqlError {
-    SqlError::new("55000", "cursor can only scan forward")
-        .with_hint("Declare it with SCROLL option to enable backward scan.")
+/// A signed 32-bit number of rows.
+fn fetch_count(reader: &mut Reader<'_>) -> Result<i64> {
+    let error = reader.error_here();
+    let count = reader.number_opt().and_then(|text| text.parse::<i32>().ok());
+    count.map(i64::from).ok_or(error)
 }
 
 fn lock(reader: &mut Reader<'_>) -> Result<Utility> {

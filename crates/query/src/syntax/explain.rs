@@ -1,0 +1,95 @@
+//! EXPLAIN and its options (PostgreSQL manual, EXPLAIN).
+
+use super::{Definition, Reader, Statement, Utility};
+use crate::error::{Result, SqlError};
+use sqlparser::tokenizer::Token;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ExplainOptions {
+    pub analyze: bool,
+    pub verbose: bool,
+    pub json: bool,
+    /// Times of the operators; `None`: with ANALYZE.
+    pub timing: Option<bool>,
+    /// Times of the whole; `None`: with ANALYZE.
+    pub summary: Option<bool>,
+}
+
+/// Behind `EXPLAIN`.
+pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Statement> {
+    let mut options = ExplainOptions::default();
+    if matches!(reader.peek(), Token::LParen) && !reader.sees_nth(1, "select") && !reader.sees_nth(1, "values") {
+        reader.skip();
+        let mut wal = false;
+        loop {
+            wal |= option(reader, &mut options)?;
+            if !reader.token(&Token::Comma) {
+                break;
+            }
+        }
+        reader.expect_token(&Token::RParen)?;
+        for (name, given) in [("WAL", wal), ("TIMING", options.timing == Some(true))] {
+            if given && !options.analyze {
+                return Err(SqlError::new("22023", format!("EXPLAIN option {name} requires ANALYZE")));
+            }
+        }
+    } else {
+        options.analyze = reader.word("analyze") || reader.word("analyse");
+        options.verbose = reader.word("verbose");
+    }
+    let before = reader.error_here();
+    let statement = Box::new(super::parse_statement(reader)?);
+    match &*statement {
+        explained if explained.has_plan() => {}
+        Statement::Utility(utility) if matches!(**utility, Utility::Declare(_) | Utility::Execute { .. }) => {}
+        Statement::Define(definition) if creates_as(definition) => {}
+        _ => return Err(before),
+    }
+    Ok(Statement::Explain { options, statement })
+}
+
+fn creates_as(definition: &Definition) -> bool {
+    matches!(definition, Definition::CreateTable(create) if create.query.is_some())
+}
+
+/// One option; true for WAL.
+fn option(reader: &mut Reader<'_>, options: &mut ExplainOptions) -> Result<bool> {
+    let name = reader.ident()?;
+    let value = match reader.peek() {
+        Token::Comma | Token::RParen => None,
+        _ => Some(match reader.string_opt().or_else(|| reader.number_opt()) {
+            Some(value) => value,
+            None => reader.ident()?,
+        }),
+    };
+    if name == "format" {
+        let value = value.unwrap_or_default();
+        match value.to_ascii_lowercase().as_str() {
+            "text" => options.json = false,
+            "json" => options.json = true,
+            "xml" | "yaml" => {
+                return Err(SqlError::not_supported(format!("EXPLAIN format {value} is not supported"))
+                    .with_hint("Use FORMAT TEXT or FORMAT JSON."));
+            }
+            _ => {
+                let message = format!("unrecognized value for EXPLAIN option \"format\": \"{value}\"");
+                return Err(SqlError::new("22023", message));
+            }
+        }
+        return Ok(false);
+    }
+    let known = ["analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary"];
+    if !known.contains(&name.as_str()) {
+        return Err(SqlError::syntax(format!("unrecognized EXPLAIN option \"{name}\"")));
+    }
+    let flag = crate::settings::value::bool_of(value.as_deref().unwrap_or("on"));
+    let flag = flag.ok_or_else(|| SqlError::syntax(format!("{name} requires a Boolean value")))?;
+    match name.as_str() {
+        "analyze" => options.analyze = flag,
+        "verbose" => options.verbose = flag,
+        "timing" => options.timing = Some(flag),
+        "summary" => options.summary = Some(flag),
+        _ => {}
+    }
+    Ok(name == "wal" && flag)
+}

@@ -1,0 +1,100 @@
+//! Operators as PostgreSQL's lexer cuts them (manual 4.1.3), where sqlparser's differs: an operator does not end
+//! in a sign unless it has one of `~ ! @ # % ^ & | ` ?` in it, so `1>-1` compares with a negative number; `==` is
+//! an operator that does not exist; ISNULL is written behind its operand.
+
+use super::dialect::Postgres15;
+use super::reader::is_word;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+pub(super) fn split(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_odd = |token: &TokenWithSpan| {
+        matches!(token.token, Token::CustomBinaryOperator(_) | Token::DoubleEq)
+            || token.token == Token::Assignment
+            || is_word(&token.token, "isnull")
+            || is_foreign(&token.token)
+    };
+    if !tokens.iter().any(is_odd) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
+    for token in tokens {
+        let with = |token_kind| TokenWithSpan::new(token_kind, token.span);
+        match &token.token {
+            Token::CustomBinaryOperator(text) => match signs_behind(text) {
+                Some((operator, signs)) => {
+                    out.push(with(operator));
+                    out.extend(signs.into_iter().map(with));
+                }
+                None => out.push(token.clone()),
+            },
+            // `f(a := 1)` is the old spelling of `f(a => 1)`.
+            Token::Assignment => out.push(with(Token::RArrow)),
+            Token::DoubleEq => out.push(with(Token::CustomBinaryOperator("==".to_string()))),
+            word if is_word(word, "isnull") && out.last().is_some_and(|last| ends_operand(&last.token)) => {
+                out.push(with(Token::make_keyword("IS")));
+                out.push(with(Token::make_keyword("NULL")));
+            }
+            Token::Word(word) if is_foreign(&token.token) => {
+                out.push(with(Token::make_word(&word.value.to_lowercase(), Some('"'))));
+            }
+            _ => out.push(token.clone()),
+        }
+    }
+    out
+}
+
+/// Words that mean something to sqlparser, but are names like any other in PostgreSQL.
+fn is_foreign(token: &Token) -> bool {
+    use sqlparser::keywords::Keyword::*;
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => matches!(
+            word.keyword,
+            TOP | MINUS
+                | QUALIFY
+                | PREWHERE
+                | SETTINGS
+                | STRAIGHT_JOIN
+                | SEMI
+                | ANTI
+                | ASOF
+                | PIVOT
+                | UNPIVOT
+                | FINAL
+                | DISTRIBUTE
+                | SORT
+                | SAMPLE
+        ),
+        _ => false,
+    }
+}
+
+/// The operator without the signs at its end, and those.
+fn signs_behind(text: &str) -> Option<(Token, Vec<Token>)> {
+    let operator = text.trim_end_matches(['+', '-']);
+    if operator.is_empty()
+        || operator.len() == text.len()
+        || operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'])
+    {
+        return None;
+    }
+    let mut known = Tokenizer::new(&Postgres15, operator).tokenize().ok()?;
+    let operator = if known.len() == 1 { known.pop()? } else { return None };
+    let signs = text[text.trim_end_matches(['+', '-']).len()..].chars();
+    Some((operator, signs.map(|sign| if sign == '-' { Token::Minus } else { Token::Plus }).collect()))
+}
+
+/// Whether an expression may end in this token.
+fn ends_operand(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => {
+            word.quote_style.is_some()
+                || !["select", "and", "or", "not", "where", "on", "when", "then", "else", "as", "by", "having"]
+                    .iter()
+                    .any(|keyword| is_word(token, keyword))
+        }
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::RParen | Token::RBracket => {
+            true
+        }
+        _ => false,
+    }
+}
