@@ -89,6 +89,9 @@ pub fn find_zone(name: &str) -> Result<TimeZone> {
     if let Some(zone) = TimeZone::parse(name) {
         return Ok(zone);
     }
+    if let Some(zone) = posix_zone(name) {
+        return Ok(zone);
+    }
     // POSIX: an abbreviation of any letters, then hours west of Greenwich.
     let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let hours = digits.strip_prefix('+').unwrap_or(digits);
@@ -96,6 +99,26 @@ pub fn find_zone(name: &str) -> Result<TimeZone> {
         Ok(hours) if hours.abs() < 168 && digits.len() < name.len().max(2) + 1 => Ok(TimeZone::Fixed(-hours * 3600)),
         _ => Err(Error::invalid_parameter(format!("time zone \"{name}\" not recognized"))),
     }
+}
+
+/// A zone of `make_timestamptz`: a number is hours east of Greenwich, with a sign.
+pub fn find_sane_zone(name: &str) -> Result<TimeZone> {
+    if name.starts_with(|char: char| char.is_ascii_digit()) {
+        return Err(Error::invalid_parameter(format!("invalid input syntax for type numeric time zone: \"{name}\""))
+            .with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+    }
+    match parse::parse_offset(name) {
+        Some(offset) if name.starts_with(['+', '-']) => Ok(TimeZone::Fixed(offset)),
+        _ => find_zone(name),
+    }
+}
+
+/// POSIX: a name of letters, or of anything in angle brackets, then hours west of Greenwich.
+fn posix_zone(name: &str) -> Option<TimeZone> {
+    let inner = name.strip_prefix('<')?;
+    let (_, west) = inner.split_once('>')?;
+    let signed = if west.starts_with(['+', '-']) { west.to_string() } else { format!("+{west}") };
+    parse::parse_offset(&signed).map(|west| TimeZone::Fixed(-west))
 }
 
 /// Moves a date by whole months; the day is cut to the month's last.

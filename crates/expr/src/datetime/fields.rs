@@ -90,6 +90,15 @@ impl Field {
         }
     }
 
+    /// What `date_trunc` says of fields that are no units.
+    #[cold]
+    fn not_truncated(self, type_name: &str) -> Error {
+        match self {
+            Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute => self.unsupported(type_name),
+            _ => Error::invalid_parameter(format!("unit \"{}\" not recognized for type {type_name}", self.name())),
+        }
+    }
+
     #[cold]
     pub(super) fn unsupported(self, type_name: &str) -> Error {
         Error::not_supported(format!("unit \"{}\" not supported for type {type_name}", self.name()))
@@ -263,7 +272,8 @@ pub fn date_trunc(field: Field, micros: i64, zone: Option<&TimeZone>) -> Result<
         _ => None,
     };
     if let Some(unit) = unit {
-        return Ok(micros - local.rem_euclid(unit));
+        let truncated = micros - local.rem_euclid(unit);
+        return if truncated >= TIMESTAMP_MIN { Ok(truncated) } else { Err(Error::datetime_out_of_range("timestamp")) };
     }
     let days = local.div_euclid(MICROS_PER_DAY);
     let (year, month, _) = civil_from_days(days);
@@ -286,7 +296,7 @@ pub fn date_trunc(field: Field, micros: i64, zone: Option<&TimeZone>) -> Result<
             };
             days_from_civil(start, 1, 1)
         }
-        field => return Err(field.unsupported(type_name)),
+        field => return Err(field.not_truncated(type_name)),
     };
     let truncated = first
         .checked_mul(MICROS_PER_DAY)
@@ -315,6 +325,6 @@ pub fn trunc_interval(field: Field, interval: Interval) -> Result<Interval> {
         Field::Week => {
             return Err(field.unsupported("interval").with_detail("Months usually have fractional weeks."));
         }
-        field => return Err(field.unsupported("interval")),
+        field => return Err(field.not_truncated("interval")),
     })
 }

@@ -42,6 +42,10 @@ pub fn parse_time(text: &str, ctx: &EvalContext) -> Result<i64> {
     if fields.special == Some(Special::AllBalls) {
         return Ok(0);
     }
+    // A zone whose offset depends on a date needs one.
+    if matches!(fields.zone, Some(TimeZone::Named(_))) && fields.date.is_none() && fields.days.is_none() {
+        return Err(Error::invalid_datetime("time", text));
+    }
     match (fields.clock(text)?, fields.six_digits) {
         (Some(time), _) => Ok(time),
         (None, Some(digits)) if digits / 10_000 < 24 && digits / 100 % 100 < 60 && digits % 100 < 60 => {
@@ -199,7 +203,7 @@ fn iso_timestamp(bytes: &[u8]) -> Option<(i64, &[u8])> {
 }
 
 /// `+02`, `-3:30`, `+0530`, `+00:53:28`, `Z`: seconds east.
-fn parse_offset(text: &str) -> Option<i32> {
+pub(super) fn parse_offset(text: &str) -> Option<i32> {
     if matches!(text, "Z" | "z") {
         return Some(0);
     }

@@ -62,10 +62,23 @@ fn parts(args: &str) -> Option<Kernel> {
             float(extract_timestamp(field, at, Some(&info.ctx.timezone))?)
         }),
         "text,interval" => kernel!(|field: Txt, span: Span| -> Opt<F8> {
-            float(extract_interval(Field::parse(field, "interval")?, span)?)
+            let field = Field::parse(field, "interval")?;
+            if field == Field::Epoch {
+                return Ok(Some(interval_epoch(span)));
+            }
+            float(extract_interval(field, span)?)
         }),
         _ => return None,
     })
+}
+
+/// Seconds, added up in floats as PostgreSQL does it.
+fn interval_epoch(span: Interval) -> f64 {
+    const DAY_SECONDS: f64 = 86_400.0;
+    span.micros as f64 / 1_000_000.0
+        + 365.25 * DAY_SECONDS * f64::from(span.months / 12)
+        + 30.0 * DAY_SECONDS * f64::from(span.months % 12)
+        + DAY_SECONDS * f64::from(span.days)
 }
 
 fn truncations(args: &str) -> Option<Kernel> {
@@ -147,7 +160,8 @@ fn date_bin(stride: Interval, at: i64, origin: i64) -> Result<i64> {
         return Err(Error::new("22008", "stride must be greater than zero"));
     }
     let since = at.checked_sub(origin).ok_or_else(|| Error::datetime_out_of_range("interval"))?;
-    Ok(origin + since.div_euclid(width) * width)
+    let bin = since.div_euclid(width).checked_mul(width).and_then(|start| origin.checked_add(start));
+    bin.filter(|bin| *bin >= TIMESTAMP_MIN).ok_or_else(|| Error::datetime_out_of_range("timestamp"))
 }
 
 fn int(args: &[Datum], at: usize) -> i32 {
@@ -173,7 +187,7 @@ fn makers(name: &str, args: &str) -> Option<Kernel> {
         }
         ("make_timestamptz", _) => {
             kernel!(|year: I4, month: I4, day: I4, hour: I4, minute: I4, second: F8, zone: Txt| -> Micros {
-                local_to_utc(make_timestamp(year, month, day, hour, minute, second)?, &find_zone(zone)?)
+                local_to_utc(make_timestamp(year, month, day, hour, minute, second)?, &find_sane_zone(zone)?)
             })
         }
         ("make_interval", _) => scalar!(|args, _| {

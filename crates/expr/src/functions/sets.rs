@@ -28,6 +28,12 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
             let count = if args[1] == Datum::I32(1) { count } else { 0 };
             Ok(Box::new((1..=count as i32).map(|subscript| Ok(Datum::I32(subscript)))))
         },
+        ("generate_subscripts", "anyarray,int4,bool") => |args, info| {
+            let count = if args[1] == Datum::I32(1) { unnest(args, info)?.len() as i32 } else { 0 };
+            let reverse = args[2] == Datum::Bool(true);
+            let at = move |index: i32| if reverse { count + 1 - index } else { index };
+            Ok(Box::new((1..=count).map(move |index| Ok(Datum::I32(at(index))))))
+        },
         ("unnest", "anyarray") => |args, info| all(unnest(args, info)),
         ("regexp_matches", "text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);

@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::syntax::forms;
 use basalt_expr::bits;
 use basalt_expr::cast::CastContext;
+use basalt_expr::interval::{IntervalFields, parse_interval};
 use basalt_expr::resolve;
 use basalt_expr::tree::{Expr, Truth};
 use basalt_types::{DataType, Datum};
@@ -31,7 +32,7 @@ impl Binder<'_> {
             Ast::Value(value) => self.literal(&value.value),
             Ast::TypedString(typed) => {
                 let text = self.literal(&typed.value.value)?;
-                self.coerce(text, &types::resolve(&typed.data_type)?, CastContext::Explicit)
+                self.cast_to(text, &typed.data_type, &types::resolve(&typed.data_type)?)
             }
             Ast::Interval(interval) => self.interval(interval),
             Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
@@ -143,8 +144,10 @@ impl Binder<'_> {
             Value::Number(text, _) => self.number(text)?,
             Value::SingleQuotedString(text)
             | Value::EscapedStringLiteral(text)
-            | Value::UnicodeStringLiteral(text)
-            | Value::NationalStringLiteral(text) => Expr::unknown(text),
+            | Value::UnicodeStringLiteral(text) => Expr::unknown(text),
+            Value::NationalStringLiteral(text) => {
+                Expr::Const { value: Datum::text(text), ty: DataType::Bpchar(None) }
+            }
             Value::DollarQuotedString(quoted) => Expr::unknown(&quoted.value),
             Value::SingleQuotedByteStringLiteral(digits) => bit_literal(bits::from_binary(digits)?),
             Value::HexStringLiteral(digits) => bit_literal(bits::from_hexadecimal(digits)?),
@@ -175,16 +178,50 @@ impl Binder<'_> {
 
     fn interval(&mut self, interval: &ast::Interval) -> Result<Expr> {
         let value = self.expr(&interval.value)?;
-        let Expr::Const { value: Datum::Bytes(bytes), ty: DataType::Unknown } = &value else {
+        let Expr::Const { value: Datum::Bytes(_), ty: DataType::Unknown } = &value else {
             return Err(SqlError::syntax("an interval literal takes a string"));
         };
-        let text = String::from_utf8_lossy(bytes);
-        let is_plain_number = text.trim().parse::<f64>().is_ok();
-        let literal = match (&interval.last_field, &interval.leading_field) {
-            (None, Some(field)) if is_plain_number => format!("{text} {field}"),
-            _ => text.into_owned(),
+        let names = match (&interval.leading_field, &interval.last_field) {
+            (Some(first), Some(last)) => format!("{first} TO {last}"),
+            (Some(first), None) => first.to_string(),
+            _ => String::new(),
         };
-        self.coerce(Expr::unknown(&literal), &DataType::Interval, CastContext::Explicit)
+        let fields = types::named_fields(&names);
+        let decimals = interval.fractional_seconds_precision.or(interval.leading_precision);
+        let decimals = decimals.map(|decimals| decimals.min(6) as i32);
+        let value = self.interval_literal(value, fields)?;
+        match (fields, decimals) {
+            (None, None) => Ok(value),
+            _ => self.call("interval", vec![value, Expr::int4(types::interval_modifier(fields, decimals))]),
+        }
+    }
+
+    /// A literal as an interval, whose fields say what numbers without a unit are.
+    fn interval_literal(&mut self, value: Expr, fields: Option<IntervalFields>) -> Result<Expr> {
+        match (&value, fields) {
+            (Expr::Const { value: Datum::Bytes(bytes), ty: DataType::Unknown }, Some(fields)) => {
+                let text = String::from_utf8_lossy(bytes);
+                let span = parse_interval(&text, fields, self.ctx.eval.interval_style)?;
+                Ok(Expr::Const { value: Datum::Fixed16(span.to_bytes()), ty: DataType::Interval })
+            }
+            _ => self.coerce(value, &DataType::Interval, CastContext::Explicit),
+        }
+    }
+
+    /// An explicit cast to a type as it was written, with the decimals of dates and times.
+    fn cast_to(&mut self, value: Expr, syntax: &ast::DataType, ty: &DataType) -> Result<Expr> {
+        let fields = match syntax {
+            ast::DataType::Interval { fields: Some(fields), .. } => types::interval_fields(fields),
+            _ => None,
+        };
+        let cast = match fields {
+            Some(_) => self.interval_literal(value, fields)?,
+            None => self.coerce(value, ty, CastContext::Explicit)?,
+        };
+        match types::time_modifier(syntax) {
+            Some(modifier) => self.call(&super::typname(ty), vec![cast, Expr::int4(modifier)]),
+            None => Ok(cast),
+        }
     }
 
     fn binary(&mut self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Expr> {
@@ -357,13 +394,13 @@ impl Binder<'_> {
         self.operator(if negated { "!~" } else { "~" }, Some(value), pattern)
     }
 
-    fn cast(&mut self, expr: &ast::Expr, ty: &ast::DataType) -> Result<Expr> {
-        let ty = types::resolve(ty)?;
+    fn cast(&mut self, expr: &ast::Expr, syntax: &ast::DataType) -> Result<Expr> {
+        let ty = types::resolve(syntax)?;
         if let (ast::Expr::Array(array), DataType::Array(element)) = (expr, &ty) {
             return self.array(&array.elem, Some((**element).clone()));
         }
         let value = self.expr(expr)?;
-        self.coerce(value, &ty, CastContext::Explicit)
+        self.cast_to(value, syntax, &ty)
     }
 
     fn array(&mut self, elements: &[ast::Expr], element: Option<DataType>) -> Result<Expr> {

@@ -149,10 +149,25 @@ impl Binder<'_> {
             ("current_timestamp" | "transaction_timestamp", []) if without_parens || name != "current_timestamp" => {
                 self.call("now", Vec::new())?
             }
-            ("current_timestamp" | "localtimestamp", [_]) => {
-                let ty = if name == "localtimestamp" { DataType::Timestamp } else { DataType::TimestampTz };
-                now_as(self, ty)?
+            ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", [precision]) => {
+                let (ty, length) = match name {
+                    "localtimestamp" => (DataType::Timestamp, "timestamp"),
+                    "current_time" => (DataType::TimeTz, "timetz"),
+                    "localtime" => (DataType::Time, "time"),
+                    _ => (DataType::TimestampTz, "timestamptz"),
+                };
+                let (now, precision) = (now_as(self, ty)?, self.expr(precision)?);
+                self.call(length, vec![now, precision])?
             }
+            ("normalize", [text, form]) => {
+                let form = match form {
+                    ast::Expr::Identifier(ident) if is_normal_form(&ident.value) => Expr::text(&ident.value),
+                    other => return Err(SqlError::syntax(format!("syntax error at or near \"{other}\""))),
+                };
+                let text = self.expr(text)?;
+                self.call("normalize", vec![text, form])?
+            }
+            ("pg_collation_for", [arg]) => self.collation_for(arg)?,
             ("current_date", []) if without_parens => now_as(self, DataType::Date)?,
             ("localtimestamp", []) if without_parens => now_as(self, DataType::Timestamp)?,
             ("localtime", []) if without_parens => now_as(self, DataType::Time)?,
@@ -161,6 +176,27 @@ impl Binder<'_> {
             ("current_catalog", []) if without_parens => self.call("current_database", Vec::new())?,
             _ => return Ok(None),
         }))
+    }
+
+    /// `COLLATION FOR (…)`: null for literals, which have none of their own.
+    fn collation_for(&mut self, arg: &ast::Expr) -> Result<Expr> {
+        let bound = self.expr(arg)?;
+        let mut inner = arg;
+        while let ast::Expr::Nested(nested) = inner {
+            inner = nested;
+        }
+        if let ast::Expr::Collate { collation, .. } = inner {
+            let name = names::parts(collation)?.pop().unwrap_or_default();
+            return Ok(Expr::text(&format!("\"{name}\"")));
+        }
+        match bound.ty().base() {
+            DataType::Unknown => Ok(Expr::null(DataType::Text)),
+            DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) => Ok(Expr::text("\"default\"")),
+            DataType::Name => Ok(Expr::text("\"C\"")),
+            other => {
+                Err(SqlError::new("42804", format!("collations are not supported by type {}", other.sql_name())))
+            }
+        }
     }
 
     /// 0A000 for a set where its clause takes none; in FROM, for one that is not a call of its own.
@@ -271,6 +307,10 @@ impl Binder<'_> {
         let bound = bound.into_iter().map(|arg| self.done(arg)).collect();
         Ok(AggregateCall { resolved, args: bound, distinct: args.distinct, filter, order_by })
     }
+}
+
+fn is_normal_form(name: &str) -> bool {
+    ["NFC", "NFD", "NFKC", "NFKD"].iter().any(|form| form.eq_ignore_ascii_case(name))
 }
 
 pub(super) fn take_args(function: &ast::Function) -> Result<CallArgs<'_>> {

@@ -32,6 +32,10 @@ fn named(expr: &Expr) -> Option<(String, u8)> {
         },
         Expr::TypedString(typed) => Some((type_name(&typed.data_type)?, 1)),
         Expr::Interval(_) => weak("interval"),
+        Expr::Prefixed { prefix, .. } => weak(&typname(&super::types::named(prefix).ok()?)),
+        Expr::IsNormalized { negated: false, .. } => strong("is_normalized"),
+        Expr::BinaryOp { op: ast::BinaryOperator::Overlaps, .. } => strong("overlaps"),
+        Expr::Value(value) if matches!(value.value, ast::Value::NationalStringLiteral(_)) => weak("bpchar"),
         Expr::Case { else_result, .. } => match else_result.as_deref().and_then(named) {
             Some((name, 2)) => Some((name, 2)),
             _ => weak("case"),

@@ -2,6 +2,7 @@
 
 use crate::error::{Result, SqlError};
 use basalt_expr::functions::pattern_types::type_named;
+use basalt_expr::interval::IntervalFields;
 use basalt_types::DataType;
 use sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, TimezoneInfo};
 
@@ -49,6 +50,78 @@ pub fn resolve(ty: &ast::DataType) -> Result<DataType> {
         other => {
             return Err(SqlError::not_supported(format!("type {} is not supported", other.to_string().to_lowercase())));
         }
+    })
+}
+
+/// The modifier of a date or time type, which its length function takes (`atttypmod`): decimals of seconds, and
+/// of an interval its fields. Other types carry theirs.
+pub(super) fn time_modifier(ty: &ast::DataType) -> Option<i32> {
+    use ast::DataType as Ast;
+    // More decimals than there are make no difference.
+    let decimals = |precision: &u64| (*precision).min(6) as i32;
+    match ty {
+        Ast::Time(precision, _) | Ast::Timestamp(precision, _) => precision.as_ref().map(decimals),
+        Ast::Interval { fields: None, precision: None } => None,
+        Ast::Interval { fields, precision } => {
+            Some(interval_modifier(fields.as_ref().and_then(interval_fields), precision.as_ref().map(decimals)))
+        }
+        Ast::Custom(name, modifiers) => {
+            let is_time = matches!(
+                custom(name, &[]),
+                Ok(DataType::Time | DataType::TimeTz | DataType::Timestamp | DataType::TimestampTz)
+            );
+            modifiers.first().filter(|_| is_time)?.parse::<u64>().ok().as_ref().map(decimals)
+        }
+        _ => None,
+    }
+}
+
+/// `INTERVAL`'s typmod: the mask of its fields, and decimals.
+pub(super) fn interval_modifier(fields: Option<IntervalFields>, decimals: Option<i32>) -> i32 {
+    let [month, year, day, hour, minute, second] = [1, 2, 3, 10, 11, 12].map(|bit| 1 << bit);
+    use IntervalFields::*;
+    let range = match fields {
+        None | Some(All) => 0x7fff,
+        Some(Year) => year,
+        Some(Month) => month,
+        Some(YearToMonth) => year | month,
+        Some(Day) => day,
+        Some(DayToHour) => day | hour,
+        Some(DayToMinute) => day | hour | minute,
+        Some(DayToSecond) => day | hour | minute | second,
+        Some(Hour) => hour,
+        Some(HourToMinute) => hour | minute,
+        Some(HourToSecond) => hour | minute | second,
+        Some(Minute) => minute,
+        Some(MinuteToSecond) => minute | second,
+        Some(Second) => second,
+    };
+    range << 16 | decimals.unwrap_or(0xffff)
+}
+
+/// The fields of an interval's type.
+pub(super) fn interval_fields(fields: &ast::IntervalFields) -> Option<IntervalFields> {
+    named_fields(&fields.to_string())
+}
+
+/// Fields by their names, as in `DAY TO SECOND`.
+pub(super) fn named_fields(names: &str) -> Option<IntervalFields> {
+    use IntervalFields::*;
+    Some(match names.to_ascii_uppercase().as_str() {
+        "YEAR" => Year,
+        "MONTH" => Month,
+        "YEAR TO MONTH" => YearToMonth,
+        "DAY" => Day,
+        "DAY TO HOUR" => DayToHour,
+        "DAY TO MINUTE" => DayToMinute,
+        "DAY TO SECOND" => DayToSecond,
+        "HOUR" => Hour,
+        "HOUR TO MINUTE" => HourToMinute,
+        "HOUR TO SECOND" => HourToSecond,
+        "MINUTE" => Minute,
+        "MINUTE TO SECOND" => MinuteToSecond,
+        "SECOND" => Second,
+        _ => return None,
     })
 }
 

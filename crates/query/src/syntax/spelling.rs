@@ -1,23 +1,61 @@
-//! Forms of function calls that sqlparser does not read, in forms that it does: `trim(leading from x)`, and
-//! `current_schema` without parentheses (PostgreSQL manual 9.4 and 9.26).
+//! Forms of calls and operators that sqlparser does not read, in forms that it does (PostgreSQL manual 4.3, 9.4,
+//! 9.7, 9.24 and 9.26): `trim(leading from x)`, `substring(x similar p escape e)`, `current_schema` without
+//! parentheses, `collation for (x)`, and `x like any (array)`.
 
 use super::reader::is_word;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // Open parentheses, and which of them belong to `substring`.
+    let mut open: Vec<bool> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        if is_word(&token.token, "from") && opens_trim(&out) {
-            continue;
+        let next = tokens.get(at + 1).map(|next| &next.token);
+        let as_token = |token_type: Token| TokenWithSpan::new(token_type, token.span);
+        match &token.token {
+            Token::LParen => open.push(out.last().is_some_and(|name| is_word(&name.token, "substring"))),
+            Token::RParen => {
+                open.pop();
+            }
+            word if is_word(word, "from") && opens_trim(&out) => continue,
+            word if is_word(word, "for") && out.last().is_some_and(|last| is_word(&last.token, "collation")) => {
+                out.pop();
+                out.push(as_token(Token::make_word("pg_collation_for", None)));
+                continue;
+            }
+            word if open.last() == Some(&true) && (is_word(word, "similar") || is_word(word, "escape")) => {
+                out.push(as_token(Token::Comma));
+                continue;
+            }
+            word if is_like(word) && next.is_some_and(is_quantifier) => {
+                let negated = out.last().is_some_and(|last| is_word(&last.token, "not"));
+                if negated {
+                    out.pop();
+                }
+                out.push(as_token(match (is_word(word, "ilike"), negated) {
+                    (false, false) => Token::DoubleTilde,
+                    (true, false) => Token::DoubleTildeAsterisk,
+                    (false, true) => Token::ExclamationMarkDoubleTilde,
+                    (true, true) => Token::ExclamationMarkDoubleTildeAsterisk,
+                }));
+                continue;
+            }
+            _ => {}
         }
         out.push(token.clone());
-        let called = matches!(tokens.get(at + 1).map(|next| &next.token), Some(Token::LParen));
-        if is_word(&token.token, "current_schema") && !called {
-            let parens = [Token::LParen, Token::RParen];
-            out.extend(parens.map(|paren| TokenWithSpan::new(paren, token.span)));
+        if is_word(&token.token, "current_schema") && next != Some(&Token::LParen) {
+            out.extend([Token::LParen, Token::RParen].map(as_token));
         }
     }
     out
+}
+
+fn is_like(token: &Token) -> bool {
+    is_word(token, "like") || is_word(token, "ilike")
+}
+
+fn is_quantifier(token: &Token) -> bool {
+    ["any", "some", "all"].iter().any(|word| is_word(token, word))
 }
 
 /// Whether these end in `trim (`, perhaps with a side.

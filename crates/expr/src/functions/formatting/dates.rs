@@ -159,6 +159,7 @@ impl Moment {
             (_, 0) => value.to_string(),
             (_, _) if modifiers.fill => value.to_string(),
             ("DD" | "DDD" | "IDDD" | "WW" | "IW", width) => format!("{value:0width$}"),
+            ("IYYY" | "IYY" | "IY", width) => format!("{value:0width$}", width = width + usize::from(self.year < 0)),
             (_, width) => format!("{value:0width$}", width = width + usize::from(value < 0)),
         };
         out.push_str(&text);

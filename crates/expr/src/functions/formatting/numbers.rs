@@ -232,7 +232,10 @@ fn of_integer(value: i64, template: &str, int4: bool) -> Result<String> {
         return Ok(write(&nodes, shape, &roman(value), 0, '+'));
     }
     if shape.exponent {
-        let text = scientific(&Numeric::from(value), shape.after)?;
+        let text = match int4 {
+            true => float_scientific(value as f64, shape.after),
+            false => scientific(&Numeric::from(value), shape.after)?,
+        };
         return Ok(if text.starts_with('-') { text } else { format!(" {text}") });
     }
     let mut shifted = value;
