@@ -6,6 +6,8 @@
 
 pub mod are;
 mod like;
+mod preference;
+pub(crate) mod span;
 
 pub use like::LikePattern;
 
@@ -55,7 +57,7 @@ macro_rules! regex_kernel {
         kernel!(|text: Txt, pattern: Txt| -> Bit {
             Ok(are::cached(pattern, are::Flags { insensitive: $insensitive, ..Default::default() }, |regex| {
                 regex.is_match(text)
-            })? != $negated)
+            })?? != $negated)
         })
     };
 }
@@ -101,15 +103,30 @@ pub(crate) fn with_backslash_escape(pattern: &str, escape: &str) -> Result<Strin
     Ok(out)
 }
 
+/// What an escaped quote stands for: the first ends what comes before the part that `substring` takes, which
+/// matches as little as it can, the second ends that part.
+fn separator(seen: &mut usize) -> Result<&'static str> {
+    *seen += 1;
+    match *seen {
+        1 => Ok("){1,1}?("),
+        2 => Ok("){1,1}(?:"),
+        _ => Err(Error::new("2200C", "SQL regular expression may not contain more than two escape-double-quote separators")),
+    }
+}
+
 /// A `SIMILAR TO` pattern as a regular expression that matches whole strings.
 pub(crate) fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<String> {
     let mut out = String::from("^(?:");
     let mut chars = pattern.chars();
-    let mut in_bracket = false;
+    let (mut in_bracket, mut separators) = (false, 0);
     while let Some(char) = chars.next() {
         match char {
             char if Some(char) == escape => {
                 let next = chars.next().ok_or_else(|| Error::new("22025", "invalid escape sequence"))?;
+                if next == '"' {
+                    out.push_str(separator(&mut separators)?);
+                    continue;
+                }
                 if !next.is_alphanumeric() {
                     out.push('\\');
                 }

@@ -45,7 +45,12 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         },
         ("regexp_split_to_table", "text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
-            all(strings_regex::split(text, pattern, ""))
+            all(strings_regex::split(text, pattern, "", "regexp_split_to_table"))
+        },
+        ("regexp_split_to_table", "text,text,text") => |args, info| {
+            let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
+            let options = Txt::of(&args[2], &info.arg_types[2])?;
+            all(strings_regex::split(text, pattern, options, "regexp_split_to_table"))
         },
         ("string_to_table", _) => |args, info| all(Ok(arrays::pieces(args, info)?.unwrap_or_default())),
         ("jsonb_array_elements" | "json_array_elements", _) => {

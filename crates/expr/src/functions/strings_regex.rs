@@ -1,25 +1,57 @@
 //! `regexp_…` functions and `substring(text from pattern)` (manual 9.7.3).
 
-use super::Kernel;
 use super::arg::*;
+use super::{CallInfo, Kernel};
 use crate::array_value;
 use crate::error::{Error, Result};
 use crate::pattern::are::{self, Flags};
+use crate::pattern::span::{Groups, Pattern};
 use basalt_types::{DataType, Datum};
-use regex::{Captures, Regex};
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
-    replacing(name, args).or_else(|| matching(name, args)).or_else(|| splitting(name, args))
+    replacing(name, args).or_else(|| matching(name, args)).or_else(|| splitting(name, args)).or_else(|| places(name))
+}
+
+fn whole(groups: &Groups) -> std::ops::Range<usize> {
+    groups.first().cloned().flatten().unwrap_or(0..0)
+}
+
+/// All matches from a byte position on, in order; they do not overlap.
+fn matches<'a>(
+    pattern: &'a Pattern,
+    text: &'a str,
+    from: usize,
+) -> impl Iterator<Item = Result<Groups>> + use<'a> {
+    let mut at = Some(from);
+    std::iter::from_fn(move || {
+        let found = match pattern.find_at(text, at?) {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                at = None;
+                return None;
+            }
+            Err(error) => {
+                at = None;
+                return Some(Err(error));
+            }
+        };
+        let range = whole(&found);
+        // After an empty match the next one starts a character later.
+        let next = text[range.end..].chars().next().map_or(1, char::len_utf8);
+        at = Some(if range.is_empty() { range.end + next } else { range.end });
+        Some(Ok(found))
+    })
 }
 
 /// The first group if there is one, otherwise the whole match.
-fn first_group(captures: &Captures) -> Option<String> {
-    let found = if captures.len() > 1 { captures.get(1) } else { captures.get(0) };
-    found.map(|found| found.as_str().to_string())
+fn first_group(text: &str, groups: &Groups) -> Option<String> {
+    let found = if groups.len() > 1 { groups[1].clone() } else { groups[0].clone() };
+    found.map(|range| text[range].to_string())
 }
 
 /// `\1`…`\9` and `\&` in a replacement.
-fn expand(captures: &Captures, replacement: &str, out: &mut String) {
+fn expand(text: &str, groups: &Groups, replacement: &str, out: &mut String) {
+    let group = |index: usize| groups.get(index).cloned().flatten().map_or("", |range| &text[range]);
     let mut chars = replacement.chars();
     while let Some(char) = chars.next() {
         if char != '\\' {
@@ -27,11 +59,8 @@ fn expand(captures: &Captures, replacement: &str, out: &mut String) {
             continue;
         }
         match chars.next() {
-            Some('&') => out.push_str(&captures[0]),
-            Some(digit @ '1'..='9') => {
-                let group = digit as usize - '0' as usize;
-                out.push_str(captures.get(group).map_or("", |found| found.as_str()));
-            }
+            Some('&') => out.push_str(group(0)),
+            Some(digit @ '1'..='9') => out.push_str(group(digit as usize - '0' as usize)),
             Some('\\') | None => out.push('\\'),
             Some(other) => {
                 out.push('\\');
@@ -42,35 +71,51 @@ fn expand(captures: &Captures, replacement: &str, out: &mut String) {
 }
 
 /// Replaces the `nth` match from `start` on (all where `nth` is 0).
-fn replace(regex: &Regex, text: &str, replacement: &str, start: usize, nth: usize) -> String {
+fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
-    for (index, captures) in regex.captures_iter(text).filter(|found| match_start(found) >= start).enumerate() {
+    for (index, groups) in matches(pattern, text, start).enumerate() {
+        let groups = groups?;
         if nth != 0 && index + 1 != nth {
             continue;
         }
-        let whole = captures.get(0).map_or(0..0, |found| found.range());
-        out.push_str(&text[copied..whole.start]);
-        expand(&captures, replacement, &mut out);
-        copied = whole.end;
+        let range = whole(&groups);
+        out.push_str(&text[copied..range.start]);
+        expand(text, &groups, replacement, &mut out);
+        copied = range.end;
         if nth != 0 {
             break;
         }
     }
     out.push_str(&text[copied..]);
-    out
+    Ok(out)
 }
 
-fn match_start(captures: &Captures) -> usize {
-    captures.get(0).map_or(0, |found| found.start())
+fn invalid_value(name: &str, value: i32) -> Error {
+    Error::invalid_parameter(format!("invalid value for parameter \"{name}\": {value}"))
 }
 
-/// Byte position of a 1-based character position.
+/// Byte position of a 1-based character position; beyond the end it is beyond the text.
 fn start_byte(text: &str, start: i32) -> Result<usize> {
     if start <= 0 {
-        return Err(Error::invalid_parameter(format!("invalid value for parameter \"start\": {start}")));
+        return Err(invalid_value("start", start));
     }
-    Ok(text.char_indices().nth(start as usize - 1).map_or(text.len() + 1, |(at, _)| at))
+    let at = text.char_indices().map(|(at, _)| at).chain([text.len()]).nth(start as usize - 1);
+    Ok(at.unwrap_or(text.len() + 1))
+}
+
+/// Which match is wanted, from 1.
+fn nth_match(nth: i32) -> Result<usize> {
+    if nth <= 0 { Err(invalid_value("n", nth)) } else { Ok(nth as usize) }
+}
+
+/// Options that a function takes, which `global` is none of.
+fn options(text: &str, function: &str) -> Result<Flags> {
+    let flags = Flags::parse(text)?;
+    if flags.global {
+        return Err(Error::invalid_parameter(format!("{function}() does not support the \"global\" option")));
+    }
+    Ok(flags)
 }
 
 fn replacing(name: &str, args: &str) -> Option<Kernel> {
@@ -79,68 +124,93 @@ fn replacing(name: &str, args: &str) -> Option<Kernel> {
     }
     Some(match args {
         "text,text,text" => kernel!(|text: Txt, pattern: Txt, new: Txt| -> Txt {
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1))
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1))?
         }),
         "text,text,text,text" => kernel!(|text: Txt, pattern: Txt, new: Txt, options: Txt| -> Txt {
+            if options.starts_with(|char: char| char.is_ascii_digit()) {
+                return Err(Error::invalid_parameter(format!("invalid regular expression option: \"{}\"", &options[..1]))
+                    .with_hint(
+                        "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer \
+                         explicitly.",
+                    ));
+            }
             let flags = Flags::parse(options)?;
-            are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global)))
+            are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global)))?
         }),
         "text,text,text,int4" => kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4| -> Txt {
             let start = start_byte(text, start)?;
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1))
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1))?
         }),
         "text,text,text,int4,int4" => kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4| -> Txt {
-            let start = start_byte(text, start)?;
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, nth.max(0) as usize))
+            replace_from(text, pattern, new, start, nth, "")
         }),
+        "text,text,text,int4,int4,text" => {
+            kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4, flags: Txt| -> Txt {
+                replace_from(text, pattern, new, start, nth, flags)
+            })
+        }
         _ => return None,
     })
 }
 
-fn only_text(groups: &Captures) -> Result<Datum> {
+fn replace_from(text: &str, pattern: &str, new: &str, start: i32, nth: i32, flags: &str) -> Result<String> {
+    let start = start_byte(text, start)?;
+    if nth < 0 {
+        return Err(invalid_value("n", nth));
+    }
+    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize))?
+}
+
+fn group_texts(text: &str, groups: &Groups) -> Result<Datum> {
     let skip = usize::from(groups.len() > 1);
-    let values: Vec<Datum> =
-        groups.iter().skip(skip).map(|group| group.map_or(Datum::Null, |group| Datum::text(group.as_str()))).collect();
+    let made = |group: &Option<std::ops::Range<usize>>| {
+        group.clone().map_or(Datum::Null, |range| Datum::text(&text[range]))
+    };
+    let values: Vec<Datum> = groups.iter().skip(skip).map(made).collect();
     array_value::encode(&DataType::Text, &values)
 }
 
-fn first_match(text: &str, pattern: &str, options: &str) -> Result<Option<Datum>> {
-    let flags = Flags::parse(options)?;
-    if flags.global {
-        return Err(Error::invalid_parameter("regexp_match() does not support the \"global\" option")
-            .with_hint("Use the regexp_matches function instead."));
-    }
-    are::cached(pattern, flags, |regex| regex.captures(text).map(|found| only_text(&found)).transpose())?
+fn first_match(text: &str, pattern: &str, flags: &str) -> Result<Option<Datum>> {
+    let flags = options(flags, "regexp_match").map_err(|error| match error.message.contains("global") {
+        true => error.with_hint("Use the regexp_matches function instead."),
+        false => error,
+    })?;
+    are::cached(pattern, flags, |regex| regex.find_at(text, 0)?.map(|found| group_texts(text, &found)).transpose())?
 }
 
 /// The rows of `regexp_matches`.
 pub(super) fn all_matches(text: &str, pattern: &str, options: &str) -> Result<Vec<Datum>> {
     let flags = Flags::parse(options)?;
     let limit = if flags.global { usize::MAX } else { 1 };
-    are::cached(pattern, flags, |regex| regex.captures_iter(text).take(limit).map(|found| only_text(&found)).collect())?
+    are::cached(pattern, flags, |regex| {
+        matches(regex, text, 0).take(limit).map(|found| group_texts(text, &found?)).collect()
+    })?
 }
 
 fn matching(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
-        ("substring", "text,text") => kernel!(|text: Txt, pattern: Txt| -> Opt<Txt> {
-            are::cached(pattern, Flags::default(), |regex| regex.captures(text).and_then(|found| first_group(&found)))
+        ("substring", "text,text") => {
+            kernel!(|text: Txt, pattern: Txt| -> Opt<Txt> { substring(text, pattern) })
+        }
+        ("substring", "text,text,text") => kernel!(|text: Txt, pattern: Txt, escape: Txt| -> Opt<Txt> {
+            substring(text, &similar(pattern, Some(escape))?)
+        }),
+        ("similar_to_escape", "text,text") => {
+            kernel!(|pattern: Txt, escape: Txt| -> Txt { similar(pattern, Some(escape)) })
+        }
+        ("similar_escape", "text,text") => scalar!(|args, info| match (&args[0], &args[1]) {
+            (Datum::Null, _) => Ok(Datum::Null),
+            (pattern, Datum::Null) => similar(Txt::of(pattern, &info.arg_types[0])?, None).map(|text| Datum::text(&text)),
+            (pattern, escape) => {
+                let escape = Txt::of(escape, &info.arg_types[1])?;
+                similar(Txt::of(pattern, &info.arg_types[0])?, Some(escape)).map(|text| Datum::text(&text))
+            }
         }),
         ("regexp_like", "text,text") => kernel!(|text: Txt, pattern: Txt| -> Bit {
-            are::cached(pattern, Flags::default(), |regex| regex.is_match(text))
+            are::cached(pattern, Flags::default(), |regex| regex.is_match(text))?
         }),
-        ("regexp_like", "text,text,text") => kernel!(|text: Txt, pattern: Txt, options: Txt| -> Bit {
-            are::cached(pattern, Flags::parse(options)?, |regex| regex.is_match(text))
-        }),
-        ("regexp_count", "text,text") => kernel!(|text: Txt, pattern: Txt| -> I4 {
-            are::cached(pattern, Flags::default(), |regex| regex.find_iter(text).count() as i32)
-        }),
-        ("regexp_substr", "text,text") => kernel!(|text: Txt, pattern: Txt| -> Opt<Txt> {
-            are::cached(pattern, Flags::default(), |regex| regex.find(text).map(|found| found.as_str().to_string()))
-        }),
-        ("regexp_instr", "text,text") => kernel!(|text: Txt, pattern: Txt| -> I4 {
-            are::cached(pattern, Flags::default(), |regex| {
-                regex.find(text).map_or(0, |found| text[..found.start()].chars().count() as i32 + 1)
-            })
+        ("regexp_like", "text,text,text") => kernel!(|text: Txt, pattern: Txt, flags: Txt| -> Bit {
+            are::cached(pattern, options(flags, "regexp_like")?, |regex| regex.is_match(text))?
         }),
         ("regexp_match", "text,text") => {
             kernel!(|text: Txt, pattern: Txt| -> Opt<Val> { first_match(text, pattern, "") })
@@ -152,30 +222,116 @@ fn matching(name: &str, args: &str) -> Option<Kernel> {
     })
 }
 
+fn substring(text: &str, pattern: &str) -> Result<Option<String>> {
+    are::cached(pattern, Flags::default(), |regex| {
+        Ok(regex.find_at(text, 0)?.and_then(|found| first_group(text, &found)))
+    })?
+}
+
+/// A `SIMILAR TO` pattern with an escape character, or with none where it is empty.
+fn similar(pattern: &str, escape: Option<&str>) -> Result<String> {
+    let mut chars = escape.unwrap_or("\\").chars();
+    match (chars.next(), chars.next()) {
+        (escape, None) => crate::pattern::similar_to_regex(pattern, escape),
+        _ => Err(Error::new("22019", "invalid escape string")
+            .with_hint("Escape string must be empty or one character.")),
+    }
+}
+
+/// An integer argument, or what it is where it is left out.
+fn integer(args: &[Datum], at: usize, otherwise: i32) -> i32 {
+    match args.get(at) {
+        Some(Datum::I32(value)) => *value,
+        _ => otherwise,
+    }
+}
+
+fn flags_at(args: &[Datum], at: usize, info: &CallInfo) -> Result<Flags> {
+    match args.get(at) {
+        Some(value) => options(Txt::of(value, &info.arg_types[at])?, &info.function.name),
+        None => Ok(Flags::default()),
+    }
+}
+
+/// Group 0 is the whole match.
+fn group_wanted(args: &[Datum], at: usize) -> Result<usize> {
+    let group = integer(args, at, 0);
+    usize::try_from(group).map_err(|_| invalid_value("subexpr", group))
+}
+
+/// `regexp_count`, `regexp_instr`, `regexp_substr`, with all their optional arguments.
+fn places(name: &str) -> Option<Kernel> {
+    Some(match name {
+        "regexp_count" => scalar!(|args, info| {
+            let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
+            let start = start_byte(text, integer(args, 2, 1))?;
+            let count = are::cached(pattern, flags_at(args, 3, info)?, |regex| {
+                matches(regex, text, start).try_fold(0, |count, found| found.map(|_| count + 1))
+            })??;
+            Ok(Datum::I32(count))
+        }),
+        "regexp_instr" => scalar!(|args, info| {
+            let text = Txt::of(&args[0], &info.arg_types[0])?;
+            let (start, nth) = (start_byte(text, integer(args, 2, 1))?, nth_match(integer(args, 3, 1))?);
+            let end = match integer(args, 4, 0) {
+                end @ (0 | 1) => end == 1,
+                other => return Err(invalid_value("endoption", other)),
+            };
+            let (flags, group) = (flags_at(args, 5, info)?, group_wanted(args, 6)?);
+            let found = nth_group(text, Txt::of(&args[1], &info.arg_types[1])?, flags, start, nth, group)?;
+            let at = found.map(|range| if end { range.end } else { range.start });
+            Ok(Datum::I32(at.map_or(0, |at| text[..at].chars().count() as i32 + 1)))
+        }),
+        "regexp_substr" => scalar!(|args, info| {
+            let text = Txt::of(&args[0], &info.arg_types[0])?;
+            let (start, nth) = (start_byte(text, integer(args, 2, 1))?, nth_match(integer(args, 3, 1))?);
+            let (flags, group) = (flags_at(args, 4, info)?, group_wanted(args, 5)?);
+            let found = nth_group(text, Txt::of(&args[1], &info.arg_types[1])?, flags, start, nth, group)?;
+            Ok(found.map_or(Datum::Null, |range| Datum::text(&text[range])))
+        }),
+        _ => return None,
+    })
+}
+
+fn nth_group(
+    text: &str,
+    pattern: &str,
+    flags: Flags,
+    start: usize,
+    nth: usize,
+    group: usize,
+) -> Result<Option<std::ops::Range<usize>>> {
+    are::cached(pattern, flags, |regex| {
+        let found = matches(regex, text, start).nth(nth - 1).transpose()?;
+        Ok(found.and_then(|groups| groups.get(group).cloned().flatten()))
+    })?
+}
+
 /// The pieces between matches; an empty match splits between characters.
-pub(super) fn split(text: &str, pattern: &str, options: &str) -> Result<Vec<Datum>> {
-    are::cached(pattern, Flags::parse(options)?, |regex| {
+pub(super) fn split(text: &str, pattern: &str, flags: &str, function: &str) -> Result<Vec<Datum>> {
+    are::cached(pattern, options(flags, function)?, |regex| {
         let mut pieces = Vec::new();
         let mut from = 0;
-        for found in regex.find_iter(text) {
-            if found.is_empty() && (found.start() == from || found.start() == text.len()) {
+        for found in matches(regex, text, 0) {
+            let range = whole(&found?);
+            if range.is_empty() && (range.start == from || range.start == text.len()) {
                 continue;
             }
-            pieces.push(Datum::text(&text[from..found.start()]));
-            from = found.end();
+            pieces.push(Datum::text(&text[from..range.start]));
+            from = range.end;
         }
         pieces.push(Datum::text(&text[from..]));
-        pieces
-    })
+        Ok(pieces)
+    })?
 }
 
 fn splitting(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
         ("regexp_split_to_array", "text,text") => kernel!(|text: Txt, pattern: Txt| -> Val {
-            array_value::encode(&DataType::Text, &split(text, pattern, "")?)
+            array_value::encode(&DataType::Text, &split(text, pattern, "", "regexp_split_to_array")?)
         }),
         ("regexp_split_to_array", "text,text,text") => kernel!(|text: Txt, pattern: Txt, options: Txt| -> Val {
-            array_value::encode(&DataType::Text, &split(text, pattern, options)?)
+            array_value::encode(&DataType::Text, &split(text, pattern, options, "regexp_split_to_array")?)
         }),
         _ => return None,
     })

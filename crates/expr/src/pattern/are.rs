@@ -2,12 +2,13 @@
 //!
 //! Differences bridged here: `\m \M \y \Y \A \Z` anchors, `\s \d \w` inside brackets, embedded options
 //! `(?i)` and directors `***:` `***=`, `.` and brackets that match newlines unless told otherwise,
-//! bracket lists that need escaping. Refused with 2201B: back references and look-around, which the
-//! `regex` crate leaves out for its linear running time. Matches are leftmost-first where PostgreSQL's
-//! are leftmost-longest among alternatives.
+//! bracket lists that need escaping. [`super::span`] chooses among matches as PostgreSQL does. Back references and
+//! look-around are left to `fancy-regex`, which backtracks; its matches are those that alternatives prefer.
 
 use crate::error::{Error, Result};
-use regex::{Regex, RegexBuilder};
+use super::preference;
+use super::span::{Pattern, Preference};
+use regex_automata::util::syntax;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -16,8 +17,12 @@ use std::rc::Rc;
 pub struct Flags {
     pub insensitive: bool,
     pub global: bool,
-    /// `n`, `m`: `.` and `[^…]` stop at newlines, `^` and `$` match at lines.
+    /// `n`, `m`, `p`: `.` and `[^…]` stop at newlines.
     pub newline: bool,
+    /// `n`, `m`, `w`: `^` and `$` match at lines.
+    pub line_anchors: bool,
+    /// `b`: a basic regular expression.
+    pub basic: bool,
     /// `x`.
     pub expanded: bool,
     /// `q`.
@@ -41,12 +46,15 @@ impl Flags {
             'i' => self.insensitive = true,
             'c' => self.insensitive = false,
             'g' => self.global = true,
-            'n' | 'm' | 'p' => self.newline = true,
-            's' => self.newline = false,
+            'n' | 'm' => (self.newline, self.line_anchors) = (true, true),
+            'p' => (self.newline, self.line_anchors) = (true, false),
+            'w' => (self.newline, self.line_anchors) = (false, true),
+            's' => (self.newline, self.line_anchors) = (false, false),
             'x' => self.expanded = true,
             't' => self.expanded = false,
             'q' => self.literal = true,
-            'e' | 'b' | 'w' => {}
+            'e' => self.basic = false,
+            'b' => self.basic = true,
             _ => return Err(()),
         }
         Ok(())
@@ -58,7 +66,7 @@ fn invalid(reason: impl std::fmt::Display) -> Error {
 }
 
 /// Compiles a pattern. 2201B if it is none.
-pub fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
+pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
     let mut rest = pattern;
     if let Some(literal) = rest.strip_prefix("***=") {
         flags.literal = true;
@@ -76,18 +84,34 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Regex> {
         }
         rest = after;
     }
-    let translated = if flags.literal { regex::escape(rest) } else { translate(rest, flags)? };
-    RegexBuilder::new(&translated)
+    if flags.literal {
+        let literal = regex::escape(rest);
+        return build(literal, flags, Preference::None, false);
+    }
+    let mut translation = Translation::default();
+    translation.translate(rest, flags)?;
+    build(translation.out, flags, preference::of(rest), translation.backtracks)
+}
+
+fn build(translated: String, flags: Flags, preference: Preference, backtracks: bool) -> Result<Pattern> {
+    let config = syntax::Config::new()
         .case_insensitive(flags.insensitive)
-        .multi_line(flags.newline)
+        .multi_line(flags.line_anchors)
         .dot_matches_new_line(!flags.newline)
-        .ignore_whitespace(flags.expanded && !flags.literal)
-        .size_limit(16 << 20)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => invalid("regular expression is too complex"),
-            error => invalid(reason(&error.to_string())),
-        })
+        .ignore_whitespace(flags.expanded && !flags.literal);
+    // The same options for the other engine, which takes them in the expression.
+    let options = [
+        (flags.insensitive, 'i'),
+        (flags.line_anchors, 'm'),
+        (!flags.newline, 's'),
+        (flags.expanded && !flags.literal, 'x'),
+    ];
+    let letters: String = options.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter).collect();
+    let prefix = if letters.is_empty() { String::new() } else { format!("(?{letters})") };
+    Pattern::new(translated, config, preference, backtracks, &prefix).map_err(|message| match message.as_str() {
+        "too complex" => invalid("regular expression is too complex"),
+        message => invalid(reason(message)),
+    })
 }
 
 /// PostgreSQL's wording for the usual mistakes.
@@ -107,30 +131,53 @@ fn reason(message: &str) -> &'static str {
     }
 }
 
-fn translate(pattern: &str, flags: Flags) -> Result<String> {
-    let mut out = String::with_capacity(pattern.len() + 8);
-    let mut chars = pattern.chars().peekable();
-    while let Some(char) = chars.next() {
-        match char {
-            '\\' => escape(&mut chars, &mut out)?,
-            '[' => bracket(&mut chars, flags, &mut out)?,
-            '(' if chars.peek() == Some(&'?') => {
-                chars.next();
-                match chars.next() {
-                    Some(':') => out.push_str("(?:"),
-                    Some('=' | '!' | '<') => return Err(invalid("lookaround is not supported")),
-                    _ => return Err(invalid("quantifier operand invalid")),
-                }
-            }
-            // The regex crate reads a brace that opens no bound as an error.
-            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
-            '}' if !open_bound(&out) => out.push_str("\\}"),
-            '$' if !flags.newline => out.push_str("\\z"),
-            '^' if !flags.newline => out.push_str("\\A"),
-            char => out.push(char),
+#[derive(Default)]
+struct Translation {
+    out: String,
+    /// There are back references or look-around.
+    backtracks: bool,
+}
+
+impl Translation {
+    fn translate(&mut self, pattern: &str, flags: Flags) -> Result<()> {
+        if flags.basic {
+            return Err(Error::not_supported("basic regular expressions (option \"b\") are not supported"));
         }
+        let mut chars = pattern.chars().peekable();
+        let out = &mut self.out;
+        while let Some(char) = chars.next() {
+            match char {
+                '\\' => self.backtracks |= escape(&mut chars, out)?,
+                '[' => bracket(&mut chars, flags, out)?,
+                '(' if chars.peek() == Some(&'?') => {
+                    chars.next();
+                    match chars.next() {
+                        Some(':') => out.push_str("(?:"),
+                        Some(kind @ ('=' | '!')) => {
+                            self.backtracks = true;
+                            out.push_str(if kind == '=' { "(?=" } else { "(?!" });
+                        }
+                        Some('<') => {
+                            self.backtracks = true;
+                            match chars.next() {
+                                Some('=') => out.push_str("(?<="),
+                                Some('!') => out.push_str("(?<!"),
+                                _ => return Err(invalid("quantifier operand invalid")),
+                            }
+                        }
+                        _ => return Err(invalid("quantifier operand invalid")),
+                    }
+                }
+                // The regex crate reads a brace that opens no bound as an error.
+                '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
+                '}' if !open_bound(out) => out.push_str("\\}"),
+                '$' if !flags.line_anchors => out.push_str("\\z"),
+                '^' if !flags.line_anchors => out.push_str("\\A"),
+                char => out.push(char),
+            }
+        }
+        Ok(())
     }
-    Ok(out)
 }
 
 /// Whether the text so far ends inside a `{m,n}`.
@@ -145,7 +192,8 @@ fn open_bound(out: &str) -> bool {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
+/// True for a back reference.
+fn escape(chars: &mut Chars, out: &mut String) -> Result<bool> {
     let Some(char) = chars.next() else { return Err(invalid("invalid escape \\ sequence")) };
     match char {
         'm' => out.push_str(r"\b{start}"),
@@ -162,12 +210,16 @@ fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
         'B' => out.push_str(r"\\"),
         'e' => out.push_str(r"\x1b"),
         '0' => out.push_str(r"\x00"),
-        '1'..='9' => return Err(invalid("back references are not supported")),
+        '1'..='9' => {
+            out.push('\\');
+            out.push(char);
+            return Ok(true);
+        }
         'x' | 'u' | 'U' => code_point(char, chars, out)?,
         char if char.is_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
         char => out.push_str(&regex::escape(char.encode_utf8(&mut [0; 4]))),
     }
-    Ok(())
+    Ok(false)
 }
 
 fn code_point(kind: char, chars: &mut Chars, out: &mut String) -> Result<()> {
@@ -221,8 +273,8 @@ fn bracket(chars: &mut Chars, flags: Flags, out: &mut String) -> Result<()> {
 
 fn escape_in_bracket(chars: &mut Chars, out: &mut String) -> Result<()> {
     match chars.peek() {
-        Some('m' | 'M' | 'y' | 'Y' | 'A' | 'Z') => Err(invalid("invalid escape \\ sequence")),
-        _ => escape(chars, out),
+        Some('m' | 'M' | 'y' | 'Y' | 'A' | 'Z' | '1'..='9') => Err(invalid("invalid escape \\ sequence")),
+        _ => escape(chars, out).map(|_| ()),
     }
 }
 
@@ -267,11 +319,11 @@ fn class(chars: &mut Chars, out: &mut String) -> Result<()> {
 const CACHE_ENTRIES: usize = 16;
 
 thread_local! {
-    static CACHE: RefCell<Vec<(String, Flags, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
+    static CACHE: RefCell<Vec<(String, Flags, Rc<Pattern>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `with` on the compiled pattern.
-pub fn cached<T>(pattern: &str, flags: Flags, with: impl FnOnce(&Regex) -> T) -> Result<T> {
+pub fn cached<T>(pattern: &str, flags: Flags, with: impl FnOnce(&Pattern) -> T) -> Result<T> {
     let found = CACHE.with_borrow_mut(|cache| {
         let at = cache.iter().position(|(text, its_flags, _)| text == pattern && *its_flags == flags)?;
         cache.swap(0, at);

@@ -1,0 +1,153 @@
+//! Which part of a text a regular expression matches, by PostgreSQL's rules (manual 9.7.3.5).
+//!
+//! Among the matches that start first PostgreSQL takes the longest one, or the shortest where the expression as a
+//! whole is not greedy; the `regex` crate takes the one that its alternatives prefer. So a match is found in three
+//! steps: where it starts, how long it may be, and what its groups are within exactly that part.
+
+use crate::error::{Error, Result};
+use regex_automata::nfa::thompson::pikevm::PikeVM;
+use regex_automata::{Anchored, Input, MatchKind, meta, nfa::thompson, util::syntax};
+use std::cell::OnceCell;
+
+/// Byte ranges of a match: the whole, then the groups.
+pub type Groups = Vec<Option<std::ops::Range<usize>>>;
+
+/// Whether an expression as a whole takes as much as it can; fixed ones have no preference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Preference {
+    None,
+    Longest,
+    Shortest,
+}
+
+/// A compiled expression.
+pub struct Pattern {
+    finder: Finder,
+    preference: Preference,
+    /// The expression in the `regex` crate's language, and its options.
+    translated: String,
+    config: syntax::Config,
+    spans: OnceCell<Option<Spans>>,
+}
+
+enum Finder {
+    Linear(meta::Regex),
+    /// For back references and look-around.
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+struct Spans {
+    /// All ends of matches from one start.
+    ends: PikeVM,
+    /// The expression up to the end of the text.
+    whole: meta::Regex,
+}
+
+/// Memory of one compiled expression.
+const PROGRAM_BYTES_MAX: usize = 16 << 20;
+
+fn too_complex() -> Error {
+    Error::new("2201B", "invalid regular expression: regular expression is too complex")
+}
+
+impl Pattern {
+    /// `None` if the expression is none; its reason is the caller's to tell.
+    pub fn new(
+        translated: String,
+        config: syntax::Config,
+        preference: Preference,
+        backtracks: bool,
+        prefix: &str,
+    ) -> std::result::Result<Pattern, String> {
+        let finder = if backtracks {
+            let whole = format!("{prefix}{translated}");
+            let regex = fancy_regex::RegexBuilder::new(&whole).build().map_err(|error| error.to_string())?;
+            Finder::Backtracking(Box::new(regex))
+        } else {
+            Finder::Linear(linear(&translated, config)?)
+        };
+        Ok(Pattern { finder, preference, translated, config, spans: OnceCell::new() })
+    }
+
+    pub fn is_match(&self, text: &str) -> Result<bool> {
+        match &self.finder {
+            Finder::Linear(regex) => Ok(regex.is_match(text)),
+            Finder::Backtracking(regex) => regex.is_match(text).map_err(|_| too_complex()),
+        }
+    }
+
+    /// The first match from a byte position on.
+    pub fn find_at(&self, text: &str, from: usize) -> Result<Option<Groups>> {
+        if from > text.len() {
+            return Ok(None);
+        }
+        let regex = match &self.finder {
+            Finder::Linear(regex) => regex,
+            Finder::Backtracking(regex) => {
+                let found = regex.captures_from_pos(text, from).map_err(|_| too_complex())?;
+                let groups = found.map(|found| {
+                    (0..found.len()).map(|group| found.get(group).map(|found| found.range())).collect()
+                });
+                return Ok(groups);
+            }
+        };
+        let mut captures = regex.create_captures();
+        regex.search_captures(&Input::new(text).span(from..text.len()), &mut captures);
+        if self.preference != Preference::None
+            && let Some(first) = captures.get_match()
+            && let Some(spans) = self.spans()
+            && let Some(end) = spans.end(text, first.start(), self.preference)
+            && end != first.end()
+        {
+            let input = Input::new(&text[..end]).span(first.start()..end).anchored(Anchored::Yes);
+            let mut exact = spans.whole.create_captures();
+            spans.whole.search_captures(&input, &mut exact);
+            if exact.is_match() {
+                captures = exact;
+            }
+        }
+        if !captures.is_match() {
+            return Ok(None);
+        }
+        let range = |group| captures.get_group(group).map(|span| span.start..span.end);
+        Ok(Some((0..captures.group_len()).map(range).collect()))
+    }
+
+    fn spans(&self) -> Option<&Spans> {
+        let made = self.spans.get_or_init(|| {
+            let ends = PikeVM::builder()
+                .syntax(self.config)
+                .thompson(thompson::Config::new().nfa_size_limit(Some(PROGRAM_BYTES_MAX)))
+                .configure(PikeVM::config().match_kind(MatchKind::All))
+                .build(&self.translated)
+                .ok()?;
+            let whole = linear(&format!("(?:{})\\z", self.translated), self.config).ok()?;
+            Some(Spans { ends, whole })
+        });
+        made.as_ref()
+    }
+}
+
+fn linear(pattern: &str, config: syntax::Config) -> std::result::Result<meta::Regex, String> {
+    let limits = meta::Config::new().nfa_size_limit(Some(PROGRAM_BYTES_MAX));
+    meta::Regex::builder().syntax(config).configure(limits).build(pattern).map_err(|error| {
+        match error.syntax_error() {
+            Some(error) => error.to_string(),
+            None => "too complex".to_string(),
+        }
+    })
+}
+
+impl Spans {
+    /// Where the longest, or shortest, match ends that starts at `start`.
+    fn end(&self, text: &str, start: usize, preference: Preference) -> Option<usize> {
+        let input = Input::new(text)
+            .span(start..text.len())
+            .anchored(Anchored::Yes)
+            .earliest(preference == Preference::Shortest);
+        let mut cache = self.ends.create_cache();
+        let mut slots = [None, None];
+        self.ends.search_slots(&mut cache, &input, &mut slots);
+        slots[1].map(|end| end.get())
+    }
+}
