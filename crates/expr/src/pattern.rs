@@ -57,7 +57,7 @@ macro_rules! regex_kernel {
         kernel!(|text: Txt, pattern: Txt| -> Bit {
             Ok(are::cached(pattern, are::Flags { insensitive: $insensitive, ..Default::default() }, |regex| {
                 regex.is_match(text)
-            })?? != $negated)
+            })? != $negated)
         })
     };
 }
@@ -110,7 +110,10 @@ fn separator(seen: &mut usize) -> Result<&'static str> {
     match *seen {
         1 => Ok("){1,1}?("),
         2 => Ok("){1,1}(?:"),
-        _ => Err(Error::new("2200C", "SQL regular expression may not contain more than two escape-double-quote separators")),
+        _ => Err(Error::new(
+            "2200C",
+            "SQL regular expression may not contain more than two escape-double-quote separators",
+        )),
     }
 }
 

@@ -17,29 +17,15 @@ fn whole(groups: &Groups) -> std::ops::Range<usize> {
 }
 
 /// All matches from a byte position on, in order; they do not overlap.
-fn matches<'a>(
-    pattern: &'a Pattern,
-    text: &'a str,
-    from: usize,
-) -> impl Iterator<Item = Result<Groups>> + use<'a> {
-    let mut at = Some(from);
+fn matches<'a>(pattern: &'a Pattern, text: &'a str, from: usize) -> impl Iterator<Item = Groups> + use<'a> {
+    let mut at = from;
     std::iter::from_fn(move || {
-        let found = match pattern.find_at(text, at?) {
-            Ok(Some(found)) => found,
-            Ok(None) => {
-                at = None;
-                return None;
-            }
-            Err(error) => {
-                at = None;
-                return Some(Err(error));
-            }
-        };
+        let found = pattern.find_at(text, at)?;
         let range = whole(&found);
         // After an empty match the next one starts a character later.
         let next = text[range.end..].chars().next().map_or(1, char::len_utf8);
-        at = Some(if range.is_empty() { range.end + next } else { range.end });
-        Some(Ok(found))
+        at = if range.is_empty() { range.end + next } else { range.end };
+        Some(found)
     })
 }
 
@@ -71,11 +57,10 @@ fn expand(text: &str, groups: &Groups, replacement: &str, out: &mut String) {
 }
 
 /// Replaces the `nth` match from `start` on (all where `nth` is 0).
-fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize) -> Result<String> {
+fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for (index, groups) in matches(pattern, text, start).enumerate() {
-        let groups = groups?;
         if nth != 0 && index + 1 != nth {
             continue;
         }
@@ -88,7 +73,7 @@ fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: 
         }
     }
     out.push_str(&text[copied..]);
-    Ok(out)
+    out
 }
 
 fn invalid_value(name: &str, value: i32) -> Error {
@@ -124,22 +109,24 @@ fn replacing(name: &str, args: &str) -> Option<Kernel> {
     }
     Some(match args {
         "text,text,text" => kernel!(|text: Txt, pattern: Txt, new: Txt| -> Txt {
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1))?
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1))
         }),
-        "text,text,text,text" => kernel!(|text: Txt, pattern: Txt, new: Txt, options: Txt| -> Txt {
-            if options.starts_with(|char: char| char.is_ascii_digit()) {
-                return Err(Error::invalid_parameter(format!("invalid regular expression option: \"{}\"", &options[..1]))
+        "text,text,text,text" => {
+            kernel!(|text: Txt, pattern: Txt, new: Txt, options: Txt| -> Txt {
+                if options.starts_with(|char: char| char.is_ascii_digit()) {
+                    return Err(Error::invalid_parameter(format!("invalid regular expression option: \"{}\"", &options[..1]))
                     .with_hint(
                         "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer \
                          explicitly.",
                     ));
-            }
-            let flags = Flags::parse(options)?;
-            are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global)))?
-        }),
+                }
+                let flags = Flags::parse(options)?;
+                are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global)))
+            })
+        }
         "text,text,text,int4" => kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4| -> Txt {
             let start = start_byte(text, start)?;
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1))?
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1))
         }),
         "text,text,text,int4,int4" => kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4| -> Txt {
             replace_from(text, pattern, new, start, nth, "")
@@ -158,14 +145,13 @@ fn replace_from(text: &str, pattern: &str, new: &str, start: i32, nth: i32, flag
     if nth < 0 {
         return Err(invalid_value("n", nth));
     }
-    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize))?
+    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize))
 }
 
 fn group_texts(text: &str, groups: &Groups) -> Result<Datum> {
     let skip = usize::from(groups.len() > 1);
-    let made = |group: &Option<std::ops::Range<usize>>| {
-        group.clone().map_or(Datum::Null, |range| Datum::text(&text[range]))
-    };
+    let made =
+        |group: &Option<std::ops::Range<usize>>| group.clone().map_or(Datum::Null, |range| Datum::text(&text[range]));
     let values: Vec<Datum> = groups.iter().skip(skip).map(made).collect();
     array_value::encode(&DataType::Text, &values)
 }
@@ -175,7 +161,7 @@ fn first_match(text: &str, pattern: &str, flags: &str) -> Result<Option<Datum>> 
         true => error.with_hint("Use the regexp_matches function instead."),
         false => error,
     })?;
-    are::cached(pattern, flags, |regex| regex.find_at(text, 0)?.map(|found| group_texts(text, &found)).transpose())?
+    are::cached(pattern, flags, |regex| regex.find_at(text, 0).map(|found| group_texts(text, &found)).transpose())?
 }
 
 /// The rows of `regexp_matches`.
@@ -183,7 +169,7 @@ pub(super) fn all_matches(text: &str, pattern: &str, options: &str) -> Result<Ve
     let flags = Flags::parse(options)?;
     let limit = if flags.global { usize::MAX } else { 1 };
     are::cached(pattern, flags, |regex| {
-        matches(regex, text, 0).take(limit).map(|found| group_texts(text, &found?)).collect()
+        matches(regex, text, 0).take(limit).map(|found| group_texts(text, &found)).collect()
     })?
 }
 
@@ -200,17 +186,18 @@ fn matching(name: &str, args: &str) -> Option<Kernel> {
         }
         ("similar_escape", "text,text") => scalar!(|args, info| match (&args[0], &args[1]) {
             (Datum::Null, _) => Ok(Datum::Null),
-            (pattern, Datum::Null) => similar(Txt::of(pattern, &info.arg_types[0])?, None).map(|text| Datum::text(&text)),
+            (pattern, Datum::Null) =>
+                similar(Txt::of(pattern, &info.arg_types[0])?, None).map(|text| Datum::text(&text)),
             (pattern, escape) => {
                 let escape = Txt::of(escape, &info.arg_types[1])?;
                 similar(Txt::of(pattern, &info.arg_types[0])?, Some(escape)).map(|text| Datum::text(&text))
             }
         }),
         ("regexp_like", "text,text") => kernel!(|text: Txt, pattern: Txt| -> Bit {
-            are::cached(pattern, Flags::default(), |regex| regex.is_match(text))?
+            are::cached(pattern, Flags::default(), |regex| regex.is_match(text))
         }),
         ("regexp_like", "text,text,text") => kernel!(|text: Txt, pattern: Txt, flags: Txt| -> Bit {
-            are::cached(pattern, options(flags, "regexp_like")?, |regex| regex.is_match(text))?
+            are::cached(pattern, options(flags, "regexp_like")?, |regex| regex.is_match(text))
         }),
         ("regexp_match", "text,text") => {
             kernel!(|text: Txt, pattern: Txt| -> Opt<Val> { first_match(text, pattern, "") })
@@ -223,9 +210,7 @@ fn matching(name: &str, args: &str) -> Option<Kernel> {
 }
 
 fn substring(text: &str, pattern: &str) -> Result<Option<String>> {
-    are::cached(pattern, Flags::default(), |regex| {
-        Ok(regex.find_at(text, 0)?.and_then(|found| first_group(text, &found)))
-    })?
+    are::cached(pattern, Flags::default(), |regex| regex.find_at(text, 0).and_then(|found| first_group(text, &found)))
 }
 
 /// A `SIMILAR TO` pattern with an escape character, or with none where it is empty.
@@ -233,8 +218,9 @@ fn similar(pattern: &str, escape: Option<&str>) -> Result<String> {
     let mut chars = escape.unwrap_or("\\").chars();
     match (chars.next(), chars.next()) {
         (escape, None) => crate::pattern::similar_to_regex(pattern, escape),
-        _ => Err(Error::new("22019", "invalid escape string")
-            .with_hint("Escape string must be empty or one character.")),
+        _ => {
+            Err(Error::new("22019", "invalid escape string").with_hint("Escape string must be empty or one character."))
+        }
     }
 }
 
@@ -265,9 +251,8 @@ fn places(name: &str) -> Option<Kernel> {
         "regexp_count" => scalar!(|args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
             let start = start_byte(text, integer(args, 2, 1))?;
-            let count = are::cached(pattern, flags_at(args, 3, info)?, |regex| {
-                matches(regex, text, start).try_fold(0, |count, found| found.map(|_| count + 1))
-            })??;
+            let count =
+                are::cached(pattern, flags_at(args, 3, info)?, |regex| matches(regex, text, start).count() as i32)?;
             Ok(Datum::I32(count))
         }),
         "regexp_instr" => scalar!(|args, info| {
@@ -302,9 +287,9 @@ fn nth_group(
     group: usize,
 ) -> Result<Option<std::ops::Range<usize>>> {
     are::cached(pattern, flags, |regex| {
-        let found = matches(regex, text, start).nth(nth - 1).transpose()?;
-        Ok(found.and_then(|groups| groups.get(group).cloned().flatten()))
-    })?
+        let found = matches(regex, text, start).nth(nth - 1);
+        found.and_then(|groups| groups.get(group).cloned().flatten())
+    })
 }
 
 /// The pieces between matches; an empty match splits between characters.
@@ -313,7 +298,7 @@ pub(super) fn split(text: &str, pattern: &str, flags: &str, function: &str) -> R
         let mut pieces = Vec::new();
         let mut from = 0;
         for found in matches(regex, text, 0) {
-            let range = whole(&found?);
+            let range = whole(&found);
             if range.is_empty() && (range.start == from || range.start == text.len()) {
                 continue;
             }
@@ -321,8 +306,8 @@ pub(super) fn split(text: &str, pattern: &str, flags: &str, function: &str) -> R
             from = range.end;
         }
         pieces.push(Datum::text(&text[from..]));
-        Ok(pieces)
-    })?
+        pieces
+    })
 }
 
 fn splitting(name: &str, args: &str) -> Option<Kernel> {

@@ -2,12 +2,12 @@
 //!
 //! Differences bridged here: `\m \M \y \Y \A \Z` anchors, `\s \d \w` inside brackets, embedded options
 //! `(?i)` and directors `***:` `***=`, `.` and brackets that match newlines unless told otherwise,
-//! bracket lists that need escaping. [`super::span`] chooses among matches as PostgreSQL does. Back references and
-//! look-around are left to `fancy-regex`, which backtracks; its matches are those that alternatives prefer.
+//! bracket lists that need escaping. [`super::span`] chooses among matches as PostgreSQL does. Refused with 2201B:
+//! back references and look-around, which linear running time does not allow.
 
-use crate::error::{Error, Result};
 use super::preference;
 use super::span::{Pattern, Preference};
+use crate::error::{Error, Result};
 use regex_automata::util::syntax;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -85,30 +85,18 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
         rest = after;
     }
     if flags.literal {
-        let literal = regex::escape(rest);
-        return build(literal, flags, Preference::None, false);
+        return build(regex::escape(rest), flags, Preference::None);
     }
-    let mut translation = Translation::default();
-    translation.translate(rest, flags)?;
-    build(translation.out, flags, preference::of(rest), translation.backtracks)
+    build(translate(rest, flags)?, flags, preference::of(rest))
 }
 
-fn build(translated: String, flags: Flags, preference: Preference, backtracks: bool) -> Result<Pattern> {
+fn build(translated: String, flags: Flags, preference: Preference) -> Result<Pattern> {
     let config = syntax::Config::new()
         .case_insensitive(flags.insensitive)
         .multi_line(flags.line_anchors)
         .dot_matches_new_line(!flags.newline)
         .ignore_whitespace(flags.expanded && !flags.literal);
-    // The same options for the other engine, which takes them in the expression.
-    let options = [
-        (flags.insensitive, 'i'),
-        (flags.line_anchors, 'm'),
-        (!flags.newline, 's'),
-        (flags.expanded && !flags.literal, 'x'),
-    ];
-    let letters: String = options.iter().filter(|(on, _)| *on).map(|(_, letter)| *letter).collect();
-    let prefix = if letters.is_empty() { String::new() } else { format!("(?{letters})") };
-    Pattern::new(translated, config, preference, backtracks, &prefix).map_err(|message| match message.as_str() {
+    Pattern::new(translated, config, preference).map_err(|message| match message.as_str() {
         "too complex" => invalid("regular expression is too complex"),
         message => invalid(reason(message)),
     })
@@ -131,53 +119,33 @@ fn reason(message: &str) -> &'static str {
     }
 }
 
-#[derive(Default)]
-struct Translation {
-    out: String,
-    /// There are back references or look-around.
-    backtracks: bool,
-}
-
-impl Translation {
-    fn translate(&mut self, pattern: &str, flags: Flags) -> Result<()> {
-        if flags.basic {
-            return Err(Error::not_supported("basic regular expressions (option \"b\") are not supported"));
-        }
-        let mut chars = pattern.chars().peekable();
-        let out = &mut self.out;
-        while let Some(char) = chars.next() {
-            match char {
-                '\\' => self.backtracks |= escape(&mut chars, out)?,
-                '[' => bracket(&mut chars, flags, out)?,
-                '(' if chars.peek() == Some(&'?') => {
-                    chars.next();
-                    match chars.next() {
-                        Some(':') => out.push_str("(?:"),
-                        Some(kind @ ('=' | '!')) => {
-                            self.backtracks = true;
-                            out.push_str(if kind == '=' { "(?=" } else { "(?!" });
-                        }
-                        Some('<') => {
-                            self.backtracks = true;
-                            match chars.next() {
-                                Some('=') => out.push_str("(?<="),
-                                Some('!') => out.push_str("(?<!"),
-                                _ => return Err(invalid("quantifier operand invalid")),
-                            }
-                        }
-                        _ => return Err(invalid("quantifier operand invalid")),
-                    }
-                }
-                // The regex crate reads a brace that opens no bound as an error.
-                '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
-                '}' if !open_bound(out) => out.push_str("\\}"),
-                '$' if !flags.line_anchors => out.push_str("\\z"),
-                '^' if !flags.line_anchors => out.push_str("\\A"),
-                char => out.push(char),
-            }
-        }
-        Ok(())
+fn translate(pattern: &str, flags: Flags) -> Result<String> {
+    if flags.basic {
+        return Err(Error::not_supported("basic regular expressions (option \"b\") are not supported"));
     }
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut chars = pattern.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => escape(&mut chars, &mut out)?,
+            '[' => bracket(&mut chars, flags, &mut out)?,
+            '(' if chars.peek() == Some(&'?') => {
+                chars.next();
+                match chars.next() {
+                    Some(':') => out.push_str("(?:"),
+                    Some('=' | '!' | '<') => return Err(invalid("lookaround is not supported")),
+                    _ => return Err(invalid("quantifier operand invalid")),
+                }
+            }
+            // The regex crate reads a brace that opens no bound as an error.
+            '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
+            '}' if !open_bound(&out) => out.push_str("\\}"),
+            '$' if !flags.line_anchors => out.push_str("\\z"),
+            '^' if !flags.line_anchors => out.push_str("\\A"),
+            char => out.push(char),
+        }
+    }
+    Ok(out)
 }
 
 /// Whether the text so far ends inside a `{m,n}`.
@@ -192,8 +160,7 @@ fn open_bound(out: &str) -> bool {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// True for a back reference.
-fn escape(chars: &mut Chars, out: &mut String) -> Result<bool> {
+fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
     let Some(char) = chars.next() else { return Err(invalid("invalid escape \\ sequence")) };
     match char {
         'm' => out.push_str(r"\b{start}"),
@@ -210,16 +177,12 @@ fn escape(chars: &mut Chars, out: &mut String) -> Result<bool> {
         'B' => out.push_str(r"\\"),
         'e' => out.push_str(r"\x1b"),
         '0' => out.push_str(r"\x00"),
-        '1'..='9' => {
-            out.push('\\');
-            out.push(char);
-            return Ok(true);
-        }
+        '1'..='9' => return Err(invalid("back references are not supported")),
         'x' | 'u' | 'U' => code_point(char, chars, out)?,
         char if char.is_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
         char => out.push_str(&regex::escape(char.encode_utf8(&mut [0; 4]))),
     }
-    Ok(false)
+    Ok(())
 }
 
 fn code_point(kind: char, chars: &mut Chars, out: &mut String) -> Result<()> {
@@ -274,7 +237,7 @@ fn bracket(chars: &mut Chars, flags: Flags, out: &mut String) -> Result<()> {
 fn escape_in_bracket(chars: &mut Chars, out: &mut String) -> Result<()> {
     match chars.peek() {
         Some('m' | 'M' | 'y' | 'Y' | 'A' | 'Z' | '1'..='9') => Err(invalid("invalid escape \\ sequence")),
-        _ => escape(chars, out).map(|_| ()),
+        _ => escape(chars, out),
     }
 }
 

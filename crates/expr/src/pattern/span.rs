@@ -4,7 +4,6 @@
 //! whole is not greedy; the `regex` crate takes the one that its alternatives prefer. So a match is found in three
 //! steps: where it starts, how long it may be, and what its groups are within exactly that part.
 
-use crate::error::{Error, Result};
 use regex_automata::nfa::thompson::pikevm::PikeVM;
 use regex_automata::{Anchored, Input, MatchKind, meta, nfa::thompson, util::syntax};
 use std::cell::OnceCell;
@@ -22,18 +21,12 @@ pub enum Preference {
 
 /// A compiled expression.
 pub struct Pattern {
-    finder: Finder,
+    finder: meta::Regex,
     preference: Preference,
     /// The expression in the `regex` crate's language, and its options.
     translated: String,
     config: syntax::Config,
     spans: OnceCell<Option<Spans>>,
-}
-
-enum Finder {
-    Linear(meta::Regex),
-    /// For back references and look-around.
-    Backtracking(Box<fancy_regex::Regex>),
 }
 
 struct Spans {
@@ -46,51 +39,27 @@ struct Spans {
 /// Memory of one compiled expression.
 const PROGRAM_BYTES_MAX: usize = 16 << 20;
 
-fn too_complex() -> Error {
-    Error::new("2201B", "invalid regular expression: regular expression is too complex")
-}
-
 impl Pattern {
-    /// `None` if the expression is none; its reason is the caller's to tell.
+    /// The reason if the expression is none.
     pub fn new(
         translated: String,
         config: syntax::Config,
         preference: Preference,
-        backtracks: bool,
-        prefix: &str,
     ) -> std::result::Result<Pattern, String> {
-        let finder = if backtracks {
-            let whole = format!("{prefix}{translated}");
-            let regex = fancy_regex::RegexBuilder::new(&whole).build().map_err(|error| error.to_string())?;
-            Finder::Backtracking(Box::new(regex))
-        } else {
-            Finder::Linear(linear(&translated, config)?)
-        };
+        let finder = linear(&translated, config)?;
         Ok(Pattern { finder, preference, translated, config, spans: OnceCell::new() })
     }
 
-    pub fn is_match(&self, text: &str) -> Result<bool> {
-        match &self.finder {
-            Finder::Linear(regex) => Ok(regex.is_match(text)),
-            Finder::Backtracking(regex) => regex.is_match(text).map_err(|_| too_complex()),
-        }
+    pub fn is_match(&self, text: &str) -> bool {
+        self.finder.is_match(text)
     }
 
     /// The first match from a byte position on.
-    pub fn find_at(&self, text: &str, from: usize) -> Result<Option<Groups>> {
+    pub fn find_at(&self, text: &str, from: usize) -> Option<Groups> {
         if from > text.len() {
-            return Ok(None);
+            return None;
         }
-        let regex = match &self.finder {
-            Finder::Linear(regex) => regex,
-            Finder::Backtracking(regex) => {
-                let found = regex.captures_from_pos(text, from).map_err(|_| too_complex())?;
-                let groups = found.map(|found| {
-                    (0..found.len()).map(|group| found.get(group).map(|found| found.range())).collect()
-                });
-                return Ok(groups);
-            }
-        };
+        let regex = &self.finder;
         let mut captures = regex.create_captures();
         regex.search_captures(&Input::new(text).span(from..text.len()), &mut captures);
         if self.preference != Preference::None
@@ -107,10 +76,10 @@ impl Pattern {
             }
         }
         if !captures.is_match() {
-            return Ok(None);
+            return None;
         }
         let range = |group| captures.get_group(group).map(|span| span.start..span.end);
-        Ok(Some((0..captures.group_len()).map(range).collect()))
+        Some((0..captures.group_len()).map(range).collect())
     }
 
     fn spans(&self) -> Option<&Spans> {
@@ -130,11 +99,9 @@ impl Pattern {
 
 fn linear(pattern: &str, config: syntax::Config) -> std::result::Result<meta::Regex, String> {
     let limits = meta::Config::new().nfa_size_limit(Some(PROGRAM_BYTES_MAX));
-    meta::Regex::builder().syntax(config).configure(limits).build(pattern).map_err(|error| {
-        match error.syntax_error() {
-            Some(error) => error.to_string(),
-            None => "too complex".to_string(),
-        }
+    meta::Regex::builder().syntax(config).configure(limits).build(pattern).map_err(|error| match error.syntax_error() {
+        Some(error) => error.to_string(),
+        None => "too complex".to_string(),
     })
 }
 

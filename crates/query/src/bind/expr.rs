@@ -142,12 +142,10 @@ impl Binder<'_> {
         use ast::Value;
         Ok(match value {
             Value::Number(text, _) => self.number(text)?,
-            Value::SingleQuotedString(text)
-            | Value::EscapedStringLiteral(text)
-            | Value::UnicodeStringLiteral(text) => Expr::unknown(text),
-            Value::NationalStringLiteral(text) => {
-                Expr::Const { value: Datum::text(text), ty: DataType::Bpchar(None) }
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) => {
+                Expr::unknown(text)
             }
+            Value::NationalStringLiteral(text) => Expr::Const { value: Datum::text(text), ty: DataType::Bpchar(None) },
             Value::DollarQuotedString(quoted) => Expr::unknown(&quoted.value),
             Value::SingleQuotedByteStringLiteral(digits) => bit_literal(bits::from_binary(digits)?),
             Value::HexStringLiteral(digits) => bit_literal(bits::from_hexadecimal(digits)?),

@@ -193,9 +193,7 @@ impl Binder<'_> {
             DataType::Unknown => Ok(Expr::null(DataType::Text)),
             DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) => Ok(Expr::text("\"default\"")),
             DataType::Name => Ok(Expr::text("\"C\"")),
-            other => {
-                Err(SqlError::new("42804", format!("collations are not supported by type {}", other.sql_name())))
-            }
+            other => Err(SqlError::new("42804", format!("collations are not supported by type {}", other.sql_name()))),
         }
     }
 
