@@ -210,6 +210,9 @@ fn create(reader: &mut Reader<'_>) -> Result<Definition> {
         }
         return Ok(Definition::CreateSchema { name, if_not_exists, owner });
     }
+    if reader.sees("user") && reader.sees_nth(1, "mapping") {
+        return Err(SqlError::not_supported("user mappings are not supported"));
+    }
     if let Some(kind) = reader.one_of(&["role", "user", "group"]) {
         let name = reader.ident()?;
         return Ok(Definition::CreateRole { name, user: kind == "user", options: role::options(reader)? });
@@ -292,10 +295,6 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
 }
 
 fn create_view(reader: &mut Reader<'_>, or_replace: bool, temporary: bool, recursive: bool) -> Result<Definition> {
-    if recursive {
-        return Err(SqlError::not_supported("CREATE RECURSIVE VIEW is not supported")
-            .with_hint("Create the view AS WITH RECURSIVE …."));
-    }
     let name = reader.object_name()?;
     let mut columns = Vec::new();
     if matches!(reader.peek(), Token::LParen) {
@@ -306,13 +305,27 @@ fn create_view(reader: &mut Reader<'_>, or_replace: bool, temporary: bool, recur
         check = view_options(reader)?;
     }
     reader.expect_word("as")?;
-    let query = reader.query()?;
+    let mut query = reader.query()?;
+    if recursive {
+        if columns.is_empty() {
+            return Err(reader.error_here());
+        }
+        query = recursive_query(&name, &columns, &query)?;
+    }
     if reader.words(&["with", "check", "option"]) || reader.words(&["with", "cascaded", "check", "option"]) {
         check = CheckOption::Cascaded;
     } else if reader.words(&["with", "local", "check", "option"]) {
         check = CheckOption::Local;
     }
     Ok(Definition::CreateView { name, or_replace, temporary, columns, query, check })
+}
+
+/// `CREATE RECURSIVE VIEW v (a) AS …` is a view of WITH RECURSIVE (PostgreSQL manual, CREATE VIEW).
+fn recursive_query(name: &Name, columns: &[String], query: &ast::Query) -> Result<Box<ast::Query>> {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let list = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+    let own = quoted(&name.name);
+    utility::parse_query_text(&format!("WITH RECURSIVE {own} ({list}) AS ({query}) SELECT {list} FROM {own}"))
 }
 
 /// `(check_option = local, …)`.
@@ -421,6 +434,9 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
         } else {
             return Err(reader.error_here());
         });
+    }
+    if reader.sees("user") && reader.sees_nth(1, "mapping") {
+        return Err(SqlError::not_supported("user mappings are not supported"));
     }
     if let Some(kind) = reader.one_of(&["role", "user", "group"]) {
         return role::alter(reader, kind == "group");
