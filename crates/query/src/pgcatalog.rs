@@ -11,6 +11,7 @@ mod basalt;
 mod class;
 mod cluster;
 mod definitions;
+mod depends;
 mod descriptions;
 mod functions;
 mod information;
@@ -81,6 +82,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
             .or_else(|| cluster::fill_of(name))
             .or_else(|| typing::fill_of(name))
             .or_else(|| procs::fill_of(name))
+            .or_else(|| depends::fill_of(name))
             .or_else(|| descriptions::fill_of(name))
             .or_else(|| listings::fill_of(name))
             .or_else(|| activity::fill_of(name)),

@@ -73,6 +73,9 @@ impl Binder<'_> {
 
     /// A factor crossed with the plan to its left, which it may refer to if it is lateral.
     fn factor_beside(&mut self, factor: &TableFactor, left: Option<Plan>) -> Result<FromItem> {
+        if let Some(options) = options_table(factor)? {
+            return self.factor_beside(&options, left);
+        }
         if is_function(factor) {
             return self.function_factor(factor, left.unwrap_or(Plan::Unit), false);
         }
@@ -713,6 +716,28 @@ fn keyword(name: &ast::ObjectName) -> ast::Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// `pg_options_to_table(array)`, as the query that it is: `name=value` texts as two columns.
+fn options_table(factor: &TableFactor) -> Result<Option<TableFactor>> {
+    let (name, args, alias) = match factor {
+        TableFactor::Table { name, alias, args: Some(args), .. } => (name, &args.args, alias),
+        TableFactor::Function { name, alias, args, .. } => (name, args, alias),
+        _ => return Ok(None),
+    };
+    let ([FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))], Ok("pg_options_to_table")) =
+        (args.as_slice(), function_name(name).as_deref())
+    else {
+        return Ok(None);
+    };
+    let sql = format!(
+        "SELECT split_part(o, '=', 1) AS option_name, \
+         CASE WHEN strpos(o, '=') > 0 THEN substr(o, strpos(o, '=') + 1) END AS option_value FROM unnest({arg}) AS u (o)"
+    );
+    let own = TableAlias { explicit: true, name: Ident::new("pg_options_to_table"), columns: Vec::new(), at: None };
+    let subquery = Box::new(super::parse_query(&sql)?);
+    let alias = Some(alias.clone().unwrap_or(own));
+    Ok(Some(TableFactor::Derived { lateral: true, subquery, alias, sample: None }))
 }
 
 fn is_function(factor: &TableFactor) -> bool {

@@ -153,7 +153,7 @@ fn pg_attrdef(system: &SystemContext, rows: &mut Rows) -> Result {
 
 /// Defaults are no objects of their own: their oids are made of the table's and the column's, apart from
 /// the range that objects are numbered in.
-fn default_oid(table: &TableDef, column: u16) -> u32 {
+pub(super) fn default_oid(table: &TableDef, column: u16) -> u32 {
     1 << 31 | (table.id.0 << 11 & 0x7fff_f800) | u32::from(column)
 }
 

@@ -63,6 +63,11 @@ impl Columns<'_> {
     pub fn push(&mut self, table: &mut TableDef, clause: &ColumnClause) -> Result<ColumnId> {
         let ctx = self.context();
         let serial = serial_type(&clause.ty);
+        if let ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) = &clause.ty
+            && serial_type(element).is_some()
+        {
+            return Err(SqlError::not_supported("array of serial is not implemented"));
+        }
         let ty = match &serial {
             Some(ty) => ty.clone(),
             None => bind::bind_type(&ctx, &clause.ty)?,

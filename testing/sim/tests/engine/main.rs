@@ -6,6 +6,7 @@
 mod concurrent;
 mod faults;
 mod model;
+mod sequences;
 mod table;
 mod torture;
 

@@ -116,9 +116,11 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
 
 /// Expressions rest as text, which is their `pg_node_tree` too.
 pub(super) fn others() -> Vec<Other> {
-    use DataType::{Bool, Oid, Text};
+    use DataType::{Array, Bool, Char, Oid, Text};
     vec![
         (1716, "pg_get_expr", vec![Text, Oid], Text, expression),
+        // Nothing is granted by default that would have to be told.
+        (3943, "acldefault", vec![Char, Oid], Array(Box::new(Text)), |_, _| Ok(Datum::Null)),
         (2509, "pg_get_expr", vec![Text, Oid, Bool], Text, expression),
     ]
 }
