@@ -86,6 +86,10 @@ fn columns_of(table: &TableDef, names: Option<&[String]>) -> Result<Vec<ColumnId
 fn check_force(table: &TableDef, columns: &[ColumnId], force: &ForceColumns, clause: &str) -> Result<()> {
     let ForceColumns::Some(names) = force else { return Ok(()) };
     for name in names {
+        if table.column_named(name).is_none() {
+            let message = format!("column \"{name}\" of relation \"{}\" does not exist", table.name);
+            return Err(SqlError::new("42703", message));
+        }
         let named = columns.iter().any(|id| table.column(*id).name == *name);
         if !named {
             return Err(SqlError::new("42P10", format!("{clause} column \"{name}\" not referenced by COPY")));

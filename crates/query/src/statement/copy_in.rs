@@ -82,8 +82,9 @@ pub(crate) fn start(
     }
     let filter = match &copy.filter {
         Some(filter) => {
-            let ty = basalt_types::DataType::Bool;
-            Some(bind::bind_row_expr(&ctx, table, filter, Some(&ty), &mut ParamTypes::none())?)
+            let bound = bind::bind_row_expr(&ctx, table, filter, None, &mut ParamTypes::none())?;
+            let condition = basalt_expr::resolve::build::boolean("WHERE", bound, &eval);
+            Some(condition.map_err(|error| SqlError::from(error).at(bind::position::of_expr(sql, filter)))?)
         }
         None => None,
     };

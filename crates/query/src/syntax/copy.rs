@@ -94,10 +94,8 @@ struct Given {
 pub(super) fn parse(reader: &mut Reader<'_>) -> Result<CopyStatement> {
     reader.word("binary");
     let source = if reader.token(&Token::LParen) {
-        if reader.sees("insert") || reader.sees("update") || reader.sees("delete") {
-            return Err(SqlError::not_supported("COPY of a data-changing statement is not supported"));
-        }
-        let query = reader.query()?;
+        let changes = ["insert", "update", "delete"].iter().any(|verb| reader.sees(verb));
+        let query = if changes { changed_rows(reader)? } else { reader.query()? };
         reader.expect_token(&Token::RParen)?;
         CopySource::Query(query)
     } else {
@@ -128,8 +126,30 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<CopyStatement> {
     Ok(CopyStatement { source, from, target, options: settle(given, from)?, filter })
 }
 
+/// A statement that changes rows, as the query over what it returns.
+fn changed_rows(reader: &mut Reader<'_>) -> Result<Box<ast::Query>> {
+    let statement = reader.statement()?;
+    let returns = match &statement {
+        ast::Statement::Insert(insert) => insert.returning.is_some(),
+        ast::Statement::Update(update) => update.returning.is_some(),
+        ast::Statement::Delete(delete) => delete.returning.is_some(),
+        _ => false,
+    };
+    if !returns {
+        return Err(SqlError::not_supported("COPY query must have a RETURNING clause"));
+    }
+    let text = format!("WITH copied AS ({statement}) SELECT * FROM copied");
+    Reader::new(super::tokens(&text)?, &text).query()
+}
+
 fn options(reader: &mut Reader<'_>) -> Result<Given> {
     let mut given = Given::default();
+    if reader.word("using") {
+        reader.expect_word("delimiters")?;
+        given.delimiter = Some(reader.string()?);
+    } else if reader.word("delimiters") {
+        given.delimiter = Some(reader.string()?);
+    }
     reader.word("with");
     if reader.token(&Token::LParen) {
         loop {
@@ -179,8 +199,8 @@ fn option(reader: &mut Reader<'_>, given: &mut Given) -> Result<()> {
         "quote" => once(&mut given.quote, reader.string()?),
         "escape" => once(&mut given.escape, reader.string()?),
         "force_quote" => once(&mut given.force_quote, force_columns(reader)?),
-        "force_not_null" => once(&mut given.force_not_null, force_columns(reader)?),
-        "force_null" => once(&mut given.force_null, force_columns(reader)?),
+        "force_not_null" => once(&mut given.force_not_null, force_list(reader, "force_not_null")?),
+        "force_null" => once(&mut given.force_null, force_list(reader, "force_null")?),
         "encoding" => encoding(reader),
         other => Err(SqlError::syntax(format!("option \"{other}\" not recognized"))),
     }
@@ -207,6 +227,17 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool> {
 
 fn force_columns(reader: &mut Reader<'_>) -> Result<ForceColumns> {
     if reader.token(&Token::Mul) { Ok(ForceColumns::All) } else { Ok(ForceColumns::Some(reader.idents_in_parens()?)) }
+}
+
+/// The same where `*` is not taken.
+fn force_list(reader: &mut Reader<'_>, option: &str) -> Result<ForceColumns> {
+    match reader.peek() {
+        Token::LParen => force_columns(reader),
+        _ => {
+            let message = format!("argument to option \"{option}\" must be a list of column names");
+            Err(SqlError::new("22023", message).at(reader.position()))
+        }
+    }
 }
 
 fn encoding(reader: &mut Reader<'_>) -> Result<()> {
@@ -291,8 +322,11 @@ fn settle(given: Given, from: bool) -> Result<CopyOptions> {
             (given.null.is_some(), "NULL"),
             (given.header.is_some(), "HEADER"),
         ] {
-            if present {
-                return Err(SqlError::syntax(format!("cannot specify {what} in BINARY mode")));
+            let message = format!("cannot specify {what} in BINARY mode");
+            match (present, what) {
+                (false, _) => {}
+                (true, "HEADER") => return Err(SqlError::not_supported(message)),
+                (true, _) => return Err(SqlError::syntax(message)),
             }
         }
     }
@@ -308,7 +342,7 @@ fn settle(given: Given, from: bool) -> Result<CopyOptions> {
         return Err(SqlError::not_supported("COPY force not null and force null only available using COPY FROM"));
     }
     if given.header == Some(HeaderChoice::Match) && !from {
-        return Err(SqlError::new("22023", "cannot use \"match\" with HEADER in COPY TO"));
+        return Err(SqlError::not_supported("cannot use \"match\" with HEADER in COPY TO"));
     }
     let quote = one_byte(given.quote.as_deref().unwrap_or("\""), "quote")?;
     let options = CopyOptions {
