@@ -16,10 +16,10 @@ pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, own
         }
         return Err(exists("42P06", "schema", name));
     }
-    let owner = owner.unwrap_or(&session.user).to_string();
-    if catalog.role_named(&owner).is_none() {
-        return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
-    }
+    let owner = match owner {
+        Some(owner) => resolve::role(session, &catalog, owner)?,
+        None => session.user.clone(),
+    };
     let id = session.db.engine().next_object_id();
     let namespace = Namespace { id, database: session.database.id, name: name.to_string(), owner, comment: None };
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutNamespace(namespace)])?)
@@ -48,10 +48,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, rename: Option<&str>, own
         namespace.name = rename.to_string();
     }
     if let Some(owner) = owner {
-        if catalog.role_named(owner).is_none() {
-            return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
-        }
-        namespace.owner = owner.to_string();
+        namespace.owner = resolve::role(session, &catalog, owner)?;
     }
     drop::apply(session, vec![CatalogEdit::PutNamespace(namespace)], &format!("rename schema {name}"), None)
 }
