@@ -68,6 +68,13 @@ impl Role {
     }
 }
 
+impl Role {
+    /// Whether VALID UNTIL has not passed; afterwards no password is right.
+    pub fn password_is_valid(&self, now_micros: i64) -> bool {
+        self.valid_until_micros.is_none_or(|until| now_micros < until)
+    }
+}
+
 /// A value that sessions of a role, in a database, or both, start with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RoleSetting {

@@ -46,8 +46,12 @@ pub async fn admit(request: &Request<Incoming>, peer: SocketAddr, shared: &Arc<S
             (user, Some(password))
         }
     };
-    let verifier = shared.db.role(&user).and_then(|role| role.password);
+    let role = shared.db.role(&user);
+    let now = shared.db.os().clock.unix_micros();
+    let expired = role.as_ref().is_some_and(|role| !role.password_is_valid(now));
+    let verifier = role.and_then(|role| role.password);
     let admitted = match (verifier, password) {
+        (Some(_), Some(_)) if expired => false,
         (Some(verifier), Some(password)) => {
             // Hashing takes milliseconds: other connections' threads are not for that.
             let check = tokio::task::spawn_blocking(move || scram::is_password(&password, &verifier));

@@ -33,10 +33,8 @@ async fn open(client: &mut Client, startup: Startup, peer: Peer, shared: &Shared
     let role = shared.db.role(&startup.user);
     refuse_beyond_limit(shared, role.as_ref().is_some_and(|role| role.superuser))?;
     let password = role.as_ref().and_then(|role| role.password.as_deref());
-    if let Some(until) = role.as_ref().and_then(|role| role.valid_until_micros)
-        && password.is_some()
-        && until < shared.db.os().clock.unix_micros()
-    {
+    let now = shared.db.os().clock.unix_micros();
+    if password.is_some() && role.as_ref().is_some_and(|role| !role.password_is_valid(now)) {
         tracing::warn!(user = startup.user, "the password is no longer valid");
         let message = format!("password authentication failed for user \"{}\"", startup.user);
         return Err(SqlError::fatal("28P01", message).into());
