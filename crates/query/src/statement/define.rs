@@ -3,6 +3,7 @@
 use super::{alter_table, comment, create_table, database, drop, role, schema, sequence, truncate, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
+use crate::session::names::quote_identifier;
 use crate::session::outcome::Outcome;
 use crate::syntax::{Definition, ObjectKind};
 use std::sync::Arc;
@@ -39,8 +40,9 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::CreateView { name, or_replace, temporary, columns, query, check } => {
             view::create(session, name, *or_replace, *temporary, (columns, *check), query, sql)?;
         }
-        Definition::CreateSchema { name, if_not_exists, owner } => {
+        Definition::CreateSchema { name, if_not_exists, owner, elements } => {
             schema::create(session, name, *if_not_exists, owner.as_deref())?;
+            fill_schema(session, name, elements, sql).await?;
         }
         Definition::AlterSchema { name, rename, owner } => {
             schema::alter(session, name, rename.as_deref(), owner.as_deref())?;
@@ -64,6 +66,28 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::CreateDatabase { name, owner } => database::create(session, name, owner.as_deref())?,
     }
     Ok(Outcome::Command { tag })
+}
+
+/// Makes what CREATE SCHEMA lists, with the new schema in front of the search path.
+async fn fill_schema(session: &mut Session, name: &str, elements: &[Definition], sql: &Arc<str>) -> Result<()> {
+    if elements.is_empty() {
+        return Ok(());
+    }
+    let mark = session.settings.mark();
+    let path = format!("{}, {}", quote_identifier(name), session.settings.show("search_path")?);
+    session.settings.set_unchecked("search_path", Some(path.trim_end_matches([',', ' '])), false);
+    let mut made = Ok(());
+    for element in elements {
+        made = match schema::inside(element, name) {
+            Ok(element) => Box::pin(run(session, &element, sql)).await.map(|_| ()),
+            Err(error) => Err(error),
+        };
+        if made.is_err() {
+            break;
+        }
+    }
+    session.settings.restore(mark);
+    made
 }
 
 /// 42710 or its kin for an object that is there already.

@@ -4,6 +4,7 @@ use super::define::{exists, skipping};
 use super::{drop, resolve};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
+use crate::syntax::Definition;
 use basalt_engine::{CatalogEdit, Namespace};
 
 pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, owner: Option<&str>) -> Result<()> {
@@ -23,6 +24,28 @@ pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, own
     let id = session.db.engine().next_object_id();
     let namespace = Namespace { id, database: session.database.id, name: name.to_string(), owner, comment: None };
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutNamespace(namespace)])?)
+}
+
+/// An element of CREATE SCHEMA with the schema that it goes to. 42P15 if it names another.
+pub(crate) fn inside(element: &Definition, schema: &str) -> Result<Definition> {
+    let mut element = element.clone();
+    let name = match &mut element {
+        Definition::CreateTable(table) => &mut table.name,
+        Definition::CreateView { name, .. } | Definition::CreateSequence { name, .. } => name,
+        other => {
+            return Err(SqlError::syntax(format!("{} cannot be an element of a schema", other.tag())));
+        }
+    };
+    match &name.schema {
+        Some(other) if other != schema => Err(SqlError::new(
+            "42P15",
+            format!("CREATE specifies a schema ({other}) different from the one being created ({schema})"),
+        )),
+        _ => {
+            name.schema = Some(schema.to_string());
+            Ok(element)
+        }
+    }
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -71,6 +71,8 @@ pub enum Definition {
         name: String,
         if_not_exists: bool,
         owner: Option<String>,
+        /// What is made in it by the same statement.
+        elements: Vec<Definition>,
     },
     AlterSchema {
         name: String,
@@ -208,7 +210,14 @@ fn create(reader: &mut Reader<'_>) -> Result<Definition> {
         if reader.word("authorization") {
             owner = Some(reader.ident()?);
         }
-        return Ok(Definition::CreateSchema { name, if_not_exists, owner });
+        let mut elements = Vec::new();
+        while reader.word("create") {
+            elements.push(create(reader)?);
+        }
+        if if_not_exists && !elements.is_empty() {
+            return Err(SqlError::not_supported("CREATE SCHEMA IF NOT EXISTS cannot include schema elements"));
+        }
+        return Ok(Definition::CreateSchema { name, if_not_exists, owner, elements });
     }
     if reader.sees("user") && reader.sees_nth(1, "mapping") {
         return Err(SqlError::not_supported("user mappings are not supported"));
