@@ -68,10 +68,10 @@ fn work(engine: &Arc<Engine>, told: &mut Told, rng: &mut Rng, early: bool) -> Re
                 if txn.edit_catalog(vec![restarted(engine, sequence)]).is_err() {
                     return Ok(());
                 }
-                match rng.one_in(2) {
-                    true => txn.rollback(),
-                    false if runtime.block_on(txn.commit()).is_err() => return Ok(()),
-                    false => {}
+                if rng.one_in(2) {
+                    txn.rollback();
+                } else if runtime.block_on(txn.commit()).is_err() {
+                    return Ok(());
                 }
             }
             2 => {
