@@ -54,18 +54,26 @@ pub enum ValueOrder {
     Numeric = 1,
     /// Blank-padded text: spaces at the end do not count.
     Padded = 2,
-    /// Neither order nor equality can be seen from the bytes (jsonb, arrays): null counts only.
+    /// Neither order nor equality can be seen from the bytes (json, arrays): null counts only.
     Opaque = 3,
     /// Interval: as [`Opaque`](Self::Opaque) in zone maps; in keys by its length.
     Interval = 4,
+    /// Jsonb: as [`Opaque`](Self::Opaque) in zone maps; in keys by its value.
+    Jsonb = 5,
 }
 
 impl ValueOrder {
+    /// Whether zone maps hold bounds of such values.
+    pub(crate) fn has_bounds(self) -> bool {
+        matches!(self, ValueOrder::Natural | ValueOrder::Numeric | ValueOrder::Padded)
+    }
+
     pub fn of(ty: &DataType) -> ValueOrder {
         match ty {
             DataType::Numeric(_) if ty.phys() == Some(PhysType::Bytes) => ValueOrder::Numeric,
             DataType::Bpchar(_) => ValueOrder::Padded,
-            DataType::Json | DataType::Jsonb | DataType::Array(_) => ValueOrder::Opaque,
+            DataType::Json | DataType::Array(_) => ValueOrder::Opaque,
+            DataType::Jsonb => ValueOrder::Jsonb,
             DataType::Interval => ValueOrder::Interval,
             _ => ValueOrder::Natural,
         }
@@ -73,7 +81,7 @@ impl ValueOrder {
 
     fn from_u8(raw: u8) -> Option<ValueOrder> {
         use ValueOrder::*;
-        [Natural, Numeric, Padded, Opaque, Interval].get(usize::from(raw)).copied()
+        [Natural, Numeric, Padded, Opaque, Interval, Jsonb].get(usize::from(raw)).copied()
     }
 }
 

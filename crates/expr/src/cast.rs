@@ -15,6 +15,8 @@ use crate::datetime::*;
 use crate::error::{Error, Result};
 use crate::io::{fit_bpchar, fit_varchar, json, text};
 use crate::money;
+use crate::numeric::Numeric;
+use basalt_types::jsonb::{self, Kind};
 use basalt_types::{DataType, Datum};
 
 /// Where a cast is looked for; each place also finds what the ones before it find.
@@ -212,20 +214,15 @@ fn fit_text(text: &str, to: &DataType, explicit: bool, ctx: &EvalContext) -> Res
 }
 
 fn cast_jsonb(text: &str, from: &DataType, to: &DataType, ctx: &EvalContext) -> Result<Datum> {
-    let kind = match (json::parse(text)?, to) {
-        (json::Json::Bool(value), DataType::Bool) => return Ok(Datum::Bool(value)),
-        (json::Json::Number(value), to) if *to != DataType::Bool && find_cast(from, to).is_some() => {
-            let number = value.to_datum(&DataType::Numeric(None))?;
+    let kind = jsonb::kind(text);
+    match (kind, to) {
+        (Kind::Bool, DataType::Bool) => return Ok(Datum::Bool(text == "true")),
+        (Kind::Number, to) if *to != DataType::Bool && find_cast(from, to).is_some() => {
+            let number = Numeric::parse(text)?.to_datum(&DataType::Numeric(None))?;
             return cast_datum(&DataType::Numeric(None), to, &number, true, ctx);
         }
-        (value, _) => match value {
-            json::Json::Null => "null",
-            json::Json::Bool(_) => "boolean",
-            json::Json::Number(_) => "numeric",
-            json::Json::String(_) => "string",
-            json::Json::Array(_) => "array",
-            json::Json::Object(_) => "object",
-        },
-    };
+        _ => {}
+    }
+    let kind = if kind == Kind::Number { "numeric" } else { kind.name() };
     Err(Error::invalid_parameter(format!("cannot cast jsonb {kind} to type {}", to.base().sql_name())))
 }

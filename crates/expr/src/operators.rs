@@ -19,7 +19,6 @@ use std::sync::LazyLock;
 
 /// Code for an operator, and whether it is strict. `None`: not implemented.
 pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Option<(Kernel, bool)> {
-    let json = matches!(left, "jsonb") && matches!(right, "jsonb");
     let comparison = match symbol {
         "=" => Some(CompareOp::Eq),
         "<>" => Some(CompareOp::NotEq),
@@ -29,7 +28,7 @@ pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Opt
         ">=" => Some(CompareOp::GtEq),
         _ => None,
     };
-    if let Some(op) = comparison.filter(|_| !json || matches!(symbol, "=" | "<>")) {
+    if let Some(op) = comparison {
         return compare::kernel(op, left, right).map(|kernel| (kernel, true));
     }
     let strict = !matches!(function, "array_cat" | "array_append" | "array_prepend");

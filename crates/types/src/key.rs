@@ -4,9 +4,10 @@
 //! (DESIGN 5, row identity). A table without a primary key uses its hidden row id as the key.
 //!
 //! Per column: integers big-endian with the sign bit flipped; floats in total order with NaN greatest and
-//! -0 equal to 0; bytes escaped (`00` → `00 ff`) and closed by `00 01`, so that a prefix sorts first.
+//! -0 equal to 0; bytes escaped (`00` → `00 ff`) and closed by `00 01`, so that a prefix sorts first;
+//! `jsonb` as [`crate::jsonb`] says.
 
-use crate::{DataType, Datum, Rid, numeric};
+use crate::{DataType, Datum, Rid, jsonb, numeric};
 use std::fmt;
 
 /// An encoded key. Ordered and compared by its bytes.
@@ -73,6 +74,7 @@ pub fn encode_bytes_column(ty: &DataType, value: &[u8], out: &mut Vec<u8>) {
     match ty {
         DataType::Numeric(_) => encode_bytes(numeric::key_bytes(value), out),
         DataType::Bpchar(_) => encode_bytes(value.trim_ascii_end_spaces(), out),
+        DataType::Jsonb => jsonb::encode_key(&String::from_utf8_lossy(value), out),
         _ => encode_bytes(value, out),
     }
 }
@@ -99,6 +101,7 @@ pub fn take_column(ty: &DataType, input: &mut &[u8]) -> Option<Datum> {
             let bits = u64::from_be_bytes(fixed(input)?);
             Datum::F64(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
         }
+        PhysType::Bytes if *ty == DataType::Jsonb => Datum::text(&jsonb::decode_key(input)?),
         PhysType::Bytes => {
             let bytes = take_escaped(input)?;
             match ty {

@@ -1,13 +1,14 @@
 //! The words that every other crate speaks: identities, versions, types, rows, keys, column batches.
 //!
 //! Nothing here does I/O, reads a clock, spawns a thread or knows what SQL means. A change to a layout
-//! in [`row`], [`key`] or [`numeric`] changes bytes on disk: see `docs/format/`.
+//! in [`row`], [`key`], [`jsonb`] or [`numeric`] changes bytes on disk: see `docs/format/`.
 
 pub mod batch;
 pub mod datatype;
 pub mod datum;
 pub mod error;
 pub mod ids;
+pub mod jsonb;
 pub mod key;
 pub mod numeric;
 pub mod predicate;

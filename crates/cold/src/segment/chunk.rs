@@ -206,11 +206,7 @@ struct Pages {
 
 impl Pages {
     fn new(column: &SegmentColumn, rows: usize, nulls: Option<BooleanBuffer>) -> Pages {
-        Pages {
-            rows,
-            nulls,
-            has_zone: !matches!(column.order, super::ValueOrder::Opaque | super::ValueOrder::Interval),
-        }
+        Pages { rows, nulls, has_zone: column.order.has_bounds() }
     }
 
     fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {

@@ -86,6 +86,7 @@ pub(super) fn key_type(column: &SegmentColumn) -> DataType {
         (ValueOrder::Numeric, _) => DataType::Numeric(None),
         (ValueOrder::Padded, _) => DataType::Bpchar(None),
         (ValueOrder::Interval, _) => DataType::Interval,
+        (ValueOrder::Jsonb, _) => DataType::Jsonb,
         (_, PhysType::Fixed16) => DataType::Uuid,
         _ => DataType::Bytea,
     }

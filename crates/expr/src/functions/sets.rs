@@ -53,15 +53,15 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
             all(strings_regex::split(text, pattern, options, "regexp_split_to_table"))
         },
         ("string_to_table", _) => |args, info| all(Ok(arrays::pieces(args, info)?.unwrap_or_default())),
-        ("jsonb_array_elements" | "json_array_elements", _) => {
-            |args, info| all(json::rows("jsonb_array_elements", Txt::of(&args[0], &info.arg_types[0])?))
-        }
-        ("jsonb_array_elements_text" | "json_array_elements_text", _) => {
-            |args, info| all(json::rows("jsonb_array_elements_text", Txt::of(&args[0], &info.arg_types[0])?))
-        }
-        ("jsonb_object_keys" | "json_object_keys", _) => {
-            |args, info| all(json::rows(&info.function.name, Txt::of(&args[0], &info.arg_types[0])?))
-        }
+        (
+            "jsonb_array_elements"
+            | "json_array_elements"
+            | "jsonb_array_elements_text"
+            | "json_array_elements_text"
+            | "jsonb_object_keys"
+            | "json_object_keys",
+            _,
+        ) => |args, info| all(json::rows(args, info)),
         _ => return None,
     }))
 }

@@ -1,103 +1,53 @@
 //! `json` and `jsonb`: syntax (RFC 8259), and `jsonb`'s canonical text.
 //!
-//! A `jsonb` value rests as text: keys ordered by length, then bytes; of equal keys the last; numbers as
-//! `numeric` prints them; one blank after colons and commas. Equal values are equal bytes, except for the
-//! display scale of numbers, as in PostgreSQL.
+//! One pass over the text reads and, for `jsonb`, writes: an object's members are put in order when it ends,
+//! and only if they are not. What rests, and how it is walked, is [`basalt_types::jsonb`]'s.
 
 use crate::error::{Error, Result};
 use crate::numeric::Numeric;
+use basalt_types::jsonb::compare_keys;
 use std::io::Write;
+use std::ops::Range;
 
 /// Nesting beyond this is refused (54001) before the stack is at risk.
 const DEPTH_MAX: usize = 1_000;
 
-#[derive(Clone, PartialEq, Debug)]
-pub enum Json {
-    Null,
-    Bool(bool),
-    Number(Numeric),
-    String(String),
-    Array(Vec<Json>),
-    /// In `jsonb`'s order, without duplicates.
-    Object(Vec<(String, Json)>),
+/// Characters of a number that is written as it stands, if it stands as numeric prints it.
+const PLAIN_NUMBER_BYTES_MAX: usize = 1_000;
+
+/// How much of the text must mean something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Syntax, as type `json` keeps it.
+    Syntax,
+    /// Strings as well: `\u0000` and halves of pairs are refused.
+    Strings,
+    /// Numbers as well; the canonical text is written.
+    Canonical,
 }
 
 /// Checks syntax only, as type `json` does.
 pub fn validate(text: &str) -> Result<()> {
-    let mut parser = Parser { text, at: 0, decode: false };
-    parser.document().map(drop)
+    Parser::new(text, Reading::Syntax).document().map(drop)
 }
 
-/// Reads a value as type `jsonb` does.
-pub fn parse(text: &str) -> Result<Json> {
-    Parser { text, at: 0, decode: true }.document()
+/// Checks that the strings of valid JSON have a value (22P05, 22P02), as functions on `json` do.
+pub fn validate_strings(text: &str) -> Result<()> {
+    if !text.as_bytes().contains(&b'\\') {
+        return Ok(());
+    }
+    Parser::new(text, Reading::Strings).document().map(drop)
 }
 
 /// `jsonb`'s text of JSON text.
 pub fn canonical(text: &str) -> Result<String> {
-    let mut out = Vec::with_capacity(text.len() + 8);
-    parse(text)?.write(&mut out);
+    let out = Parser::new(text, Reading::Canonical).document()?;
     String::from_utf8(out).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// The order of keys in a `jsonb` object.
-pub fn compare_keys(left: &str, right: &str) -> std::cmp::Ordering {
-    left.len().cmp(&right.len()).then_with(|| left.as_bytes().cmp(right.as_bytes()))
-}
-
-impl Json {
-    /// Appends `jsonb`'s text.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Json::Null => out.extend_from_slice(b"null"),
-            Json::Bool(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
-            Json::Number(value) => value.write_text(out),
-            Json::String(value) => write_string(value, out),
-            Json::Array(values) => {
-                out.push(b'[');
-                for (i, value) in values.iter().enumerate() {
-                    if i > 0 {
-                        out.extend_from_slice(b", ");
-                    }
-                    value.write(out);
-                }
-                out.push(b']');
-            }
-            Json::Object(members) => {
-                out.push(b'{');
-                for (i, (key, value)) in members.iter().enumerate() {
-                    if i > 0 {
-                        out.extend_from_slice(b", ");
-                    }
-                    write_string(key, out);
-                    out.extend_from_slice(b": ");
-                    value.write(out);
-                }
-                out.push(b'}');
-            }
-        }
-    }
-
-    /// An object of these members; of equal keys the last stays.
-    pub fn object(members: Vec<(String, Json)>) -> Json {
-        let mut members = members;
-        // A stable sort keeps equal keys in order, so that the last of each run is the last written.
-        members.sort_by(|left, right| compare_keys(&left.0, &right.0));
-        members.reverse();
-        members.dedup_by(|next, kept| next.0 == kept.0);
-        members.reverse();
-        Json::Object(members)
-    }
-
-    /// The member of an object.
-    pub fn get(&self, key: &str) -> Option<&Json> {
-        match self {
-            Json::Object(members) => {
-                members.binary_search_by(|(name, _)| compare_keys(name, key)).ok().map(|at| &members[at].1)
-            }
-            _ => None,
-        }
-    }
+/// Whether text is a JSON number, as it stands.
+pub fn is_number(text: &str) -> bool {
+    is_number_token(text.as_bytes())
 }
 
 /// Appends a JSON string with its quotes.
@@ -122,18 +72,30 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    /// Whether escapes and numbers must have a value, as in `jsonb`.
-    decode: bool,
+    reading: Reading,
+    /// The canonical text so far, if it is wanted.
+    out: Vec<u8>,
 }
 
 impl<'a> Parser<'a> {
-    fn document(&mut self) -> Result<Json> {
-        let value = self.value(0)?;
+    fn new(text: &'a str, reading: Reading) -> Parser<'a> {
+        let out = Vec::with_capacity(if reading == Reading::Canonical { text.len() + 8 } else { 0 });
+        Parser { text, at: 0, reading, out }
+    }
+
+    fn document(mut self) -> Result<Vec<u8>> {
+        self.value(0)?;
         self.blanks();
         if self.at < self.text.len() {
             return Err(self.unexpected("end of input"));
         }
-        Ok(value)
+        Ok(self.out)
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.reading == Reading::Canonical {
+            self.out.extend_from_slice(bytes);
+        }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -176,7 +138,7 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    fn value(&mut self, depth: usize) -> Result<Json> {
+    fn value(&mut self, depth: usize) -> Result<()> {
         if depth > DEPTH_MAX {
             return Err(Error::new("54001", "stack depth limit exceeded")
                 .with_detail(format!("JSON may be nested {DEPTH_MAX} levels deep.")));
@@ -185,35 +147,43 @@ impl<'a> Parser<'a> {
         match self.rest().first() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b'"') => self.string().map(Json::String),
+            Some(b'"') => {
+                let text = self.string()?;
+                if self.reading == Reading::Canonical {
+                    write_string(&text, &mut self.out);
+                }
+                Ok(())
+            }
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(byte) if byte.is_ascii_alphabetic() => {
                 let token = self.token();
-                let value = match token {
-                    "true" => Json::Bool(true),
-                    "false" => Json::Bool(false),
-                    "null" => Json::Null,
-                    _ => return Err(self.unexpected("")),
-                };
+                if !matches!(token, "true" | "false" | "null") {
+                    return Err(self.unexpected(""));
+                }
                 self.at += token.len();
-                Ok(value)
+                self.put(token.as_bytes());
+                Ok(())
             }
             _ => Err(self.unexpected("JSON value")),
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Json> {
+    fn object(&mut self, depth: usize) -> Result<()> {
         self.at += 1;
-        let mut members = Vec::new();
+        let start = self.out.len();
+        self.put(b"{");
+        let mut members: Vec<(String, Range<usize>)> = Vec::new();
+        let mut is_first = true;
         self.blanks();
         if self.rest().first() == Some(&b'}') {
             self.at += 1;
-            return Ok(Json::Object(members));
+            self.put(b"}");
+            return Ok(());
         }
         loop {
             self.blanks();
             if self.rest().first() != Some(&b'"') {
-                return Err(self.unexpected(if members.is_empty() { "string or \"}\"" } else { "string" }));
+                return Err(self.unexpected(if is_first { "string or \"}\"" } else { "string" }));
             }
             let key = self.string()?;
             self.blanks();
@@ -221,49 +191,73 @@ impl<'a> Parser<'a> {
                 return Err(self.unexpected("\":\""));
             }
             self.at += 1;
-            let value = self.value(depth + 1)?;
-            members.push((key, value));
+            if !std::mem::take(&mut is_first) {
+                self.put(b", ");
+            }
+            let member = self.out.len();
+            if self.reading == Reading::Canonical {
+                write_string(&key, &mut self.out);
+                self.out.extend_from_slice(b": ");
+            }
+            self.value(depth + 1)?;
+            if self.reading == Reading::Canonical {
+                members.push((key, member..self.out.len()));
+            }
             self.blanks();
             match self.rest().first() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Json::object(members));
+                    self.put(b"}");
+                    order_members(&mut self.out, start, members);
+                    return Ok(());
                 }
                 _ => return Err(self.unexpected("\",\" or \"}\"")),
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Json> {
+    fn array(&mut self, depth: usize) -> Result<()> {
         self.at += 1;
-        let mut values = Vec::new();
+        self.put(b"[");
         self.blanks();
         if self.rest().first() == Some(&b']') {
             self.at += 1;
-            return Ok(Json::Array(values));
+            self.put(b"]");
+            return Ok(());
         }
         loop {
-            values.push(self.value(depth + 1)?);
+            self.value(depth + 1)?;
             self.blanks();
             match self.rest().first() {
-                Some(b',') => self.at += 1,
+                Some(b',') => {
+                    self.at += 1;
+                    self.put(b", ");
+                }
                 Some(b']') => {
                     self.at += 1;
-                    return Ok(Json::Array(values));
+                    self.put(b"]");
+                    return Ok(());
                 }
                 _ => return Err(self.unexpected("\",\" or \"]\"")),
             }
         }
     }
 
-    fn number(&mut self) -> Result<Json> {
+    fn number(&mut self) -> Result<()> {
         let token = self.token();
-        if !is_number(token.as_bytes()) {
+        if !is_number(token) {
             return Err(self.unexpected(""));
         }
         self.at += token.len();
-        Ok(Json::Number(if self.decode { Numeric::parse(token)? } else { Numeric::ZERO }))
+        if self.reading == Reading::Canonical {
+            if is_plain(token) {
+                self.out.extend_from_slice(token.as_bytes());
+            } else {
+                Numeric::parse(token)?.write_text(&mut self.out);
+            }
+        }
+        Ok(())
     }
 
     fn string(&mut self) -> Result<String> {
@@ -275,7 +269,7 @@ impl<'a> Parser<'a> {
                 .iter()
                 .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
                 .ok_or_else(|| Parser::syntax(format!("Token \"{}\" is invalid.", &self.text[self.at - 1..])))?;
-            if self.decode {
+            if self.reading != Reading::Syntax {
                 out.push_str(&self.text[self.at..self.at + plain]);
             }
             self.at += plain + 1;
@@ -323,7 +317,7 @@ impl<'a> Parser<'a> {
 
     fn unicode_escape(&mut self, out: &mut String) -> Result<()> {
         let first = self.hex4()?;
-        if !self.decode {
+        if self.reading == Reading::Syntax {
             return Ok(());
         }
         let code = match first {
@@ -353,11 +347,11 @@ impl<'a> Parser<'a> {
 fn is_token(token: &str) -> bool {
     matches!(token, "true" | "false" | "null" | "{" | "}" | "[" | "]" | "," | ":")
         || (token.len() > 1 && token.starts_with('"') && token.ends_with('"'))
-        || is_number(token.as_bytes())
+        || is_number(token)
 }
 
 /// `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`
-fn is_number(token: &[u8]) -> bool {
+fn is_number_token(token: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let rest = token.strip_prefix(b"-").unwrap_or(token);
     let whole = digits(rest);
@@ -378,4 +372,35 @@ fn is_number(token: &[u8]) -> bool {
         return count > 0 && count == exponent.len();
     }
     rest.is_empty()
+}
+
+/// Whether numeric prints a number as it stands: no exponent, no minus before a zero.
+fn is_plain(number: &str) -> bool {
+    let has_value = || number.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    number.len() <= PLAIN_NUMBER_BYTES_MAX
+        && !number.bytes().any(|byte| matches!(byte, b'e' | b'E'))
+        && (!number.starts_with('-') || has_value())
+}
+
+/// Puts the members of the object that begins at `start` and ends with `out` in order; of equal keys the last
+/// stays. Members are given as they stand in `out`.
+fn order_members(out: &mut Vec<u8>, start: usize, mut members: Vec<(String, Range<usize>)>) {
+    if members.windows(2).all(|pair| compare_keys(&pair[0].0, &pair[1].0).is_lt()) {
+        return;
+    }
+    // Stable: equal keys stay in the order in which they were written.
+    members.sort_by(|left, right| compare_keys(&left.0, &right.0));
+    let mut ordered = Vec::with_capacity(out.len() - start);
+    for (at, (key, place)) in members.iter().enumerate() {
+        if members.get(at + 1).is_some_and(|(next, _)| next == key) {
+            continue;
+        }
+        if !ordered.is_empty() {
+            ordered.extend_from_slice(b", ");
+        }
+        ordered.extend_from_slice(&out[place.clone()]);
+    }
+    out.truncate(start + 1);
+    out.append(&mut ordered);
+    out.push(b'}');
 }

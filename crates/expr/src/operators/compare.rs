@@ -11,7 +11,7 @@ use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
 use crate::numeric::Numeric;
 use arrow_buffer::BooleanBuffer;
-use basalt_types::{CompareOp, DataType, Datum, key};
+use basalt_types::{CompareOp, DataType, Datum, jsonb, key};
 use std::cmp::Ordering;
 
 #[inline]
@@ -62,7 +62,7 @@ fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
         DataType::Numeric(_) => basalt_types::numeric::key_bytes(a).cmp(basalt_types::numeric::key_bytes(b)),
         DataType::Bpchar(_) => a.trim_ascii_end().cmp(b.trim_ascii_end()),
         DataType::Array(element) => compare_arrays(element, a, b),
-        DataType::Jsonb => compare_jsonb(a, b),
+        DataType::Jsonb => jsonb::compare(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b)),
         _ => a.cmp(b),
     }
 }
@@ -78,18 +78,6 @@ fn compare_arrays(element: &DataType, a: &[u8], b: &[u8]) -> Ordering {
         }
     }
     a.len().cmp(&b.len())
-}
-
-/// Equal by value (1.0 is 1.00); the order of unequal ones is that of their text.
-fn compare_jsonb(a: &[u8], b: &[u8]) -> Ordering {
-    let parsed = |bytes| std::str::from_utf8(bytes).ok().and_then(|text| crate::io::json::parse(text).ok());
-    match a.cmp(b) {
-        Ordering::Equal => Ordering::Equal,
-        other => match (parsed(a), parsed(b)) {
-            (Some(a), Some(b)) if a == b => Ordering::Equal,
-            _ => other,
-        },
-    }
 }
 
 pub fn equal_datums(ty: &DataType, a: &Datum, b: &Datum) -> bool {
@@ -138,6 +126,7 @@ enum Family {
     Moment,
     Span,
     Uuid,
+    Jsonb,
     Any,
 }
 
@@ -155,7 +144,8 @@ fn family(left: &str, right: &str) -> Option<Family> {
             "time" | "timestamp" | "timestamptz" => Family::Micros,
             "interval" => Family::Span,
             "uuid" | "timetz" => Family::Uuid,
-            "anyarray" | "jsonb" => Family::Any,
+            "jsonb" => Family::Jsonb,
+            "anyarray" => Family::Any,
             _ => return None,
         })
     };
@@ -219,6 +209,7 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
             ordered!(op, a: Span, b: Span, key::interval_span(&a.to_bytes()).cmp(&key::interval_span(&b.to_bytes())))
         }
         (Family::Uuid, ..) => ordered!(op, a: Uid, b: Uid, a.cmp(&b)),
+        (Family::Jsonb, ..) => ordered!(op, a: Txt, b: Txt, jsonb::compare(a, b)),
         (Family::Any, ..) => any(op),
         _ => return None,
     })

@@ -11,7 +11,7 @@ pub(super) fn bind(function: &str, right: &str) -> Option<Kernel> {
         "textanycat" => kernel!(|a: Txt, b: Val; info| -> Txt { Ok([a, &printed(&b, 1, info)?].concat()) }),
         "anytextcat" => kernel!(|a: Val, b: Txt; info| -> Txt { Ok([&printed(&a, 0, info)?, b].concat()) }),
         "starts_with" => kernel!(|text: Txt, prefix: Txt| -> Bit { Ok(text.starts_with(prefix)) }),
-        "jsonb_delete" if matches!(right, "text" | "int4") => json::deletion(right == "text"),
+        "jsonb_delete" => json::deletion(right),
         name if name.starts_with("json") => return json::bind(name, ""),
         name if name.starts_with("array") => return arrays::bind(name, ""),
         _ => return None,

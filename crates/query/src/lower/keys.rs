@@ -1,9 +1,10 @@
 //! Values in a form whose bytes are equal and ordered as PostgreSQL has it.
 //!
-//! Variable numerics carry a display scale that is no part of the value; blank-padded strings ignore what
-//! they are padded with; -0 equals 0 and all NaNs are one; an interval of a month equals one of 30 days.
+//! Variable numerics carry a display scale that is no part of the value, alone and in jsonb, which has an order
+//! of its own; blank-padded strings ignore what they are padded with; -0 equals 0 and all NaNs are one; an interval of a month equals one of 30 days.
 
 use crate::error::{Result, SqlError};
+use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{
@@ -11,7 +12,7 @@ use arrow_array::{
     StringViewArray,
 };
 use arrow_schema::DataType as ArrowType;
-use basalt_types::{DataType, numeric};
+use basalt_types::{DataType, jsonb, numeric};
 use std::sync::Arc;
 
 /// The Arrow type of keys of `ty`; `None` if values are their own keys.
@@ -19,6 +20,7 @@ pub fn key_type(ty: &DataType) -> Option<ArrowType> {
     match ty {
         DataType::Numeric(_) if ty.decimal().is_none() => Some(ArrowType::BinaryView),
         DataType::Bpchar(_) => Some(ArrowType::Utf8View),
+        DataType::Jsonb => Some(ArrowType::BinaryView),
         DataType::Float4 => Some(ArrowType::Float32),
         DataType::Float8 => Some(ArrowType::Float64),
         DataType::Interval => Some(ArrowType::Decimal128(38, 0)),
@@ -39,6 +41,21 @@ pub fn key_array(ty: &DataType, values: &ArrayRef) -> Result<ArrayRef> {
             let keys: StringViewArray =
                 values.iter().map(|value| value.map(|text| text.trim_end_matches(' '))).collect();
             Arc::new(keys)
+        }
+        DataType::Jsonb => {
+            let mut keys = BinaryViewBuilder::with_capacity(values.len());
+            let mut key = Vec::new();
+            for value in values.as_string_view() {
+                key.clear();
+                match value {
+                    Some(text) => {
+                        jsonb::encode_key(text, &mut key);
+                        keys.append_value(&key);
+                    }
+                    None => keys.append_null(),
+                }
+            }
+            Arc::new(keys.finish())
         }
         DataType::Float4 => {
             let normal = |value: f32| if value.is_nan() { f32::NAN } else { value + 0.0 };

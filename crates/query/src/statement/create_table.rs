@@ -201,7 +201,7 @@ pub(crate) fn set_key(table: &mut TableDef, key: &KeyClause, constraint_id: Obje
         if let DataType::Json = column.ty {
             return Err(SqlError::new("42704", "data type json has no default operator class for a key"));
         }
-        if let DataType::Array(_) | DataType::Jsonb = column.ty {
+        if let DataType::Array(_) = column.ty {
             return Err(SqlError::not_supported(format!("a key of type {} is not supported", column.ty.sql_name())));
         }
         columns.push(column.id);

@@ -1,0 +1,91 @@
+//! Reaching into a document: `->`, `->>`, `#>`, `#>>`, lengths and types.
+
+use super::{Document, invalid, path_of, step_index};
+use crate::error::{Error, Result};
+use crate::functions::Kernel;
+use crate::functions::arg::*;
+use basalt_types::jsonb::{self, Kind};
+use basalt_types::{DataType, Datum};
+
+pub(super) fn bind(name: &str) -> Option<Kernel> {
+    let name = name.strip_prefix("jsonb_").or_else(|| name.strip_prefix("json_"))?;
+    Some(match name {
+        "object_field" => kernel!(|json: Txt, key: Txt; info| -> Opt<Txt> {
+            Ok(Document::of(json, &info.arg_types[0])?.member(key).map(str::to_string))
+        }),
+        "object_field_text" => kernel!(|json: Txt, key: Txt; info| -> Opt<Txt> {
+            Ok(Document::of(json, &info.arg_types[0])?.member(key).and_then(as_text))
+        }),
+        "array_element" => kernel!(|json: Txt, index: I4; info| -> Opt<Txt> {
+            Ok(Document::of(json, &info.arg_types[0])?.element(index).map(str::to_string))
+        }),
+        "array_element_text" => kernel!(|json: Txt, index: I4; info| -> Opt<Txt> {
+            Ok(Document::of(json, &info.arg_types[0])?.element(index).and_then(as_text))
+        }),
+        "extract_path" => scalar!(|args, info| at_path(args, info.arg_types, |found| Some(found.to_string()))),
+        "extract_path_text" => scalar!(|args, info| at_path(args, info.arg_types, as_text)),
+        "array_length" => kernel!(|json: Txt; info| -> I4 {
+            let document = Document::of(json, &info.arg_types[0])?;
+            match jsonb::kind(document.text) {
+                Kind::Array => i32::try_from(jsonb::elements(json).count()).map_err(|_| Error::out_of_range("integer")),
+                Kind::Object => Err(invalid("cannot get array length of a non-array")),
+                _ => Err(invalid("cannot get array length of a scalar")),
+            }
+        }),
+        "typeof" => kernel!(|json: Txt| -> Txt { Ok(jsonb::kind(json).name().to_string()) }),
+        "subscript" => scalar!(|args, info| subscript(args, info.arg_types)),
+        _ => return None,
+    })
+}
+
+/// A value as `->>` gives it: strings bare, null as SQL's.
+pub(super) fn as_text(json: &str) -> Option<String> {
+    match jsonb::kind(json) {
+        Kind::Null => None,
+        Kind::String => Some(jsonb::unquote(json.trim_ascii()).into_owned()),
+        _ => Some(json.to_string()),
+    }
+}
+
+impl<'a> Document<'a> {
+    /// The member of an object; of equal keys the last.
+    fn member(self, key: &str) -> Option<&'a str> {
+        if self.binary {
+            return jsonb::member(self.text, key);
+        }
+        jsonb::members(self.text).filter(|(quoted, _)| jsonb::unquote(quoted) == key).last().map(|(_, value)| value)
+    }
+
+    /// The element of an array. `jsonb` keeps a scalar as an array of one, and `->` shows it.
+    fn element(self, index: i32) -> Option<&'a str> {
+        match jsonb::kind(self.text) {
+            Kind::Array => jsonb::element(self.text, i64::from(index)),
+            Kind::Object => None,
+            _ => (self.binary && matches!(index, 0 | -1)).then_some(self.text),
+        }
+    }
+
+    fn at_path(self, path: &[String]) -> Option<&'a str> {
+        let mut found = self.text.trim_ascii();
+        for step in path {
+            let inner = Document { text: found, ..self };
+            found = match jsonb::kind(found) {
+                Kind::Array => jsonb::element(found, i64::from(step_index(step)?))?,
+                _ => inner.member(step)?,
+            };
+        }
+        Some(found)
+    }
+}
+
+fn at_path(args: &[Datum], types: &[DataType], show: impl Fn(&str) -> Option<String>) -> Result<Datum> {
+    let document = Document::of(Txt::of(&args[0], &types[0])?, &types[0])?;
+    let Some(path) = path_of(args, types)? else { return Ok(Datum::Null) };
+    let found = document.at_path(&path).and_then(show);
+    Ok(found.map_or(Datum::Null, |found| Datum::text(&found)))
+}
+
+/// `jsonb[…]…`: text names a member or, where it is a number, an element. Unlike `->`, a scalar has none.
+fn subscript(args: &[Datum], types: &[DataType]) -> Result<Datum> {
+    at_path(args, types, |found| Some(found.to_string()))
+}

@@ -1,0 +1,121 @@
+//! SQL values as JSON: what `to_json`, the builders and the aggregates write.
+//!
+//! `json` is written compactly, as it comes; `jsonb` canonically.
+
+use super::invalid;
+use crate::array_value;
+use crate::context::{DateFormat, EvalContext};
+use crate::error::Result;
+use crate::functions::arg::*;
+use crate::io;
+use crate::io::json::{is_number, write_string};
+use basalt_types::{DataType, Datum};
+use std::cell::OnceCell;
+
+/// Writes values for one call.
+pub(crate) struct JsonWriter<'a> {
+    ctx: &'a EvalContext,
+    /// The session's settings with dates as ISO 8601 has them, where they are others.
+    iso: OnceCell<Box<EvalContext>>,
+    canonical: bool,
+}
+
+impl<'a> JsonWriter<'a> {
+    /// For results of type `json` or `jsonb`.
+    pub fn new(ty: &DataType, ctx: &'a EvalContext) -> JsonWriter<'a> {
+        JsonWriter { ctx, iso: OnceCell::new(), canonical: *ty == DataType::Jsonb }
+    }
+
+    fn iso(&self) -> &EvalContext {
+        if self.ctx.date_format == DateFormat::Iso {
+            return self.ctx;
+        }
+        self.iso.get_or_init(|| Box::new(EvalContext { date_format: DateFormat::Iso, ..self.ctx.clone() }))
+    }
+
+    /// Appends a value.
+    pub fn write(&self, value: &Datum, ty: &DataType, out: &mut Vec<u8>) -> Result<()> {
+        match (value, ty) {
+            (Datum::Null, _) => out.extend_from_slice(b"null"),
+            (Datum::Bool(value), _) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+            (value, DataType::Jsonb) => out.extend_from_slice(Txt::of(value, ty)?.as_bytes()),
+            (value, DataType::Json) => {
+                let text = Txt::of(value, ty)?;
+                match self.canonical {
+                    true => out.extend_from_slice(io::json::canonical(text)?.as_bytes()),
+                    false => out.extend_from_slice(text.as_bytes()),
+                }
+            }
+            (Datum::Bytes(bytes), DataType::Array(element)) => {
+                self.write_array(&array_value::elements(element, bytes)?, element, out)?;
+            }
+            (value, ty) => {
+                let text = self.text(value, ty)?;
+                if is_numeric(ty) && is_number(&text) {
+                    out.extend_from_slice(text.as_bytes());
+                } else {
+                    write_string(&text, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_array(&self, elements: &[Datum], element: &DataType, out: &mut Vec<u8>) -> Result<()> {
+        self.write_array_with(elements, element, if self.canonical { ", " } else { "," }, out)
+    }
+
+    pub fn write_array_with(
+        &self,
+        elements: &[Datum],
+        element: &DataType,
+        comma: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        out.push(b'[');
+        for (at, value) in elements.iter().enumerate() {
+            if at > 0 {
+                out.extend_from_slice(comma.as_bytes());
+            }
+            self.write(value, element, out)?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    /// A value as the key of a member. 22023 for values that are no scalars.
+    pub fn key(&self, value: &Datum, ty: &DataType) -> Result<String> {
+        match (value, ty) {
+            (_, DataType::Json | DataType::Jsonb | DataType::Array(_) | DataType::Record) => {
+                Err(invalid("key value must be scalar, not array, composite, or json"))
+            }
+            (Datum::Bool(value), _) => Ok(value.to_string()),
+            (value, ty) => self.text(value, ty),
+        }
+    }
+
+    /// The text form, with dates and times as XML Schema has them.
+    fn text(&self, value: &Datum, ty: &DataType) -> Result<String> {
+        let mut out = Vec::new();
+        io::text::format(ty, value, self.iso(), &mut out)?;
+        let mut text = super::text_from(out)?;
+        if matches!(ty, DataType::Timestamp | DataType::TimestampTz)
+            && let Some(blank) = text.find(' ')
+        {
+            text.replace_range(blank..=blank, "T");
+            // An offset always has minutes.
+            let end = text.find(' ').unwrap_or(text.len());
+            if *ty == DataType::TimestampTz
+                && text[..end].rfind(['+', '-']).is_some_and(|sign| sign > blank && end - sign == 3)
+            {
+                text.insert_str(end, ":00");
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn is_numeric(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(ty, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_))
+}
