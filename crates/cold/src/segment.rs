@@ -72,7 +72,7 @@ impl ValueOrder {
         match ty {
             DataType::Numeric(_) if ty.phys() == Some(PhysType::Bytes) => ValueOrder::Numeric,
             DataType::Bpchar(_) => ValueOrder::Padded,
-            DataType::Json | DataType::Array(_) => ValueOrder::Opaque,
+            DataType::Json | DataType::JsonPath | DataType::Array(_) => ValueOrder::Opaque,
             DataType::Jsonb => ValueOrder::Jsonb,
             DataType::Interval => ValueOrder::Interval,
             _ => ValueOrder::Natural,

@@ -15,6 +15,7 @@ mod tests;
 pub mod text;
 
 pub use column::{LogicalBuilder, datum_at};
+pub(crate) use float::parse_f64;
 pub use float::{write_f32, write_f64};
 pub(crate) use parts::{fit_bpchar, fit_varchar};
 

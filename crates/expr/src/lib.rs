@@ -17,6 +17,7 @@ pub mod functions;
 pub mod interval;
 pub mod io;
 pub mod money;
+pub mod jsonpath;
 pub mod numeric;
 pub mod operators;
 pub mod pattern;

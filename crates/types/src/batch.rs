@@ -204,6 +204,7 @@ pub fn to_logical(ty: &DataType, stored: &ArrayRef) -> ArrayRef {
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Jsonb
+        | DataType::JsonPath
         | DataType::Name
         | DataType::Char => {
             let bytes: &BinaryViewArray = stored.as_binary_view();
@@ -311,6 +312,7 @@ pub fn to_stored(ty: &DataType, logical: &ArrayRef) -> ArrayRef {
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Jsonb
+        | DataType::JsonPath
         | DataType::Name
         | DataType::Char => {
             let text: &StringViewArray = logical.as_string_view();

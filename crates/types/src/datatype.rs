@@ -47,6 +47,8 @@ pub enum DataType {
     Uuid,
     Json,
     Jsonb,
+    /// A path of SQL/JSON, as PostgreSQL prints it.
+    JsonPath,
     /// PostgreSQL's catalog types, for `pg_catalog`.
     Name,
     Char,
@@ -132,7 +134,7 @@ impl DataType {
                 Some(_) => PhysType::I128,
                 None => PhysType::Bytes,
             },
-            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | Name | Char | Array(_) | Bit(_) | Varbit(_) => {
+            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_) | Varbit(_) => {
                 PhysType::Bytes
             }
             Interval | Uuid | TimeTz => PhysType::Fixed16,
@@ -163,7 +165,7 @@ impl DataType {
                 Some((p, s)) => ArrowType::Decimal128(p, s),
                 None => ArrowType::BinaryView,
             },
-            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | Name | Char | Unknown | Bit(_) | Varbit(_) => {
+            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | JsonPath | Name | Char | Unknown | Bit(_) | Varbit(_) => {
                 ArrowType::Utf8View
             }
             Bytea => ArrowType::BinaryView,
@@ -181,7 +183,7 @@ impl DataType {
     }
 
     /// Every type but arrays and records, without modifiers.
-    const SCALARS: [DataType; 33] = {
+    const SCALARS: [DataType; 34] = {
         use DataType::*;
         [
             Bool,
@@ -207,6 +209,7 @@ impl DataType {
             Uuid,
             Json,
             Jsonb,
+            JsonPath,
             Name,
             Char,
             Oid,
@@ -265,6 +268,7 @@ impl DataType {
             Void => 2278,
             Uuid => 2950,
             Jsonb => 3802,
+            JsonPath => 4072,
             Regnamespace => 4089,
             Regrole => 4096,
             Array(element) => match **element {
@@ -294,6 +298,7 @@ impl DataType {
                 Uuid => 2951,
                 Json => 199,
                 Jsonb => 3807,
+                JsonPath => 4073,
                 Regclass => 2210,
                 Regtype => 2211,
                 _ => ANY_ARRAY_OID,
@@ -359,6 +364,7 @@ impl DataType {
             Uuid => "uuid",
             Json => "json",
             Jsonb => "jsonb",
+            JsonPath => "jsonpath",
             Name => "name",
             Char => "\"char\"",
             Oid => "oid",

@@ -8,6 +8,7 @@ mod build;
 mod contain;
 pub(crate) mod convert;
 mod modify;
+mod path;
 mod pretty;
 mod rows;
 mod set_path;
@@ -20,12 +21,14 @@ use crate::io::json::validate_strings;
 use basalt_types::{DataType, Datum};
 
 pub(crate) use modify::deletion;
+pub(crate) use path::query_rows;
 pub(crate) use rows::rows;
 
 pub(crate) fn bind(name: &str, args: &str) -> Option<Kernel> {
     access::bind(name)
         .or_else(|| contain::bind(name))
         .or_else(|| modify::bind(name, args))
+        .or_else(|| path::bind(name))
         .or_else(|| pretty::bind(name))
         .or_else(|| build::bind(name, args))
 }

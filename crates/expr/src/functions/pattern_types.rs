@@ -60,6 +60,7 @@ pub fn type_named(name: &str) -> Option<DataType> {
         "uuid" => Uuid,
         "json" => Json,
         "jsonb" => Jsonb,
+        "jsonpath" => JsonPath,
         "name" => Name,
         "char" => Char,
         "oid" => Oid,

@@ -58,6 +58,13 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
             }
             None => return Err(Error::short_binary()),
         },
+        DataType::JsonPath => match bytes.split_first() {
+            Some((&JSONB_VERSION, body)) => text::parse(ty, utf8(body)?, ctx)?,
+            Some((version, _)) => {
+                return Err(Error::internal(format!("unsupported jsonpath version number: {version}")));
+            }
+            None => return Err(Error::short_binary()),
+        },
         DataType::Oid
         | DataType::Regclass
         | DataType::Regtype
@@ -218,7 +225,7 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         }
         (DataType::Bit(_) | DataType::Varbit(_), Datum::Bytes(value)) => bits::write_binary(utf8(value)?, out),
         (_, Datum::Fixed16(value)) => out.extend_from_slice(value),
-        (DataType::Jsonb, Datum::Bytes(value)) => {
+        (DataType::Jsonb | DataType::JsonPath, Datum::Bytes(value)) => {
             out.push(JSONB_VERSION);
             out.extend_from_slice(value);
         }

@@ -121,7 +121,7 @@ fn lay_out(digits: &[u8], exponent: i32, fixed_digits_max: i32, out: &mut Vec<u8
 /// Reads a float; values that become infinite or zero by their size are out of range.
 macro_rules! parser {
     ($name:ident, $float:ty, $type_name:literal) => {
-        pub(super) fn $name(text: &[u8]) -> Result<$float> {
+        pub(crate) fn $name(text: &[u8]) -> Result<$float> {
             let shown = || String::from_utf8_lossy(text).into_owned();
             let trimmed = std::str::from_utf8(trim(text)).unwrap_or("");
             let value: $float = trimmed.parse().map_err(|_| Error::invalid_text($type_name, &shown()))?;

@@ -9,6 +9,7 @@ use crate::datetime::*;
 use crate::error::{Error, Result};
 use crate::interval::{Interval, IntervalFields, parse_interval, write_interval};
 use crate::money;
+use crate::jsonpath;
 use crate::numeric::{self, Numeric};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -49,6 +50,7 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
             Datum::text(text)
         }
         DataType::Jsonb => Datum::text(&json::canonical(text)?),
+        DataType::JsonPath => Datum::text(&jsonpath::canonical(text)?),
         DataType::Oid => Datum::I64(i64::from(parts::parse_oid(bytes)?)),
         DataType::Regclass | DataType::Regtype | DataType::Regproc | DataType::Regnamespace | DataType::Regrole => {
             Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?))
@@ -366,6 +368,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Jsonb
+        | DataType::JsonPath
         | DataType::Name
         | DataType::Char
         | DataType::Bit(_)

@@ -391,7 +391,7 @@ fn numeric_values(args: &[Vector], rows: usize, info: &CallInfo, op: CompareOp) 
 /// 42883 for types without an order (`json`): sorting and grouping ask first.
 pub fn check_comparable(ty: &DataType, symbol: &str) -> Result<()> {
     match ty {
-        DataType::Json | DataType::Void => {
+        DataType::Json | DataType::JsonPath | DataType::Void => {
             let name = ty.sql_name();
             let message = match symbol {
                 "=" => format!("could not identify an equality operator for type {name}"),

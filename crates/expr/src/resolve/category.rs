@@ -27,7 +27,7 @@ pub fn category(ty: &DataType) -> Category {
         Date | Time | TimeTz | Timestamp | TimestampTz => Category::DateTime,
         Interval => Category::Timespan,
         Bit(_) | Varbit(_) => Category::BitString,
-        Bytea | Uuid | Json | Jsonb => Category::User,
+        Bytea | Uuid | Json | Jsonb | JsonPath => Category::User,
         Char => Category::Internal,
         Array(_) => Category::Array,
         Unknown => Category::Unknown,

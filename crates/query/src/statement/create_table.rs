@@ -198,8 +198,11 @@ pub(crate) fn set_key(table: &mut TableDef, key: &KeyClause, constraint_id: Obje
         if columns.contains(&column.id) {
             return Err(SqlError::new("42701", format!("column \"{name}\" appears twice in primary key constraint")));
         }
-        if let DataType::Json = column.ty {
-            return Err(SqlError::new("42704", "data type json has no default operator class for a key"));
+        if let DataType::Json | DataType::JsonPath = column.ty {
+            let message =
+                format!("data type {} has no default operator class for access method \"btree\"", column.ty.sql_name());
+            return Err(SqlError::new("42704", message)
+                .with_hint("You must specify an operator class for the index or define a default operator class for the data type."));
         }
         if let DataType::Array(_) = column.ty {
             return Err(SqlError::not_supported(format!("a key of type {} is not supported", column.ty.sql_name())));
