@@ -81,6 +81,7 @@ impl ResolvedAggregate {
 
 mod collect;
 mod extreme;
+pub(crate) mod json;
 mod logic;
 mod moments;
 mod sums;
@@ -130,6 +131,7 @@ fn bind(name: &str, args: &str) -> Option<Binding> {
         .or_else(|| logic::bind(name, args))
         .or_else(|| moments::bind(name, args))
         .or_else(|| collect::bind(name, args))
+        .or_else(|| json::bind(name))
 }
 
 /// `min` and `max` of scaled numerics stay scaled.

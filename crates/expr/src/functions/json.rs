@@ -4,7 +4,7 @@
 //! Functions on `json` first check that the document's strings have a value, as PostgreSQL does.
 
 mod access;
-mod build;
+pub(crate) mod build;
 mod contain;
 pub(crate) mod convert;
 mod modify;

@@ -91,6 +91,9 @@ impl Registry {
                 registry.register(function);
             }
         }
+        for function in aggregates::json::functions() {
+            registry.register(function);
+        }
         for line in include_str!("../operators/facts.txt").lines() {
             if let Some(operator) = read_operator(line) {
                 let operator: &'static Operator = Box::leak(Box::new(operator));

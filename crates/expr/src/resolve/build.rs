@@ -56,6 +56,7 @@ pub fn aggregate(
     args: Vec<Expr>,
     ctx: &EvalContext,
 ) -> Result<(ResolvedAggregate, Vec<Expr>)> {
+    let args = crate::aggregates::json::prepare(registry, name, args);
     let resolved = registry.resolve_aggregate(name, &types(&args))?;
     let args = args
         .into_iter()

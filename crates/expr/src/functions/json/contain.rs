@@ -1,4 +1,5 @@
-//! Containment and existence: `@>`, `<@`, `?`, `?|`, `?&` (manual 8.14.3).
+//! Containment and existence: `@>`, `<@`, `?`, `?|`, `?&` (manual 8.14.3), and the functions behind
+//! comparisons.
 
 use super::strings;
 use crate::error::Result;
@@ -24,6 +25,13 @@ pub(super) fn bind(name: &str) -> Option<Kernel> {
             let (json, keys) = (Txt::of(&args[0], &info.arg_types[0])?, keys_of(&args[1], &info.arg_types[1])?);
             Ok(Datum::Bool(count_of(json, &keys) == keys.len()))
         }),
+        "jsonb_cmp" => kernel!(|a: Txt, b: Txt| -> I4 { Ok(jsonb::compare(a, b) as i32) }),
+        "jsonb_eq" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(jsonb::compare(a, b).is_eq()) }),
+        "jsonb_ne" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(jsonb::compare(a, b).is_ne()) }),
+        "jsonb_lt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(jsonb::compare(a, b).is_lt()) }),
+        "jsonb_le" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(jsonb::compare(a, b).is_le()) }),
+        "jsonb_gt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(jsonb::compare(a, b).is_gt()) }),
+        "jsonb_ge" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(jsonb::compare(a, b).is_ge()) }),
         _ => return None,
     })
 }
