@@ -134,9 +134,8 @@ impl DataType {
                 Some(_) => PhysType::I128,
                 None => PhysType::Bytes,
             },
-            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_) | Varbit(_) => {
-                PhysType::Bytes
-            }
+            Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_)
+            | Varbit(_) => PhysType::Bytes,
             Interval | Uuid | TimeTz => PhysType::Fixed16,
             Record | Unknown | Void => return None,
         })
