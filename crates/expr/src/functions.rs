@@ -99,7 +99,6 @@ mod formatting;
 pub(crate) mod json;
 mod math;
 pub(crate) mod money;
-pub mod parameters;
 pub mod pattern_types;
 mod registry;
 mod sets;
@@ -107,11 +106,9 @@ pub(crate) mod strings;
 mod strings_regex;
 mod system;
 pub(crate) mod times;
-mod variadic;
 
 pub(crate) use registry::read_args;
 pub use registry::{Operator, Registry};
-pub use variadic::spread_of;
 
 /// Code for a function of `pg_proc`, by name and argument type names. `None`: not implemented.
 fn bind(name: &str, args: &str) -> Option<Kernel> {

@@ -8,14 +8,12 @@ pub mod candidates;
 pub mod category;
 pub mod coerce;
 pub mod decimal;
-mod variadic;
 
 pub use build::{
     aggregate, any_all, array_literal, call, case, coalesce, distinct, extreme, in_list, nullif, operator,
 };
 pub use coerce::{coerce, coerce_const, resolve_common_type};
 pub use decimal::{DecimalOp, decimal_result_type};
-pub use variadic::call_variadic;
 
 use crate::aggregates::ResolvedAggregate;
 use crate::error::{Error, Result};

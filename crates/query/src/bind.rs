@@ -1,6 +1,5 @@
 //! From syntax to meaning: names against the catalog, types and overloads by PostgreSQL's rules.
 
-mod arguments;
 mod binder;
 mod dml;
 mod expr;

@@ -323,6 +323,9 @@ impl<'a> Runner<'_, 'a> {
         let of = |item: &Item<'a>| -> std::vec::IntoIter<Part<'a>> {
             item.part().map(|part| part.children().collect::<Vec<_>>()).unwrap_or_default().into_iter()
         };
+        if *levels.end() == 0 {
+            return Ok(false);
+        }
         // The containers that are open, outermost first.
         let mut open = vec![of(item)];
         let mut any = false;

@@ -327,8 +327,11 @@ impl Reader<'_> {
             Field::ZoneHour => {
                 self.found.zone_sign = 1;
                 if let Some(rest) = self.rest.strip_prefix(['+', '-', ' ']) {
-                    self.found.zone_sign = if self.rest.starts_with('-') { -1 } else { 1 };
-                    self.rest = rest;
+                    // Behind a blank the hours may have a sign of their own.
+                    let signed = rest.strip_prefix(['+', '-']).filter(|_| self.rest.starts_with(' '));
+                    let sign = if signed.is_some() { rest } else { self.rest };
+                    self.found.zone_sign = if sign.starts_with('-') { -1 } else { 1 };
+                    self.rest = signed.unwrap_or(rest);
                 }
                 self.number(|found| &mut found.zone_hour, name, 2, is_open)
             }

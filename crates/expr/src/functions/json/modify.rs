@@ -60,6 +60,9 @@ fn set(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     changed(json, &strings(&args[1], &info.arg_types[1])?, new, change)
 }
 
+const TREATMENTS: &str =
+    "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"";
+
 /// As jsonb_set, but a null to be set is dealt with as the last argument says.
 fn set_lax(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     const DEFAULT: Datum = Datum::Null;
@@ -72,10 +75,7 @@ fn set_lax(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     }
     let treatment = match args.get(4).unwrap_or(&DEFAULT) {
         Datum::Null if args.len() > 4 => {
-            return Err(Error::new(
-                "22004",
-                "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"",
-            ));
+            return Err(invalid(TREATMENTS));
         }
         Datum::Null => "use_json_null",
         other => Txt::of(other, &DataType::Text)?,
@@ -97,9 +97,7 @@ fn set_lax(args: &[Datum], info: &CallInfo) -> Result<Datum> {
             refuse_scalar(json, "cannot delete path in scalar")?;
             changed(json, &strings(&args[1], &info.arg_types[1])?, "", Change::Delete)
         }
-        _ => Err(invalid(
-            "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"",
-        )),
+        _ => Err(invalid(TREATMENTS)),
     }
 }
 
@@ -131,8 +129,6 @@ fn concat(left: &str, right: &str) -> Result<String> {
     let (a, b) = (jsonb::kind(left), jsonb::kind(right));
     match (a, b) {
         (Kind::Object, Kind::Object) => merged(left, right),
-        (Kind::Object, b) if b.is_scalar() => Err(invalid("invalid concatenation of jsonb objects")),
-        (a, Kind::Object) if a.is_scalar() => Err(invalid("invalid concatenation of jsonb objects")),
         (a, b) => {
             let mut list = List::array(left.len() + right.len());
             for (kind, text) in [(a, left), (b, right)] {
