@@ -64,7 +64,8 @@ pub(crate) fn prepare(registry: &Registry, name: &str, args: Vec<Expr>) -> Vec<E
         .map(|(at, arg)| match has_keys && at == 0 {
             true if arg.ty() == DataType::Text => arg,
             true => wrap(KEY, arg, DataType::Text),
-            false if is_fixed(&arg.ty()) => arg,
+            // Of an unknown literal the call is refused.
+            false if is_fixed(&arg.ty()) || arg.ty() == DataType::Unknown => arg,
             false => wrap(ITEM, arg, result.clone()),
         })
         .collect()
