@@ -475,7 +475,7 @@ impl Pattern {
         are::Flags {
             insensitive: self.insensitive,
             newline: !self.literal && !self.dot_all,
-            lines: !self.literal && self.multi_line,
+            line_anchors: !self.literal && self.multi_line,
             literal: self.literal,
             ..are::Flags::default()
         }
