@@ -31,7 +31,7 @@ mod with;
 pub use dml::{
     Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, InsertSource, OnConflict, Point,
     PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
-    is_write, writes,
+    is_write, updatable_base, writes,
 };
 pub use output_name::typname;
 pub use params::ParamTypes;

@@ -7,7 +7,7 @@ use super::typing;
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::TEMP_PREFIX;
-use basalt_engine::{SequenceDef, SequenceOwner};
+use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
 use basalt_types::schema::PrimaryKey;
 use basalt_types::{DataType, Datum, ObjectId, TableDef};
 use std::sync::Arc;
@@ -210,9 +210,9 @@ fn views(system: &SystemContext, rows: &mut Rows) -> Result {
             ("table_schema", schema(system, view.namespace)),
             ("table_name", text(&view.name)),
             ("view_definition", text(&definitions::view_body(view))),
-            ("check_option", text("NONE")),
-            ("is_updatable", yes_no(false)),
-            ("is_insertable_into", yes_no(false)),
+            ("check_option", text(check_option(view.check_option))),
+            ("is_updatable", yes_no(is_updatable(system, view))),
+            ("is_insertable_into", yes_no(is_updatable(system, view))),
             ("is_trigger_updatable", yes_no(false)),
             ("is_trigger_deletable", yes_no(false)),
             ("is_trigger_insertable_into", yes_no(false)),
@@ -220,6 +220,34 @@ fn views(system: &SystemContext, rows: &mut Rows) -> Result {
     }
     Ok(())
 }
+
+fn check_option(option: CheckOption) -> &'static str {
+    match option {
+        CheckOption::None => "NONE",
+        CheckOption::Local => "LOCAL",
+        CheckOption::Cascaded => "CASCADED",
+    }
+}
+
+/// Whether a view's rows are those of one table, through other views perhaps.
+fn is_updatable(system: &SystemContext, view: &ViewDef) -> bool {
+    let mut name = crate::bind::updatable_base(&view.sql);
+    for _ in 0..VIEWS_DEEP_MAX {
+        let Some((schema, relation)) = name else { return false };
+        let below = relations::user_views(system).find(|view| {
+            let namespace = system.catalog.namespaces.get(&view.namespace);
+            view.name == relation && namespace.is_some_and(|namespace| namespace.name == schema)
+        });
+        match below {
+            Some(view) => name = crate::bind::updatable_base(&view.sql),
+            None => return true,
+        }
+    }
+    false
+}
+
+/// Views on views that are followed.
+const VIEWS_DEEP_MAX: usize = 64;
 
 fn keys(system: &SystemContext) -> impl Iterator<Item = (&TableDef, &PrimaryKey)> {
     relations::user_tables(system).filter_map(|table| Some((&**table, table.primary_key.as_ref()?)))

@@ -7,7 +7,7 @@ use crate::copy::writer::{CopyWriter, WriterColumn};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
-use crate::session::outcome::{CopyIn, CopyOut, Outcome, RowSource};
+use crate::session::outcome::{CopyIn, CopyOut, Outcome, RowSource, RowStream, StreamSource};
 use crate::session::prepared::Bound;
 use crate::syntax::{
     CopyFormat, CopySource, CopyStatement, CopyTarget, ForceColumns, Name, Statement, parse_query_text,
@@ -107,12 +107,12 @@ async fn copy_to(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) ->
         }
     };
     let statement = Statement::Query(query);
+    session.check_writes(&statement)?;
     let (bound, eval, _) = session.plan(&statement, &text, Vec::new(), ParamTypes::none()).await?;
-    let Bound::Query(query) = bound else {
-        return Err(SqlError::not_supported("COPY of data-modifying statements is not supported yet"));
+    let Some(columns) = bound.columns() else {
+        return Err(SqlError::not_supported("COPY query must have a RETURNING clause"));
     };
-    let columns: Vec<WriterColumn> = query
-        .columns
+    let columns: Vec<WriterColumn> = columns
         .iter()
         .map(|column| WriterColumn {
             name: column.name.clone(),
@@ -127,7 +127,13 @@ async fn copy_to(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) ->
     }
     let count = columns.len();
     let writer = CopyWriter::new(columns, copy.options.clone(), eval.clone());
-    let mut source = super::lock_rows::rows(session, &query, &eval).await?;
+    let mut source = match &bound {
+        Bound::Query(query) => super::lock_rows::rows(session, query, &eval).await?,
+        command => match session.run_bound(command, &eval).await? {
+            Outcome::Rows(RowStream { source: StreamSource::Own(source), .. }) => source,
+            _ => return Err(SqlError::internal("RETURNING gives no rows")),
+        },
+    };
     match &copy.target {
         CopyTarget::Client => {
             let format = i16::from(copy.options.format == CopyFormat::Binary);

@@ -86,7 +86,14 @@ impl Binder<'_> {
             && query.with.is_none()
         {
             let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
-            let rows = self.values_in_scope(target, targets, named, &rows)?;
+            let bound = self.values_in_scope(target, targets, named, &rows);
+            let rows = match (bound, rows.as_slice()) {
+                // One row is a SELECT without FROM: sets among its values give more rows.
+                (Err(error), [row]) if error.message == SETS_IN_VALUES && !row.iter().any(is_default) => {
+                    return self.insert_source(target, targets, named, &select_of(row)?);
+                }
+                (bound, _) => bound?,
+            };
             if self.subqueries.is_empty() {
                 return Ok(InsertSource::Values(rows));
             }
@@ -200,6 +207,17 @@ fn check_width(targets: usize, named: bool, given: usize) -> Result<()> {
 
 fn outputs(table: &TableDef, exprs: &[(ColId, Expr)]) -> Vec<OutputColumn> {
     table.columns.iter().zip(exprs).map(|(column, (id, _))| output(column, *id)).collect()
+}
+
+const SETS_IN_VALUES: &str = "set-returning functions are not allowed in VALUES";
+
+/// `SELECT` of a row of VALUES.
+fn select_of(row: &[ast::Expr]) -> Result<ast::Query> {
+    let mut query = super::super::parse_query("SELECT 1")?;
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.projection = row.iter().cloned().map(ast::SelectItem::UnnamedExpr).collect();
+    }
+    Ok(query)
 }
 
 /// A value too many for a view may be one for a column that is computed.

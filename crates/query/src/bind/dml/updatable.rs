@@ -46,6 +46,29 @@ pub fn parts(query: &ast::Query) -> Result<(&ast::ObjectName, Option<&ast::Table
 
 const NOT_ONE_RELATION: &str = "Views that do not select from a single table or view are not automatically updatable.";
 
+/// Schema and name of the relation that a stored view's rows are rows of; `None` if they are of no one's, or computed.
+pub fn updatable_base(sql: &str) -> Option<(String, String)> {
+    let query = super::super::parse_query(sql).ok()?;
+    let (name, _, select) = parts(&query).ok()?;
+    let plain = |item: &ast::SelectItem| {
+        use ast::{Expr, SelectItem};
+        match item {
+            SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) => true,
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+            }
+            _ => false,
+        }
+    };
+    if !select.projection.iter().any(plain) {
+        return None;
+    }
+    match super::super::names::parts(name).ok()?.as_slice() {
+        [.., schema, name] => Some((schema.clone(), name.clone())),
+        _ => None,
+    }
+}
+
 /// 0A000 for a view WITH CHECK OPTION that cannot be written to.
 pub fn check_updatable(query: &ast::Query) -> SqlResult<()> {
     match parts(query) {
