@@ -159,7 +159,10 @@ impl Moment {
             (_, 0) => value.to_string(),
             (_, _) if modifiers.fill => value.to_string(),
             ("DD" | "DDD" | "IDDD" | "WW" | "IW", width) => format!("{value:0width$}"),
-            ("IYYY" | "IYY" | "IY", width) => format!("{value:0width$}", width = width + usize::from(self.year < 0)),
+            // The sign of an interval's own year makes room for one.
+            ("IYYY" | "IYY" | "IY", width) => {
+                format!("{value:0width$}", width = width + usize::from(self.days.is_none() && self.year < 0))
+            }
             (_, width) => format!("{value:0width$}", width = width + usize::from(value < 0)),
         };
         out.push_str(&text);
