@@ -49,8 +49,6 @@ pub struct BulkInsert<'a> {
     rows: u64,
     /// Whether keys may be those of rows that are there: no in an index whose entries end with their rows' keys.
     is_unique: bool,
-    /// Whether what the rows entail is noted for the statement's end: no if they only change places.
-    notes: bool,
 }
 
 /// Where a part of a batch goes: the table itself, or one of its indexes.
@@ -89,13 +87,7 @@ impl Txn {
             by_tablet: HashMap::new(),
             rows: 0,
             is_unique: table.primary_key.is_some(),
-            notes: true,
         })
-    }
-
-    /// The same for rows of a table that only move to other tablets: what they entail has been checked before.
-    pub fn bulk_rewrite(&mut self, table: &Arc<TableDef>) -> Result<BulkInsert<'_>> {
-        Ok(BulkInsert { notes: false, ..self.bulk_insert(table)? })
     }
 }
 

@@ -80,10 +80,22 @@ impl ReadContext {
     pub fn rows_by_entry(&self, index: &IndexDef, values: &[u8]) -> Result<Vec<(TabletId, Key)>> {
         let prefix = prefix_key(values, false);
         let mut found = Vec::new();
-        self.with_prefix(&index.entries, index.tablet(), &prefix, &mut |entry| {
+        self.with_prefix(&index.entries, index.tablet(), &prefix, &mut |_, entry| {
             found.extend(IndexDef::base_of(&entry));
             true
         })?;
+        Ok(found)
+    }
+
+    /// The rows whose primary key begins with these key bytes of its first columns.
+    pub fn rows_by_key_prefix(&self, table: &Arc<TableDef>, prefix: &[u8]) -> Result<Vec<(TabletId, Key)>> {
+        let mut found = Vec::new();
+        for tablet in table.tablets() {
+            self.with_prefix(table, tablet, &Key::from(prefix), &mut |key, _| {
+                found.push((tablet, Key::from(key)));
+                true
+            })?;
+        }
         Ok(found)
     }
 }

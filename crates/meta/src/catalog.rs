@@ -320,6 +320,16 @@ impl Catalog {
                     None => table.indexes.push(index.clone()),
                 }
             }
+            CatalogEdit::DropIndex { table, index } => {
+                let table = self.tables.get_mut(table).ok_or(Error::Stale(*table))?;
+                Arc::make_mut(table).indexes.retain(|other| other.id != *index);
+                self.forget_comments(*index);
+            }
+            CatalogEdit::DropForeignKey { table, key } => {
+                let table = self.tables.get_mut(table).ok_or(Error::Stale(*table))?;
+                Arc::make_mut(table).foreign_keys.retain(|other| other.id != *key);
+                self.forget_comments(*key);
+            }
             CatalogEdit::PutView(view) => {
                 self.views.insert(view.id, Arc::new(view.clone()));
             }

@@ -24,6 +24,15 @@ pub enum CatalogEdit {
         table: ObjectId,
         index: Arc<IndexDef>,
     },
+    DropIndex {
+        table: ObjectId,
+        index: ObjectId,
+    },
+    /// Of the referencing table.
+    DropForeignKey {
+        table: ObjectId,
+        key: ObjectId,
+    },
     PutView(ViewDef),
     DropView(ObjectId),
     PutRole(Role),

@@ -133,6 +133,7 @@ impl Database {
             temp_dir: config.temp_dir.clone(),
         })?;
         let registry = pgcatalog::registry().clone();
+        crate::statement::index_values::install(&engine, &registry);
         let started_micros = os.clock.unix_micros();
         crate::session::temp::drop_left_behind(&engine)?;
         let settings_at_start = engine.catalog().settings.clone();

@@ -14,6 +14,7 @@ mod definitions;
 mod depends;
 mod descriptions;
 mod functions;
+mod indexes;
 mod information;
 mod listings;
 pub(crate) mod names;

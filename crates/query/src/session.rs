@@ -9,6 +9,7 @@
 
 mod block;
 mod catalog_names;
+pub(crate) mod constraints;
 mod context;
 mod dispatch;
 mod extended;

@@ -17,20 +17,18 @@ impl BulkInsert<'_> {
     /// Appends the entries of rows that go to `tablet`, the first of them with the row id `first`.
     pub(super) async fn push_entries(&mut self, tablet: TabletId, columns: &[ArrayRef], first: Rid) -> Result<()> {
         let table = self.table.clone();
-        if table.indexes.is_empty() && (table.foreign_keys.is_empty() || !self.notes) {
+        if table.indexes.is_empty() && table.foreign_keys.is_empty() {
             return Ok(());
         }
         let mut builders: Vec<Vec<ColumnBuilder>> = table.indexes.iter().map(|index| builders_of(index)).collect();
-        let rows = RowReader::new(&table, self.notes);
+        let rows = RowReader::new(&table);
         for row in 0..columns[0].len() {
             let values = rows.read(columns, row);
             let key = table.key_of(&values).unwrap_or_else(|| Key::hidden(Rid(first.0 + row as u64)));
             for (index, builders) in table.indexes.iter().zip(&mut builders) {
-                push_entry(self.txn, &table, index, &values, tablet, &key, builders, self.notes)?;
+                push_entry(self.txn, &table, index, &values, tablet, &key, builders)?;
             }
-            if self.notes {
-                table.foreign_keys.iter().for_each(|key| self.txn.note_reference(&table, key, &values));
-            }
+            table.foreign_keys.iter().for_each(|key| self.txn.note_reference(&table, key, &values));
         }
         for (index, mut builders) in table.indexes.iter().zip(builders) {
             let columns: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
@@ -87,14 +85,13 @@ impl BulkInsert<'_> {
                 values[column.id.position()] = datum_at(column.ty.phys().expect("storable"), array, row);
             }
             let (tablet, key) = (TabletId(tablets.value(row) as u32), Key::from(keys.value(row)));
-            push_entry(self.txn, table, index, &values, tablet, &key, &mut builders, true)?;
+            push_entry(self.txn, table, index, &values, tablet, &key, &mut builders)?;
         }
         let columns: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
         self.push(&columns).await
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 fn push_entry(
     txn: &mut Txn,
     table: &Arc<TableDef>,
@@ -103,7 +100,6 @@ fn push_entry(
     tablet: TabletId,
     key: &Key,
     builders: &mut [ColumnBuilder],
-    notes: bool,
 ) -> Result<()> {
     let Some(indexed) = txn.engine.index_values(table, index, values)? else { return Ok(()) };
     let entry = index.entry(&indexed, tablet, key);
@@ -111,9 +107,7 @@ fn push_entry(
     for (builder, value) in builders.iter_mut().zip(IndexDef::entry_row(&entry, tablet, key)) {
         assert!(builder.push(&value), "an entry has its table's types");
     }
-    if notes {
-        txn.note_unique(&RowEntry { base: table.id, index: index.clone(), entry, values: indexed });
-    }
+    txn.note_unique(&RowEntry { base: table.id, index: index.clone(), entry, values: indexed });
     Ok(())
 }
 
@@ -128,7 +122,7 @@ struct RowReader {
 }
 
 impl RowReader {
-    fn new(table: &TableDef, references: bool) -> RowReader {
+    fn new(table: &TableDef) -> RowReader {
         let types = table.phys_types();
         let mut needed: Vec<usize> = Vec::new();
         needed.extend(table.primary_key.iter().flat_map(|key| &key.columns).map(|id| id.position()));
@@ -143,9 +137,7 @@ impl RowReader {
                 }
             }
         }
-        if references {
-            needed.extend(table.foreign_keys.iter().flat_map(|key| &key.columns).map(|id| id.position()));
-        }
+        needed.extend(table.foreign_keys.iter().flat_map(|key| &key.columns).map(|id| id.position()));
         needed.sort_unstable();
         needed.dedup();
         RowReader { types, needed }

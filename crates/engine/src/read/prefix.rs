@@ -19,7 +19,7 @@ impl ReadContext {
         table: &Arc<TableDef>,
         tablet: TabletId,
         prefix: &Key,
-        each: &mut dyn FnMut(Vec<Datum>) -> bool,
+        each: &mut dyn FnMut(&[u8], Vec<Datum>) -> bool,
     ) -> Result<()> {
         let tablet = self.engine.tablet(tablet)?;
         let view = tablet.view();
@@ -33,7 +33,7 @@ impl ReadContext {
             rows.clear();
             let last = tablet.hot.scan(as_bytes(&from), to, &reader, CHUNK_ROWS as usize, &mut rows);
             for row in rows.iter() {
-                if !each(crate::txn::decode_row(table, row.row, &tablet, &Key::from(row.key))?) {
+                if !each(row.key, crate::txn::decode_row(table, row.row, &tablet, &Key::from(row.key))?) {
                     return Ok(());
                 }
             }
@@ -58,7 +58,7 @@ impl ReadContext {
                     let seen = file.sees_row(ordinal, &self.at, txns)?;
                     if seen
                         && !file.deletes.is_deleted(ordinal, &self.at, txns)
-                        && !each(file.data.row_at(table, ordinal)?)
+                        && !each(key, file.data.row_at(table, ordinal)?)
                     {
                         return Ok(());
                     }

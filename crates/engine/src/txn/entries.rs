@@ -176,6 +176,12 @@ impl Txn {
         ReadContext::new(self.engine.clone(), pin, at)
     }
 
+    /// The transaction's snapshot with all own writes, those of the running statement too.
+    pub fn seen_now(&self) -> ReadContext {
+        let at = basalt_types::ReadAt { snapshot: self.snapshot(), own: self.id(), seq: u32::MAX };
+        ReadContext::new(self.engine.clone(), self.pin.clone(), at)
+    }
+
     /// Whether at most one row has these values in the index of a deferrable constraint, once everybody who is
     /// changing such a row has ended. Whoever checks the same values after this waits for this transaction.
     pub async fn is_unique(&mut self, table: &Arc<TableDef>, index: &IndexDef, values: &[u8]) -> Result<bool> {

@@ -1,18 +1,22 @@
 //! `pg_class` and what hangs on it: attributes, defaults, indexes, constraints, schemas.
 
+use super::indexes;
 use super::relations::{self, Column, Relation};
-use super::rows::{Rows, float4, int2, int2s, int4, oid, oids, text, texts, yes};
+use super::rows::{Rows, float4, int2, int2s, int4, oid, oids, opt_text, text, texts, yes};
 use super::typing;
 use super::{Fill, SystemContext, definitions};
 use crate::error::SqlError;
-use basalt_types::schema::PrimaryKey;
+use basalt_types::schema::ForeignKey;
 use basalt_types::{Datum, TableDef};
+
+use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
 
 /// PostgreSQL's oids of access methods.
 pub(super) const HEAP: u32 = 2;
 pub(super) const BTREE: u32 = 403;
+pub(super) const HASH: u32 = 405;
 const BLOCK_BYTES: u64 = 8192;
 
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
@@ -38,6 +42,7 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             table.map_or(if kind == "r" { -1.0 } else { 0.0 }, |table| system.engine.estimated_rows(table) as f32);
         let access_method = match kind {
             "r" => HEAP,
+            "i" if matches!(&relation, Relation::Index(_, index) if index.method() == "hash") => HASH,
             "i" => BTREE,
             _ => 0,
         };
@@ -61,7 +66,7 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             ("reltuples", float4(tuples)),
             ("relallvisible", int4(0)),
             ("reltoastrelid", oid(0)),
-            ("relhasindex", yes(table.is_some_and(|table| table.primary_key.is_some()))),
+            ("relhasindex", yes(table.is_some_and(|table| indexes::of(table).next().is_some()))),
             ("relisshared", yes(false)),
             ("relpersistence", text(if is_temporary(system, &relation) { "t" } else { "p" })),
             ("relkind", text(kind)),
@@ -157,53 +162,56 @@ pub(super) fn default_oid(table: &TableDef, column: u16) -> u32 {
     1 << 31 | (table.id.0 << 11 & 0x7fff_f800) | u32::from(column)
 }
 
-fn primary_keys(system: &SystemContext) -> impl Iterator<Item = (&TableDef, &PrimaryKey)> {
-    relations::user_tables(system).filter_map(|table| Some((&**table, table.primary_key.as_ref()?)))
+fn foreign_keys(system: &SystemContext) -> impl Iterator<Item = (&Arc<TableDef>, &Arc<ForeignKey>)> {
+    relations::user_tables(system).flat_map(|table| table.foreign_keys.iter().map(move |key| (table, key)))
 }
 
 fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
-    for (table, key) in primary_keys(system) {
-        let collation = |column: &basalt_types::ColumnId| {
-            typing::fact(table.column(*column).ty.oid()).map_or(0, |fact| fact.collation)
-        };
+    for (table, index) in indexes::all(system) {
+        let immediate = !index.constraint().is_some_and(|constraint| constraint.deferrable);
+        let numbers = index.numbers();
         rows.push([
-            ("indexrelid", oid(key.constraint_id.0)),
+            ("indexrelid", oid(index.oid())),
             ("indrelid", oid(table.id.0)),
-            ("indnatts", int2(key.columns.len() as i16)),
-            ("indnkeyatts", int2(key.columns.len() as i16)),
-            ("indisunique", yes(true)),
-            ("indnullsnotdistinct", yes(false)),
-            ("indisprimary", yes(true)),
+            ("indnatts", int2(numbers.len() as i16)),
+            ("indnkeyatts", int2(index.key_columns() as i16)),
+            ("indisunique", yes(index.is_unique())),
+            ("indnullsnotdistinct", yes(index.nulls_not_distinct())),
+            ("indisprimary", yes(index.constraint().is_some_and(|constraint| constraint.primary))),
             ("indisexclusion", yes(false)),
-            ("indimmediate", yes(true)),
+            ("indimmediate", yes(immediate)),
             ("indisclustered", yes(false)),
             ("indisvalid", yes(true)),
             ("indcheckxmin", yes(false)),
             ("indisready", yes(true)),
             ("indislive", yes(true)),
             ("indisreplident", yes(false)),
-            ("indkey", int2s(key.columns.iter().map(|column| column.0 as i16))),
-            ("indcollation", oids(key.columns.iter().map(collation))),
-            ("indclass", oids(key.columns.iter().map(|_| 0))),
-            ("indoption", int2s(key.columns.iter().map(|_| 0))),
+            ("indkey", int2s(numbers)),
+            ("indcollation", oids(index.collations(table))),
+            ("indclass", oids((0..index.key_columns()).map(|_| 0))),
+            ("indoption", int2s(index.sort_options())),
+            ("indexprs", opt_text(index.expressions().as_deref())),
+            ("indpred", opt_text(index.predicate())),
         ])?;
     }
     Ok(())
 }
 
 fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
-    for (table, key) in primary_keys(system) {
+    for (table, index) in indexes::all(system) {
+        let Some(constraint) = index.constraint() else { continue };
+        let numbers = index.numbers();
         rows.push([
-            ("oid", oid(key.constraint_id.0)),
-            ("conname", text(&key.constraint_name)),
+            ("oid", oid(constraint.oid)),
+            ("conname", text(index.name())),
             ("connamespace", oid(table.namespace.0)),
-            ("contype", text("p")),
-            ("condeferrable", yes(false)),
-            ("condeferred", yes(false)),
+            ("contype", text(if constraint.primary { "p" } else { "u" })),
+            ("condeferrable", yes(constraint.deferrable)),
+            ("condeferred", yes(constraint.deferred)),
             ("convalidated", yes(true)),
             ("conrelid", oid(table.id.0)),
             ("contypid", oid(0)),
-            ("conindid", oid(key.constraint_id.0)),
+            ("conindid", oid(index.oid())),
             ("conparentid", oid(0)),
             ("confrelid", oid(0)),
             ("confupdtype", text("")),
@@ -212,7 +220,37 @@ fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
             ("conislocal", yes(true)),
             ("coninhcount", int4(0)),
             ("connoinherit", yes(true)),
-            ("conkey", int2s(key.columns.iter().map(|column| column.0 as i16))),
+            ("conkey", int2s(numbers.into_iter().take(index.key_columns()))),
+        ])?;
+    }
+    for (table, key) in foreign_keys(system) {
+        let numbers = |ids: &[basalt_types::ColumnId]| int2s(ids.iter().map(|id| id.0 as i16));
+        let set_columns = match key.set_columns.is_empty() {
+            true => Datum::Null,
+            false => numbers(&key.set_columns),
+        };
+        rows.push([
+            ("oid", oid(key.id.0)),
+            ("conname", text(&key.name)),
+            ("connamespace", oid(table.namespace.0)),
+            ("contype", text("f")),
+            ("condeferrable", yes(key.deferrable)),
+            ("condeferred", yes(key.initially_deferred)),
+            ("convalidated", yes(key.validated)),
+            ("conrelid", oid(table.id.0)),
+            ("contypid", oid(0)),
+            ("conindid", oid(key.parent_index.0)),
+            ("conparentid", oid(0)),
+            ("confrelid", oid(key.parent.0)),
+            ("confupdtype", text(key.on_update.code())),
+            ("confdeltype", text(key.on_delete.code())),
+            ("confmatchtype", text(if key.match_full { "f" } else { "s" })),
+            ("conislocal", yes(true)),
+            ("coninhcount", int4(0)),
+            ("connoinherit", yes(true)),
+            ("conkey", numbers(&key.columns)),
+            ("confkey", numbers(&key.parent_columns)),
+            ("confdelsetcols", set_columns),
         ])?;
     }
     for table in relations::user_tables(system) {

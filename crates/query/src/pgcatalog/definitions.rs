@@ -1,39 +1,25 @@
 //! Catalog objects as SQL text.
 
+use super::indexes::{self, Index};
 use super::names::Scope;
 use super::relations::{self, Relation};
 use super::{SystemContext, procs, typing};
 use crate::bind::{self, BindContext};
-use crate::session::names::quote_identifier;
 use basalt_engine::{Catalog, ViewDef};
 use basalt_expr::tree::Expr;
-use basalt_types::schema::{CheckDef, PrimaryKey};
+use basalt_types::schema::CheckDef;
 use basalt_types::{ColumnDef, DataType, TableDef};
 use std::sync::Arc;
 
-fn key_columns(table: &TableDef, key: &PrimaryKey) -> String {
-    let names = key.columns.iter().map(|column| quote_identifier(&table.column(*column).name));
-    names.collect::<Vec<_>>().join(", ")
-}
-
-/// `CREATE INDEX` of a primary key.
-pub(super) fn create_index(catalog: &Catalog, table: &TableDef, key: &PrimaryKey, qualified: bool) -> String {
-    let name = quote_identifier(&key.constraint_name);
-    let schema = catalog.namespaces.get(&table.namespace).filter(|_| qualified);
-    let schema = schema.map_or(String::new(), |namespace| format!("{}.", quote_identifier(&namespace.name)));
-    let table_name = quote_identifier(&table.name);
-    format!("CREATE UNIQUE INDEX {name} ON {schema}{table_name} USING btree ({})", key_columns(table, key))
-}
-
 /// `pg_get_indexdef`: the whole index, or one of its columns (from 1).
-pub(super) fn index(scope: Scope, oid: u32, column: i32, pretty: bool) -> Option<String> {
-    let Relation::Index(table, key) = relations::by_oid(scope.catalog, oid)? else { return None };
+pub(super) fn index(system: &SystemContext, oid: u32, column: i32, pretty: bool) -> Option<String> {
+    let Relation::Index(table, index) = relations::by_oid(&system.catalog, oid)? else { return None };
     if column != 0 {
-        let id = usize::try_from(column - 1).ok().and_then(|index| key.columns.get(index));
-        return Some(id.map_or(String::new(), |id| quote_identifier(&table.column(*id).name)));
+        let number = usize::try_from(column).unwrap_or(usize::MAX);
+        return Some(index.column_definition(system, table, number));
     }
-    let visible = scope.relation_is_visible(table.id.0) == Some(true);
-    Some(create_index(scope.catalog, table, key, !(pretty && visible)))
+    let visible = Scope::of(system).relation_is_visible(table.id.0) == Some(true);
+    Some(index.definition(system, table, !(pretty && visible)))
 }
 
 /// `pg_get_constraintdef`.
@@ -46,8 +32,18 @@ pub(super) fn constraint(system: &SystemContext, oid: u32) -> Option<String> {
         text.push_str(if check.validated { "" } else { " NOT VALID" });
         return Some(text);
     }
-    let Relation::Index(table, key) = relations::by_oid(catalog, oid)? else { return None };
-    Some(format!("PRIMARY KEY ({})", key_columns(table, key)))
+    for table in catalog.tables.values() {
+        if let Some(key) = table.foreign_keys.iter().find(|key| key.id.0 == oid) {
+            let scope = Scope::of(system);
+            let is_visible = |oid| scope.relation_is_visible(oid) == Some(true);
+            return Some(indexes::foreign_key(catalog, table, key, is_visible));
+        }
+        let is_own = |index: &Index<'_>| index.constraint().is_some_and(|constraint| constraint.oid == oid);
+        if let Some(index) = indexes::of(table).find(is_own) {
+            return index.constraint_definition(table);
+        }
+    }
+    None
 }
 
 /// `pg_get_expr`: kept text, with sequences by name.

@@ -1,6 +1,7 @@
 //! information_schema (SQL:2016 part 11, as PostgreSQL narrows it): what the session's database holds.
 
 use super::definitions;
+use super::indexes;
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, int4, opt_text, text, yes_no};
 use super::typing;
@@ -8,8 +9,8 @@ use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::TEMP_PREFIX;
 use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
-use basalt_types::schema::PrimaryKey;
-use basalt_types::{DataType, Datum, ObjectId, TableDef};
+use basalt_types::schema::ForeignKey;
+use basalt_types::{ColumnId, DataType, Datum, ObjectId, TableDef};
 use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
@@ -24,6 +25,8 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "table_constraints" => table_constraints,
         "key_column_usage" => key_column_usage,
         "constraint_column_usage" => constraint_column_usage,
+        "constraint_table_usage" => constraint_table_usage,
+        "referential_constraints" => referential_constraints,
         "check_constraints" => check_constraints,
         "sequences" => sequences,
         "column_column_usage" => column_column_usage,
@@ -249,49 +252,140 @@ fn is_updatable(system: &SystemContext, view: &ViewDef) -> bool {
 /// Views on views that are followed.
 const VIEWS_DEEP_MAX: usize = 64;
 
-fn keys(system: &SystemContext) -> impl Iterator<Item = (&TableDef, &PrimaryKey)> {
-    relations::user_tables(system).filter_map(|table| Some((&**table, table.primary_key.as_ref()?)))
+/// A constraint over columns: its table, name, kind, columns, and those of a foreign key's parent.
+struct KeyUse<'a> {
+    table: &'a TableDef,
+    name: &'a str,
+    kind: &'static str,
+    columns: Vec<ColumnId>,
+    deferrable: bool,
+    deferred: bool,
+    foreign: Option<&'a ForeignKey>,
+}
+
+fn keys(system: &SystemContext) -> impl Iterator<Item = KeyUse<'_>> {
+    relations::user_tables(system).flat_map(|table| {
+        let unique = indexes::of(table).filter_map(move |index| {
+            let constraint = index.constraint()?;
+            let ids = index.numbers().into_iter().take(index.key_columns());
+            Some(KeyUse {
+                table,
+                name: index.name(),
+                kind: if constraint.primary { "PRIMARY KEY" } else { "UNIQUE" },
+                columns: ids.map(|number| ColumnId(number as u16)).collect(),
+                deferrable: constraint.deferrable,
+                deferred: constraint.deferred,
+                foreign: None,
+            })
+        });
+        let foreign = table.foreign_keys.iter().map(move |key| KeyUse {
+            table,
+            name: &key.name,
+            kind: "FOREIGN KEY",
+            columns: key.columns.clone(),
+            deferrable: key.deferrable,
+            deferred: key.initially_deferred,
+            foreign: Some(key),
+        });
+        unique.chain(foreign)
+    })
+}
+
+/// Position of each of a foreign key's columns in the key that it refers to, from 1.
+fn referenced_position(system: &SystemContext, key: &ForeignKey, at: usize) -> Option<i32> {
+    let parent = system.catalog.table(key.parent)?;
+    let index = indexes::of(parent).find(|index| index.oid() == key.parent_index.0)?;
+    let wanted = key.parent_columns.get(at)?.0 as i16;
+    index.numbers().iter().position(|number| *number == wanted).map(|at| at as i32 + 1)
+}
+
+fn referential_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
+    for (table, key) in keys(system).filter_map(|used| Some((used.table, used.foreign?))) {
+        let parent = system.catalog.table(key.parent);
+        let index = parent.and_then(|parent| {
+            indexes::of(parent).find(|index| index.oid() == key.parent_index.0 && index.constraint().is_some())
+        });
+        let unique_schema = index.and(parent).map_or(Datum::Null, |parent| schema(system, parent.namespace));
+        rows.push([
+            ("constraint_catalog", catalog(system)),
+            ("constraint_schema", schema(system, table.namespace)),
+            ("constraint_name", text(&key.name)),
+            ("unique_constraint_catalog", index.map_or(Datum::Null, |_| catalog(system))),
+            ("unique_constraint_schema", unique_schema),
+            ("unique_constraint_name", opt_text(index.map(|index| index.name()))),
+            ("match_option", text(if key.match_full { "FULL" } else { "NONE" })),
+            ("update_rule", text(key.on_update.sql())),
+            ("delete_rule", text(key.on_delete.sql())),
+        ])?;
+    }
+    Ok(())
+}
+
+fn constraint_table_usage(system: &SystemContext, rows: &mut Rows) -> Result {
+    for used in keys(system) {
+        let of = match used.foreign {
+            Some(key) => system.catalog.table(key.parent).map(|parent| &**parent),
+            None => Some(used.table),
+        };
+        let Some(of) = of else { continue };
+        rows.push([
+            ("table_catalog", catalog(system)),
+            ("table_schema", schema(system, of.namespace)),
+            ("table_name", text(&of.name)),
+            ("constraint_catalog", catalog(system)),
+            ("constraint_schema", schema(system, used.table.namespace)),
+            ("constraint_name", text(used.name)),
+        ])?;
+    }
+    Ok(())
 }
 
 /// Primary keys, and each NOT NULL column as the check that PostgreSQL makes of it.
 fn table_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
+    let mut push = |table: &TableDef, name: &str, kind: &str, deferrable: bool, deferred: bool| {
+        rows.push([
+            ("constraint_catalog", catalog(system)),
+            ("constraint_schema", schema(system, table.namespace)),
+            ("constraint_name", text(name)),
+            ("table_catalog", catalog(system)),
+            ("table_schema", schema(system, table.namespace)),
+            ("table_name", text(&table.name)),
+            ("constraint_type", text(kind)),
+            ("is_deferrable", yes_no(deferrable)),
+            ("initially_deferred", yes_no(deferred)),
+            ("enforced", yes_no(true)),
+        ])
+    };
+    for used in keys(system) {
+        push(used.table, used.name, used.kind, used.deferrable, used.deferred)?;
+    }
     for table in relations::user_tables(system) {
-        let key = table.primary_key.iter().map(|key| (key.constraint_name.clone(), "PRIMARY KEY"));
-        let not_null = table
-            .live_columns()
-            .filter(|column| column.not_null)
-            .map(|column| (format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0), "CHECK"));
-        let checks = table.checks.iter().map(|check| (check.name.clone(), "CHECK"));
-        for (name, kind) in key.chain(checks).chain(not_null) {
-            rows.push([
-                ("constraint_catalog", catalog(system)),
-                ("constraint_schema", schema(system, table.namespace)),
-                ("constraint_name", text(&name)),
-                ("table_catalog", catalog(system)),
-                ("table_schema", schema(system, table.namespace)),
-                ("table_name", text(&table.name)),
-                ("constraint_type", text(kind)),
-                ("is_deferrable", yes_no(false)),
-                ("initially_deferred", yes_no(false)),
-                ("enforced", yes_no(true)),
-            ])?;
+        for check in &table.checks {
+            push(table, &check.name, "CHECK", false, false)?;
+        }
+        for column in table.live_columns().filter(|column| column.not_null) {
+            let name = format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0);
+            push(table, &name, "CHECK", false, false)?;
         }
     }
     Ok(())
 }
 
 fn key_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
-    for (table, key) in keys(system) {
-        for (index, column) in key.columns.iter().enumerate() {
+    for used in keys(system) {
+        let table = used.table;
+        for (at, column) in used.columns.iter().enumerate() {
+            let position = used.foreign.and_then(|key| referenced_position(system, key, at));
             rows.push([
                 ("constraint_catalog", catalog(system)),
                 ("constraint_schema", schema(system, table.namespace)),
-                ("constraint_name", text(&key.constraint_name)),
+                ("constraint_name", text(used.name)),
                 ("table_catalog", catalog(system)),
                 ("table_schema", schema(system, table.namespace)),
                 ("table_name", text(&table.name)),
                 ("column_name", text(&table.column(*column).name)),
-                ("ordinal_position", int4(index as i32 + 1)),
+                ("ordinal_position", int4(at as i32 + 1)),
+                ("position_in_unique_constraint", position.map_or(Datum::Null, int4)),
             ])?;
         }
     }
@@ -299,16 +393,21 @@ fn key_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn constraint_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
-    for (table, key) in keys(system) {
-        for column in &key.columns {
+    for used in keys(system) {
+        let (of, columns) = match used.foreign {
+            Some(key) => (system.catalog.table(key.parent).map(|parent| &**parent), &key.parent_columns),
+            None => (Some(used.table), &used.columns),
+        };
+        let Some(of) = of else { continue };
+        for column in columns {
             rows.push([
                 ("table_catalog", catalog(system)),
-                ("table_schema", schema(system, table.namespace)),
-                ("table_name", text(&table.name)),
-                ("column_name", text(&table.column(*column).name)),
+                ("table_schema", schema(system, of.namespace)),
+                ("table_name", text(&of.name)),
+                ("column_name", text(&of.column(*column).name)),
                 ("constraint_catalog", catalog(system)),
-                ("constraint_schema", schema(system, table.namespace)),
-                ("constraint_name", text(&key.constraint_name)),
+                ("constraint_schema", schema(system, used.table.namespace)),
+                ("constraint_name", text(used.name)),
             ])?;
         }
     }

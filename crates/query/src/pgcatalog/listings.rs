@@ -1,6 +1,7 @@
 //! PostgreSQL's readable views over its catalogs: `pg_tables`, `pg_views`, `pg_indexes`, statistics.
 
 use super::definitions;
+use super::indexes;
 use super::relations::{self, Relation};
 use super::rows::{Rows, int8, oid, text, yes};
 use super::{Fill, SystemContext};
@@ -27,7 +28,7 @@ fn schema_name(system: &SystemContext, namespace: ObjectId) -> &str {
 fn pg_tables(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in relations::all(system).filter(|relation| relation.kind() == "r") {
         let (owner, has_index) = match &relation {
-            Relation::Table(table) => (table.owner.as_str(), table.primary_key.is_some()),
+            Relation::Table(table) => (table.owner.as_str(), indexes::of(table).next().is_some()),
             _ => (superuser(system), false),
         };
         rows.push([
@@ -61,13 +62,12 @@ fn pg_views(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn pg_indexes(system: &SystemContext, rows: &mut Rows) -> Result {
-    for table in relations::user_tables(system) {
-        let Some(key) = &table.primary_key else { continue };
+    for (table, index) in indexes::all(system) {
         rows.push([
             ("schemaname", text(schema_name(system, table.namespace))),
             ("tablename", text(&table.name)),
-            ("indexname", text(&key.constraint_name)),
-            ("indexdef", text(&definitions::create_index(&system.catalog, table, key, true))),
+            ("indexname", text(index.name())),
+            ("indexdef", text(&index.definition(system, table, true))),
         ])?;
     }
     Ok(())
@@ -86,14 +86,13 @@ fn pg_stat_tables(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn pg_stat_indexes(system: &SystemContext, rows: &mut Rows) -> Result {
-    for table in relations::user_tables(system) {
-        let Some(key) = &table.primary_key else { continue };
+    for (table, index) in indexes::all(system) {
         rows.push([
             ("relid", oid(table.id.0)),
-            ("indexrelid", oid(key.constraint_id.0)),
+            ("indexrelid", oid(index.oid())),
             ("schemaname", text(schema_name(system, table.namespace))),
             ("relname", text(&table.name)),
-            ("indexrelname", text(&key.constraint_name)),
+            ("indexrelname", text(index.name())),
         ])?;
     }
     Ok(())

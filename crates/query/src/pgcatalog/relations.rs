@@ -1,11 +1,11 @@
 //! Everything that `pg_class` lists: tables, views and primary key indexes of the session's database, and
 //! the virtual tables themselves.
 
+use super::indexes::{self, Index};
 use super::{VirtualTable, shapes, tables};
 use crate::system::SystemContext;
 use basalt_engine::catalog::{BASALT_SCHEMA, INFORMATION_SCHEMA, PG_CATALOG, SUPERUSER};
 use basalt_engine::{Catalog, Namespace, SequenceDef, ViewDef};
-use basalt_types::schema::PrimaryKey;
 use basalt_types::{DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ pub(super) enum Relation<'a> {
     Table(&'a Arc<TableDef>),
     View(&'a Arc<ViewDef>),
     Sequence(&'a Arc<SequenceDef>),
-    /// The index of a primary key.
-    Index(&'a Arc<TableDef>, &'a PrimaryKey),
+    Index(&'a Arc<TableDef>, Index<'a>),
     Virtual(&'static VirtualTable),
 }
 
@@ -37,7 +36,7 @@ impl<'a> Relation<'a> {
             Relation::Table(table) => table.id.0,
             Relation::View(view) => view.id.0,
             Relation::Sequence(sequence) => sequence.id.0,
-            Relation::Index(_, key) => key.constraint_id.0,
+            Relation::Index(_, index) => index.oid(),
             Relation::Virtual(table) => table.oid,
         }
     }
@@ -56,7 +55,7 @@ impl<'a> Relation<'a> {
             Relation::Table(table) => &table.name,
             Relation::View(view) => &view.name,
             Relation::Sequence(sequence) => &sequence.name,
-            Relation::Index(_, key) => &key.constraint_name,
+            Relation::Index(_, index) => index.name(),
             Relation::Virtual(table) => table.name,
         }
     }
@@ -103,10 +102,9 @@ impl<'a> Relation<'a> {
                 let columns = columns.map(|(index, (name, ty, _))| plain(index, name, ty.clone()));
                 columns.map(|column| Column { not_null: true, ..column }).collect()
             }
-            Relation::Index(table, key) => {
-                let columns = key.columns.iter().enumerate();
-                let named = columns.map(|(index, id)| (index, table.column(*id)));
-                named.map(|(index, column)| plain(index, &column.name, column.ty.clone())).collect()
+            Relation::Index(table, index) => {
+                let columns = index.columns(table).into_iter().enumerate();
+                columns.map(|(at, (name, ty))| plain(at, name, ty)).collect()
             }
             Relation::Virtual(table) => {
                 let columns = table.columns.iter().enumerate();
@@ -191,8 +189,8 @@ fn in_database(system: &SystemContext, namespace: ObjectId) -> bool {
 /// All relations of the session's database, virtual ones last.
 pub(super) fn all(system: &SystemContext) -> impl Iterator<Item = Relation<'_>> {
     let tables_and_keys = user_tables(system).flat_map(|table| {
-        let key = table.primary_key.as_ref().map(|key| Relation::Index(table, key));
-        std::iter::once(Relation::Table(table)).chain(key)
+        let indexes = indexes::of(table).map(move |index| Relation::Index(table, index));
+        std::iter::once(Relation::Table(table)).chain(indexes)
     });
     let others = user_views(system).map(Relation::View).chain(user_sequences(system).map(Relation::Sequence));
     tables_and_keys.chain(others).chain(tables().iter().map(Relation::Virtual))
@@ -214,8 +212,8 @@ pub(super) fn by_oid(catalog: &Catalog, oid: u32) -> Option<Relation<'_>> {
         return Some(Relation::Sequence(sequence));
     }
     catalog.tables.values().find_map(|table| {
-        let key = table.primary_key.as_ref().filter(|key| key.constraint_id == id)?;
-        Some(Relation::Index(table, key))
+        let index = indexes::of(table).find(|index| index.oid() == oid)?;
+        Some(Relation::Index(table, index))
     })
 }
 

@@ -1,5 +1,6 @@
 //! The transaction that a session is in: begun by BEGIN, or implicitly around one message's statements.
 
+use super::constraints::Constraints;
 use super::offload::{Lent, Undoing};
 use super::{Session, TransactionStatus};
 use crate::database::Stats;
@@ -24,6 +25,7 @@ struct NamedSavepoint {
     name: String,
     at: Savepoint,
     settings: SettingsMark,
+    constraints: Constraints,
 }
 
 /// State of the current transaction.
@@ -43,6 +45,7 @@ pub struct Block {
     pub(crate) lent: Option<Lent>,
     /// On its way back, after an error or for ROLLBACK.
     pub(crate) undoing: Option<Undoing>,
+    pub(crate) constraints: Constraints,
 }
 
 impl Default for Block {
@@ -58,6 +61,7 @@ impl Default for Block {
             mark: None,
             lent: None,
             undoing: None,
+            constraints: Constraints::default(),
         }
     }
 }
@@ -184,6 +188,10 @@ impl Session {
     }
 
     async fn commit_block(&mut self) -> Result<()> {
+        if let Err(error) = self.before_commit().await {
+            self.rollback_block().await;
+            return Err(error);
+        }
         if let Err(error) = self.temp_at_commit() {
             self.rollback_block().await;
             return Err(error);
@@ -280,7 +288,8 @@ impl Session {
                     false => self.next_statement()?.savepoint(),
                 };
                 let settings = self.settings.mark();
-                self.block.savepoints.push(NamedSavepoint { name: name.clone(), at, settings });
+                let constraints = self.block.constraints.clone();
+                self.block.savepoints.push(NamedSavepoint { name: name.clone(), at, settings, constraints });
             }
             TransactionVerb::Release(name) => {
                 self.refuse_if_failed()?;
@@ -294,6 +303,7 @@ impl Session {
                 self.settle().await;
                 let savepoint = &self.block.savepoints[index];
                 let (at, settings) = (savepoint.at, savepoint.settings.clone());
+                let constraints = savepoint.constraints.clone();
                 match self.txn()?.is_long() {
                     true => self.off_thread(move |txn| Box::pin(async move { Ok(txn.rollback_to(at)?) })).await?,
                     false => self.txn()?.rollback_to(at)?,
@@ -301,6 +311,7 @@ impl Session {
                 if self.settings.restore(settings) {
                     self.refresh_identity();
                 }
+                self.block.constraints = constraints;
                 self.block.savepoints.truncate(index + 1);
                 self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));
                 self.block.failed = false;

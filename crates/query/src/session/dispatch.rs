@@ -172,6 +172,12 @@ impl Session {
     }
 
     pub(crate) async fn run_bound(&mut self, bound: &Bound, eval: &Arc<EvalContext>) -> Result<Outcome> {
+        let outcome = self.run_plan(bound, eval).await?;
+        self.after_statement().await?;
+        Ok(outcome)
+    }
+
+    async fn run_plan(&mut self, bound: &Bound, eval: &Arc<EvalContext>) -> Result<Outcome> {
         match bound {
             Bound::Query(query) => {
                 let columns = super::prepared::result_columns(&query.columns);

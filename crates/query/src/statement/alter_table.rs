@@ -9,14 +9,14 @@ use super::comment::PG_CLASS;
 use super::create_table::{many_keys, set_key};
 use super::define::{exists, skipping};
 use super::resolve::{self, Relation, no_relation};
-use super::{checks, drop, sequence, table_options, view};
+use super::{checks, drop, foreign_key, index, sequence, table_options, truncate, unique, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::{AlterAction, KeyClause, Name};
+use crate::syntax::{AlterAction, KeyClause, KeyConstraint, Name, UniqueClause};
 use basalt_engine::{CatalogEdit, CommentKey, SequenceDef, TableLock};
 use basalt_expr::tree::Expr;
-use basalt_types::schema::CheckDef;
-use basalt_types::{ColumnId, TableDef};
+use basalt_types::schema::{CheckDef, ForeignKey, IndexConstraint, IndexDef};
+use basalt_types::{ColumnId, ObjectId, TableDef};
 use rewrite::Rewrite;
 use std::sync::Arc;
 
@@ -46,6 +46,9 @@ pub(crate) async fn run(
             Some(Relation::Sequence(_)),
             [action @ (AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_))],
         ) => return sequence::alter_object(session, name, if_exists, action).await,
+        (None, [_, ..]) if index::find(session, &catalog, name)?.is_some() => {
+            return index::alter(session, name, if_exists, actions).await;
+        }
         (Some(Relation::Sequence(_)), [action, ..]) => {
             return Err(SqlError::new(
                 "42809",
@@ -73,6 +76,8 @@ pub(crate) async fn run(
         complete: false,
         validate: Vec::new(),
         not_null: Vec::new(),
+        rebuild: Vec::new(),
+        references: Vec::new(),
         cascade: None,
         what: format!("alter table {}", before.name),
     };
@@ -98,7 +103,7 @@ fn pass(action: &AlterAction) -> u8 {
         | AlterAction::AddIdentity(..)
         | AlterAction::SetIdentity { .. }
         | AlterAction::DropIdentity { .. } => 5,
-        AlterAction::AddKey(_) => 6,
+        AlterAction::AddKey(_) | AlterAction::AddConstraint(KeyConstraint::Unique(_)) => 6,
         _ => 7,
     }
 }
@@ -108,7 +113,7 @@ fn verb(action: &AlterAction) -> &'static str {
     match action {
         AlterAction::AddColumn { .. } => "ADD COLUMN",
         AlterAction::DropColumn { .. } => "DROP COLUMN",
-        AlterAction::AddKey(_) | AlterAction::AddCheck(_) => "ADD CONSTRAINT",
+        AlterAction::AddKey(_) | AlterAction::AddCheck(_) | AlterAction::AddConstraint(_) => "ADD CONSTRAINT",
         AlterAction::ValidateConstraint(_) => "VALIDATE CONSTRAINT",
         AlterAction::DropConstraint { .. } => "DROP CONSTRAINT",
         AlterAction::SetNotNull(_) => "ALTER COLUMN ... SET NOT NULL",
@@ -141,6 +146,10 @@ struct Change {
     validate: Vec<CheckDef>,
     /// Columns that must hold no null.
     not_null: Vec<ColumnId>,
+    /// Indexes that have to be filled.
+    rebuild: Vec<ObjectId>,
+    /// Foreign keys that the rows have to satisfy.
+    references: Vec<Arc<ForeignKey>>,
     cascade: Option<bool>,
     /// For errors: what cannot be done because something depends on it.
     what: String,
@@ -179,6 +188,7 @@ impl Change {
             AlterAction::DropExpression { name, if_exists } => self.drop_expression(session, name, *if_exists),
             AlterAction::Hint(name) => self.column(name).map(|_| ()),
             AlterAction::AddKey(key) => self.add_key(session, key),
+            AlterAction::AddConstraint(constraint) => self.add_constraint(session, constraint).await,
             AlterAction::AddCheck(clause) => {
                 let ctx = self.context(session)?;
                 let check = checks::add(session, &ctx, &mut self.table, clause)?;
@@ -283,12 +293,74 @@ impl Change {
         Ok(())
     }
 
+    async fn add_constraint(&mut self, session: &mut Session, constraint: &KeyConstraint) -> Result<()> {
+        match constraint {
+            KeyConstraint::Unique(clause) => match &clause.using_index {
+                Some(index) => self.use_index(session, clause, index),
+                None => {
+                    let catalog = session.txn()?.catalog();
+                    let made = unique::declare(session, &catalog, &mut self.table, clause)?;
+                    self.rebuild.extend(made.map(|index| index.id));
+                    Ok(())
+                }
+            },
+            KeyConstraint::ForeignKey(clause) => {
+                let key = foreign_key::declare(session, &mut self.table, clause).await?;
+                if key.validated {
+                    self.references.push(key);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// `ADD CONSTRAINT … USING INDEX`: the index takes the constraint's name.
+    fn use_index(&mut self, session: &mut Session, clause: &UniqueClause, name: &str) -> Result<()> {
+        let catalog = session.txn()?.catalog();
+        let index = unique::index_for(&self.table, &catalog, name)?;
+        let new = clause.constraint.clone().unwrap_or_else(|| index.name.clone());
+        if checks::has_constraint(&self.table, &new) {
+            return Err(self.constraint_exists(&new));
+        }
+        if new != index.name {
+            let notice =
+                format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{}\" to \"{new}\"", index.name);
+            session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
+        }
+        if clause.primary {
+            let columns = index.plain_columns().unwrap_or_default();
+            let names = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
+            self.table.indexes.retain(|other| other.id != index.id);
+            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names });
+        }
+        let constraint = IndexConstraint {
+            id: session.db.engine().next_object_id(),
+            deferrable: clause.deferral.deferrable,
+            initially_deferred: clause.deferral.initially_deferred,
+        };
+        for other in self.table.indexes.iter_mut().filter(|other| other.id == index.id) {
+            *other = Arc::new(IndexDef { name: new.clone(), constraint: Some(constraint), ..IndexDef::clone(other) });
+        }
+        if constraint.deferrable {
+            // Its entries are of another kind.
+            self.rebuild.push(index.id);
+        }
+        Ok(())
+    }
+
     fn constraint_exists(&self, name: &str) -> SqlError {
         let table = &self.table.name;
         SqlError::new("42710", format!("constraint \"{name}\" for relation \"{table}\" already exists"))
     }
 
     fn validate_constraint(&mut self, name: &str) -> Result<()> {
+        if let Some(key) = self.table.foreign_keys.iter_mut().find(|key| key.name == name) {
+            if !key.validated {
+                Arc::make_mut(key).validated = true;
+                self.references.push(key.clone());
+            }
+            return Ok(());
+        }
         let Some(check) = self.table.checks.iter_mut().find(|check| check.name == name) else {
             if checks::has_constraint(&self.table, name) {
                 let table = &self.table.name;
@@ -305,9 +377,13 @@ impl Change {
     }
 
     fn drop_constraint(&mut self, session: &mut Session, name: &str, if_exists: bool) -> Result<()> {
-        let before = self.table.checks.len();
+        let count = |table: &TableDef| table.checks.len() + table.foreign_keys.len() + table.indexes.len();
+        let before = count(&self.table);
         self.table.checks.retain(|check| check.name != name);
-        if self.table.checks.len() < before {
+        self.table.foreign_keys.retain(|key| key.name != name);
+        self.table.indexes.retain(|index| index.constraint.is_none() || index.name != name);
+        if count(&self.table) < before {
+            self.what = format!("drop constraint {name} on table {}", self.table.name);
             return Ok(());
         }
         match &self.table.primary_key {
@@ -334,11 +410,24 @@ impl Change {
                 format!("constraint \"{old}\" for table \"{}\" does not exist", self.table.name),
             ));
         }
+        let is_index = self.table.indexes.iter().any(|index| index.constraint.is_some() && index.name == old)
+            || self.table.primary_key.as_ref().is_some_and(|key| key.constraint_name == old);
+        let taken = |index: &Arc<IndexDef>| index.name == new;
+        if is_index && self.table.indexes.iter().any(taken) {
+            return Err(exists("42P07", "relation", new));
+        }
         if checks::has_constraint(&self.table, new) {
             return Err(self.constraint_exists(new));
         }
         if let Some(key) = self.table.primary_key.as_mut().filter(|key| key.constraint_name == old) {
             key.constraint_name = new.to_string();
+        }
+        if let Some(key) = self.table.foreign_keys.iter_mut().find(|key| key.name == old) {
+            Arc::make_mut(key).name = new.to_string();
+        }
+        let is_constraint = |index: &&mut Arc<IndexDef>| index.constraint.is_some() && index.name == old;
+        if let Some(index) = self.table.indexes.iter_mut().find(is_constraint) {
+            Arc::make_mut(index).name = new.to_string();
         }
         if let Some(check) = self.table.checks.iter_mut().find(|check| check.name == old) {
             check.name = new.to_string();
@@ -349,8 +438,21 @@ impl Change {
 
     /// Puts the definition in place.
     async fn finish(self, session: &mut Session) -> Result<()> {
-        let Change { before, mut table, sql, mut edits, moves, values, complete, validate, not_null, cascade, what } =
-            self;
+        let Change {
+            before,
+            mut table,
+            sql,
+            mut edits,
+            moves,
+            values,
+            complete,
+            validate,
+            not_null,
+            cascade,
+            what,
+            ..
+        } = self;
+        let (rebuild, references) = (self.rebuild, self.references);
         // Values of rows that move are looked at as they move; otherwise where they are.
         let complete = moves && (complete || !validate.is_empty() || !not_null.is_empty());
         if moves {
@@ -359,6 +461,10 @@ impl Change {
             if let Some(partition) = table.partitions.first_mut() {
                 partition.tablets = (0..count).map(|_| session.db.engine().next_tablet_id()).collect();
             }
+            truncate::empty_indexes(session, &mut table);
+        }
+        for index in table.indexes.iter_mut().filter(|index| !moves && rebuild.contains(&index.id)) {
+            *index = index::emptied(session, table.namespace, index);
         }
         let table = Arc::new(table);
         if !complete {
@@ -370,10 +476,19 @@ impl Change {
             }
         }
         if moves {
-            return rewrite::run(session, &before, table, edits, Rewrite { values, complete }, &what, cascade).await;
+            rewrite::run(session, &before, table.clone(), edits, Rewrite { values, complete }, &what, cascade).await?;
+        } else {
+            edits.push(CatalogEdit::PutTable(table.clone()));
+            drop::apply(session, edits, &what, cascade)?;
+            session.next_statement()?;
+            for index in table.indexes.iter().filter(|index| rebuild.contains(&index.id)) {
+                index::fill(session, &table, index).await?;
+            }
         }
-        edits.push(CatalogEdit::PutTable(table));
-        drop::apply(session, edits, &what, cascade)
+        for key in &references {
+            foreign_key::validate(session, &table, key).await?;
+        }
+        Ok(())
     }
 
     fn forget_comment(&mut self, id: ColumnId) {

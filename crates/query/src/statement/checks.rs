@@ -22,6 +22,8 @@ pub(crate) fn is_taken(catalog: &Catalog, namespace: ObjectId, name: &str) -> bo
 pub(crate) fn has_constraint(table: &TableDef, name: &str) -> bool {
     table.checks.iter().any(|check| check.name == name)
         || table.primary_key.as_ref().is_some_and(|key| key.constraint_name == name)
+        || table.foreign_keys.iter().any(|key| key.name == name)
+        || table.indexes.iter().any(|index| index.constraint.is_some() && index.name == name)
 }
 
 /// Adds a constraint to the table's definition; rows are not looked at. 42710 if its name is taken.

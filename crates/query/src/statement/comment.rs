@@ -62,7 +62,10 @@ pub(crate) async fn run(
             let part = part.unwrap_or_default();
             let check = table.checks.iter().find(|check| check.name == part).map(|check| check.id);
             let key = table.primary_key.as_ref().filter(|key| key.constraint_name == part);
-            let id = check.or(key.map(|key| key.constraint_id)).ok_or_else(|| {
+            let foreign = table.foreign_keys.iter().find(|key| key.name == part).map(|key| key.id);
+            let unique = table.indexes.iter().filter(|index| index.name == part).find_map(|index| index.constraint);
+            let other = foreign.or(unique.map(|unique| unique.id));
+            let id = check.or(key.map(|key| key.constraint_id)).or(other).ok_or_else(|| {
                 SqlError::new("42704", format!("constraint \"{part}\" for table \"{}\" does not exist", table.name))
             })?;
             set(PG_CONSTRAINT, id, 0)
@@ -79,10 +82,15 @@ pub(crate) async fn run(
             };
             let mut tables = catalog.tables.values().filter(|table| namespaces.contains(&table.namespace));
             let found = tables.find_map(|table| {
-                let key = table.primary_key.as_ref().filter(|key| key.constraint_name == name.name)?;
-                Some((table, key.constraint_id))
+                let index = table.indexes.iter().find(|index| index.name == name.name).map(|index| index.id);
+                let key = table.primary_key.as_ref().filter(|key| key.constraint_name == name.name);
+                Some((table, index.or(key.map(|key| key.constraint_id))?))
             });
-            let (table, id) = found.ok_or_else(|| no_relation("relation", name))?;
+            let (table, id) = match (found, resolve::find(session, &catalog, name)?) {
+                (Some(found), _) => found,
+                (None, None) => return Err(no_relation("relation", name)),
+                (None, Some(_)) => return Err(SqlError::new("42809", format!("\"{}\" is not an index", name.name))),
+            };
             resolve::require_owner(session, "index", &name.name, &table.owner)?;
             set(PG_CLASS, id, 0)
         }

@@ -255,7 +255,12 @@ impl Session {
     /// CopyDone: finishes, and returns the tag.
     pub async fn copy_done(&mut self, copy: CopyIn) -> Result<String> {
         let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-        match guard(&interrupt, deadline, copy.feed.finish(self)).await {
+        let finish = async {
+            let rows = copy.feed.finish(self).await?;
+            self.after_statement().await?;
+            Ok(rows)
+        };
+        match guard(&interrupt, deadline, finish).await {
             Ok(rows) => {
                 self.statement_done();
                 Ok(format!("COPY {rows}"))

@@ -4,12 +4,12 @@ use super::batch::{self, Block};
 use super::columns::{Columns, check_generated};
 use super::define::{exists, skipping};
 use super::row_path::RowPath;
-use super::{checks, like, resolve, table_options};
+use super::{checks, foreign_key, like, resolve, table_options, unique};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::Session;
-use crate::syntax::{CheckClause, CreateTable, KeyClause, Statement};
+use crate::syntax::{CheckClause, CreateTable, ForeignKeyClause, KeyClause, KeyConstraint, Statement};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_types::schema::{PartitionDef, PrimaryKey};
 use basalt_types::{ColumnDef, ColumnId, DataType, ObjectId, TableDef};
@@ -50,6 +50,9 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         }
         _ => add_columns(session, &mut table, create, &catalog, sql)?,
     };
+    for constraint in create.columns.iter().flat_map(|column| &column.constraints).chain(&create.constraints) {
+        add_constraint(session, &mut table, constraint, &catalog).await?;
+    }
     table.distribution = table_options::distribution(&table)?;
     let tablets = (0..table_options::tablet_count(&table.options)).map(|_| session.db.engine().next_tablet_id());
     table.partitions = vec![PartitionDef { name: String::new(), tablets: tablets.collect() }];
@@ -155,6 +158,26 @@ fn add_columns(
         _ => return Err(many_keys(&table.name)),
     }
     Ok(edits)
+}
+
+/// Adds UNIQUE or FOREIGN KEY to a table without rows.
+async fn add_constraint(
+    session: &mut Session,
+    table: &mut TableDef,
+    constraint: &KeyConstraint,
+    catalog: &Arc<Catalog>,
+) -> Result<()> {
+    match constraint {
+        KeyConstraint::Unique(clause) if clause.using_index.is_some() => {
+            Err(SqlError::syntax("syntax error at or near \"USING\""))
+        }
+        KeyConstraint::Unique(clause) => unique::declare(session, catalog, table, clause).map(|_| ()),
+        KeyConstraint::ForeignKey(clause) => {
+            // Nothing is there that could violate it.
+            let clause = ForeignKeyClause { not_valid: false, ..clause.clone() };
+            foreign_key::declare(session, table, &clause).await.map(|_| ())
+        }
+    }
 }
 
 pub(crate) fn many_keys(table: &str) -> SqlError {

@@ -1,6 +1,6 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
-use super::{alter_table, comment, create_table, database, drop, role, schema, sequence, truncate, view};
+use super::{alter_table, comment, create_table, database, drop, index, role, schema, sequence, truncate, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
@@ -12,6 +12,9 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
     if let Definition::CreateDatabase { .. } | Definition::Drop { kind: ObjectKind::Database, .. } = definition {
         session.refuse_in_block(definition.tag())?;
     }
+    if matches!(definition, Definition::CreateIndex(create) if create.concurrently) {
+        session.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
+    }
     session.next_statement()?;
     let mut tag = definition.tag().to_string();
     match definition {
@@ -19,6 +22,11 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
             if let Some(rows) = create_table::run(session, table, sql).await? {
                 tag = format!("SELECT {rows}");
             }
+        }
+        Definition::CreateIndex(create) => index::create(session, create, sql).await?,
+        Definition::Reindex(target) => index::reindex(session, target).await?,
+        Definition::AlterTable { name, if_exists, kind: ObjectKind::Index, actions } => {
+            index::alter(session, name, *if_exists, actions).await?;
         }
         Definition::AlterTable { name, if_exists, kind: ObjectKind::View, actions } => {
             view::alter(session, name, *if_exists, actions)?;
@@ -54,7 +62,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::Drop { kind, names, if_exists, cascade } => {
             drop::run(session, *kind, names, *if_exists, *cascade).await?;
         }
-        Definition::Truncate { names, restart, .. } => truncate::run(session, names, *restart).await?,
+        Definition::Truncate { names, restart, cascade } => truncate::run(session, names, *restart, *cascade).await?,
         Definition::Comment { kind, name, column, text } => {
             comment::run(session, *kind, name, column.as_deref(), text.clone()).await?;
         }
@@ -65,6 +73,8 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,
         Definition::CreateDatabase { name, owner } => database::create(session, name, owner.as_deref())?,
     }
+    // Rows that only moved have been checked before, those of new constraints by them.
+    session.txn()?.take_consequences();
     Ok(Outcome::Command { tag })
 }
 

@@ -6,6 +6,7 @@
 
 use super::define::skipping;
 use super::follow;
+use super::index;
 use super::resolve::{self, Relation, no_relation};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, Severity, SqlError};
@@ -33,6 +34,7 @@ pub(crate) async fn run(
         let before = edits.len();
         match kind {
             ObjectKind::Schema => edits.extend(schema_edits(session, &name.name, if_exists, cascade).await?),
+            ObjectKind::Index => edits.extend(index::drop_edits(session, name, if_exists).await?),
             _ => edits.extend(relation_edits(session, kind, name, if_exists).await?),
         }
         if edits.len() > before {
@@ -75,6 +77,10 @@ async fn relation_edits(
             skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
             return Ok(Vec::new());
         }
+        None if index::find(session, &catalog, name)?.is_some() => {
+            return Err(SqlError::new("42809", format!("\"{}\" is not a {what}", name.name))
+                .with_hint("Use DROP INDEX to remove an index."));
+        }
         None => return Err(no_relation(what, name)),
     };
     match (found, kind) {
@@ -97,6 +103,11 @@ async fn relation_edits(
             };
             resolve::require_owner(session, "table", &table.name, &table.owner)?;
             let catalog = session.txn()?.catalog();
+            // Constraints of others go with it.
+            let children: Vec<ObjectId> = catalog.references_to(table.id).map(|(child, _)| child.id).collect();
+            for child in children {
+                session.lock_table(child, TableLock::AccessExclusive, false).await?;
+            }
             let mut edits = with_owned(&catalog, table.id);
             edits.push(CatalogEdit::DropTable(table.id));
             Ok(edits)
@@ -220,6 +231,7 @@ pub(crate) fn apply(
     let mut after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
     follow_renames(session, &before, &mut after, &mut edits)?;
     let mut broken = defaults_left(session, &before, &after);
+    broken.extend(references_left(session, &before, &after));
     broken.extend(broken_views(session, &before, &after));
     if !broken.is_empty() && cascade != Some(true) {
         let details: Vec<String> =
@@ -289,6 +301,42 @@ fn shape(session: &Session, catalog: &Arc<Catalog>, view: &ViewDef) -> Option<Ve
         bound.columns.into_iter().map(|column| (text(column.ty), column.table_oid, column.column_no)).collect();
     shape.truncate(view.columns.len());
     (shape.len() == view.columns.len()).then_some(shape)
+}
+
+/// Foreign keys whose referenced table, columns or unique index go.
+fn references_left(session: &Session, before: &Catalog, after: &Catalog) -> Vec<Dependent> {
+    let mut dependents = Vec::new();
+    for table in after.tables.values() {
+        for key in &table.foreign_keys {
+            let Some(parent) = before.table(key.parent) else { continue };
+            let parent_name = shown(session, before, parent.namespace, &parent.name);
+            let on = match after.table(key.parent) {
+                None => format!("table {parent_name}"),
+                Some(now) => {
+                    let gone = key.parent_columns.iter().find(|id| now.column(**id).dropped);
+                    let has_key =
+                        now.primary_key.as_ref().is_some_and(|primary| primary.constraint_id == key.parent_index);
+                    match gone {
+                        Some(id) => format!("column {} of table {parent_name}", parent.column(*id).name),
+                        None if has_key || now.index(key.parent_index).is_some() => continue,
+                        None => format!("index {}", key_name(parent, key.parent_index)),
+                    }
+                }
+            };
+            let table_name = shown(session, after, table.namespace, &table.name);
+            dependents.push(Dependent {
+                what: format!("constraint {} on table {table_name}", key.name),
+                on,
+                edits: vec![CatalogEdit::DropForeignKey { table: table.id, key: key.id }],
+            });
+        }
+    }
+    dependents
+}
+
+fn key_name(table: &TableDef, id: ObjectId) -> String {
+    let index = table.index(id).map(|index| index.name.clone());
+    index.or(table.primary_key.as_ref().map(|key| key.constraint_name.clone())).unwrap_or_default()
 }
 
 /// Columns whose default names a sequence that goes.

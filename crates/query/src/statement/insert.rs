@@ -17,7 +17,8 @@ use basalt_engine::{CurrentRow, Inserted, RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnBuilder, ColumnId, Datum, Key, TabletId};
+use basalt_types::schema::encode_values;
+use basalt_types::{ColumnBuilder, ColumnId, Datum, Key, ObjectId, TableDef, TabletId};
 use std::sync::Arc;
 
 /// VALUES lists of at least this many rows are written as a batch.
@@ -192,14 +193,26 @@ impl<'a> RowWriter<'a> {
     async fn write(&mut self, txn: &mut Txn, mut row: Vec<Datum>) -> Result<()> {
         self.path.complete(&mut row)?;
         for _ in 0..CONFLICT_TRIES_MAX {
-            match self.path.insert(txn, &row).await? {
-                Inserted::Done => return self.written(&row),
+            let arbiters = self.insert.on_conflict.as_ref().map_or(&[][..], |conflict| &conflict.arbiters);
+            match self.path.insert_unless(txn, &row, arbiters).await? {
+                Inserted::Done => {
+                    if let (Some(touched), Some((tablet, key))) = (&self.touched, txn.last_inserted()) {
+                        touched.insert(&self.insert.table, *tablet, key.clone());
+                    }
+                    return self.written(&row);
+                }
+                Inserted::Duplicate { index, .. } if !self.decides(arbiters, index) => {
+                    return Err(self.path.duplicate(txn, index, &row));
+                }
                 Inserted::Duplicate { tablet, key, index } => match &self.insert.on_conflict {
                     None => return Err(self.path.duplicate(txn, index, &row)),
                     Some(OnConflict { action: ConflictAction::DoNothing, .. }) => return Ok(()),
                     Some(OnConflict { action: ConflictAction::DoUpdate { columns, compute }, .. }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
                         let table = &self.insert.table;
+                        if !still_conflicts(txn, table, index, &row, &current.values)? {
+                            continue;
+                        }
                         if self.touched.as_ref().is_some_and(|touched| touched.contains(table, tablet, &key)) {
                             let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
                             let hint = "Ensure that no rows proposed for insertion within the same command have \
@@ -212,6 +225,12 @@ impl<'a> RowWriter<'a> {
             }
         }
         Err(SqlError::new("40001", "could not serialize access due to concurrent update"))
+    }
+
+    /// Whether a conflict with this index (none: the primary key) is ON CONFLICT's.
+    fn decides(&self, arbiters: &[ObjectId], index: Option<ObjectId>) -> bool {
+        let id = index.or(self.insert.table.primary_key.as_ref().map(|key| key.constraint_id));
+        arbiters.is_empty() || id.is_some_and(|id| arbiters.contains(&id))
     }
 
     fn written(&mut self, row: &[Datum]) -> Result<()> {
@@ -305,4 +324,20 @@ impl<'a> RowWriter<'a> {
         let rows = self.rows;
         Ok(Written { rows, returning: self.returning.finish(txn, self.company.means.as_ref()).await? })
     }
+}
+
+/// A row that was found by an index may have other values by the time it is locked.
+fn still_conflicts(
+    txn: &Txn,
+    table: &Arc<TableDef>,
+    index: Option<ObjectId>,
+    proposed: &[Datum],
+    current: &[Datum],
+) -> Result<bool> {
+    let Some(index) = index.and_then(|index| table.index(index)) else { return Ok(true) };
+    let values = |row: &[Datum]| -> Result<Option<Vec<u8>>> {
+        let values = txn.engine().index_values(table, index, row)?;
+        Ok(values.map(|values| encode_values(&index.columns, &values)))
+    };
+    Ok(values(proposed)? == values(current)?)
 }

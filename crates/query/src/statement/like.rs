@@ -1,15 +1,17 @@
 //! CREATE TABLE … (LIKE table INCLUDING …): columns of another table, and what is asked for with them.
 
-use super::columns::Columns;
+use super::columns::{Columns, free_name};
 use super::comment::{PG_CLASS, PG_CONSTRAINT};
+use super::index::{self, IndexParts};
 use super::resolve::{self, Relation, no_relation};
 use super::{checks, create_table};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{KeyClause, LikeClause};
 use basalt_engine::{Catalog, CatalogEdit, CommentKey};
-use basalt_types::schema::CheckDef;
-use basalt_types::{ColumnDef, TableDef};
+use basalt_types::schema::{CheckDef, IndexColumn, IndexConstraint, IndexDef, IndexSource};
+use basalt_types::{ColumnDef, ColumnId, TableDef};
+use std::sync::Arc;
 
 /// What is done when all columns are there.
 #[derive(Default)]
@@ -60,6 +62,9 @@ pub(crate) fn add(
             }
         }
     }
+    if clause.indexes {
+        copy_indexes(session, catalog, &source, table);
+    }
     if let (true, Some(key)) = (clause.indexes, &source.primary_key) {
         let names = key.columns.iter().map(|id| source.column(*id).name.clone());
         later.key = Some(KeyClause { constraint: None, columns: names.collect() });
@@ -85,4 +90,46 @@ fn copy_column(
         columns.copy_identity(table, id, sequence, identity.always)?;
     }
     Ok(())
+}
+
+/// Indexes and unique constraints, under names of their own. Columns have come in the order of their kind.
+fn copy_indexes(session: &Session, catalog: &Catalog, source: &TableDef, table: &mut TableDef) {
+    let moved = |id: ColumnId| {
+        let name = &source.column(id).name;
+        table.column_named(name).map_or(id, |column| column.id)
+    };
+    let mut copies = Vec::new();
+    for index in &source.indexes {
+        let columns = index.columns.iter().map(|column| IndexColumn {
+            source: match &column.source {
+                IndexSource::Column(id) => IndexSource::Column(moved(*id)),
+                expression => expression.clone(),
+            },
+            ..column.clone()
+        });
+        let columns: Vec<IndexColumn> = columns.collect();
+        let include: Vec<ColumnId> = index.include.iter().map(|id| moved(*id)).collect();
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let taken = |name: &str| {
+            catalog.relation_exists(table.namespace, name)
+                || copies.iter().any(|copy: &Arc<IndexDef>| copy.name == name)
+                || table.indexes.iter().any(|other| other.name == name)
+        };
+        let label = if index.constraint.is_some() { "key" } else { "idx" };
+        let parts = IndexParts {
+            name: free_name(&table.name, Some(&names.join("_")), label, taken),
+            method: index.method.clone(),
+            columns,
+            include,
+            unique: index.unique,
+            nulls_not_distinct: index.nulls_not_distinct,
+            predicate: index.predicate.clone(),
+            options: index.options.clone(),
+            constraint: index
+                .constraint
+                .map(|constraint| IndexConstraint { id: session.db.engine().next_object_id(), ..constraint }),
+        };
+        copies.push(index::make(session, table.namespace, parts));
+    }
+    table.indexes.extend(copies);
 }

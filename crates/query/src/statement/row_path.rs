@@ -110,7 +110,12 @@ impl RowPath {
 
     /// Writes a completed row. A live row of its key is the caller's to decide about.
     pub async fn insert(&self, txn: &mut Txn, row: &[Datum]) -> Result<Inserted> {
-        let inserted = txn.insert(&self.table, row).await.map_err(|error| self.explain(error))?;
+        self.insert_unless(txn, row, &[]).await
+    }
+
+    /// The same with the constraints that are to decide first, if several keep the row out.
+    pub async fn insert_unless(&self, txn: &mut Txn, row: &[Datum], arbiters: &[ObjectId]) -> Result<Inserted> {
+        let inserted = txn.insert_unless(&self.table, row, arbiters).await.map_err(|error| self.explain(error))?;
         if inserted == Inserted::Done {
             self.check_views(row)?;
             self.written(txn, None, Some(row)).await?;

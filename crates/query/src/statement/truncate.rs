@@ -1,26 +1,40 @@
 //! TRUNCATE: the table gets new, empty tablets; the old ones go when nobody reads them any more.
 
-use super::{resolve, sequence};
-use crate::error::Result;
+use super::{index, resolve, sequence};
+use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
 use crate::syntax::Name;
 use basalt_engine::{CatalogEdit, TableLock};
-use basalt_types::TableDef;
+use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
-pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool) -> Result<()> {
-    let mut edits = Vec::new();
-    let mut seen = Vec::new();
+pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, cascade: bool) -> Result<()> {
+    let mut tables: Vec<ObjectId> = Vec::new();
     for name in names {
         let table = resolve::lock_table(session, name, TableLock::AccessExclusive, false).await?;
-        if seen.contains(&table.id) {
-            continue;
+        if !tables.contains(&table.id) {
+            tables.push(table.id);
         }
-        seen.push(table.id);
-        edits.push(CatalogEdit::PutTable(Arc::new(emptied(session, &table))));
+    }
+    if cascade {
+        add_referencing(session, &mut tables).await?;
+    }
+    let catalog = session.txn()?.catalog();
+    let mut edits = Vec::new();
+    for id in &tables {
+        let Some(table) = catalog.table(*id) else { continue };
+        if let Some((child, _)) = catalog.references_to(*id).find(|(child, _)| !tables.contains(&child.id)) {
+            let message = "cannot truncate a table referenced in a foreign key constraint";
+            return Err(SqlError::not_supported(message)
+                .with_detail(format!("Table \"{}\" references \"{}\".", child.name, table.name))
+                .with_hint(format!(
+                    "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                    child.name
+                )));
+        }
+        edits.push(CatalogEdit::PutTable(Arc::new(emptied(session, table))));
         if restart {
-            let catalog = session.txn()?.catalog();
-            for sequence in catalog.sequences_of(table.id) {
+            for sequence in catalog.sequences_of(*id) {
                 edits.push(CatalogEdit::PutSequence(sequence::restarted(session, sequence)));
             }
         }
@@ -28,11 +42,40 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool) ->
     Ok(session.txn()?.edit_catalog(edits)?)
 }
 
-/// The same table with new tablets.
+/// Tables whose rows refer to rows of those named, and so on.
+async fn add_referencing(session: &mut Session, tables: &mut Vec<ObjectId>) -> Result<()> {
+    let mut at = 0;
+    while at < tables.len() {
+        let catalog = session.txn()?.catalog();
+        let children: Vec<Arc<TableDef>> = catalog.references_to(tables[at]).map(|(child, _)| child.clone()).collect();
+        for child in children {
+            if tables.contains(&child.id) {
+                continue;
+            }
+            session.lock_table(child.id, TableLock::AccessExclusive, false).await?;
+            resolve::require_owner(session, "table", &child.name, &child.owner)?;
+            let notice = format!("truncate cascades to table \"{}\"", child.name);
+            session.notice(SqlError::notice(Severity::Notice, "00000", notice));
+            tables.push(child.id);
+        }
+        at += 1;
+    }
+    Ok(())
+}
+
+/// The same table with new tablets, and its indexes with theirs.
 pub(crate) fn emptied(session: &Session, table: &TableDef) -> TableDef {
     let mut table = table.clone();
     for tablet in table.partitions.iter_mut().flat_map(|partition| &mut partition.tablets) {
         *tablet = session.db.engine().next_tablet_id();
     }
+    empty_indexes(session, &mut table);
     table
+}
+
+/// Rows will be written anew: so are entries.
+pub(crate) fn empty_indexes(session: &Session, table: &mut TableDef) {
+    for index in &mut table.indexes {
+        *index = index::emptied(session, table.namespace, index);
+    }
 }

@@ -31,6 +31,7 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
         Utility::Fetch { cursor, rows, only_move } => return cursor::fetch(session, cursor, *rows, *only_move).await,
         Utility::Close(name) => cursor::close(session, name.as_deref())?,
         Utility::Unlisten => {}
+        Utility::SetConstraints(set) => session.set_constraints(set).await?,
         Utility::Lock { tables, mode, nowait } => {
             if session.block.scope != Scope::Explicit {
                 return Err(SqlError::new("25P01", "LOCK TABLE can only be used in transaction blocks"));

@@ -1,5 +1,6 @@
 //! Definitions: tables, views, schemas, roles, databases, comments.
 
+use super::index::{self, CreateIndex, ReindexTarget};
 use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
 use super::sequence::{self, SequenceOptions};
 use super::table::{self, AlterAction, CreateTable};
@@ -42,6 +43,8 @@ impl ObjectKind {
 #[derive(Clone, Debug)]
 pub enum Definition {
     CreateTable(CreateTable),
+    CreateIndex(Box<CreateIndex>),
+    Reindex(ReindexTarget),
     AlterTable {
         name: Name,
         if_exists: bool,
@@ -127,6 +130,8 @@ impl Definition {
         match self {
             Definition::CreateTable(table) if table.query.is_some() => "CREATE TABLE AS",
             Definition::CreateTable(_) => "CREATE TABLE",
+            Definition::CreateIndex(_) => "CREATE INDEX",
+            Definition::Reindex(_) => "REINDEX",
             Definition::AlterTable { kind: ObjectKind::View, .. } => "ALTER VIEW",
             Definition::AlterTable { kind: ObjectKind::Sequence, .. } => "ALTER SEQUENCE",
             Definition::AlterTable { kind: ObjectKind::Index, .. } => "ALTER INDEX",
@@ -161,11 +166,12 @@ impl Definition {
 
 /// `None` if the next word begins no definition.
 pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
-    Ok(Some(match reader.one_of(&["create", "alter", "drop", "truncate", "comment"]) {
+    Ok(Some(match reader.one_of(&["create", "alter", "drop", "truncate", "reindex", "comment"]) {
         Some("create") => create(reader)?,
         Some("alter") => alter(reader)?,
         Some("drop") => drop(reader)?,
         Some("truncate") => truncate(reader)?,
+        Some("reindex") => Definition::Reindex(index::reindex(reader)?),
         Some(_) => comment(reader)?,
         None => return Ok(None),
     }))
@@ -196,6 +202,9 @@ fn create(reader: &mut Reader<'_>) -> Result<Definition> {
     }
     if temporary || unlogged {
         return Err(reader.error_here());
+    }
+    if let Some(create) = index::create_opt(reader)? {
+        return Ok(Definition::CreateIndex(Box::new(create)));
     }
     if reader.word("schema") {
         let if_not_exists = reader.if_not_exists();
@@ -287,16 +296,12 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
         return reader.error_here();
     }
     let what = match what.as_str() {
-        "UNIQUE" => "UNIQUE INDEX",
         "MATERIALIZED" => "MATERIALIZED VIEW",
         "FOREIGN" if reader.sees_nth(1, "table") => "FOREIGN TABLE",
         what => what,
     };
     let error = SqlError::not_supported(format!("{verb} {what} is not supported"));
     match what {
-        "INDEX" | "UNIQUE INDEX" => {
-            error.with_hint("Declare a primary key; scans skip by each column's bounds without an index.")
-        }
         "MATERIALIZED VIEW" => error.with_hint("Use CREATE VIEW, or CREATE TABLE … AS."),
         "EXTENSION" => error.with_hint("Basalt has what it has built in."),
         _ => error,
@@ -405,7 +410,7 @@ fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
 }
 
 fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
-    if let Some(kind) = reader.one_of(&["table", "view", "sequence"]) {
+    if let Some(kind) = reader.one_of(&["table", "view", "sequence", "index"]) {
         let if_exists = reader.if_exists();
         reader.word("only");
         let name = reader.object_name()?;
@@ -415,6 +420,7 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
         let kind = match kind {
             "view" => ObjectKind::View,
             "sequence" => ObjectKind::Sequence,
+            "index" => ObjectKind::Index,
             _ => ObjectKind::Table,
         };
         if reader.word("rename") {
@@ -463,15 +469,20 @@ pub(super) fn cascade(reader: &mut Reader<'_>) -> bool {
 }
 
 fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
-    let kind = match reader.one_of(&["table", "view", "sequence", "schema", "database", "role", "user", "group"]) {
-        Some("table") => ObjectKind::Table,
-        Some("sequence") => ObjectKind::Sequence,
-        Some("view") => ObjectKind::View,
-        Some("schema") => ObjectKind::Schema,
-        Some("database") => ObjectKind::Database,
-        Some(_) => ObjectKind::Role,
-        None => return Err(unsupported(reader, "DROP")),
-    };
+    let kind =
+        match reader.one_of(&["table", "view", "sequence", "index", "schema", "database", "role", "user", "group"]) {
+            Some("table") => ObjectKind::Table,
+            Some("sequence") => ObjectKind::Sequence,
+            Some("view") => ObjectKind::View,
+            Some("index") => {
+                reader.word("concurrently");
+                ObjectKind::Index
+            }
+            Some("schema") => ObjectKind::Schema,
+            Some("database") => ObjectKind::Database,
+            Some(_) => ObjectKind::Role,
+            None => return Err(unsupported(reader, "DROP")),
+        };
     let if_exists = reader.if_exists();
     let names = reader.list(Reader::object_name)?;
     if kind == ObjectKind::Database {
@@ -551,8 +562,4 @@ fn comment_text(reader: &mut Reader<'_>) -> Result<Option<String>> {
 /// `ALTER SYSTEM …` is no definition, but begins like one.
 pub(super) fn alter_system(reader: &mut Reader<'_>) -> Result<Option<utility::Utility>> {
     if reader.words(&["alter", "system"]) { utility::alter_system(reader).map(Some) } else { Ok(None) }
-}
-
-pub(super) fn ident_name(ident: &ast::Ident) -> String {
-    super::fold(&ident.value, ident.quote_style.is_some())
 }

@@ -82,6 +82,10 @@ impl<'a> Reader<'a> {
         matches!(self.parser.peek_nth_token_ref(n).token, Token::EOF)
     }
 
+    pub fn nth_is_left_paren(&self, n: usize) -> bool {
+        matches!(self.parser.peek_nth_token_ref(n).token, Token::LParen)
+    }
+
     /// Whether the token ends an item of a list: a comma or a closing parenthesis.
     pub fn nth_is_list_item_end(&self, n: usize) -> bool {
         matches!(self.parser.peek_nth_token_ref(n).token, Token::Comma | Token::RParen)

@@ -1,6 +1,7 @@
 //! CREATE TABLE and ALTER TABLE: columns, constraints and what may be done to them.
 
-use super::ddl::{Definition, cascade, ident_name};
+use super::ddl::{Definition, cascade};
+use super::keys::{self, KeyConstraint};
 use super::sequence::{self, SequenceOptions};
 use super::{Name, Reader};
 use crate::error::{Result, SqlError};
@@ -22,6 +23,8 @@ pub struct ColumnClause {
     /// `GENERATED ALWAYS AS (…) STORED`.
     pub generated: Option<ast::Expr>,
     pub checks: Vec<CheckClause>,
+    /// UNIQUE and REFERENCES.
+    pub constraints: Vec<KeyConstraint>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ pub struct CreateTable {
     pub likes: Vec<LikeClause>,
     pub keys: Vec<KeyClause>,
     pub checks: Vec<CheckClause>,
+    /// UNIQUE and FOREIGN KEY.
+    pub constraints: Vec<KeyConstraint>,
     pub on_commit: Option<OnCommit>,
     /// Storage parameters as written.
     pub options: Vec<(String, String)>,
@@ -87,6 +92,7 @@ pub enum AlterAction {
         cascade: bool,
     },
     AddKey(KeyClause),
+    AddConstraint(KeyConstraint),
     AddCheck(CheckClause),
     ValidateConstraint(String),
     DropConstraint {
@@ -141,6 +147,7 @@ pub(super) fn create(reader: &mut Reader<'_>, temporary: bool) -> Result<Definit
         likes: Vec::new(),
         keys: Vec::new(),
         checks: Vec::new(),
+        constraints: Vec::new(),
         on_commit: None,
         options: Vec::new(),
         query: None,
@@ -246,38 +253,40 @@ fn table_element(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()>
         table.checks.push(check);
         return Ok(());
     }
-    let constraint =
-        ["constraint", "primary", "unique", "check", "foreign", "exclude"].iter().any(|word| reader.sees(word));
-    if constraint {
-        table.keys.push(table_constraint(reader)?);
-    } else {
-        table.columns.push(column(reader)?);
+    match keys::table_constraint_opt(reader)? {
+        Some(constraint) => match primary_key(constraint)? {
+            Ok(key) => table.keys.push(key),
+            Err(constraint) => table.constraints.push(constraint),
+        },
+        None if reader.sees("constraint") || reader.sees("exclude") => return Err(no_constraint(reader)),
+        None => table.columns.push(column(reader)?),
     }
     Ok(())
 }
 
-fn table_constraint(reader: &mut Reader<'_>) -> Result<KeyClause> {
-    match reader.table_constraint()? {
-        Some(ast::TableConstraint::PrimaryKey(key)) => {
-            let columns = key.columns.iter().map(|column| match &column.column.expr {
-                ast::Expr::Identifier(ident) => Ok(super::fold(&ident.value, ident.quote_style.is_some())),
-                other => Err(SqlError::syntax(format!("a primary key lists columns, not \"{other}\""))),
-            });
-            Ok(KeyClause { constraint: key.name.as_ref().map(ident_name), columns: columns.collect::<Result<_>>()? })
+/// A primary key of columns apart from all else. 0A000 for one that is checked later than at once.
+fn primary_key(constraint: KeyConstraint) -> Result<Result<KeyClause, KeyConstraint>> {
+    match constraint {
+        KeyConstraint::Unique(clause) if clause.primary && clause.using_index.is_none() => {
+            if clause.deferral.deferrable {
+                return Err(SqlError::not_supported("DEFERRABLE primary keys are not supported")
+                    .with_hint("Declare the columns NOT NULL and UNIQUE … DEFERRABLE."));
+            }
+            Ok(Ok(KeyClause { constraint: clause.constraint, columns: clause.columns }))
         }
-        Some(ast::TableConstraint::Unique(_)) => Err(no_constraint("UNIQUE")),
-        Some(ast::TableConstraint::ForeignKey(_)) => Err(no_constraint("FOREIGN KEY")),
-        Some(other) => Err(SqlError::not_supported(format!("this constraint is not supported: {other}"))),
-        None => Err(reader.error_here()),
+        other => Ok(Err(other)),
     }
 }
 
-fn no_constraint(kind: &str) -> SqlError {
-    let error = SqlError::not_supported(format!("{kind} constraints are not supported"));
-    match kind {
-        "UNIQUE" => error.with_hint("Make the columns the primary key."),
-        _ => error.with_hint("Leave the constraint out, and check references when writing."),
+fn no_constraint(reader: &mut Reader<'_>) -> SqlError {
+    if reader.sees("exclude") || reader.sees_nth(2, "exclude") {
+        return SqlError::not_supported("EXCLUDE constraints are not supported")
+            .with_hint("Use UNIQUE where the operators are all =.");
     }
+    if reader.word("constraint") {
+        let _ = reader.ident();
+    }
+    reader.error_here()
 }
 
 fn like(reader: &mut Reader<'_>, at: usize) -> Result<LikeClause> {
@@ -365,12 +374,20 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
         identity: None,
         generated: None,
         checks: Vec::new(),
+        constraints: Vec::new(),
     };
     let (mut null, mut not_null) = (false, false);
     loop {
         let place = reader.position();
         if let Some(check) = check_opt(reader)? {
             column.checks.push(check);
+            continue;
+        }
+        if let Some(constraint) = keys::column_constraint_opt(reader, &column.name)? {
+            match primary_key(constraint)? {
+                Ok(key) => column.primary_key = Some(key.constraint),
+                Err(constraint) => column.constraints.push(constraint),
+            }
             continue;
         }
         let constraint = match reader.word("constraint") {
@@ -401,10 +418,7 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
             match option {
                 ast::ColumnOption::Default(_) if column.default.is_some() => return Err(again("default values")),
                 ast::ColumnOption::Default(expr) => column.default = Some(expr),
-                ast::ColumnOption::PrimaryKey(_) => column.primary_key = Some(constraint),
                 ast::ColumnOption::Collation(name) => check_collation(&name)?,
-                ast::ColumnOption::Unique(_) => return Err(no_constraint("UNIQUE")),
-                ast::ColumnOption::ForeignKey(_) => return Err(no_constraint("FOREIGN KEY")),
                 other => {
                     return Err(SqlError::not_supported(format!("this column option is not supported: {other}")));
                 }
@@ -566,8 +580,14 @@ fn alter_add(reader: &mut Reader<'_>) -> Result<AlterAction> {
     if let Some(check) = check_opt(reader)? {
         return Ok(AlterAction::AddCheck(check));
     }
-    if ["constraint", "primary", "unique", "check", "foreign", "exclude"].iter().any(|word| reader.sees(word)) {
-        return Ok(AlterAction::AddKey(table_constraint(reader)?));
+    if let Some(constraint) = keys::table_constraint_opt(reader)? {
+        return Ok(match primary_key(constraint)? {
+            Ok(key) => AlterAction::AddKey(key),
+            Err(constraint) => AlterAction::AddConstraint(constraint),
+        });
+    }
+    if reader.sees("constraint") || reader.sees("exclude") {
+        return Err(no_constraint(reader));
     }
     reader.word("column");
     let if_not_exists = reader.if_not_exists();
@@ -576,6 +596,13 @@ fn alter_add(reader: &mut Reader<'_>) -> Result<AlterAction> {
 
 fn alter_column(reader: &mut Reader<'_>) -> Result<AlterAction> {
     reader.word("column");
+    if let Some(number) = reader.number_opt() {
+        // Of an index, whose columns are numbered.
+        return match reader.words(&["set", "statistics"]) {
+            true => reader.integer().map(|_| AlterAction::Hint(number)),
+            false => Err(reader.error_here()),
+        };
+    }
     let name = reader.ident()?;
     if reader.words(&["set", "not", "null"]) {
         Ok(AlterAction::SetNotNull(name))

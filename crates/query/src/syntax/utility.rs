@@ -1,6 +1,6 @@
 //! Transaction control, settings, prepared statements, cursors and maintenance.
 
-use super::{Name, Parsed, Reader, Statement};
+use super::{Name, Parsed, Reader, SetConstraints, Statement};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -131,6 +131,7 @@ pub enum Utility {
     Close(Option<String>),
     /// Nobody listens here: nothing to do.
     Unlisten,
+    SetConstraints(SetConstraints),
     Lock {
         tables: Vec<Name>,
         mode: basalt_engine::TableLock,
@@ -172,6 +173,7 @@ impl Utility {
             Utility::Close(Some(_)) => "CLOSE CURSOR",
             Utility::Close(None) => "CLOSE CURSOR ALL",
             Utility::Unlisten => "UNLISTEN",
+            Utility::SetConstraints(_) => "SET CONSTRAINTS",
             Utility::Lock { .. } => "LOCK TABLE",
             Utility::Vacuum { .. } => "VACUUM",
             Utility::Analyze { .. } => "ANALYZE",
@@ -308,6 +310,7 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         return Ok(None);
     };
     Ok(Some(match verb {
+        "set" if reader.word("constraints") => Utility::SetConstraints(super::index::set_constraints(reader)?),
         "set" => set(reader)?,
         "show" => show(reader)?,
         "reset" => match setting_name(reader)? {

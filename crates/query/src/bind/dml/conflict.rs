@@ -9,12 +9,15 @@ use super::{over_row, unnamed};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, TableDef};
+use basalt_types::schema::{IndexDef, IndexSource};
+use basalt_types::{ColumnId, ObjectId, TableDef};
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct OnConflict {
+    /// The constraints and indexes that decide, by id (a primary key's constraint); none: all of the table's.
+    pub arbiters: Vec<ObjectId>,
     pub action: ConflictAction,
 }
 
@@ -36,9 +39,9 @@ pub enum Compute {
 
 impl Binder<'_> {
     pub fn on_conflict(&mut self, target: &Target, conflict: &ast::OnConflict) -> Result<OnConflict> {
-        self.arbiter(&target.table, conflict)?;
+        let arbiters = self.arbiters(&target.table, conflict)?;
         let update = match &conflict.action {
-            OnConflictAction::DoNothing => return Ok(OnConflict { action: ConflictAction::DoNothing }),
+            OnConflictAction::DoNothing => return Ok(OnConflict { arbiters, action: ConflictAction::DoNothing }),
             OnConflictAction::DoUpdate(update) => update,
         };
         let existing = self.again(target)?;
@@ -61,7 +64,7 @@ impl Binder<'_> {
                 Arc::new(self.conflict_query(&existing, &proposed, vec![filter]))
             });
             let compute = Compute::Queries { filter, values: Arc::new(values) };
-            return Ok(OnConflict { action: ConflictAction::DoUpdate { columns, compute } });
+            return Ok(OnConflict { arbiters, action: ConflictAction::DoUpdate { columns, compute } });
         }
         let mut places = existing.positions();
         let width = target.table.columns.len();
@@ -69,7 +72,7 @@ impl Binder<'_> {
         let place = |expr: Expr| over_row(proposed.inlined(existing.inlined(expr)), &places);
         let values = values.into_iter().map(place).collect();
         let compute = Compute::Exprs { filter: filter.map(place), values };
-        Ok(OnConflict { action: ConflictAction::DoUpdate { columns, compute } })
+        Ok(OnConflict { arbiters, action: ConflictAction::DoUpdate { columns, compute } })
     }
 
     fn conflict_query(&mut self, existing: &Target, proposed: &Target, exprs: Vec<Expr>) -> Query {
@@ -82,19 +85,32 @@ impl Binder<'_> {
         self.take_query(Plan::Project { input: Box::new(input), exprs }, columns)
     }
 
-    /// Finds the constraint that a conflict target means. 42P10 if there is none, 42704 for an unknown name.
-    fn arbiter(&mut self, table: &Arc<TableDef>, conflict: &ast::OnConflict) -> Result<()> {
+    /// Finds the constraints that a conflict target means. 42P10 if there is none, 42704 for an unknown name.
+    fn arbiters(&mut self, table: &Arc<TableDef>, conflict: &ast::OnConflict) -> Result<Vec<ObjectId>> {
         match (&conflict.conflict_target, &conflict.action) {
-            (None, OnConflictAction::DoNothing) => Ok(()),
+            (None, OnConflictAction::DoNothing) => match table.indexes.iter().any(|index| index.is_deferrable()) {
+                true => Err(deferrable()),
+                false => Ok(Vec::new()),
+            },
             (None, OnConflictAction::DoUpdate(_)) => {
                 Err(SqlError::syntax("ON CONFLICT DO UPDATE requires inference specification or constraint name")
                     .with_hint("For example, ON CONFLICT (column_name)."))
             }
             (Some(ConflictTarget::OnConstraint(name)), _) => {
                 let shown = names::parts(name)?.pop().unwrap_or_default();
-                match table.primary_key.as_ref().is_some_and(|key| key.constraint_name == shown) {
-                    true => Ok(()),
-                    false => {
+                if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_name == shown) {
+                    return Ok(vec![key.constraint_id]);
+                }
+                let of_constraint =
+                    table.indexes.iter().find(|index| index.constraint.is_some() && index.name == shown);
+                match of_constraint {
+                    Some(index) if index.is_deferrable() => Err(deferrable()),
+                    Some(index) => Ok(vec![index.id]),
+                    None if crate::statement::checks::has_constraint(table, &shown) => {
+                        let message = "constraint in ON CONFLICT clause has no associated index";
+                        Err(SqlError::new("42809", message))
+                    }
+                    None => {
                         let message = format!("constraint \"{shown}\" for table \"{}\" does not exist", table.name);
                         Err(SqlError::new("42704", message))
                     }
@@ -105,9 +121,8 @@ impl Binder<'_> {
     }
 
     /// A list of columns, as [`crate::syntax::conflict_element`] takes its elements apart.
-    fn inferred(&mut self, table: &Arc<TableDef>, elements: &[ast::Ident]) -> Result<()> {
-        let mut given: Vec<ColumnId> = Vec::new();
-        let mut computed = false;
+    fn inferred(&mut self, table: &Arc<TableDef>, elements: &[ast::Ident]) -> Result<Vec<ObjectId>> {
+        let mut given = Given::default();
         let target = self.table_target(table, table.name.clone(), None)?;
         for element in elements {
             let element = crate::syntax::conflict_element(element)?;
@@ -119,26 +134,70 @@ impl Binder<'_> {
                 false => self.expr(&element.expr),
             };
             self.scopes.pop();
-            let bound = bound?;
-            match bound {
-                _ if element.is_predicate => {}
-                Expr::Hole { id, .. } if element.is_plain => given.extend(target.base_column(id)),
-                _ => computed = true,
+            let text = || super::super::stored_text(self.ctx, Some(table), &element.expr);
+            match bound? {
+                _ if element.is_predicate => given.predicate = Some(text()),
+                Expr::Hole { id, .. } if element.is_plain => given.columns.extend(target.base_column(id)),
+                _ => given.expressions.push(text()),
             }
         }
         if !self.subqueries.is_empty() {
             return Err(SqlError::not_supported("cannot use subquery in ON CONFLICT inference"));
         }
-        given.sort_unstable();
-        given.dedup();
-        let mut key: Vec<ColumnId> = table.primary_key.iter().flat_map(|key| &key.columns).copied().collect();
-        key.sort_unstable();
-        if computed || key.is_empty() || given != key {
+        given.columns.sort_unstable();
+        given.columns.dedup();
+        given.expressions.sort_unstable();
+        given.expressions.dedup();
+        let mut arbiters = Vec::new();
+        if let Some(key) = &table.primary_key {
+            let mut columns = key.columns.clone();
+            columns.sort_unstable();
+            if given.expressions.is_empty() && columns == given.columns {
+                arbiters.push(key.constraint_id);
+            }
+        }
+        for index in table.indexes.iter().filter(|index| given.means(index)) {
+            if index.is_deferrable() {
+                return Err(deferrable());
+            }
+            arbiters.push(index.id);
+        }
+        if arbiters.is_empty() {
             return Err(SqlError::new(
                 "42P10",
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification",
             ));
         }
-        Ok(())
+        Ok(arbiters)
+    }
+}
+
+fn deferrable() -> SqlError {
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+    SqlError::new("55000", message)
+}
+
+/// What a conflict target lists.
+#[derive(Default)]
+struct Given {
+    columns: Vec<ColumnId>,
+    expressions: Vec<String>,
+    predicate: Option<String>,
+}
+
+impl Given {
+    /// Whether a unique index is of exactly these; a partial one, if its condition is the target's.
+    fn means(&self, index: &IndexDef) -> bool {
+        let (mut columns, mut expressions) = (Vec::new(), Vec::new());
+        for column in &index.columns {
+            match &column.source {
+                IndexSource::Column(id) => columns.push(*id),
+                IndexSource::Expression(sql) => expressions.push(sql.clone()),
+            }
+        }
+        columns.sort_unstable();
+        expressions.sort_unstable();
+        let implied = index.predicate.is_none() || index.predicate == self.predicate;
+        index.unique && implied && columns == self.columns && expressions == self.expressions
     }
 }

@@ -232,6 +232,7 @@ impl Write {
             }
             if let Some(OnConflict {
                 action: ConflictAction::DoUpdate { compute: Compute::Queries { filter, values }, .. },
+                ..
             }) = &insert.on_conflict
             {
                 out.extend(filter.as_deref());
@@ -269,6 +270,7 @@ impl Write {
                 }
                 if let Some(OnConflict {
                     action: ConflictAction::DoUpdate { compute: Compute::Queries { filter, values }, .. },
+                    ..
                 }) = &mut insert.on_conflict
                 {
                     for query in filter.iter_mut().chain([values]) {

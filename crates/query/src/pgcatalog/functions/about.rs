@@ -50,7 +50,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
                 _ => 0,
             };
             let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
-            Ok(text_or_null(definitions::index(Scope::of(system(info)?), oid_arg(args, 0)?, column, pretty)))
+            Ok(text_or_null(definitions::index(system(info)?, oid_arg(args, 0)?, column, pretty)))
         },
         "pg_get_constraintdef" => {
             |args, info| Ok(text_or_null(definitions::constraint(system(info)?, oid_arg(args, 0)?)))

@@ -1,7 +1,7 @@
 //! What ALTER TABLE does to one column.
 
 use super::{Change, rewrite};
-use crate::bind::{self, BindContext};
+use crate::bind::{self, BindContext, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::statement::columns::{Columns, check_default, check_generated};
@@ -14,7 +14,7 @@ use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
-use basalt_types::schema::{Distribution, Identity};
+use basalt_types::schema::{Distribution, Identity, IndexSource};
 use basalt_types::{ColumnId, DataType, Datum, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -101,6 +101,9 @@ impl Change {
                 self.validate.push(check);
             }
         }
+        for constraint in &clause.constraints {
+            self.add_constraint(session, constraint).await?;
+        }
         match &clause.primary_key {
             Some(constraint) => {
                 let key = KeyClause { constraint: constraint.clone(), columns: vec![name.clone()] };
@@ -136,6 +139,8 @@ impl Change {
             self.table.primary_key = None;
             self.moves = true;
         }
+        self.drop_indexes_of(&ctx, id)?;
+        self.table.foreign_keys.retain(|key| !key.columns.contains(&id));
         let shared = Arc::new(self.table.clone());
         let mut kept = Vec::new();
         for check in std::mem::take(&mut self.table.checks) {
@@ -156,6 +161,29 @@ impl Change {
         if catalog.comments.get(PG_CLASS, self.table.id, i32::from(id.0)).is_some() {
             self.forget_comment(id);
         }
+        Ok(())
+    }
+
+    /// Indexes go with any column that they read.
+    fn drop_indexes_of(&mut self, ctx: &BindContext, id: ColumnId) -> Result<()> {
+        let shared = Arc::new(self.table.clone());
+        let mut kept = Vec::new();
+        for index in std::mem::take(&mut self.table.indexes) {
+            let mut reads = index.uses(id);
+            let expressions = index.columns.iter().filter_map(|column| match &column.source {
+                IndexSource::Column(_) => None,
+                IndexSource::Expression(sql) => Some(sql),
+            });
+            for sql in expressions.chain(&index.predicate) {
+                let syntax = crate::syntax::parse_expr_text(sql)?;
+                let bound = bind::bind_row_expr(ctx, &shared, &syntax, None, &mut ParamTypes::none())?;
+                reads |= bind::columns_of(&bound).contains(&id);
+            }
+            if !reads {
+                kept.push(index);
+            }
+        }
+        self.table.indexes = kept;
         Ok(())
     }
 
@@ -308,6 +336,7 @@ impl Change {
         if column.generated.is_some() {
             self.complete = true;
         }
+        self.retype_indexes(id)?;
         // Conditions and keys must have a meaning for the new type.
         self.rebind(&ctx)
     }
@@ -332,6 +361,8 @@ impl Change {
         let mut without = TableDef::clone(&self.before);
         without.columns[id.position()].dropped = true;
         without.primary_key = None;
+        without.indexes.clear();
+        without.foreign_keys.clear();
         let after = catalog.apply(&[CatalogEdit::PutTable(Arc::new(without))]).map_err(basalt_engine::Error::from)?;
         let after = Arc::new(after);
         for view in catalog.views.values() {
@@ -340,6 +371,31 @@ impl Change {
                 let view = drop::shown(session, &catalog, view.namespace, &view.name);
                 return Err(SqlError::not_supported("cannot alter type of a column used by a view or rule")
                     .with_detail(format!("rule _RETURN on view {view} depends on column \"{name}\"")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Indexes on a column whose type changes are made anew: entries are of the type.
+    fn retype_indexes(&mut self, id: ColumnId) -> Result<()> {
+        let ty = self.table.column(id).ty.clone();
+        for index in &mut self.table.indexes {
+            let has_sql = index.predicate.is_some() || index.plain_columns().is_none();
+            if !has_sql && !index.uses(id) {
+                continue;
+            }
+            if index.unique {
+                crate::statement::index::check_comparable(&ty)?;
+            }
+            crate::statement::index::check_indexable(&ty, &index.method)?;
+            let changed = Arc::make_mut(index);
+            for column in &mut changed.columns {
+                if matches!(column.source, IndexSource::Column(of) if of == id) {
+                    column.ty = ty.clone();
+                }
+            }
+            if !self.rebuild.contains(&changed.id) {
+                self.rebuild.push(changed.id);
             }
         }
         Ok(())
@@ -475,6 +531,19 @@ impl Change {
         }
         for check in &mut self.table.checks {
             check.sql = bind::rename_column(&check.sql, old, new)?;
+        }
+        for index in &mut self.table.indexes {
+            let changed = Arc::make_mut(index);
+            if let Some(predicate) = &mut changed.predicate {
+                *predicate = bind::rename_column(predicate, old, new)?;
+            }
+            for column in &mut changed.columns {
+                match &mut column.source {
+                    IndexSource::Column(of) if *of == id => column.name = new.to_string(),
+                    IndexSource::Column(_) => {}
+                    IndexSource::Expression(sql) => *sql = bind::rename_column(sql, old, new)?,
+                }
+            }
         }
         for (option, value) in &mut self.table.options {
             if matches!(option.as_str(), "distribution_key" | "clustering_key") {

@@ -115,7 +115,7 @@ pub(super) async fn run(
     match written {
         Ok(_) => Ok(()),
         Err(error) if error.sqlstate == "23505" => {
-            let constraint = after.primary_key.as_ref().map_or("", |key| key.constraint_name.as_str());
+            let constraint = error.object.as_ref().and_then(|object| object.constraint.clone()).unwrap_or_default();
             let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
             Err(SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error })
         }

@@ -1,0 +1,223 @@
+//! FOREIGN KEY constraints (PostgreSQL manual 5.4.5): what they may refer to, and whether rows that are there do.
+
+use super::columns::free_name;
+use super::references;
+use super::resolve::{self, Relation, no_relation};
+use super::{checks, index};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::syntax::ForeignKeyClause;
+use basalt_engine::{Catalog, TableLock};
+use basalt_expr::cast::CastContext;
+use basalt_types::schema::{ForeignKey, ReferentialAction};
+use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
+use std::sync::Arc;
+
+/// Locks the referenced table, and adds the constraint to the definition of `table`, whose rows are not looked at.
+pub(crate) async fn declare(
+    session: &mut Session,
+    table: &mut TableDef,
+    clause: &ForeignKeyClause,
+) -> Result<Arc<ForeignKey>> {
+    let catalog = session.txn()?.catalog();
+    let parent = match resolve::find(session, &catalog, &clause.parent)? {
+        Some(Relation::Table(parent)) if parent.id != table.id => {
+            Some(resolve::lock_table(session, &clause.parent, TableLock::ShareRowExclusive, false).await?)
+        }
+        Some(Relation::Table(_)) => None,
+        Some(_) => {
+            let message = format!("referenced relation \"{}\" is not a table", clause.parent.name);
+            return Err(SqlError::new("42809", message));
+        }
+        // A table that refers to itself as it is made.
+        None if is_own_name(&catalog, table, clause) => None,
+        None => return Err(no_relation("relation", &clause.parent)),
+    };
+    let catalog = session.txn()?.catalog();
+    if let Some(parent) = &parent {
+        resolve::require_owner(session, "table", &parent.name, &parent.owner)?;
+        check_persistence(&catalog, table, parent)?;
+    }
+    let own = Arc::new(table.clone());
+    let parent = parent.unwrap_or(own);
+    let columns = referencing(table, &clause.columns)?;
+    let (parent_columns, parent_index) = referenced(&parent, clause)?;
+    if columns.len() != parent_columns.len() {
+        let message = "number of referencing and referenced columns for foreign key disagree";
+        return Err(SqlError::new("42830", message));
+    }
+    let name = match &clause.constraint {
+        Some(name) if checks::has_constraint(table, name) => {
+            let message = format!("constraint \"{name}\" for relation \"{}\" already exists", table.name);
+            return Err(SqlError::new("42710", message));
+        }
+        Some(name) => name.clone(),
+        None => {
+            let taken =
+                |name: &str| checks::has_constraint(table, name) || checks::is_taken(&catalog, table.namespace, name);
+            free_name(&table.name, Some(&clause.columns.join("_")), "fkey", taken)
+        }
+    };
+    for (column, other) in columns.iter().zip(&parent_columns) {
+        check_types(table, *column, &parent, *other, &name)?;
+    }
+    check_generated(table, &columns, clause)?;
+    let mut set_columns = Vec::new();
+    for name in &clause.set_columns {
+        let id = named(table, name)?;
+        if !columns.contains(&id) {
+            let message = format!("column \"{name}\" referenced in ON DELETE SET action must be part of foreign key");
+            return Err(SqlError::new("42P10", message));
+        }
+        set_columns.push(id);
+    }
+    let key = Arc::new(ForeignKey {
+        id: session.db.engine().next_object_id(),
+        name,
+        columns,
+        parent: parent.id,
+        parent_columns,
+        parent_index,
+        on_delete: clause.on_delete,
+        on_update: clause.on_update,
+        set_columns,
+        match_full: clause.match_full,
+        deferrable: clause.deferral.deferrable,
+        initially_deferred: clause.deferral.initially_deferred,
+        validated: !clause.not_valid,
+    });
+    table.foreign_keys.push(key.clone());
+    Ok(key)
+}
+
+fn is_own_name(catalog: &Catalog, table: &TableDef, clause: &ForeignKeyClause) -> bool {
+    let schema = catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.as_str());
+    clause.parent.name == table.name && clause.parent.schema.as_deref().is_none_or(|named| Some(named) == schema)
+}
+
+fn check_persistence(catalog: &Catalog, table: &TableDef, parent: &TableDef) -> Result<()> {
+    let temporary = |table: &TableDef| resolve::is_temporary(catalog, table.namespace);
+    match (temporary(table), temporary(parent)) {
+        (true, false) => {
+            Err(SqlError::new("42P16", "constraints on temporary tables may reference only temporary tables"))
+        }
+        (false, true) => {
+            Err(SqlError::new("42P16", "constraints on permanent tables may reference only permanent tables"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn named(table: &TableDef, name: &str) -> Result<ColumnId> {
+    match table.column_named(name) {
+        Some(column) => Ok(column.id),
+        None if crate::bind::names::SYSTEM_COLUMNS.contains(&name) => {
+            Err(SqlError::not_supported("system columns cannot be used in foreign keys"))
+        }
+        None => Err(SqlError::new(
+            "42703",
+            format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+        )),
+    }
+}
+
+fn referencing(table: &TableDef, names: &[String]) -> Result<Vec<ColumnId>> {
+    names.iter().map(|name| named(table, name)).collect()
+}
+
+/// The referenced columns, in the order of the clause, and the primary key constraint or unique index of them.
+fn referenced(parent: &TableDef, clause: &ForeignKeyClause) -> Result<(Vec<ColumnId>, ObjectId)> {
+    if clause.parent_columns.is_empty() {
+        return match &parent.primary_key {
+            Some(key) => Ok((key.columns.clone(), key.constraint_id)),
+            None => {
+                Err(SqlError::new("42704", format!("there is no primary key for referenced table \"{}\"", parent.name)))
+            }
+        };
+    }
+    let columns = referencing(parent, &clause.parent_columns)?;
+    let mut sorted = columns.clone();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(SqlError::new("42830", "foreign key referenced-columns list must not contain duplicates"));
+    }
+    let same = |other: &[ColumnId]| {
+        let mut other = other.to_vec();
+        other.sort_unstable();
+        other == sorted
+    };
+    if let Some(key) = parent.primary_key.as_ref().filter(|key| same(&key.columns)) {
+        return Ok((columns, key.constraint_id));
+    }
+    let keys = parent.indexes.iter().filter(|index| index.is_key());
+    let matching: Vec<_> = keys.filter(|index| index.plain_columns().is_some_and(|of| same(&of))).collect();
+    match matching.iter().find(|index| !index.is_deferrable()) {
+        Some(index) => Ok((columns, index.id)),
+        None if matching.is_empty() => Err(SqlError::new(
+            "42830",
+            format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name),
+        )),
+        None => Err(SqlError::new(
+            "55000",
+            format!("cannot use a deferrable unique constraint for referenced table \"{}\"", parent.name),
+        )),
+    }
+}
+
+/// Whether a value of one type can be compared with a key of another, as PostgreSQL's operator families say.
+pub(crate) fn are_compatible(child: &DataType, parent: &DataType) -> bool {
+    use DataType::*;
+    let (child, parent) = (child.base(), parent.base());
+    let is_int = |ty: &DataType| matches!(ty, Int2 | Int4 | Int8);
+    let is_float = |ty: &DataType| matches!(ty, Float4 | Float8);
+    let is_text = |ty: &DataType| matches!(ty, Text | Varchar(_) | Name);
+    child == parent
+        || (is_int(&child) && is_int(&parent))
+        || (is_float(&child) && is_float(&parent))
+        || (is_text(&child) && is_text(&parent))
+        || basalt_expr::cast::find_cast(&child, &parent) == Some(CastContext::Implicit)
+}
+
+fn check_types(table: &TableDef, column: ColumnId, parent: &TableDef, other: ColumnId, name: &str) -> Result<()> {
+    let (child, parent) = (table.column(column), parent.column(other));
+    if are_compatible(&child.ty, &parent.ty) && index::is_comparable(&child.ty) {
+        return Ok(());
+    }
+    let detail = format!(
+        "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+        child.name,
+        parent.name,
+        child.ty.sql_name(),
+        parent.ty.sql_name()
+    );
+    Err(SqlError::new("42804", format!("foreign key constraint \"{name}\" cannot be implemented")).with_detail(detail))
+}
+
+/// Actions cannot write what is computed.
+fn check_generated(table: &TableDef, columns: &[ColumnId], clause: &ForeignKeyClause) -> Result<()> {
+    use ReferentialAction::{Cascade, SetDefault, SetNull};
+    if !columns.iter().any(|id| table.column(*id).generated.is_some()) {
+        return Ok(());
+    }
+    let wrong = |event: &str| {
+        let message = format!("invalid ON {event} action for foreign key constraint containing generated column");
+        Err(SqlError::syntax(message))
+    };
+    if matches!(clause.on_update, SetNull | SetDefault | Cascade) {
+        return wrong("UPDATE");
+    }
+    if matches!(clause.on_delete, SetNull | SetDefault) {
+        return wrong("DELETE");
+    }
+    Ok(())
+}
+
+/// 23503 unless every row that is there refers to one of the referenced table.
+pub(crate) async fn validate(session: &mut Session, table: &Arc<TableDef>, key: &Arc<ForeignKey>) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let eval = session.eval_context(Vec::new(), &catalog);
+    let (table, key) = (table.clone(), key.clone());
+    session
+        .off_thread(move |txn| Box::pin(async move { references::check_all(txn, &catalog, &table, &key, &eval).await }))
+        .await
+}

@@ -1,0 +1,617 @@
+//! CREATE INDEX, DROP INDEX, ALTER INDEX and REINDEX (PostgreSQL manual chapter 11). An index is part of its table's
+//! definition; the engine keeps its entries (`docs/decisions/0006-indexes-are-tables.md`).
+
+use super::columns::free_name;
+use super::define::{exists, skipping};
+use super::resolve::{self, Relation, no_relation};
+use super::rows::shown_key;
+use crate::bind::{self, BindContext, ParamTypes};
+use crate::error::{ErrorObject, Result, Severity, SqlError};
+use crate::session::Session;
+use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ReindexTarget};
+use basalt_engine::{Catalog, CatalogEdit, TableLock};
+use basalt_expr::functions::Volatility;
+use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource};
+use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// As PostgreSQL's.
+const COLUMNS_MAX: usize = 32;
+
+/// What an index is made of, but for its identity.
+pub(crate) struct IndexParts {
+    pub name: String,
+    pub method: String,
+    pub columns: Vec<IndexColumn>,
+    pub include: Vec<ColumnId>,
+    pub unique: bool,
+    pub nulls_not_distinct: bool,
+    pub predicate: Option<String>,
+    pub options: Vec<(String, String)>,
+    pub constraint: Option<IndexConstraint>,
+}
+
+/// A new index, empty.
+pub(crate) fn make(session: &Session, namespace: ObjectId, parts: IndexParts) -> Arc<IndexDef> {
+    let engine = session.db.engine();
+    let id = engine.next_object_id();
+    let entries = IndexDef::entries_table(id, namespace, &parts.name, engine.next_tablet_id());
+    let IndexParts { name, method, columns, include, unique, nulls_not_distinct, predicate, options, constraint } =
+        parts;
+    Arc::new(IndexDef {
+        id,
+        name,
+        method,
+        columns,
+        include,
+        unique,
+        nulls_not_distinct,
+        predicate,
+        options,
+        constraint,
+        entries,
+    })
+}
+
+/// The same index without entries, in a tablet of its own.
+pub(crate) fn emptied(session: &Session, namespace: ObjectId, index: &IndexDef) -> Arc<IndexDef> {
+    let tablet = session.db.engine().next_tablet_id();
+    let entries = IndexDef::entries_table(index.id, namespace, &index.name, tablet);
+    Arc::new(IndexDef { entries, ..index.clone() })
+}
+
+pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Arc<str>) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let other = match resolve::find(session, &catalog, &create.table)? {
+        Some(Relation::View(_)) => Some("views"),
+        Some(Relation::Sequence(_)) => Some("sequences"),
+        _ => None,
+    };
+    if let Some(other) = other {
+        let message = format!("cannot create index on relation \"{}\"", create.table.name);
+        return Err(
+            SqlError::new("42809", message).with_detail(format!("This operation is not supported for {other}."))
+        );
+    }
+    let table = resolve::lock_table(session, &create.table, TableLock::Share, false).await?;
+    resolve::require_owner(session, "table", &table.name, &table.owner)?;
+    let catalog = session.txn()?.catalog();
+    if let Some(name) = create.name.as_ref().filter(|name| catalog.relation_exists(table.namespace, name)) {
+        if create.if_not_exists {
+            skipping(session, "42P07", format!("relation \"{name}\" already exists"));
+            return Ok(());
+        }
+        return Err(exists("42P07", "relation", name));
+    }
+    let eval = session.eval_context(Vec::new(), &catalog);
+    let ctx = session.bind_context(&catalog, sql, &eval);
+    let parts = parts(&ctx, &table, create, &catalog)?;
+    let index = make(session, table.namespace, parts);
+    session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
+    fill(session, &table, &index).await
+}
+
+/// Fills an index whose table nobody writes to. 23505 if it cannot be unique.
+pub(crate) async fn fill(session: &mut Session, table: &Arc<TableDef>, index: &Arc<IndexDef>) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let eval = session.eval_context(Vec::new(), &catalog);
+    let (table_of, index_of) = (table.clone(), index.clone());
+    let built =
+        session.off_thread(move |txn| Box::pin(async move { Ok(txn.build_index(&table_of, &index_of).await) })).await?;
+    match built {
+        // Entries of a deferrable constraint never collide.
+        Ok(_) => session.after_build().await.map_err(|error| as_build_error(table, index, &catalog, error)),
+        Err(basalt_engine::Error::DuplicateKey { key, .. }) => {
+            let values = index.values_of_key(&key).unwrap_or_default();
+            Err(not_unique(table, index, &shown_key(table, index, &values, &eval), &catalog))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// 23505: rows that are there have the same values.
+pub(crate) fn not_unique(table: &TableDef, index: &IndexDef, key: &str, catalog: &Catalog) -> SqlError {
+    SqlError::new("23505", format!("could not create unique index \"{}\"", index.name))
+        .with_detail(format!("{key} is duplicated."))
+        .with_object(ErrorObject { constraint: Some(index.name.clone()), ..super::rows::object_of(table, catalog) })
+}
+
+fn as_build_error(table: &TableDef, index: &IndexDef, catalog: &Catalog, error: SqlError) -> SqlError {
+    match (error.sqlstate, error.detail.as_deref().and_then(|detail| detail.strip_suffix(" already exists."))) {
+        ("23505", Some(key)) => not_unique(table, index, key, catalog),
+        _ => error,
+    }
+}
+
+fn parts(ctx: &BindContext, table: &Arc<TableDef>, create: &CreateIndex, catalog: &Catalog) -> Result<IndexParts> {
+    check_method(create)?;
+    if create.elements.len() + create.include.len() > COLUMNS_MAX {
+        return Err(SqlError::new("54011", format!("cannot use more than {COLUMNS_MAX} columns in an index")));
+    }
+    let mut columns: Vec<IndexColumn> = Vec::new();
+    for element in &create.elements {
+        let column = column(ctx, table, element, create)?;
+        columns.push(named_apart(column, &columns));
+    }
+    let mut include = Vec::new();
+    for name in &create.include {
+        include.push(column_named(table, name)?);
+    }
+    check_options(&create.options)?;
+    let predicate = create.predicate.as_ref().map(|predicate| condition(ctx, table, predicate)).transpose()?;
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    let included = include.iter().map(|id| table.column(*id).name.as_str());
+    let joined = names.into_iter().chain(included).collect::<Vec<_>>().join("_");
+    let taken = |name: &str| catalog.relation_exists(table.namespace, name);
+    let name = create.name.clone().unwrap_or_else(|| free_name(&table.name, Some(&joined), "idx", taken));
+    Ok(IndexParts {
+        name,
+        method: create.method.clone(),
+        columns,
+        include,
+        unique: create.unique,
+        nulls_not_distinct: create.nulls_not_distinct && create.unique,
+        predicate,
+        options: create.options.clone(),
+        constraint: None,
+    })
+}
+
+fn check_method(create: &CreateIndex) -> Result<()> {
+    let cannot = |what: &str| {
+        Err(SqlError::not_supported(format!("access method \"{}\" does not support {what}", create.method)))
+    };
+    match create.method.as_str() {
+        "btree" => Ok(()),
+        "hash" if create.unique => cannot("unique indexes"),
+        "hash" if !create.include.is_empty() => cannot("included columns"),
+        "hash" if create.elements.len() > 1 => cannot("multicolumn indexes"),
+        "hash" if create.elements.iter().any(|element| element.descending) => cannot("ASC/DESC options"),
+        "hash" if create.elements.iter().any(|element| element.nulls_first.is_some()) => {
+            cannot("NULLS FIRST/LAST options")
+        }
+        "hash" => Ok(()),
+        "gist" | "gin" | "brin" | "spgist" => {
+            Err(SqlError::not_supported(format!("access method \"{}\" is not supported", create.method))
+                .with_hint("Leave the index out: scans skip by each column's bounds. Equality is helped by btree."))
+        }
+        method => Err(SqlError::new("42704", format!("access method \"{method}\" does not exist"))),
+    }
+}
+
+fn column_named(table: &TableDef, name: &str) -> Result<ColumnId> {
+    match table.column_named(name) {
+        Some(column) => Ok(column.id),
+        None if crate::bind::names::SYSTEM_COLUMNS.contains(&name) => {
+            Err(SqlError::not_supported("index creation on system columns is not supported"))
+        }
+        None => Err(SqlError::new("42703", format!("column \"{name}\" does not exist"))),
+    }
+}
+
+fn column(
+    ctx: &BindContext,
+    table: &Arc<TableDef>,
+    element: &IndexElement,
+    create: &CreateIndex,
+) -> Result<IndexColumn> {
+    let (source, name, ty) = match &element.of {
+        ElementOf::Column(name) => {
+            let id = column_named(table, name)?;
+            (IndexSource::Column(id), name.clone(), table.column(id).ty.clone())
+        }
+        ElementOf::Expression(expr) => expression(ctx, table, expr)?,
+    };
+    check_collation(element.collation.as_deref(), &ty)?;
+    let opclass = operator_class(element.opclass.as_deref(), &ty, &create.method)?;
+    if opclass.is_none() {
+        check_indexable(&ty, &create.method)?;
+    }
+    if create.unique {
+        check_comparable(&ty)?;
+    }
+    let nulls_first = element.nulls_first.unwrap_or(element.descending);
+    let collation = element.collation.clone().filter(|name| name != "default");
+    Ok(IndexColumn { source, name, ty, descending: element.descending, nulls_first, opclass, collation })
+}
+
+fn expression(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Result<(IndexSource, String, DataType)> {
+    let bound = bind::bind_row_expr(ctx, table, expr, None, &mut ParamTypes::none()).map_err(in_index)?;
+    if bound.volatility() != Volatility::Immutable {
+        return Err(SqlError::new("42P17", "functions in index expression must be marked IMMUTABLE"));
+    }
+    let ty = bound.ty();
+    if ty.phys().is_none() {
+        return Err(SqlError::new("42P16", format!("column \"expr\" has pseudo-type {}", ty.sql_name())));
+    }
+    let name = match expr {
+        ast::Expr::Function(function) => {
+            bind::names::parts(&function.name)?.pop().unwrap_or_else(|| "expr".to_string())
+        }
+        _ => "expr".to_string(),
+    };
+    Ok((IndexSource::Expression(bind::stored_text(ctx, Some(table), expr)), name, ty))
+}
+
+fn in_index(error: SqlError) -> SqlError {
+    match error.message.strip_suffix("in WHERE") {
+        Some(start) => SqlError { message: format!("{start}in index expressions"), ..error },
+        None => error,
+    }
+}
+
+fn condition(ctx: &BindContext, table: &Arc<TableDef>, predicate: &ast::Expr) -> Result<String> {
+    let bound = bind::bind_row_expr(ctx, table, predicate, None, &mut ParamTypes::none())?;
+    let ty = bound.ty();
+    if ty != DataType::Bool && ty != DataType::Unknown {
+        let message = format!("argument of WHERE must be type boolean, not type {}", ty.sql_name());
+        return Err(SqlError::new("42804", message));
+    }
+    if bound.volatility() != Volatility::Immutable {
+        return Err(SqlError::new("42P17", "functions in index predicate must be marked IMMUTABLE"));
+    }
+    Ok(bind::stored_text(ctx, Some(table), predicate))
+}
+
+/// PostgreSQL numbers columns of one name.
+fn named_apart(mut column: IndexColumn, before: &[IndexColumn]) -> IndexColumn {
+    let base = column.name.clone();
+    let mut number = 0;
+    while before.iter().any(|other| other.name == column.name) {
+        number += 1;
+        column.name = format!("{base}{number}");
+    }
+    column
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) | DataType::Name)
+}
+
+fn check_collation(name: Option<&str>, ty: &DataType) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    if !is_text(ty) {
+        return Err(SqlError::new("42804", format!("collations are not supported by type {}", ty.sql_name())));
+    }
+    match name {
+        "C" | "default" | "POSIX" | "ucs_basic" | "C.UTF-8" => Ok(()),
+        _ => Err(SqlError::not_supported(format!("collation \"{name}\" is not supported"))
+            .with_hint("Text is compared in the C collation.")),
+    }
+}
+
+/// The class if it is not the type's own.
+fn operator_class(name: Option<&str>, ty: &DataType, method: &str) -> Result<Option<String>> {
+    let Some(name) = name else { return Ok(None) };
+    let own = match ty.base() {
+        DataType::Varchar(_) | DataType::Text => "text_ops",
+        DataType::Bpchar(_) => "bpchar_ops",
+        DataType::Numeric(_) => "numeric_ops",
+        DataType::Array(_) => "array_ops",
+        _ => "",
+    };
+    let own = match own {
+        "" => format!("{}_ops", bind::typname(ty)),
+        own => own.to_string(),
+    };
+    let pattern: &[&str] = match ty.base() {
+        DataType::Text | DataType::Varchar(_) => &["text_pattern_ops", "varchar_pattern_ops", "varchar_ops"],
+        DataType::Bpchar(_) => &["bpchar_pattern_ops"],
+        _ => &[],
+    };
+    if name == own {
+        return Ok(None);
+    }
+    if pattern.contains(&name) {
+        return Ok(Some(name.to_string()));
+    }
+    match name.ends_with("_ops") && OPERATOR_CLASSES.contains(&name) {
+        true => Err(SqlError::new(
+            "42804",
+            format!("operator class \"{name}\" does not accept data type {}", ty.sql_name()),
+        )),
+        false => Err(SqlError::new(
+            "42704",
+            format!("operator class \"{name}\" does not exist for access method \"{method}\""),
+        )),
+    }
+}
+
+/// PostgreSQL's for B-trees.
+const OPERATOR_CLASSES: &[&str] = &[
+    "array_ops",
+    "bit_ops",
+    "bool_ops",
+    "bpchar_ops",
+    "bpchar_pattern_ops",
+    "bytea_ops",
+    "char_ops",
+    "cidr_ops",
+    "date_ops",
+    "enum_ops",
+    "float4_ops",
+    "float8_ops",
+    "inet_ops",
+    "int2_ops",
+    "int4_ops",
+    "int8_ops",
+    "interval_ops",
+    "jsonb_ops",
+    "macaddr_ops",
+    "money_ops",
+    "name_ops",
+    "numeric_ops",
+    "oid_ops",
+    "range_ops",
+    "record_ops",
+    "text_ops",
+    "text_pattern_ops",
+    "time_ops",
+    "timestamp_ops",
+    "timestamptz_ops",
+    "timetz_ops",
+    "uuid_ops",
+    "varchar_ops",
+    "varchar_pattern_ops",
+];
+
+/// 42704 for types without an order.
+pub(crate) fn check_indexable(ty: &DataType, method: &str) -> Result<()> {
+    match ty {
+        DataType::Json => {
+            let message = format!("data type json has no default operator class for access method \"{method}\"");
+            let hint = "You must specify an operator class for the index or define a default operator class for the \
+                        data type.";
+            Err(SqlError::new("42704", message).with_hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// 0A000 for types of which equal values may rest in different bytes.
+pub(crate) fn check_comparable(ty: &DataType) -> Result<()> {
+    match is_comparable(ty) {
+        true => Ok(()),
+        false => Err(SqlError::not_supported(format!("a key of type {} is not supported", ty.sql_name()))),
+    }
+}
+
+/// Whether values that are equal have equal entries.
+pub(crate) fn is_comparable(ty: &DataType) -> bool {
+    !matches!(ty, DataType::Array(_) | DataType::Jsonb | DataType::Json)
+}
+
+pub(crate) fn check_options(options: &[(String, String)]) -> Result<()> {
+    for (name, value) in options {
+        match name.as_str() {
+            "fillfactor" => match value.parse::<i64>() {
+                Ok(10..=100) => {}
+                Ok(_) => {
+                    let message = format!("value {value} out of bounds for option \"fillfactor\"");
+                    return Err(
+                        SqlError::new("22023", message).with_detail("Valid values are between \"10\" and \"100\".")
+                    );
+                }
+                Err(_) => {
+                    let message = format!("invalid value for integer option \"fillfactor\": {value}");
+                    return Err(SqlError::new("22023", message));
+                }
+            },
+            "deduplicate_items" if crate::settings::value::bool_of(value).is_some() => {}
+            "deduplicate_items" => {
+                let message = format!("invalid value for boolean option \"deduplicate_items\": {value}");
+                return Err(SqlError::new("22023", message));
+            }
+            _ => return Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))),
+        }
+    }
+    Ok(())
+}
+
+/// An index by name.
+pub(crate) fn find(
+    session: &Session,
+    catalog: &Catalog,
+    name: &Name,
+) -> Result<Option<(Arc<TableDef>, Arc<IndexDef>)>> {
+    let schemas = match &name.schema {
+        Some(schema) => vec![resolve::namespace(session, catalog, schema)?.name.clone()],
+        None => session.lookup_path(catalog),
+    };
+    for schema in schemas {
+        let Some(namespace) = catalog.namespace_named(session.database.id, &schema) else { continue };
+        if let Some((table, index)) = catalog.index_named(namespace.id, &name.name) {
+            return Ok(Some((table.clone(), index.clone())));
+        }
+        if catalog.relation_exists(namespace.id, &name.name) {
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}
+
+/// The primary key whose index has the name.
+fn primary_key_named(session: &Session, catalog: &Catalog, name: &Name) -> Option<Arc<TableDef>> {
+    let schemas = name.schema.clone().map_or_else(|| session.lookup_path(catalog), |schema| vec![schema]);
+    schemas.iter().find_map(|schema| {
+        let namespace = catalog.namespace_named(session.database.id, schema)?;
+        let has = |table: &&Arc<TableDef>| {
+            table.namespace == namespace.id
+                && table.primary_key.as_ref().is_some_and(|key| key.constraint_name == name.name)
+        };
+        catalog.tables.values().find(has).cloned()
+    })
+}
+
+/// 42704, or 42809 for something else of the name.
+fn no_index(session: &Session, catalog: &Catalog, name: &Name, drops: bool) -> SqlError {
+    match resolve::find(session, catalog, name) {
+        Ok(None) if drops => SqlError::new("42704", format!("index \"{}\" does not exist", name.name)),
+        Ok(None) => no_relation("relation", name),
+        Ok(Some(found)) => {
+            let error = SqlError::new("42809", format!("\"{}\" is not an index", name.name));
+            match found {
+                _ if !drops => error,
+                Relation::Table(_) => error.with_hint("Use DROP TABLE to remove a table."),
+                Relation::View(_) => error.with_hint("Use DROP VIEW to remove a view."),
+                Relation::Sequence(_) => error.with_hint("Use DROP SEQUENCE to remove a sequence."),
+            }
+        }
+        Err(error) => error,
+    }
+}
+
+/// What DROP INDEX does to the catalog.
+pub(crate) async fn drop_edits(session: &mut Session, name: &Name, if_exists: bool) -> Result<Vec<CatalogEdit>> {
+    let catalog = session.txn()?.catalog();
+    if let Some(table) = primary_key_named(session, &catalog, name) {
+        return Err(required(&name.name, &name.name, &table.name));
+    }
+    let Some((table, _)) = find(session, &catalog, name)? else {
+        let error = no_index(session, &catalog, name, true);
+        if if_exists && error.sqlstate == "42704" {
+            skipping(session, "00000", format!("index \"{}\" does not exist", name.name));
+            return Ok(Vec::new());
+        }
+        return Err(error);
+    };
+    resolve::require_owner(session, "index", &name.name, &table.owner)?;
+    session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
+    let catalog = session.txn()?.catalog();
+    let Some((table, index)) = find(session, &catalog, name)? else {
+        return Err(no_index(session, &catalog, name, true));
+    };
+    if index.constraint.is_some() {
+        return Err(required(&index.name, &index.name, &table.name));
+    }
+    Ok(vec![CatalogEdit::DropIndex { table: table.id, index: index.id }])
+}
+
+fn required(index: &str, constraint: &str, table: &str) -> SqlError {
+    let message = format!("cannot drop index {index} because constraint {constraint} on table {table} requires it");
+    SqlError::new("2BP01", message).with_hint(format!("You can drop constraint {constraint} on table {table} instead."))
+}
+
+/// ALTER INDEX; and ALTER TABLE of an index.
+pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    if let Some(table) = primary_key_named(session, &catalog, name) {
+        return alter_primary_key(session, &table, actions).await;
+    }
+    let Some((table, _)) = find(session, &catalog, name)? else {
+        let error = no_index(session, &catalog, name, false);
+        if if_exists && error.sqlstate == "42P01" {
+            skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+            return Ok(());
+        }
+        return Err(error);
+    };
+    resolve::require_owner(session, "index", &name.name, &table.owner)?;
+    session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
+    let catalog = session.txn()?.catalog();
+    let Some((table, index)) = find(session, &catalog, name)? else {
+        return Err(no_index(session, &catalog, name, false));
+    };
+    let mut changed = IndexDef::clone(&index);
+    for action in actions {
+        match action {
+            AlterAction::RenameTo(new) => {
+                check_free(&catalog, &table, new)?;
+                changed.name = new.clone();
+            }
+            AlterAction::SetOptions(options) => {
+                check_options(options)?;
+                changed.options.retain(|(name, _)| !options.iter().any(|(given, _)| given == name));
+                changed.options.extend(options.iter().cloned());
+            }
+            AlterAction::ResetOptions(names) => changed.options.retain(|(name, _)| !names.contains(name)),
+            AlterAction::Nothing | AlterAction::Hint(_) => {}
+            _ => {
+                let message = format!("ALTER action cannot be performed on relation \"{}\"", name.name);
+                return Err(SqlError::new("42809", message).with_detail("This operation is not supported for indexes."));
+            }
+        }
+    }
+    let edit = CatalogEdit::PutIndex { table: table.id, index: Arc::new(changed) };
+    Ok(session.txn()?.edit_catalog(vec![edit])?)
+}
+
+async fn alter_primary_key(session: &mut Session, table: &Arc<TableDef>, actions: &[AlterAction]) -> Result<()> {
+    session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
+    let catalog = session.txn()?.catalog();
+    let mut changed = catalog.table(table.id).map(|table| TableDef::clone(table)).ok_or_else(SqlError::canceled)?;
+    for action in actions {
+        match action {
+            AlterAction::RenameTo(new) => {
+                check_free(&catalog, table, new)?;
+                if let Some(key) = &mut changed.primary_key {
+                    key.constraint_name = new.clone();
+                }
+            }
+            AlterAction::SetOptions(options) => check_options(options)?,
+            AlterAction::ResetOptions(_) | AlterAction::Nothing | AlterAction::Hint(_) => {}
+            _ => return Err(SqlError::new("42809", "this operation is not supported for indexes")),
+        }
+    }
+    Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutTable(Arc::new(changed))])?)
+}
+
+fn check_free(catalog: &Catalog, table: &TableDef, name: &str) -> Result<()> {
+    match catalog.relation_exists(table.namespace, name) {
+        true => Err(exists("42P07", "relation", name)),
+        false => Ok(()),
+    }
+}
+
+/// Fills indexes anew, each in a new tablet.
+pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let mut wanted: Vec<(ObjectId, Option<ObjectId>)> = Vec::new();
+    match target {
+        ReindexTarget::Index(name) => match find(session, &catalog, name)? {
+            Some((table, index)) => wanted.push((table.id, Some(index.id))),
+            None if primary_key_named(session, &catalog, name).is_some() => {}
+            None => return Err(no_index(session, &catalog, name, false)),
+        },
+        ReindexTarget::Table(name) => match resolve::find(session, &catalog, name)? {
+            Some(Relation::Table(table)) => wanted.push((table.id, None)),
+            Some(_) => {
+                return Err(SqlError::new("42809", format!("\"{}\" is not a table or materialized view", name.name)));
+            }
+            None => return Err(no_relation("relation", name)),
+        },
+        ReindexTarget::Schema(name) => {
+            let namespace = resolve::namespace(session, &catalog, name)?.id;
+            let tables = catalog.tables.values().filter(|table| table.namespace == namespace);
+            wanted.extend(tables.map(|table| (table.id, None)));
+        }
+        ReindexTarget::Database(name) => {
+            if name.as_ref().is_some_and(|name| *name != session.database.name) {
+                return Err(SqlError::not_supported("can only reindex the currently open database"));
+            }
+            let own = |namespace: &ObjectId| {
+                catalog.namespaces.get(namespace).is_some_and(|found| found.database == session.database.id)
+            };
+            wanted.extend(catalog.tables.values().filter(|table| own(&table.namespace)).map(|table| (table.id, None)));
+        }
+    }
+    let mut indexed = 0;
+    for (table, only) in wanted {
+        session.lock_table(table, TableLock::Share, false).await?;
+        let catalog = session.txn()?.catalog();
+        let Some(table) = catalog.table(table).cloned() else { continue };
+        for index in table.indexes.iter().filter(|index| only.is_none_or(|only| only == index.id)) {
+            let index = emptied(session, table.namespace, index);
+            session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
+            fill(session, &table, &index).await?;
+            indexed += 1;
+        }
+        indexed += usize::from(table.primary_key.is_some());
+    }
+    if let (ReindexTarget::Table(name), 0) = (target, indexed) {
+        let notice = format!("table \"{}\" has no indexes to reindex", name.name);
+        session.notice(SqlError::notice(Severity::Notice, "00000", notice));
+    }
+    Ok(())
+}
