@@ -155,6 +155,8 @@ impl Catalog {
         let pattern = |oid: &str| -> Result<Option<Pattern>> {
             Ok(match oid.parse::<u32>().with_context(|| format!("{name}: type {oid}"))? {
                 2283 | 2776 | 5077 | 5079 | 2276 => Some(Pattern::Element),
+                // anyenum, which the one enum stands for.
+                3500 => types.usable().find(|ty| !types.info(*ty).labels.is_empty()).map(Pattern::Exact),
                 2277 | 5078 => Some(Pattern::Array),
                 oid => types.with_oid(oid).map(Pattern::Exact),
             })

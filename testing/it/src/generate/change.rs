@@ -238,7 +238,13 @@ impl Generator<'_> {
             3 if after[position].writable => {
                 let index = self.rng.random_range(1..after[position].columns.len());
                 let column = &after[position].columns[index];
-                plain(format!("CREATE INDEX ON {table} ({})", column.name), "statement CREATE INDEX")
+                match self.rng.random_ratio(1, 3) {
+                    true => plain(
+                        format!("CREATE UNIQUE INDEX ON {table} ({}) WHERE id > 20", column.name),
+                        "statement CREATE UNIQUE INDEX",
+                    ),
+                    false => plain(format!("CREATE INDEX ON {table} ({})", column.name), "statement CREATE INDEX"),
+                }
             }
             4 if next < 8 => {
                 let name = self.alias();

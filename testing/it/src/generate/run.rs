@@ -4,6 +4,7 @@ use super::catalog::Catalog;
 use super::compare::{Verdict, compare, may_be_order};
 use super::literals::simple;
 use super::node::Node;
+use super::schema::MOODS;
 use super::types::Types;
 use super::{Generator, Statement};
 use crate::servers::{Basalt, Postgres};
@@ -68,6 +69,7 @@ pub fn run(options: &Options) -> Result<Report> {
         both.postgres.run(setting)?;
     }
     let mut types = Types::builtin();
+    types.add_enum("mood", &MOODS);
     let mut basalt = both.basalt.connect()?;
     let mut catalog = Catalog::load(&mut types, &mut both.postgres, &mut basalt)?;
     drop(basalt);

@@ -5,6 +5,14 @@ use super::expr::{Scope, ScopeColumn};
 use super::literals::{quoted, value};
 use super::types::Ty;
 use rand::Rng;
+use rand::seq::IndexedRandom;
+
+/// What users make. The enum is a type like any other, the domain stands for some columns' own.
+const TYPES: [&str; 2] = [
+    "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy', 'Very happy')",
+    "CREATE DOMAIN small AS int CHECK (VALUE BETWEEN -1000 AND 100000)",
+];
+pub const MOODS: [&str; 4] = ["sad", "ok", "happy", "Very happy"];
 
 /// A table, or a view over one: `id` is unique in it.
 #[derive(Clone, Debug)]
@@ -37,7 +45,7 @@ impl Generator<'_> {
     /// Statements that make and fill a new set of tables.
     pub fn new_schema(&mut self) -> Vec<String> {
         self.tables.clear();
-        let mut statements = Vec::new();
+        let mut statements: Vec<String> = TYPES.iter().map(ToString::to_string).collect();
         for number in 0..self.rng.random_range(2..5) {
             let table = self.new_table(&format!("t{number}"));
             let columns = table.columns.iter().map(|column| match column.name.as_str() {
@@ -55,9 +63,28 @@ impl Generator<'_> {
                 statements.push(self.rows(&table, 0, rows));
             }
             self.next_id.insert(table.name.clone(), rows);
+            statements.extend(self.constraint(&table));
             self.tables.push(table);
         }
         statements
+    }
+
+    /// A constraint that most rows keep; those that are there need not.
+    fn constraint(&mut self, table: &Table) -> Option<String> {
+        let column = table.columns[1..].choose(&mut self.rng)?;
+        let name = &column.name;
+        let constraint = match (self.types.name(column.ty), self.rng.random_range(0..4)) {
+            ("int4" | "int8" | "numeric" | "float8", 0) => format!("CHECK ({name} > -50)"),
+            ("text" | "varchar", 0) => format!("CHECK (length({name}) < 40 AND {name} <> 'cold')"),
+            ("int4", _) => {
+                let parent = self.tables.iter().find(|table| table.writable)?;
+                let action = *["", " ON DELETE CASCADE", " ON DELETE SET NULL", " DEFERRABLE INITIALLY DEFERRED"]
+                    .choose(&mut self.rng)?;
+                format!("FOREIGN KEY ({name}) REFERENCES {} (id){action}", parent.name)
+            }
+            _ => return None,
+        };
+        Some(format!("ALTER TABLE {} ADD {constraint} NOT VALID", table.name))
     }
 
     fn new_table(&mut self, name: &str) -> Table {
@@ -78,6 +105,7 @@ impl Generator<'_> {
             "numeric" if self.rng.random_bool(0.6) => format!("numeric({},5)", self.rng.random_range(10..37)),
             "varchar" if self.rng.random() => format!("varchar({})", self.rng.random_range(10..40)),
             "bpchar" => format!("char({})", self.rng.random_range(8..12)),
+            "int4" if self.rng.random_ratio(1, 12) => "small".to_string(),
             "timestamp" | "timestamptz" | "time" if self.rng.random_ratio(1, 5) => format!("{name}(6)"),
             _ => name.to_string(),
         }

@@ -68,14 +68,16 @@ impl Types {
         ty
     }
 
-    /// Leaves only those that `known` accepts by oid to be chosen; positions stay.
+    /// Of the built-in ones leaves those that `known` accepts by oid to be chosen; positions stay.
     pub fn retain(&mut self, known: impl Fn(u32) -> bool) {
-        self.by_oid.retain(|oid, _| known(*oid));
+        let all = &self.all;
+        self.by_oid.retain(|oid, ty| known(*oid) || !all[ty.0].labels.is_empty());
     }
 
-    /// An enum; its oid differs between servers.
+    /// An enum. Its oid differs between servers and from one set of tables to the next; here it has one that no
+    /// server gives.
     pub fn add_enum(&mut self, name: &str, labels: &[&str]) -> Ty {
-        let ty = self.add(name, 0, None, 1, true);
+        let ty = self.add(name, u32::MAX - self.all.len() as u32, None, 2, true);
         self.all[ty.0].labels = labels.iter().map(ToString::to_string).collect();
         ty
     }
