@@ -84,9 +84,9 @@ pub fn utc_to_local(utc: i64, zone: &TimeZone) -> Result<i64> {
     checked_timestamp(utc.checked_add(i64::from(zone.offset_at(utc)) * MICROS_PER_SECOND))
 }
 
-/// A zone as `AT TIME ZONE` and `SET TimeZone` name it; 22023 if there is none.
+/// A zone as `AT TIME ZONE` names it, where numbers are hours west, as POSIX has it; 22023 if there is none.
 pub fn find_zone(name: &str) -> Result<TimeZone> {
-    if let Some(zone) = TimeZone::parse(name) {
+    if let Some(zone) = TimeZone::named(name) {
         return Ok(zone);
     }
     if let Some(zone) = posix_zone(name) {

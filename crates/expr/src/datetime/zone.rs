@@ -104,9 +104,11 @@ impl TimeZone {
     /// An IANA name or an abbreviation, in any case; hours east of UTC (`-7`, `5.5`); or a fixed offset as
     /// [`TimeZone::name`] prints it. `None` if there is no such zone.
     pub fn parse(name: &str) -> Option<TimeZone> {
-        if let Some(seconds) = fixed_offset(name) {
-            return Some(TimeZone::Fixed(seconds));
-        }
+        fixed_offset(name).map(TimeZone::Fixed).or_else(|| TimeZone::named(name))
+    }
+
+    /// An IANA name or an abbreviation, in any case.
+    pub fn named(name: &str) -> Option<TimeZone> {
         if let Ok(zone) = name.parse::<Tz>() {
             return Some(TimeZone::Named(zone));
         }

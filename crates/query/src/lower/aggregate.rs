@@ -358,10 +358,18 @@ impl Collect {
                 None => column.clone(),
             });
         }
-        let fields = keys.iter().map(|key| SortField::new(key.data_type().clone())).collect();
+        let nulls_last = SortOptions { descending: false, nulls_first: false };
+        let fields = keys.iter().map(|key| SortField::new_with_options(key.data_type().clone(), nulls_last)).collect();
         let encoded = RowConverter::new(fields)?.convert_columns(&keys)?;
         let mut seen = ahash::AHashSet::with_capacity(rows);
-        Ok(order.values().iter().copied().filter(|row| seen.insert(encoded.row(*row as usize))).collect())
+        let kept = order.values().iter().copied().filter(|row| seen.insert(encoded.row(*row as usize)));
+        if !self.sort.is_empty() {
+            return Ok(kept.collect());
+        }
+        // PostgreSQL finds equal arguments by sorting them.
+        let mut kept: Vec<u32> = kept.collect();
+        kept.sort_unstable_by_key(|row| encoded.row(*row as usize));
+        Ok(kept.into())
     }
 }
 
@@ -538,7 +546,8 @@ impl Lowerer<'_> {
                 resolved.arg_types[index] = narrowed.ty();
             }
         }
-        let own_distinct = call.distinct && ((keyed && !counts) || !call.order_by.is_empty());
+        let in_order = call.resolved.aggregate.name.ends_with("_agg");
+        let own_distinct = call.distinct && ((keyed && !counts) || in_order || !call.order_by.is_empty());
         let mut sort = Vec::with_capacity(call.order_by.len());
         for key in &call.order_by {
             args.push(self.keyed(&key.expr)?);
