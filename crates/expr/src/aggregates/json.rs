@@ -64,8 +64,7 @@ pub(crate) fn prepare(registry: &Registry, name: &str, args: Vec<Expr>) -> Vec<E
         .map(|(at, arg)| match has_keys && at == 0 {
             true if arg.ty() == DataType::Text => arg,
             true => wrap(KEY, arg, DataType::Text),
-            // Of an unknown literal the call is refused.
-            false if is_fixed(&arg.ty()) || arg.ty() == DataType::Unknown => arg,
+            false if is_fixed(&arg.ty()) => arg,
             false => wrap(ITEM, arg, result.clone()),
         })
         .collect()
