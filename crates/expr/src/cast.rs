@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::io::{fit_bpchar, fit_varchar, json, text};
 use crate::money;
 use crate::numeric::Numeric;
+use crate::record_value;
 use basalt_types::jsonb::{self, Kind};
 use basalt_types::{DataType, Datum};
 
@@ -51,6 +52,14 @@ fn is_reg(ty: &DataType) -> bool {
 pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
     use CastContext::*;
     use DataType::*;
+    if let (Domain(_), _) | (_, Domain(_)) = (from, to) {
+        // A cast to a domain is one to its base type, but nothing becomes one without being told.
+        return match (from == to, find_cast(from.underlying(), to.underlying())) {
+            (true, _) => Some(Implicit),
+            (_, Some(Implicit)) if matches!(to, Domain(_)) && from.underlying() != to.underlying() => Some(Assignment),
+            (_, found) => found,
+        };
+    }
     if let (Array(from), Array(to)) = (from, to) {
         return if from.base() == to.base() { Some(Implicit) } else { find_cast(from, to) };
     }
@@ -58,6 +67,13 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         return Some(Implicit);
     }
     match (from, to) {
+        (Composite(_), Record) => Some(Implicit),
+        (Composite(from), Composite(to)) => match (from == to, from.is_anonymous(), to.is_anonymous()) {
+            (true, ..) | (_, _, true) => Some(Implicit),
+            // Field by field, which says itself what does not fit.
+            (_, true, _) => Some(Implicit),
+            _ => None,
+        },
         (Void | Record, _) | (_, Void | Record | Unknown) => is_text(to).then_some(Assignment),
         (Int2, Int4 | Int8 | Float4 | Float8 | Numeric(_))
         | (Int4, Int8 | Float4 | Float8 | Numeric(_))
@@ -95,7 +111,23 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
 
 /// Casts one value. An explicit cast cuts strings to length where an assignment refuses (22001).
 pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool, ctx: &EvalContext) -> Result<Datum> {
+    if let DataType::Domain(domain) = to
+        && from != to
+    {
+        let value = cast_datum(from, &domain.base, value, explicit, ctx)?;
+        crate::domain::check(to, &value, ctx)?;
+        return Ok(value);
+    }
     if value.is_null() || from == to {
+        return Ok(value.clone());
+    }
+    if let DataType::Domain(domain) = from {
+        return cast_datum(&domain.base, to, value, explicit, ctx);
+    }
+    if let (DataType::Composite(from), DataType::Composite(to)) = (from, to) {
+        return record_value::cast(from, to, value, explicit, ctx);
+    }
+    if from.composite().is_some() && *to == DataType::Record {
         return Ok(value.clone());
     }
     if is_text(to) {
@@ -110,11 +142,11 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
     use DataType::*;
     Ok(match (from, to, value) {
         (Array(from), Array(to), Datum::Bytes(bytes)) => {
-            let mut values = array_value::elements(from, bytes)?;
-            for value in &mut values {
+            let mut array = array_value::decode(from, bytes)?;
+            for value in &mut array.elements {
                 *value = cast_datum(from, to, value, explicit, ctx)?;
             }
-            array_value::encode(to, &values)?
+            array_value::encode_shaped(to, &array)?
         }
         (Date, Timestamp, Datum::I32(days)) => Datum::I64(date_to_timestamp(*days)?),
         (Date, TimestampTz, Datum::I32(days)) => Datum::I64(local_to_utc(date_to_timestamp(*days)?, &ctx.timezone)?),

@@ -3,8 +3,9 @@
 
 use crate::Error;
 use crate::datetime::TimeZone;
+use crate::domain::DomainConditions;
 use crate::random::Generator;
-use basalt_types::{DataType, Datum};
+use basalt_types::{DataType, Datum, DomainDef};
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -49,6 +50,8 @@ pub trait CatalogNames: Send + Sync {
     fn oid_of(&self, ty: &DataType, name: &str) -> Result<u32, Error>;
     /// As PostgreSQL prints it: quoted and qualified where needed.
     fn name_of(&self, ty: &DataType, oid: u32) -> Option<String>;
+    /// The conditions of a domain's own CHECKs, bound.
+    fn domain_conditions(&self, domain: &DomainDef) -> Result<DomainConditions, Error>;
 }
 
 /// Fills all of a buffer.

@@ -28,6 +28,7 @@ pub enum TypePattern {
     AnyElement,
     AnyArray,
     AnyNonArray,
+    AnyEnum,
     AnyCompatible,
     AnyCompatibleArray,
     AnyCompatibleNonArray,
@@ -95,6 +96,7 @@ pub(crate) mod arrays;
 pub(crate) mod bits;
 pub(crate) mod casts;
 mod dates;
+mod enums;
 mod formatting;
 pub(crate) mod json;
 mod math;
@@ -104,6 +106,7 @@ mod registry;
 mod sets;
 pub(crate) mod strings;
 mod strings_regex;
+pub mod structures;
 mod system;
 pub(crate) mod times;
 
@@ -118,6 +121,7 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| formatting::bind(name, args))
         .or_else(|| dates::bind(name, args))
         .or_else(|| arrays::bind(name, args))
+        .or_else(|| enums::bind(name, args))
         .or_else(|| json::bind(name, args))
         .or_else(|| sets::bind(name, args))
         .or_else(|| system::bind(name, args))

@@ -4,12 +4,14 @@
 //! into a [`LogicalBuilder`] or out of an Arrow array, without allocation per field, for COPY and results.
 //! A field of COPY or of a query's parameter is assigned: lengths and precisions of the type apply.
 
+mod array;
 pub mod binary;
 mod bytea;
 mod column;
 pub(crate) mod float;
 pub mod json;
 mod parts;
+mod record;
 #[cfg(test)]
 mod tests;
 pub mod text;

@@ -10,6 +10,7 @@ pub mod bits;
 pub mod cast;
 pub mod context;
 pub mod datetime;
+pub mod domain;
 pub mod error;
 pub mod eval;
 mod fold;
@@ -22,6 +23,7 @@ pub mod numeric;
 pub mod operators;
 pub mod pattern;
 pub mod random;
+pub mod record_value;
 pub mod resolve;
 pub mod tree;
 

@@ -10,6 +10,7 @@ mod decimal;
 mod other;
 
 pub(crate) use arithmetic::{check_f64, power, sqrt};
+pub(crate) use compare::cast_to_compare;
 pub use compare::{SortOrder, compare_datums, compare_rows, equal_datums};
 
 use crate::functions::Kernel;

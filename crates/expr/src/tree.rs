@@ -319,6 +319,9 @@ pub(crate) fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
     use DataType::*;
     let textual = |ty: &DataType| matches!(ty, Text | Varchar(_) | Bpchar(_) | Unknown | Name);
     match (from, to) {
+        // What a domain or a composite type asks of its values may change.
+        (Domain(_), Domain(_)) | (_, Domain(_) | Composite(_)) => Volatility::Stable,
+        (Array(from), Array(to)) => cast_volatility(from, to),
         (TimestampTz, Date | Time | Timestamp | TimeTz) | (Date | Timestamp, TimestampTz) | (Time, TimeTz) => {
             Volatility::Stable
         }

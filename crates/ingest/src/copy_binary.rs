@@ -8,10 +8,13 @@
 
 use crate::{Error, Result};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::DataType as ArrowType;
-use basalt_expr::{EvalContext, io::binary};
-use basalt_types::DataType;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType as ArrowType, Field};
+use basalt_expr::io::{LogicalBuilder, binary, datum_at};
+use basalt_expr::{EvalContext, array_value};
+use basalt_types::{DataType, Datum};
+use std::sync::Arc;
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
@@ -71,10 +74,32 @@ impl Target {
             (DataType::Numeric(None), from) => DataType::Numeric(Some((38, scale_of(from)))),
             (ty, _) => ty.clone(),
         };
+        if let (DataType::Array(element), ArrowType::List(_) | ArrowType::LargeList(_)) = (&ty, array.data_type()) {
+            let lists = self.lists(element, array)?;
+            return Ok((self, ty, lists));
+        }
         let options = CastOptions { safe: false, ..Default::default() };
         let array = cast_with_options(array, &ty.to_arrow(), &options)
             .map_err(|error| self.refused(array, error.to_string()))?;
         Ok((self, ty, array))
+    }
+
+    /// Lists as arrays at rest, their elements in the form of the column's elements.
+    fn lists(&self, element: &DataType, array: &ArrayRef) -> Result<ArrayRef> {
+        let options = CastOptions { safe: false, ..Default::default() };
+        let to = ArrowType::List(Arc::new(Field::new("item", element.to_arrow(), true)));
+        let lists = cast_with_options(array, &to, &options).map_err(|error| self.refused(array, error.to_string()))?;
+        let mut out = LogicalBuilder::new(&self.ty, array.len());
+        for values in lists.as_list::<i32>().iter() {
+            let Some(values) = values else {
+                out.push_null();
+                continue;
+            };
+            let elements: Vec<Datum> = (0..values.len()).map(|at| datum_at(element, &values, at)).collect();
+            let value = array_value::encode(element, &elements);
+            value.and_then(|value| out.push(&value)).map_err(|error| self.refused(array, error.to_string()))?;
+        }
+        Ok(out.finish())
     }
 
     #[cold]

@@ -3,9 +3,10 @@
 //! The whole catalog is a few maps of `Arc`s, so a new version shares all that did not change, and a
 //! statement that holds one sees one state of it.
 
-use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef};
+use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::{ForeignKey, IndexDef};
-use basalt_types::{ObjectId, TableDef, TabletId};
+use basalt_types::usertype::row_type_oid;
+use basalt_types::{Attribute, CompositeDef, ObjectId, TableDef, TabletId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,6 +82,11 @@ pub struct Catalog {
     /// `ALTER ROLE … SET` and `ALTER DATABASE … SET`.
     #[serde(default)]
     pub role_settings: Arc<Vec<RoleSetting>>,
+    #[serde(default)]
+    pub types: BTreeMap<ObjectId, Arc<TypeDef>>,
+    /// (namespace, name) of types. Derived.
+    #[serde(skip)]
+    by_type_name: Arc<BTreeMap<(ObjectId, String), ObjectId>>,
     /// Tablet to the table that owns it, or to an index's hidden table. Derived.
     #[serde(skip)]
     by_tablet: Arc<BTreeMap<TabletId, Arc<TableDef>>>,
@@ -119,6 +125,8 @@ impl Catalog {
             sequences: BTreeMap::new(),
             comments: Arc::default(),
             role_settings: Arc::default(),
+            types: BTreeMap::new(),
+            by_type_name: Arc::default(),
             by_tablet: Arc::default(),
             by_index: Arc::default(),
             referencing: Arc::default(),
@@ -139,6 +147,9 @@ impl Catalog {
 
     /// Rebuilds what is derived, after reading a catalog from bytes.
     pub fn index(&mut self) {
+        let types = self.types.values().map(|def| ((def.namespace, def.name.clone()), def.id));
+        self.by_type_name = Arc::new(types.collect());
+        self.refresh_types();
         let stored = self.stored_tables();
         let tablets = stored.flat_map(|table| table.tablets().map(|tablet| (tablet, table.clone())));
         self.by_tablet = Arc::new(tablets.collect());
@@ -230,6 +241,37 @@ impl Catalog {
         self.by_name.contains_key(&(namespace, name.to_string()))
     }
 
+    pub(crate) fn type_names(&self) -> &BTreeMap<(ObjectId, String), ObjectId> {
+        &self.by_type_name
+    }
+
+    /// The type of a table's rows.
+    pub fn row_type(&self, table: &TableDef) -> Arc<CompositeDef> {
+        let attributes = table.columns.iter().map(|column| Attribute {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            dropped: column.dropped,
+        });
+        self.relation_type(table.id, table.namespace, &table.name, attributes.collect())
+    }
+
+    /// The type of a view's rows.
+    pub fn view_row_type(&self, view: &ViewDef) -> Arc<CompositeDef> {
+        let attributes = view.columns.iter().map(|(name, ty)| Attribute::new(name.clone(), ty.clone())).collect();
+        self.relation_type(view.id, view.namespace, &view.name, attributes)
+    }
+
+    fn relation_type(
+        &self,
+        id: ObjectId,
+        namespace: ObjectId,
+        name: &str,
+        attributes: Vec<Attribute>,
+    ) -> Arc<CompositeDef> {
+        let schema = self.namespaces.get(&namespace).map(|namespace| namespace.name.clone()).unwrap_or_default();
+        Arc::new(CompositeDef { oid: row_type_oid(id), schema, name: name.to_string(), attributes })
+    }
+
     pub fn table_of(&self, tablet: TabletId) -> Option<&Arc<TableDef>> {
         self.by_tablet.get(&tablet)
     }
@@ -261,6 +303,13 @@ impl Catalog {
 
     /// Two transactions may have made relations of one name side by side: the second to commit loses.
     fn check_names(&self) -> Result<()> {
+        if self.by_type_name.len() != self.types.len() {
+            let shadowed = self
+                .types
+                .values()
+                .find(|def| self.by_type_name.get(&(def.namespace, def.name.clone())) != Some(&def.id));
+            return Err(Error::Exists { what: "type", name: shadowed.map(|def| def.name.clone()).unwrap_or_default() });
+        }
         if self.by_name.len() == self.relations().count() {
             return Ok(());
         }
@@ -296,6 +345,13 @@ impl Catalog {
             CatalogEdit::DropTable(id) => {
                 let table = self.tables.remove(id).ok_or(Error::Stale(*id))?;
                 parts(&table).chain([*id]).for_each(|id| self.forget_comments(id));
+            }
+            CatalogEdit::PutType(def) => {
+                self.types.insert(def.id, def.clone());
+            }
+            CatalogEdit::DropType(id) => {
+                self.types.remove(id).ok_or(Error::Stale(*id))?;
+                self.forget_comments(*id);
             }
             CatalogEdit::PutSequence(sequence) => {
                 self.sequences.insert(sequence.id, Arc::new(sequence.clone()));

@@ -4,7 +4,7 @@
 //! self-describing text is worth its bytes here. Row data never travels this way.
 
 use crate::catalog::{Database, Namespace, ViewDef};
-use crate::{CommentKey, Error, Result, Role, RoleSetting, SequenceDef};
+use crate::{CommentKey, Error, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::IndexDef;
 use basalt_types::{ObjectId, TableDef};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub enum CatalogEdit {
         name: String,
         value: Option<String>,
     },
+    PutType(Arc<TypeDef>),
+    DropType(ObjectId),
     PutSequence(SequenceDef),
     DropSequence(ObjectId),
     /// `None`: there is no comment any more.

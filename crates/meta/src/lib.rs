@@ -13,6 +13,7 @@ pub mod pins;
 pub mod role;
 pub mod sequence;
 pub mod txns;
+pub mod types;
 
 pub use catalog::{Catalog, CheckOption, Database, Namespace, ViewDef};
 pub use comments::{CommentKey, Comments};
@@ -24,3 +25,4 @@ pub use pins::{Pin, PinTable};
 pub use role::{Membership, Role, RoleSetting};
 pub use sequence::{SequenceDef, SequenceOwner, SequenceValue};
 pub use txns::TxnTable;
+pub use types::{TypeDef, TypeKind, TypeUser};

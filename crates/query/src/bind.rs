@@ -17,6 +17,7 @@ pub mod position;
 mod precedence;
 mod query;
 mod recursion;
+mod row;
 mod row_rules;
 mod same;
 mod scope;
@@ -37,6 +38,7 @@ pub use output_name::typname;
 pub use params::ParamTypes;
 pub use row_rules::{RowCheck, RowRules, bind_row_rules};
 pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, rename_column, stored_text};
+pub use types::domain_default;
 
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
@@ -46,7 +48,7 @@ use basalt_expr::cast::CastContext;
 use basalt_expr::context::EvalContext;
 use basalt_expr::functions::Registry;
 use basalt_expr::tree::Expr;
-use basalt_types::{DataType, ObjectId, TableDef};
+use basalt_types::{DataType, DomainDef, ObjectId, TableDef};
 use binder::Binder;
 use scope::{Clause, Scope};
 use sqlparser::ast;
@@ -109,8 +111,35 @@ pub fn bind_row_expr(
 
 /// The type that a type name in syntax means; 42704 if there is none.
 pub fn bind_type(ctx: &BindContext, ty: &ast::DataType) -> Result<DataType> {
-    let _ = ctx;
-    types::resolve(ty)
+    types::resolve(ctx, ty)
+}
+
+/// Binds a domain's condition over `VALUE`, which is column 0 in the base type.
+pub fn bind_domain_check(ctx: &BindContext, base: &DataType, condition: &ast::Expr) -> Result<Expr> {
+    let mut params = ParamTypes::none();
+    let mut binder = Binder::new(ctx, &mut params);
+    let id = binder.fresh();
+    let mut scope = Scope::new(Clause::Default);
+    scope.visible.push(from::scope_column("value".into(), id, base.clone()));
+    binder.scopes.push(scope);
+    let bound = binder.condition("CHECK", condition)?;
+    if !binder.subqueries.is_empty() {
+        return Err(SqlError::not_supported("cannot use subquery in check constraint"));
+    }
+    Ok(bound.rewrite(&mut |node| match node {
+        Expr::Hole { ty, .. } => Expr::Column { index: 0, ty },
+        other => other,
+    }))
+}
+
+/// The conditions of a domain's own CHECKs by name, in the order in which they are checked.
+pub(crate) fn bind_domain_conditions(ctx: &BindContext, domain: &DomainDef) -> Result<Vec<(String, Expr)>> {
+    let mut checks: Vec<_> = domain.checks.iter().collect();
+    checks.sort_by(|a, b| a.name.cmp(&b.name));
+    let bound = checks
+        .into_iter()
+        .map(|check| Ok((check.name.clone(), bind_domain_check(ctx, &domain.base, &parse_expr(&check.sql)?)?)));
+    bound.collect()
 }
 
 impl Binder<'_> {

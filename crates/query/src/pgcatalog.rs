@@ -23,6 +23,7 @@ mod relations;
 mod rows;
 mod shapes;
 mod typing;
+mod user_types;
 
 pub use functions::registry;
 pub(crate) use functions::sequences::COLUMNS as SEQUENCE_COLUMNS;
@@ -82,6 +83,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
         "pg_catalog" => class::fill_of(name)
             .or_else(|| cluster::fill_of(name))
             .or_else(|| typing::fill_of(name))
+            .or_else(|| user_types::fill_of(name))
             .or_else(|| procs::fill_of(name))
             .or_else(|| depends::fill_of(name))
             .or_else(|| descriptions::fill_of(name))

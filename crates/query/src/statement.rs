@@ -34,6 +34,8 @@ pub(crate) mod set;
 pub(crate) mod table_options;
 pub(crate) mod touched;
 pub(crate) mod truncate;
+pub(crate) mod type_users;
+pub(crate) mod types;
 pub(crate) mod unique;
 pub(crate) mod utility;
 pub(crate) mod vacuum;

@@ -20,6 +20,7 @@ mod sequence;
 mod spelling;
 mod table;
 mod table_query;
+mod types;
 mod utility;
 
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
@@ -33,7 +34,9 @@ pub use locking::{LockingClause, strength_name};
 pub use reader::{Name, Reader, fold};
 pub use role::*;
 pub use sequence::SequenceOptions;
+pub use spelling::all_fields_mark;
 pub use table::*;
+pub use types::*;
 pub use utility::*;
 
 use crate::error::{Result, SqlError};

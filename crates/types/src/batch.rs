@@ -1,14 +1,10 @@
 //! Columns of values: from rows into Arrow arrays, and from stored arrays to typed ones.
 
-use crate::row::{self, RowRef};
+use crate::row;
 use crate::{DataType, Datum, PhysType};
 use arrow_array::builder::*;
-use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, Decimal128Array, Int32Array, Int64Array, ListArray, StringViewArray,
-};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, Decimal128Array, Int32Array, Int64Array, StringViewArray};
 use arrow_array::{Date32Array, Time64MicrosecondArray, TimestampMicrosecondArray};
-use arrow_buffer::OffsetBufferBuilder;
-use arrow_schema::Field;
 use std::sync::Arc;
 
 /// Collects values of one physical type into an Arrow array of [`PhysType::to_arrow`].
@@ -210,55 +206,9 @@ pub fn to_logical(ty: &DataType, stored: &ArrayRef) -> ArrayRef {
             let bytes: &BinaryViewArray = stored.as_binary_view();
             Arc::new(bytes.clone().to_string_view().expect("text was checked when it was written"))
         }
-        DataType::Array(element) => {
-            lists_from_stored(element, stored).expect("arrays were checked when they were written")
-        }
+        DataType::Domain(domain) => to_logical(&domain.base, stored),
         _ => stored.clone(),
     }
-}
-
-/// The elements of a stored array, which is a row of them ([`row`]). `None` if its bytes are damaged.
-pub fn array_elements(element: PhysType, bytes: &[u8]) -> Option<Vec<Datum>> {
-    let elements = RowRef::new(bytes)?;
-    if elements.column_count() > bytes.len().saturating_mul(8) {
-        return None;
-    }
-    let count = elements.column_count();
-    elements.to_datums(&vec![element; count], &vec![Datum::Null; count])
-}
-
-/// Stored arrays as a logical list. `None` if bytes are damaged or the element is not storable.
-pub fn lists_from_stored(element: &DataType, stored: &ArrayRef) -> Option<ArrayRef> {
-    use arrow_array::cast::AsArray;
-    let phys = element.phys()?;
-    let mut values = ColumnBuilder::new(phys, stored.len());
-    let mut offsets = OffsetBufferBuilder::<i32>::new(stored.len());
-    for bytes in stored.as_binary_view().iter() {
-        let mut count = 0;
-        for value in bytes.map_or(Some(Vec::new()), |bytes| array_elements(phys, bytes))? {
-            if !values.push(&value) {
-                return None;
-            }
-            count += 1;
-        }
-        offsets.push_length(count);
-    }
-    let values = to_logical(element, &values.finish());
-    let field = Arc::new(Field::new("item", element.to_arrow(), true));
-    Some(Arc::new(ListArray::try_new(field, offsets.finish(), values, stored.nulls().cloned()).ok()?))
-}
-
-/// The stored form of one array, given its elements as a vector of the element type.
-///
-/// # Panics
-/// If the element type is not storable or the vector is not of it.
-pub fn datum_of_list(element: &DataType, values: &ArrayRef) -> Datum {
-    let phys = element.phys().expect("elements are storable");
-    let stored = to_stored(element, values);
-    let datums: Vec<Datum> = (0..stored.len()).map(|index| datum_at(phys, &stored, index)).collect();
-    let mut out = Vec::new();
-    row::encode(&vec![phys; datums.len()], &datums, &mut out);
-    Datum::Bytes(out.into())
 }
 
 fn reinterpret<From, To>(stored: &ArrayRef) -> ArrayRef
@@ -318,17 +268,7 @@ pub fn to_stored(ty: &DataType, logical: &ArrayRef) -> ArrayRef {
             let text: &StringViewArray = logical.as_string_view();
             Arc::new(text.clone().to_binary_view())
         }
-        DataType::Array(element) => {
-            let lists = logical.as_list::<i32>();
-            let mut out = BinaryViewBuilder::with_capacity(lists.len());
-            for values in lists.iter() {
-                match values.map(|values| datum_of_list(element, &values)) {
-                    Some(Datum::Bytes(bytes)) => out.append_value(bytes),
-                    _ => out.append_null(),
-                }
-            }
-            Arc::new(out.finish())
-        }
+        DataType::Domain(domain) => to_stored(&domain.base, logical),
         _ => logical.clone(),
     }
 }

@@ -1,10 +1,12 @@
 //! SQL types as PostgreSQL names them, and the few physical forms that they rest in.
 
-use arrow_schema::{DataType as ArrowType, Field, TimeUnit};
+use crate::usertype::{self, CompositeDef, DomainDef, EnumDef};
+use arrow_schema::{DataType as ArrowType, TimeUnit};
 use std::sync::Arc;
 
 /// PostgreSQL's `anyarray`: what arrays without an oid of their own answer with.
 const ANY_ARRAY_OID: u32 = 2277;
+const RECORD_ARRAY_OID: u32 = 2287;
 
 /// A PostgreSQL type with its modifier.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
@@ -59,8 +61,12 @@ pub enum DataType {
     Regnamespace,
     Regrole,
     Array(Box<DataType>),
-    /// A row type, for composite results; not storable.
+    /// Any composite value: what functions that take all of them declare. Values are [`DataType::Composite`].
     Record,
+    /// A composite type, a table's row type, or the type of a row constructor.
+    Composite(Arc<CompositeDef>),
+    Enum(Arc<EnumDef>),
+    Domain(Arc<DomainDef>),
     /// A literal or NULL whose type is still open.
     Unknown,
     Void,
@@ -135,7 +141,9 @@ impl DataType {
                 None => PhysType::Bytes,
             },
             Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_)
-            | Varbit(_) => PhysType::Bytes,
+            | Varbit(_) | Composite(_) => PhysType::Bytes,
+            Enum(_) => PhysType::F64,
+            Domain(domain) => return domain.base.phys(),
             Interval | Uuid | TimeTz => PhysType::Fixed16,
             Record | Unknown | Void => return None,
         })
@@ -145,6 +153,7 @@ impl DataType {
     pub fn decimal(&self) -> Option<(u8, i8)> {
         match self {
             DataType::Numeric(Some((p, s))) if *p <= 38 && *s >= 0 && *s as u16 <= *p => Some((*p as u8, *s as i8)),
+            DataType::Domain(domain) => domain.base.decimal(),
             _ => None,
         }
     }
@@ -174,8 +183,10 @@ impl DataType {
             TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Interval | Uuid | TimeTz => ArrowType::FixedSizeBinary(16),
             Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => ArrowType::Int64,
-            Array(element) => ArrowType::List(Arc::new(Field::new("item", element.to_arrow(), true))),
-            Record => ArrowType::Utf8View,
+            // As they rest.
+            Array(_) | Record | Composite(_) => ArrowType::BinaryView,
+            Enum(_) => ArrowType::Float64,
+            Domain(domain) => domain.base.to_arrow(),
             // The empty string: a function that returns nothing returns something not null.
             Void => ArrowType::Utf8View,
         }
@@ -263,14 +274,17 @@ impl DataType {
             Numeric(_) => 1700,
             Regclass => 2205,
             Regtype => 2206,
-            Record => 2249,
+            Record => usertype::RECORD_OID,
+            Composite(composite) => composite.oid,
+            Enum(definition) => definition.oid,
+            Domain(domain) => domain.oid,
             Void => 2278,
             Uuid => 2950,
             Jsonb => 3802,
             JsonPath => 4072,
             Regnamespace => 4089,
             Regrole => 4096,
-            Array(element) => match **element {
+            Array(element) => match &**element {
                 Bool => 1000,
                 Bytea => 1001,
                 Char => 1002,
@@ -300,6 +314,9 @@ impl DataType {
                 JsonPath => 4073,
                 Regclass => 2210,
                 Regtype => 2211,
+                Record => RECORD_ARRAY_OID,
+                Composite(composite) if composite.is_anonymous() => RECORD_ARRAY_OID,
+                Composite(_) | Enum(_) | Domain(_) => usertype::array_oid(element.oid()),
                 _ => ANY_ARRAY_OID,
             },
         }
@@ -325,6 +342,8 @@ impl DataType {
             Int8 | Float8 | Time | Timestamp | TimestampTz | Money => 8,
             TimeTz => 12,
             Interval | Uuid => 16,
+            Enum(_) => 4,
+            Domain(domain) => domain.base.pg_len(),
             Name => 64,
             Unknown => -2,
             _ => -1,
@@ -374,6 +393,9 @@ impl DataType {
             Regrole => "regrole",
             Array(element) => return format!("{}[]", element.sql_name()),
             Record => "record",
+            Composite(composite) => return quoted_name(&composite.name),
+            Enum(definition) => return quoted_name(&definition.name),
+            Domain(domain) => return quoted_name(&domain.name),
             Unknown => "unknown",
             Void => "void",
         };
@@ -392,6 +414,40 @@ impl DataType {
             other => other.clone(),
         }
     }
+
+    /// The type that a domain is over; any other type is its own. Values are of the same form.
+    pub fn underlying(&self) -> &DataType {
+        match self {
+            DataType::Domain(domain) => domain.base.underlying(),
+            other => other,
+        }
+    }
+
+    /// Fields of a composite type, of a domain over one too.
+    pub fn composite(&self) -> Option<&Arc<CompositeDef>> {
+        match self.underlying() {
+            DataType::Composite(composite) => Some(composite),
+            _ => None,
+        }
+    }
+
+    /// The elements' type of an array, of a domain over one too.
+    pub fn element(&self) -> Option<&DataType> {
+        match self.underlying() {
+            DataType::Array(element) => Some(element),
+            _ => None,
+        }
+    }
+}
+
+/// An identifier as it must be written: quoted unless it is plain.
+fn quoted_name(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    let starts = name.bytes().next().is_some_and(plain);
+    if starts && name.bytes().all(|byte| plain(byte) || byte.is_ascii_digit() || byte == b'$') {
+        return name.to_string();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 #[cfg(test)]

@@ -5,9 +5,11 @@
 //!
 //! Per column: integers big-endian with the sign bit flipped; floats in total order with NaN greatest and
 //! -0 equal to 0; bytes escaped (`00` → `00 ff`) and closed by `00 01`, so that a prefix sorts first;
-//! `jsonb` as [`crate::jsonb`] says.
+//! `jsonb` as [`crate::jsonb`] says. Fields of composite values and elements of arrays come one after the other,
+//! each behind `01`, or as `02` where it is null; `00` closes an array's elements, and its dimensions follow.
 
-use crate::{DataType, Datum, Rid, jsonb, numeric};
+use crate::array::{ArrayValue, Dimension};
+use crate::{DataType, Datum, PhysType, Rid, jsonb, numeric};
 use std::fmt;
 
 /// An encoded key. Ordered and compared by its bytes.
@@ -62,7 +64,7 @@ pub fn encode_column(ty: &DataType, value: &Datum, out: &mut Vec<u8>) {
         Datum::F32(value) => out.extend(ordered_f32(*value).to_be_bytes()),
         Datum::F64(value) => out.extend(ordered_f64(*value).to_be_bytes()),
         Datum::Bytes(value) => encode_bytes_column(ty, value, out),
-        Datum::Fixed16(value) => match ty {
+        Datum::Fixed16(value) => match ty.underlying() {
             DataType::Interval => out.extend((interval_span(value) as u128 ^ 1 << 127).to_be_bytes()),
             _ => out.extend_from_slice(value),
         },
@@ -71,21 +73,87 @@ pub fn encode_column(ty: &DataType, value: &Datum, out: &mut Vec<u8>) {
 
 /// [`encode_column`] of a value whose physical form is bytes, borrowed.
 pub fn encode_bytes_column(ty: &DataType, value: &[u8], out: &mut Vec<u8>) {
-    match ty {
+    match ty.underlying() {
         DataType::Numeric(_) => encode_bytes(numeric::key_bytes(value), out),
         DataType::Bpchar(_) => encode_bytes(value.trim_ascii_end_spaces(), out),
         DataType::Jsonb => jsonb::encode_key(&String::from_utf8_lossy(value), out),
+        DataType::Array(element) => {
+            let array = element.phys().and_then(|phys| ArrayValue::decode(phys, value)).unwrap_or_default();
+            encode_array(element, &array, out);
+        }
+        DataType::Composite(composite) => {
+            let fields = composite.decode(value).unwrap_or_default();
+            for (at, attribute) in composite.live() {
+                encode_part(&attribute.ty, fields.get(at).unwrap_or(&Datum::Null), out);
+            }
+        }
         _ => encode_bytes(value, out),
     }
+}
+
+const CLOSED: u8 = 0;
+const PRESENT: u8 = 1;
+const NULL: u8 = 2;
+
+fn encode_part(ty: &DataType, value: &Datum, out: &mut Vec<u8>) {
+    match value {
+        Datum::Null => out.push(NULL),
+        value => {
+            out.push(PRESENT);
+            encode_column(ty, value, out);
+        }
+    }
+}
+
+fn encode_array(element: &DataType, array: &ArrayValue, out: &mut Vec<u8>) {
+    array.elements.iter().for_each(|value| encode_part(element, value, out));
+    out.extend([CLOSED, array.dimensions.len() as u8]);
+    array.dimensions.iter().for_each(|dimension| out.extend(dimension.length.to_be_bytes()));
+    array.dimensions.iter().for_each(|dimension| out.extend((dimension.lower as u32 ^ 1 << 31).to_be_bytes()));
+}
+
+fn take_array(element: &DataType, input: &mut &[u8]) -> Option<Datum> {
+    let mut array = ArrayValue::default();
+    loop {
+        match crate::varint::take_bytes(input, 1)?[0] {
+            CLOSED => break,
+            PRESENT => array.elements.push(take_column(element, input)?),
+            _ => array.elements.push(Datum::Null),
+        }
+    }
+    let count = usize::from(crate::varint::take_bytes(input, 1)?[0]);
+    let mut words = Vec::with_capacity(2 * count);
+    for _ in 0..2 * count {
+        words.push(u32::from_be_bytes(crate::varint::take_bytes(input, 4)?.try_into().ok()?));
+    }
+    let (lengths, lowers) = words.split_at(count);
+    let dimension = |(length, lower): (&u32, &u32)| Dimension { length: *length, lower: (lower ^ 1 << 31) as i32 };
+    array.dimensions = lengths.iter().zip(lowers).map(dimension).collect();
+    Some(array.encode(element.phys()?))
+}
+
+fn take_composite(composite: &crate::CompositeDef, input: &mut &[u8]) -> Option<Datum> {
+    let mut fields = vec![Datum::Null; composite.attributes.len()];
+    for (at, attribute) in composite.live() {
+        if crate::varint::take_bytes(input, 1)?[0] == PRESENT {
+            fields[at] = take_column(&attribute.ty, input)?;
+        }
+    }
+    composite.encode(&fields)
 }
 
 /// Takes a column off the front of a key, for messages. What a key leaves out comes back in one form:
 /// no padding, -0 as 0, no trailing zeros of a numeric. `None` if the bytes are no key of this type, and for
 /// intervals, of which only the length is known.
 pub fn take_column(ty: &DataType, input: &mut &[u8]) -> Option<Datum> {
-    use crate::PhysType;
     fn fixed<const N: usize>(input: &mut &[u8]) -> Option<[u8; N]> {
         crate::varint::take_bytes(input, N)?.try_into().ok()
+    }
+    let ty = ty.underlying();
+    match ty {
+        DataType::Array(element) => return take_array(element, input),
+        DataType::Composite(composite) => return take_composite(composite, input),
+        _ => {}
     }
     Some(match ty.phys()? {
         PhysType::Bool => Datum::Bool(fixed::<1>(input)? == [1]),

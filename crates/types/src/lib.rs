@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock, spawns a thread or knows what SQL means. A change to a layout
 //! in [`row`], [`key`], [`jsonb`] or [`numeric`] changes bytes on disk: see `docs/format/`.
 
+pub mod array;
 pub mod batch;
 pub mod datatype;
 pub mod datum;
@@ -15,6 +16,7 @@ pub mod predicate;
 pub mod row;
 pub mod schema;
 pub mod stamp;
+pub mod usertype;
 pub mod varint;
 
 pub use batch::ColumnBuilder;
@@ -26,3 +28,4 @@ pub use key::Key;
 pub use predicate::{ColumnPredicate, CompareOp};
 pub use schema::{ColumnDef, TableDef};
 pub use stamp::{ReadAt, Snapshot, Stamp, TxnId, TxnState, TxnStates, Version};
+pub use usertype::{Attribute, CompositeDef, DomainCheck, DomainDef, EnumDef, EnumLabel};

@@ -2,7 +2,7 @@
 
 use super::{Binding, GroupsAccumulator};
 use crate::array_value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::vector::{VectorBuilder, value_at};
 use arrow_array::{ArrayRef, BooleanArray};
 use basalt_types::{DataType, Datum};
@@ -12,6 +12,11 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
         ("array_agg", "anynonarray") => (
             |args, ty| Box::new(Collect { types: args.to_vec(), ty: ty.clone(), form: Form::Array, kept: Vec::new() }),
             |args, _| vec![DataType::Array(Box::new(args[0].clone()))],
+        ),
+        ("array_agg", "anyarray") => (
+            |args, ty| Box::new(Collect { types: args.to_vec(), ty: ty.clone(), form: Form::Nested, kept: Vec::new() }),
+            // Each array as it rests, wrapped into a row: arrays have no arrays as elements.
+            |args, _| vec![DataType::Array(Box::new(wrapped(&args[0])))],
         ),
         ("string_agg", _) => (
             |args, ty| Box::new(Collect { types: args.to_vec(), ty: ty.clone(), form: Form::Joined, kept: Vec::new() }),
@@ -24,6 +29,8 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Array,
+    /// One array with a dimension more than its parts.
+    Nested,
     /// Values with their delimiters between; the first delimiter is not used.
     Joined,
 }
@@ -45,6 +52,7 @@ impl Collect {
     fn result(&self, columns: &[Vec<Datum>]) -> Result<Datum> {
         match self.form {
             Form::Array => array_value::encode(&self.types[0], &columns[0]),
+            Form::Nested => nested(&self.types[0], &columns[0]),
             Form::Joined => {
                 let mut out = Vec::new();
                 for (at, (value, delimiter)) in columns[0].iter().zip(&columns[1]).enumerate() {
@@ -59,6 +67,30 @@ impl Collect {
             }
         }
     }
+}
+
+/// An element type under which arrays rest as they are.
+fn wrapped(ty: &DataType) -> DataType {
+    if ty.element().is_some() { DataType::Bytea } else { ty.clone() }
+}
+
+fn nested(ty: &DataType, arrays: &[Datum]) -> Result<Datum> {
+    let element = ty.element().unwrap_or(ty);
+    if arrays.iter().any(Datum::is_null) {
+        return Err(Error::new("22004", "cannot accumulate null arrays"));
+    }
+    for array in arrays {
+        if let Datum::Bytes(bytes) = array
+            && array_value::elements(element, bytes)?.is_empty()
+        {
+            return Err(Error::new("2202E", "cannot accumulate empty arrays"));
+        }
+    }
+    let whole = array_value::nest(element, arrays).map_err(|error| match error.sqlstate {
+        "2202E" => Error::new("2202E", "cannot accumulate arrays of different dimensionality"),
+        _ => error,
+    })?;
+    array_value::encode_shaped(element, &whole)
 }
 
 impl GroupsAccumulator for Collect {
@@ -88,6 +120,7 @@ impl GroupsAccumulator for Collect {
         for (row, group) in groups.iter().enumerate() {
             let mut columns = Vec::with_capacity(states.len());
             for (ty, state) in self.types.iter().zip(states) {
+                let ty = &wrapped(ty);
                 let array_ty = DataType::Array(Box::new(ty.clone()));
                 if let Datum::Bytes(bytes) = value_at(&array_ty, state.as_ref(), row) {
                     columns.push(array_value::elements(ty, &bytes)?);
@@ -104,6 +137,7 @@ impl GroupsAccumulator for Collect {
     fn state(&mut self) -> Result<Vec<ArrayRef>> {
         let kept = std::mem::take(&mut self.kept);
         let column = |at: usize, ty: &DataType| -> Result<ArrayRef> {
+            let ty = &wrapped(ty);
             let mut builder = VectorBuilder::new(&DataType::Array(Box::new(ty.clone())), kept.len());
             for columns in &kept {
                 match columns {

@@ -28,6 +28,9 @@ pub fn cast_array(
     if from == to || same_values(from, to) {
         return Ok(array.clone());
     }
+    if let DataType::Domain(domain) = from {
+        return cast_array(&domain.base, to, array, explicit, ctx);
+    }
     if let Some(cast) = cast_fast(from, to, array)? {
         return Ok(cast);
     }
@@ -42,6 +45,7 @@ pub fn cast_array(
 fn same_values(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
+        (Composite(_), Record) => true,
         (Text | Varchar(_) | Name | Char | Unknown, Text | Varchar(None)) => true,
         (Varchar(Some(have)), Varchar(Some(limit))) => have <= limit,
         (Jsonb, Json | Text) | (Json, Text) => true,

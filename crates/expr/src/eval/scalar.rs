@@ -24,7 +24,12 @@ pub(super) fn eval(expr: &Expr, row: &[Datum], ctx: &EvalContext) -> Result<Datu
         Expr::Call { function, args, ty } => call(function, args, ty, row, ctx),
         Expr::Cast { expr, to, explicit } => {
             let value = eval(expr, row, ctx)?;
-            if value.is_null() { Ok(value) } else { cast::cast_datum(&expr.ty(), to, &value, *explicit, ctx) }
+            let is_checked = matches!(to, DataType::Domain(_));
+            if value.is_null() && !is_checked {
+                Ok(value)
+            } else {
+                cast::cast_datum(&expr.ty(), to, &value, *explicit, ctx)
+            }
         }
         Expr::And(args) => logic(args, false, row, ctx),
         Expr::Or(args) => logic(args, true, row, ctx),
@@ -73,6 +78,9 @@ pub(super) fn eval(expr: &Expr, row: &[Datum], ctx: &EvalContext) -> Result<Datu
         Expr::ArrayLiteral { elements, ty } => {
             let values = elements.iter().map(|element| eval(element, row, ctx)).collect::<Result<Vec<_>>>()?;
             match ty {
+                DataType::Array(element) if elements.iter().any(|part| part.ty().element().is_some()) => {
+                    array_value::encode_shaped(element, &array_value::nest(element, &values)?)
+                }
                 DataType::Array(element) => array_value::encode(element, &values),
                 other => Err(Error::internal(format!("an array of type {}", other.sql_name()))),
             }
@@ -184,9 +192,9 @@ fn any_all(
     let probe = eval(left, row, ctx)?;
     let array_value = eval(array, row, ctx)?;
     let array_ty = array.ty();
-    let (Datum::Bytes(bytes), DataType::Array(element)) = (&array_value, &array_ty) else { return Ok(Datum::Null) };
+    let (Datum::Bytes(bytes), Some(element)) = (&array_value, array_ty.element()) else { return Ok(Datum::Null) };
     let elements = array_value::elements(element, bytes)?;
-    let arg_types = [left.ty(), (**element).clone()];
+    let arg_types = [left.ty(), element.clone()];
     let info = CallInfo { function, arg_types: &arg_types, ty: &DataType::Bool, ctx };
     let mut unknown = false;
     for element in elements {

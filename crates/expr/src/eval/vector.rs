@@ -1,6 +1,5 @@
 //! Operands of vector kernels, and the way between vectors and single values.
 
-use crate::array_value;
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -97,8 +96,7 @@ impl VectorBuilder {
     pub fn finish(mut self) -> Result<ArrayRef> {
         let stored = self.values.finish();
         match &self.ty {
-            DataType::Unknown | DataType::Record | DataType::Void => Ok(batch::to_logical(&DataType::Text, &stored)),
-            DataType::Array(element) => array_value::to_list(element, &stored),
+            DataType::Unknown | DataType::Void => Ok(batch::to_logical(&DataType::Text, &stored)),
             ty => Ok(batch::to_logical(ty, &stored)),
         }
     }
@@ -124,10 +122,6 @@ pub fn value_at(ty: &DataType, array: &dyn Array, index: usize) -> Datum {
         arrow_schema::DataType::Timestamp(..) => {
             Datum::I64(array.as_primitive::<TimestampMicrosecondType>().value(index))
         }
-        arrow_schema::DataType::List(_) => match ty {
-            DataType::Array(element) => array_value::datum_of_list(element, &array.as_list::<i32>().value(index)),
-            _ => Datum::Null,
-        },
         arrow_schema::DataType::Null => Datum::Null,
         _ => batch::datum_at(ty.phys().unwrap_or(PhysType::Bytes), array, index),
     }

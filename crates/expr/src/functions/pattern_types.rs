@@ -10,6 +10,7 @@ impl TypePattern {
             "anyelement" => TypePattern::AnyElement,
             "anyarray" => TypePattern::AnyArray,
             "anynonarray" => TypePattern::AnyNonArray,
+            "anyenum" => TypePattern::AnyEnum,
             "anycompatible" => TypePattern::AnyCompatible,
             "anycompatiblearray" => TypePattern::AnyCompatibleArray,
             "anycompatiblenonarray" => TypePattern::AnyCompatibleNonArray,

@@ -23,17 +23,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("generate_series", "int8,int8" | "int8,int8,int8") => |args, _| integers(args, Datum::I64),
         ("generate_series", "numeric,numeric" | "numeric,numeric,numeric") => numerics,
         ("generate_series", "timestamp,timestamp,interval" | "timestamptz,timestamptz,interval") => moments,
-        ("generate_subscripts", "anyarray,int4") => |args, info| {
-            let count = unnest(args, info)?.len();
-            let count = if args[1] == Datum::I32(1) { count } else { 0 };
-            Ok(Box::new((1..=count as i32).map(|subscript| Ok(Datum::I32(subscript)))))
-        },
-        ("generate_subscripts", "anyarray,int4,bool") => |args, info| {
-            let count = if args[1] == Datum::I32(1) { unnest(args, info)?.len() as i32 } else { 0 };
-            let reverse = args[2] == Datum::Bool(true);
-            let at = move |index: i32| if reverse { count + 1 - index } else { index };
-            Ok(Box::new((1..=count).map(move |index| Ok(Datum::I32(at(index))))))
-        },
+        ("generate_subscripts", "anyarray,int4" | "anyarray,int4,bool") => subscripts,
         ("unnest", "anyarray") => |args, info| all(unnest(args, info)),
         ("regexp_matches", "text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
@@ -142,9 +132,22 @@ fn moments(args: &[Datum], info: &CallInfo) -> Result<SetRows> {
     Ok(series(start, is_inside, next, |value| Ok(Datum::I64(*value))))
 }
 
+fn subscripts(args: &[Datum], info: &CallInfo) -> Result<SetRows> {
+    let (Datum::Bytes(bytes), Some(element)) = (&args[0], info.arg_types[0].element()) else {
+        return Err(mismatch(&info.arg_types[0], &args[0]));
+    };
+    let array = array_value::decode(element, bytes)?;
+    let at = usize::try_from(integer(&args[1]) - 1).ok();
+    let Some(dimension) = at.and_then(|at| array.dimensions.get(at).copied()) else {
+        return Ok(Box::new(std::iter::empty()));
+    };
+    let all = (dimension.lower..=dimension.upper()).map(|subscript| Ok(Datum::I32(subscript)));
+    Ok(if args.get(2) == Some(&Datum::Bool(true)) { Box::new(all.rev()) } else { Box::new(all) })
+}
+
 fn unnest(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
-    match (&args[0], &info.arg_types[0]) {
-        (Datum::Bytes(bytes), DataType::Array(element)) => array_value::elements(element, bytes),
-        (other, ty) => Err(mismatch(ty, other)),
+    match (&args[0], info.arg_types[0].element()) {
+        (Datum::Bytes(bytes), Some(element)) => array_value::elements(element, bytes),
+        (other, _) => Err(mismatch(&info.arg_types[0], other)),
     }
 }

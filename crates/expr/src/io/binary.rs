@@ -2,8 +2,7 @@
 //! times count from 2000-01-01.
 
 use super::column::{LogicalBuilder, utf8};
-use super::{datum_at, json, text};
-use crate::array_value;
+use super::{array, datum_at, json, record, text};
 use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
@@ -72,14 +71,22 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         | DataType::Regnamespace
         | DataType::Regrole => Datum::I64(i64::from(u32::from_be_bytes(fixed(bytes)?))),
         DataType::Char => text::parse(ty, &format!("\\{:03o}", fixed::<1>(bytes)?[0]), ctx)?,
-        DataType::Array(element) => parse_array(element, bytes, ctx)?,
+        DataType::Array(element) => array::parse_binary(element, bytes, ctx)?,
+        DataType::Composite(composite) => record::parse_binary(composite, bytes, ctx)?,
+        DataType::Domain(domain) => {
+            let value = parse(&domain.base, bytes, ctx)?;
+            crate::domain::check(ty, &value, ctx)?;
+            value
+        }
+        DataType::Record => return Err(record::no_input()),
         DataType::Text
         | DataType::Varchar(_)
         | DataType::Bpchar(_)
         | DataType::Json
         | DataType::Name
+        | DataType::Enum(_)
         | DataType::Unknown => text::parse(ty, utf8(bytes)?, ctx)?,
-        DataType::Record | DataType::Void => {
+        DataType::Void => {
             return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
         }
     })
@@ -159,50 +166,45 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
     Ok(taken)
 }
 
-fn take_i32(bytes: &mut &[u8]) -> Result<i32> {
+pub(super) fn take_i32(bytes: &mut &[u8]) -> Result<i32> {
     Ok(i32::from_be_bytes(fixed(take(bytes, 4)?)?))
 }
 
-fn parse_array(element: &DataType, mut bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
-    let (dimensions, _has_nulls, oid) = (take_i32(&mut bytes)?, take_i32(&mut bytes)?, take_i32(&mut bytes)?);
-    if oid as u32 != element.oid() {
-        return Err(Error::new(
-            "42804",
-            format!("binary data has array element type {} instead of expected {}", oid as u32, element.oid()),
-        ));
-    }
-    let count = match dimensions {
-        0 => 0,
-        1 => {
-            let (count, lower) = (take_i32(&mut bytes)?, take_i32(&mut bytes)?);
-            if lower != 1 {
-                return Err(Error::not_supported("arrays with explicit bounds are not supported"));
-            }
-            count
+/// Takes a length and a value, or the length -1 of a null.
+pub(super) fn take_value(ty: &DataType, bytes: &mut &[u8], ctx: &EvalContext) -> Result<Datum> {
+    match take_i32(bytes)? {
+        -1 => {
+            crate::domain::check(ty, &Datum::Null, ctx)?;
+            Ok(Datum::Null)
         }
-        2..=6 => return Err(Error::not_supported("multidimensional arrays are not supported")),
-        _ => return Err(Error::invalid_binary(format!("invalid number of dimensions: {dimensions}"))),
-    };
-    let mut values = Vec::new();
-    for _ in 0..count.max(0) {
-        values.push(match take_i32(&mut bytes)? {
-            -1 => Datum::Null,
-            len => {
-                let len = usize::try_from(len).map_err(|_| Error::short_binary())?;
-                parse(element, take(&mut bytes, len)?, ctx)?
-            }
-        });
+        length => {
+            let length = usize::try_from(length).map_err(|_| Error::short_binary())?;
+            parse(ty, take(bytes, length)?, ctx)
+        }
     }
-    if !bytes.is_empty() || count < 0 {
-        return Err(Error::invalid_binary("incorrect binary data format"));
+}
+
+/// Appends what [`take_value`] takes.
+pub(super) fn put_value(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    if value.is_null() {
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        return Ok(());
     }
-    array_value::encode(element, &values)
+    let length_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    format(ty, value, ctx, out)?;
+    let length = (out.len() - length_at - 4) as i32;
+    out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
 /// Appends the binary form. Null has none: the caller writes length -1.
 pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    let ty = ty.underlying();
     match (ty, value) {
         (_, Datum::Null) => {}
+        (DataType::Composite(composite), value) => record::format_binary(composite, value, ctx, out)?,
+        (DataType::Enum(_), value) => text::format(ty, value, ctx, out)?,
         (_, Datum::Bool(value)) => out.push(u8::from(*value)),
         (_, Datum::I16(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (DataType::Date, Datum::I32(value)) => put_date(*value, out),
@@ -230,10 +232,7 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
             out.extend_from_slice(value);
         }
         (DataType::Char, Datum::Bytes(value)) => put_char(value, out),
-        (DataType::Array(element), Datum::Bytes(value)) => {
-            let values = array_value::elements(element, value)?;
-            put_array(element, &values, ctx, out)?;
-        }
+        (DataType::Array(element), Datum::Bytes(value)) => array::format_binary(element, value, ctx, out)?,
         (_, Datum::Bytes(value)) => out.extend_from_slice(value),
         (ty, other) => return Err(Error::internal(format!("{other:?} is no {}", ty.sql_name()))),
     }
@@ -283,31 +282,6 @@ fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {
     }
 }
 
-fn put_array(element: &DataType, values: &[Datum], ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
-    let dimensions = i32::from(!values.is_empty());
-    let has_nulls = i32::from(values.iter().any(Datum::is_null));
-    for word in [dimensions, has_nulls, element.oid() as i32] {
-        out.extend_from_slice(&word.to_be_bytes());
-    }
-    if values.is_empty() {
-        return Ok(());
-    }
-    out.extend_from_slice(&(values.len() as i32).to_be_bytes());
-    out.extend_from_slice(&1i32.to_be_bytes());
-    for value in values {
-        if value.is_null() {
-            out.extend_from_slice(&(-1i32).to_be_bytes());
-            continue;
-        }
-        let length_at = out.len();
-        out.extend_from_slice(&[0; 4]);
-        format(element, value, ctx, out)?;
-        let length = (out.len() - length_at - 4) as i32;
-        out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
-    }
-    Ok(())
-}
-
 /// Reads a field of a binary COPY into the builder, which is of this type. `bytes` is not null.
 pub fn parse_into(bytes: &[u8], builder: &mut LogicalBuilder, ctx: &EvalContext) -> Result<()> {
     let value = parse(builder.ty(), bytes, ctx)?;
@@ -322,7 +296,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
     if array.is_null(row) {
         return Ok(false);
     }
-    match ty {
+    match ty.underlying() {
         DataType::Int4 => out.extend_from_slice(&array.as_primitive::<Int32Type>().value(row).to_be_bytes()),
         DataType::Int8 => out.extend_from_slice(&array.as_primitive::<Int64Type>().value(row).to_be_bytes()),
         DataType::Float8 => out.extend_from_slice(&array.as_primitive::<Float64Type>().value(row).to_be_bytes()),

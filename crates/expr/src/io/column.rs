@@ -1,13 +1,11 @@
 //! Logical Arrow arrays, cell by cell.
 
-use crate::array_value;
 use crate::error::{Error, Result};
 use arrow_array::builder::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ListArray, NullArray};
-use arrow_buffer::{NullBufferBuilder, OffsetBufferBuilder};
-use arrow_schema::{DataType as ArrowType, Field};
+use arrow_array::{Array, ArrayRef, NullArray};
+use arrow_schema::DataType as ArrowType;
 use basalt_types::{DataType, Datum, PhysType};
 use std::sync::Arc;
 
@@ -31,7 +29,6 @@ pub(super) enum Cells {
     Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
     Fixed16(FixedSizeBinaryBuilder),
-    List { element: Box<LogicalBuilder>, offsets: OffsetBufferBuilder<i32>, nulls: NullBufferBuilder },
     Null(usize),
 }
 
@@ -39,7 +36,7 @@ pub(super) enum Cells {
 const BLOCK_BYTES: u32 = 1 << 16;
 
 macro_rules! each {
-    ($self:expr, $builder:ident => $body:expr, $list:pat => $of_list:expr, $null:pat => $of_null:expr) => {
+    ($self:expr, $builder:ident => $body:expr, $null:pat => $of_null:expr) => {
         match $self {
             Cells::Bool($builder) => $body,
             Cells::Int2($builder) => $body,
@@ -54,7 +51,6 @@ macro_rules! each {
             Cells::Time($builder) => $body,
             Cells::Timestamp($builder) => $body,
             Cells::Fixed16($builder) => $body,
-            $list => $of_list,
             $null => $of_null,
         }
     };
@@ -84,11 +80,6 @@ impl LogicalBuilder {
                 Cells::Timestamp(TimestampMicrosecondBuilder::with_capacity(capacity).with_data_type(arrow))
             }
             ArrowType::FixedSizeBinary(_) => Cells::Fixed16(FixedSizeBinaryBuilder::with_capacity(capacity, 16)),
-            ArrowType::List(_) => Cells::List {
-                element: Box::new(LogicalBuilder::new(element_of(ty), capacity)),
-                offsets: OffsetBufferBuilder::new(capacity),
-                nulls: NullBufferBuilder::new(capacity),
-            },
             _ => Cells::Null(0),
         };
         LogicalBuilder { ty: ty.clone(), cells }
@@ -103,7 +94,7 @@ impl LogicalBuilder {
     }
 
     pub fn len(&self) -> usize {
-        each!(&self.cells, builder => ArrayBuilder::len(builder), Cells::List { nulls, .. } => nulls.len(), Cells::Null(count) => *count)
+        each!(&self.cells, builder => ArrayBuilder::len(builder), Cells::Null(count) => *count)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -113,10 +104,6 @@ impl LogicalBuilder {
     pub fn push_null(&mut self) {
         each!(&mut self.cells,
             builder => builder.append_null(),
-            Cells::List { offsets, nulls, .. } => {
-                offsets.push_length(0);
-                nulls.append_null();
-            },
             Cells::Null(count) => *count += 1
         );
     }
@@ -141,14 +128,6 @@ impl LogicalBuilder {
             (Cells::Fixed16(builder), Datum::Fixed16(value)) => {
                 builder.append_value(value).map_err(|error| Error::internal(error.to_string()))?;
             }
-            (Cells::List { element, offsets, nulls }, Datum::Bytes(value)) => {
-                let values = array_value::elements(element.ty(), value)?;
-                for value in &values {
-                    element.push(value)?;
-                }
-                offsets.push_length(values.len());
-                nulls.append_non_null();
-            }
             (_, other) => return Err(Error::internal(format!("{other:?} is no {}", self.ty.sql_name()))),
         }
         Ok(())
@@ -156,24 +135,10 @@ impl LogicalBuilder {
 
     /// Takes what was collected; the builder starts anew.
     pub fn finish(&mut self) -> ArrayRef {
-        let ty = self.ty.clone();
         each!(&mut self.cells,
             builder => Arc::new(builder.finish()) as ArrayRef,
-            Cells::List { element, offsets, nulls } => {
-                let values = element.finish();
-                let offsets = std::mem::replace(offsets, OffsetBufferBuilder::new(0)).finish();
-                let field = Arc::new(Field::new("item", element_of(&ty).to_arrow(), true));
-                Arc::new(ListArray::new(field, offsets, values, nulls.finish()))
-            },
             Cells::Null(count) => Arc::new(NullArray::new(std::mem::take(count)))
         )
-    }
-}
-
-fn element_of(ty: &DataType) -> &DataType {
-    match ty {
-        DataType::Array(element) => element,
-        other => other,
     }
 }
 
@@ -217,7 +182,6 @@ pub fn datum_at(ty: &DataType, array: &dyn Array, row: usize) -> Datum {
         ArrowType::FixedSizeBinary(_) => {
             Datum::Fixed16(array.as_fixed_size_binary().value(row).try_into().expect("16 bytes"))
         }
-        ArrowType::List(_) => array_value::datum_of_list(element_of(ty), &array.as_list::<i32>().value(row)),
         _ => Datum::Null,
     }
 }

@@ -1,8 +1,7 @@
 //! The text form of every type, both ways.
 
 use super::column::{Cells, LogicalBuilder, utf8};
-use super::{bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts};
-use crate::array_value;
+use super::{array, bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts, record};
 use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
@@ -14,7 +13,7 @@ use crate::numeric::{self, Numeric};
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use basalt_types::{DataType, Datum};
+use basalt_types::{DataType, Datum, EnumDef};
 
 /// `name` holds 63 bytes.
 const NAME_BYTES_MAX: usize = 63;
@@ -55,8 +54,16 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Regclass | DataType::Regtype | DataType::Regproc | DataType::Regnamespace | DataType::Regrole => {
             Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?))
         }
-        DataType::Array(element) => parse_array(element, text, ctx)?,
-        DataType::Record | DataType::Void => {
+        DataType::Array(element) => array::parse(element, text, ctx)?,
+        DataType::Composite(composite) => record::parse(composite, text, ctx)?,
+        DataType::Enum(definition) => parse_label(definition, text)?,
+        DataType::Domain(domain) => {
+            let value = parse(&domain.base, text, ctx)?;
+            crate::domain::check(ty, &value, ctx)?;
+            value
+        }
+        DataType::Record => return Err(record::no_input()),
+        DataType::Void => {
             return Err(Error::not_supported(format!("input of type {} is not supported", ty.sql_name())));
         }
     })
@@ -104,8 +111,13 @@ fn parse_named_oid(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<u32> 
 
 /// Appends the text form. Null has none: the caller writes what stands for it.
 pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    let ty = ty.underlying();
     match (ty, value) {
         (_, Datum::Null) => {}
+        (DataType::Composite(composite), value) => record::format(composite, value, ctx, out)?,
+        (DataType::Enum(definition), Datum::F64(position)) => {
+            out.extend_from_slice(label(definition, *position)?.as_bytes());
+        }
         (_, Datum::Bool(value)) => out.push(if *value { b't' } else { b'f' }),
         (_, Datum::I16(value)) => put_integer(*value, out),
         (DataType::Date, Datum::I32(value)) => write_date(*value, ctx, out),
@@ -155,141 +167,31 @@ fn format_bytes(ty: &DataType, value: &[u8], ctx: &EvalContext, out: &mut Vec<u8
     match ty {
         DataType::Numeric(_) => Numeric::decode(value)?.write_text(out),
         DataType::Bytea => bytea::write(value, ctx.bytea_output, out),
-        DataType::Array(element) => {
-            let values = array_value::elements(element, value)?;
-            format_array(values.len(), out, |at, out| {
-                format(element, &values[at], ctx, out)?;
-                Ok(!values[at].is_null())
-            })?;
-        }
+        DataType::Array(element) => array::format(element, value, ctx, out)?,
         _ => out.extend_from_slice(value),
     }
     Ok(())
 }
 
-/// Writes `{…}`. `cell` appends one element unquoted, and says false for null.
-fn format_array(count: usize, out: &mut Vec<u8>, cell: impl Fn(usize, &mut Vec<u8>) -> Result<bool>) -> Result<()> {
-    out.push(b'{');
-    let mut text = Vec::new();
-    for at in 0..count {
-        if at > 0 {
-            out.push(b',');
-        }
-        text.clear();
-        if !cell(at, &mut text)? {
-            out.extend_from_slice(b"NULL");
-        } else if needs_quotes(&text) {
-            out.push(b'"');
-            for byte in &text {
-                if matches!(byte, b'"' | b'\\') {
-                    out.push(b'\\');
-                }
-                out.push(*byte);
-            }
-            out.push(b'"');
-        } else {
-            out.extend_from_slice(&text);
-        }
+/// Reads an enum's label.
+fn parse_label(definition: &EnumDef, text: &str) -> Result<Datum> {
+    match definition.label_named(text) {
+        Some(label) => Ok(Datum::F64(label.position)),
+        None => Err(Error::new(
+            "22P02",
+            format!(
+                "invalid input value for enum {}: \"{text}\"",
+                DataType::Enum(definition.clone().into()).sql_name()
+            ),
+        )),
     }
-    out.push(b'}');
-    Ok(())
 }
 
-fn needs_quotes(text: &[u8]) -> bool {
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',' | 0x0b) || byte.is_ascii_whitespace();
-    text.is_empty() || text.eq_ignore_ascii_case(b"null") || text.iter().any(special)
-}
-
-#[cold]
-fn malformed_array(text: &str, detail: &str) -> Error {
-    Error::new("22P02", format!("malformed array literal: \"{text}\"")).with_detail(detail)
-}
-
-fn parse_array(element: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
-    let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
-    if trimmed.starts_with('[') {
-        return Err(Error::not_supported("arrays with explicit bounds are not supported"));
-    }
-    let Some(body) = trimmed.strip_prefix('{') else {
-        return Err(malformed_array(text, "Array value must start with \"{\" or dimension information."));
-    };
-    let mut values = Vec::new();
-    let mut rest = body.trim_start();
-    if let Some(after) = rest.strip_prefix('}') {
-        rest = after;
-    } else {
-        loop {
-            let (value, after) = array_item(rest, text)?;
-            values.push(match value {
-                Some(item) => parse(element, &item, ctx)?,
-                None => Datum::Null,
-            });
-            rest = match after.as_bytes().first() {
-                Some(b',') => after[1..].trim_start(),
-                Some(b'}') => {
-                    rest = &after[1..];
-                    break;
-                }
-                _ => return Err(malformed_array(text, "Unexpected end of input.")),
-            };
-        }
-    }
-    if !rest.is_empty() {
-        return Err(malformed_array(text, "Junk after closing right brace."));
-    }
-    array_value::encode(element, &values)
-}
-
-/// One element and what follows it, from its comma or brace on. `None` is an unquoted NULL.
-fn array_item<'a>(rest: &'a str, whole: &str) -> Result<(Option<String>, &'a str)> {
-    let mut item = String::new();
-    let mut quoted = false;
-    let mut chars = rest.char_indices();
-    // Length of the item without unquoted blanks at its end.
-    let mut kept = 0;
-    let end = || malformed_array(whole, "Unexpected end of input.");
-    if rest.starts_with('{') {
-        return Err(Error::not_supported("multidimensional arrays are not supported"));
-    }
-    if rest.starts_with('"') {
-        quoted = true;
-        chars.next();
-        loop {
-            match chars.next().ok_or_else(end)? {
-                (_, '"') => break,
-                (_, '\\') => item.push(chars.next().ok_or_else(end)?.1),
-                (_, c) => item.push(c),
-            }
-        }
-        kept = item.len();
-    }
-    loop {
-        let (at, c) = chars.next().ok_or_else(end)?;
-        match c {
-            ',' | '}' => {
-                item.truncate(kept);
-                if !quoted && item.is_empty() {
-                    return Err(malformed_array(whole, &format!("Unexpected \"{c}\" character.")));
-                }
-                let null = !quoted && item.eq_ignore_ascii_case("null");
-                return Ok(((!null).then_some(item), &rest[at..]));
-            }
-            c if c.is_ascii_whitespace() => {
-                if !quoted {
-                    item.push(c);
-                }
-            }
-            _ if quoted => return Err(malformed_array(whole, "Unexpected array element.")),
-            '"' | '{' => return Err(malformed_array(whole, &format!("Unexpected \"{c}\" character."))),
-            '\\' => {
-                item.push(chars.next().ok_or_else(end)?.1);
-                kept = item.len();
-            }
-            c => {
-                item.push(c);
-                kept = item.len();
-            }
-        }
+/// The label of an enum value; XX001 if there is none.
+pub fn label(definition: &EnumDef, position: f64) -> Result<&str> {
+    match definition.label_at(position) {
+        Some(label) => Ok(&label.label),
+        None => Err(Error::new("XX001", format!("enum {} has no label at {position}", definition.name))),
     }
 }
 
@@ -346,7 +248,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
     if array.is_null(row) {
         return Ok(false);
     }
-    match ty {
+    match ty.underlying() {
         DataType::Bool => out.push(if array.as_boolean().value(row) { b't' } else { b'f' }),
         DataType::Int2 => put_integer(array.as_primitive::<Int16Type>().value(row), out),
         DataType::Int4 => put_integer(array.as_primitive::<Int32Type>().value(row), out),
@@ -374,8 +276,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         | DataType::Bit(_)
         | DataType::Varbit(_)
         | DataType::Unknown
-        | DataType::Void
-        | DataType::Record => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
+        | DataType::Void => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
         DataType::Bytea => bytea::write(array.as_binary_view().value(row), ctx.bytea_output, out),
         DataType::Date => write_date(array.as_primitive::<Date32Type>().value(row), ctx, out),
         DataType::Timestamp => {
@@ -383,10 +284,6 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         }
         DataType::TimestampTz => {
             write_timestamptz(array.as_primitive::<TimestampMicrosecondType>().value(row), ctx, out);
-        }
-        DataType::Array(element) => {
-            let values = array.as_list::<i32>().value(row);
-            format_array(values.len(), out, |at, out| format_cell(element, &values, at, ctx, out))?;
         }
         ty => format(ty, &datum_at(ty, array, row), ctx, out)?,
     }

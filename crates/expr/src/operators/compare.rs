@@ -3,6 +3,8 @@
 //! Text compares by bytes (collation C); blank-padded text without its padding; NaN equals NaN and is
 //! greater than any number; numerics and intervals compare by value, whatever their form.
 
+use crate::array_value::{self, ArrayValue};
+use crate::context::EvalContext;
 use crate::datetime::{self, MICROS_PER_DAY};
 use crate::error::{Error, Result};
 use crate::eval::bools;
@@ -11,7 +13,7 @@ use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
 use crate::numeric::Numeric;
 use arrow_buffer::BooleanBuffer;
-use basalt_types::{CompareOp, DataType, Datum, jsonb, key};
+use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key};
 use std::cmp::Ordering;
 
 #[inline]
@@ -49,7 +51,7 @@ pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
         (Datum::F32(a), Datum::F32(b)) => float_order(f64::from(*a), f64::from(*b)),
         (Datum::F64(a), Datum::F64(b)) => float_order(*a, *b),
         (Datum::Bytes(a), Datum::Bytes(b)) => compare_bytes(ty, a, b),
-        (Datum::Fixed16(a), Datum::Fixed16(b)) => match ty {
+        (Datum::Fixed16(a), Datum::Fixed16(b)) => match ty.underlying() {
             DataType::Interval => key::interval_span(a).cmp(&key::interval_span(b)),
             _ => a.cmp(b),
         },
@@ -58,26 +60,51 @@ pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
 }
 
 fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
-    match ty {
+    match ty.underlying() {
         DataType::Numeric(_) => basalt_types::numeric::key_bytes(a).cmp(basalt_types::numeric::key_bytes(b)),
         DataType::Bpchar(_) => a.trim_ascii_end().cmp(b.trim_ascii_end()),
         DataType::Array(element) => compare_arrays(element, a, b),
+        DataType::Composite(composite) => compare_composites(composite, a, b),
         DataType::Jsonb => jsonb::compare(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b)),
         _ => a.cmp(b),
     }
 }
 
+/// Elements first, then their number, then the shape.
 fn compare_arrays(element: &DataType, a: &[u8], b: &[u8]) -> Ordering {
-    let (Ok(a), Ok(b)) = (crate::array_value::elements(element, a), crate::array_value::elements(element, b)) else {
+    let (Ok(left), Ok(right)) = (array_value::decode(element, a), array_value::decode(element, b)) else {
         return a.cmp(b);
     };
-    for (a, b) in a.iter().zip(&b) {
+    for (a, b) in left.elements.iter().zip(&right.elements) {
         let ordering = compare_datums(element, a, b);
         if ordering.is_ne() {
             return ordering;
         }
     }
-    a.len().cmp(&b.len())
+    let lengths = |array: &ArrayValue| array.dimensions.iter().map(|dimension| dimension.length).collect::<Vec<_>>();
+    let lowers = |array: &ArrayValue| array.dimensions.iter().map(|dimension| dimension.lower).collect::<Vec<_>>();
+    (left.elements.len().cmp(&right.elements.len()))
+        .then_with(|| left.dimensions.len().cmp(&right.dimensions.len()))
+        .then_with(|| lengths(&left).cmp(&lengths(&right)))
+        .then_with(|| lowers(&left).cmp(&lowers(&right)))
+}
+
+/// Values of one composite type.
+fn compare_composites(composite: &CompositeDef, a: &[u8], b: &[u8]) -> Ordering {
+    let (Some(left), Some(right)) = (composite.decode(a), composite.decode(b)) else { return a.cmp(b) };
+    for (at, attribute) in composite.live() {
+        let ordering = compare_datums(&attribute.ty, &left[at], &right[at]);
+        if ordering.is_ne() {
+            return ordering;
+        }
+    }
+    Ordering::Equal
+}
+
+/// A value in its type's form without modifiers, where values of two modifiers meet.
+pub(crate) fn cast_to_compare(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<Datum> {
+    let plain = ty.underlying();
+    crate::cast::cast_datum(plain, &plain.base(), value, false, ctx)
 }
 
 pub fn equal_datums(ty: &DataType, a: &Datum, b: &Datum) -> bool {
@@ -128,6 +155,7 @@ enum Family {
     Uuid,
     Jsonb,
     Any,
+    Record,
 }
 
 fn family(left: &str, right: &str) -> Option<Family> {
@@ -145,7 +173,8 @@ fn family(left: &str, right: &str) -> Option<Family> {
             "interval" => Family::Span,
             "uuid" | "timetz" => Family::Uuid,
             "jsonb" => Family::Jsonb,
-            "anyarray" => Family::Any,
+            "anyarray" | "anyenum" => Family::Any,
+            "record" => Family::Record,
             _ => return None,
         })
     };
@@ -211,6 +240,7 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
         (Family::Uuid, ..) => ordered!(op, a: Uid, b: Uid, a.cmp(&b)),
         (Family::Jsonb, ..) => ordered!(op, a: Txt, b: Txt, jsonb::compare(a, b)),
         (Family::Any, ..) => any(op),
+        (Family::Record, ..) => records(op),
         _ => return None,
     })
 }
@@ -219,6 +249,19 @@ fn any(op: CompareOp) -> Kernel {
     macro_rules! one {
         ($fixed:expr) => {
             kernel!(|a: Val, b: Val; info| -> Bit { Ok(holds($fixed, compare_datums(&info.arg_types[0], &a, &b))) })
+        };
+    }
+    by_op!(op, one)
+}
+
+/// Composite values, of two types even.
+fn records(op: CompareOp) -> Kernel {
+    macro_rules! one {
+        ($fixed:expr) => {
+            kernel!(|a: Val, b: Val; info| -> Bit {
+                let (left, right) = ((&info.arg_types[0], &a), (&info.arg_types[1], &b));
+                Ok(holds($fixed, crate::record_value::compare(left, right, info.ctx)?))
+            })
         };
     }
     by_op!(op, one)
@@ -400,6 +443,11 @@ pub fn check_comparable(ty: &DataType, symbol: &str) -> Result<()> {
             Err(Error::new("42883", message))
         }
         DataType::Array(element) => check_comparable(element, symbol),
+        DataType::Domain(domain) => check_comparable(&domain.base, symbol),
+        DataType::Composite(composite) => composite.live().try_for_each(|(_, attribute)| match &attribute.ty {
+            DataType::Unknown => Err(Error::new("42883", "could not identify an equality operator for type unknown")),
+            ty => check_comparable(ty, symbol),
+        }),
         _ => Ok(()),
     }
 }

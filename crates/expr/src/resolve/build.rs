@@ -181,7 +181,9 @@ pub fn array_literal(elements: Vec<Expr>, element: Option<DataType>, ctx: &EvalC
         }
         None => unify("ARRAY", elements, ctx)?,
     };
-    Ok(Expr::ArrayLiteral { elements, ty: DataType::Array(Box::new(ty)) })
+    // Arrays as elements make one array with a dimension more.
+    let ty = if ty.element().is_some() { ty.underlying().clone() } else { DataType::Array(Box::new(ty)) };
+    Ok(Expr::ArrayLiteral { elements, ty })
 }
 
 /// `left symbol ANY (array)` or `ALL`.
@@ -194,9 +196,9 @@ pub fn any_all(
     ctx: &EvalContext,
 ) -> Result<Expr> {
     let array_ty = array.ty();
-    let element = match &array_ty {
-        DataType::Array(element) => (**element).clone(),
-        DataType::Unknown => left.ty(),
+    let element = match (array_ty.element(), &array_ty) {
+        (Some(element), _) => element.clone(),
+        (_, DataType::Unknown) => left.ty(),
         _ => return Err(Error::new("42809", "op ANY/ALL (array) requires array on right side")),
     };
     let probe = Expr::Hole { id: usize::MAX, ty: element };

@@ -15,7 +15,7 @@ pub enum Choice {
 
 /// Index of the candidate for `inputs`. All candidates take as many arguments as there are inputs.
 pub fn choose(candidates: &[&[TypePattern]], inputs: &[DataType], operator: bool) -> Choice {
-    let inputs: Vec<DataType> = inputs.iter().map(DataType::base).collect();
+    let inputs: Vec<DataType> = inputs.iter().map(|ty| ty.underlying().base()).collect();
     if let Some(index) = exact(candidates, &inputs, operator) {
         return Choice::One(index);
     }
@@ -72,6 +72,7 @@ fn accepts(pattern: &TypePattern, ty: &DataType) -> bool {
         TypePattern::Exact(exact) => exact == ty || is_implicit(ty, exact),
         TypePattern::Any | TypePattern::AnyElement | TypePattern::AnyCompatible => true,
         TypePattern::AnyArray | TypePattern::AnyCompatibleArray => matches!(ty, DataType::Array(_)),
+        TypePattern::AnyEnum => matches!(ty, DataType::Enum(_)),
         TypePattern::AnyNonArray | TypePattern::AnyCompatibleNonArray => !matches!(ty, DataType::Array(_)),
     }
 }
@@ -163,10 +164,11 @@ fn solve(patterns: &[TypePattern], inputs: &[DataType]) -> Result<Solution> {
     let mut compatible = Vec::new();
     for (pattern, ty) in patterns.iter().zip(inputs).filter(|(_, ty)| **ty != DataType::Unknown) {
         let element = match (pattern, ty) {
-            (TypePattern::AnyArray, DataType::Array(element)) => (**element).clone(),
+            (TypePattern::AnyArray, ty) if ty.element().is_some() => ty.element().cloned().unwrap_or(DataType::Unknown),
             (TypePattern::AnyElement | TypePattern::AnyNonArray, ty) => ty.clone(),
-            (TypePattern::AnyCompatibleArray, DataType::Array(element)) => {
-                compatible.push((**element).clone());
+            (TypePattern::AnyEnum, ty) => ty.underlying().clone(),
+            (TypePattern::AnyCompatibleArray, ty) if ty.element().is_some() => {
+                compatible.extend(ty.element().cloned());
                 continue;
             }
             (TypePattern::AnyCompatible | TypePattern::AnyCompatibleNonArray, ty) => {
@@ -208,10 +210,11 @@ pub fn settle_types(
     let compatible = || solution.compatible.clone().unwrap_or(DataType::Text);
     let settle = |pattern: &TypePattern, input: &DataType| -> Result<DataType> {
         Ok(match pattern {
-            TypePattern::Exact(exact) if input.base() == *exact => input.clone(),
-            TypePattern::Exact(DataType::Numeric(None)) => super::decimal::physical_of(input),
+            TypePattern::Exact(exact) if input.underlying().base() == *exact => input.underlying().clone(),
+            TypePattern::Exact(DataType::Record) if input.composite().is_some() => input.underlying().clone(),
+            TypePattern::Exact(DataType::Numeric(None)) => super::decimal::physical_of(input.underlying()),
             TypePattern::Exact(exact) => exact.clone(),
-            TypePattern::AnyElement | TypePattern::AnyNonArray => element()?,
+            TypePattern::AnyElement | TypePattern::AnyNonArray | TypePattern::AnyEnum => element()?,
             TypePattern::AnyArray => DataType::Array(Box::new(element()?)),
             TypePattern::AnyCompatible | TypePattern::AnyCompatibleNonArray => compatible(),
             TypePattern::AnyCompatibleArray => DataType::Array(Box::new(compatible())),

@@ -11,6 +11,8 @@ pub enum Category {
     Timespan,
     User,
     Array,
+    Composite,
+    Enum,
     Unknown,
     Pseudo,
     Internal,
@@ -31,6 +33,10 @@ pub fn category(ty: &DataType) -> Category {
         Char => Category::Internal,
         Array(_) => Category::Array,
         Unknown => Category::Unknown,
+        Composite(composite) if composite.is_anonymous() => Category::Pseudo,
+        Composite(_) => Category::Composite,
+        Enum(_) => Category::Enum,
+        Domain(domain) => category(&domain.base),
         Record | Void => Category::Pseudo,
     }
 }

@@ -6,9 +6,11 @@ use super::decimal;
 use crate::cast::{self, CastContext};
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
+use crate::functions::structures::{self, row_fields};
 use crate::io;
 use crate::tree::Expr;
-use basalt_types::{DataType, Datum};
+use basalt_types::{CompositeDef, DataType, Datum, DomainDef};
+use std::sync::Arc;
 
 /// Whether values of `from` become `to` without being asked. Both without modifiers.
 pub fn is_implicit(from: &DataType, to: &DataType) -> bool {
@@ -22,8 +24,22 @@ pub fn coerce(expr: Expr, to: &DataType, strength: CastContext, ctx: &EvalContex
     if from == *to {
         return Ok(expr);
     }
+    if *to == DataType::Record && from.composite().is_some() {
+        return Ok(expr);
+    }
+    if let DataType::Domain(domain) = to {
+        return coerce_to_domain(expr, domain, to, strength, ctx);
+    }
+    if let (Some(composite), Some(fields)) = (to.composite(), row_fields(&expr))
+        && !composite.is_anonymous()
+        && expr.ty().composite().is_some_and(|from| from.is_anonymous())
+    {
+        return coerce_row(fields.to_vec(), composite, strength, ctx);
+    }
     match expr {
-        Expr::Const { value: Datum::Null, .. } => Ok(Expr::null(to.clone())),
+        Expr::Const { value: Datum::Null, ty } if ty == DataType::Unknown || is_castable(&ty, to, strength) => {
+            Ok(Expr::null(to.clone()))
+        }
         Expr::Const { value, ty: DataType::Unknown } => {
             let explicit = strength == CastContext::Explicit;
             Ok(Expr::Const { value: read_literal(&value, to, explicit, ctx)?, ty: to.clone() })
@@ -31,16 +47,63 @@ pub fn coerce(expr: Expr, to: &DataType, strength: CastContext, ctx: &EvalContex
         Expr::Param { index, ty: DataType::Unknown } => Ok(retyped_param(index, to, strength)),
         expr => {
             let (from_base, to_base) = (from.base(), to.base());
-            let allowed = from_base == to_base
-                || from_base == DataType::Unknown
-                || cast::find_cast(&from_base, &to_base).is_some_and(|needed| needed <= strength);
-            if !allowed {
+            if !is_castable(&from, to, strength) {
                 return Err(Error::cannot_cast(&from_base.sql_name(), &to_base.sql_name()));
             }
             let explicit = strength == CastContext::Explicit;
             Ok(Expr::Cast { expr: Box::new(expr), to: to.clone(), explicit })
         }
     }
+}
+
+fn is_castable(from: &DataType, to: &DataType, strength: CastContext) -> bool {
+    let (from, to) = (from.base(), to.base());
+    from == to || from == DataType::Unknown || cast::find_cast(&from, &to).is_some_and(|needed| needed <= strength)
+}
+
+/// The value in the base type, and a cast to the domain, which checks it when it is evaluated.
+fn coerce_to_domain(
+    expr: Expr,
+    domain: &DomainDef,
+    to: &DataType,
+    strength: CastContext,
+    ctx: &EvalContext,
+) -> Result<Expr> {
+    let expr = match coerce(expr, &domain.base, strength, ctx) {
+        Ok(expr) => expr,
+        Err(error) if error.sqlstate == "42846" => {
+            let detail = error.message.replace(&domain.base.sql_name(), &to.sql_name());
+            return Err(Error::new("42846", detail));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Expr::Cast { expr: Box::new(expr), to: to.clone(), explicit: strength == CastContext::Explicit })
+}
+
+/// A row constructor as a value of a composite type: each field becomes what its attribute is.
+fn coerce_row(fields: Vec<Expr>, to: &Arc<CompositeDef>, strength: CastContext, ctx: &EvalContext) -> Result<Expr> {
+    let mut out: Vec<Expr> = to.attributes.iter().map(|attribute| Expr::null(attribute.ty.clone())).collect();
+    let count = fields.len();
+    let misfit = |detail: &str| {
+        let name = DataType::Composite(to.clone()).sql_name();
+        Error::cannot_cast("record", &name).with_detail(detail)
+    };
+    if count != to.live().count() {
+        let detail =
+            if count < to.live().count() { "Input has too few columns." } else { "Input has too many columns." };
+        return Err(misfit(detail));
+    }
+    for (nth, (field, (at, attribute))) in fields.into_iter().zip(to.live()).enumerate() {
+        let from = field.ty().base().sql_name();
+        out[at] = coerce(field, &attribute.ty, strength, ctx).map_err(|error| match error.sqlstate {
+            "42846" => {
+                let to = attribute.ty.base().sql_name();
+                misfit(&format!("Cannot cast type {from} to {to} in column {}.", nth + 1))
+            }
+            _ => error,
+        })?;
+    }
+    Ok(structures::row(to.clone(), out))
 }
 
 /// The parameter takes the type without its modifier, which a cast then applies.
@@ -115,6 +178,10 @@ pub fn resolve_common_type(what: &str, types: &[DataType]) -> Result<DataType> {
     let mut chosen = first.base();
     for next in rest.iter().map(|ty| ty.base()) {
         if next == chosen {
+            continue;
+        }
+        if next.underlying() == chosen.underlying() {
+            chosen = chosen.underlying().clone();
             continue;
         }
         if category(&next) != category(&chosen) {

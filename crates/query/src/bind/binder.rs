@@ -242,7 +242,10 @@ impl<'a> Binder<'a> {
                 return Ok(found);
             }
         }
-        Ok(None)
+        match parts {
+            [name] => self.whole_row(name),
+            _ => Ok(None),
+        }
     }
 
     fn unqualified(&mut self, level: usize, name: &str) -> Result<Option<Expr>> {

@@ -1,6 +1,7 @@
 //! Expressions: syntax to typed trees. Columns and subqueries become holes.
 
 use super::binder::Binder;
+use super::row::{is_row, row_of_fields};
 use super::{names, position, precedence, types};
 use crate::error::{Result, SqlError};
 use crate::syntax::forms;
@@ -32,7 +33,7 @@ impl Binder<'_> {
             Ast::Value(value) => self.literal(&value.value),
             Ast::TypedString(typed) => {
                 let text = self.literal(&typed.value.value)?;
-                self.cast_to(text, &typed.data_type, &types::resolve(&typed.data_type)?)
+                self.cast_to(text, &typed.data_type, &types::resolve(self.ctx, &typed.data_type)?)
             }
             Ast::Interval(interval) => self.interval(interval),
             Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
@@ -45,8 +46,8 @@ impl Binder<'_> {
             Ast::IsNotFalse(inner) => self.truth(inner, Truth::False, true),
             Ast::IsUnknown(inner) => self.truth(inner, Truth::Unknown, false),
             Ast::IsNotUnknown(inner) => self.truth(inner, Truth::Unknown, true),
-            Ast::IsNull(inner) => Ok(Expr::IsNull(Box::new(self.known_expr(inner)?))),
-            Ast::IsNotNull(inner) => Ok(Expr::IsNotNull(Box::new(self.known_expr(inner)?))),
+            Ast::IsNull(inner) => self.null_test(inner, true),
+            Ast::IsNotNull(inner) => self.null_test(inner, false),
             Ast::IsDistinctFrom(left, right) => self.distinct(left, right, false),
             Ast::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
@@ -111,9 +112,9 @@ impl Binder<'_> {
             Ast::Exists { subquery, negated } => self.exists(subquery, *negated),
             Ast::Subquery(query) => self.scalar_subquery(query),
             Ast::Array(array) => self.array(&array.elem, None),
-            Ast::CompoundFieldAccess { root, access_chain } => self.subscripts(root, access_chain),
+            Ast::CompoundFieldAccess { root, access_chain } => self.accesses(root, access_chain),
             Ast::Prefixed { prefix, value } => {
-                let ty = types::named(prefix)?;
+                let ty = types::named(self.ctx, prefix)?;
                 let text = self.expr(value)?;
                 self.coerce(text, &ty, CastContext::Explicit)
             }
@@ -123,19 +124,12 @@ impl Binder<'_> {
                 let test = self.call("is_normalized", args)?;
                 Ok(negate(test, *negated))
             }
-            Ast::Tuple(_) => Err(SqlError::not_supported("row values are only supported in comparisons and IN")),
+            Ast::Tuple(items) => {
+                let fields = items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+                Ok(row_of_fields(fields))
+            }
             other => Err(SqlError::not_supported(format!("expression {other} is not supported"))),
         }
-    }
-
-    /// An operand that must have a type even if nothing gives it one.
-    fn known_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
-        let bound = self.expr(expr)?;
-        // `$1 IS NULL` says nothing about the parameter's type.
-        if matches!(bound, Expr::Param { ty: DataType::Unknown, .. }) {
-            return Ok(bound);
-        }
-        self.known(bound)
     }
 
     pub fn literal(&mut self, value: &ast::Value) -> Result<Expr> {
@@ -262,10 +256,16 @@ impl Binder<'_> {
             return self.expr(&prefixed);
         }
         let symbol = symbol(op);
-        if let (Some(row), Some(query)) = (row_of(left), super::subquery::query_of(right)) {
+        if is_row(left)
+            && let Some(query) = super::subquery::query_of(right)
+            && let Some(row) = self.row_items(left)?
+        {
             return self.row_subquery(row, &symbol, query);
         }
-        if let (Some(left), Some(right)) = (row_of(left), row_of(right)) {
+        if is_row(left)
+            && is_row(right)
+            && let (Some(left), Some(right)) = (self.row_items(left)?, self.row_items(right)?)
+        {
             return self.row_comparison(left, &symbol, right);
         }
         let (a, b) = (self.expr(left)?, self.expr(right)?);
@@ -321,19 +321,26 @@ impl Binder<'_> {
     }
 
     fn distinct(&mut self, left: &ast::Expr, right: &ast::Expr, negated: bool) -> Result<Expr> {
+        if is_row(left)
+            && is_row(right)
+            && let (Some(left), Some(right)) = (self.row_items(left)?, self.row_items(right)?)
+        {
+            return self.row_distinct(left, right, negated);
+        }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         let expr = resolve::distinct(self.registry(), left, right, negated, &self.ctx.eval)?;
         Ok(self.done(expr))
     }
 
     fn in_list(&mut self, expr: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr> {
-        if let Some(row) = row_of(expr) {
+        if is_row(expr) && list.iter().all(is_row) {
             let mut terms = Vec::with_capacity(list.len());
+            let row = self.row_items(expr)?.unwrap_or_default();
             for item in list {
-                let item = row_of(item).ok_or_else(|| SqlError::syntax("a row is expected in the list of IN"))?;
-                terms.push(self.row_comparison(row, "=", item)?);
+                let item = self.row_items(item)?.unwrap_or_default();
+                terms.push(self.row_comparison(row.clone(), "=", item)?);
             }
-            return Ok(negate(Expr::Or(terms), negated));
+            return Ok(negate(or(terms), negated));
         }
         let probe = self.expr(expr)?;
         let list = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
@@ -393,20 +400,36 @@ impl Binder<'_> {
     }
 
     fn cast(&mut self, expr: &ast::Expr, syntax: &ast::DataType) -> Result<Expr> {
-        let ty = types::resolve(syntax)?;
-        if let (ast::Expr::Array(array), DataType::Array(element)) = (expr, &ty) {
-            return self.array(&array.elem, Some((**element).clone()));
+        let ty = types::resolve(self.ctx, syntax)?;
+        if let (ast::Expr::Array(array), Some(element)) = (expr, ty.element()) {
+            let array = self.array(&array.elem, Some(element.clone()))?;
+            return self.coerce(array, &ty, CastContext::Explicit);
         }
         let value = self.expr(expr)?;
         self.cast_to(value, syntax, &ty)
     }
 
     fn array(&mut self, elements: &[ast::Expr], element: Option<DataType>) -> Result<Expr> {
-        let elements = elements.iter().map(|element| self.expr(element)).collect::<Result<Vec<_>>>()?;
-        if elements.iter().any(|element| matches!(element.ty(), DataType::Array(_))) {
-            return Err(SqlError::not_supported("multidimensional arrays are not supported"));
+        let mut bound = Vec::with_capacity(elements.len());
+        let is_bare = |part: &ast::Expr| matches!(part, ast::Expr::Array(array) if !array.named);
+        let nested = elements.iter().any(is_bare);
+        if nested && !elements.iter().all(is_bare) {
+            return Err(SqlError::syntax("an array of arrays in brackets has nothing else in it"));
         }
-        let bound = resolve::array_literal(elements, element, &self.ctx.eval)?;
+        for part in elements {
+            bound.push(match part {
+                ast::Expr::Array(array) => self.array(&array.elem, element.clone())?,
+                other => self.expr(other)?,
+            });
+        }
+        // The parts of an array of arrays are arrays of the elements' type.
+        let element = match element {
+            Some(element) if nested || bound.iter().any(|part| part.ty().element().is_some()) => {
+                Some(DataType::Array(Box::new(element)))
+            }
+            element => element,
+        };
+        let bound = resolve::array_literal(bound, element, &self.ctx.eval)?;
         Ok(self.done(bound))
     }
 
@@ -444,73 +467,6 @@ impl Binder<'_> {
         Ok(self.done(bound))
     }
 
-    fn subscripts(&mut self, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {
-        let mut value = self.expr(root)?;
-        for access in chain {
-            let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
-                return Err(SqlError::not_supported("array slices and field access are not supported"));
-            };
-            let ty = value.ty();
-            match ty.base() {
-                DataType::Array(_) => {}
-                DataType::Json | DataType::Jsonb => {
-                    return Err(SqlError::not_supported("subscripts of json are not supported yet"));
-                }
-                other => {
-                    let name = other.sql_name();
-                    let message = format!("cannot subscript type {name} because it does not support subscripting");
-                    return Err(SqlError::new("42804", message));
-                }
-            }
-            let index = self.expr(index)?;
-            let index = self.coerce(index, &DataType::Int4, CastContext::Assignment);
-            let index = index.map_err(|error| match error.sqlstate {
-                "42846" => SqlError::new("42804", "array subscript must have type integer"),
-                _ => error,
-            })?;
-            value = self.call("array_subscript", vec![value, index])?;
-        }
-        Ok(value)
-    }
-
-    /// Rows compare column by column; the first pair that differs decides.
-    fn row_comparison(&mut self, left: &[ast::Expr], symbol: &str, right: &[ast::Expr]) -> Result<Expr> {
-        if left.len() != right.len() {
-            return Err(SqlError::syntax("unequal number of entries in row expressions"));
-        }
-        let left = left.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
-        let right = right.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
-        self.compare_rows(left, symbol, right)
-    }
-
-    pub fn compare_rows(&mut self, left: Vec<Expr>, symbol: &str, right: Vec<Expr>) -> Result<Expr> {
-        let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
-        if let "=" | "<>" = symbol {
-            let terms = pairs
-                .into_iter()
-                .map(|(left, right)| self.operator(symbol, Some(left), right))
-                .collect::<Result<Vec<_>>>()?;
-            return Ok(if symbol == "=" { Expr::and(terms) } else { or(terms) });
-        }
-        let strict = match symbol {
-            "<" | "<=" => "<",
-            ">" | ">=" => ">",
-            _ => return Err(SqlError::not_supported(format!("operator {symbol} is not supported for rows"))),
-        };
-        let last = pairs.len() - 1;
-        let mut terms = Vec::with_capacity(pairs.len());
-        for (index, (left, right)) in pairs.iter().enumerate() {
-            let decisive = if index == last { symbol } else { strict };
-            let mut term = Vec::with_capacity(index + 1);
-            for (left, right) in &pairs[..index] {
-                term.push(self.operator("=", Some(left.clone()), right.clone())?);
-            }
-            term.push(self.operator(decisive, Some(left.clone()), right.clone())?);
-            terms.push(Expr::and(term));
-        }
-        Ok(or(terms))
-    }
-
     fn check_collation(&self, collation: &ast::ObjectName) -> Result<()> {
         let parts = names::parts(collation)?;
         match parts.last().map(String::as_str) {
@@ -540,15 +496,6 @@ pub(super) fn or(mut terms: Vec<Expr>) -> Expr {
 
 pub(super) fn negate(expr: Expr, negated: bool) -> Expr {
     if negated { Expr::Not(Box::new(expr)) } else { expr }
-}
-
-/// The entries of `(a, b)` or `ROW(a, b)`; `None` for anything that is not a row.
-pub(super) fn row_of(expr: &ast::Expr) -> Option<&[ast::Expr]> {
-    match expr {
-        ast::Expr::Tuple(items) => Some(items),
-        ast::Expr::Nested(inner) => row_of(inner),
-        _ => None,
-    }
 }
 
 /// A bit string as `B'…'` and `X'…'` write it.

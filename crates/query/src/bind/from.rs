@@ -462,7 +462,7 @@ impl Binder<'_> {
         if matches!(constraint, JoinConstraint::None) && !matches!(join.join_operator, JoinOperator::CrossJoin(_)) {
             return Err(SqlError::syntax("syntax error: a join needs ON or USING"));
         }
-        let FromItem { plan: left_plan, relations: left_relations, visible: left_visible } = left;
+        let FromItem { plan: left_plan, relations: mut left_relations, visible: left_visible } = left;
         // What stands left is visible to a lateral right side.
         let marks = self.push_visible(&left_relations, &left_visible);
         let right = if is_function(&join.relation) {
@@ -471,7 +471,13 @@ impl Binder<'_> {
             self.factor(&join.relation).map(|right| (right, Some(left_plan)))
         };
         self.pop_visible(marks);
-        let (right, left_plan) = right?;
+        let (mut right, left_plan) = right?;
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            self.may_be_missing(&mut right.relations);
+        }
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            self.may_be_missing(&mut left_relations);
+        }
         let lateral = left_plan.as_ref().is_some_and(|left| self.is_lateral_beside(&join.relation, &right.plan, left));
         if lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
             return Err(SqlError::new("42P10", "invalid reference to FROM-clause entry")
@@ -544,6 +550,12 @@ impl Binder<'_> {
         }
         let columns: ahash::AHashSet<crate::plan::ColId> = left.columns().into_iter().map(|(id, _)| id).collect();
         self.plan_uses(plan, &|id| columns.contains(&id))
+    }
+
+    fn may_be_missing(&mut self, relations: &mut [ScopeRelation]) {
+        for relation in relations {
+            relation.marker.get_or_insert_with(|| self.fresh());
+        }
     }
 
     /// `JOIN function(…) ON true`, whose arguments may refer to the left.
@@ -775,7 +787,7 @@ pub(super) fn scope_column(name: String, id: crate::plan::ColId, ty: DataType) -
 }
 
 fn relation_named(name: String, columns: Vec<ScopeColumn>) -> ScopeRelation {
-    ScopeRelation { name, schema: None, oid: 0, columns, key: Vec::new(), hidden: false }
+    ScopeRelation { name, schema: None, oid: 0, columns, key: Vec::new(), hidden: false, marker: None }
 }
 
 /// A query's output as a relation.

@@ -33,6 +33,13 @@ impl Binder<'_> {
     }
 
     pub fn call(&mut self, name: &str, args: Vec<Expr>) -> Result<Expr> {
+        // `name(value)` may stand for `value.name`.
+        if let [value] = args.as_slice()
+            && let Some((at, _)) = value.ty().composite().and_then(|composite| composite.attribute_named(name))
+            && self.registry().resolve_function(name, &[value.ty()]).is_err()
+        {
+            return Ok(basalt_expr::functions::structures::field(value.clone(), at));
+        }
         let expr = resolve::call(self.registry(), name, args, &self.ctx.eval)?;
         Ok(self.done(expr))
     }
@@ -49,6 +56,9 @@ impl Binder<'_> {
             && name == "array"
         {
             return self.array_subquery(query);
+        }
+        if schema.is_none() && name == "row" {
+            return self.row_constructor(function);
         }
         let args = take_args(function)?;
         if let Some(schema) = schema
@@ -145,7 +155,6 @@ impl Binder<'_> {
                 let expr = resolve::nullif(self.registry(), left, right, &self.ctx.eval)?;
                 self.done(expr)
             }
-            ("row", _) => return Err(SqlError::not_supported("row values are only supported in comparisons and IN")),
             ("current_timestamp" | "transaction_timestamp", []) if without_parens || name != "current_timestamp" => {
                 self.call("now", Vec::new())?
             }

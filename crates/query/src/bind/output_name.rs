@@ -17,7 +17,13 @@ fn named(expr: &Expr) -> Option<(String, u8)> {
         Expr::CompoundIdentifier(parts) => parts.last().map(|ident| (names::fold(ident), 2)),
         Expr::Nested(inner) => named(inner),
         Expr::Collate { expr, .. } => named(expr),
-        Expr::CompoundFieldAccess { root, .. } => named(root),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                ast::AccessExpr::Dot(Expr::Identifier(ident)) => Some((names::fold(ident), 2)),
+                _ => None,
+            });
+            field.or_else(|| named(root))
+        }
         Expr::Function(function) => {
             let parts = names::parts(&function.name).ok()?;
             let name = parts.last()?.clone();
@@ -76,8 +82,14 @@ fn subquery_name(body: &ast::SetExpr) -> Option<(String, u8)> {
 
 /// `pg_type.typname`.
 fn type_name(ty: &ast::DataType) -> Option<String> {
-    let ty = super::types::resolve(ty).ok()?;
-    Some(typname(&ty))
+    if let Some(ty) = super::types::built_in(ty) {
+        return Some(typname(&ty));
+    }
+    match ty {
+        ast::DataType::Custom(name, _) => names::parts(name).ok()?.pop(),
+        ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) => type_name(element),
+        _ => None,
+    }
 }
 
 /// The catalog's name of a type, as in `int4` and `_text`.
@@ -101,6 +113,9 @@ pub fn typname(ty: &basalt_types::DataType) -> String {
         DataType::TimestampTz => "timestamptz",
         DataType::Char => "char",
         DataType::Array(element) => return typname(element),
+        DataType::Composite(composite) => &composite.name,
+        DataType::Enum(definition) => &definition.name,
+        DataType::Domain(domain) => &domain.name,
         other => return other.sql_name(),
     }
     .to_string()

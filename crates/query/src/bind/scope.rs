@@ -30,6 +30,8 @@ pub struct ScopeRelation {
     pub key: Vec<ColId>,
     /// Hidden behind an aliased join; its columns can only be reached through that alias.
     pub hidden: bool,
+    /// A column that is null where an outer join has no row of the relation, once it is asked for.
+    pub marker: Option<ColId>,
 }
 
 /// Where an expression stands; decides what may be in it.
@@ -109,6 +111,8 @@ pub struct Scope {
     pub locking: Vec<LockingClause>,
     /// Where columns were named, for grouping errors.
     pub seen: Vec<(ColId, Span)>,
+    /// Markers that were asked for, each with a column of its relation.
+    pub markers: Vec<(ColId, ColId)>,
 }
 
 impl Scope {
@@ -126,6 +130,7 @@ impl Scope {
             inside_window: false,
             locking: Vec::new(),
             seen: Vec::new(),
+            markers: Vec::new(),
         }
     }
 

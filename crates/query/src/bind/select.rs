@@ -92,6 +92,7 @@ impl Binder<'_> {
             self.unify(on, rest.chain(keys.iter_mut().map(|key| &mut key.expr)));
         }
         self.check_lockable(select, &items, having.is_some())?;
+        self.mark_rows(&mut plan);
         let aggregates = std::mem::take(&mut self.scope().aggregates);
         if !aggregates.is_empty() && self.scope().is_step {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
@@ -125,7 +126,12 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(projection.len());
         for item in projection {
             match item {
-                SelectItem::UnnamedExpr(expr) => items.push(self.item(expr, output_name(expr), keep_unknown)?),
+                SelectItem::UnnamedExpr(expr) => match self.all_fields(expr)? {
+                    Some(fields) => {
+                        items.extend(fields.into_iter().map(|(expr, name)| Item { expr, name, source: (0, 0) }));
+                    }
+                    None => items.push(self.item(expr, output_name(expr), keep_unknown)?),
+                },
                 SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some('\'') => {
                     return Err(SqlError::syntax(format!("syntax error at or near {alias}")));
                 }

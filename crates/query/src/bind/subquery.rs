@@ -1,7 +1,7 @@
 //! Subqueries inside expressions: each becomes a hole and an entry in the statement's table of subqueries.
 
 use super::binder::{Binder, Bound};
-use super::expr::{negate, row_of, symbol};
+use super::expr::{negate, symbol};
 use crate::error::{Result, SqlError};
 use crate::plan::{OutputColumn, Plan, Subquery, SubqueryKind};
 use basalt_expr::resolve;
@@ -51,7 +51,10 @@ impl Binder<'_> {
 
     pub fn array_subquery(&mut self, query: &ast::Query) -> Result<Expr> {
         let (bound, column) = self.single_column(query)?;
-        let ty = DataType::Array(Box::new(column.ty.base()));
+        let ty = match column.ty.element() {
+            Some(_) => column.ty.underlying().base(),
+            None => DataType::Array(Box::new(column.ty.base())),
+        };
         let kind = SubqueryKind::Array { column: column.id, ty: ty.clone() };
         let hole = self.hole(kind, bound, ty);
         self.note_text(&hole, query);
@@ -77,8 +80,8 @@ impl Binder<'_> {
     }
 
     pub fn in_subquery(&mut self, expr: &ast::Expr, query: &ast::Query, negated: bool) -> Result<Expr> {
-        let left = match row_of(expr) {
-            Some(items) => items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?,
+        let left = match self.row_items(expr)? {
+            Some(items) => items,
             None => vec![self.expr(expr)?],
         };
         let any = self.any_subquery(left, "=", query, false)?;
@@ -89,8 +92,8 @@ impl Binder<'_> {
     pub fn any_all(&mut self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, all: bool) -> Result<Expr> {
         let symbol = symbol(op);
         if let Some(query) = query_of(right) {
-            let left = match row_of(left) {
-                Some(items) => items.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?,
+            let left = match self.row_items(left)? {
+                Some(items) => items,
                 None => vec![self.expr(left)?],
             };
             return self.any_subquery(left, &symbol, query, all);
@@ -101,8 +104,7 @@ impl Binder<'_> {
     }
 
     /// `(a, b) op (SELECT x, y …)`: the comparison with its only row, null if there is none.
-    pub fn row_subquery(&mut self, row: &[ast::Expr], symbol: &str, query: &ast::Query) -> Result<Expr> {
-        let left = row.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+    pub fn row_subquery(&mut self, left: Vec<Expr>, symbol: &str, query: &ast::Query) -> Result<Expr> {
         let mut bound = self.query(query)?;
         if bound.columns.len() != left.len() {
             let many = if bound.columns.len() > left.len() { "many" } else { "few" };

@@ -1,5 +1,6 @@
 //! Type names: syntax to types.
 
+use super::BindContext;
 use crate::error::{Result, SqlError};
 use basalt_expr::functions::pattern_types::type_named;
 use basalt_expr::interval::IntervalFields;
@@ -11,7 +12,16 @@ const LENGTH_MAX: u64 = 10_485_760;
 const BITS_MAX: u64 = 83_886_080;
 
 /// The type that a type name means. 42704 if there is none of the name, 22023 for a bad modifier.
-pub fn resolve(ty: &ast::DataType) -> Result<DataType> {
+pub fn resolve(ctx: &BindContext, ty: &ast::DataType) -> Result<DataType> {
+    resolve_in(Some(ctx), ty)
+}
+
+/// The built-in type that a type name means, if there is one.
+pub fn built_in(ty: &ast::DataType) -> Option<DataType> {
+    resolve_in(None, ty).ok()
+}
+
+fn resolve_in(ctx: Option<&BindContext>, ty: &ast::DataType) -> Result<DataType> {
     use ast::DataType as Ast;
     Ok(match ty {
         Ast::Bool | Ast::Boolean => DataType::Bool,
@@ -42,11 +52,11 @@ pub fn resolve(ty: &ast::DataType) -> Result<DataType> {
         Ast::JSON => DataType::Json,
         Ast::JSONB => DataType::Jsonb,
         Ast::Regclass => DataType::Regclass,
-        Ast::Array(ArrayElemTypeDef::SquareBracket(element, _)) => array_of(resolve(element)?),
+        Ast::Array(ArrayElemTypeDef::SquareBracket(element, _)) => array_of(resolve_in(ctx, element)?),
         Ast::Array(ArrayElemTypeDef::AngleBracket(element) | ArrayElemTypeDef::Parenthesis(element)) => {
-            array_of(resolve(element)?)
+            array_of(resolve_in(ctx, element)?)
         }
-        Ast::Custom(name, modifiers) => custom(name, modifiers)?,
+        Ast::Custom(name, modifiers) => custom(ctx, name, modifiers)?,
         other => {
             return Err(SqlError::not_supported(format!("type {} is not supported", other.to_string().to_lowercase())));
         }
@@ -133,15 +143,16 @@ fn array_of(element: DataType) -> DataType {
     }
 }
 
-fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
+fn custom(ctx: Option<&BindContext>, name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
     let parts: Vec<String> = super::names::parts(name)?;
     let (last, schema) = match parts.as_slice() {
         [last] => (last, None),
         [schema, last] => (last, Some(schema.as_str())),
+        [_, schema, last] => (last, Some(schema.as_str())),
         _ => return Err(unknown_type(name)),
     };
     if schema.is_some_and(|schema| schema != "pg_catalog") {
-        return Err(unknown_type(name));
+        return of_user(ctx, schema, last, modifiers).ok_or_else(|| unknown_type(name))?;
     }
     let quoted = matches!(name.0.last(), Some(ast::ObjectNamePart::Identifier(ident)) if ident.quote_style.is_some());
     if last == "char" && !quoted && schema.is_none() {
@@ -156,7 +167,9 @@ fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
         "decimal" => "numeric",
         other => other,
     };
-    let ty = type_named(alias).ok_or_else(|| unknown_type(name))?;
+    let Some(ty) = type_named(alias) else {
+        return of_user(ctx, schema, last, modifiers).ok_or_else(|| unknown_type(name))?;
+    };
     let numbers: Vec<u64> = modifiers.iter().filter_map(|text| text.parse().ok()).collect();
     Ok(match (ty, numbers.as_slice()) {
         (DataType::Varchar(_), [length]) => DataType::Varchar(Some(checked_length("varchar", *length)?)),
@@ -170,8 +183,28 @@ fn custom(name: &ast::ObjectName, modifiers: &[String]) -> Result<DataType> {
 }
 
 /// The type of a name that stands before a literal.
-pub(super) fn named(name: &ast::Ident) -> Result<DataType> {
-    custom(&ast::ObjectName::from(vec![name.clone()]), &[])
+pub(super) fn named(ctx: &BindContext, name: &ast::Ident) -> Result<DataType> {
+    custom(Some(ctx), &ast::ObjectName::from(vec![name.clone()]), &[])
+}
+
+/// A type that a user defined, or that of a relation's rows.
+fn of_user(
+    ctx: Option<&BindContext>,
+    schema: Option<&str>,
+    name: &str,
+    modifiers: &[String],
+) -> Option<Result<DataType>> {
+    let ctx = ctx?;
+    let named = |schema: &str| ctx.catalog.type_named(ctx.namespace(schema)?.id, name);
+    let found = match schema {
+        Some(schema) => named(schema),
+        None => ctx.search_path.iter().find_map(|schema| named(schema)),
+    }?;
+    if !modifiers.is_empty() {
+        let message = format!("type modifier is not allowed for type \"{name}\"");
+        return Some(Err(SqlError::new("42601", message)));
+    }
+    Some(Ok(found))
 }
 
 fn unknown_type(name: &ast::ObjectName) -> SqlError {
@@ -228,4 +261,12 @@ fn checked_length(type_name: &str, length: u64) -> Result<u32> {
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new("22023", message)
+}
+
+/// The default of a domain, or of the one that it is over: SQL text.
+pub fn domain_default(ty: &DataType) -> Option<&str> {
+    match ty {
+        DataType::Domain(domain) => domain.default.as_deref().or_else(|| domain_default(&domain.base)),
+        _ => None,
+    }
 }

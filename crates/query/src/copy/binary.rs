@@ -52,7 +52,7 @@ impl BinaryReader {
                     let field = take_bytes(&mut rest, length as usize).unwrap_or_default();
                     fields.push_binary(at, field)?;
                 }
-                _ => fields.push_null(at),
+                _ => fields.push_null(at)?,
             }
         }
         fields.rows += 1;

@@ -114,7 +114,7 @@ pub(super) fn read_line(line: &[u8], fields: &mut Fields, scratch: &mut Vec<u8>)
         let null =
             field == fields.options.null.as_bytes() && if quoted { column.force_null } else { !column.force_not_null };
         if null {
-            fields.push_null(at);
+            fields.push_null(at)?;
         } else {
             fields.push_text(at, field)?;
         }

@@ -7,7 +7,7 @@ use crate::syntax::{CopyFormat, CopyOptions};
 use arrow_array::ArrayRef;
 use basalt_expr::EvalContext;
 use basalt_expr::io::LogicalBuilder;
-use basalt_types::DataType;
+use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
 /// Rows of one block: a segment's row group.
@@ -54,9 +54,15 @@ impl Fields {
         read.map_err(|error| self.field_error(error.into(), at, None))
     }
 
+    /// A null, which a domain may refuse.
     #[inline]
-    pub fn push_null(&mut self, at: usize) {
+    pub fn push_null(&mut self, at: usize) -> Result<()> {
+        if let DataType::Domain(_) = self.columns[at].ty {
+            let checked = basalt_expr::domain::check(&self.columns[at].ty, &Datum::Null, &self.eval);
+            checked.map_err(|error| self.field_error(error.into(), at, None))?;
+        }
         self.builders[at].push_null();
+        Ok(())
     }
 
     #[cold]

@@ -40,7 +40,7 @@ pub(super) fn read_line(line: &[u8], fields: &mut Fields, scratch: &mut Vec<u8>)
 #[inline]
 fn push(field: &[u8], at: usize, escaped: bool, fields: &mut Fields, scratch: &mut Vec<u8>) -> Result<()> {
     if field == fields.options.null.as_bytes() {
-        fields.push_null(at);
+        fields.push_null(at)?;
         return Ok(());
     }
     if escaped && memchr::memchr(b'\\', field).is_some() {

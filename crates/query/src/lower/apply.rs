@@ -11,6 +11,7 @@ use crate::run::{QueryRuntime, RunContext};
 use ahash::{AHashMap, AHashSet};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType as ArrowType;
+use basalt_expr::array_value;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
@@ -52,10 +53,11 @@ impl Applier {
             SubqueryKind::All { condition, .. } => (Some(condition), Kind::All),
             SubqueryKind::Exists => (None, Kind::Exists),
             SubqueryKind::Scalar { column, ty } => (Some(Expr::Hole { id: column, ty }), Kind::Scalar),
-            SubqueryKind::Array { column, ty } => match ty {
-                DataType::Array(element) => (Some(Expr::Hole { id: column, ty: *element }), Kind::Array),
-                _ => return Err(SqlError::internal("ARRAY of a subquery is no array")),
-            },
+            SubqueryKind::Array { column, .. } => {
+                let known = plan.columns().into_iter().find(|(id, _)| *id == column);
+                let (id, ty) = known.ok_or_else(|| SqlError::internal("ARRAY of a subquery without a column"))?;
+                (Some(Expr::Hole { id, ty }), Kind::Array)
+            }
         };
         let plan = with_constants(plan, ctx)?;
         let volatile = is_volatile(&plan, &query.subqueries);
@@ -279,7 +281,7 @@ impl Kind {
             Kind::Scalar => values().next().unwrap_or(Datum::Null),
             Kind::Any => quantified(values(), true),
             Kind::All => quantified(values(), false),
-            Kind::Array => array_of(result, batches)?,
+            Kind::Array => array_of(result, ty.element().is_some(), batches)?,
         })
     }
 }
@@ -297,18 +299,17 @@ fn quantified(values: impl Iterator<Item = Datum>, decisive: bool) -> Datum {
     result
 }
 
-fn array_of(ty: &DataType, batches: &[RecordBatch]) -> Result<Datum> {
-    let ArrowType::List(item) = ty.to_arrow() else {
-        return Err(SqlError::internal(format!("{} is no array", ty.sql_name())));
-    };
-    let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
-    let values = match parts.is_empty() {
-        true => arrow_array::new_empty_array(item.data_type()),
-        false => arrow::compute::concat(&parts).map_err(|error| SqlError::internal(error.to_string()))?,
-    };
-    let offsets = arrow_buffer::OffsetBuffer::from_lengths([values.len()]);
-    let list = arrow_array::ListArray::new(item, offsets, values, None);
-    Ok(value_at(ty, &list, 0))
+fn array_of(ty: &DataType, nested: bool, batches: &[RecordBatch]) -> Result<Datum> {
+    let element = ty.element().ok_or_else(|| SqlError::internal(format!("{} is no array", ty.sql_name())))?;
+    // A subquery of arrays makes an array with a dimension more.
+    let part_ty = if nested { ty } else { element };
+    let parts = batches.iter().map(|batch| batch.column(0));
+    let parts = parts.flat_map(|column| (0..column.len()).map(|row| value_at(part_ty, column.as_ref(), row)));
+    let parts: Vec<Datum> = parts.collect();
+    Ok(match nested {
+        true => array_value::encode_shaped(element, &array_value::nest(element, &parts)?)?,
+        false => array_value::encode(element, &parts)?,
+    })
 }
 
 /// Columns that a plan takes from outside, with the subqueries and WITH queries that it uses. `beside` is an

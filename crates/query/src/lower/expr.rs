@@ -180,7 +180,10 @@ impl Lowerer<'_> {
         use DataType::*;
         let (a, b) = (left.ty(), right.ty());
         let plain = |ty: &DataType| {
-            matches!(ty, Bool | Date | Time | Timestamp | TimestampTz | Uuid | Bytea | Oid | Name | Text | Varchar(_))
+            matches!(
+                ty,
+                Bool | Date | Time | Timestamp | TimestampTz | Uuid | Bytea | Oid | Name | Text | Varchar(_) | Enum(_)
+            )
         };
         let integer = |ty: &DataType| matches!(ty, Int2 | Int4 | Int8);
         if plain(&a) && plain(&b) && a.to_arrow() == b.to_arrow() {
@@ -199,7 +202,8 @@ impl Lowerer<'_> {
         if let (Numeric(_), Numeric(_)) = (&a, &b) {
             return self.comparable_numerics(left, right);
         }
-        if a == b && keys::key_type(&a).is_some() {
+        let is_comparable = || basalt_expr::operators::compare::check_comparable(&a, "=").is_ok();
+        if a == b && keys::key_type(&a).is_some() && is_comparable() {
             let (left, right) = (self.lower_expr(left)?, self.lower_expr(right)?);
             return Ok(Some((self.as_key(left, &a), self.as_key(right, &b))));
         }

@@ -7,6 +7,7 @@ use super::typing;
 use super::{Fill, SystemContext, definitions};
 use crate::error::SqlError;
 use basalt_types::schema::ForeignKey;
+use basalt_types::usertype::row_type_oid;
 use basalt_types::{Datum, TableDef};
 
 use std::sync::Arc;
@@ -56,7 +57,7 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             ("oid", oid(relation.oid())),
             ("relname", text(relation.name())),
             ("relnamespace", oid(relation.namespace().0)),
-            ("reltype", oid(0)),
+            ("reltype", oid(row_type(&relation))),
             ("reloftype", oid(0)),
             ("relowner", oid(relation.owner(&system.catalog))),
             ("relam", oid(access_method)),
@@ -94,6 +95,16 @@ fn is_temporary(system: &SystemContext, relation: &Relation) -> bool {
     namespace.is_some_and(|namespace| namespace.name.starts_with(crate::session::names::TEMP_PREFIX))
 }
 
+/// The type of a relation's rows.
+fn row_type(relation: &Relation) -> u32 {
+    match relation {
+        Relation::Table(table) => row_type_oid(table.id),
+        Relation::View(view) => row_type_oid(view.id),
+        Relation::Composite(def) => def.id.0,
+        _ => 0,
+    }
+}
+
 fn pg_attribute(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in relations::all(system) {
         for column in relation.columns() {
@@ -104,7 +115,11 @@ fn pg_attribute(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
-    let fact = typing::fact(column.ty.oid());
+    // An enum is as wide as an oid.
+    let fact = match column.ty.underlying() {
+        basalt_types::DataType::Enum(_) => typing::fact(26),
+        ty => typing::fact(ty.oid()),
+    };
     let dropped = format!("........pg.dropped.{}........", column.number);
     let array = matches!(column.ty, basalt_types::DataType::Array(_));
     rows.push([
@@ -198,6 +213,7 @@ fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
+    super::user_types::constraints(system, rows)?;
     for (table, index) in indexes::all(system) {
         let Some(constraint) = index.constraint() else { continue };
         let numbers = index.numbers();

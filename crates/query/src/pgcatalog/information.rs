@@ -4,7 +4,6 @@ use super::definitions;
 use super::indexes;
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, int4, opt_text, text, yes_no};
-use super::typing;
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::TEMP_PREFIX;
@@ -103,7 +102,8 @@ fn columns(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn push_column(system: &SystemContext, relation: &Relation, column: &Column, rows: &mut Rows) -> Result {
-    let ty = &column.ty;
+    // A domain shows as what it is over.
+    let ty = column.ty.underlying();
     let optional = |value: Option<i32>| value.map_or(Datum::Null, int4);
     let length = character_length(ty);
     let (precision, radix, scale) = numeric_shape(ty);
@@ -127,8 +127,8 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("numeric_scale", optional(scale)),
         ("datetime_precision", optional(datetime_precision(ty))),
         ("udt_catalog", catalog(system)),
-        ("udt_schema", text("pg_catalog")),
-        ("udt_name", opt_text(typing::fact(ty.oid()).map(|fact| fact.name))),
+        ("udt_schema", text(&udt_schema(ty))),
+        ("udt_name", text(&udt_name(ty))),
         ("dtd_identifier", text(&column.number.to_string())),
         ("is_self_referencing", yes_no(false)),
         ("is_identity", yes_no(column.identity.is_some())),
@@ -159,10 +159,28 @@ fn identity_sequence<'a>(
     system.catalog.sequences_of(ObjectId(relation.oid())).find(|sequence| sequence.owned_by.as_ref().is_some_and(of))
 }
 
-/// The type without its modifier; arrays are all called ARRAY.
-fn type_name(ty: &DataType) -> String {
+fn udt_schema(ty: &DataType) -> String {
+    match ty.element().unwrap_or(ty).underlying() {
+        DataType::Composite(def) => def.schema.clone(),
+        DataType::Enum(def) => def.schema.clone(),
+        _ => "pg_catalog".to_string(),
+    }
+}
+
+/// The catalog's name of a type, of a domain's base type.
+fn udt_name(ty: &DataType) -> String {
+    let ty = ty.underlying();
     match ty {
+        DataType::Array(element) => format!("_{}", crate::bind::typname(element)),
+        ty => crate::bind::typname(ty),
+    }
+}
+
+/// The type without its modifier; arrays are all called ARRAY, types of users USER-DEFINED.
+fn type_name(ty: &DataType) -> String {
+    match ty.underlying() {
         DataType::Array(_) => "ARRAY".to_string(),
+        DataType::Composite(_) | DataType::Enum(_) => "USER-DEFINED".to_string(),
         other => other.base().sql_name(),
     }
 }

@@ -1,11 +1,11 @@
 //! Names of catalog objects: what text means along the search path, and what PostgreSQL would print.
 
 use super::relations::{self, Relation};
-use super::{find, procs, typing};
+use super::{find, procs, typing, user_types};
 use crate::session::names::{named_schema, quote_identifier, searched};
 use crate::settings::value::names_of;
 use crate::system::SystemContext;
-use basalt_engine::Catalog;
+use basalt_engine::{Catalog, TypeKind};
 use basalt_expr::{Error, Result};
 use basalt_types::{DataType, ObjectId};
 
@@ -35,6 +35,11 @@ impl<'a> Scope<'a> {
         let namespace = self.catalog.namespace_named(self.database, schema)?.id;
         if let Some(id) = self.catalog.relation_named(namespace, name) {
             return Some(id.0);
+        }
+        if let Some(def) = self.catalog.type_def_named(namespace, name)
+            && matches!(def.kind, TypeKind::Composite(_))
+        {
+            return Some(def.id.0);
         }
         let keys = self.catalog.tables.values().filter(|table| table.namespace == namespace);
         let mut keys = keys.filter_map(|table| table.primary_key.as_ref());
@@ -126,7 +131,18 @@ pub(crate) fn oid_of(scope: Scope, ty: &DataType, text: &str) -> Result<u32> {
             let found = scope.catalog.role_named(&name).map(|role| role.id.0);
             found.ok_or_else(|| missing("42704", "role", &name))
         }
-        DataType::Regtype => typing::oid_of(text).ok_or_else(|| missing("42704", "type", text)),
+        DataType::Regtype => match typing::oid_of(text) {
+            Some(oid) => Ok(oid),
+            None => {
+                let (name, is_array) = match text.trim().strip_suffix("[]") {
+                    Some(element) => (element, true),
+                    None => (text, false),
+                };
+                let found = user_types::oid_of(scope, &parts(name.trim())?);
+                let found = found.map(|oid| if is_array { basalt_types::usertype::array_oid(oid) } else { oid });
+                found.ok_or_else(|| missing("42704", "type", text))
+            }
+        },
         DataType::Regproc => {
             let parts = parts(text)?;
             let name = match parts.as_slice() {
@@ -144,6 +160,11 @@ pub(crate) fn oid_of(scope: Scope, ty: &DataType, text: &str) -> Result<u32> {
     }
 }
 
+/// The name of a type, built-in or not, with its modifier if one is given.
+pub(crate) fn format_type(scope: Scope, oid: u32, typmod: Option<i32>) -> Option<String> {
+    typing::format_type(oid, typmod).or_else(|| user_types::format_type(scope, oid))
+}
+
 /// An object of a reg type as PostgreSQL prints it: quoted and qualified where needed.
 pub(crate) fn name_of(scope: Scope, ty: &DataType, oid: u32) -> Option<String> {
     match ty {
@@ -152,7 +173,7 @@ pub(crate) fn name_of(scope: Scope, ty: &DataType, oid: u32) -> Option<String> {
             scope.catalog.namespaces.get(&ObjectId(oid)).map(|namespace| quote_identifier(&namespace.name))
         }
         DataType::Regrole => scope.catalog.roles.get(&ObjectId(oid)).map(|role| quote_identifier(&role.name)),
-        DataType::Regtype => typing::format_type(oid, None),
+        DataType::Regtype => format_type(scope, oid, None),
         DataType::Regproc => procs::name_of(oid).map(quote_identifier),
         _ => None,
     }

@@ -5,7 +5,7 @@ use super::indexes::{self, Index};
 use super::{VirtualTable, shapes, tables};
 use crate::system::SystemContext;
 use basalt_engine::catalog::{BASALT_SCHEMA, INFORMATION_SCHEMA, PG_CATALOG, SUPERUSER};
-use basalt_engine::{Catalog, Namespace, SequenceDef, ViewDef};
+use basalt_engine::{Catalog, Namespace, SequenceDef, TypeDef, TypeKind, ViewDef};
 use basalt_types::{DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub(super) enum Relation<'a> {
     Sequence(&'a Arc<SequenceDef>),
     Index(&'a Arc<TableDef>, Index<'a>),
     Virtual(&'static VirtualTable),
+    /// A composite type.
+    Composite(&'a Arc<TypeDef>),
 }
 
 /// A column as `pg_attribute` tells it.
@@ -38,6 +40,7 @@ impl<'a> Relation<'a> {
             Relation::Sequence(sequence) => sequence.id.0,
             Relation::Index(_, index) => index.oid(),
             Relation::Virtual(table) => table.oid,
+            Relation::Composite(def) => def.id.0,
         }
     }
 
@@ -47,6 +50,7 @@ impl<'a> Relation<'a> {
             Relation::View(view) => view.namespace,
             Relation::Sequence(sequence) => sequence.namespace,
             Relation::Virtual(table) => system_namespace(table.schema),
+            Relation::Composite(def) => def.namespace,
         }
     }
 
@@ -57,6 +61,7 @@ impl<'a> Relation<'a> {
             Relation::Sequence(sequence) => &sequence.name,
             Relation::Index(_, index) => index.name(),
             Relation::Virtual(table) => table.name,
+            Relation::Composite(def) => &def.name,
         }
     }
 
@@ -66,6 +71,7 @@ impl<'a> Relation<'a> {
             Relation::View(view) => role_oid(catalog, &view.owner),
             Relation::Sequence(sequence) => role_oid(catalog, &sequence.owner),
             Relation::Virtual(_) => SUPERUSER.0,
+            Relation::Composite(def) => role_oid(catalog, &def.owner),
         }
     }
 
@@ -78,6 +84,7 @@ impl<'a> Relation<'a> {
             Relation::Index(..) => "i",
             Relation::Virtual(table) if table.is_view => "v",
             Relation::Virtual(_) => "r",
+            Relation::Composite(_) => "c",
         }
     }
 
@@ -86,7 +93,7 @@ impl<'a> Relation<'a> {
             Relation::Table(table) => table.comment.as_deref(),
             Relation::View(view) => view.comment.as_deref(),
             Relation::Sequence(sequence) => sequence.comment.as_deref(),
-            Relation::Index(..) | Relation::Virtual(_) => None,
+            Relation::Index(..) | Relation::Virtual(_) | Relation::Composite(_) => None,
         }
     }
 
@@ -109,6 +116,16 @@ impl<'a> Relation<'a> {
             Relation::Virtual(table) => {
                 let columns = table.columns.iter().enumerate();
                 columns.map(|(index, (name, ty))| plain(index, name, ty())).collect()
+            }
+            Relation::Composite(def) => {
+                let TypeKind::Composite(attributes) = &def.kind else { return Vec::new() };
+                let attributes = attributes.iter().enumerate();
+                attributes
+                    .map(|(index, attribute)| Column {
+                        dropped: attribute.dropped,
+                        ..plain(index, &attribute.name, attribute.ty.clone())
+                    })
+                    .collect()
             }
         }
     }
@@ -193,6 +210,7 @@ pub(super) fn all(system: &SystemContext) -> impl Iterator<Item = Relation<'_>> 
         std::iter::once(Relation::Table(table)).chain(indexes)
     });
     let others = user_views(system).map(Relation::View).chain(user_sequences(system).map(Relation::Sequence));
+    let others = others.chain(super::user_types::composites(system).map(Relation::Composite));
     tables_and_keys.chain(others).chain(tables().iter().map(Relation::Virtual))
 }
 
@@ -210,6 +228,9 @@ pub(super) fn by_oid(catalog: &Catalog, oid: u32) -> Option<Relation<'_>> {
     }
     if let Some(sequence) = catalog.sequences.get(&id) {
         return Some(Relation::Sequence(sequence));
+    }
+    if let Some(def) = catalog.types.get(&id).filter(|def| matches!(def.kind, TypeKind::Composite(_))) {
+        return Some(Relation::Composite(def));
     }
     catalog.tables.values().find_map(|table| {
         let index = indexes::of(table).find(|index| index.oid() == oid)?;

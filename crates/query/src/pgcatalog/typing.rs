@@ -30,7 +30,7 @@ pub(super) struct TypeFact {
     pub len: i16,
     pub by_value: bool,
     kind: &'static str,
-    category: &'static str,
+    pub category: &'static str,
     preferred: bool,
     element: u32,
     array: u32,
@@ -84,6 +84,7 @@ pub(super) fn pattern_oid(pattern: &TypePattern) -> u32 {
         TypePattern::AnyElement => 2283,
         TypePattern::AnyArray => 2277,
         TypePattern::AnyNonArray => 2776,
+        TypePattern::AnyEnum => 3500,
         TypePattern::AnyCompatible => 5077,
         TypePattern::AnyCompatibleArray => 5078,
         TypePattern::AnyCompatibleNonArray => 5079,
@@ -156,7 +157,8 @@ pub(super) fn oid_of(text: &str) -> Option<u32> {
     found.map(|fact| fact.oid)
 }
 
-fn pg_type(_: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
+fn pg_type(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
+    super::user_types::types(system, rows)?;
     for fact in TYPES.iter() {
         let [input, output, receive, send, modin, modout] = fact.functions.map(|(id, _)| oid(id));
         rows.push([

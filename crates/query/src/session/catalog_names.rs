@@ -1,10 +1,15 @@
 //! Names behind `regclass`, `regtype`, `regnamespace` and `regrole`.
 
+use crate::bind::{self, BindContext};
 use crate::pgcatalog::names::{self, Scope};
+use ahash::AHashMap;
 use basalt_engine::Catalog;
-use basalt_expr::Result;
 use basalt_expr::context::CatalogNames;
-use basalt_types::{DataType, ObjectId};
+use basalt_expr::domain::DomainConditions;
+use basalt_expr::functions::Registry;
+use basalt_expr::{Error, EvalContext, Result};
+use basalt_types::{DataType, DomainDef, ObjectId};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// The catalog as one statement sees it.
@@ -12,6 +17,9 @@ pub(crate) struct SessionNames {
     pub catalog: Arc<Catalog>,
     pub database: ObjectId,
     pub search_path: Vec<String>,
+    pub registry: Arc<Registry>,
+    /// Conditions of domains that the statement has met.
+    pub domains: Mutex<AHashMap<u32, DomainConditions>>,
 }
 
 impl SessionNames {
@@ -27,5 +35,32 @@ impl CatalogNames for SessionNames {
 
     fn name_of(&self, ty: &DataType, oid: u32) -> Option<String> {
         names::name_of(self.scope(), ty, oid)
+    }
+
+    fn domain_conditions(&self, domain: &DomainDef) -> Result<DomainConditions> {
+        if let Some(known) = self.domains.lock().get(&domain.oid) {
+            return Ok(known.clone());
+        }
+        // Conditions see the catalog as the statement does, not its parameters.
+        let names = SessionNames {
+            catalog: self.catalog.clone(),
+            database: self.database,
+            search_path: self.search_path.clone(),
+            registry: self.registry.clone(),
+            domains: Mutex::default(),
+        };
+        let ctx = BindContext {
+            catalog: self.catalog.clone(),
+            database: self.database,
+            search_path: self.search_path.clone(),
+            registry: self.registry.clone(),
+            eval: Arc::new(EvalContext { names: Some(Arc::new(names)), ..EvalContext::at(0) }),
+            sql: Arc::from(""),
+        };
+        let bound =
+            bind::bind_domain_conditions(&ctx, domain).map_err(|error| Error::new(error.sqlstate, error.message))?;
+        let bound = Arc::new(bound);
+        self.domains.lock().insert(domain.oid, bound.clone());
+        Ok(bound)
     }
 }

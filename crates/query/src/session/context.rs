@@ -62,6 +62,8 @@ impl Session {
                 catalog: catalog.clone(),
                 database: self.database.id,
                 search_path: self.lookup_path(catalog),
+                registry: self.db.registry().clone(),
+                domains: Default::default(),
             })),
             system: Some(self.system_context(catalog)),
         })

@@ -42,7 +42,8 @@ impl Session {
         if !parsed.is_empty() {
             return Err(SqlError::syntax("cannot insert multiple commands into a prepared statement"));
         }
-        let types = param_oids.iter().map(|oid| params::type_of_oid(*oid)).collect::<Result<Vec<_>>>()?;
+        let catalog = self.current_catalog();
+        let types = param_oids.iter().map(|oid| params::type_of_oid(&catalog, *oid)).collect::<Result<Vec<_>>>()?;
         let (text, statement) = match first {
             Some(parsed) => (parsed.sql, Some(parsed.statement)),
             None => (Arc::from(sql), None),

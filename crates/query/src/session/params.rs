@@ -1,16 +1,17 @@
 //! Values between the wire's forms and datums, and the text of values in error details.
 
 use crate::error::{Result, SqlError};
+use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
 use basalt_expr::io::{binary, text};
 use basalt_types::{DataType, Datum};
 
 /// A type that a client may declare for a parameter; 0 leaves it open. 42704 for unknown oids.
-pub(crate) fn type_of_oid(oid: u32) -> Result<DataType> {
+pub(crate) fn type_of_oid(catalog: &Catalog, oid: u32) -> Result<DataType> {
     if oid == 0 {
         return Ok(DataType::Unknown);
     }
-    DataType::from_oid(oid).ok_or_else(|| {
+    catalog.type_of_oid(oid).ok_or_else(|| {
         SqlError::new("42704", format!("type with OID {oid} does not exist"))
             .with_hint("Send the parameter as text, with type 0.")
     })

@@ -16,10 +16,12 @@ pub(crate) fn contents(catalog: &Catalog, namespace: ObjectId) -> Vec<CatalogEdi
     let views = catalog.views.values().filter(|view| view.namespace == namespace);
     let sequences = catalog.sequences.values().filter(|sequence| sequence.namespace == namespace);
     let tables = catalog.tables.values().filter(|table| table.namespace == namespace);
+    let types = catalog.types.values().filter(|def| def.namespace == namespace);
     views
         .map(|view| CatalogEdit::DropView(view.id))
         .chain(sequences.map(|sequence| CatalogEdit::DropSequence(sequence.id)))
         .chain(tables.map(|table| CatalogEdit::DropTable(table.id)))
+        .chain(types.map(|def| CatalogEdit::DropType(def.id)))
         .collect()
 }
 

@@ -70,7 +70,8 @@ pub(crate) fn start(
     for column in &table.columns {
         let field = columns.iter().position(|id| *id == column.id);
         let next = column.identity.map(|identity| format!("nextval('{}'::regclass)", identity.sequence.0));
-        sources.push(match (field, next.as_ref().or(column.default.as_ref())) {
+        let default = next.as_deref().or(column.default.as_deref()).or_else(|| bind::domain_default(&column.ty));
+        sources.push(match (field, default) {
             _ if column.dropped => Source::Dropped,
             (Some(at), _) => Source::Field(at),
             (None, Some(text)) => {

@@ -26,6 +26,7 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
     if create.on_commit.is_some() && !resolve::is_temporary(&catalog, namespace.id) {
         return Err(SqlError::new("42P16", "ON COMMIT can only be used on temporary tables"));
     }
+    super::types::check_relation_name(&catalog, namespace.id, &create.name.name)?;
     if catalog.relation_exists(namespace.id, &create.name.name) {
         if create.if_not_exists {
             skipping(session, "42P07", format!("relation \"{}\" already exists", create.name.name));

@@ -1,6 +1,6 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
-use super::{alter_table, comment, create_table, database, drop, index, role, schema, sequence, truncate, view};
+use super::{alter_table, comment, create_table, database, drop, index, role, schema, sequence, truncate, types, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
@@ -71,6 +71,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::GrantRole { grant, .. } => role::grant(session, grant)?,
         Definition::RoleSetting(clause) => role::setting(session, clause)?,
         Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,
+        Definition::Type(command) => types::run(session, command, sql).await?,
         Definition::CreateDatabase { name, owner } => database::create(session, name, owner.as_deref())?,
     }
     // Rows that only moved have been checked before, those of new constraints by them.

@@ -8,6 +8,7 @@ use super::define::skipping;
 use super::follow;
 use super::index;
 use super::resolve::{self, Relation, no_relation};
+use super::type_users;
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
@@ -176,11 +177,13 @@ fn listed(session: &Session, catalog: &Catalog, namespace: ObjectId) -> Vec<Stri
     let views = catalog.views.values().filter(|view| view.namespace == namespace);
     let sequences = catalog.sequences.values();
     let sequences = sequences.filter(|sequence| sequence.namespace == namespace && sequence.owned_by.is_none());
+    let types = catalog.types.values().filter(|def| def.namespace == namespace);
     let name = |name: &str| shown(session, catalog, namespace, name);
     let mut all: Vec<(ObjectId, String)> = tables
         .map(|table| (table.id, format!("table {}", name(&table.name))))
         .chain(views.map(|view| (view.id, format!("view {}", name(&view.name)))))
         .chain(sequences.map(|sequence| (sequence.id, format!("sequence {}", name(&sequence.name)))))
+        .chain(types.map(|def| (def.id, format!("type {}", name(&def.name)))))
         .collect();
     all.sort();
     all.into_iter().map(|(_, text)| text).collect()
@@ -228,9 +231,14 @@ pub(crate) fn apply(
     cascade: Option<bool>,
 ) -> Result<()> {
     let before = session.txn()?.catalog();
+    let (along, names) = type_users::cascade(&before, &edits);
+    let on = || "the type".to_string();
+    let mut broken: Vec<Dependent> =
+        names.into_iter().map(|what| Dependent { what, on: on(), edits: Vec::new() }).collect();
+    edits.extend(along);
     let mut after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
     follow_renames(session, &before, &mut after, &mut edits)?;
-    let mut broken = defaults_left(session, &before, &after);
+    broken.extend(defaults_left(session, &before, &after));
     broken.extend(references_left(session, &before, &after));
     broken.extend(broken_views(session, &before, &after));
     if !broken.is_empty() && cascade != Some(true) {

@@ -39,6 +39,7 @@ pub(crate) fn create(
     }
     let catalog = session.txn()?.catalog();
     let before = catalog.view_named(namespace.id, &name.name).cloned();
+    super::types::check_relation_name(&catalog, namespace.id, &name.name)?;
     if catalog.relation_exists(namespace.id, &name.name) && !(or_replace && before.is_some()) {
         return Err(match (or_replace, before) {
             (true, None) => SqlError::new("42809", format!("\"{}\" is not a view", name.name)),

@@ -4,7 +4,7 @@ use super::index::{self, CreateIndex, ReindexTarget};
 use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
 use super::sequence::{self, SequenceOptions};
 use super::table::{self, AlterAction, CreateTable};
-use super::{Name, Reader, utility};
+use super::{Name, Reader, types, utility};
 use crate::error::{Result, SqlError};
 use basalt_engine::CheckOption;
 use sqlparser::ast;
@@ -123,6 +123,7 @@ pub enum Definition {
         name: String,
         change: DatabaseChange,
     },
+    Type(Box<super::TypeCommand>),
 }
 
 impl Definition {
@@ -160,6 +161,7 @@ impl Definition {
             Definition::RoleSetting(_) => "ALTER ROLE",
             Definition::AlterDatabase { .. } => "ALTER DATABASE",
             Definition::CreateDatabase { .. } => "CREATE DATABASE",
+            Definition::Type(command) => command.tag(),
         }
     }
 }
@@ -178,6 +180,9 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
 }
 
 fn create(reader: &mut Reader<'_>) -> Result<Definition> {
+    if let Some(command) = types::create(reader)? {
+        return Ok(Definition::Type(Box::new(command)));
+    }
     let or_replace = reader.words(&["or", "replace"]);
     let _ = reader.one_of(&["global", "local"]);
     let temporary = reader.one_of(&["temp", "temporary"]).is_some();
@@ -410,6 +415,9 @@ fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
 }
 
 fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
+    if let Some(command) = types::alter(reader)? {
+        return Ok(Definition::Type(Box::new(command)));
+    }
     if let Some(kind) = reader.one_of(&["table", "view", "sequence", "index"]) {
         let if_exists = reader.if_exists();
         reader.word("only");
@@ -469,6 +477,9 @@ pub(super) fn cascade(reader: &mut Reader<'_>) -> bool {
 }
 
 fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
+    if let Some(command) = types::drop(reader)? {
+        return Ok(Definition::Type(Box::new(command)));
+    }
     let kind =
         match reader.one_of(&["table", "view", "sequence", "index", "schema", "database", "role", "user", "group"]) {
             Some("table") => ObjectKind::Table,
@@ -511,6 +522,9 @@ fn truncate(reader: &mut Reader<'_>) -> Result<Definition> {
 
 fn comment(reader: &mut Reader<'_>) -> Result<Definition> {
     reader.expect_word("on")?;
+    if let Some(command) = types::comment(reader)? {
+        return Ok(Definition::Type(Box::new(command)));
+    }
     let kind = match reader.one_of(&[
         "table",
         "view",

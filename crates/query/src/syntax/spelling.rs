@@ -3,12 +3,15 @@
 //! parentheses, `collation for (x)`, and `x like any (array)`.
 
 use super::reader::is_word;
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // Open parentheses, and which of them belong to `substring`.
     let mut open: Vec<bool> = Vec::new();
+    // Of the same, which hold the arguments of a call.
+    let mut calls: Vec<bool> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1).map(|next| &next.token);
         let as_token = |token_type: Token| TokenWithSpan::new(token_type, token.span);
@@ -42,6 +45,26 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             }
             _ => {}
         }
+        if token.token == Token::Mul && ends_in(&out, &[Token::RParen, Token::Period]) {
+            let mark = Token::make_word(ALL_FIELDS, Some('"'));
+            out.push(TokenWithSpan::new(mark, token.span));
+            continue;
+        }
+        match token.token {
+            Token::LParen => calls.push(is_call(&out, tokens.get(at + 1))),
+            Token::RParen => drop(calls.pop()),
+            _ => {}
+        }
+        if token.token == Token::Mul
+            && ends_in(&out, &[Token::Period])
+            && tokens.get(at + 1).is_some_and(|next| match next.token {
+                Token::Comma | Token::RParen => calls.last() == Some(&true),
+                ref next => follows_value(next),
+            })
+        {
+            out.pop();
+            continue;
+        }
         out.push(token.clone());
         if is_word(&token.token, "current_schema") && next != Some(&Token::LParen) {
             out.extend([Token::LParen, Token::RParen].map(as_token));
@@ -56,6 +79,44 @@ fn is_like(token: &Token) -> bool {
 
 fn is_quantifier(token: &Token) -> bool {
     ["any", "some", "all"].iter().any(|word| is_word(token, word))
+}
+
+/// Stands for the star of `(value).*`, which sqlparser reads only after names.
+const ALL_FIELDS: &str = "*";
+
+/// The field by whose name [`plain`] asks for all of a composite value's fields.
+pub fn all_fields_mark() -> Ident {
+    Ident::with_quote('"', ALL_FIELDS)
+}
+
+fn ends_in(before: &[TokenWithSpan], tokens: &[Token]) -> bool {
+    before.len() >= tokens.len()
+        && before[before.len() - tokens.len()..].iter().zip(tokens).all(|(have, wanted)| have.token == *wanted)
+}
+
+/// Whether a parenthesis after these opens a call, whose argument `t.*` is the row of `t`. In a row constructor it
+/// is the fields.
+fn is_call(before: &[TokenWithSpan], next: Option<&TokenWithSpan>) -> bool {
+    let Some(Token::Word(name)) = before.last().map(|last| &last.token) else { return false };
+    let is_name = !["row", "in", "any", "all", "some", "exists", "values", "as", "from", "array"]
+        .iter()
+        .any(|word| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word));
+    is_name && !next.is_some_and(|next| ["select", "with", "values"].iter().any(|word| is_word(&next.token, word)))
+}
+
+/// What makes `t.*` a value, the row of `t`: an operator behind it.
+fn follows_value(next: &Token) -> bool {
+    let operators = [
+        Token::DoubleColon,
+        Token::Eq,
+        Token::Neq,
+        Token::Lt,
+        Token::Gt,
+        Token::LtEq,
+        Token::GtEq,
+        Token::StringConcat,
+    ];
+    operators.contains(next) || ["is", "in", "between"].iter().any(|word| is_word(next, word))
 }
 
 /// Whether these end in `trim (`, perhaps with a side.

@@ -250,9 +250,11 @@ impl Output {
             self.text(&column.name);
             self.i32(column.table_oid as i32);
             self.i16(column.column_no);
-            self.i32(column.ty.oid() as i32);
-            self.i16(column.ty.pg_len());
-            self.i32(column.typmod);
+            // A domain shows as what it is over.
+            let ty = column.ty.underlying();
+            self.i32(ty.oid() as i32);
+            self.i16(ty.pg_len());
+            self.i32(if *ty == column.ty { column.typmod } else { ty.typmod() });
             self.i16(column.format);
         }
         self.end(frame);

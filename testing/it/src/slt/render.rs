@@ -55,7 +55,8 @@ fn body(reply: &Reply, statement: &Statement, lines: &mut Vec<String>) {
         return;
     }
     let binary = reply.columns.iter().flatten().any(|column| column.format == 1);
-    let mut rows: Vec<String> = reply.rows.iter().map(|row| show_row(row, binary)).collect();
+    let structured: Vec<bool> = reply.columns.iter().flatten().map(|column| is_structured(column.type_oid)).collect();
+    let mut rows: Vec<String> = reply.rows.iter().map(|row| show_row(row, binary, &structured)).collect();
     if !statement.is_ordered() {
         rows.sort();
     }
@@ -73,9 +74,40 @@ fn body(reply: &Reply, statement: &Statement, lines: &mut Vec<String>) {
     }
 }
 
-fn show_row(row: &[Option<Vec<u8>>], binary: bool) -> String {
-    let values = row.iter().map(|value| match value {
+/// First oid of what users define: which ones they are given differs from server to server.
+const FIRST_USER_OID: u32 = 16384;
+
+/// Records, their arrays, names of types and relations, and all types of users: their binary form has oids.
+fn is_structured(oid: u32) -> bool {
+    matches!(oid, 2205 | 2206 | 2249 | 2287) || oid >= FIRST_USER_OID
+}
+
+/// The bytes with the oids of users' types made alike: first Basalt's of arrays and of tables' rows, whose first
+/// byte tells them, then those that both servers count upwards.
+fn without_user_oids(bytes: &[u8]) -> Vec<u8> {
+    let derived = |oid: &[u8]| matches!(oid, [0x20 | 0x40 | 0x60, 0, middle, _] if *middle >= 0x40);
+    let counted = |oid: &[u8]| matches!(oid, [0, 0, middle, _] if *middle >= 0x40 && *middle < b'u');
+    let mut out = bytes.to_vec();
+    replace_oids(&mut out, derived);
+    replace_oids(&mut out, counted);
+    out
+}
+
+fn replace_oids(bytes: &mut [u8], is_oid: impl Fn(&[u8]) -> bool) {
+    let mut at = 0;
+    while at + 4 <= bytes.len() {
+        if is_oid(&bytes[at..at + 4]) {
+            bytes[at..at + 4].copy_from_slice(b"user");
+            at += 3;
+        }
+        at += 1;
+    }
+}
+
+fn show_row(row: &[Option<Vec<u8>>], binary: bool, structured: &[bool]) -> String {
+    let values = row.iter().enumerate().map(|(at, value)| match value {
         None => "NULL".to_string(),
+        Some(bytes) if binary && structured.get(at) == Some(&true) => format!("x{}", hex(&without_user_oids(bytes))),
         Some(bytes) if binary => format!("x{}", hex(bytes)),
         Some(bytes) => match String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('\n', "\\n") {
             text if text.is_empty() || text == "NULL" => format!("\"{text}\""),
@@ -117,6 +149,7 @@ fn type_name(oid: u32) -> String {
         1700 => "numeric",
         2950 => "uuid",
         3802 => "jsonb",
+        FIRST_USER_OID.. => "user",
         other => return other.to_string(),
     };
     name.to_string()

@@ -32,6 +32,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
             Ok(Datum::Bytes(out.into()))
         }),
         ("json_build_object" | "jsonb_build_object", "any" | "-") => scalar!(|args, info| build_object(args, info)),
+        ("row_to_json", _) => scalar!(|args, info| row_to_json(args, info)),
         ("json_object" | "jsonb_object", _) => scalar!(|args, info| object_of_strings(args, info)),
         _ => return None,
     })
@@ -43,8 +44,16 @@ fn array_to_json(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     };
     let comma = if matches!(args.get(1), Some(Datum::Bool(true))) { ",\n " } else { "," };
     let mut out = Vec::new();
-    let elements = array_value::elements(element, bytes)?;
-    JsonWriter::new(info.ty, info.ctx).write_array_with(&elements, element, comma, &mut out)?;
+    let array = array_value::decode(element, bytes)?;
+    JsonWriter::new(info.ty, info.ctx).write_array_with(&array, element, comma, &mut out)?;
+    Ok(Datum::Bytes(out.into()))
+}
+
+fn row_to_json(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    let comma = if matches!(args.get(1), Some(Datum::Bool(true))) { ",\n " } else { "," };
+    let mut out = Vec::new();
+    let composite = crate::record_value::def_of(&info.arg_types[0])?;
+    JsonWriter::new(info.ty, info.ctx).write_row(&args[0], composite, comma, &mut out)?;
     Ok(Datum::Bytes(out.into()))
 }
 

@@ -3,13 +3,14 @@
 //! `json` is written compactly, as it comes; `jsonb` canonically.
 
 use super::invalid;
-use crate::array_value;
+use crate::array_value::{self, ArrayValue};
 use crate::context::{DateFormat, EvalContext};
 use crate::error::Result;
 use crate::functions::arg::*;
 use crate::io;
 use crate::io::json::{is_number, write_string};
-use basalt_types::{DataType, Datum};
+use crate::record_value;
+use basalt_types::{CompositeDef, DataType, Datum};
 use std::cell::OnceCell;
 
 /// Writes values for one call.
@@ -46,9 +47,12 @@ impl<'a> JsonWriter<'a> {
                     false => out.extend_from_slice(text.as_bytes()),
                 }
             }
+            (value, DataType::Domain(domain)) => self.write(value, &domain.base, out)?,
             (Datum::Bytes(bytes), DataType::Array(element)) => {
-                self.write_array(&array_value::elements(element, bytes)?, element, out)?;
+                let comma = if self.canonical { ", " } else { "," };
+                self.write_array_with(&array_value::decode(element, bytes)?, element, comma, out)?;
             }
+            (value, DataType::Composite(composite)) => self.write_row(value, composite, ",", out)?,
             (value, ty) => {
                 let text = self.text(value, ty)?;
                 if is_numeric(ty) && is_number(&text) {
@@ -61,32 +65,67 @@ impl<'a> JsonWriter<'a> {
         Ok(())
     }
 
-    fn write_array(&self, elements: &[Datum], element: &DataType, out: &mut Vec<u8>) -> Result<()> {
-        self.write_array_with(elements, element, if self.canonical { ", " } else { "," }, out)
-    }
-
+    /// An array, each dimension as arrays of the next; `comma` stands between those of the first.
     pub fn write_array_with(
         &self,
-        elements: &[Datum],
+        array: &ArrayValue,
         element: &DataType,
         comma: &str,
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        let lengths: Vec<usize> = array.dimensions.iter().map(|dimension| dimension.length as usize).collect();
+        self.write_level(&array.elements, &lengths, element, comma, out)
+    }
+
+    fn write_level(
+        &self,
+        elements: &[Datum],
+        lengths: &[usize],
+        element: &DataType,
+        comma: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let inner = lengths.get(1..).unwrap_or_default();
+        let size = inner.iter().product::<usize>().max(1);
+        let plain = if self.canonical { ", " } else { "," };
         out.push(b'[');
-        for (at, value) in elements.iter().enumerate() {
+        for (at, part) in elements.chunks(size).enumerate() {
             if at > 0 {
                 out.extend_from_slice(comma.as_bytes());
             }
-            self.write(value, element, out)?;
+            match inner {
+                [] => self.write(&part[0], element, out)?,
+                inner => self.write_level(part, inner, element, plain, out)?,
+            }
         }
         out.push(b']');
+        Ok(())
+    }
+
+    /// A composite value as an object, `comma` between its members; `json` keeps the order of the attributes.
+    pub fn write_row(&self, value: &Datum, composite: &CompositeDef, comma: &str, out: &mut Vec<u8>) -> Result<()> {
+        let fields = record_value::decode(composite, value)?;
+        let mut object = vec![b'{'];
+        for (nth, (at, attribute)) in composite.live().enumerate() {
+            if nth > 0 {
+                object.extend_from_slice(comma.as_bytes());
+            }
+            write_string(&attribute.name, &mut object);
+            object.push(b':');
+            self.write(&fields[at], &attribute.ty, &mut object)?;
+        }
+        object.push(b'}');
+        match self.canonical {
+            true => out.extend_from_slice(io::json::canonical(&super::text_from(object)?)?.as_bytes()),
+            false => out.extend_from_slice(&object),
+        }
         Ok(())
     }
 
     /// A value as the key of a member. 22023 for values that are no scalars.
     pub fn key(&self, value: &Datum, ty: &DataType) -> Result<String> {
         match (value, ty) {
-            (_, DataType::Json | DataType::Jsonb | DataType::Array(_) | DataType::Record) => {
+            (_, DataType::Json | DataType::Jsonb | DataType::Array(_) | DataType::Record | DataType::Composite(_)) => {
                 Err(invalid("key value must be scalar, not array, composite, or json"))
             }
             (Datum::Bool(value), _) => Ok(value.to_string()),

@@ -1,15 +1,17 @@
 //! Values on their way into columns: SET, defaults, assignment casts.
 
 use super::super::binder::Binder;
-use super::super::expr::row_of;
 use super::super::position;
+use super::super::row;
 use super::super::scope::{Clause, Scope};
+use super::super::types::domain_default;
 use super::super::{names, parse_expr};
 use super::is_default;
 use super::own_values::{has_own_values, only_default};
 use super::target::{Target, Verb};
 use crate::error::{Result, SqlError};
 use basalt_expr::cast::CastContext;
+use basalt_expr::functions::structures;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnDef, ColumnId, DataType, Datum};
 use sqlparser::ast::{self, AssignmentTarget, FunctionArg, FunctionArgExpr, FunctionArguments};
@@ -30,8 +32,10 @@ impl Binder<'_> {
     /// An expression as the value of a column: 42804 if it cannot be assigned.
     pub fn assigned(&mut self, expr: Expr, column: &ColumnDef) -> Result<Expr> {
         let from = expr.ty();
+        // A row constructor says itself which of its fields does not fit.
+        let is_row = structures::row_fields(&expr).is_some() && column.ty.composite().is_some();
         self.coerce(expr, &column.ty, CastContext::Assignment).map_err(|error| match error.sqlstate {
-            "42846" => SqlError::new(
+            "42846" if !is_row => SqlError::new(
                 "42804",
                 format!(
                     "column \"{}\" is of type {} but expression is of type {}",
@@ -52,8 +56,14 @@ impl Binder<'_> {
             let next = self.call("nextval", vec![Expr::Const { value: oid, ty: DataType::Regclass }])?;
             return self.assigned(next, column);
         }
-        let Some(sql) = column.default.as_deref().filter(|_| !column.dropped) else {
-            return Ok(Expr::null(column.ty.clone()));
+        let default = column.default.as_deref().or_else(|| domain_default(&column.ty));
+        let Some(sql) = default.filter(|_| !column.dropped) else {
+            let nothing = Expr::null(column.ty.underlying().clone());
+            // A domain may refuse it.
+            return match column.dropped {
+                true => Ok(nothing),
+                false => self.coerce(nothing, &column.ty, CastContext::Assignment),
+            };
         };
         let syntax = parse_expr(sql)?;
         self.scopes.push(Scope::new(Clause::Default));
@@ -78,7 +88,7 @@ impl Binder<'_> {
             let message = format!("column \"{shown}\" of relation \"{relation}\" does not exist");
             return Err(SqlError::new("42703", message).at(place));
         };
-        if parts.len() > 1 {
+        if parts.len() > 1 && (column.ty.composite().is_none() || verb == Verb::Insert) {
             let message = format!(
                 "cannot assign to field \"{}\" of column \"{shown}\" because its type {} is not a composite type",
                 parts[1],
@@ -96,6 +106,8 @@ impl Binder<'_> {
     /// SET's clauses, bound in the current scope.
     pub fn assignments(&mut self, target: &Target, given: &[ast::Assignment]) -> Result<Vec<(ColumnId, Expr)>> {
         let mut out: Vec<(ColumnId, Expr)> = Vec::with_capacity(given.len());
+        // Columns of which only fields have been assigned so far.
+        let mut in_parts: Vec<ColumnId> = Vec::new();
         for assignment in given {
             let pairs = match &assignment.target {
                 AssignmentTarget::ColumnName(name) => vec![(name, Value::Syntax(&assignment.value))],
@@ -107,7 +119,16 @@ impl Binder<'_> {
             for (name, value) in pairs {
                 let place = position::of_name(&self.ctx.sql, name);
                 let id = self.target_column(target, name, Verb::Update)?;
-                if out.iter().any(|(known, _)| *known == id) {
+                let path = names::parts(name)?.split_off(1);
+                let known = out.iter().position(|(known, _)| *known == id);
+                if !path.is_empty() && (known.is_none() || in_parts.contains(&id)) {
+                    let before = known.map(|at| out.swap_remove(at).1);
+                    let value = self.field_assigned(target.table.column(id), before, &path, value);
+                    out.push((id, value.map_err(|error| error.at(place))?));
+                    in_parts.push(id);
+                    continue;
+                }
+                if known.is_some() {
                     let message = format!("multiple assignments to same column \"{}\"", target.table.column(id).name);
                     return Err(SqlError::syntax(message).at(place));
                 }
@@ -116,6 +137,61 @@ impl Binder<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// A composite column with another value in one of its fields. `before` is what SET has made of it already.
+    fn field_assigned(
+        &mut self,
+        column: &ColumnDef,
+        before: Option<Expr>,
+        path: &[String],
+        value: Value,
+    ) -> Result<Expr> {
+        let before = match before {
+            Some(before) => before,
+            None => {
+                let own = self.scope().relations.first().and_then(|relation| {
+                    relation.columns.iter().find(|known| known.column_no == column.id.0 as i16).cloned()
+                });
+                let own = own.ok_or_else(|| SqlError::internal(format!("column {} is not in scope", column.name)))?;
+                self.column_expr(&own)
+            }
+        };
+        let plain = column.ty.underlying().clone();
+        let before = self.coerce(before, &plain, CastContext::Implicit)?;
+        let changed = self.with_field(before, path, value, column)?;
+        self.coerce(changed, &column.ty, CastContext::Assignment)
+    }
+
+    fn with_field(&mut self, row: Expr, path: &[String], value: Value, column: &ColumnDef) -> Result<Expr> {
+        let Some((name, rest)) = path.split_first() else { return Ok(row) };
+        let ty = row.ty();
+        let Some(composite) = ty.composite() else {
+            let message = format!(
+                "cannot assign to field \"{name}\" of column \"{}\" because its type {} is not a composite type",
+                column.name,
+                ty.base().sql_name()
+            );
+            return Err(SqlError::new("42804", message));
+        };
+        let Some((at, attribute)) = composite.attribute_named(name) else {
+            let message = format!(
+                "cannot assign to field \"{name}\" of column \"{}\" because there is no such column in data type {}",
+                column.name,
+                ty.sql_name()
+            );
+            return Err(SqlError::new("42703", message));
+        };
+        if matches!(value, Value::Syntax(syntax) if is_default(syntax)) {
+            return Err(SqlError::not_supported("cannot set a subfield to DEFAULT"));
+        }
+        let part = if rest.is_empty() {
+            let field = ColumnDef::new(column.id, name, attribute.ty.clone());
+            self.assigned_value(&field, value)?
+        } else {
+            self.with_field(structures::field(row.clone(), at), rest, value, column)?
+        };
+        Ok(structures::set_field(row, at, part))
     }
 
     fn assigned_value(&mut self, column: &ColumnDef, value: Value) -> Result<Expr> {
@@ -158,7 +234,7 @@ impl Binder<'_> {
                     }
                 }
             }
-            ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Subquery(_)) || row_of(inner).is_some() => {
+            ast::Expr::Nested(inner) if matches!(**inner, ast::Expr::Subquery(_)) || row::is_row(inner) => {
                 return self.row_values(names, inner);
             }
             other => return Err(no_row().at(position::of_expr(&self.ctx.sql, other))),

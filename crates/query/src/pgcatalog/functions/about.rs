@@ -2,20 +2,20 @@
 
 use super::{Other, oid_arg, system, text_arg, text_or_null};
 use crate::pgcatalog::names::{self, Scope};
-use crate::pgcatalog::{definitions, descriptions, relations, typing};
+use crate::pgcatalog::{definitions, descriptions, relations, user_types};
 use basalt_expr::functions::{CallInfo, ScalarKernel};
 use basalt_expr::{Error, Result};
 use basalt_types::{DataType, Datum, ObjectId};
 
 pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
     Some(match name {
-        "format_type" => |args, _| {
+        "format_type" => |args, info| {
             let typmod = match args.get(1) {
                 Some(Datum::I32(typmod)) => Some(*typmod),
                 _ => None,
             };
             let Some(Datum::I64(oid)) = args.first() else { return Ok(Datum::Null) };
-            let name = if *oid == 0 { "-".to_string() } else { type_name(*oid as u32, typmod) };
+            let name = if *oid == 0 { "-".to_string() } else { type_name(*oid as u32, typmod, info)? };
             Ok(Datum::text(&name))
         },
         "pg_get_userbyid" => |args, info| {
@@ -27,8 +27,11 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             let visible = Scope::of(system(info)?).relation_is_visible(oid_arg(args, 0)?);
             Ok(visible.map_or(Datum::Null, Datum::Bool))
         },
-        "pg_type_is_visible"
-        | "pg_function_is_visible"
+        "pg_type_is_visible" => |args, info| {
+            let visible = user_types::is_visible(Scope::of(system(info)?), oid_arg(args, 0)?);
+            Ok(Datum::Bool(visible.unwrap_or(true)))
+        },
+        "pg_function_is_visible"
         | "pg_operator_is_visible"
         | "pg_opclass_is_visible"
         | "pg_opfamily_is_visible"
@@ -52,9 +55,11 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
             Ok(text_or_null(definitions::index(system(info)?, oid_arg(args, 0)?, column, pretty)))
         },
-        "pg_get_constraintdef" => {
-            |args, info| Ok(text_or_null(definitions::constraint(system(info)?, oid_arg(args, 0)?)))
-        }
+        "pg_get_constraintdef" => |args, info| {
+            let (system, constraint) = (system(info)?, oid_arg(args, 0)?);
+            let of_domain = || user_types::constraint_text(system, constraint);
+            Ok(text_or_null(definitions::constraint(system, constraint).or_else(of_domain)))
+        },
         "pg_get_viewdef" if args.starts_with("text") => |args, info| {
             let scope = Scope::of(system(info)?);
             let oid = names::oid_of(scope, &DataType::Regclass, text_arg(args, 0)?)?;
@@ -129,8 +134,9 @@ fn expression(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     Ok(Datum::text(&definitions::expression(system(info)?, text_arg(args, 0)?)))
 }
 
-fn type_name(oid: u32, typmod: Option<i32>) -> String {
-    typing::format_type(oid, typmod).unwrap_or_else(|| "???".to_string())
+fn type_name(oid: u32, typmod: Option<i32>, info: &CallInfo) -> Result<String> {
+    let name = names::format_type(Scope::of(system(info)?), oid, typmod);
+    Ok(name.unwrap_or_else(|| "???".to_string()))
 }
 
 /// The object of a name, null if there is none.

@@ -6,8 +6,8 @@ use crate::error::{Result, SqlError};
 use crate::plan::{ColId, HeldRows};
 use arrow::compute::interleave;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
-use arrow_schema::{DataType as ArrowType, Field};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType as ArrowType;
 use basalt_expr::eval::vector::from_values;
 use basalt_types::{DataType, Datum};
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -98,11 +98,6 @@ fn own(array: ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         ArrowType::Utf8View => Arc::new(array.as_string_view().gc()),
         ArrowType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        ArrowType::List(item) => {
-            let item: Arc<Field> = item.clone();
-            let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
-            Arc::new(ListArray::try_new(item, offsets, own(values)?, nulls).map_err(misfit)?)
-        }
         _ => array,
     })
 }

@@ -1,0 +1,37 @@
+//! Domains (manual 8.18): a value that becomes one of a domain is checked first.
+
+use crate::context::EvalContext;
+use crate::error::{Error, Result};
+use crate::tree::Expr;
+use basalt_types::{DataType, Datum, DomainDef};
+use std::sync::Arc;
+
+/// The conditions of a domain's own CHECKs by name, over the value as column 0 in the domain's base type.
+pub type DomainConditions = Arc<Vec<(String, Expr)>>;
+
+/// 23502 if the domain, or one that it is over, takes no null; 23514 if a CHECK is false. Types other than
+/// domains take everything.
+pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
+    let DataType::Domain(domain) = ty else { return Ok(()) };
+    check(&domain.base, value, ctx)?;
+    if domain.not_null && value.is_null() {
+        return Err(Error::new("23502", format!("domain {} does not allow null values", ty.sql_name())));
+    }
+    if domain.checks.is_empty() {
+        return Ok(());
+    }
+    for (name, condition) in conditions(domain, ctx)?.iter() {
+        if condition.eval_scalar(std::slice::from_ref(value), ctx)? == Datum::Bool(false) {
+            let message = format!("value for domain {} violates check constraint \"{name}\"", ty.sql_name());
+            return Err(Error::new("23514", message));
+        }
+    }
+    Ok(())
+}
+
+fn conditions(domain: &DomainDef, ctx: &EvalContext) -> Result<DomainConditions> {
+    match &ctx.names {
+        Some(names) => names.domain_conditions(domain),
+        None => Err(Error::internal(format!("the checks of domain {} need a catalog", domain.name))),
+    }
+}

@@ -1,0 +1,161 @@
+//! What uses a type: who goes along when it is dropped, and whether stored values bear a change.
+
+use crate::bind::{self, ParamTypes};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use crate::session::names::quote_identifier;
+use crate::syntax::parse_query_text;
+use basalt_engine::{Catalog, CatalogEdit, TableLock, TypeDef, TypeKind, TypeUser};
+use basalt_types::usertype::row_type_oid;
+use basalt_types::{DataType, ObjectId, TableDef};
+use std::sync::Arc;
+
+/// What a domain newly asks of its values.
+pub(crate) enum TypeUse {
+    NotNull,
+    /// SQL of a condition over `VALUE`.
+    Condition(String),
+}
+
+/// `table.column` of a column whose values are made of a type.
+pub(crate) fn stored_column(catalog: &Catalog, oid: u32) -> Option<String> {
+    let mut columns = catalog.tables.values().flat_map(|table| table.live_columns().map(move |column| (table, column)));
+    let (table, column) = columns.find(|(_, column)| Catalog::mentions(&column.ty, oid))?;
+    Some(format!("{}.{}", table.name, column.name))
+}
+
+/// Looks through all columns of a domain, and of domains over it: 23502 or 23514 for a value that would not do,
+/// 0A000 where the domain is part of a stored value.
+pub(crate) async fn check_stored(session: &mut Session, oid: u32, domain: &str, wanted: TypeUse) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let mut columns: Vec<(Arc<TableDef>, String)> = Vec::new();
+    for table in catalog.tables.values() {
+        for column in table.live_columns().filter(|column| Catalog::mentions(&column.ty, oid)) {
+            if !is_over(&column.ty, oid) {
+                let message =
+                    format!("cannot alter type \"{domain}\" because column \"{}.{}\" uses it", table.name, column.name);
+                return Err(SqlError::not_supported(message));
+            }
+            columns.push((table.clone(), column.name.clone()));
+        }
+    }
+    for (table, column) in columns {
+        session.lock_table(table.id, TableLock::Share, false).await?;
+        let schema = catalog.namespaces.get(&table.namespace).map(|namespace| namespace.name.clone());
+        let from = format!(
+            "(SELECT {} AS value FROM {}.{}) t",
+            quote_identifier(&column),
+            quote_identifier(&schema.unwrap_or_default()),
+            quote_identifier(&table.name)
+        );
+        let (condition, error) = match &wanted {
+            TypeUse::NotNull => (
+                "value IS NULL".to_string(),
+                SqlError::new("23502", format!("column \"{column}\" of table \"{}\" contains null values", table.name)),
+            ),
+            TypeUse::Condition(sql) => (
+                format!("NOT ({sql})"),
+                SqlError::new(
+                    "23514",
+                    format!(
+                        "column \"{column}\" of table \"{}\" contains values that violate the new constraint",
+                        table.name
+                    ),
+                ),
+            ),
+        };
+        if has_rows(session, &format!("SELECT 1 FROM {from} WHERE {condition} LIMIT 1")).await? {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a type is a domain, or a domain over it, and so on.
+fn is_over(ty: &DataType, oid: u32) -> bool {
+    matches!(ty, DataType::Domain(domain) if domain.oid == oid || is_over(&domain.base, oid))
+}
+
+async fn has_rows(session: &mut Session, sql: &str) -> Result<bool> {
+    let catalog = session.txn()?.catalog();
+    let eval = session.eval_context(Vec::new(), &catalog);
+    let query = parse_query_text(sql)?;
+    let query =
+        bind::bind_query(&session.bind_context(&catalog, &Arc::from(sql), &eval), &query, &mut ParamTypes::none())?;
+    let ctx = session.run_context(&eval)?;
+    let mut batches = session.db.runtime().run(Arc::new(query), ctx);
+    while let Some(batch) = batches.next().await? {
+        if batch.num_rows() > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Edits that take away what uses the types that `edits` drop, and what each is called. The types of dropped
+/// tables' and views' rows go with them.
+pub(crate) fn cascade(catalog: &Catalog, edits: &[CatalogEdit]) -> (Vec<CatalogEdit>, Vec<String>) {
+    let mut gone: Vec<ObjectId> = Vec::new();
+    let mut types: Vec<u32> = Vec::new();
+    for edit in edits {
+        match edit {
+            CatalogEdit::DropTable(id) | CatalogEdit::DropView(id) => {
+                gone.push(*id);
+                types.push(row_type_oid(*id));
+            }
+            CatalogEdit::DropType(id) => {
+                gone.push(*id);
+                types.push(id.0);
+            }
+            _ => {}
+        }
+    }
+    let (mut tables, mut composites): (Vec<TableDef>, Vec<TypeDef>) = (Vec::new(), Vec::new());
+    let (mut more, mut names) = (Vec::new(), Vec::new());
+    while let Some(oid) = types.pop() {
+        for user in catalog.users_of(oid) {
+            match user {
+                TypeUser::Column(id, at) if !gone.contains(&id) => {
+                    let Some(known) = catalog.tables.get(&id) else { continue };
+                    if !tables.iter().any(|table| table.id == id) {
+                        tables.push(TableDef::clone(known));
+                    }
+                    if let Some(table) = tables.iter_mut().find(|table| table.id == id) {
+                        names.push(format!("column {} of table {}", table.columns[at].name, table.name));
+                        let column = &mut table.columns[at];
+                        (column.dropped, column.not_null, column.default) = (true, false, None);
+                    }
+                }
+                TypeUser::Attribute(id, at) if !gone.contains(&id) => {
+                    let Some(known) = catalog.types.get(&id) else { continue };
+                    if !composites.iter().any(|def| def.id == id) {
+                        composites.push(TypeDef::clone(known));
+                    }
+                    let def = composites.iter_mut().find(|def| def.id == id);
+                    if let Some(TypeDef { name, kind: TypeKind::Composite(attributes), .. }) = def {
+                        names.push(format!("column {} of composite type {name}", attributes[at].name));
+                        attributes[at].dropped = true;
+                    }
+                }
+                TypeUser::Domain(id) if !gone.contains(&id) => {
+                    let Some(def) = catalog.types.get(&id) else { continue };
+                    names.push(format!("type {}", def.name));
+                    gone.push(id);
+                    types.push(id.0);
+                    more.push(CatalogEdit::DropType(id));
+                }
+                _ => {}
+            }
+        }
+    }
+    more.extend(
+        tables
+            .into_iter()
+            .filter(|table| !gone.contains(&table.id))
+            .map(|table| CatalogEdit::PutTable(Arc::new(table))),
+    );
+    more.extend(
+        composites.into_iter().filter(|def| !gone.contains(&def.id)).map(|def| CatalogEdit::PutType(Arc::new(def))),
+    );
+    (more, names)
+}

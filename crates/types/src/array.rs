@@ -1,0 +1,130 @@
+//! Array values (manual 8.15): up to six dimensions, each with a lower bound.
+//!
+//! An array of one dimension that starts at 1, or without elements, rests as a row of its elements
+//! ([`crate::row`]). Any other has a header before that row, which no row can start with: a row without
+//! columns that goes on.
+//!
+//! ```text
+//! 0 | dimensions u8 | per dimension: lower bound i32, length u32 | row of the elements, last dimension fastest
+//! ```
+
+use crate::row::{self, RowRef};
+use crate::{Datum, PhysType, varint};
+
+/// As many dimensions as PostgreSQL has.
+pub const DIMENSIONS_MAX: usize = 6;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dimension {
+    pub lower: i32,
+    pub length: u32,
+}
+
+impl Dimension {
+    /// The greatest subscript. The lower bound is such that it fits.
+    pub fn upper(self) -> i32 {
+        (i64::from(self.lower) + i64::from(self.length) - 1) as i32
+    }
+}
+
+/// An array taken apart.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ArrayValue {
+    /// None if there are no elements; otherwise their lengths multiplied are the number of elements.
+    pub dimensions: Vec<Dimension>,
+    pub elements: Vec<Datum>,
+}
+
+impl ArrayValue {
+    /// One dimension that starts at 1.
+    pub fn plain(elements: Vec<Datum>) -> ArrayValue {
+        ArrayValue { dimensions: plain_dimensions(elements.len()), elements }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.elements.is_empty() || matches!(self.dimensions.as_slice(), [Dimension { lower: 1, .. }])
+    }
+
+    /// The array as it rests.
+    ///
+    /// # Panics
+    /// If an element is not of the physical type.
+    pub fn encode(&self, element: PhysType) -> Datum {
+        let mut out = Vec::new();
+        if !self.is_plain() {
+            out.extend([0, self.dimensions.len() as u8]);
+            for dimension in &self.dimensions {
+                out.extend(dimension.lower.to_le_bytes());
+                out.extend(dimension.length.to_le_bytes());
+            }
+        }
+        row::encode(&vec![element; self.elements.len()], &self.elements, &mut out);
+        Datum::Bytes(out.into())
+    }
+
+    /// `None` if the bytes are damaged.
+    pub fn decode(element: PhysType, bytes: &[u8]) -> Option<ArrayValue> {
+        let (dimensions, body) = split(bytes)?;
+        let elements = row_elements(element, body)?;
+        let dimensions = dimensions.unwrap_or_else(|| plain_dimensions(elements.len()));
+        let count = dimensions.iter().try_fold(1usize, |count, dimension| count.checked_mul(dimension.length as usize));
+        let count = if dimensions.is_empty() { 0 } else { count? };
+        (count == elements.len()).then_some(ArrayValue { dimensions, elements })
+    }
+}
+
+fn plain_dimensions(count: usize) -> Vec<Dimension> {
+    if count == 0 { Vec::new() } else { vec![Dimension { lower: 1, length: count as u32 }] }
+}
+
+/// The header's dimensions, if there is a header, and the row of elements.
+fn split(bytes: &[u8]) -> Option<(Option<Vec<Dimension>>, &[u8])> {
+    let [0, count, rest @ ..] = bytes else { return Some((None, bytes)) };
+    let mut rest = rest;
+    if usize::from(*count) > DIMENSIONS_MAX {
+        return None;
+    }
+    let mut dimensions = Vec::with_capacity(usize::from(*count));
+    for _ in 0..*count {
+        let lower = i32::from_le_bytes(varint::take_bytes(&mut rest, 4)?.try_into().ok()?);
+        let length = u32::from_le_bytes(varint::take_bytes(&mut rest, 4)?.try_into().ok()?);
+        dimensions.push(Dimension { lower, length });
+    }
+    Some((Some(dimensions), rest))
+}
+
+fn row_elements(element: PhysType, body: &[u8]) -> Option<Vec<Datum>> {
+    let row = RowRef::new(body)?;
+    let count = row.column_count();
+    row.to_datums(&vec![element; count], &vec![Datum::Null; count])
+}
+
+/// The elements of an array in storage order. `None` if its bytes are damaged.
+pub fn elements(element: PhysType, bytes: &[u8]) -> Option<Vec<Datum>> {
+    row_elements(element, split(bytes)?.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_of_any_shape_come_back_and_damage_is_noticed() {
+        let ints = |count: i32| (0..count).map(Datum::I32).collect::<Vec<_>>();
+        let shapes = [
+            ArrayValue::default(),
+            ArrayValue::plain(ints(3)),
+            ArrayValue { dimensions: vec![Dimension { lower: -2, length: 3 }], elements: ints(3) },
+            ArrayValue { dimensions: vec![Dimension { lower: 1, length: 2 }; 3], elements: ints(8) },
+        ];
+        for shape in shapes {
+            let Datum::Bytes(bytes) = shape.encode(PhysType::I32) else { panic!("arrays rest as bytes") };
+            assert_eq!(ArrayValue::decode(PhysType::I32, &bytes), Some(shape.clone()));
+            assert_eq!(elements(PhysType::I32, &bytes), Some(shape.elements.clone()));
+            for cut in 0..bytes.len() {
+                let got = ArrayValue::decode(PhysType::I32, &bytes[..cut]);
+                assert_ne!(got, Some(shape.clone()), "cut at {cut}");
+            }
+        }
+    }
+}
