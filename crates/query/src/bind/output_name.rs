@@ -38,7 +38,7 @@ fn named(expr: &Expr) -> Option<(String, u8)> {
         },
         Expr::TypedString(typed) => Some((type_name(&typed.data_type)?, 1)),
         Expr::Interval(_) => weak("interval"),
-        Expr::Prefixed { prefix, .. } => weak(&typname(&super::types::named(prefix).ok()?)),
+        Expr::Prefixed { prefix, .. } => weak(&type_name(&ast::DataType::Custom(prefix.clone().into(), Vec::new()))?),
         Expr::IsNormalized { negated: false, .. } => strong("is_normalized"),
         Expr::BinaryOp { op: ast::BinaryOperator::Overlaps, .. } => strong("overlaps"),
         Expr::Value(value) if matches!(value.value, ast::Value::NationalStringLiteral(_)) => weak("bpchar"),
