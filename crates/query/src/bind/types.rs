@@ -77,7 +77,7 @@ pub(super) fn time_modifier(ty: &ast::DataType) -> Option<i32> {
         }
         Ast::Custom(name, modifiers) => {
             let is_time = matches!(
-                custom(ctx, name, &[]),
+                custom(None, name, &[]),
                 Ok(DataType::Time | DataType::TimeTz | DataType::Timestamp | DataType::TimestampTz)
             );
             modifiers.first().filter(|_| is_time)?.parse::<u64>().ok().as_ref().map(decimals)
