@@ -98,7 +98,7 @@ fn ends_in(before: &[TokenWithSpan], tokens: &[Token]) -> bool {
 /// is the fields.
 fn is_call(before: &[TokenWithSpan], next: Option<&TokenWithSpan>) -> bool {
     let Some(Token::Word(name)) = before.last().map(|last| &last.token) else { return false };
-    let is_name = !["row", "in", "any", "all", "some", "exists", "values", "as", "from", "array"]
+    let is_name = !["row", "operator", "in", "any", "all", "some", "exists", "values", "as", "from", "array"]
         .iter()
         .any(|word| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word));
     is_name && !next.is_some_and(|next| ["select", "with", "values"].iter().any(|word| is_word(&next.token, word)))
