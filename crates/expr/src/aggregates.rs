@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::functions::TypePattern;
+use crate::operators::SortOrder;
 use arrow_array::{ArrayRef, BooleanArray};
 use basalt_types::DataType;
 
@@ -67,10 +68,16 @@ pub struct ResolvedAggregate {
     /// What the arguments are to be cast to.
     pub arg_types: Vec<DataType>,
     pub ty: DataType,
+    /// Of WITHIN GROUP: the last arguments are in this order. Empty for other aggregates.
+    pub orders: Vec<SortOrder>,
 }
 
 impl ResolvedAggregate {
     pub fn accumulator(&self) -> Box<dyn GroupsAccumulator> {
+        // A hypothetical row has as many columns as are ordered by.
+        if self.orders.len() * 2 == self.arg_types.len() && self.aggregate.args == [TypePattern::Any] {
+            return ordered::hypothetical(self);
+        }
         (self.aggregate.make)(&self.arg_types, &self.ty)
     }
 
@@ -84,6 +91,8 @@ mod extreme;
 pub(crate) mod json;
 mod logic;
 mod moments;
+mod ordered;
+mod regression;
 mod sums;
 
 /// Calls `each(row, group)` for the rows that count: filtered, and valid in every argument.
@@ -132,6 +141,8 @@ fn bind(name: &str, args: &str) -> Option<Binding> {
         .or_else(|| moments::bind(name, args))
         .or_else(|| collect::bind(name, args))
         .or_else(|| json::bind(name))
+        .or_else(|| regression::bind(name, args))
+        .or_else(|| ordered::bind(name, args))
 }
 
 /// `min` and `max` of scaled numerics stay scaled.

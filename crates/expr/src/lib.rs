@@ -26,6 +26,7 @@ pub mod random;
 pub mod record_value;
 pub mod resolve;
 pub mod tree;
+pub mod window;
 
 pub use context::EvalContext;
 pub use error::{Error, Result};

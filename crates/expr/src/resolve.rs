@@ -80,7 +80,7 @@ impl Registry {
                 let aggregate = fitting[index];
                 let (arg_types, ty) = candidates::settle_types(patterns[index], &aggregate.ret, args)?;
                 let ty = crate::aggregates::result_type(aggregate, &arg_types, ty);
-                Ok(ResolvedAggregate { aggregate, arg_types, ty })
+                Ok(ResolvedAggregate { aggregate, arg_types, ty, orders: Vec::new() })
             }
             Choice::None => Err(no_function(name, args)),
             Choice::Many => Err(ambiguous_function(name, args)),

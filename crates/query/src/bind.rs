@@ -1,5 +1,6 @@
 //! From syntax to meaning: names against the catalog, types and overloads by PostgreSQL's rules.
 
+mod aggregate;
 mod binder;
 mod dml;
 mod expr;
@@ -7,9 +8,12 @@ mod foreign;
 mod from;
 mod function;
 mod group;
+mod group_by;
 mod locking;
 mod named_args;
 pub mod names;
+mod ordered_set;
+mod outer;
 mod output_name;
 mod params;
 pub mod point;
@@ -20,6 +24,7 @@ mod recursion;
 mod row;
 mod row_rules;
 mod same;
+mod sample;
 mod scope;
 mod select;
 mod sets;

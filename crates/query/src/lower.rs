@@ -8,13 +8,16 @@
 mod aggregate;
 mod apply;
 mod expr;
+mod grouping;
 mod keys;
 mod lateral;
+mod limit;
 mod limits;
 mod node;
 mod plan;
 mod pull_up;
 mod recursive;
+mod sample;
 mod scan;
 pub mod session;
 mod sets;
@@ -25,11 +28,14 @@ mod window;
 
 pub(crate) use aggregate::first_row_is_safe;
 pub use apply::Applier;
+pub(crate) use grouping::GroupingPlanner;
+pub(crate) use limit::TiesPlanner;
 pub(crate) use limits::settle_limits;
 pub(crate) use node::NodePlanner;
 pub(crate) use sets::SetPlanner;
 pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
+pub(crate) use window::WindowPlanner;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};

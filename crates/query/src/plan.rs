@@ -14,6 +14,7 @@ use arrow_array::RecordBatch;
 use basalt_engine::RowLock;
 use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
+use basalt_expr::window::{Edge, FrameSpec, Ranking};
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::BTreeMap;
@@ -140,6 +141,14 @@ pub enum Plan {
         input: Box<Plan>,
         condition: Expr,
     },
+    /// TABLESAMPLE: a share of a scan's rows, chosen by the seed and the row's place.
+    Sample {
+        /// A [`Plan::Scan`] with this identity.
+        input: Box<Plan>,
+        identity: [ColId; 3],
+        percent: Expr,
+        seed: Option<Expr>,
+    },
     Join {
         left: Box<Plan>,
         right: Box<Plan>,
@@ -151,6 +160,8 @@ pub enum Plan {
         input: Box<Plan>,
         groups: Vec<(ColId, Expr)>,
         aggregates: Vec<(ColId, AggregateCall)>,
+        /// Groups several times, each time by some of `groups`; the others are null then.
+        sets: Option<GroupingSets>,
     },
     Window {
         input: Box<Plan>,
@@ -164,13 +175,8 @@ pub enum Plan {
         input: Box<Plan>,
         limit: Option<Expr>,
         offset: Option<Expr>,
-    },
-    /// As many rows as FETCH … WITH TIES takes of the input in this order, and those that are equal to the last.
-    Ties {
-        input: Box<Plan>,
-        keys: Vec<SortKey>,
-        limit: Expr,
-        offset: Option<Expr>,
+        /// Rows that equal the last one by the input's order go along.
+        ties: bool,
     },
     /// With `on`, the first row of each group in the input's order.
     Distinct {
@@ -302,11 +308,11 @@ impl Plan {
             Plan::Project { input, .. }
             | Plan::ProjectSet { input, .. }
             | Plan::Filter { input, .. }
+            | Plan::Sample { input, .. }
             | Plan::Aggregate { input, .. }
             | Plan::Window { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Limit { input, .. }
-            | Plan::Ties { input, .. }
             | Plan::Distinct { input, .. } => vec![input],
             Plan::Join { left, right, .. } | Plan::SetOp { left, right, .. } => vec![left, right],
         }
@@ -327,11 +333,11 @@ impl Plan {
             Plan::Project { input, .. }
             | Plan::ProjectSet { input, .. }
             | Plan::Filter { input, .. }
+            | Plan::Sample { input, .. }
             | Plan::Aggregate { input, .. }
             | Plan::Window { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Limit { input, .. }
-            | Plan::Ties { input, .. }
             | Plan::Distinct { input, .. } => vec![input],
             Plan::Join { left, right, .. } | Plan::SetOp { left, right, .. } => vec![left, right],
         }
@@ -355,6 +361,7 @@ impl Plan {
                 exprs.iter_mut().map(|(_, expr)| expr).collect()
             }
             Plan::Filter { condition, .. } => vec![condition],
+            Plan::Sample { percent, seed, .. } => std::iter::once(percent).chain(seed).collect(),
             Plan::Join { condition, .. } => condition.iter_mut().collect(),
             Plan::Aggregate { groups, aggregates, .. } => {
                 let groups = groups.iter_mut().map(|(_, expr)| expr);
@@ -363,9 +370,6 @@ impl Plan {
             Plan::Window { calls, .. } => calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).collect(),
             Plan::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
             Plan::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
-            Plan::Ties { keys, limit, offset, .. } => {
-                keys.iter_mut().map(|key| &mut key.expr).chain([limit]).chain(offset).collect()
-            }
             Plan::Distinct { on, .. } => on.iter_mut().flatten().collect(),
         }
     }
@@ -412,16 +416,20 @@ impl Plan {
             Plan::Filter { input, .. }
             | Plan::Sort { input, .. }
             | Plan::Limit { input, .. }
-            | Plan::Ties { input, .. }
             | Plan::Distinct { input, .. } => input.columns(),
+            Plan::Sample { input, identity, .. } => {
+                input.columns().into_iter().filter(|(id, _)| !identity.contains(id)).collect()
+            }
             Plan::Join { left, right, .. } => {
                 let mut out = left.columns();
                 out.extend(right.columns());
                 out
             }
-            Plan::Aggregate { groups, aggregates, .. } => {
+            Plan::Aggregate { groups, aggregates, sets, .. } => {
                 let mut out = typed(groups);
                 out.extend(aggregates.iter().map(|(id, call)| (*id, call.resolved.ty.clone())));
+                let groupings = sets.iter().flat_map(|sets| &sets.groupings);
+                out.extend(groupings.map(|(id, _)| (*id, DataType::Int4)));
                 out
             }
             Plan::Window { input, calls } => {
@@ -467,6 +475,14 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
+/// Groups by position.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GroupingSets {
+    pub sets: Vec<Vec<usize>>,
+    /// `GROUPING(…)`: one bit per argument, the last one lowest, set where the row's grouping set lacks it.
+    pub groupings: Vec<(ColId, Vec<usize>)>,
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct AggregateCall {
     pub resolved: ResolvedAggregate,
@@ -479,33 +495,18 @@ pub struct AggregateCall {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum WindowFunction {
-    RowNumber,
-    Rank,
-    DenseRank,
-    PercentRank,
-    CumeDist,
+    Ranking(Ranking),
     Ntile(Expr),
-    Lag { value: Expr, offset: Option<Expr>, default: Option<Expr>, lead: bool },
-    FirstValue(Expr),
-    LastValue(Expr),
+    Lag {
+        value: Expr,
+        offset: Option<Expr>,
+        default: Option<Expr>,
+        lead: bool,
+    },
+    /// `first_value` and `last_value`.
+    Edge(Edge, Expr),
     NthValue(Expr, Expr),
     Aggregate(AggregateCall),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameUnits {
-    Rows,
-    Range,
-    Groups,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub enum FrameBound {
-    UnboundedPreceding,
-    Preceding(Expr),
-    CurrentRow,
-    Following(Expr),
-    UnboundedFollowing,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -514,9 +515,9 @@ pub struct WindowCall {
     pub ty: DataType,
     pub partition_by: Vec<Expr>,
     pub order_by: Vec<SortKey>,
-    pub units: FrameUnits,
-    pub start: FrameBound,
-    pub end: FrameBound,
+    pub frame: FrameSpec,
+    /// Of the frame's start and end: one value per execution.
+    pub offsets: [Option<Expr>; 2],
 }
 
 impl WindowCall {
@@ -524,14 +525,8 @@ impl WindowCall {
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         let mut out: Vec<&mut Expr> = Vec::new();
         match &mut self.function {
-            WindowFunction::RowNumber
-            | WindowFunction::Rank
-            | WindowFunction::DenseRank
-            | WindowFunction::PercentRank
-            | WindowFunction::CumeDist => {}
-            WindowFunction::Ntile(expr) | WindowFunction::FirstValue(expr) | WindowFunction::LastValue(expr) => {
-                out.push(expr);
-            }
+            WindowFunction::Ranking(_) => {}
+            WindowFunction::Ntile(expr) | WindowFunction::Edge(_, expr) => out.push(expr),
             WindowFunction::NthValue(value, nth) => out.extend([value, nth]),
             WindowFunction::Lag { value, offset, default, .. } => {
                 out.push(value);
@@ -542,6 +537,7 @@ impl WindowCall {
         }
         out.extend(&mut self.partition_by);
         out.extend(self.order_by.iter_mut().map(|key| &mut key.expr));
+        out.extend(self.offsets.iter_mut().flatten());
         out
     }
 }

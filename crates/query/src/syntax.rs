@@ -3,6 +3,7 @@
 //! sqlparser reads queries, expressions, column definitions and the three data-changing verbs. The rest
 //! of the grammar, which is PostgreSQL's own, is read here: `utility` and `ddl` and `copy`.
 
+mod clauses;
 mod copy;
 mod ddl;
 mod dialect;
@@ -23,6 +24,10 @@ mod table_query;
 mod types;
 mod utility;
 
+pub(crate) use clauses::{
+    EMPTY_SET, GROUP_BY_DISTINCT, GROUPING_SETS, REPEATABLE, TABLESAMPLE, USING_OPERATOR, WITH_TIES, exclude_marker,
+    marked,
+};
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
 pub use ddl::*;
 pub(crate) use dialect::Postgres15;
@@ -124,7 +129,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
 
 /// One statement's tokens in forms that sqlparser reads.
 fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = spelling::plain(forms::marked(operators::split(tokens)));
+    let tokens = spelling::plain(forms::marked(operators::split(clauses::written(tokens))));
     locking::canonical(dml::plain(table_query::written_out(tokens)))
 }
 

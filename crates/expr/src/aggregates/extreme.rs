@@ -115,7 +115,9 @@ impl GroupsAccumulator for Extreme {
         for_each_row(groups, args, filter, |row, group| {
             let value = value_at(&self.ty, args[0].as_ref(), row);
             let best = &mut self.best[group];
-            if best.is_null() || compare_datums(&self.ty, &value, best) == self.wanted {
+            let ordering = if best.is_null() { self.wanted } else { compare_datums(&self.ty, &value, best) };
+            // Of equal values that look different the later stays, of padded strings the earlier, as in PostgreSQL.
+            if ordering == self.wanted || (ordering.is_eq() && !matches!(self.ty, DataType::Bpchar(_))) {
                 *best = value;
             }
             Ok(())

@@ -4,7 +4,7 @@
 //! method of Youngs and Cramer, as PostgreSQL does, so that the last digits agree.
 
 use super::{Binding, GroupsAccumulator, for_each_row};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::vector::{VectorBuilder, value_at};
 use crate::functions::arg::Arg;
 use crate::functions::arg::Num;
@@ -178,7 +178,8 @@ impl FloatMoments {
     }
 }
 
-fn take_in([n, sum, spread]: &mut State, value: f64) {
+fn take_in([n, sum, spread]: &mut State, value: f64) -> Result<()> {
+    let was_finite = !sum.is_infinite() && !value.is_infinite();
     *n += 1.0;
     *sum += value;
     if *n > 1.0 {
@@ -187,20 +188,34 @@ fn take_in([n, sum, spread]: &mut State, value: f64) {
     } else if !value.is_finite() {
         *spread = f64::NAN;
     }
+    settle(*sum, spread, was_finite)
 }
 
-fn join(into: &mut State, [n, sum, spread]: State) {
+/// 22003 where finite values lead to infinite sums; a spread of infinite values is no number.
+fn settle(sum: f64, spread: &mut f64, was_finite: bool) -> Result<()> {
+    if (sum.is_infinite() || spread.is_infinite()) && was_finite {
+        return Err(Error::new("22003", "value out of range: overflow"));
+    }
+    if sum.is_infinite() || spread.is_infinite() {
+        *spread = f64::NAN;
+    }
+    Ok(())
+}
+
+fn join(into: &mut State, [n, sum, spread]: State) -> Result<()> {
     if into[0] == 0.0 || n == 0.0 {
         if into[0] == 0.0 {
             *into = [n, sum, spread];
         }
-        return;
+        return Ok(());
     }
+    let was_finite = !into[1].is_infinite() && !sum.is_infinite();
     let total = into[0] + n;
     let difference = into[1] / into[0] - sum / n;
     into[2] += spread + into[0] * n * difference * difference / total;
     into[0] = total;
     into[1] += sum;
+    settle(into[1], &mut into[2], was_finite)
 }
 
 impl GroupsAccumulator for FloatMoments {
@@ -212,13 +227,10 @@ impl GroupsAccumulator for FloatMoments {
         total_groups: usize,
     ) -> Result<()> {
         self.states.resize(total_groups, State::default());
-        for_each_row(groups, args, filter, |row, group| {
-            match value_at(&self.ty, args[0].as_ref(), row) {
-                Datum::F32(value) => take_in(&mut self.states[group], f64::from(value)),
-                Datum::F64(value) => take_in(&mut self.states[group], value),
-                _ => {}
-            }
-            Ok(())
+        for_each_row(groups, args, filter, |row, group| match value_at(&self.ty, args[0].as_ref(), row) {
+            Datum::F32(value) => take_in(&mut self.states[group], f64::from(value)),
+            Datum::F64(value) => take_in(&mut self.states[group], value),
+            _ => Ok(()),
         })
     }
 
@@ -226,7 +238,7 @@ impl GroupsAccumulator for FloatMoments {
         self.states.resize(total_groups, State::default());
         let columns: Vec<&Float64Array> = states.iter().map(|column| column.as_primitive::<Float64Type>()).collect();
         for (row, group) in groups.iter().enumerate() {
-            join(&mut self.states[*group as usize], [0, 1, 2].map(|column| columns[column].value(row)));
+            join(&mut self.states[*group as usize], [0, 1, 2].map(|column| columns[column].value(row)))?;
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ pub(super) struct Binder<'a> {
     pub next_locking: Vec<LockingClause>,
     /// Innermost last.
     pub scopes: Vec<Scope>,
-    /// Of the SELECT that was bound last: what its LIMIT must not name.
+    /// Of the SELECT that was bound last: LIMIT must not use its columns.
     pub last_scope: Option<Scope>,
     /// Innermost and latest last.
     pub ctes: Vec<CteDef>,

@@ -76,6 +76,9 @@ impl Binder<'_> {
         if let Some(options) = options_table(factor)? {
             return self.factor_beside(&options, left);
         }
+        if let TableFactor::Table { args: Some(_), sample: Some(_), .. } = factor {
+            return Err(SqlError::syntax("syntax error at or near \"TABLESAMPLE\""));
+        }
         if is_function(factor) {
             return self.function_factor(factor, left.unwrap_or(Plan::Unit), false);
         }
@@ -90,13 +93,12 @@ impl Binder<'_> {
     fn factor(&mut self, factor: &TableFactor) -> Result<FromItem> {
         match factor {
             TableFactor::Table { name, alias, args: None, sample: None, .. } => self.table_factor(name, alias.as_ref()),
+            TableFactor::Derived { sample: Some(_), .. } => {
+                Err(SqlError::syntax("syntax error at or near \"TABLESAMPLE\""))
+            }
             TableFactor::Table { name, alias, args: None, sample: Some(sample), .. } => {
-                let (ast::TableSampleKind::AfterTableAlias(sample) | ast::TableSampleKind::BeforeTableAlias(sample)) =
-                    sample;
-                let mut item = self.table_factor(name, alias.as_ref())?;
-                let condition = self.sample_condition(sample)?;
-                item.plan = Plan::Filter { input: Box::new(item.plan), condition };
-                Ok(item)
+                let item = self.table_factor(name, alias.as_ref())?;
+                self.sampled(item, name, sample)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
                 let name = alias.as_ref().map(|alias| names::fold(&alias.name)).unwrap_or_default();
@@ -124,37 +126,6 @@ impl Binder<'_> {
             factor if is_function(factor) => self.function_factor(factor, Plan::Unit, false),
             other => Err(SqlError::not_supported(format!("FROM item {other} is not supported"))),
         }
-    }
-
-    /// Each row is taken with the same probability, whatever the method.
-    fn sample_condition(&mut self, sample: &ast::TableSample) -> Result<Expr> {
-        use ast::TableSampleMethod::{Bernoulli, System};
-        if !matches!(sample.name, Some(Bernoulli | System)) {
-            return Err(SqlError::new("42704", "tablesample method does not exist"));
-        }
-        if sample.seed.is_some() {
-            return Err(SqlError::not_supported("TABLESAMPLE ... REPEATABLE is not supported")
-                .with_hint("Compare a hash of the key with a bound instead."));
-        }
-        let Some(quantity) = sample.quantity.as_ref().filter(|quantity| quantity.unit.is_none()) else {
-            return Err(SqlError::syntax("TABLESAMPLE takes a percentage"));
-        };
-        let percent = self.expr(&quantity.value)?;
-        let percent = self.coerce(percent, &DataType::Float8, CastContext::Assignment)?.fold(&self.ctx.eval, false);
-        if let Expr::Const { value, .. } = &percent {
-            let is_percentage = matches!(value, basalt_types::Datum::F64(percent) if (0.0..=100.0).contains(percent));
-            if !is_percentage {
-                let message = match value.is_null() {
-                    true => "TABLESAMPLE parameter cannot be null",
-                    false => "sample percentage must be between 0 and 100",
-                };
-                return Err(SqlError::new("2202H", message));
-            }
-        }
-        let random = self.call("random", Vec::new())?;
-        let hundred = Expr::Const { value: basalt_types::Datum::F64(100.0), ty: DataType::Float8 };
-        let scaled = self.operator("*", Some(random), hundred)?;
-        self.operator("<", Some(scaled), percent)
     }
 
     /// A derived table: sees nothing of its siblings unless it is lateral.

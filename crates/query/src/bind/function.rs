@@ -1,10 +1,9 @@
 //! Calls: functions, aggregates, and the keywords that look like calls.
 
 use super::binder::Binder;
+use super::names;
 use super::scope::Clause;
-use super::{names, position};
 use crate::error::{Result, SqlError};
-use crate::plan::{AggregateCall, ColId};
 use crate::syntax::forms;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
@@ -72,23 +71,27 @@ impl Binder<'_> {
         if function.over.is_some() {
             return self.window_function(name, function, &args);
         }
-        if function.within_group.is_empty() && super::window::is_only_window(name) {
-            let message = format!("window function {name} requires an OVER clause");
-            return Err(SqlError::new("42809", message));
+        if super::window::is_window_function(name) && function.within_group.is_empty() {
+            let is_hypothetical = self.registry().is_aggregate(name) && !args.exprs.is_empty();
+            if !is_hypothetical {
+                return Err(self.no_window(name, &args));
+            }
         }
         if self.registry().is_aggregate(name) {
             return self.aggregate_function(name, function, &args);
         }
-        if args.distinct || args.star || !args.order_by.is_empty() || function.filter.is_some() {
-            let what = if args.distinct {
-                "DISTINCT"
-            } else if args.star {
-                "(*)"
-            } else if function.filter.is_some() {
-                "FILTER"
-            } else {
-                "ORDER BY"
-            };
+        if name == "grouping" && schema.is_none() && args.exprs.is_empty() {
+            return Err(SqlError::syntax("syntax error at or near \")\""));
+        }
+        if name == "grouping" && schema.is_none() {
+            return self.grouping(function, &args);
+        }
+        if let Some(what) = only_for_aggregates(function, &args) {
+            // A function that does not exist says so first.
+            let keys = function.within_group.iter().map(|key| &key.expr);
+            let bound = args.exprs.iter().copied().chain(keys).map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+            self.call(name, bound)?;
+            let what = what.replace("{name}", name);
             return Err(SqlError::new("42809", format!("{what} specified, but {name} is not an aggregate function")));
         }
         if args.variadic && matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "row") {
@@ -117,7 +120,21 @@ impl Binder<'_> {
         matches!(schema, "pg_catalog" | "information_schema" | "basalt")
     }
 
-    fn no_such_function(&mut self, name: &str, args: &CallArgs) -> SqlError {
+    /// A window function without OVER, or none at all with these arguments.
+    fn no_window(&mut self, name: &str, args: &CallArgs) -> SqlError {
+        let fits = match name {
+            "lag" | "lead" => (1..=3).contains(&args.exprs.len()),
+            "nth_value" => args.exprs.len() == 2,
+            "ntile" | "first_value" | "last_value" => args.exprs.len() == 1,
+            _ => args.exprs.is_empty(),
+        };
+        match fits {
+            true => SqlError::new("42809", format!("window function {name} requires an OVER clause")),
+            false => self.no_such_function(name, args),
+        }
+    }
+
+    pub(super) fn no_such_function(&mut self, name: &str, args: &CallArgs) -> SqlError {
         let mut types = Vec::with_capacity(args.exprs.len());
         for arg in &args.exprs {
             match self.expr(arg) {
@@ -215,7 +232,7 @@ impl Binder<'_> {
         self.scope().sets += 1;
         let is_set = |node: &Expr| matches!(node, Expr::Call { function, .. } if function.returns_set);
         match self.scope().clause {
-            Clause::Select | Clause::OrderBy | Clause::GroupBy => Ok(()),
+            Clause::Select | Clause::OrderBy | Clause::GroupBy | Clause::Window => Ok(()),
             Clause::FromFunction if args.iter().any(|arg| arg.any(&mut |node| is_set(node))) => {
                 Err(SqlError::not_supported("set-returning functions must appear at top level of FROM"))
             }
@@ -234,85 +251,20 @@ impl Binder<'_> {
         Err(SqlError::not_supported(format!("set-returning functions are not allowed in {place}"))
             .with_hint("You might be able to move the set-returning function into a LATERAL FROM item."))
     }
+}
 
-    fn aggregate_function(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<Expr> {
-        let level = self.scopes.len() - 1;
-        if self.scopes[level].inside_aggregate {
-            return Err(SqlError::new("42803", "aggregate function calls cannot be nested"));
-        }
-        let call = self.aggregate_call(name, function, args)?;
-        let level = self.aggregate_level(&call);
-        let scope = &self.scopes[level];
-        if !scope.clause.allows_aggregates() {
-            return Err(SqlError::new(
-                "42803",
-                format!("aggregate functions are not allowed in {}", scope.clause.name()),
-            ));
-        }
-        let ty = call.resolved.ty.clone();
-        if let Some((id, _)) = scope.aggregates.iter().find(|(_, known)| *known == call) {
-            return Ok(Expr::Hole { id: *id, ty });
-        }
-        let id = self.fresh();
-        self.set_typmod(id, -1);
-        self.scopes[level].aggregates.push((id, call));
-        Ok(Expr::Hole { id, ty })
-    }
-
-    /// An aggregate belongs to the innermost level whose columns its arguments use.
-    fn aggregate_level(&self, call: &AggregateCall) -> usize {
-        let innermost = self.scopes.len() - 1;
-        let mut used: Vec<ColId> = Vec::new();
-        for expr in call.args.iter().chain(&call.filter).chain(call.order_by.iter().map(|key| &key.expr)) {
-            expr.walk(&mut |node| {
-                if let Expr::Hole { id, .. } = node {
-                    used.push(*id);
-                }
-                true
-            });
-        }
-        let level_of = |id: &ColId| (0..self.scopes.len()).rev().find(|level| self.scopes[*level].defines(*id));
-        used.iter().map(|id| level_of(id).unwrap_or(innermost)).max().unwrap_or(innermost)
-    }
-
-    /// Name, arguments, DISTINCT, ORDER BY and FILTER of an aggregate, without deciding where it is computed.
-    pub fn aggregate_call(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
-        let sets = self.scope().sets;
-        self.scope().inside_aggregate = true;
-        let bound = self.aggregate_parts(name, function, args);
-        self.scope().inside_aggregate = false;
-        if bound.is_ok() && self.scope().sets > sets {
-            let message = "aggregate function calls cannot contain set-returning function calls";
-            return Err(SqlError::not_supported(message)
-                .with_hint("You might be able to move the set-returning function into a LATERAL FROM item."));
-        }
-        bound
-    }
-
-    pub fn aggregate_parts(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<AggregateCall> {
-        if !function.within_group.is_empty() {
-            return Err(SqlError::not_supported("ordered-set aggregates (WITHIN GROUP) are not supported"));
-        }
-        if args.star && name != "count" {
-            return Err(self.no_such_function(name, args));
-        }
-        let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
-        if bound.is_empty() && !args.star {
-            let error = match name {
-                "count" => SqlError::new("42809", "count(*) must be used to call a parameterless aggregate function"),
-                _ => self.no_such_function(name, args),
-            };
-            return Err(error);
-        }
-        let order_by = self.sort_keys(args.order_by)?;
-        let filter = match function.filter.as_deref() {
-            Some(filter) => Some(self.in_clause(Clause::Filter, |binder| binder.condition("FILTER", filter))?),
-            None => None,
-        };
-        let (resolved, bound) = resolve::aggregate(self.registry(), name, bound, &self.ctx.eval)
-            .map_err(|error| SqlError::from(error).at(position::of_name(&self.ctx.sql, &function.name)))?;
-        let bound = bound.into_iter().map(|arg| self.done(arg)).collect();
-        Ok(AggregateCall { resolved, args: bound, distinct: args.distinct, filter, order_by })
+/// What a call has that only aggregates may have.
+fn only_for_aggregates(function: &ast::Function, args: &CallArgs) -> Option<&'static str> {
+    if args.star {
+        Some("{name}(*)")
+    } else if args.distinct {
+        Some("DISTINCT")
+    } else if !function.within_group.is_empty() {
+        Some("WITHIN GROUP")
+    } else if !args.order_by.is_empty() {
+        Some("ORDER BY")
+    } else {
+        function.filter.as_ref().map(|_| "FILTER")
     }
 }
 

@@ -114,7 +114,11 @@ impl Binder<'_> {
         }
         let plan = std::mem::replace(&mut bound.plan, Plan::Unit);
         let (mut input, limit, offset) = match plan {
-            Plan::Limit { input, limit, offset } => (*input, limit, offset),
+            Plan::Limit { ties: true, .. } => {
+                let message = "WITH TIES is not supported with row locks";
+                return Err(SqlError::not_supported(message).with_hint("Lock the rows of a subquery."));
+            }
+            Plan::Limit { input, limit, offset, ties: false } => (*input, limit, offset),
             other => (other, None, None),
         };
         check_not_nullable(&input, &targets, false, &clauses[0])?;

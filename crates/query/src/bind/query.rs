@@ -6,6 +6,7 @@ use super::position;
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, OutputColumn, Plan, SetColumn, SetOp, SortKey};
+use crate::syntax::{USING_OPERATOR, WITH_TIES, marked};
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
@@ -42,24 +43,16 @@ impl Binder<'_> {
             SetExpr::Select(select) => self.select(select, order_by, keep_unknown)?,
             body => {
                 let bound = self.body(body, keep_unknown)?;
+                self.last_scope = None;
                 self.sort_output(bound, order_by)?
             }
         };
-        if !matches!(&*query.body, SetExpr::Select(_)) {
-            self.last_scope = None;
+        let (limit, offset, ties) = self.limits(query)?;
+        if ties && order_by.is_empty() {
+            return Err(SqlError::syntax("WITH TIES cannot be specified without ORDER BY clause"));
         }
-        let (limit, offset) = self.limits(query)?;
-        if let Some(fetch) = query.fetch.as_ref().filter(|fetch| fetch.with_ties) {
-            let Plan::Sort { input, keys } = bound.plan else {
-                return Err(SqlError::syntax("WITH TIES cannot be specified without ORDER BY clause"));
-            };
-            if fetch.percent {
-                return Err(SqlError::syntax("syntax error at or near \"PERCENT\""));
-            }
-            let limit = limit.unwrap_or(Expr::int8(1));
-            bound.plan = Plan::Ties { input, keys, limit, offset };
-        } else if limit.is_some() || offset.is_some() {
-            bound.plan = Plan::Limit { input: Box::new(bound.plan), limit, offset };
+        if limit.is_some() || offset.is_some() {
+            bound.plan = Plan::Limit { input: Box::new(bound.plan), limit, offset, ties };
         }
         Ok(bound)
     }
@@ -221,6 +214,9 @@ impl Binder<'_> {
         }
         let mut keys = Vec::with_capacity(order_by.len());
         for key in order_by {
+            if let Some(symbol) = using_operator(key) {
+                return Err(self.no_ordering(symbol, keys.last()));
+            }
             let place = position::of_expr(&self.ctx.sql, &key.expr);
             let column = match &key.expr {
                 ast::Expr::Identifier(ident) => {
@@ -236,12 +232,13 @@ impl Binder<'_> {
                     let message = format!("missing FROM-clause entry for table \"{relation}\"");
                     Err(SqlError::new("42P01", message))
                 }
-                expr if constant(expr) => Err(bad_constant("ORDER BY", expr)),
-                expr => match ordinal(expr) {
-                    Some(number) => number
-                        .checked_sub(1)
+                expr => match constant(expr) {
+                    Some(Constant::Integer(number)) => usize::try_from(number)
+                        .ok()
+                        .and_then(|number| number.checked_sub(1))
                         .and_then(|index| bound.columns.get(index))
                         .ok_or_else(|| bad_ordinal("ORDER BY", number)),
+                    Some(Constant::Other) => Err(SqlError::syntax("non-integer constant in ORDER BY")),
                     None => Err(SqlError::not_supported("invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
                         .with_detail("Only result column names can be used, not expressions or functions.")
                         .with_hint(
@@ -257,20 +254,36 @@ impl Binder<'_> {
 
     /// Keys whose expressions are bound in the current scope.
     pub fn sort_keys(&mut self, order_by: &[ast::OrderByExpr]) -> Result<Vec<SortKey>> {
-        order_by
-            .iter()
-            .map(|key| {
-                let expr = self.expr(&key.expr)?;
-                Ok(sort_key(self.known(expr)?, &key.options))
-            })
-            .collect()
+        let mut keys = Vec::with_capacity(order_by.len());
+        for key in order_by {
+            if let Some(symbol) = using_operator(key) {
+                return Err(self.no_ordering(symbol, keys.last()));
+            }
+            let expr = self.expr(&key.expr)?;
+            keys.push(sort_key(self.known(expr)?, &key.options));
+        }
+        Ok(keys)
     }
 
-    fn limits(&mut self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
-        let (mut limit, mut offset) = (None, None);
+    /// An operator after USING that is none of `<` and `>`.
+    pub(super) fn no_ordering(&mut self, symbol: &str, key: Option<&SortKey>) -> SqlError {
+        let Some(key) = key else { return SqlError::syntax("an operator after USING needs an expression before") };
+        match self.operator(symbol, Some(key.expr.clone()), key.expr.clone()) {
+            Ok(_) => SqlError::new("42809", format!("operator {symbol} is not a valid ordering operator"))
+                .with_hint("Ordering operators must be \"<\" or \">\" members of btree operator families."),
+            Err(error) => error,
+        }
+    }
+
+    fn limits(&mut self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>, bool)> {
+        let (mut limit, mut offset, mut ties) = (None, None, false);
         match &query.limit_clause {
             Some(LimitClause::LimitOffset { limit: given, offset: skipped, .. }) => {
-                limit = given.as_ref().map(|expr| self.limit("LIMIT", expr)).transpose()?;
+                if let Some(expr) = given {
+                    let counted = marked(expr, WITH_TIES).and_then(|args| args.first().copied());
+                    ties = counted.is_some();
+                    limit = Some(self.limit("LIMIT", counted.unwrap_or(expr))?);
+                }
                 offset = skipped.as_ref().map(|offset| self.limit("OFFSET", &offset.value)).transpose()?;
             }
             Some(LimitClause::OffsetCommaLimit { .. }) => {
@@ -279,37 +292,36 @@ impl Binder<'_> {
             }
             None => {}
         }
-        if let Some(fetch) = &query.fetch {
-            if fetch.percent {
-                return Err(SqlError::syntax("syntax error at or near \"PERCENT\""));
-            }
-            limit = Some(match &fetch.quantity {
-                Some(quantity) => self.limit("LIMIT", quantity)?,
-                None => Expr::int8(1),
-            });
-        }
-        Ok((limit, offset))
+        Ok((limit, offset, ties))
     }
 
-    /// A row count: an expression without columns of the query that it limits.
+    /// A row count. It is bound among the columns of its SELECT, none of which it may use.
     fn limit(&mut self, place: &str, expr: &ast::Expr) -> Result<Expr> {
-        let mut scope = Scope::new(Clause::Limit);
-        let own = self.last_scope.take();
-        if let Some(own) = &own {
-            scope.relations.clone_from(&own.relations);
-            scope.visible.clone_from(&own.visible);
+        let scope = self.last_scope.take().unwrap_or_else(|| Scope::new(Clause::Limit));
+        self.scopes.push(Scope { clause: Clause::Limit, ..scope });
+        let bound = self.row_count(place, expr);
+        self.last_scope = self.scopes.pop();
+        bound
+    }
+
+    fn row_count(&mut self, place: &str, expr: &ast::Expr) -> Result<Expr> {
+        let at = position::of_expr(&self.ctx.sql, expr);
+        let bound = self.expr(expr)?;
+        let ty = bound.ty();
+        let bound =
+            self.coerce(bound, &DataType::Int8, CastContext::Assignment).map_err(|error| match error.sqlstate {
+                "42846" => {
+                    let message = format!("argument of {place} must be type bigint, not type {}", ty.base().sql_name());
+                    SqlError::new("42804", message).at(at)
+                }
+                _ => error,
+            })?;
+        let mut used = Vec::new();
+        self.columns_of(&bound, &mut used);
+        let scope = self.scope();
+        if used.iter().any(|id| scope.defines(*id)) {
+            return Err(SqlError::new("42P10", format!("argument of {place} must not contain variables")).at(at));
         }
-        self.scopes.push(scope);
-        let bound = self.expr(expr).and_then(|expr| self.coerce(expr, &DataType::Int8, CastContext::Assignment));
-        let scope = self.scopes.pop();
-        let bound = bound.map_err(|error| match error.sqlstate {
-            "42846" => SqlError::new("42804", format!("argument of {place} must be type bigint")),
-            _ => error,
-        })?;
-        if scope.is_some_and(|scope| self.uses(&bound, &|id| scope.defines(id))) {
-            return Err(SqlError::new("42P10", format!("argument of {place} must not contain variables")));
-        }
-        self.last_scope = own;
         Ok(bound)
     }
 
@@ -365,6 +377,29 @@ fn refuse_repeated_clauses(query: &ast::Query) -> Result<()> {
     }
 }
 
+/// The operator that stands for itself behind a key: see [`crate::syntax`].
+pub(super) fn using_operator(key: &ast::OrderByExpr) -> Option<&str> {
+    let args = marked(&key.expr, USING_OPERATOR)?;
+    match args.first() {
+        Some(ast::Expr::Value(value)) => match &value.value {
+            ast::Value::SingleQuotedString(symbol) => Some(symbol),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// 42883 for what has no order.
+pub(super) fn check_sortable(expr: &Expr) -> Result<()> {
+    let checked = basalt_expr::operators::check_comparable(&expr.ty(), "<");
+    checked.map_err(|error| SqlError::from(error).with_hint("Use an explicit ordering operator or modify the query."))
+}
+
+/// 42883 for what has no equality.
+pub(super) fn check_groupable(expr: &Expr) -> Result<()> {
+    Ok(basalt_expr::operators::check_comparable(&expr.ty(), "=")?)
+}
+
 pub(super) fn sort_key(expr: Expr, options: &ast::OrderByOptions) -> SortKey {
     let descending = options.asc == Some(false);
     SortKey { expr, descending, nulls_first: options.nulls_first.unwrap_or(descending) }
@@ -378,36 +413,34 @@ fn order_exprs(query: &ast::Query) -> Result<&[ast::OrderByExpr]> {
     }
 }
 
-/// The number of an expression that is an integer literal.
-pub(super) fn ordinal(expr: &ast::Expr) -> Option<usize> {
+/// A constant where an ordinal may stand.
+pub(super) enum Constant {
+    Integer(i64),
+    Other,
+}
+
+/// `None` for what is no plain constant.
+pub(super) fn constant(expr: &ast::Expr) -> Option<Constant> {
+    let of = |value: &ast::Value, sign: i64| match value {
+        ast::Value::Number(text, _) => match text.parse::<i32>() {
+            Ok(number) => Some(Constant::Integer(sign * i64::from(number))),
+            Err(_) => Some(Constant::Other),
+        },
+        ast::Value::Placeholder(_) => None,
+        _ => Some(Constant::Other),
+    };
     match expr {
-        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) => text.parse().ok(),
+        ast::Expr::Nested(inner) => constant(inner),
+        ast::Expr::Value(value) => of(&value.value, 1),
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match &**expr {
+            ast::Expr::Value(value) if matches!(value.value, ast::Value::Number(..)) => of(&value.value, -1),
+            _ => None,
+        },
         _ => None,
     }
 }
 
-/// A literal that is no ordinal.
-pub(super) fn constant(expr: &ast::Expr) -> bool {
-    match expr {
-        ast::Expr::Value(_) => {
-            ordinal(expr).is_none()
-                && !matches!(expr, ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)))
-        }
-        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => ordinal(expr).is_some(),
-        _ => false,
-    }
-}
-
-pub(super) fn bad_constant(place: &str, expr: &ast::Expr) -> SqlError {
-    match expr {
-        ast::Expr::UnaryOp { expr, .. } => {
-            SqlError::new("42P10", format!("{place} position -{expr} is not in select list"))
-        }
-        _ => SqlError::syntax(format!("non-integer constant in {place}")),
-    }
-}
-
-pub(super) fn bad_ordinal(place: &str, number: usize) -> SqlError {
+pub(super) fn bad_ordinal(place: &str, number: i64) -> SqlError {
     SqlError::new("42P10", format!("{place} position {number} is not in select list"))
 }
 

@@ -1,7 +1,9 @@
 //! What names mean at one level of a query: the relations of its FROM, and their columns.
 
-use crate::plan::{AggregateCall, ColId, WindowCall};
+use crate::plan::{AggregateCall, ColId, SortKey, WindowCall};
 use crate::syntax::LockingClause;
+use basalt_expr::tree::Expr;
+use basalt_expr::window::{Bound, Exclude, FrameSpec, Units};
 use basalt_types::DataType;
 use sqlparser::tokenizer::Span;
 
@@ -54,11 +56,14 @@ pub enum Clause {
     Returning,
     MergeWhen,
     Filter,
+    /// PARTITION BY and ORDER BY of a window.
+    Window,
+    WindowFrame(Units),
 }
 
 impl Clause {
     pub fn allows_aggregates(self) -> bool {
-        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy)
+        matches!(self, Clause::Select | Clause::Having | Clause::OrderBy | Clause::Window)
     }
 
     pub fn allows_windows(self) -> bool {
@@ -85,7 +90,42 @@ impl Clause {
             Clause::Returning => "RETURNING",
             Clause::MergeWhen => "MERGE WHEN conditions",
             Clause::Filter => "FILTER",
+            Clause::Window => "window definitions",
+            Clause::WindowFrame(Units::Rows) => "window ROWS",
+            Clause::WindowFrame(Units::Range) => "window RANGE",
+            Clause::WindowFrame(Units::Groups) => "window GROUPS",
         }
+    }
+
+    /// As PostgreSQL names it in `window functions are not allowed in …`.
+    pub fn name_for_windows(self) -> &'static str {
+        match self {
+            Clause::WindowFrame(_) => "window definitions",
+            other => other.name(),
+        }
+    }
+}
+
+/// What a window function is over.
+#[derive(Clone, Debug)]
+pub struct WindowDef {
+    pub partition_by: Vec<Expr>,
+    pub order_by: Vec<SortKey>,
+    pub frame: FrameSpec,
+    pub offsets: [Option<Expr>; 2],
+    /// The frame is spelled out.
+    pub has_frame: bool,
+}
+
+impl Default for WindowDef {
+    fn default() -> WindowDef {
+        let frame = FrameSpec {
+            units: Units::Range,
+            start: Bound::UnboundedPreceding,
+            end: Bound::CurrentRow,
+            exclude: Exclude::NoOthers,
+        };
+        WindowDef { partition_by: Vec::new(), order_by: Vec::new(), frame, offsets: [None, None], has_frame: false }
     }
 }
 
@@ -100,13 +140,13 @@ pub struct Scope {
     pub aggregates: Vec<(ColId, AggregateCall)>,
     pub windows: Vec<(ColId, WindowCall)>,
     /// Named windows of the level.
-    pub named_windows: Vec<sqlparser::ast::NamedWindowDefinition>,
+    pub named_windows: Vec<(String, WindowDef)>,
+    /// GROUPING calls met so far, with their places.
+    pub groupings: Vec<(ColId, Vec<Expr>, Option<u32>)>,
     /// FROM has the recursive query whose step this is.
     pub is_step: bool,
     /// Set-returning calls met so far.
     pub sets: usize,
-    pub inside_aggregate: bool,
-    pub inside_window: bool,
     /// Locking clauses of the level.
     pub locking: Vec<LockingClause>,
     /// Where columns were named, for grouping errors.
@@ -124,10 +164,9 @@ impl Scope {
             aggregates: Vec::new(),
             windows: Vec::new(),
             named_windows: Vec::new(),
+            groupings: Vec::new(),
             is_step: false,
             sets: 0,
-            inside_aggregate: false,
-            inside_window: false,
             locking: Vec::new(),
             seen: Vec::new(),
             markers: Vec::new(),

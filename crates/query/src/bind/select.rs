@@ -2,16 +2,17 @@
 
 use super::binder::{Binder, Bound};
 use super::group::Grouping;
+use super::group_by::Groups;
 use super::names;
 use super::output_name::output_name;
 use super::position;
-use super::query::{bad_constant, bad_ordinal, constant, ordinal, sort_key};
+use super::query::{Constant, bad_ordinal, check_groupable, check_sortable, constant, sort_key, using_operator};
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, OutputColumn, Plan, SortKey};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
-use sqlparser::ast::{self, Distinct, GroupByExpr, SelectItem, SelectItemQualifiedWildcardKind};
+use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind};
 
 /// An entry of the select list.
 #[derive(Clone)]
@@ -45,6 +46,11 @@ impl Outputs {
     }
 }
 
+/// Whether an expression calls a function that returns a set.
+pub(super) fn has_set(expr: &Expr) -> bool {
+    expr.any(&mut |node| matches!(node, Expr::Call { function, .. } if function.returns_set))
+}
+
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, order_by: &[ast::OrderByExpr], keep_unknown: bool) -> Result<Bound> {
         if select.into.is_some() {
@@ -66,25 +72,28 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let mut plan = self.table_list(&select.from)?;
         self.check_locked_names()?;
-        self.scope().named_windows = select.named_window.clone();
         if let Some(filter) = &select.selection {
             let condition = self.in_clause(Clause::Where, |binder| binder.condition("WHERE", filter))?;
             plan = Plan::Filter { input: Box::new(plan), condition };
         }
+        self.named_windows(&select.named_window)?;
         let mut items = self.items(&select.projection, keep_unknown)?;
-        let mut groups = self.group_exprs(&select.group_by, &items)?;
+        let mut groups = self.group_by(&select.group_by, &items)?;
         let mut having = match &select.having {
             Some(having) => Some(self.in_clause(Clause::Having, |binder| binder.condition("HAVING", having))?),
             None => None,
         };
         let mut keys = self.in_clause(Clause::OrderBy, |binder| binder.order_keys(order_by, &items))?;
         let mut distinct_on = match &select.distinct {
+            Some(Distinct::On(exprs)) if exprs.is_empty() => {
+                return Err(SqlError::syntax("syntax error at or near \")\""));
+            }
             Some(Distinct::On(exprs)) => Some(self.distinct_on(exprs, &items)?),
             _ => None,
         };
         let rest = items.iter_mut().map(|item| &mut item.expr).chain(&mut having);
         self.unify(
-            &groups,
+            groups.as_ref().map_or(&[], |groups| groups.exprs.as_slice()),
             rest.chain(keys.iter_mut().map(|key| &mut key.expr)).chain(distinct_on.iter_mut().flatten()),
         );
         if let Some(on) = &distinct_on {
@@ -98,15 +107,19 @@ impl Binder<'_> {
             let message = "aggregate functions are not allowed in a recursive query's recursive term";
             return Err(SqlError::new("42P19", message));
         }
-        if !groups.is_empty() || !aggregates.is_empty() || having.is_some() {
-            plan = self.grouped_sets(plan, &mut groups, &mut items, &mut keys);
+        let groupings = std::mem::take(&mut self.scope().groupings);
+        if groups.is_some() || !aggregates.is_empty() || !groupings.is_empty() || having.is_some() {
+            if let Some(groups) = &mut groups {
+                plan = self.grouped_sets(plan, &mut groups.exprs, &mut items, &mut keys);
+            }
             let exprs = items
                 .iter_mut()
                 .map(|item| &mut item.expr)
                 .chain(&mut having)
                 .chain(keys.iter_mut().map(|key| &mut key.expr))
                 .chain(distinct_on.iter_mut().flatten());
-            plan = self.aggregate_plan(plan, Grouping { groups, aggregates }, exprs)?;
+            let groups = groups.unwrap_or(Groups { exprs: Vec::new(), sets: None });
+            plan = self.aggregate_plan(plan, Grouping { groups, aggregates, groupings }, exprs)?;
         }
         if let Some(condition) = having {
             plan = Plan::Filter { input: Box::new(plan), condition };
@@ -200,76 +213,15 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// GROUP BY: ordinals, input columns, output names, expressions, in this order of preference.
-    fn group_exprs(&mut self, group_by: &GroupByExpr, items: &[Item]) -> Result<Vec<Expr>> {
-        let exprs = match group_by {
-            GroupByExpr::Expressions(exprs, modifiers) if modifiers.is_empty() => exprs,
-            _ => return Err(SqlError::not_supported("GROUP BY ALL and WITH ROLLUP are not supported")),
-        };
-        let mut groups: Vec<Expr> = Vec::with_capacity(exprs.len());
-        for expr in exprs {
-            for bound in self.in_clause(Clause::GroupBy, |binder| binder.group_expr(expr, items))? {
-                if !groups.contains(&bound) {
-                    groups.push(bound);
-                }
-            }
-        }
-        Ok(groups)
-    }
-
-    fn group_expr(&mut self, expr: &ast::Expr, items: &[Item]) -> Result<Vec<Expr>> {
-        let place = position::of_expr(&self.ctx.sql, expr);
-        if let Some(number) = ordinal(expr) {
-            let item = number.checked_sub(1).and_then(|index| items.get(index));
-            let item = item.ok_or_else(|| bad_ordinal("GROUP BY", number).at(place))?;
-            self.refuse_aggregates(&item.expr).map_err(|error| error.at(place))?;
-            return Ok(vec![item.expr.clone()]);
-        }
-        if constant(expr) {
-            return Err(bad_constant("GROUP BY", expr).at(place));
-        }
-        match expr {
-            ast::Expr::GroupingSets(_) | ast::Expr::Cube(_) | ast::Expr::Rollup(_) => {
-                return Err(SqlError::not_supported("GROUPING SETS, CUBE and ROLLUP are not supported yet").at(place));
-            }
-            ast::Expr::Tuple(parts) => {
-                let mut out = Vec::with_capacity(parts.len());
-                for part in parts {
-                    out.extend(self.group_expr(part, items)?);
-                }
-                return Ok(out);
-            }
-            ast::Expr::Identifier(ident) => {
-                let name = names::fold(ident);
-                let is_column = self.scope().visible.iter().any(|column| column.name == name);
-                if !is_column && let Some(item) = items.iter().find(|item| item.name == name) {
-                    self.refuse_aggregates(&item.expr).map_err(|error| error.at(place))?;
-                    return Ok(vec![item.expr.clone()]);
-                }
-            }
-            _ => {}
-        }
-        let bound = self.expr(expr)?;
-        Ok(vec![self.known(bound)?])
-    }
-
-    fn refuse_aggregates(&mut self, expr: &Expr) -> Result<()> {
-        let scope = self.scope();
-        let used = expr.any(&mut |node| match node {
-            Expr::Hole { id, .. } => scope.aggregates.iter().any(|(known, _)| known == id),
-            _ => false,
-        });
-        match used {
-            true => Err(SqlError::new("42803", "aggregate functions are not allowed in GROUP BY")),
-            false => Ok(()),
-        }
-    }
-
     /// ORDER BY: ordinals, output names, then expressions over the input.
     fn order_keys(&mut self, order_by: &[ast::OrderByExpr], items: &[Item]) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order_by.len());
         for key in order_by {
+            if let Some(symbol) = using_operator(key) {
+                return Err(self.no_ordering(symbol, keys.last()));
+            }
             let expr = self.item_or_expr("ORDER BY", &key.expr, items)?;
+            check_sortable(&expr)?;
             keys.push(sort_key(expr, &key.options));
         }
         Ok(keys)
@@ -277,12 +229,14 @@ impl Binder<'_> {
 
     fn item_or_expr(&mut self, place: &str, expr: &ast::Expr, items: &[Item]) -> Result<Expr> {
         let at = position::of_expr(&self.ctx.sql, expr);
-        if let Some(number) = ordinal(expr) {
-            let item = number.checked_sub(1).and_then(|index| items.get(index));
-            return item.map(|item| item.expr.clone()).ok_or_else(|| bad_ordinal(place, number).at(at));
-        }
-        if constant(expr) {
-            return Err(bad_constant(place, expr).at(at));
+        match constant(expr) {
+            Some(Constant::Integer(number)) => {
+                let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+                let item = index.and_then(|index| items.get(index));
+                return item.map(|item| item.expr.clone()).ok_or_else(|| bad_ordinal(place, number).at(at));
+            }
+            Some(Constant::Other) => return Err(SqlError::syntax(format!("non-integer constant in {place}")).at(at)),
+            None => {}
         }
         if let ast::Expr::Identifier(ident) = expr {
             let name = names::fold(ident);
@@ -339,14 +293,19 @@ impl Binder<'_> {
                 let ty = expr.ty();
                 holes.push(Expr::Hole { id: outputs.add(self, expr), ty });
             }
-            let leading = sorted.iter().take(holes.len());
-            if !leading.clone().all(|key| holes.contains(&key.expr)) {
+            // Keys of ORDER BY come first as long as they are among the expressions, and then all of them are.
+            let leading = sorted.iter().take_while(|key| holes.contains(&key.expr)).count();
+            let matched = holes.iter().all(|hole| sorted[..leading].iter().any(|key| key.expr == *hole));
+            if leading < sorted.len() && !matched {
                 return Err(SqlError::new(
                     "42P10",
                     "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
                 ));
             }
             on = Some(holes);
+        }
+        if distinct {
+            outputs.exprs.iter().try_for_each(|(_, expr)| check_groupable(expr))?;
         }
         let mut plan = Plan::Project { input: Box::new(input), exprs: outputs.exprs };
         if distinct {

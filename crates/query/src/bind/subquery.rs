@@ -67,7 +67,12 @@ impl Binder<'_> {
         loop {
             bound.plan = match bound.plan {
                 Plan::Sort { input, .. } => *input,
-                Plan::Limit { input, limit: Some(Expr::Const { value: Datum::I64(1..), .. }), offset: None } => *input,
+                Plan::Limit {
+                    input,
+                    limit: Some(Expr::Const { value: Datum::I64(1..), .. }),
+                    offset: None,
+                    ties: false,
+                } => *input,
                 other => {
                     bound.plan = other;
                     break;

@@ -1,47 +1,145 @@
-//! Window functions: `f(…) OVER (…)`.
+//! Window functions: `f(…) OVER (…)`, the WINDOW clause, frames (PostgreSQL manual 4.2.8 and SELECT, "WINDOW
+//! Clause").
+
+mod frame;
 
 use super::binder::Binder;
 use super::function::CallArgs;
 use super::names;
+use super::position;
+use super::scope::{Clause, WindowDef};
 use crate::error::{Result, SqlError};
-use crate::plan::{FrameBound, FrameUnits, WindowCall, WindowFunction};
+use crate::plan::{WindowCall, WindowFunction};
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
+use basalt_expr::window::{Edge, Ranking};
 use basalt_types::DataType;
-use sqlparser::ast::{self, NamedWindowExpr, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType};
+use sqlparser::ast::{self, NamedWindowDefinition, NamedWindowExpr, WindowSpec, WindowType};
 
-/// Functions that have no meaning without OVER.
-pub(super) fn is_only_window(name: &str) -> bool {
-    const NAMES: [&str; 11] = [
-        "row_number",
-        "rank",
-        "dense_rank",
-        "percent_rank",
-        "cume_dist",
-        "ntile",
-        "lag",
-        "lead",
-        "first_value",
-        "last_value",
-        "nth_value",
-    ];
-    NAMES.contains(&name)
+/// Window functions that are no aggregates.
+pub(super) fn is_window_function(name: &str) -> bool {
+    let plain = ["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"];
+    plain.contains(&name) || ranking(name).is_some()
+}
+
+fn ranking(name: &str) -> Option<(Ranking, DataType)> {
+    Some(match name {
+        "row_number" => (Ranking::RowNumber, DataType::Int8),
+        "rank" => (Ranking::Rank, DataType::Int8),
+        "dense_rank" => (Ranking::DenseRank, DataType::Int8),
+        "percent_rank" => (Ranking::PercentRank, DataType::Float8),
+        "cume_dist" => (Ranking::CumeDist, DataType::Float8),
+        _ => return None,
+    })
+}
+
+#[cold]
+fn windowing(message: impl Into<String>) -> SqlError {
+    SqlError::new("42P20", message)
 }
 
 impl Binder<'_> {
+    /// The WINDOW clause of the current level, each window of which may build on an earlier one.
+    pub fn named_windows(&mut self, definitions: &[NamedWindowDefinition]) -> Result<()> {
+        for NamedWindowDefinition(ident, definition) in definitions {
+            let name = names::fold(ident);
+            if self.scope().named_windows.iter().any(|(known, _)| *known == name) {
+                let place = position::of_ident(&self.ctx.sql, ident);
+                return Err(windowing(format!("window \"{name}\" is already defined")).at(place));
+            }
+            let NamedWindowExpr::WindowSpec(spec) = definition else {
+                return Err(SqlError::syntax("a window definition stands in parentheses"));
+            };
+            let window = self.window_definition(spec)?;
+            self.scope().named_windows.push((name, window));
+        }
+        Ok(())
+    }
+
+    fn named_window(&mut self, ident: &ast::Ident) -> Result<WindowDef> {
+        let name = names::fold(ident);
+        let found = self.scope().named_windows.iter().find(|(known, _)| *known == name);
+        found.map(|(_, window)| window.clone()).ok_or_else(|| {
+            let place = position::of_ident(&self.ctx.sql, ident);
+            SqlError::new("42704", format!("window \"{name}\" does not exist")).at(place)
+        })
+    }
+
+    fn window_definition(&mut self, spec: &WindowSpec) -> Result<WindowDef> {
+        let base = spec.window_name.as_ref().map(|name| self.named_window(name)).transpose()?;
+        let (order_by, exclude) = frame::exclusion(&spec.order_by);
+        let order_by = self.in_clause(Clause::Window, |binder| binder.sort_keys(order_by))?;
+        for key in &order_by {
+            super::query::check_sortable(&key.expr)?;
+        }
+        let mut partition_by = Vec::with_capacity(spec.partition_by.len());
+        for expr in &spec.partition_by {
+            let bound = self.in_clause(Clause::Window, |binder| binder.expr(expr))?;
+            let bound = self.known(bound)?;
+            super::query::check_sortable(&bound)?;
+            partition_by.push(bound);
+        }
+        let mut window = WindowDef { partition_by, order_by, ..WindowDef::default() };
+        if let (Some(base), Some(name)) = (base, &spec.window_name) {
+            let named = names::fold(name);
+            let place = position::of_ident(&self.ctx.sql, name);
+            let refused =
+                |what: &str| windowing(format!("cannot override {what} clause of window \"{named}\"")).at(place);
+            if !spec.partition_by.is_empty() {
+                return Err(refused("PARTITION BY"));
+            }
+            if !window.order_by.is_empty() && !base.order_by.is_empty() {
+                return Err(refused("ORDER BY"));
+            }
+            if base.has_frame {
+                let error =
+                    windowing(format!("cannot copy window \"{named}\" because it has a frame clause")).at(place);
+                let bare = spec.order_by.is_empty() && spec.window_frame.is_none();
+                return Err(match bare {
+                    true => error.with_hint("Omit the parentheses in this OVER clause."),
+                    false => error,
+                });
+            }
+            window.partition_by = base.partition_by;
+            if window.order_by.is_empty() {
+                window.order_by = base.order_by;
+            }
+        }
+        if let Some(frame) = &spec.window_frame {
+            self.window_frame(frame, exclude, &mut window)?;
+        }
+        Ok(window)
+    }
+
     pub fn window_function(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<Expr> {
+        let place = position::of_name(&self.ctx.sql, &function.name);
         let clause = self.scope().clause;
-        if !clause.allows_windows() || self.scope().inside_aggregate {
-            return Err(SqlError::new("42P20", format!("window functions are not allowed in {}", clause.name())));
+        if !clause.allows_windows() {
+            let message = format!("window functions are not allowed in {}", clause.name_for_windows());
+            return Err(windowing(message).at(place));
         }
-        if std::mem::replace(&mut self.scope().inside_window, true) {
-            return Err(SqlError::new("42P20", "window function calls cannot be nested"));
+        let sets = self.scope().sets;
+        let (kind, ty) = self.window_kind(name, function, args).map_err(|error| error.at_with(|| place))?;
+        if self.scope().sets > sets {
+            let message = "window function calls cannot contain set-returning function calls";
+            let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
+            return Err(SqlError::not_supported(message).with_hint(hint).at(place));
         }
-        let call = self.window_call(name, function, args);
-        self.scope().inside_window = false;
-        let call = call?;
-        let ty = call.ty.clone();
+        let window = match function.over.as_ref() {
+            Some(WindowType::NamedWindow(name)) => self.named_window(name)?,
+            Some(WindowType::WindowSpec(spec)) => self.window_definition(spec)?,
+            None => return Err(SqlError::internal("a window function without OVER")),
+        };
+        let call = WindowCall {
+            function: kind,
+            ty: ty.clone(),
+            partition_by: window.partition_by,
+            order_by: window.order_by,
+            frame: window.frame,
+            offsets: window.offsets,
+        };
+        self.check_not_nested(&call).map_err(|error| error.at(place))?;
         if let Some((id, _)) = self.scope().windows.iter().find(|(_, known)| *known == call) {
             return Ok(Expr::Hole { id: *id, ty });
         }
@@ -51,84 +149,16 @@ impl Binder<'_> {
         Ok(Expr::Hole { id, ty })
     }
 
-    fn window_call(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<WindowCall> {
-        let window = function.over.as_ref().expect("checked by the caller");
-        let spec = self.window_spec(window, 0)?;
-        let (function, ty) = self.window_kind(name, function, args)?;
-        let partition_by = spec
-            .partition_by
-            .iter()
-            .map(|expr| self.expr(expr).and_then(|expr| self.known(expr)))
-            .collect::<Result<Vec<_>>>()?;
-        let order_by = self.sort_keys(&spec.order_by)?;
-        let (units, start, end) = match &spec.window_frame {
-            None => (FrameUnits::Range, FrameBound::UnboundedPreceding, FrameBound::CurrentRow),
-            Some(frame) => {
-                let units = match frame.units {
-                    WindowFrameUnits::Rows => FrameUnits::Rows,
-                    WindowFrameUnits::Range => FrameUnits::Range,
-                    WindowFrameUnits::Groups => FrameUnits::Groups,
-                };
-                let start = self.frame_bound(&frame.start_bound, units)?;
-                let end = match &frame.end_bound {
-                    Some(bound) => self.frame_bound(bound, units)?,
-                    None => FrameBound::CurrentRow,
-                };
-                (units, start, end)
-            }
-        };
-        Ok(WindowCall { function, ty, partition_by, order_by, units, start, end })
-    }
-
-    /// The specification behind OVER, a named window it builds on merged in.
-    fn window_spec(&mut self, window: &WindowType, depth: usize) -> Result<WindowSpec> {
-        let (base, own) = match window {
-            WindowType::NamedWindow(name) => (Some(name), None),
-            WindowType::WindowSpec(spec) => (spec.window_name.as_ref(), Some(spec)),
-        };
-        let base = match base {
-            None => None,
-            Some(name) => {
-                let wanted = names::fold(name);
-                let named = self.scope().named_windows.iter().find(|named| names::fold(&named.0) == wanted).cloned();
-                let Some(named) = named.filter(|_| depth < 16) else {
-                    return Err(SqlError::new("42704", format!("window \"{wanted}\" does not exist")));
-                };
-                let next = match named.1 {
-                    NamedWindowExpr::NamedWindow(name) => WindowType::NamedWindow(name),
-                    NamedWindowExpr::WindowSpec(spec) => WindowType::WindowSpec(spec),
-                };
-                Some(self.window_spec(&next, depth + 1)?)
-            }
-        };
-        Ok(match (base, own) {
-            (Some(base), Some(own)) => WindowSpec {
-                window_name: None,
-                partition_by: base.partition_by,
-                order_by: if own.order_by.is_empty() { base.order_by } else { own.order_by.clone() },
-                window_frame: own.window_frame.clone(),
-            },
-            (Some(base), None) => base,
-            (None, Some(own)) => own.clone(),
-            (None, None) => return Err(SqlError::syntax("a window is expected after OVER")),
-        })
-    }
-
-    fn frame_bound(&mut self, bound: &WindowFrameBound, units: FrameUnits) -> Result<FrameBound> {
-        let mut offset = |expr: &ast::Expr| {
-            if units == FrameUnits::Range {
-                return Err(SqlError::not_supported("RANGE frames with an offset are not supported yet"));
-            }
-            let bound = self.expr(expr)?;
-            self.coerce(bound, &DataType::Int8, CastContext::Implicit)
-        };
-        Ok(match bound {
-            WindowFrameBound::CurrentRow => FrameBound::CurrentRow,
-            WindowFrameBound::Preceding(None) => FrameBound::UnboundedPreceding,
-            WindowFrameBound::Following(None) => FrameBound::UnboundedFollowing,
-            WindowFrameBound::Preceding(Some(expr)) => FrameBound::Preceding(offset(expr)?),
-            WindowFrameBound::Following(Some(expr)) => FrameBound::Following(offset(expr)?),
-        })
+    fn check_not_nested(&mut self, call: &WindowCall) -> Result<()> {
+        let mut used = Vec::new();
+        for expr in call.clone().exprs_mut() {
+            self.columns_of(expr, &mut used);
+        }
+        let windows = &self.scope().windows;
+        match windows.iter().any(|(id, _)| used.contains(id)) {
+            true => Err(windowing("window function calls cannot be nested")),
+            false => Ok(()),
+        }
     }
 
     fn window_kind(
@@ -137,59 +167,96 @@ impl Binder<'_> {
         function: &ast::Function,
         args: &CallArgs,
     ) -> Result<(WindowFunction, DataType)> {
-        let plain = match (name, args.exprs.len()) {
-            ("row_number", 0) => Some((WindowFunction::RowNumber, DataType::Int8)),
-            ("rank", 0) => Some((WindowFunction::Rank, DataType::Int8)),
-            ("dense_rank", 0) => Some((WindowFunction::DenseRank, DataType::Int8)),
-            ("percent_rank", 0) => Some((WindowFunction::PercentRank, DataType::Float8)),
-            ("cume_dist", 0) => Some((WindowFunction::CumeDist, DataType::Float8)),
-            _ => None,
-        };
-        if let Some(found) = plain {
-            return Ok(found);
+        if let (Some((ranking, ty)), true) = (ranking(name), args.exprs.is_empty() && function.within_group.is_empty())
+        {
+            self.check_plain(name, function, args)?;
+            return Ok((WindowFunction::Ranking(ranking), ty));
         }
-        let with_value = matches!(
-            (name, args.exprs.len()),
-            ("lag" | "lead", 1..=3) | ("first_value" | "last_value", 1) | ("nth_value", 2) | ("ntile", 1)
-        );
-        if !with_value {
-            if !self.registry().is_aggregate(name) {
-                return Err(SqlError::new(
-                    "42809",
-                    format!("OVER specified, but {name} is not a window function nor an aggregate function"),
-                ));
+        if is_window_function(name) && ranking(name).is_none() {
+            self.check_plain(name, function, args)?;
+            return self.value_function(name, args);
+        }
+        if !self.registry().is_aggregate(name) {
+            let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
+            // A function that does not exist says so first.
+            self.call(name, bound)?;
+            let message = format!("OVER specified, but {name} is not a window function nor an aggregate function");
+            return Err(SqlError::new("42809", message));
+        }
+        if args.distinct {
+            return Err(SqlError::not_supported("DISTINCT is not implemented for window functions"));
+        }
+        if super::ordered_set::is_ordered_set(name) {
+            let counted = super::ordered_set::has_arguments(name, args.exprs.len());
+            if function.within_group.is_empty() && !counted {
+                return Err(self.no_such_function(name, args));
             }
-            if args.distinct {
-                return Err(SqlError::not_supported("DISTINCT is not implemented for window functions"));
-            }
-            // Not inside an aggregate: its arguments may be aggregates of the groups that the window is over.
-            let call = self.aggregate_parts(name, function, args)?;
-            let ty = call.resolved.ty.clone();
-            return Ok((WindowFunction::Aggregate(call), ty));
+            return Err(match function.within_group.is_empty() {
+                true => SqlError::new("42809", format!("WITHIN GROUP is required for ordered-set aggregate {name}")),
+                false => SqlError::not_supported(format!("OVER is not supported for ordered-set aggregate {name}")),
+            });
+        }
+        if !args.order_by.is_empty() {
+            return Err(SqlError::not_supported("aggregate ORDER BY is not implemented for window functions"));
+        }
+        // Not inside an aggregate: its arguments may be aggregates of the groups that the window is over.
+        let call = self.aggregate_parts(name, function, args)?;
+        let ty = call.resolved.ty.clone();
+        Ok((WindowFunction::Aggregate(call), ty))
+    }
+
+    /// What only aggregates may have.
+    fn check_plain(&mut self, name: &str, function: &ast::Function, args: &CallArgs) -> Result<()> {
+        if args.star && ranking(name).is_none() {
+            return Err(self.no_such_function(name, &CallArgs::default()));
+        }
+        if args.distinct {
+            return Err(SqlError::not_supported("DISTINCT is not implemented for window functions"));
+        }
+        if !function.within_group.is_empty() {
+            return Err(SqlError::new("42809", format!("window function {name} cannot have WITHIN GROUP")));
+        }
+        if !args.order_by.is_empty() {
+            return Err(SqlError::not_supported("aggregate ORDER BY is not implemented for window functions"));
+        }
+        if function.filter.is_some() {
+            return Err(SqlError::not_supported("FILTER is not implemented for non-aggregate window functions"));
+        }
+        Ok(())
+    }
+
+    fn value_function(&mut self, name: &str, args: &CallArgs) -> Result<(WindowFunction, DataType)> {
+        let fits = match name {
+            "lag" | "lead" => (1..=3).contains(&args.exprs.len()),
+            "nth_value" => args.exprs.len() == 2,
+            _ => args.exprs.len() == 1,
+        };
+        if !fits {
+            return Err(self.no_such_function(name, args));
         }
         let mut bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?.into_iter();
         let first = bound.next().expect("at least one argument");
-        let first = self.known(first)?;
+        if name == "ntile" {
+            return Ok((WindowFunction::Ntile(self.int4_argument(first, name, args)?), DataType::Int4));
+        }
         let ty = first.ty();
-        Ok(match name {
-            "ntile" => {
-                (WindowFunction::Ntile(self.coerce(first, &DataType::Int4, CastContext::Implicit)?), DataType::Int4)
-            }
-            "first_value" => (WindowFunction::FirstValue(first), ty),
-            "last_value" => (WindowFunction::LastValue(first), ty),
-            "nth_value" => {
-                let nth = bound.next().expect("two arguments");
-                let nth = self.coerce(nth, &DataType::Int4, CastContext::Implicit)?;
-                (WindowFunction::NthValue(first, nth), ty)
-            }
-            _ => {
-                let offset = bound.next();
-                let offset =
-                    offset.map(|offset| self.coerce(offset, &DataType::Int4, CastContext::Implicit)).transpose()?;
+        if ty == DataType::Unknown && args.exprs.len() < 3 {
+            let message = "could not determine polymorphic type because input has type unknown";
+            return Err(SqlError::new("42804", message));
+        }
+        let number = bound.next().map(|number| self.int4_argument(number, name, args)).transpose()?;
+        Ok(match (name, number) {
+            ("first_value", _) => (WindowFunction::Edge(Edge::First, first), ty),
+            ("last_value", _) => (WindowFunction::Edge(Edge::Last, first), ty),
+            ("nth_value", Some(nth)) => (WindowFunction::NthValue(first, nth), ty),
+            (_, offset) => {
                 let (value, default, ty) = match bound.next() {
                     None => (first, None, ty),
                     Some(default) => {
-                        let ty = resolve::resolve_common_type("", &[ty, default.ty()])?;
+                        let ty = match resolve::resolve_common_type("", &[ty, default.ty()]) {
+                            Ok(ty) => ty,
+                            Err(_) => return Err(self.no_such_function(name, args)),
+                        };
                         let value = self.coerce(first, &ty, CastContext::Implicit)?;
                         (value, Some(self.coerce(default, &ty, CastContext::Implicit)?), ty)
                     }
@@ -197,5 +264,12 @@ impl Binder<'_> {
                 (WindowFunction::Lag { value, offset, default, lead: name == "lead" }, ty)
             }
         })
+    }
+
+    fn int4_argument(&mut self, expr: Expr, name: &str, args: &CallArgs) -> Result<Expr> {
+        match self.coerce(expr, &DataType::Int4, CastContext::Implicit) {
+            Err(error) if matches!(error.sqlstate, "42846" | "42804") => Err(self.no_such_function(name, args)),
+            coerced => coerced,
+        }
     }
 }

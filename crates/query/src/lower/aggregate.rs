@@ -3,8 +3,8 @@
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{AggregateCall, ColId, Plan};
-use arrow::compute::{SortColumn, SortOptions, concat, lexsort_to_indices, take};
-use arrow::row::{RowConverter, SortField};
+use arrow::compute::{SortOptions, concat, take};
+use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_empty_array};
 use arrow_schema::{DataType as ArrowType, Field, FieldRef};
@@ -331,45 +331,43 @@ impl Collect {
         self.columns.iter().map(join).collect()
     }
 
-    /// Rows in order, the later ones of equal arguments left out.
+    /// Rows in order, the later ones of equal arguments left out. With DISTINCT the arguments order rows behind the
+    /// keys of ORDER BY, as PostgreSQL sorts to find equal ones.
     fn kept(&self, columns: &[ArrayRef]) -> DfResult<UInt32Array> {
-        let arguments = self.resolved.arg_types.len();
         let rows = columns.first().map_or(0, |column| column.len());
-        let order = if self.sort.is_empty() {
-            UInt32Array::from_iter_values(0..rows as u32)
-        } else {
-            let keys: Vec<SortColumn> = columns[columns.len() - self.sort.len()..]
-                .iter()
-                .zip(&self.sort)
-                .map(|(values, options)| SortColumn { values: values.clone(), options: Some(*options) })
-                .collect();
-            lexsort_to_indices(&keys, None)?
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        let keys = &columns[columns.len() - self.sort.len()..];
+        let mut sorted: Vec<(ArrayRef, SortOptions)> = keys.iter().cloned().zip(self.sort.iter().copied()).collect();
+        let mut arguments = Vec::new();
+        if self.distinct {
+            let nulls_last = SortOptions { descending: false, nulls_first: false };
+            for (ty, column) in self.resolved.arg_types.iter().zip(columns) {
+                arguments.push(match super::keys::key_type(ty) {
+                    Some(_) => super::keys::key_array(ty, column)?,
+                    None => column.clone(),
+                });
+            }
+            sorted.extend(arguments.iter().map(|argument| (argument.clone(), nulls_last)));
+        }
+        if sorted.is_empty() {
+            return Ok(order.into());
+        }
+        let encode = |keys: Vec<(ArrayRef, SortOptions)>| -> DfResult<EncodedRows> {
+            let field = |(key, options): &(ArrayRef, SortOptions)| {
+                SortField::new_with_options(key.data_type().clone(), *options)
+            };
+            let fields = keys.iter().map(field).collect();
+            let keys: Vec<ArrayRef> = keys.into_iter().map(|(key, _)| key).collect();
+            Ok(RowConverter::new(fields)?.convert_columns(&keys)?)
         };
-        if !self.distinct {
-            return Ok(order);
+        let encoded = encode(sorted)?;
+        order.sort_by(|a, b| encoded.row(*a as usize).cmp(&encoded.row(*b as usize)));
+        if self.distinct {
+            let options = SortOptions::default();
+            let encoded = encode(arguments.into_iter().map(|argument| (argument, options)).collect())?;
+            order.dedup_by(|later, earlier| encoded.row(*later as usize) == encoded.row(*earlier as usize));
         }
-        let mut keys = Vec::with_capacity(arguments);
-        for (ty, column) in self.resolved.arg_types.iter().zip(columns) {
-            keys.push(match super::keys::key_type(ty) {
-                Some(key) if key != *column.data_type() || *ty != DataType::Numeric(None) => {
-                    super::keys::key_array(ty, column)?
-                }
-                Some(_) => super::keys::key_array(ty, column)?,
-                None => column.clone(),
-            });
-        }
-        let nulls_last = SortOptions { descending: false, nulls_first: false };
-        let fields = keys.iter().map(|key| SortField::new_with_options(key.data_type().clone(), nulls_last)).collect();
-        let encoded = RowConverter::new(fields)?.convert_columns(&keys)?;
-        let mut seen = ahash::AHashSet::with_capacity(rows);
-        let kept = order.values().iter().copied().filter(|row| seen.insert(encoded.row(*row as usize)));
-        if !self.sort.is_empty() {
-            return Ok(kept.collect());
-        }
-        // PostgreSQL finds equal arguments by sorting them.
-        let mut kept: Vec<u32> = kept.collect();
-        kept.sort_unstable_by_key(|row| encoded.row(*row as usize));
-        Ok(kept.into())
+        Ok(order.into())
     }
 }
 
@@ -479,6 +477,10 @@ impl Lowerer<'_> {
         aggregates: &[(ColId, AggregateCall)],
     ) -> Result<LogicalPlan> {
         let input = self.plan(input)?;
+        if groups.is_empty() && aggregates.is_empty() {
+            // One group, of which nothing is asked (HAVING alone).
+            return Ok(LogicalPlanBuilder::empty(true).build()?);
+        }
         self.grouped(input, groups, aggregates)
     }
 
@@ -546,8 +548,9 @@ impl Lowerer<'_> {
                 resolved.arg_types[index] = narrowed.ty();
             }
         }
-        let in_order = call.resolved.aggregate.name.ends_with("_agg");
-        let own_distinct = call.distinct && ((keyed && !counts) || in_order || !call.order_by.is_empty());
+        // Where the order of values shows in the result, they come sorted.
+        let ordered = !matches!(call.resolved.ty, DataType::Int8 | DataType::Bool | DataType::Numeric(_));
+        let own_distinct = call.distinct && ((keyed && !counts) || ordered || !call.order_by.is_empty());
         let mut sort = Vec::with_capacity(call.order_by.len());
         for key in &call.order_by {
             args.push(self.keyed(&key.expr)?);
@@ -557,7 +560,14 @@ impl Lowerer<'_> {
             // Batches of no columns have no length to count.
             args.push(DfExpr::Literal(ScalarValue::Int32(Some(1)), None));
         }
-        let name = format!("pg_{}", call.resolved.aggregate.name);
+        // DataFusion takes two calls for one where their names and arguments are equal: orders show in the name.
+        let order = sort.iter().map(|key| match (key.descending, key.nulls_first) {
+            (false, false) => "_asc",
+            (false, true) => "_asc_nulls_first",
+            (true, false) => "_desc_nulls_last",
+            (true, true) => "_desc",
+        });
+        let name = format!("pg_{}{}", call.resolved.aggregate.name, order.collect::<String>());
         if call.distinct && counts && keyed {
             resolved.arg_types = vec![DataType::Bytea];
         }

@@ -1,4 +1,5 @@
-//! Row counts that subqueries give (`LIMIT (SELECT …)`): computed before the rest of the query is planned.
+//! Row counts (and shares of samples) that subqueries give (`LIMIT (SELECT …)`): computed before the
+//! rest of the query is planned.
 
 use super::apply;
 use crate::error::Result;
@@ -41,13 +42,13 @@ pub(crate) async fn settle_limits(
 }
 
 fn open_counts(plan: &Plan, out: &mut Vec<Expr>) {
-    if let Plan::Limit { limit, offset, .. } = plan {
-        let has_hole = |expr: &&Expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. }));
-        out.extend(limit.iter().chain(offset).filter(has_hole).cloned());
-    }
-    if let Plan::Ties { limit, offset, .. } = plan {
-        let has_hole = |expr: &&Expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. }));
-        out.extend([limit].into_iter().chain(offset).filter(has_hole).cloned());
+    let has_hole = |expr: &&Expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. }));
+    match plan {
+        Plan::Limit { limit, offset, .. } => out.extend(limit.iter().chain(offset).filter(has_hole).cloned()),
+        Plan::Sample { percent, seed, .. } => {
+            out.extend(std::iter::once(percent).chain(seed).filter(has_hole).cloned());
+        }
+        _ => {}
     }
     plan.inputs().into_iter().for_each(|input| open_counts(input, out));
 }
@@ -55,7 +56,7 @@ fn open_counts(plan: &Plan, out: &mut Vec<Expr>) {
 fn settle(plan: &mut Plan, known: &[(Expr, Expr)]) {
     let counts: Vec<&mut Expr> = match plan {
         Plan::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
-        Plan::Ties { limit, offset, .. } => [limit].into_iter().chain(offset).collect(),
+        Plan::Sample { percent, seed, .. } => std::iter::once(percent).chain(seed).collect(),
         _ => Vec::new(),
     };
     for count in counts {

@@ -7,7 +7,7 @@ use crate::statement::rows::record_batch;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
 use basalt_expr::tree::Expr;
-use basalt_types::{DataType, Datum};
+use basalt_types::DataType;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::Sort;
@@ -35,13 +35,17 @@ impl Lowerer<'_> {
                 let condition = self.filter_expr(condition)?;
                 Ok(LogicalPlanBuilder::from(input).filter(condition)?.build()?)
             }
+            Plan::Sample { input, identity, percent, seed } => self.sample(input, *identity, percent, seed.as_ref()),
             Plan::Join { left, right, kind, condition, lateral } => {
                 self.join(left, right, *kind, condition.as_ref(), *lateral)
             }
-            Plan::Aggregate { input, groups, aggregates } => {
+            Plan::Aggregate { input, groups, aggregates, sets } => {
                 let narrows = self.narrows;
                 self.narrows |= self.restarts_at(plan);
-                let lowered = self.aggregate(input, groups, aggregates);
+                let lowered = match sets {
+                    None => self.aggregate(input, groups, aggregates),
+                    Some(sets) => self.grouping_sets(input, groups, aggregates, sets),
+                };
                 self.narrows = narrows;
                 lowered
             }
@@ -51,8 +55,8 @@ impl Lowerer<'_> {
                 let keys = self.sort_keys(keys)?;
                 Ok(LogicalPlanBuilder::from(input).sort(keys)?.build()?)
             }
-            Plan::Ties { input, keys, limit, offset } => self.ties(input, keys, limit, offset.as_ref()),
-            Plan::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref()),
+            Plan::Limit { input, limit, offset, ties: false } => self.limit(input, limit.as_ref(), offset.as_ref()),
+            Plan::Limit { input, limit, offset, ties: true } => self.ties(input, limit.as_ref(), offset.as_ref()),
             Plan::Distinct { input, on: None } => {
                 let columns: Vec<(ColId, DataType)> = input.columns();
                 let input = self.plan(input)?;
@@ -209,52 +213,6 @@ impl Lowerer<'_> {
         keys.iter().map(|key| Ok(Sort::new(self.keyed(&key.expr)?, !key.descending, key.nulls_first))).collect()
     }
 
-    fn limit(&mut self, input: &Plan, limit: Option<&Expr>, offset: Option<&Expr>) -> Result<LogicalPlan> {
-        let limit = self.count(limit, "2201W", "LIMIT must not be negative")?;
-        let offset = self.count(offset, "2201X", "OFFSET must not be negative")?;
-        let input = self.plan(input)?;
-        Ok(LogicalPlanBuilder::from(input).limit(offset.unwrap_or(0), limit)?.build()?)
-    }
-
-    /// Numbered and ranked by the keys: a row is skipped by its number and taken by its rank.
-    fn ties(&mut self, input: &Plan, keys: &[SortKey], limit: &Expr, offset: Option<&Expr>) -> Result<LogicalPlan> {
-        use datafusion::functions_window::expr_fn::{rank, row_number};
-        use datafusion::logical_expr::{ExprFunctionExt, col, lit};
-        let offset = self.count(offset, "2201X", "OFFSET must not be negative")?.unwrap_or(0) as u64;
-        let limit = self
-            .count(Some(limit), "2201W", "LIMIT must not be negative")?
-            .ok_or_else(|| SqlError::new("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause"))?;
-        let columns = input.columns();
-        let body = self.plan(input)?;
-        let order = self.sort_keys(keys)?;
-        let (number, place) = (self.fresh_name("n"), self.fresh_name("n"));
-        let calls = [(row_number(), &number), (rank(), &place)]
-            .into_iter()
-            .map(|(call, name)| Ok(call.order_by(order.clone()).build()?.alias(name)))
-            .collect::<Result<Vec<_>>>()?;
-        let last = offset.saturating_add(limit as u64);
-        let wanted = col(&number).gt(lit(offset)).and(col(&place).lt_eq(lit(last)));
-        let none = limit == 0;
-        let builder = LogicalPlanBuilder::from(body).window(calls)?.filter(wanted)?.sort(order)?;
-        let kept = columns.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
-        let builder = builder.project(kept)?;
-        Ok(if none { builder.limit(0, Some(0))? } else { builder }.build()?)
-    }
-
-    fn count(&mut self, expr: Option<&Expr>, sqlstate: &'static str, message: &str) -> Result<Option<usize>> {
-        let Some(expr) = expr else { return Ok(None) };
-        if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
-            return Err(SqlError::not_supported("a row count depends on the row of an outer query"));
-        }
-        match expr.eval_scalar(&[], &self.ctx.eval)? {
-            Datum::Null => Ok(None),
-            Datum::I64(count) => {
-                usize::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message.to_string()))
-            }
-            other => Err(SqlError::internal(format!("a row count is {other:?}"))),
-        }
-    }
-
     /// DISTINCT: a grouping by everything.
     pub(super) fn distinct(&mut self, input: LogicalPlan, columns: &[(ColId, DataType)]) -> Result<LogicalPlan> {
         if columns.is_empty() {
@@ -267,25 +225,18 @@ impl Lowerer<'_> {
 
     /// The first row of each group: numbered in the input's order, which is kept.
     fn distinct_on(&mut self, input: &Plan, on: &[Expr]) -> Result<LogicalPlan> {
-        use datafusion::functions_window::expr_fn::row_number;
-        use datafusion::logical_expr::{ExprFunctionExt, col, lit};
         let columns = input.columns();
         let (body, sort): (&Plan, &[SortKey]) = match input {
             Plan::Sort { input, keys } => (input, keys),
             other => (other, &[]),
         };
         let body = self.plan(body)?;
-        let order = self.sort_keys(sort)?;
         let partition = on.iter().map(|expr| self.keyed(expr)).collect::<Result<Vec<_>>>()?;
         let name = self.fresh_name("n");
-        let mut call = row_number().partition_by(partition);
-        if !order.is_empty() {
-            call = call.order_by(order.clone());
-        }
-        let builder = LogicalPlanBuilder::from(body).window(vec![call.build()?.alias(&name)])?;
-        let mut builder = builder.filter(col(&name).eq(lit(1u64)))?;
-        if !order.is_empty() {
-            builder = builder.sort(order)?;
+        let body = self.numbered(body, partition, sort, &name)?;
+        let mut builder = LogicalPlanBuilder::from(body).filter(super::window::is_first(&name))?;
+        if !sort.is_empty() {
+            builder = builder.sort(self.sort_keys(sort)?)?;
         }
         let kept = columns.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
         Ok(builder.project(kept)?.build()?)
@@ -356,8 +307,8 @@ impl Lowerer<'_> {
         let mut left = LogicalPlanBuilder::from(left).project(kept.iter().cloned().chain(left_keys))?;
         let mut right = LogicalPlanBuilder::from(right).project(right_keys)?;
         if all {
-            left = numbered(left, &left_names, "nl")?;
-            right = numbered(right, &right_names, "nr")?;
+            left = LogicalPlanBuilder::from(self.numbered(left.build()?, columns_of(&left_names), &[], "nl")?);
+            right = LogicalPlanBuilder::from(self.numbered(right.build()?, columns_of(&right_names), &[], "nr")?);
             left_names.push(Column::new_unqualified("nl"));
             right_names.push(Column::new_unqualified("nr"));
         }
@@ -374,11 +325,6 @@ impl Lowerer<'_> {
     }
 }
 
-/// Adds the number of each row among its equals.
-fn numbered(plan: LogicalPlanBuilder, by: &[Column], name: &str) -> Result<LogicalPlanBuilder> {
-    use datafusion::functions_window::expr_fn::row_number;
-    use datafusion::logical_expr::ExprFunctionExt;
-    let partition = by.iter().map(|column| DfExpr::Column(column.clone())).collect();
-    let call = row_number().partition_by(partition).build()?.alias(name);
-    Ok(plan.window(vec![call])?)
+fn columns_of(names: &[Column]) -> Vec<DfExpr> {
+    names.iter().map(|name| DfExpr::Column(name.clone())).collect()
 }

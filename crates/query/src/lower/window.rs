@@ -1,148 +1,193 @@
-//! Window functions.
+//! Window functions: calls are gathered by what they are over, each group one [`node::WindowNode`], which
+//! [`exec::WindowExec`] runs over sorted rows. All that a call needs is computed below as columns.
+
+mod exec;
+mod node;
+
+pub(crate) use exec::WindowPlanner;
 
 use super::{Lowerer, name_of};
-use crate::error::{Result, SqlError};
-use crate::plan::{ColId, FrameBound, FrameUnits, Plan, WindowCall, WindowFunction};
+use crate::error::Result;
+use crate::plan::{ColId, Plan, SortKey, WindowCall, WindowFunction};
+use arrow::compute::SortOptions;
+use arrow_schema::{DataType as ArrowType, Field};
 use basalt_expr::tree::Expr;
-use basalt_types::Datum;
-use datafusion::common::{Column, ScalarValue};
-use datafusion::functions_window::cume_dist::cume_dist_udwf;
-use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
-use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf, nth_value_udwf};
-use datafusion::functions_window::ntile::ntile_udwf;
-use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, rank_udwf};
-use datafusion::functions_window::row_number::row_number_udwf;
-use datafusion::logical_expr::expr::{WindowFunction as DfWindow, WindowFunctionParams};
-use datafusion::logical_expr::{
-    Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, WindowFrame, WindowFrameBound, WindowFrameUnits,
-    WindowFunctionDefinition as Definition, cast,
-};
+use basalt_expr::window::Ranking;
+use datafusion::logical_expr::{Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, ident};
+use node::{Argument, Call, Function, RangeOrder, Spec, WindowNode};
+use std::sync::Arc;
+
+/// What calls have in common that one node computes.
+#[derive(Clone, PartialEq)]
+struct Over {
+    partition_by: Vec<Expr>,
+    order_by: Vec<SortKey>,
+}
+
+/// The inputs of one node while they are gathered: all become columns of a projection below it.
+#[derive(Default)]
+struct Inputs {
+    columns: Vec<DfExpr>,
+    /// What is not a column yet, under its name.
+    computed: Vec<DfExpr>,
+}
+
+impl Inputs {
+    fn add(&mut self, lowerer: &mut Lowerer<'_>, expr: DfExpr) -> usize {
+        let column = match expr {
+            DfExpr::Column(_) => expr,
+            other => {
+                let name = lowerer.fresh_name("w");
+                self.computed.push(other.alias(&name));
+                ident(name)
+            }
+        };
+        self.columns.push(column);
+        self.columns.len() - 1
+    }
+}
 
 impl Lowerer<'_> {
     pub(super) fn window(&mut self, input: &Plan, calls: &[(ColId, WindowCall)]) -> Result<LogicalPlan> {
         let passed = input.columns();
-        let lowered = self.plan(input)?;
-        let mut exprs = Vec::with_capacity(calls.len());
-        let mut names = Vec::with_capacity(calls.len());
-        for (_, call) in calls {
-            let expr = self.window_call(call)?;
-            names.push(expr.schema_name().to_string());
-            // The same call twice is computed once.
-            if !exprs.contains(&expr) {
-                exprs.push(expr);
+        let mut lowered = self.plan(input)?;
+        let mut overs: Vec<(Over, Vec<&(ColId, WindowCall)>)> = Vec::new();
+        for call in calls {
+            let over = Over { partition_by: call.1.partition_by.clone(), order_by: call.1.order_by.clone() };
+            match overs.iter_mut().find(|(known, _)| *known == over) {
+                Some((_, calls)) => calls.push(call),
+                None => overs.push((over, vec![call])),
             }
+        }
+        // The longest orders first: rows sorted for them are sorted for their beginnings.
+        overs.sort_by_key(|(over, _)| std::cmp::Reverse((over.partition_by.len(), over.order_by.len())));
+        for (over, calls) in overs {
+            lowered = self.window_node(lowered, &over, &calls)?;
         }
         let mut outputs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
-        for ((id, call), name) in calls.iter().zip(names) {
-            // DataFusion counts in unsigned integers.
-            let value = DfExpr::Column(Column::new_unqualified(name));
-            outputs.push(cast(value, call.ty.to_arrow()).alias(name_of(*id)));
+        for (id, call) in calls {
+            self.define(*id, &call.ty);
+            outputs.push(self.column(*id, &call.ty)?);
         }
-        let windowed = LogicalPlanBuilder::window_plan(lowered, exprs)?;
-        calls.iter().for_each(|(id, call)| self.define(*id, &call.ty));
-        Ok(LogicalPlanBuilder::from(windowed).project(outputs)?.build()?)
+        Ok(LogicalPlanBuilder::from(lowered).project(outputs)?.build()?)
     }
 
-    fn window_call(&mut self, call: &WindowCall) -> Result<DfExpr> {
-        let mut filter = None;
-        let (fun, args) = match &call.function {
-            WindowFunction::RowNumber => (Definition::WindowUDF(row_number_udwf()), Vec::new()),
-            WindowFunction::Rank => (Definition::WindowUDF(rank_udwf()), Vec::new()),
-            WindowFunction::DenseRank => (Definition::WindowUDF(dense_rank_udwf()), Vec::new()),
-            WindowFunction::PercentRank => (Definition::WindowUDF(percent_rank_udwf()), Vec::new()),
-            WindowFunction::CumeDist => (Definition::WindowUDF(cume_dist_udwf()), Vec::new()),
-            WindowFunction::Ntile(count) => {
-                let count = self.whole_number(count, "22014", "argument of ntile must be greater than zero")?;
-                (Definition::WindowUDF(ntile_udwf()), vec![DfExpr::Literal(ScalarValue::Int64(Some(count)), None)])
-            }
-            WindowFunction::FirstValue(value) => (Definition::WindowUDF(first_value_udwf()), vec![self.expr(value)?]),
-            WindowFunction::LastValue(value) => (Definition::WindowUDF(last_value_udwf()), vec![self.expr(value)?]),
+    fn window_node(&mut self, input: LogicalPlan, over: &Over, calls: &[&(ColId, WindowCall)]) -> Result<LogicalPlan> {
+        let mut inputs = Inputs::default();
+        for expr in &over.partition_by {
+            let key = self.keyed(expr)?;
+            inputs.add(self, key);
+        }
+        let mut order = Vec::with_capacity(over.order_by.len());
+        for key in &over.order_by {
+            let lowered = self.keyed(&key.expr)?;
+            inputs.add(self, lowered);
+            order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        }
+        let mut specs = Vec::with_capacity(calls.len());
+        for (id, call) in calls {
+            let spec = self.window_call(call, &mut inputs)?;
+            specs.push((Arc::new(Field::new(name_of(*id), call.ty.to_arrow(), true)), spec));
+        }
+        let spec = Spec {
+            partitions: over.partition_by.len(),
+            order,
+            calls: specs,
+            eval: self.ctx.eval.clone(),
+            stop: self.ctx.stop.clone(),
+        };
+        self.node(input, inputs, spec)
+    }
+
+    fn node(&mut self, input: LogicalPlan, inputs: Inputs, spec: Spec) -> Result<LogicalPlan> {
+        let mut input = input;
+        if !inputs.computed.is_empty() {
+            let all = input.schema().columns().into_iter().map(DfExpr::Column).chain(inputs.computed);
+            input = LogicalPlanBuilder::from(input).project(all.collect::<Vec<_>>())?.build()?;
+        }
+        let node = WindowNode::new(Arc::new(spec), inputs.columns, input)?;
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+    }
+
+    /// Adds each row's number among its equals in `keys`, in the order given, as a bigint column `name`.
+    pub(super) fn numbered(
+        &mut self,
+        input: LogicalPlan,
+        keys: Vec<DfExpr>,
+        order_by: &[SortKey],
+        name: &str,
+    ) -> Result<LogicalPlan> {
+        let mut inputs = Inputs::default();
+        let partitions = keys.len();
+        for key in keys {
+            inputs.add(self, key);
+        }
+        let mut order = Vec::with_capacity(order_by.len());
+        for key in order_by {
+            let lowered = self.keyed(&key.expr)?;
+            inputs.add(self, lowered);
+            order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        }
+        let call = Call { function: Function::Ranking(Ranking::RowNumber), frame: None };
+        let field = Arc::new(Field::new(name, ArrowType::Int64, true));
+        let (eval, stop) = (self.ctx.eval.clone(), self.ctx.stop.clone());
+        self.node(input, inputs, Spec { partitions, order, calls: vec![(field, call)], eval, stop })
+    }
+
+    fn window_call(&mut self, call: &WindowCall, inputs: &mut Inputs) -> Result<Call> {
+        let function = match &call.function {
+            WindowFunction::Ranking(ranking) => Function::Ranking(*ranking),
+            WindowFunction::Ntile(buckets) => Function::Ntile(self.argument(buckets, inputs)?),
+            WindowFunction::Edge(edge, value) => Function::Edge(*edge, self.argument(value, inputs)?),
             WindowFunction::NthValue(value, nth) => {
-                let nth = self.whole_number(nth, "22016", "argument of nth_value must be greater than zero")?;
-                let nth = DfExpr::Literal(ScalarValue::Int64(Some(nth)), None);
-                (Definition::WindowUDF(nth_value_udwf()), vec![self.expr(value)?, nth])
+                Function::NthValue(self.argument(value, inputs)?, self.argument(nth, inputs)?)
             }
-            WindowFunction::Lag { value, offset, default, lead } => {
-                let mut args = vec![self.expr(value)?];
-                let offset = match offset {
-                    Some(offset) => self.number(offset)?,
-                    None => 1,
-                };
-                args.push(DfExpr::Literal(ScalarValue::Int64(Some(offset)), None));
-                if let Some(default) = default {
-                    args.push(self.expr(default)?);
-                }
-                (Definition::WindowUDF(if *lead { lead_udwf() } else { lag_udwf() }), args)
-            }
-            WindowFunction::Aggregate(call) => {
-                filter = call.filter.as_ref().map(|filter| self.expr(filter)).transpose()?.map(Box::new);
-                let (udf, args, _) = self.aggregate_udf(call)?;
-                (Definition::AggregateUDF(udf), args)
-            }
+            WindowFunction::Lag { value, offset, default, lead } => Function::Shifted {
+                value: self.argument(value, inputs)?,
+                offset: offset.as_ref().map(|offset| self.argument(offset, inputs)).transpose()?,
+                default: default.as_ref().map(|default| self.argument(default, inputs)).transpose()?,
+                lead: *lead,
+            },
+            WindowFunction::Aggregate(call) => Function::Aggregate {
+                call: call.resolved.clone(),
+                args: call.args.iter().map(|arg| self.argument(arg, inputs)).collect::<Result<_>>()?,
+                filter: call.filter.as_ref().map(|filter| self.argument(filter, inputs)).transpose()?,
+            },
         };
-        let partition_by = call.partition_by.iter().map(|expr| self.keyed(expr)).collect::<Result<Vec<_>>>()?;
-        let order_by = self.sort_keys(&call.order_by)?;
-        let window_frame = self.frame(call)?;
-        let params = WindowFunctionParams {
-            args,
-            partition_by,
-            order_by,
-            window_frame,
-            filter,
-            null_treatment: None,
-            distinct: false,
+        if !function.has_frame() {
+            return Ok(Call { function, frame: None });
+        }
+        // Constants are looked at though no row may come.
+        let constant = |offset: &Expr| match offset.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+            true => Ok(None),
+            false => offset.eval_scalar(&[], &self.ctx.eval).map(Some),
         };
-        Ok(DfExpr::from(DfWindow { fun, params }))
-    }
-
-    fn frame(&mut self, call: &WindowCall) -> Result<WindowFrame> {
-        // Without an order all rows are peers: the frame up to the current row is the whole partition.
-        if call.order_by.is_empty() && call.units == FrameUnits::Range {
-            return Ok(WindowFrame::new(None));
+        let known = call.offsets.each_ref().map(|offset| offset.as_ref().map_or(Ok(None), constant));
+        let [start, end] = known;
+        call.frame.check_offsets([start?.as_ref(), end?.as_ref()])?;
+        let mut offsets = [None, None];
+        for (place, offset) in offsets.iter_mut().zip(&call.offsets) {
+            *place = offset.as_ref().map(|offset| self.argument(offset, inputs)).transpose()?;
         }
-        let units = match call.units {
-            FrameUnits::Rows => WindowFrameUnits::Rows,
-            FrameUnits::Range => WindowFrameUnits::Range,
-            FrameUnits::Groups => WindowFrameUnits::Groups,
+        let range = match (call.order_by.as_slice(), call.offsets.iter().any(Option::is_some)) {
+            ([key], true) => Some(RangeOrder {
+                value: self.argument(&key.expr, inputs)?,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            }),
+            _ => None,
         };
-        let start = self.frame_bound(&call.start)?;
-        let end = self.frame_bound(&call.end)?;
-        Ok(WindowFrame::new_bounds(units, start, end))
+        Ok(Call { function, frame: Some(node::Frame { spec: call.frame, offsets, range }) })
     }
 
-    fn frame_bound(&mut self, bound: &FrameBound) -> Result<WindowFrameBound> {
-        Ok(match bound {
-            FrameBound::UnboundedPreceding => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
-            FrameBound::UnboundedFollowing => WindowFrameBound::Following(ScalarValue::UInt64(None)),
-            FrameBound::CurrentRow => WindowFrameBound::CurrentRow,
-            FrameBound::Preceding(rows) => WindowFrameBound::Preceding(self.rows(rows)?),
-            FrameBound::Following(rows) => WindowFrameBound::Following(self.rows(rows)?),
-        })
+    fn argument(&mut self, expr: &Expr, inputs: &mut Inputs) -> Result<Argument> {
+        let lowered = self.expr(expr)?;
+        let index = inputs.add(self, lowered);
+        Ok(Argument { index, ty: expr.ty() })
     }
+}
 
-    fn rows(&mut self, expr: &Expr) -> Result<ScalarValue> {
-        let rows = self.number(expr)?;
-        match u64::try_from(rows) {
-            Ok(rows) => Ok(ScalarValue::UInt64(Some(rows))),
-            Err(_) => Err(SqlError::new("22013", "frame offset must not be negative")),
-        }
-    }
-
-    fn whole_number(&mut self, expr: &Expr, sqlstate: &'static str, message: &str) -> Result<i64> {
-        match self.number(expr)? {
-            number if number > 0 => Ok(number),
-            _ => Err(SqlError::new(sqlstate, message)),
-        }
-    }
-
-    fn number(&mut self, expr: &Expr) -> Result<i64> {
-        if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
-            return Err(SqlError::not_supported("this argument of a window function must be a constant"));
-        }
-        match expr.eval_scalar(&[], &self.ctx.eval)? {
-            Datum::I32(number) => Ok(i64::from(number)),
-            Datum::I64(number) => Ok(number),
-            _ => Err(SqlError::new("22004", "this argument of a window function must not be null")),
-        }
-    }
+/// The first row of each group: see [`Lowerer::numbered`].
+pub(super) fn is_first(name: &str) -> DfExpr {
+    ident(name).eq(DfExpr::Literal(datafusion::common::ScalarValue::Int64(Some(1)), None))
 }

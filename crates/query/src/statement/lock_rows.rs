@@ -240,7 +240,7 @@ impl Locker<'_> {
     fn query(&self, rows_max: Option<u64>) -> Arc<Query> {
         let mut plan = self.step.input.clone();
         if let Some(rows_max) = rows_max.and_then(|rows| i64::try_from(rows).ok()) {
-            plan = Plan::Limit { input: Box::new(plan), limit: Some(Expr::int8(rows_max)), offset: None };
+            plan = Plan::Limit { input: Box::new(plan), limit: Some(Expr::int8(rows_max)), offset: None, ties: false };
         }
         let identities = self
             .step

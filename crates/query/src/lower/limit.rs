@@ -1,0 +1,340 @@
+//! LIMIT, OFFSET and FETCH; WITH TIES is an operator that passes on rows as long as they equal the last one that
+//! counts.
+
+use super::Lowerer;
+use crate::error::{Result, SqlError};
+use crate::plan::{Plan, SortKey};
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use arrow_array::{ArrayRef, RecordBatch};
+use async_trait::async_trait;
+use basalt_expr::tree::Expr;
+use basalt_types::Datum;
+use datafusion::catalog::Session;
+use datafusion::common::DFSchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{
+    Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+    ident,
+};
+use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use futures::StreamExt;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// A row count and what is wrong with a negative one.
+type Place = (&'static str, &'static str);
+const LIMIT: Place = ("2201W", "LIMIT must not be negative");
+const OFFSET: Place = ("2201X", "OFFSET must not be negative");
+
+impl Lowerer<'_> {
+    pub(super) fn limit(&mut self, input: &Plan, limit: Option<&Expr>, offset: Option<&Expr>) -> Result<LogicalPlan> {
+        // As PostgreSQL, which looks at OFFSET first.
+        let offset = self.count(offset, OFFSET)?;
+        let limit = self.count(limit, LIMIT)?;
+        let input = self.plan(input)?;
+        Ok(LogicalPlanBuilder::from(input).limit(offset.unwrap_or(0), limit)?.build()?)
+    }
+
+    fn count(&mut self, expr: Option<&Expr>, (sqlstate, message): Place) -> Result<Option<usize>> {
+        let Some(expr) = expr else { return Ok(None) };
+        match self.one_value(expr)? {
+            Datum::Null => Ok(None),
+            Datum::I64(count) => usize::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message)),
+            other => Err(SqlError::internal(format!("a row count is {other:?}"))),
+        }
+    }
+
+    /// The value of an expression without columns. 0A000 if it has outer columns: then the query around is run row
+    /// by row. What subqueries give is in its place already ([`super::limits`]).
+    pub(super) fn one_value(&mut self, expr: &Expr) -> Result<Datum> {
+        if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
+            return Err(SqlError::not_supported("a row count depends on the row of an outer query"));
+        }
+        Ok(expr.eval_scalar(&[], &self.ctx.eval)?)
+    }
+
+    pub(super) fn ties(&mut self, input: &Plan, limit: Option<&Expr>, offset: Option<&Expr>) -> Result<LogicalPlan> {
+        let offset = self.count(offset, OFFSET)?.unwrap_or(0);
+        let limit = self.count(limit, LIMIT)?;
+        let limit = limit
+            .ok_or_else(|| SqlError::new("2201W", "row count cannot be null in FETCH FIRST ... WITH TIES clause"))?;
+        let passed = input.columns();
+        let mut lowered = self.plan(input)?;
+        let (mut columns, mut computed, mut order) = (Vec::new(), Vec::new(), Vec::new());
+        for key in sort_of(input) {
+            order.push(arrow::compute::SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+            columns.push(match self.keyed(&key.expr)? {
+                column @ DfExpr::Column(_) => column,
+                other => {
+                    let name = self.fresh_name("t");
+                    computed.push(other.alias(&name));
+                    ident(name)
+                }
+            });
+        }
+        if !computed.is_empty() {
+            let all = lowered.schema().columns().into_iter().map(DfExpr::Column).chain(computed);
+            lowered = LogicalPlanBuilder::from(lowered).project(all.collect::<Vec<_>>())?.build()?;
+        }
+        let node = TiesNode { spec: Arc::new(Spec { offset, limit, order }), keys: columns, input: lowered };
+        let ties = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+        let kept = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        Ok(LogicalPlanBuilder::from(ties).project(kept)?.build()?)
+    }
+}
+
+/// The order of a plan's rows.
+fn sort_of(plan: &Plan) -> &[SortKey] {
+    match plan {
+        Plan::Sort { keys, .. } => keys,
+        Plan::Distinct { input, .. } | Plan::Project { input, .. } | Plan::Filter { input, .. } => sort_of(input),
+        _ => &[],
+    }
+}
+
+#[derive(Debug)]
+struct Spec {
+    offset: usize,
+    limit: usize,
+    order: Vec<arrow::compute::SortOptions>,
+}
+
+/// The operator in DataFusion's logical plan.
+#[derive(PartialEq, Eq, Hash)]
+struct TiesNode {
+    spec: Arc<Spec>,
+    keys: Vec<DfExpr>,
+    input: LogicalPlan,
+}
+
+impl PartialEq for Spec {
+    fn eq(&self, other: &Spec) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Spec {}
+
+impl std::hash::Hash for Spec {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.offset, self.limit).hash(state);
+    }
+}
+
+impl PartialOrd for TiesNode {
+    fn partial_cmp(&self, other: &TiesNode) -> Option<Ordering> {
+        (self == other).then_some(Ordering::Equal)
+    }
+}
+
+impl fmt::Debug for TiesNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Limit: with ties")
+    }
+}
+
+impl UserDefinedLogicalNodeCore for TiesNode {
+    fn name(&self) -> &str {
+        "LimitWithTies"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<DfExpr> {
+        self.keys.clone()
+    }
+
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        self.input.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Limit: {} with ties", self.spec.limit)
+    }
+
+    fn with_exprs_and_inputs(&self, keys: Vec<DfExpr>, mut inputs: Vec<LogicalPlan>) -> DfResult<TiesNode> {
+        Ok(TiesNode { spec: self.spec.clone(), keys, input: inputs.swap_remove(0) })
+    }
+
+    fn necessary_children_exprs(&self, outputs: &[usize]) -> Option<Vec<Vec<usize>>> {
+        Some(vec![outputs.to_vec()])
+    }
+}
+
+/// Plans [`TiesNode`]s.
+pub(crate) struct TiesPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for TiesPlanner {
+    async fn plan_extension(
+        &self,
+        planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        context: &PhysicalPlanningContext,
+    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(node) = node.as_any().downcast_ref::<TiesNode>() else { return Ok(None) };
+        let schema = logical_inputs[0].schema();
+        let keys = node.keys.iter().map(|key| planner.create_physical_expr(key, schema, session, context));
+        let keys = keys.collect::<DfResult<Vec<_>>>()?;
+        let input = physical_inputs[0].clone();
+        let properties = input.properties().clone();
+        Ok(Some(Arc::new(TiesExec { spec: node.spec.clone(), keys, input, properties })))
+    }
+}
+
+struct TiesExec {
+    spec: Arc<Spec>,
+    keys: Vec<Arc<dyn PhysicalExpr>>,
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl fmt::Debug for TiesExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Limit: {} with ties", self.spec.limit)
+    }
+}
+
+impl DisplayAs for TiesExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Limit: {} with ties", self.spec.limit)
+    }
+}
+
+impl ExecutionPlan for TiesExec {
+    fn name(&self) -> &'static str {
+        "LimitWithTies"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    /// It does. But then the optimizer would put an order wanted above below this operator, in the place of its own.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let keys = self.keys.iter().zip(&self.spec.order);
+        let keys = keys.map(|(key, options)| PhysicalSortExpr::new(key.clone(), *options));
+        vec![LexOrdering::new(keys).map(OrderingRequirements::from)]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        for key in &self.keys {
+            if f(key)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let input = children.swap_remove(0);
+        let properties = input.properties().clone();
+        Ok(Arc::new(TiesExec { spec: self.spec.clone(), keys: self.keys.clone(), input, properties }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        let cutter = Cutter {
+            spec: self.spec.clone(),
+            keys: self.keys.clone(),
+            input: self.input.execute(partition, context)?,
+            met: 0,
+            last: None,
+            converter: None,
+            ended: false,
+        };
+        let batches = futures::stream::try_unfold(cutter, |mut cutter| async move {
+            Ok(cutter.next().await?.map(|batch| (batch, cutter)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), batches)))
+    }
+}
+
+struct Cutter {
+    spec: Arc<Spec>,
+    keys: Vec<Arc<dyn PhysicalExpr>>,
+    input: SendableRecordBatchStream,
+    /// Rows met, those of OFFSET included.
+    met: usize,
+    /// The keys of the last row that counts, once it is met.
+    last: Option<OwnedRow>,
+    converter: Option<RowConverter>,
+    ended: bool,
+}
+
+impl Cutter {
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        while !self.ended && self.spec.limit > 0 {
+            let Some(batch) = self.input.next().await.transpose()? else { return Ok(None) };
+            let kept = self.cut(&batch)?;
+            if kept.num_rows() > 0 {
+                return Ok(Some(kept));
+            }
+        }
+        Ok(None)
+    }
+
+    fn cut(&mut self, batch: &RecordBatch) -> DfResult<RecordBatch> {
+        let rows = batch.num_rows();
+        let first = self.spec.offset.saturating_sub(self.met).min(rows);
+        let wanted = self.spec.offset.saturating_add(self.spec.limit);
+        let mut end = wanted.saturating_sub(self.met).min(rows);
+        if end < rows || wanted == self.met + rows {
+            let keys = self.keys.iter().map(|key| key.evaluate(batch)?.into_array(rows));
+            let keys = keys.collect::<DfResult<Vec<ArrayRef>>>()?;
+            let converter = match &mut self.converter {
+                Some(converter) => converter,
+                empty => {
+                    let fields = keys.iter().map(|key| SortField::new(key.data_type().clone())).collect();
+                    empty.insert(RowConverter::new(fields)?)
+                }
+            };
+            let encoded = converter.convert_columns(&keys)?;
+            if self.last.is_none() && end > 0 {
+                self.last = Some(encoded.row(end - 1).owned());
+            }
+            if let Some(last) = &self.last {
+                while end < rows && encoded.row(end) == last.row() {
+                    end += 1;
+                }
+            }
+            self.ended = end < rows;
+        }
+        self.met += rows;
+        Ok(batch.slice(first, end.saturating_sub(first)))
+    }
+}
