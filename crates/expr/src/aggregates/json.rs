@@ -65,6 +65,8 @@ pub(crate) fn prepare(registry: &Registry, name: &str, args: Vec<Expr>) -> Vec<E
             true if arg.ty() == DataType::Text => arg,
             true => wrap(KEY, arg, DataType::Text),
             false if is_fixed(&arg.ty()) => arg,
+            // An element of unknown type is refused as such.
+            false if !has_keys && arg.ty() == DataType::Unknown => arg,
             false => wrap(ITEM, arg, result.clone()),
         })
         .collect()

@@ -444,6 +444,8 @@ pub fn check_comparable(ty: &DataType, symbol: &str) -> Result<()> {
         }
         DataType::Array(element) => check_comparable(element, symbol),
         DataType::Domain(domain) => check_comparable(&domain.base, symbol),
+        // Fields of records are looked at as far as two of them are equal.
+        DataType::Composite(composite) if composite.is_anonymous() && symbol != "=" => Ok(()),
         DataType::Composite(composite) => composite.live().try_for_each(|(_, attribute)| match &attribute.ty {
             DataType::Unknown => Err(Error::new("42883", "could not identify an equality operator for type unknown")),
             ty => check_comparable(ty, symbol),

@@ -130,8 +130,8 @@ impl AggregateUDFImpl for AggregateUdf {
                 columns: args.expr_fields.iter().map(|field| vec![new_empty_array(field.data_type())]).collect(),
             }),
             Body::Call(resolved) => Box::new(OneGroup::new(resolved)?),
-            Body::First(ty) => Box::new(Pick { value: None, rows: 0, ty: ty.to_arrow(), single: false }),
-            Body::Single(ty) => Box::new(Pick { value: None, rows: 0, ty: ty.to_arrow(), single: true }),
+            Body::First(ty) => Box::new(First { value: None, rank: i64::MAX, ty: ty.to_arrow() }),
+            Body::Single(ty) => Box::new(Single { value: None, rows: 0, ty: ty.to_arrow() }),
         })
     }
 
@@ -413,19 +413,68 @@ impl Accumulator for Collect {
     }
 }
 
-/// The first value met.
+/// The value of least rank, which is the second argument; of values of one rank, and without ranks, any.
 #[derive(Debug)]
-struct Pick {
+struct First {
+    value: Option<ScalarValue>,
+    rank: i64,
+    ty: ArrowType,
+}
+
+impl First {
+    fn offer(&mut self, values: &ArrayRef, row: usize, rank: i64) -> DfResult<()> {
+        if self.value.is_none() || rank < self.rank {
+            self.value = Some(ScalarValue::try_from_array(values, row)?);
+            self.rank = rank;
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for First {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
+        let Some(ranks) = values.get(1) else {
+            return if values[0].is_empty() { Ok(()) } else { self.offer(&values[0], 0, 0) };
+        };
+        let ranks = ranks.as_primitive::<arrow_array::types::Int64Type>();
+        let least = ranks.values().iter().enumerate().min_by_key(|(_, rank)| **rank);
+        least.map_or(Ok(()), |(row, rank)| self.offer(&values[0], row, *rank))
+    }
+
+    fn evaluate(&mut self) -> DfResult<ScalarValue> {
+        self.value.clone().map_or_else(|| ScalarValue::try_from(&self.ty), Ok)
+    }
+
+    fn size(&self) -> usize {
+        std::mem::size_of::<First>() + self.value.as_ref().map_or(0, ScalarValue::size)
+    }
+
+    fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?, ScalarValue::Int64(self.value.is_some().then_some(self.rank))])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
+        let ranks = states[1].as_primitive::<arrow_array::types::Int64Type>();
+        for (row, rank) in ranks.iter().enumerate() {
+            if let Some(rank) = rank {
+                self.offer(&states[0], row, rank)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The only value; more than one row is an error.
+#[derive(Debug)]
+struct Single {
     value: Option<ScalarValue>,
     rows: i64,
     ty: ArrowType,
-    /// More than one row is an error.
-    single: bool,
 }
 
-impl Pick {
+impl Single {
     fn check(&self) -> DfResult<()> {
-        if self.single && self.rows > 1 {
+        if self.rows > 1 {
             let message = "more than one row returned by a subquery used as an expression";
             return Err(SqlError::new("21000", message).into());
         }
@@ -433,7 +482,7 @@ impl Pick {
     }
 }
 
-impl Accumulator for Pick {
+impl Accumulator for Single {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
         if !values[0].is_empty() && self.value.is_none() {
             self.value = Some(ScalarValue::try_from_array(&values[0], 0)?);
@@ -443,14 +492,11 @@ impl Accumulator for Pick {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        match &self.value {
-            Some(value) => Ok(value.clone()),
-            None => ScalarValue::try_from(&self.ty),
-        }
+        self.value.clone().map_or_else(|| ScalarValue::try_from(&self.ty), Ok)
     }
 
     fn size(&self) -> usize {
-        std::mem::size_of::<Pick>() + self.value.as_ref().map_or(0, ScalarValue::size)
+        std::mem::size_of::<Single>() + self.value.as_ref().map_or(0, ScalarValue::size)
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
@@ -481,15 +527,17 @@ impl Lowerer<'_> {
             // One group, of which nothing is asked (HAVING alone).
             return Ok(LogicalPlanBuilder::empty(true).build()?);
         }
-        self.grouped(input, groups, aggregates)
+        self.grouped(input, groups, aggregates, None)
     }
 
-    /// Groups by keys; a value whose key is not itself is taken from any row of its group.
+    /// Groups by keys; a value whose key is not itself is taken from the row of its group whose column `rank` is
+    /// least, else from any.
     pub(super) fn grouped(
         &mut self,
         input: LogicalPlan,
         groups: &[(ColId, Expr)],
         aggregates: &[(ColId, AggregateCall)],
+        rank: Option<&str>,
     ) -> Result<LogicalPlan> {
         let mut keys = Vec::with_capacity(groups.len());
         let mut results = Vec::with_capacity(aggregates.len());
@@ -498,8 +546,9 @@ impl Lowerer<'_> {
             keys.push(self.keyed(expr)?);
             if Self::needs_key(&expr.ty()) {
                 let udf = AggregateUdf::make(Body::First(expr.ty()), "first", false, Vec::new());
-                let value = self.expr(expr)?;
-                firsts.push((*id, aggregate_expr(udf, vec![value], false, None)));
+                let mut args = vec![self.expr(expr)?];
+                args.extend(rank.map(|rank| DfExpr::Column(Column::new_unqualified(rank))));
+                firsts.push((*id, aggregate_expr(udf, args, false, None)));
             }
         }
         for (id, call) in aggregates {

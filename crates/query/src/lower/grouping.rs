@@ -100,7 +100,7 @@ impl Lowerer<'_> {
                 });
             }
         }
-        self.grouped(lowered, &keys, &aggregates)
+        self.grouped(lowered, &keys, &aggregates, None)
     }
 
     /// Direct arguments of ordered-set aggregates see the groups, null where the set lacks them.

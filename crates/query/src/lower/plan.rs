@@ -215,12 +215,21 @@ impl Lowerer<'_> {
 
     /// DISTINCT: a grouping by everything.
     pub(super) fn distinct(&mut self, input: LogicalPlan, columns: &[(ColId, DataType)]) -> Result<LogicalPlan> {
+        self.distinct_ranked(input, columns, None)
+    }
+
+    fn distinct_ranked(
+        &mut self,
+        input: LogicalPlan,
+        columns: &[(ColId, DataType)],
+        rank: Option<&str>,
+    ) -> Result<LogicalPlan> {
         if columns.is_empty() {
             return Ok(LogicalPlanBuilder::from(input).limit(0, Some(1))?.build()?);
         }
         let groups: Vec<(ColId, Expr)> =
             columns.iter().map(|(id, ty)| (*id, Expr::Hole { id: *id, ty: ty.clone() })).collect();
-        self.grouped(input, &groups, &[])
+        self.grouped(input, &groups, &[], rank)
     }
 
     /// The first row of each group: numbered in the input's order, which is kept.
@@ -259,10 +268,22 @@ impl Lowerer<'_> {
                 .collect::<Result<Vec<_>>>()?;
             Ok::<LogicalPlan, SqlError>(LogicalPlanBuilder::from(plan).project(exprs)?.build()?)
         };
-        let left = side(self, left, "c", |column| column.left)?;
+        let mut left = side(self, left, "c", |column| column.left)?;
         let outputs: Vec<(ColId, DataType)> = columns.iter().map(|column| (column.id, column.ty.clone())).collect();
         if op == SetOp::Union {
-            let right = side(self, right, "c", |column| column.right)?;
+            let mut right = side(self, right, "c", |column| column.right)?;
+            if !all && columns.iter().any(|column| Self::needs_key(&column.ty)) {
+                // Of equal values that do not look alike the left side's is shown.
+                let rank = self.fresh_name("s");
+                for (number, side) in [&mut left, &mut right].into_iter().enumerate() {
+                    let ranked = DfExpr::Literal(ScalarValue::Int64(Some(number as i64)), None).alias(&rank);
+                    let exprs = side.schema().columns().into_iter().map(DfExpr::Column).chain([ranked]);
+                    *side = LogicalPlanBuilder::from(side.clone()).project(exprs.collect::<Vec<_>>())?.build()?;
+                }
+                outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
+                let both = LogicalPlanBuilder::from(left).union(right)?.build()?;
+                return self.distinct_ranked(both, &outputs, Some(&rank));
+            }
             outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
             let both = LogicalPlanBuilder::from(left).union(right)?.build()?;
             return if all { Ok(both) } else { self.distinct(both, &outputs) };
