@@ -1,5 +1,6 @@
 //! What all sessions share: the engine, settings, the runtime that queries run on, and who is connected.
 
+use crate::advisory::AdvisoryLocks;
 use crate::error::{Result, SqlError};
 use crate::pgcatalog;
 use crate::run::{QueryRuntime, RuntimeConfig};
@@ -113,6 +114,7 @@ pub struct Database {
     runtime: Arc<QueryRuntime>,
     registry: Arc<Registry>,
     stats: Stats,
+    advisory: AdvisoryLocks,
     /// The latest damage that a statement met.
     damage: Mutex<Option<String>>,
     sessions: Mutex<Sessions>,
@@ -125,6 +127,10 @@ pub struct Database {
 type Layer<'a> = (&'static str, &'a String, &'a String);
 
 impl Database {
+    pub(crate) fn advisory(&self) -> &AdvisoryLocks {
+        &self.advisory
+    }
+
     /// Starts the query runtime over an open engine. 58030 if its threads or its directory cannot be made.
     pub fn new(engine: Arc<Engine>, os: Os, config: DatabaseConfig) -> Result<Arc<Database>> {
         let runtime = QueryRuntime::new(RuntimeConfig {
@@ -143,6 +149,7 @@ impl Database {
             config,
             runtime,
             registry,
+            advisory: AdvisoryLocks::default(),
             stats: Stats::default(),
             damage: Mutex::default(),
             sessions: Mutex::default(),

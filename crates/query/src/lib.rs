@@ -4,6 +4,7 @@
 //! `bind` (names and types, PostgreSQL's rules) → `plan` → `lower` (DataFusion's operators) → `run`.
 //! This is the only crate that knows DataFusion, and it knows nothing of any wire format.
 
+mod advisory;
 pub mod bind;
 mod copy;
 pub mod database;

@@ -96,6 +96,10 @@ pub struct Session {
     pub(crate) info: Arc<Mutex<SessionInfo>>,
     /// What `set_config` asked for in the running statement.
     pub(crate) asked: Arc<Mutex<Vec<AskedSetting>>>,
+    /// What functions of the running statement have to say.
+    pub(crate) told: Arc<Mutex<Vec<SqlError>>>,
+    /// How many statements have failed.
+    pub(crate) failed: Arc<std::sync::atomic::AtomicU64>,
     /// What `setseed` started.
     pub(crate) generator: Arc<std::sync::Mutex<Option<basalt_expr::random::Generator>>>,
     pub(crate) sequences: Arc<SequenceUse>,
@@ -175,6 +179,8 @@ impl Session {
             deadline: Deadline::default(),
             info,
             asked: Arc::default(),
+            told: Arc::default(),
+            failed: Arc::default(),
             generator: Arc::default(),
             sequences: Arc::default(),
             statement_micros: started_micros,
@@ -286,6 +292,8 @@ impl Session {
 
     pub(crate) fn statement_done(&mut self) {
         self.interrupt.stop();
+        let told = std::mem::take(&mut *self.told.lock());
+        told.into_iter().for_each(|notice| self.notice(notice));
         let all_asked = std::mem::take(&mut *self.asked.lock());
         for asked in all_asked {
             if let Err(error) = self.settings.set(&asked.name, &asked.value, asked.local, self.superuser) {
@@ -297,6 +305,8 @@ impl Session {
 
     pub(crate) fn statement_failed(&mut self, error: &SqlError) {
         self.interrupt.stop();
+        self.failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.told.lock().clear();
         self.asked.lock().clear();
         self.db.note_error(error, self.running.as_ref().map_or("", |(_, sql)| sql));
         self.fail_block();
@@ -361,7 +371,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.undo(None);
+        self.db.advisory().release_since(self.pid, 0);
+        self.db.advisory().release_session(self.pid);
         self.drop_temp_schema();
         self.db.leave(self.pid);
     }

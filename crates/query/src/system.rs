@@ -1,12 +1,14 @@
 //! What system tables and system functions can ask for.
 
 use crate::database::Database;
+use crate::error::SqlError;
 use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
 use basalt_engine::{Catalog, Engine};
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The database and one session of it, as they are at the start of a statement.
 #[derive(Clone)]
@@ -31,6 +33,10 @@ pub struct SystemContext {
     pub read_only: bool,
     /// What `set_config` asked for: the session does it when the statement has run.
     pub asked: Arc<Mutex<Vec<AskedSetting>>>,
+    /// What functions have to say beside their results.
+    pub notices: Arc<Mutex<Vec<SqlError>>>,
+    /// How many statements of the session have failed: one that waits looks whether its own did.
+    pub failed: Arc<AtomicU64>,
 }
 
 /// A setting that a running statement asked its session to change.
@@ -43,6 +49,10 @@ pub struct AskedSetting {
 }
 
 impl SystemContext {
+    pub(crate) fn failures(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn ask_to_set(&self, name: &str, value: &str, local: bool) {
         self.asked.lock().push(AskedSetting { name: name.to_string(), value: value.to_string(), local });
     }

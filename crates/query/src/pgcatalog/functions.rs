@@ -6,6 +6,7 @@ mod privileges;
 pub(crate) mod sequences;
 mod session;
 mod sizes;
+mod waiting;
 
 use crate::system::SystemContext;
 use basalt_expr::functions::{CallInfo, Function, Kernel, Registry, ScalarKernel};
@@ -21,7 +22,8 @@ static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
             .or_else(|| privileges::bind(name, args))
             .or_else(|| sequences::bind(name, args))
             .or_else(|| session::bind(name, args))
-            .or_else(|| sizes::bind(name, args))?;
+            .or_else(|| sizes::bind(name, args))
+            .or_else(|| waiting::bind(name, args))?;
         Some(Kernel::Native { scalar: kernel, vector: None })
     });
     for (oid, name, args, ret, kernel) in about::others().into_iter().chain(session::others()) {

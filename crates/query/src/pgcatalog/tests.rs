@@ -79,6 +79,8 @@ fn system(dir: &tempfile::TempDir) -> SystemContext {
         settings: Settings::new([]),
         prepared: Vec::new(),
         asked: Arc::default(),
+        notices: Arc::default(),
+        failed: Arc::default(),
         lookup_path: vec!["public".into()],
         read_only: false,
         sequences: Arc::default(),

@@ -26,6 +26,8 @@ struct NamedSavepoint {
     at: Savepoint,
     settings: SettingsMark,
     constraints: Constraints,
+    /// How many advisory locks the transaction had.
+    advisory: usize,
 }
 
 /// State of the current transaction.
@@ -167,6 +169,7 @@ impl Session {
         }
         self.block.failed = true;
         let last = self.block.savepoints.last().map(|savepoint| savepoint.at);
+        self.db.advisory().release_since(self.pid, self.block.savepoints.last().map_or(0, |last| last.advisory));
         self.undo(last);
         self.portals.retain(|_, portal| portal.hold);
     }
@@ -188,6 +191,12 @@ impl Session {
     }
 
     async fn commit_block(&mut self) -> Result<()> {
+        let committed = self.commit_work().await;
+        self.db.advisory().release_since(self.pid, 0);
+        committed
+    }
+
+    async fn commit_work(&mut self) -> Result<()> {
         if let Err(error) = self.before_commit().await {
             self.rollback_block().await;
             return Err(error);
@@ -261,6 +270,7 @@ impl Session {
             self.refresh_identity();
         }
         Stats::add(&self.db.stats().rollbacks, 1);
+        self.db.advisory().release_since(self.pid, 0);
         self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
         self.leave_block();
     }
@@ -289,7 +299,8 @@ impl Session {
                 };
                 let settings = self.settings.mark();
                 let constraints = self.block.constraints.clone();
-                self.block.savepoints.push(NamedSavepoint { name: name.clone(), at, settings, constraints });
+                let advisory = self.db.advisory().mark(self.pid);
+                self.block.savepoints.push(NamedSavepoint { name: name.clone(), at, settings, constraints, advisory });
             }
             TransactionVerb::Release(name) => {
                 self.refuse_if_failed()?;
@@ -311,6 +322,7 @@ impl Session {
                 if self.settings.restore(settings) {
                     self.refresh_identity();
                 }
+                self.db.advisory().release_since(self.pid, self.block.savepoints[index].advisory);
                 self.block.constraints = constraints;
                 self.block.savepoints.truncate(index + 1);
                 self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));

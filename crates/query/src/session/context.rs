@@ -98,6 +98,8 @@ impl Session {
                 .map(|prepared| PreparedInfo { name: prepared.name.clone(), sql: prepared.sql.to_string() })
                 .collect(),
             asked: self.asked.clone(),
+            notices: self.told.clone(),
+            failed: self.failed.clone(),
             sequences: self.sequences.clone(),
             read_only: self.block.read_only,
         })

@@ -60,8 +60,6 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
                 true
             })))
         },
-        // There are no advisory locks to give back.
-        ("pg_advisory_unlock_all", _) => |_, _| Ok(Datum::text("")),
         // Versions count commits as transaction ids count transactions.
         ("txid_current", _) => |_, info| {
             let next = system(info)?.engine.published().0 + 1;

@@ -4,7 +4,7 @@ use super::about::stored_table;
 use super::{oid_arg, system, text_arg};
 use crate::pgcatalog::relations::{self, Relation};
 use basalt_expr::functions::{CallInfo, ScalarKernel};
-use basalt_expr::{Error, Result};
+use basalt_expr::{Error, Numeric, Result};
 use basalt_types::{Datum, ObjectId};
 
 pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
@@ -34,6 +34,10 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             [Datum::I64(bytes)] => Ok(Datum::text(&pretty(*bytes))),
             other => Err(Error::internal(format!("no size: {other:?}"))),
         },
+        ("pg_size_pretty", _) => |args, info| {
+            pretty_numeric(Numeric::from_datum(&args[0], &info.arg_types[0])?).map(|text| Datum::text(&text))
+        },
+        ("pg_size_bytes", _) => |args, _| size_bytes(text_arg(args, 0)?).map(Datum::I64),
         ("pg_column_size", _) => |args, _| {
             Ok(Datum::I32(match &args[0] {
                 Datum::Null => return Ok(Datum::Null),
@@ -80,6 +84,71 @@ fn pretty(bytes: i64) -> String {
         size >>= 10;
     }
     unreachable!("the last unit takes all")
+}
+
+/// As [`pretty`], for sizes of any length; fractions are told of bytes alone.
+fn pretty_numeric(size: Numeric) -> Result<String> {
+    let text = |size: &Numeric| {
+        let mut out = Vec::new();
+        size.write_text(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    let limit = |bytes: i64| Numeric::from(bytes);
+    if size.clone().abs() < limit(10 * 1024) {
+        return Ok(format!("{} bytes", text(&size)));
+    }
+    // One bit more than the unit is kept, to round by.
+    let mut size = size.div_trunc(&Numeric::from(512i64))?;
+    for unit in ["kB", "MB", "GB", "TB", "PB"] {
+        if size.clone().abs() < limit(20 * 1024 - 1) || unit == "PB" {
+            let away = Numeric::from(if size.signum() < 0 { -1i64 } else { 1 });
+            return Ok(format!("{} {unit}", text(&size.add(&away)?.div_trunc(&Numeric::from(2i64))?)));
+        }
+        size = size.div_trunc(&Numeric::from(1024i64))?;
+    }
+    Ok(text(&size))
+}
+
+/// A number with a unit, as in `1.5 GB`, in bytes.
+fn size_bytes(text: &str) -> Result<i64> {
+    let invalid = || Error::invalid_parameter(format!("invalid size: \"{text}\""));
+    let body = text.trim_start();
+    let bytes = body.as_bytes();
+    let digits = |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let start = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let mut end = digits(start);
+    let mut any = end > start;
+    if bytes.get(end) == Some(&b'.') {
+        let after = digits(end + 1);
+        any |= after > end + 1;
+        end = after;
+    }
+    if !any {
+        return Err(invalid());
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = end + 1 + usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let after = if sign <= bytes.len() { digits(sign) } else { sign };
+        if after > sign {
+            end = after;
+        }
+    }
+    let number = Numeric::parse(&body[..end])?;
+    let unit = body[end..].trim();
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "bytes" => 0,
+        "kb" => 10,
+        "mb" => 20,
+        "gb" => 30,
+        "tb" => 40,
+        "pb" => 50,
+        _ => {
+            return Err(invalid()
+                .with_detail(format!("Invalid size unit: \"{unit}\"."))
+                .with_hint("Valid units are \"bytes\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\"."));
+        }
+    };
+    number.mul(&Numeric::from(1i64 << shift))?.to_i64()
 }
 
 #[cfg(test)]

@@ -1,0 +1,292 @@
+//! Advisory locks (manual 13.3.5 and 9.27.10): locks on numbers that mean what the application says.
+//!
+//! A session may hold a lock many times, for itself and for its transaction, and gives back one hold at a time. Who
+//! must wait stands in a queue per lock; nobody overtakes a request that it conflicts with, unless it holds the lock
+//! already. Sessions that wait for one another in a circle are told so at once: the one that closes it is refused
+//! (40P01). Waits for rows and tables are not seen from here: `lock_timeout` and `statement_timeout` end those.
+
+use crate::error::{Result, SqlError};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What is locked: a number of 64 bits, or two of 32, in one database.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AdvisoryKey {
+    pub database: u32,
+    pub high: u32,
+    pub low: u32,
+    pub is_pair: bool,
+}
+
+/// Who asks, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdvisoryRequest {
+    pub pid: i32,
+    pub exclusive: bool,
+    /// Until the transaction ends.
+    pub transactional: bool,
+}
+
+/// Holds of one session.
+#[derive(Default)]
+struct Holder {
+    pid: i32,
+    /// By exclusiveness, then by whether the transaction's end gives them back.
+    counts: [[u32; 2]; 2],
+}
+
+impl Holder {
+    fn is_exclusive(&self) -> bool {
+        self.counts[1] != [0, 0]
+    }
+}
+
+struct Waiter {
+    ticket: u64,
+    pid: i32,
+    exclusive: bool,
+}
+
+#[derive(Default)]
+struct Entry {
+    holders: Vec<Holder>,
+    queue: VecDeque<Waiter>,
+}
+
+#[derive(Default)]
+struct Table {
+    entries: HashMap<AdvisoryKey, Entry>,
+    /// What each session's transaction holds, in the order taken.
+    transactional: HashMap<i32, Vec<(AdvisoryKey, bool)>>,
+    tickets: u64,
+}
+
+/// All of a database server. One mutex guards it; nothing is awaited inside.
+#[derive(Default)]
+pub struct AdvisoryLocks {
+    table: Mutex<Table>,
+    changed: Notify,
+}
+
+/// How often a waiter looks whether its statement has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+impl Entry {
+    /// Sessions that stand in the way of a request, which waits as `ticket` or is new.
+    fn blockers(&self, pid: i32, exclusive: bool, ticket: u64) -> Vec<i32> {
+        let held = self.holders.iter().any(|holder| holder.pid == pid);
+        let holders = self.holders.iter().filter(|holder| exclusive || holder.is_exclusive()).map(|holder| holder.pid);
+        let ahead = self
+            .queue
+            .iter()
+            .filter(|waiter| !held && waiter.ticket < ticket && (exclusive || waiter.exclusive))
+            .map(|waiter| waiter.pid);
+        holders.chain(ahead).filter(|other| *other != pid).collect()
+    }
+}
+
+impl Table {
+    fn grant(&mut self, key: AdvisoryKey, request: AdvisoryRequest) {
+        let entry = self.entries.entry(key).or_default();
+        let at = entry.holders.iter().position(|holder| holder.pid == request.pid).unwrap_or_else(|| {
+            entry.holders.push(Holder { pid: request.pid, ..Holder::default() });
+            entry.holders.len() - 1
+        });
+        entry.holders[at].counts[usize::from(request.exclusive)][usize::from(request.transactional)] += 1;
+        if request.transactional {
+            self.transactional.entry(request.pid).or_default().push((key, request.exclusive));
+        }
+    }
+
+    /// Takes one hold away; false if there is none.
+    fn release(&mut self, key: AdvisoryKey, request: AdvisoryRequest) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else { return false };
+        let Some(at) = entry.holders.iter().position(|holder| holder.pid == request.pid) else { return false };
+        let count = &mut entry.holders[at].counts[usize::from(request.exclusive)][usize::from(request.transactional)];
+        if *count == 0 {
+            return false;
+        }
+        *count -= 1;
+        if entry.holders[at].counts == [[0, 0], [0, 0]] {
+            entry.holders.swap_remove(at);
+        }
+        self.forget_if_free(key);
+        true
+    }
+
+    fn forget_if_free(&mut self, key: AdvisoryKey) {
+        if self.entries.get(&key).is_some_and(|entry| entry.holders.is_empty() && entry.queue.is_empty()) {
+            self.entries.remove(&key);
+        }
+    }
+
+    /// Whether `pid` waits, over any number of others, for itself.
+    fn closes_circle(&self, pid: i32) -> bool {
+        let mut waits: HashMap<i32, Vec<i32>> = HashMap::new();
+        for entry in self.entries.values() {
+            for waiter in &entry.queue {
+                let blockers = entry.blockers(waiter.pid, waiter.exclusive, waiter.ticket);
+                waits.entry(waiter.pid).or_default().extend(blockers);
+            }
+        }
+        let (mut seen, mut open) = (HashSet::new(), waits.get(&pid).cloned().unwrap_or_default());
+        while let Some(next) = open.pop() {
+            if next == pid {
+                return true;
+            }
+            if seen.insert(next) {
+                open.extend(waits.get(&next).into_iter().flatten());
+            }
+        }
+        false
+    }
+}
+
+impl AdvisoryLocks {
+    /// Takes a lock if nobody is in the way.
+    pub fn try_lock(&self, key: AdvisoryKey, request: AdvisoryRequest) -> bool {
+        let mut table = self.table.lock();
+        let free = table
+            .entries
+            .get(&key)
+            .is_none_or(|entry| entry.blockers(request.pid, request.exclusive, u64::MAX).is_empty());
+        if free {
+            table.grant(key, request);
+        }
+        free
+    }
+
+    /// Takes a lock, waiting for those in the way. `is_over` tells that the statement that asks has ended.
+    pub async fn lock(
+        &self,
+        key: AdvisoryKey,
+        request: AdvisoryRequest,
+        limit: Option<Duration>,
+        is_over: impl Fn() -> bool,
+    ) -> Result<()> {
+        if self.try_lock(key, request) {
+            return Ok(());
+        }
+        let ticket = self.enqueue(key, request)?;
+        let place = Place { locks: self, key, ticket };
+        let until = limit.map(|limit| tokio::time::Instant::now() + limit);
+        loop {
+            let changed = self.changed.notified();
+            if self.take_turn(key, request, ticket) {
+                std::mem::forget(place);
+                self.changed.notify_waiters();
+                return Ok(());
+            }
+            if is_over() {
+                return Err(SqlError::canceled());
+            }
+            if until.is_some_and(|until| tokio::time::Instant::now() >= until) {
+                return Err(SqlError::new("55P03", "canceling statement due to lock timeout"));
+            }
+            let look = until.map_or(LOOK_EVERY, |until| {
+                LOOK_EVERY.min(until.saturating_duration_since(tokio::time::Instant::now()))
+            });
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(look) => {}
+            }
+        }
+    }
+
+    fn enqueue(&self, key: AdvisoryKey, request: AdvisoryRequest) -> Result<u64> {
+        let mut table = self.table.lock();
+        table.tickets += 1;
+        let ticket = table.tickets;
+        let waiter = Waiter { ticket, pid: request.pid, exclusive: request.exclusive };
+        table.entries.entry(key).or_default().queue.push_back(waiter);
+        if table.closes_circle(request.pid) {
+            leave(&mut table, key, ticket);
+            return Err(SqlError::new("40P01", "deadlock detected"));
+        }
+        Ok(ticket)
+    }
+
+    /// Grants the request that waits as `ticket` if it can be.
+    fn take_turn(&self, key: AdvisoryKey, request: AdvisoryRequest, ticket: u64) -> bool {
+        let mut table = self.table.lock();
+        let free = table
+            .entries
+            .get(&key)
+            .is_none_or(|entry| entry.blockers(request.pid, request.exclusive, ticket).is_empty());
+        if free {
+            leave(&mut table, key, ticket);
+            table.grant(key, request);
+        }
+        free
+    }
+
+    /// Gives one hold of the session back; false if it has none.
+    pub fn unlock(&self, key: AdvisoryKey, request: AdvisoryRequest) -> bool {
+        let released = self.table.lock().release(key, request);
+        self.changed.notify_waiters();
+        released
+    }
+
+    /// How many holds the session's transaction has: what [`AdvisoryLocks::release_since`] takes.
+    pub fn mark(&self, pid: i32) -> usize {
+        self.table.lock().transactional.get(&pid).map_or(0, Vec::len)
+    }
+
+    /// Gives back what the transaction took since the mark; 0 for all.
+    pub fn release_since(&self, pid: i32, mark: usize) {
+        let mut table = self.table.lock();
+        let Some(held) = table.transactional.get_mut(&pid) else { return };
+        let given = held.split_off(mark.min(held.len()));
+        if held.is_empty() {
+            table.transactional.remove(&pid);
+        }
+        for (key, exclusive) in given {
+            table.release(key, AdvisoryRequest { pid, exclusive, transactional: true });
+        }
+        drop(table);
+        self.changed.notify_waiters();
+    }
+
+    /// Gives back all that the session holds for itself.
+    pub fn release_session(&self, pid: i32) {
+        let mut table = self.table.lock();
+        let keys: Vec<AdvisoryKey> = table.entries.keys().copied().collect();
+        for key in keys {
+            if let Some(entry) = table.entries.get_mut(&key) {
+                for holder in entry.holders.iter_mut().filter(|holder| holder.pid == pid) {
+                    holder.counts.iter_mut().for_each(|counts| counts[0] = 0);
+                }
+                entry.holders.retain(|holder| holder.counts != [[0, 0], [0, 0]]);
+            }
+            table.forget_if_free(key);
+        }
+        drop(table);
+        self.changed.notify_waiters();
+    }
+}
+
+fn leave(table: &mut Table, key: AdvisoryKey, ticket: u64) {
+    if let Some(entry) = table.entries.get_mut(&key) {
+        entry.queue.retain(|waiter| waiter.ticket != ticket);
+    }
+    table.forget_if_free(key);
+}
+
+/// A place in the queue, given up when the waiter goes.
+struct Place<'a> {
+    locks: &'a AdvisoryLocks,
+    key: AdvisoryKey,
+    ticket: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        leave(&mut self.locks.table.lock(), self.key, self.ticket);
+        self.locks.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;
