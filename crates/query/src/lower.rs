@@ -84,6 +84,8 @@ pub struct Lowerer<'a> {
     pub(crate) local: Vec<AHashSet<ColId>>,
     /// Conditions of filters may hold EXISTS and IN; other expressions get them applied row by row.
     pub(crate) in_filter: bool,
+    /// Of a filter's condition, the part where null may be taken for false: IN as a join has no null.
+    pub(crate) null_is_false: bool,
     /// Inside of a CASE, where subqueries run only for the rows that reach them.
     pub(crate) lazily: bool,
     /// Correlated subqueries are run once per outer row: always right, and slow.
@@ -106,6 +108,7 @@ impl<'a> Lowerer<'a> {
             columns: AHashMap::new(),
             local: Vec::new(),
             in_filter: false,
+            null_is_false: false,
             lazily: false,
             nested_loops: how.nested_loops,
             next_name: 0,

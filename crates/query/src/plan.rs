@@ -6,6 +6,7 @@
 //! that [`Plan::columns`] lists, in that order.
 
 mod inline;
+mod prune;
 
 pub use inline::is_volatile;
 

@@ -111,6 +111,13 @@ impl<'a> Binder<'a> {
 
     /// A query out of what was bound since the last one, with the WITH queries that it reads.
     pub fn take_query(&mut self, plan: Plan, columns: Vec<OutputColumn>) -> Query {
+        let mut query = self.take_whole_query(plan, columns);
+        query.prune();
+        query
+    }
+
+    /// [`Self::take_query`] with all columns of its parts, for one that others are still asked of.
+    pub fn take_whole_query(&mut self, plan: Plan, columns: Vec<OutputColumn>) -> Query {
         let mut tables = std::mem::take(&mut self.tables);
         tables.sort_unstable();
         tables.dedup();

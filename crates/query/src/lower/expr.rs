@@ -28,13 +28,27 @@ impl Lowerer<'_> {
 
     /// A condition of a filter, where subqueries may become joins.
     pub(super) fn filter_expr(&mut self, expr: &Expr) -> Result<DfExpr> {
-        let outer = std::mem::replace(&mut self.in_filter, true);
+        let outer = (self.in_filter, self.null_is_false);
+        (self.in_filter, self.null_is_false) = (true, true);
         let lowered = self.expr(expr);
-        self.in_filter = outer;
+        (self.in_filter, self.null_is_false) = outer;
         lowered
     }
 
     fn lower_expr(&mut self, expr: &Expr) -> Result<DfExpr> {
+        let passes_null = match expr {
+            Expr::And(_) | Expr::Or(_) | Expr::BoolTest { truth: Truth::True, negated: false, .. } => true,
+            Expr::Not(inner) => matches!(**inner, Expr::Hole { .. }),
+            other => matches!(other, Expr::Hole { .. }),
+        };
+        let outer = self.null_is_false;
+        self.null_is_false = outer && passes_null;
+        let lowered = self.lower_node(expr);
+        self.null_is_false = outer;
+        lowered
+    }
+
+    fn lower_node(&mut self, expr: &Expr) -> Result<DfExpr> {
         match expr {
             Expr::Hole { id, ty } if self.query.subqueries.contains_key(id) => self.subquery(*id, ty, false),
             Expr::Hole { id, ty } => self.column(*id, ty),
@@ -297,7 +311,7 @@ impl Lowerer<'_> {
                 let plan = self.sub_plan(&subquery.plan)?;
                 Ok(exists(plan, negated))
             }
-            SubqueryKind::Any { columns, condition } if joins && self.in_filter => {
+            SubqueryKind::Any { columns, condition } if joins && self.in_filter && self.null_is_false => {
                 self.any(&subquery.plan, columns, condition, negated, correlated)
             }
             _ => {
@@ -358,8 +372,9 @@ impl Lowerer<'_> {
     ) -> Result<DfExpr> {
         let inner_only = |expr: &Expr| matches!(expr, Expr::Hole { id, .. } if columns.contains(id));
         let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
-        // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own.
-        if !(negated && correlated)
+        // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own, and
+        // without a column on the left it is no join by keys and forgets about nulls.
+        if !(negated && (correlated || !has_own_column(condition, columns)))
             && let Expr::Call { function, args, .. } = condition
             && comparison(function) == Some(Operator::Eq)
             && let [left, right] = args.as_slice()
@@ -387,6 +402,11 @@ impl Lowerer<'_> {
         let lowered = self.sub_plan(&filtered)?;
         Ok(exists(lowered, negated))
     }
+}
+
+/// Whether the left side of `left = column` has a column.
+fn has_own_column(condition: &Expr, inner: &[ColId]) -> bool {
+    condition.any(&mut |node| matches!(node, Expr::Hole { id, .. } if !inner.contains(id)))
 }
 
 /// Whether an expression of the plan may fail for some values: divisions, roots, and texts that are read.

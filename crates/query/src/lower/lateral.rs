@@ -19,11 +19,9 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, execute_stream,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, execute_stream};
 use futures::StreamExt;
 use std::collections::VecDeque;
 use std::fmt;
@@ -108,7 +106,7 @@ impl Operator for Loops {
         args: Vec<Arc<dyn PhysicalExpr>>,
         mut inputs: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(LoopsExec::new(self.side.clone(), args, inputs.swap_remove(0))))
+        Ok(Arc::new(LoopsExec::new(self.side.clone(), args, inputs.swap_remove(0))?))
     }
 }
 
@@ -125,19 +123,12 @@ struct LoopsExec {
 }
 
 impl LoopsExec {
-    fn new(side: Arc<Side>, args: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> LoopsExec {
+    fn new(side: Arc<Side>, args: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<LoopsExec> {
         let below = input.schema();
         let fields: Vec<FieldRef> = below.fields().iter().chain(&side.added).cloned().collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        // The left's columns keep their places and their order.
-        let orderings = input.equivalence_properties().oeq_class().iter().cloned();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(schema.clone(), orderings),
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        LoopsExec { side, args, input, schema, properties: Arc::new(properties) }
+        let properties = super::node::appending(&input, &schema)?;
+        Ok(LoopsExec { side, args, input, schema, properties: Arc::new(properties) })
     }
 }
 
@@ -191,7 +182,7 @@ impl ExecutionPlan for LoopsExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(LoopsExec::new(self.side.clone(), self.args.clone(), children.swap_remove(0))))
+        Ok(Arc::new(LoopsExec::new(self.side.clone(), self.args.clone(), children.swap_remove(0))?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {

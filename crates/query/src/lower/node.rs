@@ -1,19 +1,34 @@
 //! Operators of our own inside DataFusion's plans: one logical node for all of them, and their planner.
 
+use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::DFSchemaRef;
+use datafusion::common::{Constraints, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+/// Properties of an operator that passes its input's columns on, in their places, and appends its own.
+///
+/// What is equal and what is constant is passed on with the order: an order that was met by way of equal columns
+/// would not be one otherwise.
+pub(super) fn appending(input: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<PlanProperties> {
+    let passed = input.equivalence_properties().clone().with_constraints(Constraints::default());
+    Ok(PlanProperties::new(
+        EquivalenceProperties::new(schema.clone()).extend(passed)?,
+        input.output_partitioning().clone(),
+        input.pipeline_behavior(),
+        input.boundedness(),
+    ))
+}
 
 /// What an operator is once its inputs and arguments are planned.
 pub(super) trait Operator: Send + Sync {

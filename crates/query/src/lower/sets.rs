@@ -25,10 +25,10 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{
     Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
 };
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 use std::cmp::Ordering;
@@ -230,15 +230,7 @@ impl SetExec {
         let below = input.schema();
         let fields: Vec<FieldRef> = below.fields().iter().chain(&sets.added).cloned().collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        // The input's columns keep their places and their order.
-        let orderings = input.equivalence_properties().oeq_class().iter().cloned();
-        let equivalence = EquivalenceProperties::new_with_orderings(schema.clone(), orderings);
-        let properties = PlanProperties::new(
-            equivalence,
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
+        let properties = super::node::appending(&input, &schema)?;
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(SetExec { sets, args, input, schema, properties: Arc::new(properties), metrics })
     }

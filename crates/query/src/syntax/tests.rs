@@ -41,8 +41,8 @@ fn words_of_other_dialects_are_names() {
 
 #[test]
 fn rows_are_counted_by_limit() {
-    assert_eq!(read("select a from t fetch first (1 + 1) rows only"), "SELECT a FROM t LIMIT (1 + 1)");
-    assert_eq!(read("select a from t offset 1 fetch next row only"), "SELECT a FROM t LIMIT 1 OFFSET 1");
+    assert_eq!(read("select a from t fetch first (1 + 1) rows only"), "SELECT a FROM t LIMIT ((1 + 1))");
+    assert_eq!(read("select a from t offset 1 fetch next row only"), "SELECT a FROM t LIMIT (1) OFFSET 1");
 }
 
 #[test]

@@ -170,6 +170,7 @@ impl Binder<'_> {
             }
             search.step.columns.push((id, ty));
         }
+        search.query.prune();
         let source = RowSource::Search(Box::new(search));
         Ok(BoundModify { table: target.table.clone(), rules, source, returning })
     }
@@ -193,7 +194,7 @@ impl Binder<'_> {
             on_locked: OnLocked::Wait,
         };
         let columns: Vec<(ColId, DataType)> = outputs.iter().map(|(id, expr)| (*id, expr.ty())).collect();
-        let mut query = self.take_query(Plan::Project { input: Box::new(input), exprs: outputs }, Vec::new());
+        let mut query = self.take_whole_query(Plan::Project { input: Box::new(input), exprs: outputs }, Vec::new());
         let targets = vec![locked];
         let mut kept = kept(&query, &targets, &presence);
         kept.extend(presence.iter().map(|id| (*id, DataType::Bool)));

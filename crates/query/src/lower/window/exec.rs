@@ -23,14 +23,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
-use datafusion::physical_expr::{
-    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
-};
+use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 use std::collections::VecDeque;
@@ -55,7 +51,7 @@ impl ExtensionPlanner for WindowPlanner {
         let schema = logical_inputs[0].schema();
         let inputs = node.inputs.iter().map(|input| planner.create_physical_expr(input, schema, session, context));
         let inputs = inputs.collect::<DfResult<Vec<_>>>()?;
-        Ok(Some(Arc::new(WindowExec::new(node.spec.clone(), inputs, physical_inputs[0].clone()))))
+        Ok(Some(Arc::new(WindowExec::new(node.spec.clone(), inputs, physical_inputs[0].clone())?)))
     }
 }
 
@@ -69,22 +65,14 @@ struct WindowExec {
 }
 
 impl WindowExec {
-    fn new(spec: Arc<Spec>, inputs: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> WindowExec {
+    fn new(spec: Arc<Spec>, inputs: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<WindowExec> {
         let below = input.schema();
         let fields: Vec<FieldRef> =
             below.fields().iter().chain(spec.calls.iter().map(|(field, _)| field)).cloned().collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        // The input's columns keep their places and their order.
-        let orderings = input.equivalence_properties().oeq_class().iter().cloned();
-        let equivalence = EquivalenceProperties::new_with_orderings(schema.clone(), orderings);
-        let properties = PlanProperties::new(
-            equivalence,
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
+        let properties = super::super::node::appending(&input, &schema)?;
         let metrics = ExecutionPlanMetricsSet::new();
-        WindowExec { spec, inputs, input, schema, properties: Arc::new(properties), metrics }
+        Ok(WindowExec { spec, inputs, input, schema, properties: Arc::new(properties), metrics })
     }
 }
 
@@ -148,7 +136,7 @@ impl ExecutionPlan for WindowExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(WindowExec::new(self.spec.clone(), self.inputs.clone(), children.swap_remove(0))))
+        Ok(Arc::new(WindowExec::new(self.spec.clone(), self.inputs.clone(), children.swap_remove(0))?))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
