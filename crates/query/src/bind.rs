@@ -7,6 +7,7 @@ mod expr;
 mod foreign;
 mod from;
 mod function;
+mod function_columns;
 mod group;
 mod group_by;
 mod locking;

@@ -4,6 +4,7 @@
 //! of the grammar, which is PostgreSQL's own, is read here: `utility` and `ddl` and `copy`.
 
 mod clauses;
+mod column_lists;
 mod copy;
 mod ddl;
 mod dialect;
@@ -21,6 +22,7 @@ mod sequence;
 mod spelling;
 mod table;
 mod table_query;
+mod targets;
 mod types;
 mod utility;
 
@@ -28,6 +30,7 @@ pub(crate) use clauses::{
     EMPTY_SET, GROUP_BY_DISTINCT, GROUPING_SETS, REPEATABLE, TABLESAMPLE, USING_OPERATOR, WITH_TIES, exclude_marker,
     marked,
 };
+pub(crate) use column_lists::{columns_of_item, is_unnamed};
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
 pub use ddl::*;
 pub(crate) use dialect::Postgres15;
@@ -41,6 +44,7 @@ pub use role::*;
 pub use sequence::SequenceOptions;
 pub use spelling::all_fields_mark;
 pub use table::*;
+pub use targets::{TargetStep, target_steps};
 pub use types::*;
 pub use utility::*;
 
@@ -129,8 +133,9 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
 
 /// One statement's tokens in forms that sqlparser reads.
 fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = spelling::plain(forms::marked(operators::split(clauses::written(tokens))));
-    locking::canonical(dml::plain(table_query::written_out(tokens)))
+    let tokens = operators::split(clauses::written(column_lists::written(tokens)));
+    let tokens = spelling::plain(forms::marked(tokens));
+    targets::written(locking::canonical(dml::plain(table_query::written_out(tokens))))
 }
 
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {

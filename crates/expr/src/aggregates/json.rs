@@ -33,7 +33,7 @@ pub(super) fn bind(name: &str) -> Option<Binding> {
 const STRUCTURED: &str = "\n ";
 
 fn is_structured(ty: &DataType) -> bool {
-    matches!(ty, DataType::Array(_) | DataType::Record)
+    matches!(ty.underlying(), DataType::Array(_) | DataType::Record | DataType::Composite(_))
 }
 
 /// Whether values of a type print in one way whatever the session's settings.

@@ -10,6 +10,7 @@ pub(crate) mod convert;
 mod modify;
 mod path;
 mod pretty;
+mod records;
 mod rows;
 mod set_path;
 
@@ -22,7 +23,9 @@ use basalt_types::{DataType, Datum};
 
 pub(crate) use modify::deletion;
 pub(crate) use path::query_rows;
+pub(crate) use records::bind_set;
 pub(crate) use rows::rows;
+pub(crate) use {access::subscript, modify::assign};
 
 pub(crate) fn bind(name: &str, args: &str) -> Option<Kernel> {
     access::bind(name)
@@ -31,6 +34,7 @@ pub(crate) fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| path::bind(name))
         .or_else(|| pretty::bind(name))
         .or_else(|| build::bind(name, args))
+        .or_else(|| records::bind(name))
 }
 
 /// A document, whose type says how it is kept.

@@ -1,7 +1,8 @@
 //! Declared types as PostgreSQL's catalog spells them, and what they accept.
 
 use super::TypePattern;
-use basalt_types::DataType;
+use basalt_types::{Attribute, CompositeDef, DataType};
+use std::sync::Arc;
 
 impl TypePattern {
     /// Reads a `pg_type.typname`.
@@ -31,11 +32,19 @@ impl TypePattern {
     }
 }
 
-/// A type by its `pg_type.typname`.
+/// A type by its `pg_type.typname`; `record(name:type,…)` for a function's OUT parameters.
 pub fn type_named(name: &str) -> Option<DataType> {
     use DataType::*;
     if let Some(element) = name.strip_prefix('_') {
         return Some(Array(Box::new(type_named(element)?)));
+    }
+    if let Some(columns) = name.strip_prefix("record(").and_then(|rest| rest.strip_suffix(')')) {
+        let attribute = |column: &str| {
+            let (name, ty) = column.split_once(':')?;
+            Some(Attribute::new(name, type_named(ty)?))
+        };
+        let attributes = columns.split(',').map(attribute).collect::<Option<Vec<_>>>()?;
+        return Some(Composite(Arc::new(CompositeDef::anonymous(attributes))));
     }
     Some(match name {
         "bool" => Bool,

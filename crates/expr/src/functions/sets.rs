@@ -53,7 +53,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
             _,
         ) => |args, info| all(json::rows(args, info)),
         ("jsonb_path_query" | "jsonb_path_query_tz", _) => |args, info| all(json::query_rows(args, info)),
-        _ => return None,
+        _ => json::bind_set(name)?,
     }))
 }
 

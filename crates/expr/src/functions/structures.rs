@@ -2,7 +2,7 @@
 //! 4.2.12, 4.2.13, 8.16.3 to 8.16.5).
 
 use super::arg::*;
-use super::{CallInfo, Function, Kernel, TypePattern, Volatility};
+use super::{CallInfo, Function, Kernel, TypePattern, Volatility, json};
 use crate::array_value::{self, ArrayValue, Dimension};
 use crate::error::{Error, Result};
 use crate::record_value;
@@ -382,4 +382,40 @@ pub fn set_array_element(array: Expr, subscripts: Vec<Expr>, value: Expr) -> Exp
 pub fn set_array_slice(array: Expr, bounds: Vec<(Option<Expr>, Option<Expr>)>, values: Expr) -> Expr {
     let ty = array.ty();
     Expr::Call { function: *SET_SLICE, args: [array, values].into_iter().chain(bound_args(bounds)).collect(), ty }
+}
+
+static ONE: LazyLock<&Function> = LazyLock::new(|| {
+    Box::leak(Box::new(Function {
+        oid: 0,
+        name: "set_of_one".into(),
+        args: vec![TypePattern::Any],
+        variadic: false,
+        optional: 0,
+        ret: TypePattern::Any,
+        returns_set: true,
+        strict: false,
+        volatility: Volatility::Immutable,
+        kernel: Kernel::Set(|args, _| Ok(Box::new(std::iter::once(Ok(args[0].clone()))))),
+    }))
+});
+
+/// A value as a set of one row.
+pub fn set_of_one(value: Expr) -> Expr {
+    let ty = value.ty();
+    Expr::Call { function: *ONE, args: vec![value], ty }
+}
+
+static JSON_SUBSCRIPT: LazyLock<&Function> = LazyLock::new(|| internal("jsonb_subscript", true, json::subscript));
+static JSON_ASSIGN: LazyLock<&Function> = LazyLock::new(|| internal("jsonb_assign", false, json::assign));
+
+/// `document[…][…]`; the subscripts are integers or text.
+pub fn json_subscript(document: Expr, subscripts: Vec<Expr>) -> Expr {
+    let args = std::iter::once(document).chain(subscripts).collect();
+    Expr::Call { function: *JSON_SUBSCRIPT, args, ty: DataType::Jsonb }
+}
+
+/// A document with another value at its subscripts.
+pub fn set_json_element(document: Expr, subscripts: Vec<Expr>, value: Expr) -> Expr {
+    let args = [document, value].into_iter().chain(subscripts).collect();
+    Expr::Call { function: *JSON_ASSIGN, args, ty: DataType::Jsonb }
 }

@@ -1,14 +1,16 @@
 //! FROM: tables, views, derived tables, functions and joins.
 
 use super::binder::{Binder, Bound};
+use super::function_columns::{self, one_row};
 use super::names::{self, Relation};
 use super::position;
-use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
+use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
 use crate::plan::{JoinKind, OutputColumn, Plan};
-use crate::syntax::{LockingClause, forms};
+use crate::syntax::{LockingClause, columns_of_item, forms, is_unnamed};
 use basalt_engine::{SequenceDef, ViewDef};
 use basalt_expr::cast::CastContext;
+use basalt_expr::functions::structures;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum, TableDef};
 use sqlparser::ast::{
@@ -309,15 +311,35 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(calls.len());
         let mut sets = Vec::new();
         let mut plain = Vec::new();
+        let mut fields = Vec::new();
+        let mut row = WholeRow::Columns;
         let single = calls.len() == 1;
         for (own_name, call) in calls {
             let id = self.fresh();
-            let column_name = match alias {
-                Some(alias) if single => names::fold(&alias.name),
-                _ => own_name,
-            };
             let ty = call.ty();
-            columns.push(scope_column(column_name, id, ty));
+            match ty.composite() {
+                Some(composite) => {
+                    for (at, attribute) in composite.live() {
+                        let field = self.fresh();
+                        fields.push((field, structures::field(Expr::Hole { id, ty: ty.clone() }, at)));
+                        columns.push(scope_column(attribute.name.clone(), field, attribute.ty.clone()));
+                    }
+                    if single && !composite.is_anonymous() && !with_ordinality {
+                        row = WholeRow::Named(composite.clone());
+                    }
+                }
+                None => {
+                    let column_name = match (function_columns::value_name(&call), alias) {
+                        (Some(name), _) => name.to_string(),
+                        (None, Some(alias)) if single && !is_unnamed(alias) => names::fold(&alias.name),
+                        _ => own_name,
+                    };
+                    columns.push(scope_column(column_name, id, ty));
+                    if single && !with_ordinality {
+                        row = WholeRow::Value;
+                    }
+                }
+            }
             match &call {
                 Expr::Call { function, .. } if function.returns_set => sets.push((id, call)),
                 _ => plain.push((id, call)),
@@ -329,15 +351,31 @@ impl Binder<'_> {
             let exprs = passed.chain(plain).collect();
             plan = Plan::Project { input: Box::new(plan), exprs };
         }
-        let ordinality = with_ordinality.then(|| self.fresh());
-        if let Some(id) = ordinality {
+        // Where an outer join has no row of the function, there is no ordinality either.
+        let may_be_missing = keep_empty && !sets.is_empty();
+        let ordinality = (with_ordinality || may_be_missing).then(|| self.fresh());
+        if let Some(id) = ordinality.filter(|_| with_ordinality) {
             columns.push(scope_column("ordinality".into(), id, DataType::Int8));
         }
         plan = Plan::ProjectSet { input: Box::new(plan), sets, ordinality, keep_empty };
-        let shown = alias.map_or(name, |alias| names::fold(&alias.name));
+        let marker = ordinality.filter(|_| may_be_missing).map(|ordinality| (ordinality, self.fresh()));
+        if let Some((ordinality, marker)) = marker {
+            let has_row = Expr::IsNotNull(Box::new(Expr::Hole { id: ordinality, ty: DataType::Int8 }));
+            let branches = vec![(has_row, Expr::bool(true))];
+            fields.push((marker, Expr::Case { branches, otherwise: None, ty: DataType::Bool }));
+        }
+        if !fields.is_empty() {
+            let passed = plan.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
+            let exprs = passed.chain(fields).collect();
+            plan = Plan::Project { input: Box::new(plan), exprs };
+        }
+        let shown = alias.filter(|alias| !is_unnamed(alias)).map_or(name, |alias| names::fold(&alias.name));
         self.refuse_to_lock(&shown, "a function")?;
         let columns = rename_all(columns, alias)?;
-        Ok(FromItem { plan, relations: vec![relation_named(shown, columns.clone())], visible: columns })
+        let mut relation = relation_named(shown, columns.clone());
+        relation.row = row;
+        relation.marker = marker.map(|(_, marker)| marker);
+        Ok(FromItem { plan, relations: vec![relation], visible: columns })
     }
 
     fn function_calls<'f>(&mut self, factor: &'f TableFactor) -> Result<FunctionCalls<'f>> {
@@ -348,7 +386,11 @@ impl Binder<'_> {
             TableFactor::Function { name, args, alias, with_ordinality, .. } => (name, args, alias, *with_ordinality),
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 let calls = self.in_clause(Clause::FromFunction, |binder| {
-                    let call = |array| Ok(("unnest".to_string(), binder.named_call("unnest", &[array])?));
+                    let given = alias.as_ref().and_then(function_columns::given).filter(|_| array_exprs.len() == 1);
+                    let call = |array| {
+                        let call = binder.named_call("unnest", &[array])?;
+                        Ok(("unnest".to_string(), binder.with_columns(call, given.as_deref())?))
+                    };
                     array_exprs.iter().map(call).collect::<Result<Vec<_>>>()
                 })?;
                 let (name, alias) = ("unnest".to_string(), alias.as_ref());
@@ -373,11 +415,23 @@ impl Binder<'_> {
             && only.value == forms::ROWS_FROM
         {
             let calls = self.in_clause(Clause::FromFunction, |binder| {
-                plain_args(args)?.into_iter().map(|call| binder.row_source(call)).collect::<Result<Vec<_>>>()
+                let items = plain_args(args)?;
+                let mut calls = Vec::with_capacity(items.len());
+                for (at, item) in items.iter().enumerate() {
+                    if columns_of_item(item).is_some() {
+                        continue;
+                    }
+                    let (name, call) = binder.row_source(item)?;
+                    let given = items.get(at + 1).and_then(|next| columns_of_item(next));
+                    let of_alias = || alias.and_then(function_columns::given).filter(|_| items.len() == 1);
+                    let given = given.or_else(of_alias);
+                    calls.push((name, binder.with_columns(call, given.as_deref())?));
+                }
+                Ok(calls)
             })?;
             let calls = match calls.len() {
                 1 => calls,
-                _ => calls.into_iter().map(|(name, call)| Ok((name, self.one_row(call)?))).collect::<Result<_>>()?,
+                _ => calls.into_iter().map(|(name, call)| (name, one_row(call))).collect(),
             };
             let name = calls.first().map(|(name, _)| name.clone()).unwrap_or_default();
             return Ok(FunctionCalls { name, calls, alias, with_ordinality });
@@ -394,22 +448,16 @@ impl Binder<'_> {
             over: None,
             within_group: Vec::new(),
         };
-        let call = self.in_clause(Clause::FromFunction, |binder| binder.function(&call))?;
-        Ok(FunctionCalls { name: shown.clone(), calls: vec![(shown, call)], alias, with_ordinality })
-    }
-
-    /// A call beside others that give sets: a value is a set of one row.
-    fn one_row(&mut self, call: Expr) -> Result<Expr> {
-        match &call {
-            Expr::Call { function, .. } if function.returns_set => Ok(call),
-            _ if matches!(call.ty(), DataType::Array(_)) => {
-                Err(SqlError::not_supported("arrays beside sets in ROWS FROM are not supported"))
-            }
-            _ => {
-                let ty = DataType::Array(Box::new(call.ty().base()));
-                self.call("unnest", vec![Expr::ArrayLiteral { elements: vec![call], ty }])
-            }
+        let given = alias.and_then(function_columns::given);
+        if given.is_some() && with_ordinality {
+            return Err(SqlError::syntax("WITH ORDINALITY cannot be used with a column definition list")
+                .with_hint("Put the column definition list inside ROWS FROM()."));
         }
+        let call = self.in_clause(Clause::FromFunction, |binder| {
+            let call = binder.function(&call)?;
+            binder.with_columns(call, given.as_deref())
+        })?;
+        Ok(FunctionCalls { name: shown.clone(), calls: vec![(shown, call)], alias, with_ordinality })
     }
 
     /// One item of ROWS FROM.
@@ -758,7 +806,8 @@ pub(super) fn scope_column(name: String, id: crate::plan::ColId, ty: DataType) -
 }
 
 fn relation_named(name: String, columns: Vec<ScopeColumn>) -> ScopeRelation {
-    ScopeRelation { name, schema: None, oid: 0, columns, key: Vec::new(), hidden: false, marker: None }
+    let row = WholeRow::Columns;
+    ScopeRelation { name, schema: None, oid: 0, columns, key: Vec::new(), hidden: false, marker: None, row }
 }
 
 /// A query's output as a relation.

@@ -9,7 +9,7 @@ use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 
 /// Built-in functions whose parameters have names; `name=default` may be left out.
-const FUNCTIONS: [(&str, &str); 31] = [
+const FUNCTIONS: [(&str, &str); 33] = [
     ("make_interval", "years=0 months=0 weeks=0 days=0 hours=0 mins=0 secs=0.0"),
     ("make_date", "year month day"),
     ("make_time", "hour min sec"),
@@ -22,6 +22,8 @@ const FUNCTIONS: [(&str, &str); 31] = [
     ("json_array_elements_text", "from_json"),
     ("json_each", "from_json"),
     ("json_each_text", "from_json"),
+    ("json_populate_record", "base from_json use_json_as_text=false"),
+    ("json_populate_recordset", "base from_json use_json_as_text=false"),
     ("json_object_field", "from_json field_name"),
     ("json_object_field_text", "from_json field_name"),
     ("jsonb_array_element", "from_json element_index"),

@@ -143,6 +143,9 @@ impl Binder<'_> {
         for index in 0..left.columns.len() {
             let (a, b) = (left.columns[index].clone(), right.columns[index].clone());
             let ty = resolve::resolve_common_type(name, &[a.ty.clone(), b.ty.clone()])?;
+            if op != SetOp::Union || !all {
+                basalt_expr::operators::check_comparable(&ty, "=")?;
+            }
             self.retype(&mut left, index, &ty, CastContext::Implicit)?;
             self.retype(&mut right, index, &ty, CastContext::Implicit)?;
             let id = self.fresh();

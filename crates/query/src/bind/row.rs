@@ -3,12 +3,12 @@
 use super::binder::Binder;
 use super::expr::or;
 use super::names;
-use super::scope::{ScopeColumn, ScopeRelation};
+use super::scope::{ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
 use crate::syntax::all_fields_mark;
 use basalt_expr::cast::CastContext;
-use basalt_expr::functions::structures;
+use basalt_expr::functions::{TypePattern, structures};
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_types::{Attribute, CompositeDef, DataType, ObjectId};
@@ -137,6 +137,9 @@ impl Binder<'_> {
 
     /// `value.field`, `value[1]`, `value[1:2]`, one after the other.
     pub(super) fn accesses(&mut self, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {
+        if matches!(chain.first(), Some(ast::AccessExpr::Subscript(_))) && !takes_subscripts(root) {
+            return Err(SqlError::syntax("syntax error at or near \"[\""));
+        }
         let mut value = self.expr(root)?;
         let mut rest = chain;
         while let Some(access) = rest.first() {
@@ -173,11 +176,11 @@ impl Binder<'_> {
             return Err(SqlError::new("42809", message));
         };
         match composite.attribute_named(name) {
-            Some((at, _)) => Ok(structures::field(value, at)),
-            None if composite.is_anonymous() => {
+            Some((at, _)) if !gives_any_record(&value) => Ok(structures::field(value, at)),
+            _ if composite.is_anonymous() => {
                 Err(SqlError::new("42703", format!("could not identify column \"{name}\" in record data type")))
             }
-            None => {
+            _ => {
                 let message = format!("column \"{name}\" not found in data type {}", ty.sql_name());
                 Err(SqlError::new("42703", message))
             }
@@ -210,28 +213,36 @@ impl Binder<'_> {
     }
 
     fn json_subscripts(&mut self, value: Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {
-        let mut value = value;
+        let plain = DataType::Jsonb;
+        let value = self.coerce(value, &plain, CastContext::Implicit)?;
+        Ok(structures::json_subscript(value, self.json_indexes(chain)?))
+    }
+
+    /// Subscripts of jsonb: integers and texts.
+    pub(super) fn json_indexes(&mut self, chain: &[ast::AccessExpr]) -> Result<Vec<Expr>> {
+        let mut indexes = Vec::with_capacity(chain.len());
         for access in chain {
             let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
-                return Err(SqlError::not_supported("jsonb subscript does not support slices"));
+                return Err(SqlError::new("42804", "jsonb subscript does not support slices"));
             };
             let index = self.expr(index)?;
-            let (index, function) = match index.ty().underlying() {
-                DataType::Int2 | DataType::Int4 => {
-                    (self.coerce(index, &DataType::Int4, CastContext::Implicit)?, "jsonb_array_element")
-                }
-                DataType::Unknown | DataType::Text | DataType::Varchar(_) => {
-                    (self.coerce(index, &DataType::Text, CastContext::Implicit)?, "jsonb_object_field")
-                }
+            let index = match index.ty().underlying() {
+                DataType::Int2 | DataType::Int4 => self.coerce(index, &DataType::Int4, CastContext::Implicit)?,
+                DataType::Unknown
+                | DataType::Text
+                | DataType::Varchar(_)
+                | DataType::Bpchar(_)
+                | DataType::Name
+                | DataType::Char => self.coerce(index, &DataType::Text, CastContext::Implicit)?,
                 other => {
                     let message = format!("subscript type {} is not supported", other.base().sql_name());
                     return Err(SqlError::new("42804", message)
                         .with_hint("jsonb subscript must be coercible to either integer or text."));
                 }
             };
-            value = self.call(function, vec![value, index])?;
+            indexes.push(index);
         }
-        Ok(value)
+        Ok(indexes)
     }
 
     /// Lower and upper bounds, and whether there is a slice among the subscripts: then `[n]` means `[1:n]`.
@@ -314,11 +325,15 @@ impl Binder<'_> {
     }
 
     fn row_of_relation(&mut self, relation: &ScopeRelation) -> Expr {
+        if let (WholeRow::Value, [column]) = (&relation.row, relation.columns.as_slice()) {
+            return self.column_expr(column);
+        }
         let columns: Vec<Expr> = relation.columns.iter().map(|column| self.column_expr(column)).collect();
         let id = ObjectId(relation.oid);
-        let named = match (self.ctx.catalog.table(id), self.ctx.catalog.views.get(&id)) {
-            (Some(table), _) => Some(self.ctx.catalog.row_type(table)),
-            (_, Some(view)) => Some(self.ctx.catalog.view_row_type(view)),
+        let named = match (&relation.row, self.ctx.catalog.table(id), self.ctx.catalog.views.get(&id)) {
+            (WholeRow::Named(composite), ..) => Some(composite.clone()),
+            (_, Some(table), _) => Some(self.ctx.catalog.row_type(table)),
+            (_, _, Some(view)) => Some(self.ctx.catalog.view_row_type(view)),
             _ => None,
         };
         match named {
@@ -340,7 +355,8 @@ impl Binder<'_> {
     /// Gives the relations whose whole rows the level has met a column that tells whether their row is there.
     pub(super) fn mark_rows(&mut self, plan: &mut Plan) {
         for (column, marker) in std::mem::take(&mut self.scope().markers) {
-            if !mark(plan, column, marker) {
+            let has_marker = plan.columns().iter().any(|(id, _)| *id == marker);
+            if !has_marker && !mark(plan, column, marker) {
                 wrap(plan, marker);
             }
         }
@@ -377,6 +393,30 @@ fn wrap(plan: &mut Plan, marker: ColId) {
     let passed = input.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
     let exprs = passed.chain([(marker, Expr::bool(true))]).collect();
     *plan = Plan::Project { input: Box::new(input), exprs };
+}
+
+/// Whether a value's fields are known to us alone: a function of any types gave an anonymous record.
+fn gives_any_record(value: &Expr) -> bool {
+    match value {
+        Expr::Call { function, ty, .. } => {
+            let is_anonymous = ty.composite().is_some_and(|composite| composite.is_anonymous());
+            is_anonymous && matches!(function.ret, TypePattern::AnyElement)
+        }
+        _ => false,
+    }
+}
+
+/// Whether subscripts may follow: names, parameters, and what stands in parentheses.
+fn takes_subscripts(root: &ast::Expr) -> bool {
+    match root {
+        ast::Expr::Identifier(_)
+        | ast::Expr::CompoundIdentifier(_)
+        | ast::Expr::CompoundFieldAccess { .. }
+        | ast::Expr::Nested(_)
+        | ast::Expr::Subquery(_) => true,
+        ast::Expr::Value(value) => matches!(value.value, ast::Value::Placeholder(_)),
+        _ => false,
+    }
 }
 
 fn test_null(value: Expr, wanted: bool) -> Expr {

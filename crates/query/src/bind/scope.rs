@@ -4,8 +4,9 @@ use crate::plan::{AggregateCall, ColId, SortKey, WindowCall};
 use crate::syntax::LockingClause;
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Bound, Exclude, FrameSpec, Units};
-use basalt_types::DataType;
+use basalt_types::{CompositeDef, DataType};
 use sqlparser::tokenizer::Span;
+use std::sync::Arc;
 
 /// A column that an expression can name.
 #[derive(Clone, Debug)]
@@ -34,6 +35,18 @@ pub struct ScopeRelation {
     pub hidden: bool,
     /// A column that is null where an outer join has no row of the relation, once it is asked for.
     pub marker: Option<ColId>,
+    pub row: WholeRow,
+}
+
+/// What the name of a relation stands for as a value.
+#[derive(Clone, Debug)]
+pub enum WholeRow {
+    /// A row of its columns: of the relation's row type if it has one, else anonymous.
+    Columns,
+    /// A row of its columns, of the composite type that a function returns.
+    Named(Arc<CompositeDef>),
+    /// What a function returns that is no row: its only column.
+    Value,
 }
 
 /// Where an expression stands; decides what may be in it.

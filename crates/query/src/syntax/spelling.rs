@@ -128,3 +128,16 @@ fn opens_trim(before: &[TokenWithSpan]) -> bool {
     };
     matches!(before, [.., name, paren] if paren.token == Token::LParen && is_word(&name.token, "trim"))
 }
+
+/// Tokens as text that gives them again.
+pub(super) fn text_of(tokens: &[TokenWithSpan]) -> String {
+    let text = |token: &TokenWithSpan| match &token.token {
+        Token::SingleQuotedString(text) => format!("'{}'", text.replace('\'', "''")),
+        Token::EscapedStringLiteral(text) => {
+            format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+        }
+        Token::Word(word) if word.quote_style.is_some() => format!("\"{}\"", word.value.replace('"', "\"\"")),
+        other => other.to_string(),
+    };
+    tokens.iter().map(text).collect::<Vec<_>>().join(" ")
+}

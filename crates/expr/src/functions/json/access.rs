@@ -2,8 +2,8 @@
 
 use super::{Document, invalid, path_of, step_index};
 use crate::error::{Error, Result};
-use crate::functions::Kernel;
 use crate::functions::arg::*;
+use crate::functions::{CallInfo, Kernel};
 use basalt_types::jsonb::{self, Kind};
 use basalt_types::{DataType, Datum};
 
@@ -33,7 +33,6 @@ pub(super) fn bind(name: &str) -> Option<Kernel> {
             }
         }),
         "typeof" => kernel!(|json: Txt| -> Txt { Ok(jsonb::kind(json).name().to_string()) }),
-        "subscript" => scalar!(|args, info| subscript(args, info.arg_types)),
         _ => return None,
     })
 }
@@ -86,6 +85,17 @@ fn at_path(args: &[Datum], types: &[DataType], show: impl Fn(&str) -> Option<Str
 }
 
 /// `jsonb[…]…`: text names a member or, where it is a number, an element. Unlike `->`, a scalar has none.
-fn subscript(args: &[Datum], types: &[DataType]) -> Result<Datum> {
-    at_path(args, types, |found| Some(found.to_string()))
+pub(crate) fn subscript(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    let document = Document::of(Txt::of(&args[0], &info.arg_types[0])?, &info.arg_types[0])?;
+    let steps = args[1..].iter().zip(&info.arg_types[1..]).map(|(step, ty)| subscript_text(step, ty));
+    let found = document.at_path(&steps.collect::<Result<Vec<_>>>()?);
+    Ok(found.map_or(Datum::Null, Datum::text))
+}
+
+/// A subscript, which is an integer or text, as a step of a path.
+pub(super) fn subscript_text(step: &Datum, ty: &DataType) -> Result<String> {
+    match step {
+        Datum::I32(index) => Ok(index.to_string()),
+        step => Ok(Txt::of(step, ty)?.to_string()),
+    }
 }

@@ -1,5 +1,6 @@
 //! New documents from old ones: `||`, `-`, `#-`, jsonb_set and jsonb_insert, strip_nulls.
 
+use super::access::subscript_text;
 use super::set_path::{Change, set_path};
 use super::{List, invalid, path_of, strings, text_from};
 use crate::error::{Error, Result};
@@ -29,7 +30,6 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
             let new = Txt::of(&args[2], &info.arg_types[2])?;
             changed(json, &strings(&args[1], &info.arg_types[1])?, new, change)
         }),
-        "jsonb_assign" => scalar!(|args, info| assign(args, info)),
         "jsonb_strip_nulls" => kernel!(|json: Txt| -> Txt { strip_nulls(json, ", ", ": ") }),
         "json_strip_nulls" => kernel!(|json: Txt| -> Txt {
             validate_strings(json)?;
@@ -103,7 +103,7 @@ fn set_lax(args: &[Datum], info: &CallInfo) -> Result<Datum> {
 
 /// `SET column[…]… = value`: the document (or null), the new value (or null), the subscripts. An integer
 /// subscript makes an array of a null document, any other an object.
-fn assign(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+pub(crate) fn assign(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let first_is_index = matches!(info.arg_types.get(2), Some(DataType::Int4));
     let json = match &args[0] {
         Datum::Null if first_is_index => "[]",
@@ -118,8 +118,7 @@ fn assign(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     for (step, ty) in args[2..].iter().zip(&info.arg_types[2..]) {
         path.push(Some(match step {
             Datum::Null => return Err(Error::new("22004", "jsonb subscript in assignment must not be null")),
-            Datum::I32(index) => index.to_string(),
-            step => Txt::of(step, ty)?.to_string(),
+            step => subscript_text(step, ty)?,
         }));
     }
     changed(json, &path, new, Change::Assign)

@@ -10,6 +10,7 @@ use super::is_default;
 use super::own_values::{has_own_values, only_default};
 use super::target::{Target, Verb};
 use crate::error::{Result, SqlError};
+use crate::syntax::{TargetStep, target_steps};
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::structures;
 use basalt_expr::tree::Expr;
@@ -76,8 +77,7 @@ impl Binder<'_> {
     /// The base table's column that a name in SET or in INSERT's list means.
     pub fn target_column(&mut self, target: &Target, name: &ast::ObjectName, verb: Verb) -> Result<ColumnId> {
         let place = position::of_name(&self.ctx.sql, name);
-        let parts = names::parts(name)?;
-        let shown = parts.first().cloned().unwrap_or_default();
+        let shown = names::parts(name)?.into_iter().next().unwrap_or_default();
         let relation = target.view.as_deref().unwrap_or(&target.table.name);
         let found = target.column_named(&shown).cloned();
         let Some(column) = found else {
@@ -88,14 +88,6 @@ impl Binder<'_> {
             let message = format!("column \"{shown}\" of relation \"{relation}\" does not exist");
             return Err(SqlError::new("42703", message).at(place));
         };
-        if parts.len() > 1 && (column.ty.composite().is_none() || verb == Verb::Insert) {
-            let message = format!(
-                "cannot assign to field \"{}\" of column \"{shown}\" because its type {} is not a composite type",
-                parts[1],
-                column.ty.base().sql_name()
-            );
-            return Err(SqlError::new("42804", message).at(place));
-        }
         target.base_column(column.id).ok_or_else(|| {
             let what = if verb == Verb::Insert { "insert into" } else { "update" };
             SqlError::not_supported(format!("cannot {what} column \"{shown}\" of view \"{relation}\""))
@@ -119,11 +111,13 @@ impl Binder<'_> {
             for (name, value) in pairs {
                 let place = position::of_name(&self.ctx.sql, name);
                 let id = self.target_column(target, name, Verb::Update)?;
-                let path = names::parts(name)?.split_off(1);
+                let steps = target_steps(name)?;
                 let known = out.iter().position(|(known, _)| *known == id);
-                if !path.is_empty() && (known.is_none() || in_parts.contains(&id)) {
+                if !steps.is_empty() && (known.is_none() || in_parts.contains(&id)) {
                     let before = known.map(|at| out.swap_remove(at).1);
-                    let value = self.field_assigned(target.table.column(id), before, &path, value);
+                    let column = target.table.column(id);
+                    let before = before.map_or_else(|| self.own_value(column), Ok)?;
+                    let value = self.part_assigned(column, before, &steps, value);
                     out.push((id, value.map_err(|error| error.at(place))?));
                     in_parts.push(id);
                     continue;
@@ -139,32 +133,52 @@ impl Binder<'_> {
         Ok(out)
     }
 
-    /// A composite column with another value in one of its fields. `before` is what SET has made of it already.
-    fn field_assigned(
-        &mut self,
-        column: &ColumnDef,
-        before: Option<Expr>,
-        path: &[String],
-        value: Value,
-    ) -> Result<Expr> {
-        let before = match before {
-            Some(before) => before,
-            None => {
-                let own = self.scope().relations.first().and_then(|relation| {
-                    relation.columns.iter().find(|known| known.column_no == column.id.0 as i16).cloned()
-                });
-                let own = own.ok_or_else(|| SqlError::internal(format!("column {} is not in scope", column.name)))?;
-                self.column_expr(&own)
-            }
-        };
+    /// The column itself, of the target's row.
+    fn own_value(&mut self, column: &ColumnDef) -> Result<Expr> {
+        let own =
+            self.scope().relations.first().and_then(|relation| {
+                relation.columns.iter().find(|known| known.column_no == column.id.0 as i16).cloned()
+            });
+        let own = own.ok_or_else(|| SqlError::internal(format!("column {} is not in scope", column.name)))?;
+        Ok(self.column_expr(&own))
+    }
+
+    /// A column with another value in the part that the steps lead to. `before` is what has become of it already.
+    fn part_assigned(&mut self, column: &ColumnDef, before: Expr, steps: &[TargetStep], value: Value) -> Result<Expr> {
         let plain = column.ty.underlying().clone();
         let before = self.coerce(before, &plain, CastContext::Implicit)?;
-        let changed = self.with_field(before, path, value, column)?;
+        let changed = self.with_part(before, steps, value, column)?;
         self.coerce(changed, &column.ty, CastContext::Assignment)
     }
 
-    fn with_field(&mut self, row: Expr, path: &[String], value: Value, column: &ColumnDef) -> Result<Expr> {
-        let Some((name, rest)) = path.split_first() else { return Ok(row) };
+    /// The same for INSERT, whose parts begin from null.
+    pub(super) fn part_inserted(
+        &mut self,
+        column: &ColumnDef,
+        before: Option<Expr>,
+        steps: &[TargetStep],
+        value: Expr,
+    ) -> Result<Expr> {
+        let before = before.unwrap_or_else(|| Expr::null(column.ty.underlying().clone()));
+        self.part_assigned(column, before, steps, Value::Bound(value))
+    }
+
+    fn with_part(&mut self, whole: Expr, steps: &[TargetStep], value: Value, column: &ColumnDef) -> Result<Expr> {
+        match steps.split_first() {
+            Some((TargetStep::Field(name), rest)) => self.with_field(whole, name, rest, value, column),
+            Some((TargetStep::Subscripts(chain), rest)) => self.with_element(whole, chain, rest, value, column),
+            None => Ok(whole),
+        }
+    }
+
+    fn with_field(
+        &mut self,
+        row: Expr,
+        name: &str,
+        rest: &[TargetStep],
+        value: Value,
+        column: &ColumnDef,
+    ) -> Result<Expr> {
         let ty = row.ty();
         let Some(composite) = ty.composite() else {
             let message = format!(
@@ -189,9 +203,101 @@ impl Binder<'_> {
             let field = ColumnDef::new(column.id, name, attribute.ty.clone());
             self.assigned_value(&field, value)?
         } else {
-            self.with_field(structures::field(row.clone(), at), rest, value, column)?
+            let before = structures::field(row.clone(), at);
+            self.part_of(before, &attribute.ty, rest, value, column)?
         };
         Ok(structures::set_field(row, at, part))
+    }
+
+    /// A part that is changed inside; domains are taken off and put on again.
+    fn part_of(
+        &mut self,
+        before: Expr,
+        ty: &DataType,
+        rest: &[TargetStep],
+        value: Value,
+        column: &ColumnDef,
+    ) -> Result<Expr> {
+        let before = self.coerce(before, ty.underlying(), CastContext::Implicit)?;
+        let changed = self.with_part(before, rest, value, column)?;
+        self.coerce(changed, ty, CastContext::Assignment)
+    }
+
+    fn with_element(
+        &mut self,
+        whole: Expr,
+        chain: &[ast::AccessExpr],
+        rest: &[TargetStep],
+        value: Value,
+        column: &ColumnDef,
+    ) -> Result<Expr> {
+        if matches!(value, Value::Syntax(syntax) if is_default(syntax)) {
+            return Err(SqlError::not_supported("cannot set an array element to DEFAULT"));
+        }
+        let ty = whole.ty();
+        match ty.underlying() {
+            DataType::Jsonb if rest.is_empty() => {
+                let indexes = self.json_indexes(chain)?;
+                let value = self.element_value(value, &DataType::Jsonb, column)?;
+                Ok(structures::set_json_element(whole, indexes, value))
+            }
+            DataType::Array(element) => {
+                let element = (**element).clone();
+                let (bounds, is_slice) = self.bounds(chain)?;
+                if bounds.len() > basalt_expr::array_value::DIMENSIONS_MAX {
+                    return Err(basalt_expr::array_value::too_many_dimensions(bounds.len()).into());
+                }
+                if is_slice && rest.is_empty() {
+                    let values = self.element_value(value, &ty.underlying().base(), column)?;
+                    return Ok(structures::set_array_slice(whole, bounds, values));
+                }
+                if is_slice {
+                    return Err(SqlError::not_supported("cannot assign to a part of a slice"));
+                }
+                let subscripts: Vec<Expr> = bounds.into_iter().filter_map(|(_, upper)| upper).collect();
+                let part = match rest.is_empty() {
+                    true => self.element_value(value, &element, column)?,
+                    false => {
+                        let before = structures::subscript(whole.clone(), subscripts.clone());
+                        self.part_of(before, &element, rest, value, column)?
+                    }
+                };
+                Ok(structures::set_array_element(whole, subscripts, part))
+            }
+            DataType::Jsonb => {
+                let message = "cannot assign to a field of a jsonb value: its type jsonb is not a composite type";
+                Err(SqlError::new("42804", message))
+            }
+            other => {
+                let name = other.base().sql_name();
+                let message = format!("cannot subscript type {name} because it does not support subscripting");
+                Err(SqlError::new("42804", message))
+            }
+        }
+    }
+
+    /// What goes into an element or a slice.
+    fn element_value(&mut self, value: Value, ty: &DataType, column: &ColumnDef) -> Result<Expr> {
+        let (bound, place) = match value {
+            Value::Syntax(syntax) => (self.expr(syntax)?, position::of_expr(&self.ctx.sql, syntax)),
+            Value::Bound(bound) => (bound, None),
+            Value::Output { query, index, width } => (self.nth_subquery(query, index, width)?, None),
+        };
+        let from = bound.ty();
+        self.coerce(bound, ty, CastContext::Assignment).map_err(|error| match error.sqlstate {
+            "42846" => SqlError::new(
+                "42804",
+                format!(
+                    "subscripted assignment to \"{}\" requires type {} but expression is of type {}",
+                    column.name,
+                    ty.base().sql_name(),
+                    from.base().sql_name()
+                ),
+            )
+            .with_hint("You will need to rewrite or cast the expression.")
+            .at(place),
+            _ => error.at(place),
+        })
     }
 
     fn assigned_value(&mut self, column: &ColumnDef, value: Value) -> Result<Expr> {

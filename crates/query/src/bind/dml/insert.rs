@@ -1,14 +1,15 @@
 //! INSERT: target columns, VALUES or a query, defaults.
 
 use super::super::binder::Binder;
+use super::super::position;
 use super::super::scope::{Clause, Scope};
-use super::super::{names, position};
 use super::own_values::Overriding;
 use super::returning::Beside;
 use super::target::{Target, Verb};
 use super::{BoundInsert, InsertSource, is_default, output};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, OutputColumn, Plan, Query};
+use crate::syntax::{TargetStep, target_steps};
 use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, TableDef};
@@ -53,21 +54,22 @@ impl Binder<'_> {
 
     /// Target columns of INSERT in the order of its values; of a view without a list, those before the first that is
     /// computed.
-    pub fn insert_targets(&mut self, target: &Target, columns: &[ast::ObjectName]) -> Result<Vec<ColumnId>> {
+    pub fn insert_targets(&mut self, target: &Target, columns: &[ast::ObjectName]) -> Result<Vec<InsertTarget>> {
         if columns.is_empty() {
-            let columns = target.relation.columns.iter();
-            return Ok(columns.map_while(|column| target.base_column(column.id)).collect());
+            let columns = target.relation.columns.iter().map_while(|column| target.base_column(column.id));
+            return Ok(columns.map(|id| InsertTarget { id, steps: Vec::new() }).collect());
         }
-        let mut out = Vec::with_capacity(columns.len());
+        let mut out: Vec<InsertTarget> = Vec::with_capacity(columns.len());
         for name in columns {
             let place = position::of_name(&self.ctx.sql, name);
             let id = self.target_column(target, name, Verb::Insert)?;
-            if out.contains(&id) {
-                let shown = names::parts(name)?.pop().unwrap_or_default();
+            let steps = target_steps(name)?;
+            if out.iter().any(|known| known.id == id && (known.steps.is_empty() || steps.is_empty())) {
+                let shown = target.table.column(id).name.clone();
                 let message = format!("column \"{shown}\" specified more than once");
                 return Err(SqlError::new("42701", message).at(place));
             }
-            out.push(id);
+            out.push(InsertTarget { id, steps });
         }
         Ok(out)
     }
@@ -75,7 +77,7 @@ impl Binder<'_> {
     fn insert_source(
         &mut self,
         target: &Target,
-        targets: &[ColumnId],
+        targets: &[InsertTarget],
         named: bool,
         query: &ast::Query,
     ) -> Result<InsertSource> {
@@ -101,17 +103,23 @@ impl Binder<'_> {
         }
         let mut bound = self.query_with(query, true)?;
         check_width(targets.len(), named, bound.columns.len())?;
-        let mut given = Vec::with_capacity(bound.columns.len());
-        for (index, id) in targets.iter().enumerate().take(bound.columns.len()) {
+        let mut given: Vec<(ColumnId, Expr)> = Vec::with_capacity(bound.columns.len());
+        for (index, InsertTarget { id, steps }) in targets.iter().enumerate().take(bound.columns.len()) {
             let column = target.table.column(*id);
             if !target.overriding.takes(column)? {
                 continue;
             }
             if bound.columns[index].ty == DataType::Unknown {
-                self.retype(&mut bound, index, &column.ty, CastContext::Assignment)?;
+                let ty = if steps.is_empty() { &column.ty } else { &DataType::Text };
+                self.retype(&mut bound, index, ty, CastContext::Assignment)?;
             }
             let source = &bound.columns[index];
             let expr = Expr::Hole { id: source.id, ty: source.ty.clone() };
+            if !steps.is_empty() {
+                let before = given.iter().position(|(known, _)| known == id).map(|at| given.swap_remove(at).1);
+                given.push((*id, self.part_inserted(column, before, steps, expr)?));
+                continue;
+            }
             given.push((*id, self.assigned(expr, column)?));
         }
         let row = self.default_row(target, &given)?;
@@ -125,7 +133,7 @@ impl Binder<'_> {
     pub fn insert_rows(
         &mut self,
         target: &Target,
-        targets: &[ColumnId],
+        targets: &[InsertTarget],
         named: bool,
         rows: &[&[ast::Expr]],
     ) -> Result<Vec<Vec<Expr>>> {
@@ -142,15 +150,22 @@ impl Binder<'_> {
                 error.at(surplus.and_then(|expr| position::of_expr(&self.ctx.sql, expr)))
             })?;
             let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
-            for (expr, id) in row.iter().zip(targets).filter(|(expr, _)| !is_default(expr)) {
-                let taken = target.overriding.takes(table.column(*id))?;
+            for (expr, InsertTarget { id, steps }) in row.iter().zip(targets) {
+                if is_default(expr) {
+                    refuse_default(steps)?;
+                    continue;
+                }
+                let column = table.column(*id);
+                let taken = target.overriding.takes(column)?;
                 let bound = self.expr(expr)?;
                 if !taken {
                     continue;
                 }
-                let bound = self
-                    .assigned(bound, table.column(*id))
-                    .map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
+                let bound = match steps.is_empty() {
+                    true => self.assigned(bound, column),
+                    false => self.part_inserted(column, values[id.position()].take(), steps, bound),
+                };
+                let bound = bound.map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
                 values[id.position()] = Some(bound.fold(&self.ctx.eval, false));
             }
             let mut out = Vec::with_capacity(values.len());
@@ -184,7 +199,7 @@ impl Binder<'_> {
     pub fn values_in_scope(
         &mut self,
         target: &Target,
-        targets: &[ColumnId],
+        targets: &[InsertTarget],
         named: bool,
         rows: &[&[ast::Expr]],
     ) -> Result<Vec<Vec<Expr>>> {
@@ -192,6 +207,21 @@ impl Binder<'_> {
         let bound = self.insert_rows(target, targets, named, rows);
         self.scopes.pop();
         bound
+    }
+}
+
+/// A column of INSERT's list, or a part of one.
+pub(in crate::bind) struct InsertTarget {
+    pub id: ColumnId,
+    pub steps: Vec<TargetStep>,
+}
+
+/// 0A000: a part of a column has no default.
+fn refuse_default(steps: &[TargetStep]) -> Result<()> {
+    match steps.last() {
+        None => Ok(()),
+        Some(TargetStep::Field(_)) => Err(SqlError::not_supported("cannot set a subfield to DEFAULT")),
+        Some(TargetStep::Subscripts(_)) => Err(SqlError::not_supported("cannot set an array element to DEFAULT")),
     }
 }
 
