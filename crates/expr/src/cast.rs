@@ -115,8 +115,7 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
         && from != to
     {
         let value = cast_datum(from, &domain.base, value, explicit, ctx)?;
-        crate::domain::check(to, &value, ctx)?;
-        return Ok(value);
+        return crate::domain::fit(domain, to, value, ctx);
     }
     if value.is_null() || from == to {
         return Ok(value.clone());

@@ -2,6 +2,7 @@
 
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
+use crate::functions::casts::fit_time;
 use crate::tree::Expr;
 use basalt_types::{DataType, Datum, DomainDef};
 use std::sync::Arc;
@@ -27,6 +28,16 @@ pub fn check(ty: &DataType, value: &Datum, ctx: &EvalContext) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A value of a domain's base as one of the domain: cut to its modifier, then checked.
+pub(crate) fn fit(domain: &DomainDef, ty: &DataType, value: Datum, ctx: &EvalContext) -> Result<Datum> {
+    let value = match domain.time_modifier {
+        Some(modifier) => fit_time(&domain.base, modifier, value)?,
+        None => value,
+    };
+    check(ty, &value, ctx)?;
+    Ok(value)
 }
 
 fn conditions(domain: &DomainDef, ctx: &EvalContext) -> Result<DomainConditions> {

@@ -110,6 +110,7 @@ pub mod structures;
 mod system;
 pub(crate) mod times;
 
+pub use casts::fit_time;
 pub(crate) use registry::read_args;
 pub use registry::{Operator, Registry};
 

@@ -3,12 +3,25 @@
 use crate::cast::cast_datum;
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
+use crate::functions::casts::fit_time;
 use crate::operators::{cast_to_compare, compare_datums};
 use basalt_types::{CompositeDef, DataType, Datum};
 use std::cmp::Ordering;
 
-/// The value of these fields, one per attribute that ever was.
+/// The value of these fields, one per attribute that ever was, each cut to its attribute's modifier.
 pub fn encode(composite: &CompositeDef, fields: &[Datum]) -> Result<Datum> {
+    if composite.attributes.iter().any(|attribute| attribute.time_modifier.is_some()) {
+        let fitted = composite.attributes.iter().zip(fields).map(|(attribute, value)| match attribute.time_modifier {
+            Some(modifier) => fit_time(&attribute.ty, modifier, value.clone()),
+            None => Ok(value.clone()),
+        });
+        let fitted = fitted.collect::<Result<Vec<Datum>>>()?;
+        return encoded(composite, &fitted);
+    }
+    encoded(composite, fields)
+}
+
+fn encoded(composite: &CompositeDef, fields: &[Datum]) -> Result<Datum> {
     composite.encode(fields).ok_or_else(|| Error::internal(format!("{fields:?} are no fields of {}", composite.name)))
 }
 

@@ -157,17 +157,28 @@ impl Expr {
     }
 
     /// The type modifier that PostgreSQL reports for this expression; -1 for computed values, whose
-    /// physical precision and scale are nobody's business.
-    pub fn typmod(&self) -> i32 {
+    /// physical precision and scale are nobody's business. `known` tells those of holes that are not in their types.
+    pub fn typmod(&self, known: &dyn Fn(usize) -> Option<i32>) -> i32 {
         match self {
-            Expr::Column { ty, .. } | Expr::Hole { ty, .. } => ty.typmod(),
+            Expr::Hole { id, ty } => known(*id).unwrap_or_else(|| ty.typmod()),
+            Expr::Column { ty, .. } => ty.typmod(),
             Expr::Cast { to, explicit: true, .. } => to.typmod(),
-            Expr::NullIf { left, .. } => left.typmod(),
+            // Length functions of date and time types, by which values are cast to types with a modifier.
+            Expr::Call { function, args, .. } => match args.as_slice() {
+                [value, Expr::Const { value: Datum::I32(modifier), .. }]
+                    if ["timestamp", "timestamptz", "time", "timetz", "interval"].contains(&function.name.as_str())
+                        && value.ty() == self.ty() =>
+                {
+                    *modifier
+                }
+                _ => -1,
+            },
+            Expr::NullIf { left, .. } => left.typmod(known),
             Expr::Case { branches, otherwise, .. } => {
                 let mut all = branches.iter().map(|(_, value)| value).chain(otherwise.as_deref());
-                same_typmod(&mut all)
+                same_typmod(&mut all, known)
             }
-            Expr::Coalesce { args, .. } | Expr::Extreme { args, .. } => same_typmod(&mut args.iter()),
+            Expr::Coalesce { args, .. } | Expr::Extreme { args, .. } => same_typmod(&mut args.iter(), known),
             _ => -1,
         }
     }
@@ -301,10 +312,10 @@ impl Expr {
     }
 }
 
-fn same_typmod(args: &mut dyn Iterator<Item = &Expr>) -> i32 {
+fn same_typmod(args: &mut dyn Iterator<Item = &Expr>, known: &dyn Fn(usize) -> Option<i32>) -> i32 {
     let mut found = None;
     for arg in args.filter(|arg| !arg.is_null_const()) {
-        match (found, arg.typmod()) {
+        match (found, arg.typmod(known)) {
             (None, typmod) => found = Some((arg.ty().base(), typmod)),
             (Some((ty, typmod)), other) if typmod == other && ty == arg.ty().base() => found = Some((ty, typmod)),
             _ => return -1,

@@ -50,6 +50,16 @@ pub struct ViewDef {
     pub comment: Option<String>,
     #[serde(default)]
     pub check_option: CheckOption,
+    /// Modifiers of columns of date and time types, by the column's position.
+    #[serde(default)]
+    pub time_modifiers: Vec<(usize, i32)>,
+}
+
+impl ViewDef {
+    /// The modifier of the column at a position, if it has one that is not in its type.
+    pub fn time_modifier(&self, at: usize) -> Option<i32> {
+        self.time_modifiers.iter().find(|(column, _)| *column == at).map(|(_, modifier)| *modifier)
+    }
 }
 
 /// Whether rows that are written through a view must be rows of it.
@@ -251,14 +261,18 @@ impl Catalog {
             name: column.name.clone(),
             ty: column.ty.clone(),
             dropped: column.dropped,
+            time_modifier: column.time_modifier,
         });
         self.relation_type(table.id, table.namespace, &table.name, attributes.collect())
     }
 
     /// The type of a view's rows.
     pub fn view_row_type(&self, view: &ViewDef) -> Arc<CompositeDef> {
-        let attributes = view.columns.iter().map(|(name, ty)| Attribute::new(name.clone(), ty.clone())).collect();
-        self.relation_type(view.id, view.namespace, &view.name, attributes)
+        let attributes = view.columns.iter().enumerate().map(|(at, (name, ty))| Attribute {
+            time_modifier: view.time_modifier(at),
+            ..Attribute::new(name.clone(), ty.clone())
+        });
+        self.relation_type(view.id, view.namespace, &view.name, attributes.collect())
     }
 
     fn relation_type(

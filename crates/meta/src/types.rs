@@ -21,6 +21,9 @@ pub enum TypeKind {
         not_null: bool,
         checks: Vec<DomainCheck>,
         default: Option<String>,
+        /// Of a base that is a date or time type.
+        #[serde(default)]
+        time_modifier: Option<i32>,
     },
 }
 
@@ -57,15 +60,18 @@ impl Catalog {
                 DataType::Composite(Arc::new(CompositeDef { oid, schema, name, attributes: attributes.clone() }))
             }
             TypeKind::Enum(labels) => DataType::Enum(Arc::new(EnumDef { oid, schema, name, labels: labels.clone() })),
-            TypeKind::Domain { base, not_null, checks, default } => DataType::Domain(Arc::new(DomainDef {
-                oid,
-                schema,
-                name,
-                base: base.clone(),
-                not_null: *not_null,
-                checks: checks.clone(),
-                default: default.clone(),
-            })),
+            TypeKind::Domain { base, not_null, checks, default, time_modifier } => {
+                DataType::Domain(Arc::new(DomainDef {
+                    oid,
+                    schema,
+                    name,
+                    base: base.clone(),
+                    not_null: *not_null,
+                    checks: checks.clone(),
+                    default: default.clone(),
+                    time_modifier: *time_modifier,
+                }))
+            }
         }
     }
 

@@ -47,7 +47,7 @@ pub use stored::{bind_check, bind_default, bind_generated, bind_transform, colum
 pub use types::domain_default;
 
 use crate::error::{Result, SqlError};
-use crate::plan::Query;
+use crate::plan::{OutputColumn, Query};
 use crate::syntax::Postgres15;
 use basalt_engine::Catalog;
 use basalt_expr::cast::CastContext;
@@ -56,6 +56,7 @@ use basalt_expr::functions::Registry;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, DomainDef, ObjectId, TableDef};
 use binder::Binder;
+use parking_lot::Mutex;
 use scope::{Clause, Scope};
 use sqlparser::ast;
 use sqlparser::parser::Parser;
@@ -75,7 +76,11 @@ pub struct BindContext {
     pub eval: Arc<EvalContext>,
     /// The text that the syntax came from, for error positions.
     pub sql: Arc<str>,
+    pub warnings: Warnings,
 }
+
+/// What binding found worth a warning; the session tells the client.
+pub type Warnings = Arc<Mutex<Vec<SqlError>>>;
 
 /// Binds a query (SELECT, VALUES, TABLE, set operations, WITH). Open parameter types are filled in.
 pub fn bind_query(ctx: &BindContext, query: &ast::Query, params: &mut ParamTypes) -> Result<Query> {
@@ -113,6 +118,24 @@ pub fn bind_row_expr(
     binder.scopes.push(scope);
     let bound = binder.lone_expr(expr, target)?;
     Ok(dml::over_row(bound, &dml::row_positions(&item.plan)))
+}
+
+/// The type of a column, an attribute or a domain's base, and its modifier if it is a date or time type (or an array of
+/// one). 42704 without such a type.
+pub fn bind_column_type(ctx: &BindContext, ty: &ast::DataType) -> Result<(DataType, Option<i32>)> {
+    let bound = types::resolve(ctx, ty)?;
+    let modifier = types::time_modifier(Some(ctx), ty).filter(|_| !matches!(bound, DataType::Domain(_)));
+    Ok((bound, modifier))
+}
+
+/// The modifier of an output of a date or time type, for columns that are made of it.
+pub fn time_modifier_of(output: &OutputColumn) -> Option<i32> {
+    let is_time = |ty: &DataType| {
+        use DataType::*;
+        matches!(ty, Time | TimeTz | Timestamp | TimestampTz | Interval)
+    };
+    let ty = &output.ty;
+    (output.typmod >= 0 && is_time(ty.element().unwrap_or(ty))).then_some(output.typmod)
 }
 
 /// The type that a type name in syntax means; 42704 if there is none.

@@ -22,6 +22,7 @@ mod procs;
 mod relations;
 mod rows;
 mod shapes;
+mod time_modifiers;
 mod typing;
 mod user_types;
 

@@ -89,6 +89,8 @@ pub struct Session {
     pub(crate) statements: HashMap<String, Arc<Prepared>>,
     pub(crate) portals: HashMap<String, Portal>,
     pub(crate) notices: Vec<SqlError>,
+    /// What binding statements found worth a warning.
+    pub(crate) bind_warnings: crate::bind::Warnings,
     /// The greatest version that this session has met.
     pub(crate) version: Version,
     pub(crate) interrupt: Arc<Interrupt>,
@@ -174,6 +176,7 @@ impl Session {
             statements: HashMap::new(),
             portals: HashMap::new(),
             notices: Vec::new(),
+            bind_warnings: Arc::default(),
             version: Version::ZERO,
             interrupt,
             deadline: Deadline::default(),
@@ -227,6 +230,10 @@ impl Session {
     }
 
     pub fn take_notices(&mut self) -> Vec<SqlError> {
+        let mut warnings = std::mem::take(&mut *self.bind_warnings.lock());
+        // A statement may be bound more than once.
+        warnings.dedup_by(|a, b| a.message == b.message);
+        warnings.into_iter().for_each(|warning| self.notice(warning));
         std::mem::take(&mut self.notices)
     }
 

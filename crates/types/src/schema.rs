@@ -26,6 +26,9 @@ pub struct ColumnDef {
     /// SQL text of `GENERATED ALWAYS AS (…) STORED`, over the row's other columns.
     #[serde(default)]
     pub generated: Option<String>,
+    /// Of a date or time type, or an array of one: what values are cut to as they are stored, as `atttypmod` has it.
+    #[serde(default)]
+    pub time_modifier: Option<i32>,
 }
 
 impl ColumnDef {
@@ -41,7 +44,13 @@ impl ColumnDef {
             dropped: false,
             identity: None,
             generated: None,
+            time_modifier: None,
         }
+    }
+
+    /// `pg_attribute.atttypmod`: -1 without a modifier.
+    pub fn typmod(&self) -> i32 {
+        self.time_modifier.unwrap_or_else(|| self.ty.typmod())
     }
 }
 

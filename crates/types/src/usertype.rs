@@ -48,11 +48,14 @@ pub struct Attribute {
     pub ty: DataType,
     #[serde(default)]
     pub dropped: bool,
+    /// As [`crate::ColumnDef::time_modifier`].
+    #[serde(default)]
+    pub time_modifier: Option<i32>,
 }
 
 impl Attribute {
     pub fn new(name: impl Into<String>, ty: DataType) -> Attribute {
-        Attribute { name: name.into(), ty, dropped: false }
+        Attribute { name: name.into(), ty, dropped: false, time_modifier: None }
     }
 }
 
@@ -189,6 +192,9 @@ pub struct DomainDef {
     pub checks: Vec<DomainCheck>,
     /// SQL text of `DEFAULT`.
     pub default: Option<String>,
+    /// Of a base that is a date or time type, as [`crate::ColumnDef::time_modifier`].
+    #[serde(default)]
+    pub time_modifier: Option<i32>,
 }
 
 impl PartialEq for DomainDef {

@@ -4,8 +4,9 @@
 use super::arg::*;
 use super::pattern_types::type_named;
 use super::{CallInfo, Kernel};
+use crate::array_value;
 use crate::cast::{cast_datum, find_cast};
-use crate::datetime::{MICROS_PER_DAY, POSTGRES_EPOCH_MICROS, is_finite_timestamp};
+use crate::datetime::{MICROS_PER_DAY, POSTGRES_EPOCH_MICROS, TimeTz, is_finite_timestamp};
 use crate::error::{Error, Result};
 use crate::interval::Interval;
 use basalt_types::{DataType, Datum};
@@ -72,6 +73,32 @@ pub(crate) fn round_timestamp(micros: i64, precision: i32) -> Result<i64> {
     }
     let since = micros.saturating_sub(POSTGRES_EPOCH_MICROS);
     Ok(round_micros(since, precision).saturating_add(POSTGRES_EPOCH_MICROS))
+}
+
+/// A value of a date or time type, or an array of such, as a column with this modifier (`atttypmod`) keeps it.
+pub fn fit_time(ty: &DataType, modifier: i32, value: Datum) -> Result<Datum> {
+    Ok(match (ty, value) {
+        (DataType::Domain(domain), value) => fit_time(&domain.base, modifier, value)?,
+        (DataType::Timestamp | DataType::TimestampTz, Datum::I64(micros)) => {
+            Datum::I64(round_timestamp(micros, modifier)?)
+        }
+        (DataType::Time, Datum::I64(micros)) => Datum::I64(round_micros(micros, modifier)),
+        (DataType::TimeTz, Datum::Fixed16(bytes)) => {
+            let time = TimeTz::from_bytes(bytes);
+            Datum::Fixed16(TimeTz { micros: round_micros(time.micros, modifier), west: time.west }.to_bytes())
+        }
+        (DataType::Interval, Datum::Fixed16(bytes)) => {
+            Datum::Fixed16(fit_interval(Interval::from_bytes(bytes), modifier)?.to_bytes())
+        }
+        (DataType::Array(element), Datum::Bytes(bytes)) => {
+            let mut array = array_value::decode(element, &bytes)?;
+            for value in &mut array.elements {
+                *value = fit_time(element, modifier, std::mem::replace(value, Datum::Null))?;
+            }
+            array_value::encode_shaped(element, &array)?
+        }
+        (_, value) => value,
+    })
 }
 
 /// Bits of an interval's range, as `INTERVAL_MASK` counts them.

@@ -75,8 +75,7 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         DataType::Composite(composite) => record::parse_binary(composite, bytes, ctx)?,
         DataType::Domain(domain) => {
             let value = parse(&domain.base, bytes, ctx)?;
-            crate::domain::check(ty, &value, ctx)?;
-            value
+            crate::domain::fit(domain, ty, value, ctx)?
         }
         DataType::Record => return Err(record::no_input()),
         DataType::Text

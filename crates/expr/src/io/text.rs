@@ -59,8 +59,7 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Enum(definition) => parse_label(definition, text)?,
         DataType::Domain(domain) => {
             let value = parse(&domain.base, text, ctx)?;
-            crate::domain::check(ty, &value, ctx)?;
-            value
+            crate::domain::fit(domain, ty, value, ctx)?
         }
         DataType::Record => return Err(record::no_input()),
         DataType::Void => {

@@ -166,10 +166,7 @@ impl<'a> Binder<'a> {
 
     /// The modifier that a client is told.
     pub fn typmod(&self, expr: &Expr) -> i32 {
-        match expr {
-            Expr::Hole { id, ty } => self.typmods.get(id).copied().unwrap_or_else(|| ty.typmod()),
-            other => other.typmod(),
-        }
+        expr.typmod(&|id| self.typmods.get(&id).copied())
     }
 
     /// A condition: WHERE, ON, HAVING, FILTER.

@@ -155,7 +155,7 @@ fn is_default(expr: &ast::Expr) -> bool {
 }
 
 fn output(column: &ColumnDef, id: ColId) -> OutputColumn {
-    let typmod = column.ty.typmod();
+    let typmod = column.typmod();
     OutputColumn { id, name: column.name.clone(), ty: column.ty.clone(), typmod, table_oid: 0, column_no: 0 }
 }
 

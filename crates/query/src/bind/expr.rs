@@ -10,7 +10,7 @@ use basalt_expr::cast::CastContext;
 use basalt_expr::interval::{IntervalFields, parse_interval};
 use basalt_expr::resolve;
 use basalt_expr::tree::{Expr, Truth};
-use basalt_types::{DataType, Datum};
+use basalt_types::{DataType, Datum, DomainDef};
 use sqlparser::ast::{self, BinaryOperator, CeilFloorKind, DateTimeField, TrimWhereField, UnaryOperator};
 
 impl Binder<'_> {
@@ -210,7 +210,26 @@ impl Binder<'_> {
             Some(_) => self.interval_literal(value, fields)?,
             None => self.coerce(value, ty, CastContext::Explicit)?,
         };
-        match types::time_modifier(syntax) {
+        self.fitted(cast, syntax, ty)
+    }
+
+    /// A value of a date or time type, or an array of such, cut to the modifier of the type as it was written.
+    fn fitted(&mut self, cast: Expr, syntax: &ast::DataType, ty: &DataType) -> Result<Expr> {
+        match types::time_modifier(Some(self.ctx), syntax) {
+            Some(modifier) if ty.element().is_some() => {
+                let domain = DomainDef {
+                    oid: 0,
+                    schema: String::new(),
+                    name: String::new(),
+                    base: ty.clone(),
+                    not_null: false,
+                    checks: Vec::new(),
+                    default: None,
+                    time_modifier: Some(modifier),
+                };
+                let fitted = Expr::Cast { expr: Box::new(cast), to: DataType::Domain(domain.into()), explicit: true };
+                Ok(Expr::Cast { expr: Box::new(fitted), to: ty.clone(), explicit: true })
+            }
             Some(modifier) => self.call(&super::typname(ty), vec![cast, Expr::int4(modifier)]),
             None => Ok(cast),
         }
@@ -403,7 +422,8 @@ impl Binder<'_> {
         let ty = types::resolve(self.ctx, syntax)?;
         if let (ast::Expr::Array(array), Some(element)) = (expr, ty.element()) {
             let array = self.array(&array.elem, Some(element.clone()))?;
-            return self.coerce(array, &ty, CastContext::Explicit);
+            let array = self.coerce(array, &ty, CastContext::Explicit)?;
+            return self.fitted(array, syntax, &ty);
         }
         let value = self.expr(expr)?;
         self.cast_to(value, syntax, &ty)

@@ -236,7 +236,7 @@ impl Binder<'_> {
                 name: column.name.clone(),
                 id,
                 ty: column.ty.clone(),
-                typmod: column.ty.typmod(),
+                typmod: column.typmod(),
                 table_oid: table.id.0,
                 column_no: column.id.0 as i16,
             });

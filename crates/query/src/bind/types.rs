@@ -1,12 +1,14 @@
 //! Type names: syntax to types.
 
 use super::BindContext;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, Severity, SqlError};
 use basalt_expr::functions::pattern_types::type_named;
 use basalt_expr::interval::IntervalFields;
 use basalt_types::DataType;
 use sqlparser::ast::{self, ArrayElemTypeDef, CharacterLength, ExactNumberInfo, TimezoneInfo};
 
+/// Of seconds.
+const DECIMALS_MAX: u64 = 6;
 const PRECISION_MAX: u64 = 1000;
 const LENGTH_MAX: u64 = 10_485_760;
 const BITS_MAX: u64 = 83_886_080;
@@ -65,11 +67,36 @@ fn resolve_in(ctx: Option<&BindContext>, ty: &ast::DataType) -> Result<DataType>
 
 /// The modifier of a date or time type, which its length function takes (`atttypmod`): decimals of seconds, and
 /// of an interval its fields. Other types carry theirs.
-pub(super) fn time_modifier(ty: &ast::DataType) -> Option<i32> {
+pub(super) fn time_modifier(ctx: Option<&BindContext>, ty: &ast::DataType) -> Option<i32> {
     use ast::DataType as Ast;
-    // More decimals than there are make no difference.
-    let decimals = |precision: &u64| (*precision).min(6) as i32;
+    let zoned = |zone: &TimezoneInfo| matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz);
+    let (name, suffix) = match ty {
+        Ast::Time(_, zone) => ("TIME", if zoned(zone) { " WITH TIME ZONE" } else { "" }),
+        Ast::Timestamp(_, zone) => ("TIMESTAMP", if zoned(zone) { " WITH TIME ZONE" } else { "" }),
+        Ast::Interval { .. } => ("INTERVAL", ""),
+        Ast::Custom(name, _) => match custom(None, name, &[]) {
+            Ok(DataType::Time) => ("TIME", ""),
+            Ok(DataType::TimeTz) => ("TIME", " WITH TIME ZONE"),
+            Ok(DataType::TimestampTz) => ("TIMESTAMP", " WITH TIME ZONE"),
+            _ => ("TIMESTAMP", ""),
+        },
+        _ => ("", ""),
+    };
+    let decimals = |precision: &u64| {
+        if *precision > DECIMALS_MAX
+            && let Some(ctx) = ctx
+        {
+            let message = format!("{name}({precision}){suffix} precision reduced to maximum allowed, {DECIMALS_MAX}");
+            ctx.warnings.lock().push(SqlError::notice(Severity::Warning, "22023", message));
+        }
+        (*precision).min(DECIMALS_MAX) as i32
+    };
     match ty {
+        Ast::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => time_modifier(ctx, element),
         Ast::Time(precision, _) | Ast::Timestamp(precision, _) => precision.as_ref().map(decimals),
         Ast::Interval { fields: None, precision: None } => None,
         Ast::Interval { fields, precision } => {

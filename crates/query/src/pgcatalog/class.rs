@@ -131,7 +131,7 @@ fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
         ("attnum", int2(column.number)),
         ("attndims", int4(i32::from(array))),
         ("attcacheoff", int4(-1)),
-        ("atttypmod", int4(column.ty.typmod())),
+        ("atttypmod", int4(column.typmod)),
         ("attbyval", yes(fact.is_some_and(|fact| fact.by_value))),
         ("attalign", text(fact.map_or("i", |fact| fact.align))),
         ("attstorage", text(fact.map_or("x", |fact| fact.storage))),

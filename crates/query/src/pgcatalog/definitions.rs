@@ -84,6 +84,7 @@ fn bind_context(system: &SystemContext) -> BindContext {
         registry: system.db.registry().clone(),
         eval: Arc::new(basalt_expr::EvalContext::at(0)),
         sql: Arc::from(""),
+        warnings: Arc::default(),
     }
 }
 

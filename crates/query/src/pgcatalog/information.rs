@@ -4,7 +4,7 @@ use super::definitions;
 use super::indexes;
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, int4, opt_text, text, yes_no};
-use super::{Fill, SystemContext};
+use super::{Fill, SystemContext, time_modifiers};
 use crate::error::SqlError;
 use crate::session::names::TEMP_PREFIX;
 use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
@@ -125,7 +125,8 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("numeric_precision", optional(precision)),
         ("numeric_precision_radix", optional(radix)),
         ("numeric_scale", optional(scale)),
-        ("datetime_precision", optional(datetime_precision(ty))),
+        ("datetime_precision", optional(datetime_precision(ty, column.typmod))),
+        ("interval_type", opt_text(interval_fields(ty, column.typmod).as_deref())),
         ("udt_catalog", catalog(system)),
         ("udt_schema", text(&udt_schema(ty))),
         ("udt_name", text(&udt_name(ty))),
@@ -216,12 +217,22 @@ fn numeric_shape(ty: &DataType) -> (Option<i32>, Option<i32>, Option<i32>) {
     }
 }
 
-fn datetime_precision(ty: &DataType) -> Option<i32> {
+fn datetime_precision(ty: &DataType, typmod: i32) -> Option<i32> {
     match ty {
         DataType::Date => Some(0),
-        DataType::Time | DataType::TimeTz | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => Some(6),
+        DataType::Time | DataType::TimeTz | DataType::Timestamp | DataType::TimestampTz => {
+            Some(if typmod < 0 { 6 } else { typmod })
+        }
+        DataType::Interval => Some(time_modifiers::interval_decimals(typmod).unwrap_or(6)),
         _ => None,
     }
+}
+
+/// The fields of an interval's type, in capitals.
+fn interval_fields(ty: &DataType, typmod: i32) -> Option<String> {
+    let name = (*ty == DataType::Interval).then(|| time_modifiers::name(ty, typmod))??;
+    let (_, fields) = name.split_once(' ')?;
+    Some(fields.to_uppercase())
 }
 
 fn views(system: &SystemContext, rows: &mut Rows) -> Result {

@@ -24,6 +24,8 @@ pub(super) struct Column<'a> {
     pub number: i16,
     pub name: &'a str,
     pub ty: DataType,
+    /// `atttypmod`.
+    pub typmod: i32,
     pub not_null: bool,
     pub default: Option<&'a str>,
     /// Of identity columns, whether ALWAYS.
@@ -102,7 +104,11 @@ impl<'a> Relation<'a> {
             Relation::Table(table) => table.columns.iter().map(of_table).collect(),
             Relation::View(view) => {
                 let columns = view.columns.iter().enumerate();
-                columns.map(|(index, (name, ty))| plain(index, name, ty.clone())).collect()
+                let columns = columns.map(|(index, (name, ty))| {
+                    let column = plain(index, name, ty.clone());
+                    Column { typmod: view.time_modifier(index).unwrap_or(column.typmod), ..column }
+                });
+                columns.collect()
             }
             Relation::Sequence(_) => {
                 let columns = super::SEQUENCE_COLUMNS.iter().enumerate();
@@ -123,6 +129,7 @@ impl<'a> Relation<'a> {
                 attributes
                     .map(|(index, attribute)| Column {
                         dropped: attribute.dropped,
+                        typmod: attribute.time_modifier.unwrap_or_else(|| attribute.ty.typmod()),
                         ..plain(index, &attribute.name, attribute.ty.clone())
                     })
                     .collect()
@@ -136,6 +143,7 @@ fn of_table(column: &basalt_types::ColumnDef) -> Column<'_> {
         number: column.id.0 as i16,
         name: &column.name,
         ty: column.ty.clone(),
+        typmod: column.typmod(),
         not_null: column.not_null,
         default: column.generated.as_deref().or(column.default.as_deref()),
         identity: column.identity.map(|identity| identity.always),
@@ -148,6 +156,7 @@ fn plain(index: usize, name: &str, ty: DataType) -> Column<'_> {
     Column {
         number: index as i16 + 1,
         name,
+        typmod: ty.typmod(),
         ty,
         not_null: false,
         default: None,

@@ -5,7 +5,7 @@
 //! of the subscript function.
 
 use super::rows::{Rows, int2, int4, oid, opt_text, text, yes};
-use super::{Fill, SystemContext};
+use super::{Fill, SystemContext, time_modifiers};
 use crate::error::SqlError;
 use crate::session::names::quote_identifier;
 use basalt_engine::catalog::{PG_CATALOG, SUPERUSER};
@@ -102,7 +102,7 @@ pub(super) fn format_type(oid: u32, typmod: Option<i32>) -> Option<String> {
         return Some("bpchar".to_string());
     }
     Some(match (type_named(fact.name), typmod.unwrap_or(-1)) {
-        (Some(ty), typmod) => with_typmod(ty, typmod).sql_name(),
+        (Some(ty), typmod) => time_modifiers::name(&ty, typmod).unwrap_or_else(|| with_typmod(ty, typmod).sql_name()),
         (None, _) => quote_identifier(fact.name),
     })
 }

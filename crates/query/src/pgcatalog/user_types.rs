@@ -136,7 +136,7 @@ fn put(row: &TypeRow, rows: &mut Rows) -> Result {
         ("typstorage", text(storage)),
         ("typnotnull", yes(base.is_some_and(|domain| domain.not_null))),
         ("typbasetype", oid(base.map_or(0, |domain| domain.base.oid()))),
-        ("typtypmod", int4(base.map_or(-1, |domain| domain.base.typmod()))),
+        ("typtypmod", int4(base.map_or(-1, |domain| domain.time_modifier.unwrap_or_else(|| domain.base.typmod())))),
         ("typndims", int4(i32::from(base.is_some_and(|domain| matches!(domain.base, DataType::Array(_)))))),
         ("typcollation", oid(fact.filter(|_| base.is_some()).map_or(0, |fact| fact.collation))),
         ("typdefaultbin", Datum::Null),

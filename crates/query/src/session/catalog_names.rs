@@ -56,6 +56,7 @@ impl CatalogNames for SessionNames {
             registry: self.registry.clone(),
             eval: Arc::new(EvalContext { names: Some(Arc::new(names)), ..EvalContext::at(0) }),
             sql: Arc::from(""),
+            warnings: Arc::default(),
         };
         let bound =
             bind::bind_domain_conditions(&ctx, domain).map_err(|error| Error::new(error.sqlstate, error.message))?;

@@ -77,6 +77,7 @@ impl Session {
             registry: self.db.registry().clone(),
             eval: eval.clone(),
             sql: sql.clone(),
+            warnings: self.bind_warnings.clone(),
         }
     }
 

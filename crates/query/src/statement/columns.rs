@@ -68,9 +68,9 @@ impl Columns<'_> {
         {
             return Err(SqlError::not_supported("array of serial is not implemented"));
         }
-        let ty = match &serial {
-            Some(ty) => ty.clone(),
-            None => bind::bind_type(&ctx, &clause.ty)?,
+        let (ty, time_modifier) = match &serial {
+            Some(ty) => (ty.clone(), None),
+            None => bind::bind_column_type(&ctx, &clause.ty)?,
         };
         let twice = |both: &str| {
             let name = (&clause.name, &table.name);
@@ -97,6 +97,7 @@ impl Columns<'_> {
         let not_null = clause.not_null || serial.is_some();
         super::create_table::push_column(table, &clause.name, ty.clone(), not_null, default)?;
         let id = ColumnId::from_position(table.columns.len() - 1);
+        table.columns[id.position()].time_modifier = time_modifier;
         if serial.is_some() {
             let options = SequenceOptions { ty: Some(syntax_of(&ty)), ..SequenceOptions::default() };
             let sequence = self.own_sequence(table, id, &options, false)?;

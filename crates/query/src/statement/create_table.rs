@@ -102,7 +102,11 @@ fn add_query_columns(table: &mut TableDef, query: &Query, names: &[String]) -> R
             DataType::Unknown => DataType::Text,
             ty => ty.clone(),
         };
+        let time_modifier = bind::time_modifier_of(column);
         push_column(table, name, ty, false, None)?;
+        if let Some(last) = table.columns.last_mut() {
+            last.time_modifier = time_modifier;
+        }
     }
     Ok(())
 }

@@ -44,6 +44,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                     registry: registry.clone(),
                     eval: context_eval.clone(),
                     sql: Arc::from(""),
+                    warnings: Arc::default(),
                 };
                 let new = Arc::new(bind(&ctx, table, index).map_err(to_engine)?);
                 let mut kept = bound.lock();

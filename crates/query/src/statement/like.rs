@@ -82,6 +82,7 @@ fn copy_column(
     let default = column.default.clone().filter(|_| clause.defaults);
     create_table::push_column(table, &column.name, column.ty.clone(), column.not_null, default)?;
     let Some(copy) = table.columns.last_mut() else { return Ok(()) };
+    copy.time_modifier = column.time_modifier;
     copy.generated = column.generated.clone().filter(|_| clause.generated);
     let id = copy.id;
     if let (true, Some(identity)) = (clause.identity, column.identity)

@@ -3,7 +3,8 @@
 //! ([`RowPath::complete_block`], then the batch writer of `statement::batch`):
 //!
 //! 1. defaults: values of columns that the statement does not name (the binder puts them into the row);
-//! 2. generated columns, computed from the rest of the row;
+//! 2. modifiers of date and time types (`timestamp(3)`) cut the values; generated columns, computed from the rest of
+//!    the row;
 //! 3. NOT NULL (23502), then CHECK (23514);
 //! 4. the write, with what the engine finds about keys (23505);
 //! 5. work that follows from the row that was written ([`RowPath::written`]).
@@ -18,6 +19,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use basalt_engine::{Catalog, CurrentRow, Inserted, Txn};
 use basalt_expr::EvalContext;
+use basalt_expr::functions::fit_time;
 use basalt_types::{ColumnBuilder, ColumnId, Datum, ObjectId, TableDef, batch};
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ pub(crate) struct RowPath {
     pub rules: Arc<RowRules>,
     pub catalog: Arc<Catalog>,
     pub eval: Arc<EvalContext>,
+    /// Columns whose values are cut as they are stored: position and modifier.
+    cut: Vec<(usize, i32)>,
 }
 
 impl RowPath {
@@ -37,15 +41,21 @@ impl RowPath {
         eval: &Arc<EvalContext>,
     ) -> Arc<RowPath> {
         let (table, rules) = (table.clone(), rules.clone());
-        Arc::new(RowPath { table, rules, catalog: catalog.clone(), eval: eval.clone() })
+        let cut = table.live_columns().filter_map(|column| Some((column.id.position(), column.time_modifier?)));
+        let cut = cut.collect();
+        Arc::new(RowPath { table, rules, catalog: catalog.clone(), eval: eval.clone(), cut })
     }
 
     /// Steps 2 and 3 for one row with all its columns (dropped ones null).
     pub fn complete(&self, row: &mut [Datum]) -> Result<()> {
-        let generated = self.rules.generated.iter();
-        let generated = generated.map(|(id, expr)| Ok((*id, expr.eval_scalar(row, &self.eval)?)));
-        for (id, value) in generated.collect::<Result<Vec<_>>>()? {
-            row[id.position()] = value;
+        self.cut_times(row)?;
+        if !self.rules.generated.is_empty() {
+            let generated = self.rules.generated.iter();
+            let generated = generated.map(|(id, expr)| Ok((*id, expr.eval_scalar(row, &self.eval)?)));
+            for (id, value) in generated.collect::<Result<Vec<_>>>()? {
+                row[id.position()] = value;
+            }
+            self.cut_times(row)?;
         }
         rows::check_not_null(&self.table, row, &self.catalog, &self.eval)?;
         for check in &self.rules.checks {
@@ -56,8 +66,34 @@ impl RowPath {
         Ok(())
     }
 
+    /// Values of date and time types as their columns keep them.
+    fn cut_times(&self, row: &mut [Datum]) -> Result<()> {
+        for (at, modifier) in &self.cut {
+            let value = std::mem::replace(&mut row[*at], Datum::Null);
+            row[*at] = fit_time(&self.table.columns[*at].ty, *modifier, value)?;
+        }
+        Ok(())
+    }
+
+    /// The same for columns in stored form.
+    fn cut_blocks(&self, stored: &mut [ArrayRef]) -> Result<()> {
+        for (at, modifier) in &self.cut {
+            let (ty, array) = (&self.table.columns[*at].ty, &stored[*at]);
+            let phys = ty.phys().ok_or_else(|| SqlError::internal("a column's type is storable"))?;
+            let mut builder = ColumnBuilder::new(phys, array.len());
+            for row in 0..array.len() {
+                if !builder.push(&fit_time(ty, *modifier, batch::datum_at(phys, array, row))?) {
+                    return Err(SqlError::internal(format!("a value for {} has another form", self.table.name)));
+                }
+            }
+            stored[*at] = builder.finish();
+        }
+        Ok(())
+    }
+
     /// The same for columns in stored form, one per column of the table in column-id order.
     pub fn complete_block(&self, mut stored: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+        self.cut_blocks(&mut stored)?;
         if !self.passes(&stored)? || !self.rules.generated.is_empty() {
             // Row by row: computes what is generated, and meets the first error as PostgreSQL does.
             let rows = stored.first().map_or(0, |column| column.len());

@@ -96,10 +96,10 @@ pub(crate) fn check_relation_name(catalog: &Catalog, namespace: ObjectId, name: 
     }
 }
 
-fn bind_type(session: &mut Session, ty: &ast::DataType, sql: &Arc<str>) -> Result<DataType> {
+fn bind_type(session: &mut Session, ty: &ast::DataType, sql: &Arc<str>) -> Result<(DataType, Option<i32>)> {
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
-    bind::bind_type(&session.bind_context(&catalog, sql, &eval), ty)
+    bind::bind_column_type(&session.bind_context(&catalog, sql, &eval), ty)
 }
 
 fn create_composite(session: &mut Session, name: &Name, clauses: &[AttributeClause], sql: &Arc<str>) -> Result<()> {
@@ -117,7 +117,7 @@ fn add_attribute(
     clause: &AttributeClause,
     sql: &Arc<str>,
 ) -> Result<()> {
-    let ty = bind_type(session, &clause.ty, sql)?;
+    let (ty, time_modifier) = bind_type(session, &clause.ty, sql)?;
     if attributes.iter().any(|known| !known.dropped && known.name == clause.name) {
         let message = match type_name.is_empty() {
             true => format!("column \"{}\" specified more than once", clause.name),
@@ -132,7 +132,7 @@ fn add_attribute(
     if attributes.len() == ATTRIBUTES_MAX {
         return Err(SqlError::new("54011", format!("composite types can have at most {ATTRIBUTES_MAX} columns")));
     }
-    attributes.push(Attribute::new(clause.name.clone(), ty));
+    attributes.push(Attribute { time_modifier, ..Attribute::new(clause.name.clone(), ty) });
     Ok(())
 }
 
@@ -170,7 +170,7 @@ fn create_domain(
     rules: &[DomainRule],
     sql: &Arc<str>,
 ) -> Result<()> {
-    let base = bind_type(session, base, sql)?;
+    let (base, time_modifier) = bind_type(session, base, sql)?;
     if base.phys().is_none() {
         let message = format!("\"{}\" is not a valid base type for a domain", base.sql_name());
         return Err(SqlError::new("42804", message));
@@ -193,7 +193,8 @@ fn create_domain(
             return Err(SqlError::syntax("conflicting NULL/NOT NULL constraints"));
         }
     }
-    create(session, name, TypeKind::Domain { base, not_null: not_null == Some(true), checks, default })
+    let not_null = not_null == Some(true);
+    create(session, name, TypeKind::Domain { base, not_null, checks, default, time_modifier })
 }
 
 fn check_default(session: &mut Session, expr: &ast::Expr, base: &DataType, sql: &Arc<str>) -> Result<Option<String>> {
@@ -450,7 +451,7 @@ fn attributes(
                 }
             }
             AttributeAction::SetType(clause) => {
-                let ty = bind_type(session, &clause.ty, sql)?;
+                let (ty, time_modifier) = bind_type(session, &clause.ty, sql)?;
                 let catalog = session.txn()?.catalog();
                 let found = attributes.iter_mut().find(|known| !known.dropped && known.name == clause.name);
                 let what = format!("column \"{}\" of relation \"{name}\" does not exist", clause.name);
@@ -463,7 +464,7 @@ fn attributes(
                     let message = format!("cannot alter type \"{name}\" because column \"{user}\" uses it");
                     return Err(SqlError::not_supported(message));
                 }
-                found.ty = ty;
+                (found.ty, found.time_modifier) = (ty, time_modifier);
             }
         }
     }
@@ -472,7 +473,7 @@ fn attributes(
 
 async fn alter_domain(session: &mut Session, mut def: TypeDef, action: &DomainAction, sql: &Arc<str>) -> Result<()> {
     let domain = def.name.clone();
-    let TypeKind::Domain { base, not_null, checks, default } = &mut def.kind else {
+    let TypeKind::Domain { base, not_null, checks, default, .. } = &mut def.kind else {
         return Err(SqlError::new("42809", format!("{domain} is not a domain")));
     };
     match action {

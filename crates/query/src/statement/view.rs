@@ -74,6 +74,12 @@ pub(crate) fn create(
         columns: described,
         comment: before.and_then(|before| before.comment.clone()),
         check_option,
+        time_modifiers: bound
+            .columns
+            .iter()
+            .enumerate()
+            .filter_map(|(at, column)| Some((at, bind::time_modifier_of(column)?)))
+            .collect(),
     };
     if check_option != CheckOption::None {
         bind::check_updatable(query)?;

@@ -11,7 +11,7 @@ use crate::statement::{checks, drop, sequence};
 use crate::syntax::{ColumnClause, IdentityClause, KeyClause, SequenceOptions};
 use basalt_engine::CatalogEdit;
 use basalt_expr::cast::CastContext;
-use basalt_expr::functions::Volatility;
+use basalt_expr::functions::{Volatility, fit_time};
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{Distribution, Identity, IndexSource};
@@ -80,6 +80,10 @@ impl Change {
             Some(value) if is_constant => value.eval_scalar(&[], &ctx.eval)?,
             _ => Datum::Null,
         };
+        let missing = match column.time_modifier {
+            Some(modifier) => fit_time(&column.ty, modifier, missing)?,
+            None => missing,
+        };
         let needs_values = column.not_null || clause.primary_key.is_some();
         let before = self.before.clone();
         let filled = (!is_constant || clause.generated.is_some() || (needs_values && missing.is_null()))
@@ -89,7 +93,7 @@ impl Change {
         }
         if filled {
             self.moves = true;
-            self.complete |= needs_values;
+            self.complete |= needs_values || column.time_modifier.is_some();
         }
         match value {
             Some(value) if !is_constant && filled => self.values.push((id, value)),
@@ -277,7 +281,7 @@ impl Change {
     ) -> Result<()> {
         let id = self.column(name)?;
         let ctx = self.context(session)?;
-        let to = bind::bind_type(&ctx, ty)?;
+        let (to, time_modifier) = bind::bind_column_type(&ctx, ty)?;
         if to.phys().is_none() {
             return Err(SqlError::new("42P16", format!("column \"{name}\" has pseudo-type {}", to.sql_name())));
         }
@@ -324,9 +328,10 @@ impl Change {
             }
         }
         self.retype_identity(session, id, &to)?;
-        let stays = using.is_none() && reads_as(&column.ty, &to);
+        let is_wider = time_modifier.is_none() || time_modifier == column.time_modifier;
+        let stays = using.is_none() && is_wider && reads_as(&column.ty, &to);
         let changed = &mut self.table.columns[id.position()];
-        changed.ty = to;
+        (changed.ty, changed.time_modifier) = (to, time_modifier);
         if !stays {
             changed.missing = Datum::Null;
             self.moves = true;
