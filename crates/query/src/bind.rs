@@ -27,6 +27,7 @@ mod row_rules;
 mod same;
 mod sample;
 mod scope;
+mod search_cycle;
 mod select;
 mod sets;
 mod stored;

@@ -65,6 +65,52 @@ impl Step {
     }
 }
 
+impl Step {
+    /// As XML, so many spaces in, as PostgreSQL names its elements.
+    pub fn xml(&self, indent: usize, timing: bool, out: &mut String) {
+        let pad = " ".repeat(indent);
+        out.push_str(&format!("{pad}<Plan>\n{pad}  <Node-Type>{}</Node-Type>\n", escaped(&self.what)));
+        if let Some(rows) = self.rows {
+            out.push_str(&format!("{pad}  <Actual-Rows>{rows}</Actual-Rows>\n"));
+        }
+        if let Some(millis) = self.millis.filter(|_| timing) {
+            out.push_str(&format!("{pad}  <Actual-Total-Time>{millis:.3}</Actual-Total-Time>\n"));
+        }
+        if !self.inputs.is_empty() {
+            out.push_str(&format!("{pad}  <Plans>\n"));
+            self.inputs.iter().for_each(|input| input.xml(indent + 4, timing, out));
+            out.push_str(&format!("{pad}  </Plans>\n"));
+        }
+        out.push_str(&format!("{pad}</Plan>\n"));
+    }
+
+    /// As YAML, so many spaces in.
+    pub fn yaml(&self, indent: usize, timing: bool, out: &mut String) {
+        let pad = " ".repeat(indent);
+        out.push_str(&format!("{pad}Node Type: {}\n", quoted(&self.what)));
+        if let Some(rows) = self.rows {
+            out.push_str(&format!("{pad}Actual Rows: {rows}\n"));
+        }
+        if let Some(millis) = self.millis.filter(|_| timing) {
+            out.push_str(&format!("{pad}Actual Total Time: {millis:.3}\n"));
+        }
+        if !self.inputs.is_empty() {
+            out.push_str(&format!("{pad}Plans: \n"));
+        }
+        for input in &self.inputs {
+            let mut nested = String::new();
+            input.yaml(indent + 4, timing, &mut nested);
+            // The first line stands behind the list's dash.
+            out.push_str(&format!("{pad}  - {}", &nested[indent + 4..]));
+        }
+    }
+}
+
+/// Text between tags of XML.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 /// A JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);

@@ -17,6 +17,7 @@ mod literals;
 mod locking;
 mod operators;
 mod reader;
+mod recursion;
 mod role;
 mod sequence;
 mod spelling;
@@ -35,11 +36,12 @@ pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, F
 pub use ddl::*;
 pub(crate) use dialect::Postgres15;
 pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing};
-pub use explain::ExplainOptions;
+pub use explain::{ExplainFormat, ExplainOptions};
 pub use index::{CreateIndex, ElementOf, IndexElement, ReindexTarget, SetConstraints};
 pub use keys::{ForeignKeyClause, KeyConstraint, UniqueClause};
 pub use locking::{LockingClause, strength_name};
 pub use reader::{Name, Reader, fold};
+pub(crate) use recursion::{CycleClause, RecursionClauses, clauses_of};
 pub use role::*;
 pub use sequence::SequenceOptions;
 pub use spelling::all_fields_mark;
@@ -134,7 +136,7 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
 /// One statement's tokens in forms that sqlparser reads.
 fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let tokens = operators::split(clauses::written(column_lists::written(tokens)));
-    let tokens = spelling::plain(forms::marked(tokens));
+    let tokens = recursion::marked(spelling::plain(forms::marked(tokens)));
     targets::written(locking::canonical(dml::plain(table_query::written_out(tokens))))
 }
 

@@ -2,10 +2,11 @@
 //! (PostgreSQL manual 7.8). A recursive one is a base, a step that refers to the rows before, and a UNION.
 
 use super::binder::{Binder, Bound, CteDef, Slot};
-use super::recursion;
 use super::{names, position};
+use super::{recursion, search_cycle};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Cte, CteId, OutputColumn, Plan, SetColumn};
+use crate::syntax::clauses_of;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_types::DataType;
@@ -29,7 +30,18 @@ impl Binder<'_> {
         for index in order {
             let (cte, name) = (&with.cte_tables[index], &names[index]);
             let is_write = super::dml::is_write(&cte.query.body);
-            if with.recursive && recursion::mentions(&cte.query, name) && !is_write {
+            let recurses = with.recursive && recursion::mentions(&cte.query, name);
+            if let Some(from) = &cte.from {
+                match clauses_of(from) {
+                    Some(_) if recurses => {}
+                    Some(_) => {
+                        let place = position::of_ident(&self.ctx.sql, from);
+                        return Err(SqlError::syntax("WITH query is not recursive").at(place));
+                    }
+                    None => return Err(SqlError::syntax("syntax error at or near \"FROM\"")),
+                }
+            }
+            if recurses && !is_write {
                 self.recursive(cte, name)?;
             } else if is_write {
                 if with.recursive && recursion::reads(&cte.query, name) {
@@ -126,6 +138,11 @@ impl Binder<'_> {
             column.ty = DataType::Text;
         }
         rename(name, &mut columns, &cte.alias.columns, place)?;
+        let clauses = cte.from.as_ref().and_then(clauses_of).transpose()?;
+        let clauses_place = cte.from.as_ref().and_then(|from| position::of_ident(&self.ctx.sql, from));
+        if let Some(clauses) = &clauses {
+            search_cycle::check(clauses, &cte.query, name, &columns, clauses_place)?;
+        }
         self.ctes.push(CteDef { name: name.to_string(), id, columns: columns.clone(), is_working: true, slot: None });
         let step = self.body(step, true);
         self.ctes.pop();
@@ -148,6 +165,10 @@ impl Binder<'_> {
             self.set_typmod(column.id, column.typmod);
             let (left, right) = (base.columns[index].id, step.columns[index].id);
             pairs.push(SetColumn { id: column.id, left, right, ty: column.ty.clone() });
+        }
+        if let Some(clauses) = &clauses {
+            let sides = (&mut base, &mut step);
+            self.add_search_and_cycle(clauses, id, sides, &mut pairs, &mut columns, clauses_place)?;
         }
         let plan = Plan::Recursive {
             cte: id,

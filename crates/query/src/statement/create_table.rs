@@ -9,11 +9,10 @@ use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::Session;
-use crate::syntax::{CheckClause, CreateTable, ForeignKeyClause, KeyClause, KeyConstraint, Statement};
+use crate::syntax::{CheckClause, CreateTable, ForeignKeyClause, KeyClause, KeyConstraint, Rows, Statement};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_types::schema::{PartitionDef, PrimaryKey};
-use basalt_types::{ColumnDef, ColumnId, DataType, ObjectId, TableDef};
-use sqlparser::ast;
+use basalt_types::{ColumnDef, ColumnId, DataType, Datum, ObjectId, TableDef};
 use std::sync::Arc;
 
 /// As PostgreSQL's.
@@ -35,7 +34,7 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         return Err(exists("42P07", "relation", &create.name.name));
     }
     let query = match &create.query {
-        Some((query, _, _)) => Some(bind_query(session, query, sql).await?),
+        Some((rows, _, _)) => Some(bind_rows(session, rows, sql).await?),
         None => None,
     };
     let mut table = TableDef {
@@ -45,7 +44,7 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         ..TableDef::new(session.db.engine().next_object_id(), namespace.id, &create.name.name)
     };
     let mut edits = match (&query, &create.query) {
-        (Some(query), Some((_, names, _))) => {
+        (Some((query, _)), Some((_, names, _))) => {
             add_query_columns(&mut table, query, names)?;
             Vec::new()
         }
@@ -62,22 +61,39 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
     edits.push(CatalogEdit::PutTable(table.clone()));
     session.txn()?.edit_catalog(edits)?;
     match (query, &create.query) {
-        (Some(query), Some((_, _, true))) => Ok(Some(fill(session, &table, query).await?)),
+        (_, Some((Rows::Execute(..), _, false))) => Ok(Some(0)),
+        (Some((query, params)), Some((_, _, true))) => Ok(Some(fill(session, &table, query, params).await?)),
         _ => Ok(None),
     }
 }
 
-async fn bind_query(session: &mut Session, query: &ast::Query, sql: &Arc<str>) -> Result<Arc<Query>> {
-    let statement = Statement::Query(Box::new(query.clone()));
-    match session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?.0 {
-        crate::session::prepared::Bound::Query(query) => Ok(query),
+/// The query that gives the rows, and its parameters.
+async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>) -> Result<(Arc<Query>, Vec<Datum>)> {
+    let (bound, params) = match rows {
+        Rows::Query(query) => {
+            let statement = Statement::Query(query.clone());
+            (session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?.0, Vec::new())
+        }
+        Rows::Execute(name, args) => {
+            let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
+            let not_rows = || SqlError::new("42809", "prepared statement is not a SELECT");
+            let statement = prepared.statement.as_ref().ok_or_else(not_rows)?;
+            if !matches!(statement, Statement::Query(_)) {
+                return Err(not_rows());
+            }
+            let types = ParamTypes::fixed(prepared.types.clone());
+            (session.plan(statement, &prepared.sql, params.clone(), types).await?.0, params)
+        }
+    };
+    match bound {
+        crate::session::prepared::Bound::Query(query) => Ok((query, params)),
         _ => Err(SqlError::not_supported("CREATE TABLE AS of data-modifying statements is not supported yet")),
     }
 }
 
-async fn fill(session: &mut Session, table: &Arc<TableDef>, query: Arc<Query>) -> Result<u64> {
+async fn fill(session: &mut Session, table: &Arc<TableDef>, query: Arc<Query>, params: Vec<Datum>) -> Result<u64> {
     let catalog = session.txn()?.catalog();
-    let eval = session.eval_context(Vec::new(), &catalog);
+    let eval = session.eval_context(params, &catalog);
     let mut stream = super::lock_rows::start(session, &query, &eval).await?;
     let rules = bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), table)?;
     let path = RowPath::new(table, &rules, &catalog, &eval);

@@ -1,21 +1,21 @@
 //! EXPLAIN: the plan as lines of text or as JSON. With ANALYZE the statement is run.
 
 use super::rows::text_rows;
-use crate::bind::{InsertSource, ParamTypes, RowSource, Write};
+use crate::bind::{BoundWith, InsertSource, ParamTypes, RowSource, Write};
 use crate::error::{Result, SqlError};
-use crate::explain::{Step, quoted};
-use crate::plan::{Plan, Query};
+use crate::explain::{Step, escaped, quoted};
+use crate::plan::{HeldRows, Plan, Query};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
 use crate::session::prepared::Bound;
-use crate::syntax::{Definition, ExplainOptions, Statement, Utility};
+use crate::syntax::{Definition, ExplainFormat, ExplainOptions, Rows, Statement, Utility};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
 /// What a client is told about the result.
 pub(crate) fn columns(options: &ExplainOptions) -> Vec<ResultColumn> {
-    let ty = if options.json { DataType::Json } else { DataType::Text };
+    let ty = if options.format == ExplainFormat::Json { DataType::Json } else { DataType::Text };
     vec![ResultColumn { ty, ..ResultColumn::text("QUERY PLAN") }]
 }
 
@@ -45,14 +45,24 @@ pub(crate) async fn run(
             let Definition::CreateTable(create) = &**definition else {
                 return Err(SqlError::internal(format!("{} has no plan", definition.tag())));
             };
-            let Some((query, _, _)) = &create.query else { return Err(SqlError::internal("no query to explain")) };
+            let Some((rows, _, _)) = &create.query else { return Err(SqlError::internal("no query to explain")) };
             if options.analyze {
                 return Err(SqlError::not_supported("EXPLAIN ANALYZE of CREATE TABLE AS is not supported")
                     .with_hint("Use EXPLAIN ANALYZE of its query."));
             }
             let head = format!("Create Table {}", create.name);
-            let query = Statement::Query(query.clone());
-            explained(session, options, Some(head), &query, sql, params, ParamTypes::none()).await
+            match rows {
+                Rows::Query(query) => {
+                    let query = Statement::Query(query.clone());
+                    explained(session, options, Some(head), &query, sql, params, ParamTypes::none()).await
+                }
+                Rows::Execute(name, args) => {
+                    let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
+                    let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+                    let types = ParamTypes::fixed(prepared.types.clone());
+                    explained(session, options, Some(head), statement, &prepared.sql, params, types).await
+                }
+            }
         }
         statement => {
             let types = ParamTypes::fixed(params.iter().map(|_| DataType::Unknown).collect());
@@ -96,9 +106,11 @@ async fn explained(
         (true, Some(columns)) => columns.into_iter().map(|column| column.name).collect(),
         _ => Vec::new(),
     };
-    let lines = match options.json {
-        true => vec![as_json(options, &steps, &times, &output)],
-        false => as_text(options, &steps, &times, &output, rows),
+    let lines = match options.format {
+        ExplainFormat::Json => vec![as_json(options, &steps, &times, &output)],
+        ExplainFormat::Xml => vec![as_xml(options, &steps, &times, &output)],
+        ExplainFormat::Yaml => vec![as_yaml(options, &steps, &times, &output)],
+        ExplainFormat::Text => as_text(options, &steps, &times, &output, rows),
     };
     let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
     let Outcome::Rows(mut stream) = text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")? else {
@@ -139,12 +151,49 @@ fn as_text(
     lines
 }
 
-fn as_json(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
-    let timing = options.timing.unwrap_or(true);
-    let root = match steps {
+fn root_of(steps: &[Step]) -> Step {
+    match steps {
         [one] => one.clone(),
         several => Step { inputs: several.to_vec(), ..Step::new("Plans") },
-    };
+    }
+}
+
+fn as_xml(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
+    let mut out = String::from("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n");
+    root_of(steps).xml(4, options.timing.unwrap_or(true), &mut out);
+    if !output.is_empty() {
+        let items = output.iter().map(|name| format!("      <Item>{}</Item>\n", escaped(name)));
+        out.push_str(&format!("    <Output>\n{}    </Output>\n", items.collect::<String>()));
+    }
+    if options.summary.unwrap_or(options.analyze) {
+        out.push_str(&format!("    <Planning-Time>{:.3}</Planning-Time>\n", times.planning));
+        if let Some(millis) = times.execution {
+            out.push_str(&format!("    <Execution-Time>{millis:.3}</Execution-Time>\n"));
+        }
+    }
+    out.push_str("  </Query>\n</explain>");
+    out
+}
+
+fn as_yaml(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
+    let mut out = String::from("- Plan: \n");
+    root_of(steps).yaml(4, options.timing.unwrap_or(true), &mut out);
+    if !output.is_empty() {
+        let items = output.iter().map(|name| format!("    - {}\n", quoted(name)));
+        out.push_str(&format!("  Output: \n{}", items.collect::<String>()));
+    }
+    if options.summary.unwrap_or(options.analyze) {
+        out.push_str(&format!("  Planning Time: {:.3}\n", times.planning));
+        if let Some(millis) = times.execution {
+            out.push_str(&format!("  Execution Time: {millis:.3}\n"));
+        }
+    }
+    out.trim_end_matches('\n').to_string()
+}
+
+fn as_json(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
+    let timing = options.timing.unwrap_or(true);
+    let root = root_of(steps);
     let mut fields = vec![format!("    \"Plan\": {}", root.json(4, timing))];
     if !output.is_empty() {
         let names: Vec<String> = output.iter().map(|name| quoted(name)).collect();
@@ -184,9 +233,25 @@ async fn of_bound(
             }
         },
         Bound::Write(write) => Ok((vec![of_write(session, write, eval).await?], None)),
-        Bound::With(_) => Err(SqlError::not_supported("EXPLAIN of data-modifying statements in WITH is not supported")
-            .with_hint("Explain each of them by itself.")),
+        Bound::With(with) => {
+            let mut steps = Vec::with_capacity(with.writes.len() + 1);
+            for write in &with.writes {
+                steps.push(of_write(session, &write.with_given(&no_rows(with)), eval).await?);
+            }
+            let main = match &with.main {
+                Bound::Query(query) => of_query(session, query.with_given(&no_rows(with)), eval, false).await?.0,
+                Bound::Write(write) => vec![of_write(session, &write.with_given(&no_rows(with)), eval).await?],
+                Bound::With(_) => return Err(SqlError::internal("WITH in WITH")),
+            };
+            steps.splice(0..0, main);
+            Ok((steps, None))
+        }
     }
+}
+
+/// The commands of WITH are not run for EXPLAIN: what they would give is taken as no rows.
+fn no_rows(with: &BoundWith) -> Vec<Option<HeldRows>> {
+    with.writes.iter().map(|_| Some(HeldRows { batches: Vec::new(), memory: None })).collect()
 }
 
 /// A command, and the query that finds its rows below it.

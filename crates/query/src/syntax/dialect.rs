@@ -52,6 +52,11 @@ impl Dialect for Postgres15 {
         BASE.get_next_precedence(parser)
     }
 
+    /// The place where SEARCH and CYCLE of a recursive query stand (`syntax::recursion`).
+    fn supports_from_first_insert(&self) -> bool {
+        true
+    }
+
     fn prec_value(&self, prec: Precedence) -> u8 {
         BASE.prec_value(prec)
     }

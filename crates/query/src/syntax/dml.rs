@@ -7,6 +7,7 @@
 //! | `WHEN MATCHED THEN DO NOTHING` | `WHEN MATCHED THEN UPDATE SET "\u{1}nothing" = 0` |
 //! | `WHEN NOT MATCHED THEN DO NOTHING` | `WHEN NOT MATCHED THEN INSERT VALUES ("\u{1}nothing")` |
 //! | `WHEN NOT MATCHED THEN INSERT DEFAULT VALUES` | `WHEN NOT MATCHED THEN INSERT VALUES ("\u{1}default")` |
+//! | `MERGE INTO t USING a JOIN b ON c ON d` | `MERGE INTO t USING (a JOIN b ON c) ON d` |
 //! | `SELECT … INTO t FROM …` | `CREATE TABLE t AS SELECT … FROM …` |
 //! | `FROM ONLY t`, `FROM ONLY (t)` | `FROM t`: nothing inherits |
 
@@ -24,7 +25,7 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if !["overriding", "conflict", "merge", "only", "into"].into_iter().any(has) {
         return tokens;
     }
-    let tokens = select_into(tokens);
+    let tokens = merge_join(select_into(tokens));
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 16);
     let mut at = 0;
     while at < tokens.len() {
@@ -56,6 +57,34 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             at += 1;
         }
     }
+    out
+}
+
+/// MERGE … USING of a join: in parentheses.
+fn merge_join(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    let Some(merge) = (0..tokens.len()).find(|at| is(*at, "merge") && is(at + 1, "into")) else { return tokens };
+    let mut depth = 0;
+    let (mut using, mut joined, mut condition, mut end) = (None, false, None, None);
+    for (at, token) in tokens.iter().enumerate().skip(merge) {
+        depth += nesting(&token.token);
+        if depth != 0 {
+            continue;
+        }
+        if using.is_none() && is(at, "using") {
+            using = Some(at);
+        } else if using.is_some() && is(at, "when") && (is(at + 1, "matched") || is(at + 1, "not")) {
+            end = Some(at);
+            break;
+        } else if using.is_some() {
+            joined |= is(at, "join");
+            condition = if is(at, "on") { Some(at) } else { condition };
+        }
+    }
+    let (Some(using), Some(condition), Some(_), true) = (using, condition, end, joined) else { return tokens };
+    let mut out = tokens[..=using].to_vec();
+    in_parens(&mut out, tokens[using + 1..condition].to_vec(), tokens[using].span);
+    out.extend_from_slice(&tokens[condition..]);
     out
 }
 

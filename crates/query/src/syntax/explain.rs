@@ -8,11 +8,20 @@ use sqlparser::tokenizer::Token;
 pub struct ExplainOptions {
     pub analyze: bool,
     pub verbose: bool,
-    pub json: bool,
+    pub format: ExplainFormat,
     /// Times of the operators; `None`: with ANALYZE.
     pub timing: Option<bool>,
     /// Times of the whole; `None`: with ANALYZE.
     pub summary: Option<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ExplainFormat {
+    #[default]
+    Text,
+    Json,
+    Xml,
+    Yaml,
 }
 
 /// Behind `EXPLAIN`.
@@ -65,12 +74,10 @@ fn option(reader: &mut Reader<'_>, options: &mut ExplainOptions) -> Result<bool>
     if name == "format" {
         let value = value.unwrap_or_default();
         match value.to_ascii_lowercase().as_str() {
-            "text" => options.json = false,
-            "json" => options.json = true,
-            "xml" | "yaml" => {
-                return Err(SqlError::not_supported(format!("EXPLAIN format {value} is not supported"))
-                    .with_hint("Use FORMAT TEXT or FORMAT JSON."));
-            }
+            "text" => options.format = ExplainFormat::Text,
+            "json" => options.format = ExplainFormat::Json,
+            "xml" => options.format = ExplainFormat::Xml,
+            "yaml" => options.format = ExplainFormat::Yaml,
             _ => {
                 let message = format!("unrecognized value for EXPLAIN option \"format\": \"{value}\"");
                 return Err(SqlError::new("22023", message));

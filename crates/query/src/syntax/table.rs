@@ -77,7 +77,15 @@ pub struct CreateTable {
     /// Storage parameters as written.
     pub options: Vec<(String, String)>,
     /// `AS query`, with the column names given before it, and whether its rows are wanted.
-    pub query: Option<(Box<ast::Query>, Vec<String>, bool)>,
+    pub query: Option<(Rows, Vec<String>, bool)>,
+}
+
+/// Where CREATE TABLE AS has its rows from.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    Query(Box<ast::Query>),
+    /// A prepared statement and its arguments.
+    Execute(String, Vec<ast::Expr>),
 }
 
 #[derive(Clone, Debug)]
@@ -170,7 +178,13 @@ pub(super) fn create(reader: &mut Reader<'_>, temporary: bool) -> Result<Definit
     }
     table_tail(reader, &mut table)?;
     if reader.word("as") {
-        let query = if reader.sees("execute") { return Err(reader.error_here()) } else { reader.query()? };
+        let query = match reader.word("execute") {
+            true => {
+                let (name, args) = super::utility::execution(reader)?;
+                Rows::Execute(name, args)
+            }
+            false => Rows::Query(reader.query()?),
+        };
         let empty = reader.words(&["with", "no", "data"]);
         reader.words(&["with", "data"]);
         table.query = Some((query, names, !empty));

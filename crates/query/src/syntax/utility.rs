@@ -485,13 +485,19 @@ fn prepare(reader: &mut Reader<'_>) -> Result<Utility> {
 }
 
 fn execute(reader: &mut Reader<'_>) -> Result<Utility> {
+    let (name, args) = execution(reader)?;
+    Ok(Utility::Execute { name, args })
+}
+
+/// Behind EXECUTE: a prepared statement's name and its arguments.
+pub(super) fn execution(reader: &mut Reader<'_>) -> Result<(String, Vec<ast::Expr>)> {
     let name = reader.ident()?;
     let mut args = Vec::new();
     if reader.token(&Token::LParen) && !reader.token(&Token::RParen) {
         args = reader.list(Reader::expr)?;
         reader.expect_token(&Token::RParen)?;
     }
-    Ok(Utility::Execute { name, args })
+    Ok((name, args))
 }
 
 fn declare(reader: &mut Reader<'_>) -> Result<Utility> {
