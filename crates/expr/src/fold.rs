@@ -49,8 +49,8 @@ impl Expr {
         }
         match self {
             Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
-                // What is constant and was not folded fails, and must.
-                let fails = args.iter().any(|arg| arg.any(&mut Expr::is_over_constants));
+                // What is constant and was not folded fails, and must, unless it would have had to by now.
+                let fails = !how.strict && args.iter().any(|arg| arg.any(&mut Expr::is_over_constants));
                 let keep = function.returns_set || fails;
                 Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
             }

@@ -14,6 +14,7 @@ mod lateral;
 mod limit;
 mod limits;
 mod node;
+mod outer_side;
 mod plan;
 mod pull_up;
 mod recursive;
@@ -32,6 +33,7 @@ pub(crate) use grouping::GroupingPlanner;
 pub(crate) use limit::TiesPlanner;
 pub(crate) use limits::settle_limits;
 pub(crate) use node::NodePlanner;
+pub(crate) use outer_side::OUTER_SIDE;
 pub(crate) use sets::SetPlanner;
 pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
@@ -80,6 +82,8 @@ pub struct Lowerer<'a> {
     pub(crate) ctx: &'a RunContext,
     pub(crate) applier: Arc<Applier>,
     pub(crate) columns: AHashMap<ColId, Reach>,
+    /// Columns that hold the same value in every row of the plan that is being lowered. They are no keys to sort by.
+    pub(crate) constants: AHashSet<ColId>,
     /// Columns that the subquery being lowered defines, innermost last; others are outer references.
     pub(crate) local: Vec<AHashSet<ColId>>,
     /// Conditions of filters may hold EXISTS and IN; other expressions get them applied row by row.
@@ -106,6 +110,7 @@ impl<'a> Lowerer<'a> {
             ctx,
             applier,
             columns: AHashMap::new(),
+            constants: AHashSet::new(),
             local: Vec::new(),
             in_filter: false,
             null_is_false: false,

@@ -119,8 +119,9 @@ impl QueryRuntime {
                 // A receiver that is gone has no use for the error.
                 let _ = sender.send(Err(error)).await;
             }
+            Ok(())
         });
-        BatchStream { receiver, _feeder: Running { task, stop } }
+        BatchStream { receiver, feeder: Some(Running { task, stop }) }
     }
 
     async fn feed(
@@ -277,6 +278,11 @@ pub(crate) struct Running<T> {
 
 impl<T> Running<Result<T>> {
     pub async fn wait(mut self) -> Result<T> {
+        self.ended().await
+    }
+
+    /// May be dropped before it is ready; not to be called again after.
+    async fn ended(&mut self) -> Result<T> {
         (&mut self.task).await.unwrap_or_else(|error| Err(SqlError::internal(format!("a task ended: {error}"))))
     }
 }
@@ -291,12 +297,24 @@ impl<T> Drop for Running<T> {
 /// Batches of a running query: one array per output column, in `DataType::to_arrow` form.
 pub struct BatchStream {
     receiver: mpsc::Receiver<Result<RecordBatch>>,
-    _feeder: Running<()>,
+    /// `None` once it has ended and that was seen to be well.
+    feeder: Option<Running<Result<()>>>,
 }
 
 impl BatchStream {
     /// At most 8,192 rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
-        self.receiver.recv().await.transpose()
+        if let Some(batch) = self.receiver.recv().await {
+            return batch.map(Some);
+        }
+        // A feeder that broke down closes its channel, too: what it gave is not all.
+        if let Some(feeder) = &mut self.feeder {
+            feeder.ended().await?;
+            self.feeder = None;
+        }
+        Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

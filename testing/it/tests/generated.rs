@@ -36,6 +36,11 @@ fn compared() -> Result<bool> {
     for (label, count) in &report.covered {
         println!("covered {count:>6} {label}");
     }
+    let mut failed: Vec<_> = report.failed.iter().collect();
+    failed.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (why, count) in failed.iter().take(30) {
+        println!("failed {count:>6} {why}");
+    }
     println!("not covered: {}", report.not_covered.join("; "));
     let share = report.succeeded as f64 * 100.0 / report.statements.max(1) as f64;
     println!(

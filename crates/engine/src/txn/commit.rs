@@ -104,6 +104,7 @@ impl From<basalt_wal::Error> for Error {
     fn from(error: basalt_wal::Error) -> Error {
         match error {
             basalt_wal::Error::NoSpace { .. } => Error::NoSpace { what: "log" },
+            basalt_wal::Error::TooLarge { .. } => Error::TooLarge(error.to_string()),
             basalt_wal::Error::Closed => Error::ShuttingDown,
             basalt_wal::Error::Poisoned { .. } => Error::LogFailed(error.to_string()),
             other if other.kind() == basalt_types::ErrorKind::Corrupt => Error::Corrupt(other.to_string()),

@@ -5,7 +5,7 @@ use super::names;
 use super::position;
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, OutputColumn, Plan, SetColumn, SetOp, SortKey};
+use crate::plan::{ColId, OutputColumn, Plan, SetColumn, SetOp, SortKey, Subquery, SubqueryKind};
 use crate::syntax::{USING_OPERATOR, WITH_TIES, marked};
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
@@ -332,10 +332,18 @@ impl Binder<'_> {
     pub fn uses(&self, expr: &Expr, is_one: &dyn Fn(ColId) -> bool) -> bool {
         expr.any(&mut |node| match node {
             Expr::Hole { id, .. } => {
-                is_one(*id) || self.subqueries.get(id).is_some_and(|inner| self.plan_uses(&inner.plan, is_one))
+                is_one(*id) || self.subqueries.get(id).is_some_and(|inner| self.subquery_uses(inner, is_one))
             }
             _ => false,
         })
+    }
+
+    fn subquery_uses(&self, subquery: &Subquery, is_one: &dyn Fn(ColId) -> bool) -> bool {
+        let compared = match &subquery.kind {
+            SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => self.uses(condition, is_one),
+            SubqueryKind::Scalar { .. } | SubqueryKind::Exists | SubqueryKind::Array { .. } => false,
+        };
+        compared || self.plan_uses(&subquery.plan, is_one)
     }
 
     pub fn plan_uses(&self, plan: &Plan, is_one: &dyn Fn(ColId) -> bool) -> bool {

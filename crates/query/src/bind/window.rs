@@ -140,13 +140,32 @@ impl Binder<'_> {
             offsets: window.offsets,
         };
         self.check_not_nested(&call).map_err(|error| error.at(place))?;
+        Ok(self.window_result(call))
+    }
+
+    fn window_result(&mut self, mut call: WindowCall) -> Expr {
+        if let WindowFunction::Lag { offset, default, lead, .. } = &mut call.function
+            && let Some(own) = default.take_if(|default| !matches!(default, Expr::Hole { .. } | Expr::Const { .. }))
+        {
+            // A default is computed for the rows that take it: those without a row so far away.
+            let (offset, lead) = (offset.clone(), *lead);
+            let function = WindowFunction::Lag { value: Expr::bool(true), offset: offset.clone(), default: None, lead };
+            let there = self.window_result(WindowCall { function, ty: DataType::Bool, ..call.clone() });
+            let ty = call.ty.clone();
+            let found = self.window_result(call);
+            let mut missing = vec![Expr::IsNull(Box::new(there))];
+            missing.extend(offset.map(|offset| Expr::IsNotNull(Box::new(offset))));
+            let branches = vec![(Expr::And(missing), own)];
+            return Expr::Case { branches, otherwise: Some(Box::new(found)), ty };
+        }
+        let ty = call.ty.clone();
         if let Some((id, _)) = self.scope().windows.iter().find(|(_, known)| *known == call) {
-            return Ok(Expr::Hole { id: *id, ty });
+            return Expr::Hole { id: *id, ty };
         }
         let id = self.fresh();
         self.set_typmod(id, -1);
         self.scope().windows.push((id, call));
-        Ok(Expr::Hole { id, ty })
+        Expr::Hole { id, ty }
     }
 
     fn check_not_nested(&mut self, call: &WindowCall) -> Result<()> {

@@ -37,6 +37,9 @@ impl Lowerer<'_> {
         kind: JoinKind,
         condition: Option<&Expr>,
     ) -> Result<LogicalPlan> {
+        if kind == JoinKind::Left {
+            self.may_be_null(right);
+        }
         let keeps = match kind {
             JoinKind::Inner => false,
             JoinKind::Left => true,

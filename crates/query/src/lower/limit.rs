@@ -70,6 +70,9 @@ impl Lowerer<'_> {
         let mut lowered = self.plan(input)?;
         let (mut columns, mut computed, mut order) = (Vec::new(), Vec::new(), Vec::new());
         for key in sort_of(input) {
+            if self.is_constant(&key.expr) {
+                continue;
+            }
             order.push(arrow::compute::SortOptions { descending: key.descending, nulls_first: key.nulls_first });
             columns.push(match self.keyed(&key.expr)? {
                 column @ DfExpr::Column(_) => column,
@@ -79,6 +82,11 @@ impl Lowerer<'_> {
                     ident(name)
                 }
             });
+        }
+        if columns.is_empty() {
+            // All rows tie.
+            let limit = (limit == 0).then_some(0);
+            return Ok(LogicalPlanBuilder::from(lowered).limit(offset, limit)?.build()?);
         }
         if !computed.is_empty() {
             let all = lowered.schema().columns().into_iter().map(DfExpr::Column).chain(computed);

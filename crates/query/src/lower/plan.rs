@@ -31,6 +31,8 @@ impl Lowerer<'_> {
                 self.project_set(input, sets, *ordinality, *keep_empty)
             }
             Plan::Filter { input, condition } => {
+                let bound_to_groups = super::grouping::kept_above(input, condition, &self.query.subqueries);
+                let condition = bound_to_groups.as_ref().unwrap_or(condition);
                 let input = self.plan(input)?;
                 let condition = self.filter_expr(condition)?;
                 Ok(LogicalPlanBuilder::from(input).filter(condition)?.build()?)
@@ -53,6 +55,9 @@ impl Lowerer<'_> {
             Plan::Sort { input, keys } => {
                 let input = self.plan(input)?;
                 let keys = self.sort_keys(keys)?;
+                if keys.is_empty() {
+                    return Ok(input);
+                }
                 Ok(LogicalPlanBuilder::from(input).sort(keys)?.build()?)
             }
             Plan::Limit { input, limit, offset, ties: false } => self.limit(input, limit.as_ref(), offset.as_ref()),
@@ -144,7 +149,13 @@ impl Lowerer<'_> {
         for (id, expr) in exprs {
             out.push(match expr {
                 Expr::Hole { id: known, ty } if known == id => self.column(*id, ty)?,
-                expr => self.expr(expr)?.alias(name_of(*id)),
+                expr => {
+                    let lowered = self.expr(expr)?;
+                    if matches!(lowered, DfExpr::Literal(..)) || self.is_constant(expr) {
+                        self.constants.insert(*id);
+                    }
+                    lowered.alias(name_of(*id))
+                }
             });
         }
         for (id, expr) in exprs {
@@ -163,11 +174,18 @@ impl Lowerer<'_> {
         condition: Option<&Expr>,
         lateral: bool,
     ) -> Result<LogicalPlan> {
+        let (left_plan, right_plan) = (left, right);
         let left = self.plan(left)?;
         if lateral && self.nested_loops {
             return self.loops(left, right, kind, condition);
         }
         let right = if lateral { self.lateral(right)? } else { self.plan(right)? };
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            self.may_be_null(right_plan);
+        }
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            self.may_be_null(left_plan);
+        }
         let join_type = match kind {
             JoinKind::Inner => JoinType::Inner,
             JoinKind::Left => JoinType::Left,
@@ -186,6 +204,13 @@ impl Lowerer<'_> {
             conditions.push(DfExpr::Literal(ScalarValue::Boolean(Some(true)), None));
         }
         Ok(builder.join_on(right, join_type, conditions)?.build()?)
+    }
+
+    /// A side that an outer join fills with nulls has no constants.
+    pub(super) fn may_be_null(&mut self, side: &Plan) {
+        for (id, _) in side.columns() {
+            self.constants.remove(&id);
+        }
     }
 
     /// The right side of a lateral join: what it does not define comes from the left.
@@ -210,7 +235,17 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn sort_keys(&mut self, keys: &[SortKey]) -> Result<Vec<Sort>> {
+        let keys: Vec<&SortKey> = keys.iter().filter(|key| !self.is_constant(&key.expr)).collect();
         keys.iter().map(|key| Ok(Sort::new(self.keyed(&key.expr)?, !key.descending, key.nulls_first))).collect()
+    }
+
+    /// Whether an expression has the same value in every row.
+    pub(super) fn is_constant(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Const { .. } => true,
+            Expr::Hole { id, .. } => self.constants.contains(id),
+            _ => false,
+        }
     }
 
     /// DISTINCT: a grouping by everything.
@@ -244,8 +279,9 @@ impl Lowerer<'_> {
         let name = self.fresh_name("n");
         let body = self.numbered(body, partition, sort, &name)?;
         let mut builder = LogicalPlanBuilder::from(body).filter(super::window::is_first(&name))?;
+        let sort = self.sort_keys(sort)?;
         if !sort.is_empty() {
-            builder = builder.sort(self.sort_keys(sort)?)?;
+            builder = builder.sort(sort)?;
         }
         let kept = columns.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
         Ok(builder.project(kept)?.build()?)

@@ -28,6 +28,10 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     // filter, where an expression meets rows that the query excludes (`SELECT a / b … WHERE b <> 0`).
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| rule.name() != "ProjectionPushdown");
+    // Sides of joins are settled by then, orders are not.
+    let settled = rules.iter().position(|rule| rule.name() == "JoinSelection" || rule.name() == "join_selection");
+    let settled = settled.ok_or_else(|| SqlError::internal("there is no rule that chooses the sides of joins"))?;
+    rules.insert(settled + 1, Arc::new(super::outer_side::HideConstants));
     // Types are settled by the binder: no analyzer rule may change them.
     Ok(SessionStateBuilder::new()
         .with_config(options)

@@ -74,12 +74,17 @@ impl Lowerer<'_> {
 
     fn window_node(&mut self, input: LogicalPlan, over: &Over, calls: &[&(ColId, WindowCall)]) -> Result<LogicalPlan> {
         let mut inputs = Inputs::default();
+        let mut partitions = 0;
         for expr in &over.partition_by {
+            if self.is_constant(expr) {
+                continue;
+            }
+            partitions += 1;
             let key = self.keyed(expr)?;
             inputs.add(self, key);
         }
         let mut order = Vec::with_capacity(over.order_by.len());
-        for key in &over.order_by {
+        for key in over.order_by.iter().filter(|key| !self.is_constant(&key.expr)).collect::<Vec<_>>() {
             let lowered = self.keyed(&key.expr)?;
             inputs.add(self, lowered);
             order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
@@ -89,13 +94,7 @@ impl Lowerer<'_> {
             let spec = self.window_call(call, &mut inputs)?;
             specs.push((Arc::new(Field::new(name_of(*id), call.ty.to_arrow(), true)), spec));
         }
-        let spec = Spec {
-            partitions: over.partition_by.len(),
-            order,
-            calls: specs,
-            eval: self.ctx.eval.clone(),
-            stop: self.ctx.stop.clone(),
-        };
+        let spec = Spec { partitions, order, calls: specs, eval: self.ctx.eval.clone(), stop: self.ctx.stop.clone() };
         self.node(input, inputs, spec)
     }
 
@@ -123,7 +122,7 @@ impl Lowerer<'_> {
             inputs.add(self, key);
         }
         let mut order = Vec::with_capacity(order_by.len());
-        for key in order_by {
+        for key in order_by.iter().filter(|key| !self.is_constant(&key.expr)).collect::<Vec<_>>() {
             let lowered = self.keyed(&key.expr)?;
             inputs.add(self, lowered);
             order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });

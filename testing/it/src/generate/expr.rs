@@ -73,7 +73,10 @@ impl Generator<'_> {
         let mut operands = Vec::with_capacity(args.len());
         for (index, arg) in args.iter().enumerate() {
             let integer = matches!(types.name(*arg), "int2" | "int4" | "int8" | "numeric");
-            let operand = if growing && integer && index > 0 || growing && args.len() == 1 {
+            let operand = if callable.name == "array_fill" && index > 0 {
+                Node::expr(*arg)
+                    .text(["'{2}'::int4[]", "'{0}'::int4[]", "'{2,3}'::int4[]"][self.rng.random_range(0..3)])
+            } else if growing && integer && index > 0 || growing && args.len() == 1 {
                 Node::expr(*arg).text(format!("{}::{}", self.rng.random_range(0..9_u32), types.name(*arg)))
             } else {
                 self.expr(*arg, scope, depth - 1)
@@ -97,7 +100,7 @@ impl Generator<'_> {
             }
             Kind::Cast => node.text("(").node(operands.next()?).text(format!(")::{}", types.name(ty))),
             Kind::Function | Kind::SetFunction | Kind::Aggregate => {
-                node.text(format!("{}(", callable.name)).list(operands, ", ").text(")")
+                node.text(format!("{}(", as_called(&callable.name))).list(operands, ", ").text(")")
             }
         })
     }
@@ -253,5 +256,13 @@ impl Generator<'_> {
     fn subquery(&mut self, ty: Ty, scope: &Scope, depth: u32) -> Option<Node> {
         let inner = self.scalar_select(ty, scope, depth)?;
         Some(Node::expr(ty).text("(").node(inner).text(")").uses("clause scalar subquery"))
+    }
+}
+
+/// A function's name where one that is also a type's in the grammar needs quotes.
+fn as_called(name: &str) -> String {
+    match name {
+        "timestamp" | "time" | "interval" | "char" | "bit" => format!("\"{name}\""),
+        plain => plain.to_string(),
     }
 }

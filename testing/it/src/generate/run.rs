@@ -44,6 +44,8 @@ pub struct Report {
     pub succeeded: usize,
     pub order_of_evaluation: usize,
     pub known: usize,
+    /// Why statements failed in PostgreSQL: SQLSTATE and message without values, and how often.
+    pub failed: BTreeMap<String, usize>,
     /// Readable, each with the smallest statement found.
     pub differences: Vec<String>,
     /// What was exercised by statements that succeeded, and how often.
@@ -221,6 +223,10 @@ impl Both {
         self.report.statements += 1;
         let succeeded = postgres.error().is_none();
         self.report.succeeded += usize::from(succeeded);
+        if let Some(error) = postgres.error() {
+            let why = format!("{} {}", error.sqlstate(), shape(error.message()));
+            *self.report.failed.entry(why).or_default() += 1;
+        }
         for label in statement.node.all_uses() {
             self.used.push((label.to_string(), succeeded));
             if succeeded {
@@ -275,10 +281,26 @@ impl Both {
         }
         let small = node.sql();
         let doubtful = [
-            "WHERE", "AND", "OR", "JOIN", "LIMIT", "coalesce", "CASE", "EXISTS", "IN", "ANY", "ALL", "FILTER", "FETCH",
-            "OFFSET", "HAVING",
+            "WHERE",
+            "AND",
+            "OR",
+            "JOIN",
+            "LIMIT",
+            "coalesce",
+            "CASE",
+            "EXISTS",
+            "IN",
+            "ANY",
+            "ALL",
+            "FILTER",
+            "FETCH",
+            "OFFSET",
+            "HAVING",
+            "first_value",
+            "last_value",
+            "nth_value",
         ];
-        let words: HashSet<&str> = small.split(|c: char| !c.is_ascii_alphabetic()).collect();
+        let words: HashSet<&str> = small.split(|c: char| !c.is_ascii_alphabetic() && c != '_').collect();
         if self.order_only && doubtful.iter().any(|word| words.contains(word)) {
             self.report.order_of_evaluation += 1;
             return Ok(());

@@ -131,8 +131,12 @@ impl Generator<'_> {
         }
         loop {
             let text = value(self.types, column.ty, &mut self.rng);
-            let narrow = column.declared.starts_with("numeric(");
-            if !narrow || text.len() < 8 && text != "NaN" {
+            let fits = match column.declared.as_str() {
+                "small" => text.len() < 3,
+                declared if declared.starts_with("numeric(") => text.len() < 8 && text != "NaN",
+                _ => true,
+            };
+            if fits {
                 return quoted(&text);
             }
         }

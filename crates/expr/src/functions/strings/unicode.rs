@@ -34,11 +34,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("to_ascii", "text") => kernel!(|text: Txt| -> Txt { to_ascii(text, "UTF8") }),
         ("to_ascii", "text,name") => kernel!(|text: Txt, encoding: Txt| -> Txt { to_ascii(text, encoding) }),
         ("to_ascii", "text,int4") => kernel!(|text: Txt, encoding: I4| -> Txt {
-            match encoding {
-                6 => to_ascii(text, "UTF8"),
-                8 => to_ascii(text, "LATIN1"),
-                16 => to_ascii(text, "LATIN9"),
-                _ => Err(Error::new("42704", format!("{encoding} is not a valid encoding code"))),
+            match usize::try_from(encoding).ok().and_then(|code| ENCODINGS.get(code)) {
+                Some(name) => to_ascii(text, name),
+                None => Err(Error::new("42704", format!("{encoding} is not a valid encoding code"))),
             }
         }),
         _ => return None,
@@ -172,6 +170,52 @@ const LATIN1_ASCII: &[u8; 96] =
     b"  cL Y  \"Ca  -R     'u .,      ?AAAAAAACEEEEIIII NOOOOOxOUUUUYTBaaaaaaaceeeeiiii nooooo/ouuuuyty";
 
 /// `to_ascii`: PostgreSQL knows it for LATIN1 and the like, whose bytes it takes the text's to be.
+/// PostgreSQL's encodings by their numbers.
+const ENCODINGS: [&str; 42] = [
+    "SQL_ASCII",
+    "EUC_JP",
+    "EUC_CN",
+    "EUC_KR",
+    "EUC_TW",
+    "EUC_JIS_2004",
+    "UTF8",
+    "MULE_INTERNAL",
+    "LATIN1",
+    "LATIN2",
+    "LATIN3",
+    "LATIN4",
+    "LATIN5",
+    "LATIN6",
+    "LATIN7",
+    "LATIN8",
+    "LATIN9",
+    "LATIN10",
+    "WIN1256",
+    "WIN1258",
+    "WIN866",
+    "WIN874",
+    "KOI8R",
+    "WIN1251",
+    "WIN1252",
+    "ISO_8859_5",
+    "ISO_8859_6",
+    "ISO_8859_7",
+    "ISO_8859_8",
+    "WIN1250",
+    "WIN1253",
+    "WIN1254",
+    "WIN1255",
+    "WIN1257",
+    "KOI8U",
+    "SJIS",
+    "BIG5",
+    "GBK",
+    "UHC",
+    "GB18030",
+    "JOHAB",
+    "SHIFT_JIS_2004",
+];
+
 fn to_ascii(text: &str, encoding: &str) -> Result<String> {
     match encoding.to_ascii_uppercase().as_str() {
         "LATIN1" | "LATIN9" => Ok(text
@@ -182,8 +226,9 @@ fn to_ascii(text: &str, encoding: &str) -> Result<String> {
                 byte => char::from(LATIN1_ASCII[usize::from(byte) - 160]),
             })
             .collect()),
-        "UTF8" | "UNICODE" | "UTF-8" => {
-            Err(Error::not_supported("encoding conversion from UTF8 to ASCII not supported"))
+        "UNICODE" | "UTF-8" => to_ascii(text, "UTF8"),
+        known if ENCODINGS.contains(&known) => {
+            Err(Error::not_supported(format!("encoding conversion from {known} to ASCII not supported")))
         }
         _ => Err(Error::new("42704", format!("{encoding} is not a valid encoding name"))),
     }

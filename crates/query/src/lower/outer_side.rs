@@ -1,0 +1,138 @@
+//! What is constant below an outer join is not above it: rows without a match have nulls in its place.
+//!
+//! DataFusion's joins pass the constants of both sides on (`v = 20` below, or a literal in a projection). Sorting by
+//! such a column and grouping by it would then be left out. So a side that a join fills with nulls gets an operator
+//! above it that passes its rows and keeps its constants to itself.
+
+use arrow_schema::SchemaRef;
+use datafusion::common::JoinType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, replace_children_if_necessary,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// What EXPLAIN leaves out.
+pub(crate) const OUTER_SIDE: &str = "OuterSide";
+
+/// Puts [`OuterSide`] where it is needed. Has to run once the sides of joins are chosen, and before orders and
+/// distributions are.
+#[derive(Debug)]
+pub(super) struct HideConstants;
+
+impl PhysicalOptimizerRule for HideConstants {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let changed = plan.transform_up(|node| {
+            let Some([left, right]) = filled_with_nulls(&node) else { return Ok(Transformed::no(node)) };
+            let mut children: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().cloned().collect();
+            let mut hidden = false;
+            for (child, filled) in children.iter_mut().zip([left, right]) {
+                if filled && !child.equivalence_properties().constants().is_empty() {
+                    *child = Arc::new(OuterSide::new(child.clone()));
+                    hidden = true;
+                }
+            }
+            match hidden {
+                true => Ok(Transformed::yes(replace_children_if_necessary(node, children)?)),
+                false => Ok(Transformed::no(node)),
+            }
+        })?;
+        Ok(changed.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "HideConstants"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Of a join, whether its left and its right side may give nulls for a row.
+fn filled_with_nulls(node: &Arc<dyn ExecutionPlan>) -> Option<[bool; 2]> {
+    let kind = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        *join.join_type()
+    } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        *join.join_type()
+    } else {
+        node.downcast_ref::<SortMergeJoinExec>()?.join_type()
+    };
+    match kind {
+        JoinType::Left => Some([false, true]),
+        JoinType::Right => Some([true, false]),
+        JoinType::Full => Some([true, true]),
+        _ => None,
+    }
+}
+
+/// Passes its input's rows.
+struct OuterSide {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl OuterSide {
+    fn new(input: Arc<dyn ExecutionPlan>) -> OuterSide {
+        let schema: SchemaRef = input.schema();
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        );
+        OuterSide { input, properties: Arc::new(properties) }
+    }
+}
+
+impl fmt::Debug for OuterSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(OUTER_SIDE)
+    }
+}
+
+impl DisplayAs for OuterSide {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(OUTER_SIDE)
+    }
+}
+
+impl ExecutionPlan for OuterSide {
+    fn name(&self) -> &'static str {
+        OUTER_SIDE
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(OuterSide::new(children.swap_remove(0))))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
