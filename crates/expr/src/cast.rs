@@ -120,7 +120,9 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
     if value.is_null() || from == to {
         return Ok(value.clone());
     }
-    if let DataType::Domain(domain) = from {
+    if let DataType::Domain(domain) = from
+        && !(from.is_vector() && is_text(to))
+    {
         return cast_datum(&domain.base, to, value, explicit, ctx);
     }
     if let (DataType::Composite(from), DataType::Composite(to)) = (from, to) {

@@ -187,7 +187,7 @@ impl Binder<'_> {
 }
 
 /// Parses a stored query (a view's body).
-fn parse_query(sql: &str) -> Result<ast::Query> {
+pub(crate) fn parse_query(sql: &str) -> Result<ast::Query> {
     let parsed = Parser::new(&Postgres15).try_with_sql(sql).and_then(|mut parser| parser.parse_query());
     parsed.map(|query| *query).map_err(|error| SqlError::internal(format!("stored query {sql:?}: {error}")))
 }

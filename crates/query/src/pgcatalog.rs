@@ -3,8 +3,8 @@
 //!
 //! What columns a table has is a fact of PostgreSQL 15 (`shapes.txt`); what rows it has is computed when it
 //! is scanned, from the catalog that the statement sees. A table without code for its rows is empty: nothing
-//! that it could list exists here. Types that Basalt lacks take their nearest relative: `int2vector` is
-//! `int2[]`, `pg_node_tree` and `aclitem` are text, `xid` is `int8`.
+//! that it could list exists here. Types that Basalt lacks take their nearest relative: `pg_node_tree`
+//! and `aclitem` are text, `xid` is `int8`.
 
 mod activity;
 mod basalt;
@@ -20,6 +20,7 @@ mod listings;
 pub(crate) mod names;
 mod procs;
 mod relations;
+mod rewrite;
 mod rows;
 mod shapes;
 mod time_modifiers;
@@ -87,6 +88,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
             .or_else(|| user_types::fill_of(name))
             .or_else(|| procs::fill_of(name))
             .or_else(|| depends::fill_of(name))
+            .or_else(|| rewrite::fill_of(name))
             .or_else(|| descriptions::fill_of(name))
             .or_else(|| listings::fill_of(name))
             .or_else(|| activity::fill_of(name)),

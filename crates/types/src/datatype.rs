@@ -2,7 +2,7 @@
 
 use crate::usertype::{self, CompositeDef, DomainDef, EnumDef};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// PostgreSQL's `anyarray`: what arrays without an oid of their own answer with.
 const ANY_ARRAY_OID: u32 = 2277;
@@ -429,6 +429,25 @@ impl DataType {
             DataType::Composite(composite) => Some(composite),
             _ => None,
         }
+    }
+
+    /// `int2vector` or `oidvector` by its oid: an array of the catalogs that counts from 0 and prints as `1 2`. It
+    /// behaves as a domain over the array that it holds.
+    pub fn vector(oid: u32) -> Option<DataType> {
+        static VECTORS: LazyLock<[Arc<DomainDef>; 2]> = LazyLock::new(|| {
+            let vector = |oid, name: &str, element| {
+                let (schema, name, base) = ("pg_catalog".into(), name.into(), DataType::Array(Box::new(element)));
+                let (checks, default, time_modifier) = (Vec::new(), None, None);
+                DomainDef { oid, schema, name, base, not_null: false, checks, default, time_modifier }.into()
+            };
+            [vector(22, "int2vector", DataType::Int2), vector(30, "oidvector", DataType::Oid)]
+        });
+        VECTORS.iter().find(|domain| domain.oid == oid).map(|domain| DataType::Domain(domain.clone()))
+    }
+
+    /// Whether this is a [`vector`](DataType::vector).
+    pub fn is_vector(&self) -> bool {
+        matches!(self, DataType::Domain(domain) if matches!(domain.oid, 22 | 30))
     }
 
     /// The elements' type of an array, of a domain over one too.

@@ -28,7 +28,9 @@ pub fn cast_array(
     if from == to || same_values(from, to) {
         return Ok(array.clone());
     }
-    if let DataType::Domain(domain) = from {
+    if let DataType::Domain(domain) = from
+        && !(from.is_vector() && is_text(to))
+    {
         return cast_array(&domain.base, to, array, explicit, ctx);
     }
     if let Some(cast) = cast_fast(from, to, array)? {

@@ -38,6 +38,9 @@ pub fn type_named(name: &str) -> Option<DataType> {
     if let Some(element) = name.strip_prefix('_') {
         return Some(Array(Box::new(type_named(element)?)));
     }
+    if let "int2vector" | "oidvector" = name {
+        return DataType::vector(if name == "int2vector" { 22 } else { 30 });
+    }
     if let Some(columns) = name.strip_prefix("record(").and_then(|rest| rest.strip_suffix(')')) {
         let attribute = |column: &str| {
             let (name, ty) = column.split_once(':')?;

@@ -349,3 +349,23 @@ pub(super) fn format_binary(element: &DataType, bytes: &[u8], ctx: &EvalContext,
     }
     array.elements.iter().try_for_each(|value| binary::put_value(element, value, ctx, out))
 }
+
+/// Reads `1 2`, as vectors are written.
+pub(super) fn parse_vector(array: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
+    let element = array.element().unwrap_or(&DataType::Unknown);
+    let words = text.split_ascii_whitespace().map(|word| super::text::parse(element, word, ctx));
+    let elements = words.collect::<Result<Vec<_>>>()?;
+    let dimensions = vec![Dimension { lower: 0, length: elements.len() as u32 }];
+    array_value::encode_shaped(element, &ArrayValue { dimensions, elements })
+}
+
+pub(super) fn format_vector(vector: &DataType, bytes: &[u8], ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    let element = vector.element().unwrap_or(&DataType::Unknown);
+    for (at, value) in array_value::elements(element, bytes)?.iter().enumerate() {
+        if at > 0 {
+            out.push(b' ');
+        }
+        super::text::format(element, value, ctx, out)?;
+    }
+    Ok(())
+}

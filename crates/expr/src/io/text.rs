@@ -57,6 +57,7 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Array(element) => array::parse(element, text, ctx)?,
         DataType::Composite(composite) => record::parse(composite, text, ctx)?,
         DataType::Enum(definition) => parse_label(definition, text)?,
+        DataType::Domain(domain) if ty.is_vector() => array::parse_vector(&domain.base, text, ctx)?,
         DataType::Domain(domain) => {
             let value = parse(&domain.base, text, ctx)?;
             crate::domain::fit(domain, ty, value, ctx)?
@@ -110,6 +111,9 @@ fn parse_named_oid(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<u32> 
 
 /// Appends the text form. Null has none: the caller writes what stands for it.
 pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    if let (true, Datum::Bytes(bytes)) = (ty.is_vector(), value) {
+        return array::format_vector(ty, bytes, ctx, out);
+    }
     let ty = ty.underlying();
     match (ty, value) {
         (_, Datum::Null) => {}
@@ -248,6 +252,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         return Ok(false);
     }
     match ty.underlying() {
+        _ if ty.is_vector() => array::format_vector(ty, array.as_binary_view().value(row), ctx, out)?,
         DataType::Bool => out.push(if array.as_boolean().value(row) { b't' } else { b'f' }),
         DataType::Int2 => put_integer(array.as_primitive::<Int16Type>().value(row), out),
         DataType::Int4 => put_integer(array.as_primitive::<Int32Type>().value(row), out),

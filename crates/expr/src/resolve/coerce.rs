@@ -27,7 +27,9 @@ pub fn coerce(expr: Expr, to: &DataType, strength: CastContext, ctx: &EvalContex
     if *to == DataType::Record && from.composite().is_some() {
         return Ok(expr);
     }
-    if let DataType::Domain(domain) = to {
+    if let DataType::Domain(domain) = to
+        && !(to.is_vector() && matches!(expr, Expr::Const { ty: DataType::Unknown, .. }))
+    {
         return coerce_to_domain(expr, domain, to, strength, ctx);
     }
     if let (Some(composite), Some(fields)) = (to.composite(), row_fields(&expr))

@@ -193,6 +193,7 @@ impl Binder<'_> {
         match ty.underlying().base() {
             DataType::Array(_) => {}
             DataType::Jsonb => return self.json_subscripts(value, chain),
+            DataType::Name => return self.name_subscript(value, chain),
             _ => {
                 let name = ty.base().sql_name();
                 let message = format!("cannot subscript type {name} because it does not support subscripting");
@@ -210,6 +211,18 @@ impl Binder<'_> {
         }
         let subscripts = bounds.into_iter().filter_map(|(_, upper)| upper).collect();
         Ok(structures::subscript(array, subscripts))
+    }
+
+    /// One character of a name, counted from 0.
+    fn name_subscript(&mut self, value: Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {
+        let [ast::AccessExpr::Subscript(ast::Subscript::Index { index })] = chain else {
+            return Err(SqlError::new("2202E", "wrong number of array subscripts"));
+        };
+        let text = self.coerce(value, &DataType::Text, CastContext::Implicit)?;
+        let index = self.array_index(index)?;
+        let from = self.operator("+", Some(index), Expr::int4(1))?;
+        let character = self.call("substr", vec![text, from, Expr::int4(1)])?;
+        self.coerce(character, &DataType::Char, CastContext::Explicit)
     }
 
     fn json_subscripts(&mut self, value: Expr, chain: &[ast::AccessExpr]) -> Result<Expr> {

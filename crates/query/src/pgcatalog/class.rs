@@ -2,7 +2,7 @@
 
 use super::indexes;
 use super::relations::{self, Column, Relation};
-use super::rows::{Rows, float4, int2, int2s, int4, oid, oids, opt_text, text, texts, yes};
+use super::rows::{Rows, float4, int2, int2_vector, int2s, int4, oid, oid_vector, opt_text, text, texts, yes};
 use super::typing;
 use super::{Fill, SystemContext, definitions};
 use crate::error::SqlError;
@@ -73,8 +73,8 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             ("relkind", text(kind)),
             ("relnatts", int2(relation.columns().len() as i16)),
             ("relchecks", int2(table.map_or(0, |table| table.checks.len() as i16))),
-            ("relhasrules", yes(false)),
-            ("relhastriggers", yes(false)),
+            ("relhasrules", yes(matches!(&relation, Relation::View(_)))),
+            ("relhastriggers", yes(table.is_some_and(|table| has_foreign_keys(system, table)))),
             ("relhassubclass", yes(false)),
             ("relrowsecurity", yes(false)),
             ("relforcerowsecurity", yes(false)),
@@ -88,6 +88,11 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
         ])?;
     }
     Ok(())
+}
+
+/// Whether a table has foreign keys or is referred to by one: PostgreSQL's are kept by triggers.
+fn has_foreign_keys(system: &SystemContext, table: &TableDef) -> bool {
+    !table.foreign_keys.is_empty() || system.catalog.references_to(table.id).next().is_some()
 }
 
 fn is_temporary(system: &SystemContext, relation: &Relation) -> bool {
@@ -201,10 +206,10 @@ fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
             ("indisready", yes(true)),
             ("indislive", yes(true)),
             ("indisreplident", yes(false)),
-            ("indkey", int2s(numbers)),
-            ("indcollation", oids(index.collations(table))),
-            ("indclass", oids((0..index.key_columns()).map(|_| 0))),
-            ("indoption", int2s(index.sort_options())),
+            ("indkey", int2_vector(numbers)),
+            ("indcollation", oid_vector(index.collations(table))),
+            ("indclass", oid_vector((0..index.key_columns()).map(|_| 0))),
+            ("indoption", int2_vector(index.sort_options())),
             ("indexprs", opt_text(index.expressions().as_deref())),
             ("indpred", opt_text(index.predicate())),
         ])?;

@@ -27,7 +27,7 @@ pub(super) fn constraint(system: &SystemContext, oid: u32) -> Option<String> {
     let catalog = &system.catalog;
     let checks = catalog.tables.values().flat_map(|table| &table.checks);
     if let Some(check) = checks.into_iter().find(|check| check.id.0 == oid) {
-        let mut text = format!("CHECK (({}))", expression(system, &check.sql));
+        let mut text = format!("CHECK ({})", indexes::in_parens(&expression(system, &check.sql)));
         text.push_str(if check.no_inherit { " NO INHERIT" } else { "" });
         text.push_str(if check.validated { "" } else { " NOT VALID" });
         return Some(text);

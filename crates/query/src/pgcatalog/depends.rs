@@ -1,16 +1,40 @@
-//! `pg_depend`, as far as clients ask for it: which column a sequence goes with, and which defaults need a sequence.
+//! `pg_depend`, as far as clients ask for it: which column a sequence goes with, which defaults
+//! need a sequence, and what views read.
+//!
+//! Schema `basalt` with its views is that of an extension in the catalogs, so that pg_dump leaves it out.
 
 use super::class::default_oid;
 use super::relations;
-use super::rows::{Rows, int4, oid, text};
+use super::rewrite::{PG_REWRITE, relations_of, rule_oid};
+use super::rows::{Rows, int4, oid, text, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::statement::comment::PG_CLASS;
+use basalt_engine::catalog::{BASALT_SCHEMA, SUPERUSER};
 
 const PG_ATTRDEF: u32 = 2604;
+const PG_NAMESPACE: u32 = 2615;
+const PG_EXTENSION: u32 = 3079;
+/// Below the ids of users' objects, as all that comes with the server.
+const EXTENSION: u32 = 13002;
 
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
-    (name == "pg_depend").then_some(pg_depend as Fill)
+    match name {
+        "pg_depend" => Some(pg_depend),
+        "pg_extension" => Some(pg_extension),
+        _ => None,
+    }
+}
+
+fn pg_extension(_: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
+    rows.push([
+        ("oid", oid(EXTENSION)),
+        ("extname", text("basalt")),
+        ("extowner", oid(SUPERUSER.0)),
+        ("extnamespace", oid(BASALT_SCHEMA.0)),
+        ("extrelocatable", yes(false)),
+        ("extversion", text(env!("CARGO_PKG_VERSION"))),
+    ])
 }
 
 /// Object, and what it needs: class, id, part.
@@ -28,6 +52,18 @@ fn pg_depend(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
             ("deptype", text(kind)),
         ])
     };
+    for view in relations::user_views(system) {
+        let rule = (PG_REWRITE, rule_oid(view), 0);
+        push(rule, (PG_CLASS, view.id.0, 0), "i")?;
+        for read in relations_of(system, view) {
+            push(rule, (PG_CLASS, read.0, 0), "n")?;
+        }
+    }
+    let extension = (PG_EXTENSION, EXTENSION, 0);
+    push((PG_NAMESPACE, BASALT_SCHEMA.0, 0), extension, "e")?;
+    for table in super::tables().iter().filter(|table| table.schema == "basalt") {
+        push((PG_CLASS, table.oid, 0), extension, "e")?;
+    }
     for sequence in relations::user_sequences(system) {
         let Some(owner) = sequence.owned_by else { continue };
         let column = (PG_CLASS, owner.table.0, i32::from(owner.column.0));

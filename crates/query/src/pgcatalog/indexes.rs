@@ -300,7 +300,7 @@ fn closes_at_end(text: &str) -> bool {
     false
 }
 
-fn in_parens(text: &str) -> String {
+pub(super) fn in_parens(text: &str) -> String {
     match text.starts_with('(') && closes_at_end(text) {
         true => text.to_string(),
         false => format!("({text})"),

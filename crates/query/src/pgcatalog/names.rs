@@ -123,6 +123,9 @@ pub(crate) fn oid_of(scope: Scope, ty: &DataType, text: &str) -> Result<u32> {
         }
         DataType::Regnamespace => {
             let name = parts(text)?.join(".");
+            if relations::is_system_name(&name) {
+                return Ok(relations::system_namespace(&name).0);
+            }
             let found = scope.catalog.namespace_named(scope.database, &name).map(|namespace| namespace.id.0);
             found.ok_or_else(|| missing("3F000", "schema", &name))
         }

@@ -1,7 +1,7 @@
 //! `pg_proc`, `pg_operator` and their kin: what the function registry holds, and the input and output
 //! functions that drivers look up by type.
 
-use super::rows::{Rows, float4, int2, oid, oids, text, yes};
+use super::rows::{Rows, float4, int2, oid, oid_vector, text, yes};
 use super::{Fill, SystemContext, functions, typing};
 use crate::error::SqlError;
 use basalt_engine::catalog::{PG_CATALOG, SUPERUSER};
@@ -159,7 +159,7 @@ fn pg_proc(_: &SystemContext, rows: &mut Rows) -> Result {
             ("pronargs", int2(proc.args.len() as i16)),
             ("pronargdefaults", int2(proc.defaults as i16)),
             ("prorettype", oid(proc.ret)),
-            ("proargtypes", oids(proc.args.iter().copied())),
+            ("proargtypes", oid_vector(proc.args.iter().copied())),
             ("prosrc", text(proc.name)),
         ])?;
     }

@@ -173,11 +173,18 @@ pub(super) fn namespaces(system: &SystemContext) -> impl Iterator<Item = &Arc<Na
         .catalog
         .namespaces
         .values()
-        .filter(move |namespace| namespace.database == database || is_system(namespace.id))
+        // The system's schemas are the cluster's; each database has them by name only.
+        .filter(move |namespace| {
+            is_system(namespace.id) || namespace.database == database && !is_system_name(&namespace.name)
+        })
 }
 
 pub(super) fn is_system(namespace: ObjectId) -> bool {
     matches!(namespace, PG_CATALOG | INFORMATION_SCHEMA | BASALT_SCHEMA)
+}
+
+pub(super) fn is_system_name(schema: &str) -> bool {
+    matches!(schema, "pg_catalog" | "information_schema" | "basalt")
 }
 
 pub(super) fn system_namespace(schema: &str) -> ObjectId {

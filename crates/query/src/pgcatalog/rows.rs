@@ -3,6 +3,7 @@
 use super::VirtualTable;
 use crate::error::SqlError;
 use arrow_array::ArrayRef;
+use basalt_types::array::{ArrayValue, Dimension};
 use basalt_types::{ColumnBuilder, DataType, Datum, PhysType, batch};
 
 /// Collects rows as columns.
@@ -99,6 +100,20 @@ pub(super) fn int2s(values: impl IntoIterator<Item = i16>) -> Datum {
 
 pub(super) fn oids(values: impl IntoIterator<Item = u32>) -> Datum {
     array(PhysType::I64, &values.into_iter().map(oid).collect::<Vec<_>>())
+}
+
+/// An array that counts from 0.
+fn vector(element: PhysType, elements: Vec<Datum>) -> Datum {
+    let dimensions = vec![Dimension { lower: 0, length: elements.len() as u32 }];
+    ArrayValue { dimensions, elements }.encode(element)
+}
+
+pub(super) fn int2_vector(values: impl IntoIterator<Item = i16>) -> Datum {
+    vector(PhysType::I16, values.into_iter().map(Datum::I16).collect())
+}
+
+pub(super) fn oid_vector(values: impl IntoIterator<Item = u32>) -> Datum {
+    vector(PhysType::I64, values.into_iter().map(oid).collect())
 }
 
 pub(super) fn texts<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> Datum {

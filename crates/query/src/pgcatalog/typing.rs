@@ -95,7 +95,8 @@ pub(super) fn pattern_oid(pattern: &TypePattern) -> u32 {
 /// `format_type`: the name of a type by its oid, with its modifier if one is given (-1: given, but none).
 pub(super) fn format_type(oid: u32, typmod: Option<i32>) -> Option<String> {
     let fact = fact(oid)?;
-    if fact.category == "A" && fact.element != 0 {
+    let is_vector = DataType::vector(oid).is_some();
+    if fact.category == "A" && fact.element != 0 && !is_vector {
         return Some(format!("{}[]", format_type(fact.element, typmod)?));
     }
     if oid == DataType::Bpchar(None).oid() && typmod == Some(-1) {

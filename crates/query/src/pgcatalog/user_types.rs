@@ -139,7 +139,7 @@ fn put(row: &TypeRow, rows: &mut Rows) -> Result {
         ("typtypmod", int4(base.map_or(-1, |domain| domain.time_modifier.unwrap_or_else(|| domain.base.typmod())))),
         ("typndims", int4(i32::from(base.is_some_and(|domain| matches!(domain.base, DataType::Array(_)))))),
         ("typcollation", oid(fact.filter(|_| base.is_some()).map_or(0, |fact| fact.collation))),
-        ("typdefaultbin", Datum::Null),
+        ("typdefaultbin", opt_text(base.and_then(|domain| domain.default.as_deref()))),
         ("typdefault", opt_text(base.and_then(|domain| domain.default.as_deref()))),
     ])?;
     rows.push([
@@ -237,7 +237,11 @@ pub(super) fn constraint_text(system: &SystemContext, constraint: u32) -> Option
     in_database(system).find_map(|def| match &def.kind {
         TypeKind::Domain { checks, .. } => {
             let check = checks.iter().find(|check| check.oid == constraint)?;
-            Some(format!("CHECK ({}){}", check.sql, if check.not_valid { " NOT VALID" } else { "" }))
+            Some(format!(
+                "CHECK ({}){}",
+                super::indexes::in_parens(&check.sql),
+                if check.not_valid { " NOT VALID" } else { "" }
+            ))
         }
         _ => None,
     })

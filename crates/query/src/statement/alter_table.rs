@@ -28,6 +28,10 @@ pub(crate) async fn run(
     sql: &Arc<str>,
 ) -> Result<()> {
     let catalog = session.txn()?.catalog();
+    if if_exists && resolve::missing_schema(session, &catalog, name).is_some() {
+        skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+        return Ok(());
+    }
     match (resolve::find(session, &catalog, name)?, actions) {
         (Some(Relation::View(_)), [AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_)]) => {
             return view::alter(session, name, if_exists, actions);

@@ -465,6 +465,10 @@ fn no_index(session: &Session, catalog: &Catalog, name: &Name, drops: bool) -> S
 /// What DROP INDEX does to the catalog.
 pub(crate) async fn drop_edits(session: &mut Session, name: &Name, if_exists: bool) -> Result<Vec<CatalogEdit>> {
     let catalog = session.txn()?.catalog();
+    if let (true, Some(schema)) = (if_exists, resolve::missing_schema(session, &catalog, name)) {
+        skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
+        return Ok(Vec::new());
+    }
     if let Some(table) = primary_key_named(session, &catalog, name) {
         return Err(required(&name.name, &name.name, &table.name));
     }
@@ -496,6 +500,10 @@ fn required(index: &str, constraint: &str, table: &str) -> SqlError {
 /// ALTER INDEX; and ALTER TABLE of an index.
 pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
     let catalog = session.txn()?.catalog();
+    if if_exists && resolve::missing_schema(session, &catalog, name).is_some() {
+        skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
+        return Ok(());
+    }
     if let Some(table) = primary_key_named(session, &catalog, name) {
         return alter_primary_key(session, &table, actions).await;
     }

@@ -97,6 +97,11 @@ pub(crate) fn creation_namespace(session: &Session, catalog: &Catalog, name: &Na
     Ok(namespace)
 }
 
+/// The schema that a name has, if there is no such schema.
+pub(crate) fn missing_schema<'n>(session: &Session, catalog: &Catalog, name: &'n Name) -> Option<&'n str> {
+    name.schema.as_deref().filter(|schema| namespace(session, catalog, schema).is_err())
+}
+
 /// A table or view by name, if there is one.
 pub(crate) fn find(session: &Session, catalog: &Catalog, name: &Name) -> Result<Option<Relation>> {
     let path = session.lookup_path(catalog);

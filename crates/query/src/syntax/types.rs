@@ -171,8 +171,11 @@ fn create_domain(reader: &mut Reader<'_>) -> Result<TypeCommand> {
     while !reader.at_end() {
         if reader.sees("collate") {
             collation(reader)?;
-        } else if reader.word("default") {
-            if default.replace(Box::new(reader.expr()?)).is_some() {
+        } else if reader.sees("default") {
+            let Some(ast::ColumnOption::Default(value)) = reader.column_option()? else {
+                return Err(reader.error_here());
+            };
+            if default.replace(Box::new(value)).is_some() {
                 return Err(SqlError::syntax("multiple default expressions"));
             }
         } else {

@@ -251,7 +251,7 @@ impl Output {
             self.i32(column.table_oid as i32);
             self.i16(column.column_no);
             // A domain shows as what it is over.
-            let ty = column.ty.underlying();
+            let ty = if column.ty.is_vector() { &column.ty } else { column.ty.underlying() };
             self.i32(ty.oid() as i32);
             self.i16(ty.pg_len());
             self.i32(if *ty == column.ty { column.typmod } else { ty.typmod() });

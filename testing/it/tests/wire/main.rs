@@ -8,6 +8,7 @@ mod copy_readers;
 mod crash_points;
 mod damage;
 mod driver;
+mod dump;
 mod fairness;
 mod full_disk;
 mod hostile;

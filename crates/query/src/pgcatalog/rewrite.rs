@@ -1,0 +1,52 @@
+//! `pg_rewrite`: the rule that each view is in PostgreSQL, and what its query reads.
+
+use super::rows::{Rows, oid, text, yes};
+use super::{Fill, SystemContext, relations};
+use crate::error::SqlError;
+use basalt_engine::ViewDef;
+use basalt_types::ObjectId;
+use sqlparser::ast::visit_relations;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+pub(super) const PG_REWRITE: u32 = 2618;
+
+pub(super) fn fill_of(name: &str) -> Option<Fill> {
+    (name == "pg_rewrite").then_some(pg_rewrite as Fill)
+}
+
+fn pg_rewrite(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
+    for view in relations::user_views(system) {
+        rows.push([
+            ("oid", oid(rule_oid(view))),
+            ("rulename", text("_RETURN")),
+            ("ev_class", oid(view.id.0)),
+            ("ev_type", text("1")),
+            ("ev_enabled", text("O")),
+            ("is_instead", yes(true)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The view's own: oids are unique within a catalog.
+pub(super) fn rule_oid(view: &ViewDef) -> u32 {
+    view.id.0
+}
+
+/// Tables, views and sequences that a view's query names; they stand there with their schemas.
+pub(super) fn relations_of(system: &SystemContext, view: &ViewDef) -> BTreeSet<ObjectId> {
+    let mut found = BTreeSet::new();
+    let Ok(query) = crate::bind::parse_query(&view.sql) else { return found };
+    let database = relations::database_oid(system);
+    let _ = visit_relations(&query, |name| {
+        if let Ok([schema, name]) = crate::bind::names::parts(name).as_deref()
+            && let Some(namespace) = system.catalog.namespace_named(database, schema)
+            && let Some(id) = system.catalog.relation_named(namespace.id, name)
+        {
+            found.insert(id);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
