@@ -25,7 +25,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-use basalt_types::{ColumnId, DataType, FileId, Key, PhysType, Version};
+use basalt_types::{ColumnId, DataType, FileId, Key, PhysType, RangeKind, Version};
 use std::sync::Arc;
 
 pub use keys::Keys;
@@ -60,6 +60,9 @@ pub enum ValueOrder {
     Interval = 4,
     /// Jsonb: as [`Opaque`](Self::Opaque) in zone maps; in keys by its value.
     Jsonb = 5,
+    /// Ranges of numerics: as [`Opaque`](Self::Opaque) in zone maps; in keys without display scales.
+    NumericRange = 6,
+    NumericMultirange = 7,
 }
 
 impl ValueOrder {
@@ -75,13 +78,17 @@ impl ValueOrder {
             DataType::Json | DataType::JsonPath | DataType::Array(_) => ValueOrder::Opaque,
             DataType::Jsonb => ValueOrder::Jsonb,
             DataType::Interval => ValueOrder::Interval,
+            DataType::Range(RangeKind::Numeric) => ValueOrder::NumericRange,
+            DataType::Multirange(RangeKind::Numeric) => ValueOrder::NumericMultirange,
             _ => ValueOrder::Natural,
         }
     }
 
     fn from_u8(raw: u8) -> Option<ValueOrder> {
         use ValueOrder::*;
-        [Natural, Numeric, Padded, Opaque, Interval, Jsonb].get(usize::from(raw)).copied()
+        [Natural, Numeric, Padded, Opaque, Interval, Jsonb, NumericRange, NumericMultirange]
+            .get(usize::from(raw))
+            .copied()
     }
 }
 

@@ -92,6 +92,7 @@ pub(crate) mod json;
 mod logic;
 mod moments;
 mod ordered;
+mod ranges;
 mod regression;
 mod sums;
 
@@ -143,6 +144,7 @@ fn bind(name: &str, args: &str) -> Option<Binding> {
         .or_else(|| json::bind(name))
         .or_else(|| regression::bind(name, args))
         .or_else(|| ordered::bind(name, args))
+        .or_else(|| ranges::bind(name))
 }
 
 /// `min` and `max` of scaled numerics stay scaled.

@@ -98,6 +98,7 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) | (Time, Interval) => Some(Implicit),
         (Timestamp, Date | Time) | (TimestampTz, Date | Time | Timestamp) | (Interval, Time) => Some(Assignment),
         (Json, Jsonb) | (Jsonb, Json) => Some(Assignment),
+        (Range(from), Multirange(to)) if from == to => Some(Explicit),
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_)) => Some(Explicit),
         (Text | Varchar(_), Regclass) => Some(Implicit),
         (Text | Varchar(_) | Bpchar(_), Text | Varchar(_) | Bpchar(_) | Name) => Some(Implicit),
@@ -183,6 +184,9 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
         (Json, Jsonb, Datum::Bytes(_)) => Datum::text(&json::canonical(text_of(from, value)?)?),
         (Jsonb, Json, Datum::Bytes(_)) => value.clone(),
         (Jsonb, _, Datum::Bytes(_)) => cast_jsonb(text_of(from, value)?, from, to, ctx)?,
+        (Range(kind), Multirange(_), _) => {
+            basalt_types::range::encode_multirange(*kind, &crate::range_value::spans(from, value)?)
+        }
         (Char, Int4, Datum::Bytes(bytes)) => Datum::I32(char_code(bytes)),
         _ => numbers::cast_number(from, to, value)?,
     })

@@ -29,6 +29,8 @@ pub enum TypePattern {
     AnyArray,
     AnyNonArray,
     AnyEnum,
+    AnyRange,
+    AnyMultirange,
     AnyCompatible,
     AnyCompatibleArray,
     AnyCompatibleNonArray,
@@ -102,6 +104,7 @@ pub(crate) mod json;
 mod math;
 pub(crate) mod money;
 pub mod pattern_types;
+pub mod ranges;
 mod registry;
 mod sets;
 pub(crate) mod strings;
@@ -124,6 +127,7 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| arrays::bind(name, args))
         .or_else(|| enums::bind(name, args))
         .or_else(|| json::bind(name, args))
+        .or_else(|| ranges::bind(name, args))
         .or_else(|| sets::bind(name, args))
         .or_else(|| system::bind(name, args))
         .or_else(|| times::bind(name, args))

@@ -11,6 +11,7 @@ mod column;
 pub(crate) mod float;
 pub mod json;
 mod parts;
+mod range;
 mod record;
 #[cfg(test)]
 mod tests;

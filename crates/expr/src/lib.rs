@@ -23,6 +23,7 @@ pub mod numeric;
 pub mod operators;
 pub mod pattern;
 pub mod random;
+pub mod range_value;
 pub mod record_value;
 pub mod resolve;
 pub mod tree;

@@ -19,6 +19,7 @@ mod information;
 mod listings;
 pub(crate) mod names;
 mod procs;
+mod ranges;
 mod relations;
 mod rewrite;
 mod rows;
@@ -85,6 +86,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
         "pg_catalog" => class::fill_of(name)
             .or_else(|| cluster::fill_of(name))
             .or_else(|| typing::fill_of(name))
+            .or_else(|| ranges::fill_of(name))
             .or_else(|| user_types::fill_of(name))
             .or_else(|| procs::fill_of(name))
             .or_else(|| depends::fill_of(name))

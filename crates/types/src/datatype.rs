@@ -1,5 +1,6 @@
 //! SQL types as PostgreSQL names them, and the few physical forms that they rest in.
 
+use crate::range::RangeKind;
 use crate::usertype::{self, CompositeDef, DomainDef, EnumDef};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
 use std::sync::{Arc, LazyLock};
@@ -61,6 +62,9 @@ pub enum DataType {
     Regnamespace,
     Regrole,
     Array(Box<DataType>),
+    /// Values are as [`crate::range`] says, those of the next too.
+    Range(RangeKind),
+    Multirange(RangeKind),
     /// Any composite value: what functions that take all of them declare. Values are [`DataType::Composite`].
     Record,
     /// A composite type, a table's row type, or the type of a row constructor.
@@ -141,7 +145,7 @@ impl DataType {
                 None => PhysType::Bytes,
             },
             Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_)
-            | Varbit(_) | Composite(_) => PhysType::Bytes,
+            | Varbit(_) | Composite(_) | Range(_) | Multirange(_) => PhysType::Bytes,
             Enum(_) => PhysType::F64,
             Domain(domain) => return domain.base.phys(),
             Interval | Uuid | TimeTz => PhysType::Fixed16,
@@ -184,7 +188,7 @@ impl DataType {
             Interval | Uuid | TimeTz => ArrowType::FixedSizeBinary(16),
             Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => ArrowType::Int64,
             // As they rest.
-            Array(_) | Record | Composite(_) => ArrowType::BinaryView,
+            Array(_) | Record | Composite(_) | Range(_) | Multirange(_) => ArrowType::BinaryView,
             Enum(_) => ArrowType::Float64,
             Domain(domain) => domain.base.to_arrow(),
             // The empty string: a function that returns nothing returns something not null.
@@ -193,7 +197,7 @@ impl DataType {
     }
 
     /// Every type but arrays and records, without modifiers.
-    const SCALARS: [DataType; 34] = {
+    const SCALARS: [DataType; 46] = {
         use DataType::*;
         [
             Bool,
@@ -230,6 +234,18 @@ impl DataType {
             Regrole,
             Unknown,
             Void,
+            Range(RangeKind::Int4),
+            Range(RangeKind::Int8),
+            Range(RangeKind::Numeric),
+            Range(RangeKind::Date),
+            Range(RangeKind::Timestamp),
+            Range(RangeKind::TimestampTz),
+            Multirange(RangeKind::Int4),
+            Multirange(RangeKind::Int8),
+            Multirange(RangeKind::Numeric),
+            Multirange(RangeKind::Date),
+            Multirange(RangeKind::Timestamp),
+            Multirange(RangeKind::TimestampTz),
         ]
     };
 
@@ -284,7 +300,11 @@ impl DataType {
             JsonPath => 4072,
             Regnamespace => 4089,
             Regrole => 4096,
+            Range(kind) => kind.oids()[0],
+            Multirange(kind) => kind.oids()[2],
             Array(element) => match &**element {
+                Range(kind) => kind.oids()[1],
+                Multirange(kind) => kind.oids()[3],
                 Bool => 1000,
                 Bytea => 1001,
                 Char => 1002,
@@ -391,6 +411,8 @@ impl DataType {
             Regproc => "regproc",
             Regnamespace => "regnamespace",
             Regrole => "regrole",
+            Range(kind) => kind.range_name(),
+            Multirange(kind) => kind.multirange_name(),
             Array(element) => return format!("{}[]", element.sql_name()),
             Record => "record",
             Composite(composite) => return quoted_name(&composite.name),

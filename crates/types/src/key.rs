@@ -5,11 +5,11 @@
 //!
 //! Per column: integers big-endian with the sign bit flipped; floats in total order with NaN greatest and
 //! -0 equal to 0; bytes escaped (`00` → `00 ff`) and closed by `00 01`, so that a prefix sorts first;
-//! `jsonb` as [`crate::jsonb`] says. Fields of composite values and elements of arrays come one after the other,
+//! `jsonb` as [`crate::jsonb`] says; ranges as bytes, without display scales. Fields of composite values and elements of arrays come one after the other,
 //! each behind `01`, or as `02` where it is null; `00` closes an array's elements, and its dimensions follow.
 
 use crate::array::{ArrayValue, Dimension};
-use crate::{DataType, Datum, PhysType, Rid, jsonb, numeric};
+use crate::{DataType, Datum, PhysType, Rid, jsonb, numeric, range};
 use std::fmt;
 
 /// An encoded key. Ordered and compared by its bytes.
@@ -76,6 +76,8 @@ pub fn encode_bytes_column(ty: &DataType, value: &[u8], out: &mut Vec<u8>) {
     match ty.underlying() {
         DataType::Numeric(_) => encode_bytes(numeric::key_bytes(value), out),
         DataType::Bpchar(_) => encode_bytes(value.trim_ascii_end_spaces(), out),
+        DataType::Range(kind) => encode_bytes(range::range_key(*kind, value), out),
+        DataType::Multirange(kind) => encode_bytes(range::multirange_key(*kind, value), out),
         DataType::Jsonb => jsonb::encode_key(&String::from_utf8_lossy(value), out),
         DataType::Array(element) => {
             let array = element.phys().and_then(|phys| ArrayValue::decode(phys, value)).unwrap_or_default();
@@ -174,6 +176,8 @@ pub fn take_column(ty: &DataType, input: &mut &[u8]) -> Option<Datum> {
             let bytes = take_escaped(input)?;
             match ty {
                 DataType::Numeric(_) => numeric_of_key(bytes)?,
+                DataType::Range(kind) => range::take_range_key(*kind, &mut bytes.as_slice())?,
+                DataType::Multirange(kind) => range::take_multirange_key(*kind, &mut bytes.as_slice())?,
                 _ => Datum::Bytes(bytes.into()),
             }
         }
@@ -183,7 +187,7 @@ pub fn take_column(ty: &DataType, input: &mut &[u8]) -> Option<Datum> {
 }
 
 /// The inverse of [`encode_bytes`].
-fn take_escaped(input: &mut &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn take_escaped(input: &mut &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     loop {
         let zero = input.iter().position(|byte| *byte == 0)?;
@@ -199,7 +203,7 @@ fn take_escaped(input: &mut &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A numeric with as many decimals as its digits have.
-fn numeric_of_key(mut bytes: Vec<u8>) -> Option<Datum> {
+pub(crate) fn numeric_of_key(mut bytes: Vec<u8>) -> Option<Datum> {
     bytes.extend([0, 0]);
     let mut parts = numeric::decode(&bytes)?;
     let last = parts.digits.last().copied().unwrap_or(0);

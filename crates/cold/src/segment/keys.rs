@@ -12,7 +12,7 @@ use crate::store::FileSink;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
-use basalt_types::{ColumnId, DataType, Key, PhysType, Rid, batch, key};
+use basalt_types::{ColumnId, DataType, Key, PhysType, RangeKind, Rid, batch, key};
 use bytes::Bytes;
 use std::ops::Range;
 
@@ -87,6 +87,8 @@ pub(super) fn key_type(column: &SegmentColumn) -> DataType {
         (ValueOrder::Padded, _) => DataType::Bpchar(None),
         (ValueOrder::Interval, _) => DataType::Interval,
         (ValueOrder::Jsonb, _) => DataType::Jsonb,
+        (ValueOrder::NumericRange, _) => DataType::Range(RangeKind::Numeric),
+        (ValueOrder::NumericMultirange, _) => DataType::Multirange(RangeKind::Numeric),
         (_, PhysType::Fixed16) => DataType::Uuid,
         _ => DataType::Bytea,
     }

@@ -81,7 +81,11 @@ pub(super) fn comparable(order: ValueOrder, bytes: &[u8]) -> Option<&[u8]> {
             let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
             Some(&bytes[..end])
         }
-        ValueOrder::Opaque | ValueOrder::Interval | ValueOrder::Jsonb => None,
+        ValueOrder::Opaque
+        | ValueOrder::Interval
+        | ValueOrder::Jsonb
+        | ValueOrder::NumericRange
+        | ValueOrder::NumericMultirange => None,
     }
 }
 

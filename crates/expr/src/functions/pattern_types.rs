@@ -1,7 +1,7 @@
 //! Declared types as PostgreSQL's catalog spells them, and what they accept.
 
 use super::TypePattern;
-use basalt_types::{Attribute, CompositeDef, DataType};
+use basalt_types::{Attribute, CompositeDef, DataType, RangeKind};
 use std::sync::Arc;
 
 impl TypePattern {
@@ -12,6 +12,8 @@ impl TypePattern {
             "anyarray" => TypePattern::AnyArray,
             "anynonarray" => TypePattern::AnyNonArray,
             "anyenum" => TypePattern::AnyEnum,
+            "anyrange" => TypePattern::AnyRange,
+            "anymultirange" => TypePattern::AnyMultirange,
             "anycompatible" => TypePattern::AnyCompatible,
             "anycompatiblearray" => TypePattern::AnyCompatibleArray,
             "anycompatiblenonarray" => TypePattern::AnyCompatibleNonArray,
@@ -85,6 +87,13 @@ pub fn type_named(name: &str) -> Option<DataType> {
         "record" => Record,
         "unknown" => Unknown,
         "void" => Void,
-        _ => return None,
+        name => {
+            let of = |kind: &RangeKind| match () {
+                () if kind.range_name() == name => Some(Range(*kind)),
+                () if kind.multirange_name() == name => Some(Multirange(*kind)),
+                () => None,
+            };
+            return RangeKind::ALL.iter().find_map(of);
+        }
     })
 }

@@ -2,7 +2,7 @@
 //! times count from 2000-01-01.
 
 use super::column::{LogicalBuilder, utf8};
-use super::{array, datum_at, json, record, text};
+use super::{array, datum_at, json, range, record, text};
 use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
@@ -72,6 +72,8 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         | DataType::Regrole => Datum::I64(i64::from(u32::from_be_bytes(fixed(bytes)?))),
         DataType::Char => text::parse(ty, &format!("\\{:03o}", fixed::<1>(bytes)?[0]), ctx)?,
         DataType::Array(element) => array::parse_binary(element, bytes, ctx)?,
+        DataType::Range(kind) => range::parse_binary(*kind, bytes, ctx)?,
+        DataType::Multirange(kind) => range::parse_binary_multirange(*kind, bytes, ctx)?,
         DataType::Composite(composite) => record::parse_binary(composite, bytes, ctx)?,
         DataType::Domain(domain) => {
             let value = parse(&domain.base, bytes, ctx)?;
@@ -202,6 +204,7 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
     let ty = ty.underlying();
     match (ty, value) {
         (_, Datum::Null) => {}
+        (DataType::Range(_) | DataType::Multirange(_), value) => range::format_binary(ty, value, ctx, out)?,
         (DataType::Composite(composite), value) => record::format_binary(composite, value, ctx, out)?,
         (DataType::Enum(_), value) => text::format(ty, value, ctx, out)?,
         (_, Datum::Bool(value)) => out.push(u8::from(*value)),

@@ -1,7 +1,7 @@
 //! The text form of every type, both ways.
 
 use super::column::{Cells, LogicalBuilder, utf8};
-use super::{array, bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts, record};
+use super::{array, bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts, range, record};
 use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
@@ -55,6 +55,8 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
             Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?))
         }
         DataType::Array(element) => array::parse(element, text, ctx)?,
+        DataType::Range(kind) => range::parse(*kind, text, ctx)?,
+        DataType::Multirange(kind) => range::parse_multirange(*kind, text, ctx)?,
         DataType::Composite(composite) => record::parse(composite, text, ctx)?,
         DataType::Enum(definition) => parse_label(definition, text)?,
         DataType::Domain(domain) if ty.is_vector() => array::parse_vector(&domain.base, text, ctx)?,
@@ -117,6 +119,7 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
     let ty = ty.underlying();
     match (ty, value) {
         (_, Datum::Null) => {}
+        (DataType::Range(_) | DataType::Multirange(_), value) => range::format(ty, value, ctx, out)?,
         (DataType::Composite(composite), value) => record::format(composite, value, ctx, out)?,
         (DataType::Enum(definition), Datum::F64(position)) => {
             out.extend_from_slice(label(definition, *position)?.as_bytes());

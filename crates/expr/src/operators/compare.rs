@@ -13,7 +13,7 @@ use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
 use crate::numeric::Numeric;
 use arrow_buffer::BooleanBuffer;
-use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key};
+use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key, range};
 use std::cmp::Ordering;
 
 #[inline]
@@ -64,6 +64,8 @@ fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
         DataType::Numeric(_) => basalt_types::numeric::key_bytes(a).cmp(basalt_types::numeric::key_bytes(b)),
         DataType::Bpchar(_) => a.trim_ascii_end().cmp(b.trim_ascii_end()),
         DataType::Array(element) => compare_arrays(element, a, b),
+        DataType::Range(kind) => range::range_key(*kind, a).cmp(range::range_key(*kind, b)),
+        DataType::Multirange(kind) => range::multirange_key(*kind, a).cmp(range::multirange_key(*kind, b)),
         DataType::Composite(composite) => compare_composites(composite, a, b),
         DataType::Jsonb => jsonb::compare(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b)),
         _ => a.cmp(b),
@@ -173,7 +175,7 @@ fn family(left: &str, right: &str) -> Option<Family> {
             "interval" => Family::Span,
             "uuid" | "timetz" => Family::Uuid,
             "jsonb" => Family::Jsonb,
-            "anyarray" | "anyenum" => Family::Any,
+            "anyarray" | "anyenum" | "anyrange" | "anymultirange" => Family::Any,
             "record" => Family::Record,
             _ => return None,
         })

@@ -31,6 +31,13 @@ fn apply(resolved: Resolved, args: Vec<Expr>, ctx: &EvalContext) -> Result<Expr>
 
 /// A function call. A type's name with one argument is a cast where no function has that name.
 pub fn call(registry: &Registry, name: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<Expr> {
+    // A literal of unknown type after a type's name is a cast, whatever functions there are.
+    if let ([Expr::Const { ty: DataType::Unknown, .. }], Some(ty), false) =
+        (args.as_slice(), crate::functions::pattern_types::type_named(name), name.starts_with('_'))
+    {
+        let arg = args.into_iter().next().expect("one argument");
+        return coerce(arg, &ty, CastContext::Explicit, ctx);
+    }
     match registry.resolve_function(name, &types(&args)) {
         Ok(resolved) => apply(resolved, args, ctx),
         Err(error) => match (crate::functions::pattern_types::type_named(name), args.len()) {

@@ -4,7 +4,7 @@ use super::category::{Category, category, is_preferred};
 use super::coerce::{is_implicit, resolve_common_type};
 use crate::error::{Error, Result};
 use crate::functions::TypePattern;
-use basalt_types::DataType;
+use basalt_types::{DataType, RangeKind};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
@@ -73,6 +73,8 @@ fn accepts(pattern: &TypePattern, ty: &DataType) -> bool {
         TypePattern::Any | TypePattern::AnyElement | TypePattern::AnyCompatible => true,
         TypePattern::AnyArray | TypePattern::AnyCompatibleArray => matches!(ty, DataType::Array(_)),
         TypePattern::AnyEnum => matches!(ty, DataType::Enum(_)),
+        TypePattern::AnyRange => matches!(ty, DataType::Range(_)),
+        TypePattern::AnyMultirange => matches!(ty, DataType::Multirange(_)),
         TypePattern::AnyNonArray | TypePattern::AnyCompatibleNonArray => !matches!(ty, DataType::Array(_)),
     }
 }
@@ -156,6 +158,7 @@ fn by_same_type(candidates: &[&[TypePattern]], alive: &[usize], inputs: &[DataTy
 #[derive(Default)]
 struct Solution {
     element: Option<DataType>,
+    range: Option<RangeKind>,
     compatible: Option<DataType>,
 }
 
@@ -167,6 +170,16 @@ fn solve(patterns: &[TypePattern], inputs: &[DataType]) -> Result<Solution> {
             (TypePattern::AnyArray, ty) if ty.element().is_some() => ty.element().cloned().unwrap_or(DataType::Unknown),
             (TypePattern::AnyElement | TypePattern::AnyNonArray, ty) => ty.clone(),
             (TypePattern::AnyEnum, ty) => ty.underlying().clone(),
+            (TypePattern::AnyRange | TypePattern::AnyMultirange, ty) => match ty.underlying() {
+                DataType::Range(kind) | DataType::Multirange(kind) => {
+                    if solution.range.is_some_and(|found| found != *kind) {
+                        return Err(Error::new("42804", "arguments declared \"anyrange\" are not all alike"));
+                    }
+                    solution.range = Some(*kind);
+                    kind.subtype()
+                }
+                _ => continue,
+            },
             (TypePattern::AnyCompatibleArray, ty) if ty.element().is_some() => {
                 compatible.extend(ty.element().cloned());
                 continue;
@@ -207,6 +220,10 @@ pub fn settle_types(
         Some(ty) => Ok(ty.clone()),
         None => Err(Error::new("42804", "could not determine polymorphic type because input has type unknown")),
     };
+    let range = || match solution.range {
+        Some(kind) => Ok(kind),
+        None => Err(Error::new("42804", "could not determine polymorphic type because input has type unknown")),
+    };
     let compatible = || solution.compatible.clone().unwrap_or(DataType::Text);
     let settle = |pattern: &TypePattern, input: &DataType| -> Result<DataType> {
         Ok(match pattern {
@@ -216,6 +233,8 @@ pub fn settle_types(
             TypePattern::Exact(exact) => exact.clone(),
             TypePattern::AnyElement | TypePattern::AnyNonArray | TypePattern::AnyEnum => element()?,
             TypePattern::AnyArray => DataType::Array(Box::new(element()?)),
+            TypePattern::AnyRange => DataType::Range(range()?),
+            TypePattern::AnyMultirange => DataType::Multirange(range()?),
             TypePattern::AnyCompatible | TypePattern::AnyCompatibleNonArray => compatible(),
             TypePattern::AnyCompatibleArray => DataType::Array(Box::new(compatible())),
             TypePattern::Any if *input == DataType::Unknown => DataType::Text,

@@ -13,6 +13,7 @@ pub enum Category {
     Array,
     Composite,
     Enum,
+    Range,
     Unknown,
     Pseudo,
     Internal,
@@ -36,6 +37,7 @@ pub fn category(ty: &DataType) -> Category {
         Composite(composite) if composite.is_anonymous() => Category::Pseudo,
         Composite(_) => Category::Composite,
         Enum(_) => Category::Enum,
+        Range(_) | Multirange(_) => Category::Range,
         Domain(domain) => category(&domain.base),
         Record | Void => Category::Pseudo,
     }

@@ -5,6 +5,8 @@ use super::function::CallArgs;
 use super::position;
 use crate::error::{Result, SqlError};
 use basalt_expr::cast::CastContext;
+use basalt_expr::functions::pattern_types::type_named;
+use basalt_expr::functions::ranges::multirange_of_array;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 
@@ -109,8 +111,16 @@ impl Binder<'_> {
     /// `f(a, VARIADIC array)`: the array's elements are the arguments.
     pub(super) fn variadic_call(&mut self, name: &str, mut bound: Vec<Expr>) -> Result<Expr> {
         let Some(last) = bound.pop() else { return Err(SqlError::syntax("VARIADIC takes an array")) };
+        if let (Some(DataType::Multirange(kind)), [], false) =
+            (type_named(name), bound.as_slice(), matches!(last, Expr::ArrayLiteral { .. }))
+        {
+            let ranges = DataType::Array(Box::new(DataType::Range(kind)));
+            let array = self.coerce(last, &ranges, CastContext::Implicit)?;
+            return Ok(multirange_of_array(array, kind));
+        }
         // A function that takes any arguments has the array in the place of all of them.
         let before = match name {
+            name if matches!(type_named(name), Some(DataType::Multirange(_))) => 0,
             "concat" | "num_nulls" | "num_nonnulls" | "json_build_array" | "json_build_object"
             | "jsonb_build_array" | "jsonb_build_object" => 0,
             "concat_ws"

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, SubqueryKind};
 use ahash::AHashSet;
 use arrow_schema::DataType as ArrowType;
-use basalt_expr::functions::Function;
+use basalt_expr::functions::{Function, TypePattern};
 use basalt_expr::tree::{Expr, Truth};
 use basalt_types::{DataType, Datum};
 use datafusion::common::{ScalarValue, Spans};
@@ -450,7 +450,8 @@ fn gives_one_row(plan: &Plan) -> bool {
 /// The operator behind a comparison function, by PostgreSQL's names (`int4eq`, `text_le`, …).
 pub(super) fn comparison(function: &Function) -> Option<Operator> {
     let name = function.name.as_str();
-    if function.args.len() != 2 || name.contains("regex") || name.contains("like") || name.len() < 5 {
+    let is_other = name.contains("regex") || name.contains("like") || name.ends_with("range") || name.len() < 5;
+    if function.args.len() != 2 || function.ret != TypePattern::Exact(DataType::Bool) || is_other {
         return None;
     }
     Some(match &name[name.len() - 2..] {

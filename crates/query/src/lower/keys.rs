@@ -2,7 +2,7 @@
 //!
 //! Variable numerics carry a display scale that is no part of the value, alone and in jsonb, which has an order
 //! of its own; blank-padded strings ignore what they are padded with; -0 equals 0 and all NaNs are one; an interval of a month equals one of 30 days.
-//! Arrays and composite values go by their elements and fields, nulls being equal and last.
+//! Ranges of numerics have the scales of their bounds, which are no part of them either. Arrays and composite values go by their elements and fields, nulls being equal and last.
 
 use crate::error::{Result, SqlError};
 use arrow_array::builder::BinaryViewBuilder;
@@ -13,7 +13,7 @@ use arrow_array::{
     StringViewArray,
 };
 use arrow_schema::DataType as ArrowType;
-use basalt_types::{DataType, jsonb, key, numeric};
+use basalt_types::{DataType, RangeKind, jsonb, key, numeric};
 use std::sync::Arc;
 
 /// The Arrow type of keys of `ty`; `None` if values are their own keys.
@@ -21,6 +21,7 @@ pub fn key_type(ty: &DataType) -> Option<ArrowType> {
     match ty.underlying() {
         DataType::Numeric(_) if ty.decimal().is_none() => Some(ArrowType::BinaryView),
         DataType::Array(_) | DataType::Composite(_) => Some(ArrowType::BinaryView),
+        DataType::Range(RangeKind::Numeric) | DataType::Multirange(RangeKind::Numeric) => Some(ArrowType::BinaryView),
         DataType::Bpchar(_) => Some(ArrowType::Utf8View),
         DataType::Jsonb => Some(ArrowType::BinaryView),
         DataType::Float4 => Some(ArrowType::Float32),
@@ -33,7 +34,7 @@ pub fn key_type(ty: &DataType) -> Option<ArrowType> {
 /// Keys of values. Null stays null.
 pub fn key_array(ty: &DataType, values: &ArrayRef) -> Result<ArrayRef> {
     Ok(match ty.underlying() {
-        DataType::Array(_) | DataType::Composite(_) => {
+        DataType::Array(_) | DataType::Composite(_) | DataType::Range(_) | DataType::Multirange(_) => {
             let mut keys = BinaryViewBuilder::with_capacity(values.len());
             let mut key = Vec::new();
             for value in values.as_binary_view() {

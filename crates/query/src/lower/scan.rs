@@ -142,7 +142,16 @@ impl BasaltTable {
 
 /// A literal as the column stores it; `None` for null and for types whose stored order is another.
 fn datum(literal: &ScalarValue, ty: &DataType) -> Option<Datum> {
-    if matches!(ty, DataType::Float4 | DataType::Float8 | DataType::Interval | DataType::Jsonb | DataType::Array(_)) {
+    if matches!(
+        ty,
+        DataType::Float4
+            | DataType::Float8
+            | DataType::Interval
+            | DataType::Jsonb
+            | DataType::Array(_)
+            | DataType::Range(_)
+            | DataType::Multirange(_)
+    ) {
         return None;
     }
     let decimal = |value: i128| match ty.phys() {

@@ -85,6 +85,8 @@ pub(super) fn pattern_oid(pattern: &TypePattern) -> u32 {
         TypePattern::AnyArray => 2277,
         TypePattern::AnyNonArray => 2776,
         TypePattern::AnyEnum => 3500,
+        TypePattern::AnyRange => 3831,
+        TypePattern::AnyMultirange => 4537,
         TypePattern::AnyCompatible => 5077,
         TypePattern::AnyCompatibleArray => 5078,
         TypePattern::AnyCompatibleNonArray => 5079,

@@ -289,6 +289,8 @@ fn operator_class(name: Option<&str>, ty: &DataType, method: &str) -> Result<Opt
         DataType::Bpchar(_) => "bpchar_ops",
         DataType::Numeric(_) => "numeric_ops",
         DataType::Array(_) => "array_ops",
+        DataType::Range(_) => "range_ops",
+        DataType::Multirange(_) => "multirange_ops",
         _ => "",
     };
     let own = match own {

@@ -1,9 +1,10 @@
 //! Forms of calls and operators that sqlparser does not read, in forms that it does (PostgreSQL manual 4.3, 9.4,
-//! 9.7, 9.24 and 9.26): `trim(leading from x)`, `substring(x similar p escape e)`, `current_schema` without
+//! 4.1.2.7, 9.7, 9.24 and 9.26): `type 'literal'`, `trim(leading from x)`, `substring(x similar p escape e)`, `current_schema` without
 //! parentheses, `collation for (x)`, and `x like any (array)`.
 
 use super::reader::is_word;
 use sqlparser::ast::Ident;
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -12,6 +13,7 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut open: Vec<bool> = Vec::new();
     // Of the same, which hold the arguments of a call.
     let mut calls: Vec<bool> = Vec::new();
+    let is_query = tokens.first().is_some_and(|first| has_values(&first.token));
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1).map(|next| &next.token);
         let as_token = |token_type: Token| TokenWithSpan::new(token_type, token.span);
@@ -45,6 +47,15 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             }
             _ => {}
         }
+        if is_string(&token.token) && is_query {
+            let name = type_name_length(&out);
+            if name > 0 {
+                let name = out.split_off(out.len() - name);
+                out.extend([token.clone(), as_token(Token::DoubleColon)]);
+                out.extend(name);
+                continue;
+            }
+        }
         if token.token == Token::Mul && ends_in(&out, &[Token::RParen, Token::Period]) {
             let mark = Token::make_word(ALL_FIELDS, Some('"'));
             out.push(TokenWithSpan::new(mark, token.span));
@@ -71,6 +82,41 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// Whether expressions may be in a statement that starts so, and strings after names are nothing else.
+fn has_values(first: &Token) -> bool {
+    let verbs = [
+        "select", "with", "values", "insert", "update", "delete", "merge", "explain", "prepare", "execute", "declare",
+        "create",
+    ];
+    *first == Token::LParen || verbs.iter().any(|verb| is_word(first, verb))
+}
+
+fn is_string(token: &Token) -> bool {
+    matches!(token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_))
+}
+
+/// How many of the last tokens are a type's name that makes what follows a literal of the type, where sqlparser
+/// does not know the name: `int4range '[1,2)'` is `'[1,2)'::int4range` (manual 4.1.2.7).
+fn type_name_length(before: &[TokenWithSpan]) -> usize {
+    let Some(Token::Word(last)) = before.last().map(|last| &last.token) else { return 0 };
+    let is_plain = last.quote_style.is_some()
+        || matches!(before, [.., period, _] if period.token == Token::Period)
+        || (last.keyword == Keyword::NoKeyword
+            && !["uescape", "symmetric", "asymmetric", "variadic"]
+                .iter()
+                .any(|word| last.value.eq_ignore_ascii_case(word)));
+    if !is_plain && !["name", "oid", "money"].iter().any(|word| last.value.eq_ignore_ascii_case(word)) {
+        return 0;
+    }
+    let mut length = 1;
+    while let [.., name, period] = &before[..before.len() - length]
+        && matches!((&name.token, &period.token), (Token::Word(_), Token::Period))
+    {
+        length += 2;
+    }
+    length
 }
 
 fn is_like(token: &Token) -> bool {
