@@ -100,9 +100,11 @@ pub(crate) mod casts;
 mod dates;
 mod enums;
 mod formatting;
+mod hashes;
 pub(crate) mod json;
 mod math;
 pub(crate) mod money;
+mod orders;
 pub mod pattern_types;
 pub mod ranges;
 mod registry;
@@ -128,6 +130,8 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| enums::bind(name, args))
         .or_else(|| json::bind(name, args))
         .or_else(|| ranges::bind(name, args))
+        .or_else(|| hashes::bind(name, args))
+        .or_else(|| orders::bind(name, args))
         .or_else(|| sets::bind(name, args))
         .or_else(|| system::bind(name, args))
         .or_else(|| times::bind(name, args))

@@ -2,12 +2,13 @@
 //!
 //! A `LIKE` pattern is compiled to the cheapest matcher for its shape (equality, prefix, suffix,
 //! substring, pieces in order); PostgreSQL's advanced regular expressions are rewritten for the `regex`
-//! crate in [`are`]. Compiled patterns are kept per thread, since most queries use one or two.
+//! crate in [`are`], or searched by [`track`] where they have back references or look-around. Compiled patterns are kept per thread, since most queries use one or two.
 
 pub mod are;
 mod like;
 mod preference;
 pub(crate) mod span;
+mod track;
 
 pub use like::LikePattern;
 
@@ -130,9 +131,8 @@ pub(crate) fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<St
                     out.push_str(separator(&mut separators)?);
                     continue;
                 }
-                if !next.is_alphanumeric() {
-                    out.push('\\');
-                }
+                // Letters too: they may be classes, as in `\d`.
+                out.push('\\');
                 out.push(next);
             }
             ']' if in_bracket => {

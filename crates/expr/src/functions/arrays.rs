@@ -5,7 +5,7 @@ use super::strings::text_of;
 use super::{CallInfo, Kernel};
 use crate::array_value::{self, ArrayValue, DIMENSIONS_MAX, Dimension};
 use crate::error::{Error, Result};
-use crate::operators::equal_datums;
+use crate::operators::{check_comparable, equal_datums};
 use basalt_types::{DataType, Datum};
 
 pub(crate) fn bind(name: &str, args: &str) -> Option<Kernel> {
@@ -136,6 +136,7 @@ fn changes(name: &str) -> Option<Kernel> {
                 return Ok(Datum::Null);
             }
             let ty = element_type(info.ty);
+            check_comparable(ty, "=")?;
             let mut array = shaped(args, 0, info)?;
             flat(&array, "removing")?;
             array.elements.retain(|value| !equal_datums(ty, value, &args[1]));
@@ -150,6 +151,7 @@ fn changes(name: &str) -> Option<Kernel> {
                 return Ok(Datum::Null);
             }
             let ty = element_type(info.ty);
+            check_comparable(ty, "=")?;
             let mut all = shaped(args, 0, info)?;
             let found = all.elements.iter_mut().filter(|value| equal_datums(ty, value, &args[1]));
             found.for_each(|value| *value = args[2].clone());
@@ -256,6 +258,7 @@ fn tests(name: &str) -> Option<Kernel> {
                 return Ok(Datum::Null);
             }
             let ty = element_type(&info.arg_types[0]);
+            check_comparable(ty, "=")?;
             let array = shaped(args, 0, info)?;
             flat(&array, "searching for")?;
             if array.elements.is_empty() {
@@ -275,6 +278,7 @@ fn tests(name: &str) -> Option<Kernel> {
                 return Ok(Datum::Null);
             }
             let ty = element_type(&info.arg_types[0]);
+            check_comparable(ty, "=")?;
             let array = shaped(args, 0, info)?;
             flat(&array, "searching for")?;
             let lower = array.dimensions.first().map_or(1, |dimension| i64::from(dimension.lower));

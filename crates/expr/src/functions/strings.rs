@@ -221,11 +221,11 @@ fn initcap(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut inside = false;
     for char in text.chars() {
-        if inside {
-            out.extend(char.to_lowercase());
-        } else {
-            out.extend(char.to_uppercase());
-        }
+        // A letter whose other case is several letters stays, as in `upper` and `lower`.
+        let (mut upper, mut lower) = (char.to_uppercase(), char.to_lowercase());
+        let other = if inside { lower.by_ref().next() } else { upper.by_ref().next() };
+        let is_one = if inside { lower.next().is_none() } else { upper.next().is_none() };
+        out.push(other.filter(|_| is_one).unwrap_or(char));
         inside = char.is_alphanumeric();
     }
     out

@@ -2,11 +2,12 @@
 //!
 //! Differences bridged here: `\m \M \y \Y \A \Z` anchors, `\s \d \w` inside brackets, embedded options
 //! `(?i)` and directors `***:` `***=`, `.` and brackets that match newlines unless told otherwise,
-//! bracket lists that need escaping. [`super::span`] chooses among matches as PostgreSQL does. Refused with 2201B:
-//! back references and look-around, which linear running time does not allow.
+//! bracket lists that need escaping. [`super::span`] chooses among matches as PostgreSQL does. Back
+//! references and look-around, which linear running time does not allow, are [`super::track`]'s.
 
 use super::preference;
 use super::span::{Pattern, Preference};
+use super::track::{self, Tree};
 use crate::error::{Error, Result};
 use regex_automata::util::syntax;
 use std::cell::RefCell;
@@ -61,7 +62,7 @@ impl Flags {
     }
 }
 
-fn invalid(reason: impl std::fmt::Display) -> Error {
+pub(super) fn invalid(reason: impl std::fmt::Display) -> Error {
     Error::new("2201B", format!("invalid regular expression: {reason}"))
 }
 
@@ -85,25 +86,36 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
         rest = after;
     }
     if flags.literal {
-        return build(regex::escape(rest), flags, Preference::None);
+        return build(regex::escape(rest), flags, Preference::None, None);
     }
-    build(translate(rest, flags)?, flags, preference::of(rest))
+    let tree = || track::compile(rest, flags, config(Flags { expanded: false, ..flags }));
+    if track::is_needed(rest) && !flags.basic {
+        return Ok(Pattern::of_tree(tree()?));
+    }
+    let translated = translate(rest, flags)?;
+    // What is wrong with an expression the linear one says.
+    let divider = if track::divides_otherwise(rest) { tree().ok() } else { None };
+    build(translated, flags, preference::of(rest), divider)
 }
 
-fn build(translated: String, flags: Flags, preference: Preference) -> Result<Pattern> {
-    let config = syntax::Config::new()
+fn config(flags: Flags) -> syntax::Config {
+    syntax::Config::new()
         .case_insensitive(flags.insensitive)
         .multi_line(flags.line_anchors)
         .dot_matches_new_line(!flags.newline)
-        .ignore_whitespace(flags.expanded && !flags.literal);
-    Pattern::new(translated, config, preference).map_err(|message| match message.as_str() {
+        .ignore_whitespace(flags.expanded && !flags.literal)
+}
+
+fn build(translated: String, flags: Flags, preference: Preference, divider: Option<Tree>) -> Result<Pattern> {
+    let config = config(flags);
+    Pattern::new(translated, config, preference, divider).map_err(|message| match message.as_str() {
         "too complex" => invalid("regular expression is too complex"),
         message => invalid(reason(message)),
     })
 }
 
 /// PostgreSQL's wording for the usual mistakes.
-fn reason(message: &str) -> &'static str {
+pub(super) fn reason(message: &str) -> &'static str {
     if message.contains("unclosed group") || message.contains("unopened group") {
         "parentheses () not balanced"
     } else if message.contains("unclosed character class") {
@@ -133,7 +145,12 @@ fn translate(pattern: &str, flags: Flags) -> Result<String> {
                 chars.next();
                 match chars.next() {
                     Some(':') => out.push_str("(?:"),
-                    Some('=' | '!' | '<') => return Err(invalid("lookaround is not supported")),
+                    Some('#') => {
+                        while chars.next_if(|char| *char != ')').is_some() {}
+                        if chars.next().is_none() {
+                            return Err(invalid("parentheses () not balanced"));
+                        }
+                    }
                     _ => return Err(invalid("quantifier operand invalid")),
                 }
             }
@@ -158,9 +175,9 @@ fn open_bound(out: &str) -> bool {
     }
 }
 
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+pub(super) type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
+pub(super) fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
     let Some(char) = chars.next() else { return Err(invalid("invalid escape \\ sequence")) };
     match char {
         'm' => out.push_str(r"\b{start}"),
@@ -177,7 +194,6 @@ fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
         'B' => out.push_str(r"\\"),
         'e' => out.push_str(r"\x1b"),
         '0' => out.push_str(r"\x00"),
-        '1'..='9' => return Err(invalid("back references are not supported")),
         'x' | 'u' | 'U' => code_point(char, chars, out)?,
         char if char.is_alphanumeric() => return Err(invalid("invalid escape \\ sequence")),
         char => out.push_str(&regex::escape(char.encode_utf8(&mut [0; 4]))),
@@ -204,7 +220,7 @@ fn code_point(kind: char, chars: &mut Chars, out: &mut String) -> Result<()> {
 
 /// A bracket expression: classes and ranges stay, everything that the regex crate would take for an
 /// operator is escaped.
-fn bracket(chars: &mut Chars, flags: Flags, out: &mut String) -> Result<()> {
+pub(super) fn bracket(chars: &mut Chars, flags: Flags, out: &mut String) -> Result<()> {
     out.push('[');
     let negated = chars.next_if_eq(&'^').is_some();
     if negated {
@@ -303,5 +319,9 @@ pub fn cached<T>(pattern: &str, flags: Flags, with: impl FnOnce(&Pattern) -> T) 
             regex
         }
     };
-    Ok(with(&regex))
+    let found = with(&regex);
+    if regex.gave_up() {
+        return Err(invalid("regular expression is too complex"));
+    }
+    Ok(found)
 }

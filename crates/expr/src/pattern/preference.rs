@@ -69,7 +69,7 @@ fn piece(char: char, chars: &mut Peekable<Chars>) -> Preference {
     }
 }
 
-fn skip_bracket(chars: &mut Peekable<Chars>) {
+pub(super) fn skip_bracket(chars: &mut Peekable<Chars>) {
     chars.next_if_eq(&'^');
     chars.next_if_eq(&']');
     while let Some(char) = chars.next() {

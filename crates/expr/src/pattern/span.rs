@@ -4,9 +4,10 @@
 //! whole is not greedy; the `regex` crate takes the one that its alternatives prefer. So a match is found in three
 //! steps: where it starts, how long it may be, and what its groups are within exactly that part.
 
+use super::track::{TooComplex, Tree};
 use regex_automata::nfa::thompson::pikevm::PikeVM;
 use regex_automata::{Anchored, Input, MatchKind, meta, nfa::thompson, util::syntax};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 /// Byte ranges of a match: the whole, then the groups.
 pub type Groups = Vec<Option<std::ops::Range<usize>>>;
@@ -21,12 +22,26 @@ pub enum Preference {
 
 /// A compiled expression.
 pub struct Pattern {
+    engine: Engine,
+    /// A search was too long.
+    gave_up: Cell<bool>,
+}
+
+enum Engine {
+    Linear(Box<Linear>),
+    Tree(Tree),
+}
+
+/// An expression that the `regex` crate searches for.
+struct Linear {
     finder: meta::Regex,
     preference: Preference,
     /// The expression in the `regex` crate's language, and its options.
     translated: String,
     config: syntax::Config,
     spans: OnceCell<Option<Spans>>,
+    /// Tells the groups of a match where `regex` may find others.
+    divider: Option<Tree>,
 }
 
 struct Spans {
@@ -45,13 +60,27 @@ impl Pattern {
         translated: String,
         config: syntax::Config,
         preference: Preference,
+        divider: Option<Tree>,
     ) -> std::result::Result<Pattern, String> {
         let finder = linear(&translated, config)?;
-        Ok(Pattern { finder, preference, translated, config, spans: OnceCell::new() })
+        let linear = Linear { finder, preference, translated, config, spans: OnceCell::new(), divider };
+        Ok(Pattern { engine: Engine::Linear(Box::new(linear)), gave_up: Cell::new(false) })
+    }
+
+    pub fn of_tree(tree: Tree) -> Pattern {
+        Pattern { engine: Engine::Tree(tree), gave_up: Cell::new(false) }
+    }
+
+    /// Whether a search since the last call took too long; nothing that was found counts then.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up.take()
     }
 
     pub fn is_match(&self, text: &str) -> bool {
-        self.finder.is_match(text)
+        match &self.engine {
+            Engine::Linear(linear) => linear.finder.is_match(text),
+            Engine::Tree(_) => self.find_at(text, 0).is_some(),
+        }
     }
 
     /// The first match from a byte position on.
@@ -59,6 +88,18 @@ impl Pattern {
         if from > text.len() {
             return None;
         }
+        match &self.engine {
+            Engine::Linear(linear) => linear.find_at(text, from),
+            Engine::Tree(tree) => tree.find_at(text, from).unwrap_or_else(|TooComplex| {
+                self.gave_up.set(true);
+                None
+            }),
+        }
+    }
+}
+
+impl Linear {
+    fn find_at(&self, text: &str, from: usize) -> Option<Groups> {
         let regex = &self.finder;
         let mut captures = regex.create_captures();
         regex.search_captures(&Input::new(text).span(from..text.len()), &mut captures);
@@ -77,6 +118,11 @@ impl Pattern {
         }
         if !captures.is_match() {
             return None;
+        }
+        if let (Some(divider), Some(found)) = (&self.divider, captures.get_match())
+            && let Some(groups) = divider.groups_of(text, found.range())
+        {
+            return Some(groups);
         }
         let range = |group| captures.get_group(group).map(|span| span.start..span.end);
         Some((0..captures.group_len()).map(range).collect())
@@ -97,7 +143,7 @@ impl Pattern {
     }
 }
 
-fn linear(pattern: &str, config: syntax::Config) -> std::result::Result<meta::Regex, String> {
+pub(super) fn linear(pattern: &str, config: syntax::Config) -> std::result::Result<meta::Regex, String> {
     let limits = meta::Config::new().nfa_size_limit(Some(PROGRAM_BYTES_MAX));
     meta::Regex::builder().syntax(config).configure(limits).build(pattern).map_err(|error| match error.syntax_error() {
         Some(error) => error.to_string(),

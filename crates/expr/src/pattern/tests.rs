@@ -1,5 +1,5 @@
 use super::LikePattern;
-use super::are::{Flags, compile};
+use super::are::{self, Flags, compile};
 use proptest::prelude::*;
 
 /// `LIKE` as the manual defines it, by brute force over characters.
@@ -49,9 +49,15 @@ fn of_the_matches_that_start_first_the_longest_or_shortest_is_taken() {
 }
 
 #[test]
-fn what_cannot_run_in_linear_time_is_refused() {
-    for pattern in [r"(a)\1", "a(?=b)", "a(?!b)", "(?<=a)b"] {
-        let refused = compile(pattern, Flags::default()).err().map(|error| error.sqlstate);
-        assert_eq!(refused, Some("2201B"), "{pattern}");
-    }
+fn what_takes_exponential_time_is_given_up() {
+    let pattern = r"^(a*)(a*)(a*)(a*)\1\2\3\4x$";
+    let matches = |count: usize| {
+        let text = "a".repeat(count) + "x";
+        are::cached(pattern, Flags::default(), |compiled| compiled.is_match(&text)).map_err(|error| error.sqlstate)
+    };
+    assert_eq!(matches(16), Ok(true));
+    assert_eq!(matches(15), Ok(false));
+    assert_eq!(matches(201), Err("2201B"));
+    // The one that follows is searched again from the start.
+    assert_eq!(matches(16), Ok(true));
 }

@@ -81,6 +81,11 @@ fn accepts(pattern: &TypePattern, ty: &DataType) -> bool {
 
 /// Whether the polymorphic arguments agree with one another.
 fn polymorphic_fits(patterns: &[TypePattern], inputs: &[DataType]) -> bool {
+    // Nothing says that literals of unknown type alone are of an enum.
+    let of_enums = patterns.iter().zip(inputs).filter(|(pattern, _)| **pattern == TypePattern::AnyEnum);
+    if of_enums.clone().count() > 0 && of_enums.clone().all(|(_, ty)| *ty == DataType::Unknown) {
+        return false;
+    }
     !patterns.iter().any(TypePattern::is_polymorphic) || solve(patterns, inputs).is_ok()
 }
 

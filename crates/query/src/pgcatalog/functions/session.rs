@@ -15,6 +15,24 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         ("session_user" | "getpgusername", _) => |_, info| Ok(Datum::text(&system(info)?.session_user)),
         ("current_database", _) => |_, info| Ok(Datum::text(&system(info)?.database)),
         ("current_schema", _) => |_, info| Ok(text_or_null(system(info)?.search_path.first())),
+        ("current_query", _) => |_, info| {
+            let system = system(info)?;
+            let own = system.db.sessions().into_iter().find(|session| session.pid == system.backend_pid);
+            Ok(own.map_or(Datum::Null, |session| Datum::text(&session.query)))
+        },
+        // Nobody listens, nothing was compiled, no trigger runs.
+        ("pg_jit_available", _) => |_, _| Ok(Datum::Bool(false)),
+        ("pg_trigger_depth", _) => |_, _| Ok(Datum::I32(0)),
+        ("pg_notification_queue_usage", _) => |_, _| Ok(Datum::F64(0.0)),
+        ("pg_column_compression", _) => |_, _| Ok(Datum::Null),
+        ("pg_safe_snapshot_blocking_pids", _) => |_, _| array_value::encode(&DataType::Int4, &[]),
+        ("pg_encoding_max_length", _) => |args, _| {
+            Ok(match args.first() {
+                Some(Datum::I32(0 | 8)) => Datum::I32(1),
+                Some(Datum::I32(6)) => Datum::I32(4),
+                _ => Datum::Null,
+            })
+        },
         ("version", _) => |_, _| Ok(Datum::text(&version())),
         ("pg_backend_pid", _) => |_, info| Ok(Datum::I32(system(info)?.backend_pid)),
         ("pg_client_encoding" | "getdatabaseencoding", _) => |_, _| Ok(Datum::text("UTF8")),
