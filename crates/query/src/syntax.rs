@@ -44,7 +44,7 @@ pub use reader::{Name, Reader, fold};
 pub(crate) use recursion::{CycleClause, RecursionClauses, clauses_of};
 pub use role::*;
 pub use sequence::SequenceOptions;
-pub use spelling::all_fields_mark;
+pub use spelling::{all_fields_mark, quantified};
 pub use table::*;
 pub use targets::{TargetStep, target_steps};
 pub use types::*;

@@ -236,6 +236,9 @@ impl Binder<'_> {
     }
 
     fn binary(&mut self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr) -> Result<Expr> {
+        if let Some((array, all)) = crate::syntax::quantified(right) {
+            return self.any_all(left, op, array, all);
+        }
         match op {
             BinaryOperator::And | BinaryOperator::Or => {
                 let (place, is_and) = if *op == BinaryOperator::And { ("AND", true) } else { ("OR", false) };

@@ -1,9 +1,9 @@
 //! Forms of calls and operators that sqlparser does not read, in forms that it does (PostgreSQL manual 4.3, 9.4,
 //! 4.1.2.7, 9.7, 9.24 and 9.26): `type 'literal'`, `trim(leading from x)`, `substring(x similar p escape e)`, `current_schema` without
-//! parentheses, `collation for (x)`, and `x like any (array)`.
+//! parentheses, `@> any (array)`, `collation for (x)`, and `x like any (array)`.
 
 use super::reader::is_word;
-use sqlparser::ast::Ident;
+use sqlparser::ast::{self, Ident};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -46,6 +46,14 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 continue;
             }
             _ => {}
+        }
+        if is_quantifier(&token.token)
+            && next == Some(&Token::LParen)
+            && out.last().is_some_and(|last| is_other_operator(&last.token))
+        {
+            let name = if is_word(&token.token, "all") { EVERY_ELEMENT } else { ANY_ELEMENT };
+            out.push(as_token(Token::make_word(name, Some('"'))));
+            continue;
         }
         if is_string(&token.token) && is_query {
             let name = type_name_length(&out);
@@ -125,6 +133,57 @@ fn is_like(token: &Token) -> bool {
 
 fn is_quantifier(token: &Token) -> bool {
     ["any", "some", "all"].iter().any(|word| is_word(token, word))
+}
+
+/// Operators after which sqlparser reads no ANY or ALL.
+fn is_other_operator(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::AtArrow
+            | Token::ArrowAt
+            | Token::Overlap
+            | Token::Plus
+            | Token::Minus
+            | Token::Div
+            | Token::Mod
+            | Token::StringConcat
+            | Token::Ampersand
+            | Token::Pipe
+            | Token::Caret
+            | Token::CaretAt
+            | Token::ShiftLeft
+            | Token::ShiftRight
+            | Token::AmpersandLeftAngleBracket
+            | Token::AmpersandRightAngleBracket
+            | Token::Question
+            | Token::QuestionAnd
+            | Token::QuestionPipe
+            | Token::AtQuestion
+            | Token::AtAt
+            | Token::CustomBinaryOperator(_)
+    )
+}
+
+/// Stand for ANY and ALL after operators where sqlparser does not read them: as functions of the array.
+const ANY_ELEMENT: &str = "*any";
+const EVERY_ELEMENT: &str = "*all";
+
+/// The array of `operator ANY (array)` that [`plain`] has written as a call, and whether it is ALL.
+pub fn quantified(operand: &ast::Expr) -> Option<(&ast::Expr, bool)> {
+    let ast::Expr::Function(function) = operand else { return None };
+    let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let all = match name.value.as_str() {
+        ANY_ELEMENT => false,
+        EVERY_ELEMENT => true,
+        _ => return None,
+    };
+    match &function.args {
+        ast::FunctionArguments::List(list) => match list.args.as_slice() {
+            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))] => Some((array, all)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Stands for the star of `(value).*`, which sqlparser reads only after names.
