@@ -11,6 +11,7 @@ mod basalt;
 mod class;
 mod cluster;
 mod definitions;
+mod deparse;
 mod depends;
 mod descriptions;
 mod functions;

@@ -3,6 +3,7 @@
 
 use super::column::{LogicalBuilder, utf8};
 use super::{array, datum_at, json, range, record, text};
+use crate::array_value;
 use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
@@ -201,6 +202,15 @@ pub(super) fn put_value(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &m
 
 /// Appends the binary form. Null has none: the caller writes length -1.
 pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
+    // A vector has one dimension, even without elements.
+    if let (true, Datum::Bytes(bytes), Some(element)) = (ty.is_vector(), value, ty.element())
+        && array_value::elements(element, bytes)?.is_empty()
+    {
+        for word in [1, 0, element.oid() as i32, 0, 0] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        return Ok(());
+    }
     let ty = ty.underlying();
     match (ty, value) {
         (_, Datum::Null) => {}
@@ -299,6 +309,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         return Ok(false);
     }
     match ty.underlying() {
+        _ if ty.is_vector() => format(ty, &datum_at(ty, array, row), ctx, out)?,
         DataType::Int4 => out.extend_from_slice(&array.as_primitive::<Int32Type>().value(row).to_be_bytes()),
         DataType::Int8 => out.extend_from_slice(&array.as_primitive::<Int64Type>().value(row).to_be_bytes()),
         DataType::Float8 => out.extend_from_slice(&array.as_primitive::<Float64Type>().value(row).to_be_bytes()),

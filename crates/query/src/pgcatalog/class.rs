@@ -1,5 +1,6 @@
 //! `pg_class` and what hangs on it: attributes, defaults, indexes, constraints, schemas.
 
+use super::definitions::Node;
 use super::indexes;
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, float4, int2, int2_vector, int2s, int4, oid, oid_vector, opt_text, text, texts, yes};
@@ -164,12 +165,15 @@ fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
 fn pg_attrdef(system: &SystemContext, rows: &mut Rows) -> Result {
     for table in relations::user_tables(system) {
         for column in table.live_columns() {
-            let Some(default) = column.generated.as_ref().or(column.default.as_ref()) else { continue };
+            if column.generated.is_none() && column.default.is_none() {
+                continue;
+            }
+            let default = Node::Default(table.id.0, column.id.0).text();
             rows.push([
                 ("oid", oid(default_oid(table, column.id.0))),
                 ("adrelid", oid(table.id.0)),
                 ("adnum", int2(column.id.0 as i16)),
-                ("adbin", text(default)),
+                ("adbin", text(&default)),
             ])?;
         }
     }
@@ -210,8 +214,11 @@ fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
             ("indcollation", oid_vector(index.collations(table))),
             ("indclass", oid_vector((0..index.key_columns()).map(|_| 0))),
             ("indoption", int2_vector(index.sort_options())),
-            ("indexprs", opt_text(index.expressions().as_deref())),
-            ("indpred", opt_text(index.predicate())),
+            (
+                "indexprs",
+                if index.expressions().is_empty() { Datum::Null } else { text(&Node::Index(index.oid()).text()) },
+            ),
+            ("indpred", opt_text(index.predicate().map(|_| Node::Predicate(index.oid()).text()).as_deref())),
         ])?;
     }
     Ok(())

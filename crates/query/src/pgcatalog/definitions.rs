@@ -1,14 +1,16 @@
 //! Catalog objects as SQL text.
 
+use super::deparse::Deparser;
 use super::indexes::{self, Index};
 use super::names::Scope;
 use super::relations::{self, Relation};
 use super::{SystemContext, procs, typing};
 use crate::bind::{self, BindContext};
+use crate::session::names::quote_identifier;
 use basalt_engine::{Catalog, ViewDef};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::CheckDef;
-use basalt_types::{ColumnDef, DataType, TableDef};
+use basalt_types::{ColumnDef, DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
 /// `pg_get_indexdef`: the whole index, or one of its columns (from 1).
@@ -16,18 +18,18 @@ pub(super) fn index(system: &SystemContext, oid: u32, column: i32, pretty: bool)
     let Relation::Index(table, index) = relations::by_oid(&system.catalog, oid)? else { return None };
     if column != 0 {
         let number = usize::try_from(column).unwrap_or(usize::MAX);
-        return Some(index.column_definition(system, table, number));
+        return Some(index.column_definition(system, table, number, pretty));
     }
     let visible = Scope::of(system).relation_is_visible(table.id.0) == Some(true);
-    Some(index.definition(system, table, !(pretty && visible)))
+    Some(index.definition(system, table, !(pretty && visible), pretty))
 }
 
 /// `pg_get_constraintdef`.
-pub(super) fn constraint(system: &SystemContext, oid: u32) -> Option<String> {
+pub(super) fn constraint(system: &SystemContext, oid: u32, pretty: bool) -> Option<String> {
     let catalog = &system.catalog;
-    let checks = catalog.tables.values().flat_map(|table| &table.checks);
-    if let Some(check) = checks.into_iter().find(|check| check.id.0 == oid) {
-        let mut text = format!("CHECK ({})", indexes::in_parens(&expression(system, &check.sql)));
+    let checks = catalog.tables.values().flat_map(|table| table.checks.iter().map(move |check| (table, check)));
+    if let Some((table, check)) = checks.into_iter().find(|(_, check)| check.id.0 == oid) {
+        let mut text = format!("CHECK ({})", check_text(system, table, &check.sql, pretty));
         text.push_str(if check.no_inherit { " NO INHERIT" } else { "" });
         text.push_str(if check.validated { "" } else { " NOT VALID" });
         return Some(text);
@@ -46,7 +48,127 @@ pub(super) fn constraint(system: &SystemContext, oid: u32) -> Option<String> {
     None
 }
 
-/// `pg_get_expr`: kept text, with sequences by name.
+/// A condition over a row of a table, as PostgreSQL writes it.
+pub(super) fn check_text(system: &SystemContext, table: &Arc<TableDef>, sql: &str, pretty: bool) -> String {
+    over_table(system, table, sql, pretty, |ctx, expr| bind::bind_check(ctx, table, expr))
+        .unwrap_or_else(|| indexes::in_parens(&expression(system, sql)))
+}
+
+/// A value over a row of a table: an index's.
+pub(super) fn value_text(system: &SystemContext, table: &Arc<TableDef>, sql: &str, pretty: bool) -> String {
+    over_table(system, table, sql, pretty, |ctx, expr| bind::bind_transform(ctx, table, expr))
+        .unwrap_or_else(|| expression(system, sql))
+}
+
+/// A column's default, or what it is computed from.
+pub(super) fn default_text(system: &SystemContext, table: &Arc<TableDef>, column: &ColumnDef, pretty: bool) -> String {
+    let (name, ty) = (&column.name, &column.ty);
+    let (sql, text) = match (&column.generated, &column.default) {
+        (Some(sql), _) => {
+            (sql, over_table(system, table, sql, pretty, |ctx, expr| bind::bind_generated(ctx, table, name, ty, expr)))
+        }
+        (None, Some(sql)) => {
+            (sql, over_table(system, table, sql, pretty, |ctx, expr| bind::bind_default(ctx, expr, name, ty)))
+        }
+        (None, None) => return String::new(),
+    };
+    text.unwrap_or_else(|| expression(system, sql))
+}
+
+fn over_table(
+    system: &SystemContext,
+    table: &TableDef,
+    sql: &str,
+    pretty: bool,
+    bound: impl FnOnce(&BindContext, &sqlparser::ast::Expr) -> crate::error::Result<Expr>,
+) -> Option<String> {
+    let columns: Vec<String> = table.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+    deparsed(system, &columns, sql, pretty, bound)
+}
+
+fn deparsed(
+    system: &SystemContext,
+    columns: &[String],
+    sql: &str,
+    pretty: bool,
+    bound: impl FnOnce(&BindContext, &sqlparser::ast::Expr) -> crate::error::Result<Expr>,
+) -> Option<String> {
+    let syntax = crate::syntax::parse_expr_text(sql).ok()?;
+    let bound = bound(&bind_context(system), &syntax).ok()?;
+    Deparser { system, columns, source: sql, pretty }.text(&bound)
+}
+
+/// A domain's condition on `VALUE`.
+pub(super) fn domain_check_text(system: &SystemContext, base: &DataType, sql: &str, pretty: bool) -> String {
+    let columns = ["VALUE".to_string()];
+    deparsed(system, &columns, sql, pretty, |ctx, expr| bind::bind_domain_check(ctx, base, expr))
+        .unwrap_or_else(|| indexes::in_parens(sql))
+}
+
+/// A domain's default.
+pub(super) fn domain_default_text(system: &SystemContext, base: &DataType, sql: &str) -> String {
+    deparsed(system, &[], sql, false, |ctx, expr| bind::bind_default(ctx, expr, "value", base))
+        .unwrap_or_else(|| expression(system, sql))
+}
+
+/// What stands for an expression in a column of type `pg_node_tree`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Node {
+    /// Of a table's column by its number.
+    Default(u32, u16),
+    /// Expressions of an index.
+    Index(u32),
+    Predicate(u32),
+}
+
+impl Node {
+    pub fn text(self) -> String {
+        match self {
+            Node::Default(table, column) => format!("{{DEFAULT {table} {column}}}"),
+            Node::Index(index) => format!("{{INDEX {index}}}"),
+            Node::Predicate(index) => format!("{{PREDICATE {index}}}"),
+        }
+    }
+
+    fn read(text: &str) -> Option<Node> {
+        let mut words = text.strip_prefix('{')?.strip_suffix('}')?.split(' ');
+        let (kind, oid) = (words.next()?, words.next()?.parse().ok()?);
+        Some(match kind {
+            "DEFAULT" => Node::Default(oid, words.next()?.parse().ok()?),
+            "INDEX" => Node::Index(oid),
+            "PREDICATE" => Node::Predicate(oid),
+            _ => return None,
+        })
+    }
+}
+
+/// `pg_get_expr`.
+pub(super) fn node_text(system: &SystemContext, node: &str, pretty: bool) -> String {
+    let catalog = &system.catalog;
+    let of_index = |oid| match relations::by_oid(catalog, oid)? {
+        Relation::Index(table, index) => Some((table, index)),
+        _ => None,
+    };
+    let text = Node::read(node).and_then(|node| match node {
+        Node::Default(table, column) => {
+            let table = catalog.table(ObjectId(table))?;
+            let column = table.columns.iter().find(|known| known.id.0 == column)?;
+            Some(default_text(system, table, column, pretty))
+        }
+        Node::Index(index) => {
+            let (table, index) = of_index(index)?;
+            let texts = index.expressions().into_iter().map(|sql| value_text(system, table, sql, pretty));
+            Some(texts.collect::<Vec<_>>().join(", "))
+        }
+        Node::Predicate(index) => {
+            let (table, index) = of_index(index)?;
+            Some(check_text(system, table, index.predicate()?, pretty))
+        }
+    });
+    text.unwrap_or_else(|| expression(system, node))
+}
+
+/// Kept text, with sequences by name.
 pub(super) fn expression(system: &SystemContext, sql: &str) -> String {
     const END: &str = "'::";
     let mut out = String::with_capacity(sql.len());

@@ -1,7 +1,7 @@
 //! Indexes as the catalogs see them: a primary key's, which the table itself is, and secondary ones.
 
 use super::SystemContext;
-use super::definitions::expression;
+use super::definitions::{check_text, value_text};
 use super::relations::user_tables;
 use super::typing;
 use crate::session::names::quote_identifier;
@@ -142,15 +142,14 @@ impl<'a> Index<'a> {
         }
     }
 
-    pub fn expressions(self) -> Option<String> {
-        let Index::Secondary(index) = self else { return None };
-        let texts: Vec<&str> = (index.columns.iter())
-            .filter_map(|column| match &column.source {
-                IndexSource::Column(_) => None,
-                IndexSource::Expression(sql) => Some(sql.as_str()),
-            })
-            .collect();
-        (!texts.is_empty()).then(|| texts.join(", "))
+    /// The expressions among its columns, as they are kept.
+    pub fn expressions(self) -> Vec<&'a str> {
+        let Index::Secondary(index) = self else { return Vec::new() };
+        let texts = (index.columns.iter()).filter_map(|column| match &column.source {
+            IndexSource::Column(_) => None,
+            IndexSource::Expression(sql) => Some(sql.as_str()),
+        });
+        texts.collect()
     }
 
     pub fn collations(self, table: &TableDef) -> Vec<u32> {
@@ -160,7 +159,7 @@ impl<'a> Index<'a> {
     }
 
     /// `CREATE INDEX`.
-    pub fn definition(self, system: &SystemContext, table: &TableDef, qualified: bool) -> String {
+    pub fn definition(self, system: &SystemContext, table: &Arc<TableDef>, qualified: bool, pretty: bool) -> String {
         let catalog: &Catalog = &system.catalog;
         let schema = catalog.namespaces.get(&table.namespace).filter(|_| qualified);
         let schema = schema.map_or(String::new(), |namespace| format!("{}.", quote_identifier(&namespace.name)));
@@ -169,7 +168,7 @@ impl<'a> Index<'a> {
         let mut text = format!(
             "CREATE {unique}INDEX {name} ON {schema}{table_name} USING {} ({})",
             self.method(),
-            self.elements(system, table).join(", ")
+            self.elements(system, table, pretty).join(", ")
         );
         text.push_str(&self.include_clause(table));
         if self.nulls_not_distinct() {
@@ -177,7 +176,7 @@ impl<'a> Index<'a> {
         }
         text.push_str(&options_clause(self.options()));
         if let Some(predicate) = self.predicate() {
-            text.push_str(&format!(" WHERE {}", in_parens(&expression(system, predicate))));
+            text.push_str(&format!(" WHERE {}", check_text(system, table, predicate, pretty)));
         }
         text
     }
@@ -191,14 +190,14 @@ impl<'a> Index<'a> {
         format!(" INCLUDE ({})", names.collect::<Vec<_>>().join(", "))
     }
 
-    fn elements(self, system: &SystemContext, table: &TableDef) -> Vec<String> {
+    fn elements(self, system: &SystemContext, table: &Arc<TableDef>, pretty: bool) -> Vec<String> {
         match self {
             Index::Primary(_) => self.columns(table).into_iter().map(|(name, _)| quote_identifier(name)).collect(),
             Index::Secondary(index) => index
                 .columns
                 .iter()
                 .map(|column| {
-                    let mut text = self.element(system, table, column);
+                    let mut text = self.element(system, table, column, pretty);
                     if let Some(collation) = &column.collation {
                         text.push_str(&format!(" COLLATE \"{collation}\""));
                     }
@@ -217,23 +216,31 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn element(self, system: &SystemContext, table: &TableDef, column: &IndexColumn) -> String {
+    fn element(self, system: &SystemContext, table: &Arc<TableDef>, column: &IndexColumn, pretty: bool) -> String {
         match &column.source {
             IndexSource::Column(id) => quote_identifier(&table.column(*id).name),
             IndexSource::Expression(sql) => {
-                let text = expression(system, sql);
+                let text = value_text(system, table, sql, pretty);
                 match is_call(&text) {
                     true => text,
-                    false => format!("({})", in_parens(&text)),
+                    false => format!("({text})"),
                 }
             }
         }
     }
 
     /// One column from 1, as `pg_get_indexdef` gives it.
-    pub fn column_definition(self, system: &SystemContext, table: &TableDef, number: usize) -> String {
+    pub fn column_definition(
+        self,
+        system: &SystemContext,
+        table: &Arc<TableDef>,
+        number: usize,
+        pretty: bool,
+    ) -> String {
         let key = match self {
-            Index::Secondary(index) => index.columns.get(number - 1).map(|column| self.element(system, table, column)),
+            Index::Secondary(index) => {
+                index.columns.get(number - 1).map(|column| self.element(system, table, column, pretty))
+            }
             Index::Primary(_) => None,
         };
         let columns = self.columns(table);

@@ -107,7 +107,13 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
     let optional = |value: Option<i32>| value.map_or(Datum::Null, int4);
     let length = character_length(ty);
     let (precision, radix, scale) = numeric_shape(ty);
-    let expression = column.default.map(|text| definitions::expression(system, text));
+    let expression = column.default.map(|kept| match relation {
+        Relation::Table(table) => match table.columns.iter().find(|known| known.id.0 as i16 == column.number) {
+            Some(known) => definitions::default_text(system, table, known, false),
+            None => definitions::expression(system, kept),
+        },
+        _ => definitions::expression(system, kept),
+    });
     let (default, generated) = if column.generated { (None, expression) } else { (expression, None) };
     let sequence = identity_sequence(system, relation, column);
     let number = |value: Option<i64>| value.map_or(Datum::Null, |value| text(&value.to_string()));
@@ -461,10 +467,9 @@ fn constraint_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
 
 fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
     for table in relations::user_tables(system) {
-        let checks = table
-            .checks
-            .iter()
-            .map(|check| (check.name.clone(), format!("({})", definitions::expression(system, &check.sql))));
+        let checks = table.checks.iter().map(|check| {
+            (check.name.clone(), format!("({})", definitions::check_text(system, table, &check.sql, false)))
+        });
         let not_null = table.live_columns().filter(|column| column.not_null).map(|column| {
             let name = format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0);
             (name, format!("{} IS NOT NULL", column.name))

@@ -67,7 +67,7 @@ fn pg_indexes(system: &SystemContext, rows: &mut Rows) -> Result {
             ("schemaname", text(schema_name(system, table.namespace))),
             ("tablename", text(&table.name)),
             ("indexname", text(index.name())),
-            ("indexdef", text(&index.definition(system, table, true))),
+            ("indexdef", text(&index.definition(system, table, true, false))),
         ])?;
     }
     Ok(())

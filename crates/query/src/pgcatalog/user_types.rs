@@ -57,7 +57,7 @@ pub(super) fn types(system: &SystemContext, rows: &mut Rows) -> Result {
             relation: table.id.0,
             ty: DataType::Composite(catalog.row_type(table)),
         };
-        put(&row, rows)?;
+        put(system, &row, rows)?;
     }
     for view in relations::user_views(system) {
         let row = TypeRow {
@@ -68,7 +68,7 @@ pub(super) fn types(system: &SystemContext, rows: &mut Rows) -> Result {
             relation: view.id.0,
             ty: DataType::Composite(catalog.view_row_type(view)),
         };
-        put(&row, rows)?;
+        put(system, &row, rows)?;
     }
     for def in in_database(system) {
         let row = TypeRow {
@@ -79,16 +79,20 @@ pub(super) fn types(system: &SystemContext, rows: &mut Rows) -> Result {
             relation: if matches!(def.kind, TypeKind::Composite(_)) { def.id.0 } else { 0 },
             ty: catalog.data_type(def),
         };
-        put(&row, rows)?;
+        put(system, &row, rows)?;
     }
     Ok(())
 }
 
-fn put(row: &TypeRow, rows: &mut Rows) -> Result {
+fn put(system: &SystemContext, row: &TypeRow, rows: &mut Rows) -> Result {
     let base = match &row.ty {
         DataType::Domain(domain) => Some(domain),
         _ => None,
     };
+    let default = base.and_then(|domain| {
+        let sql = domain.default.as_deref()?;
+        Some(super::definitions::domain_default_text(system, &domain.base, sql))
+    });
     let fact = typing::fact(row.ty.underlying().oid());
     let (kind, category, input) = match &row.ty {
         DataType::Domain(domain) => ("d", fact.map_or(category_of(&domain.base), |fact| fact.category), 2597),
@@ -139,8 +143,8 @@ fn put(row: &TypeRow, rows: &mut Rows) -> Result {
         ("typtypmod", int4(base.map_or(-1, |domain| domain.time_modifier.unwrap_or_else(|| domain.base.typmod())))),
         ("typndims", int4(i32::from(base.is_some_and(|domain| matches!(domain.base, DataType::Array(_)))))),
         ("typcollation", oid(fact.filter(|_| base.is_some()).map_or(0, |fact| fact.collation))),
-        ("typdefaultbin", opt_text(base.and_then(|domain| domain.default.as_deref()))),
-        ("typdefault", opt_text(base.and_then(|domain| domain.default.as_deref()))),
+        ("typdefaultbin", opt_text(default.as_deref())),
+        ("typdefault", opt_text(default.as_deref())),
     ])?;
     rows.push([
         ("oid", oid(array_oid(row.id))),
@@ -233,13 +237,13 @@ pub(super) fn constraints(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 /// `CHECK (…)` of a domain's constraint.
-pub(super) fn constraint_text(system: &SystemContext, constraint: u32) -> Option<String> {
+pub(super) fn constraint_text(system: &SystemContext, constraint: u32, pretty: bool) -> Option<String> {
     in_database(system).find_map(|def| match &def.kind {
-        TypeKind::Domain { checks, .. } => {
+        TypeKind::Domain { checks, base, .. } => {
             let check = checks.iter().find(|check| check.oid == constraint)?;
             Some(format!(
                 "CHECK ({}){}",
-                super::indexes::in_parens(&check.sql),
+                super::definitions::domain_check_text(system, base, &check.sql, pretty),
                 if check.not_valid { " NOT VALID" } else { "" }
             ))
         }

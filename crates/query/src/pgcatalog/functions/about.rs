@@ -57,8 +57,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         },
         "pg_get_constraintdef" => |args, info| {
             let (system, constraint) = (system(info)?, oid_arg(args, 0)?);
-            let of_domain = || user_types::constraint_text(system, constraint);
-            Ok(text_or_null(definitions::constraint(system, constraint).or_else(of_domain)))
+            let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
+            let of_domain = || user_types::constraint_text(system, constraint, pretty);
+            Ok(text_or_null(definitions::constraint(system, constraint, pretty).or_else(of_domain)))
         },
         "pg_get_viewdef" if args.starts_with("text") => |args, info| {
             let scope = Scope::of(system(info)?);
@@ -131,7 +132,8 @@ pub(super) fn others() -> Vec<Other> {
 }
 
 fn expression(args: &[Datum], info: &CallInfo) -> Result<Datum> {
-    Ok(Datum::text(&definitions::expression(system(info)?, text_arg(args, 0)?)))
+    let pretty = matches!(args.get(2), Some(Datum::Bool(true)));
+    Ok(Datum::text(&definitions::node_text(system(info)?, text_arg(args, 0)?, pretty)))
 }
 
 fn type_name(oid: u32, typmod: Option<i32>, info: &CallInfo) -> Result<String> {
