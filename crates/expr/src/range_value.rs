@@ -305,3 +305,6 @@ pub fn contains_value(kind: RangeKind, spans: &[Span], value: &Datum) -> bool {
     let after = spans.partition_point(|span| compare_bounds(kind, &span.upper, &upper).is_lt());
     spans.get(after).is_some_and(|span| compare_bounds(kind, &span.lower, &lower).is_le())
 }
+
+#[cfg(test)]
+mod tests;
