@@ -6,8 +6,8 @@
 //! references and look-around, which linear running time does not allow, are [`super::track`]'s.
 
 use super::preference;
-use super::span::{Pattern, Preference};
-use super::track::{self, Tree};
+use super::span::{MakeTree, Pattern, Preference};
+use super::track;
 use crate::error::{Error, Result};
 use regex_automata::util::syntax;
 use std::cell::RefCell;
@@ -88,13 +88,16 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
     if flags.literal {
         return build(regex::escape(rest), flags, Preference::None, None);
     }
-    let tree = || track::compile(rest, flags, config(Flags { expanded: false, ..flags }));
+    let of_parts = config(Flags { expanded: false, ..flags });
     if track::is_needed(rest) && !flags.basic {
-        return Ok(Pattern::of_tree(tree()?));
+        return Ok(Pattern::of_tree(track::compile(rest, flags, of_parts)?));
     }
     let translated = translate(rest, flags)?;
     // What is wrong with an expression the linear one says.
-    let divider = if track::divides_otherwise(rest) { tree().ok() } else { None };
+    let divider = track::divides_otherwise(rest).then(|| {
+        let rest = rest.to_string();
+        Box::new(move || track::compile(&rest, flags, of_parts).ok()) as Box<MakeTree>
+    });
     build(translated, flags, preference::of(rest), divider)
 }
 
@@ -106,7 +109,7 @@ fn config(flags: Flags) -> syntax::Config {
         .ignore_whitespace(flags.expanded && !flags.literal)
 }
 
-fn build(translated: String, flags: Flags, preference: Preference, divider: Option<Tree>) -> Result<Pattern> {
+fn build(translated: String, flags: Flags, preference: Preference, divider: Option<Box<MakeTree>>) -> Result<Pattern> {
     let config = config(flags);
     Pattern::new(translated, config, preference, divider).map_err(|message| match message.as_str() {
         "too complex" => invalid("regular expression is too complex"),

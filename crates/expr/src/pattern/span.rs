@@ -32,6 +32,8 @@ enum Engine {
     Tree(Tree),
 }
 
+pub type MakeTree = dyn Fn() -> Option<Tree>;
+
 /// An expression that the `regex` crate searches for.
 struct Linear {
     finder: meta::Regex,
@@ -40,8 +42,9 @@ struct Linear {
     translated: String,
     config: syntax::Config,
     spans: OnceCell<Option<Spans>>,
-    /// Tells the groups of a match where `regex` may find others.
-    divider: Option<Tree>,
+    /// Makes what tells the groups of a match, where `regex` may find others.
+    divider: Option<Box<MakeTree>>,
+    tree: OnceCell<Option<Tree>>,
 }
 
 struct Spans {
@@ -60,10 +63,11 @@ impl Pattern {
         translated: String,
         config: syntax::Config,
         preference: Preference,
-        divider: Option<Tree>,
+        divider: Option<Box<MakeTree>>,
     ) -> std::result::Result<Pattern, String> {
         let finder = linear(&translated, config)?;
-        let linear = Linear { finder, preference, translated, config, spans: OnceCell::new(), divider };
+        let linear =
+            Linear { finder, preference, translated, config, spans: OnceCell::new(), divider, tree: OnceCell::new() };
         Ok(Pattern { engine: Engine::Linear(Box::new(linear)), gave_up: Cell::new(false) })
     }
 
@@ -119,8 +123,9 @@ impl Linear {
         if !captures.is_match() {
             return None;
         }
-        if let (Some(divider), Some(found)) = (&self.divider, captures.get_match())
-            && let Some(groups) = divider.groups_of(text, found.range())
+        if let (Some(make), Some(found)) = (&self.divider, captures.get_match())
+            && let Some(tree) = self.tree.get_or_init(make)
+            && let Some(groups) = tree.groups_of(text, found.range())
         {
             return Some(groups);
         }

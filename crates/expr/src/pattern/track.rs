@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::str::Chars;
 
 /// Places looked at in one search.
-const STEPS_MAX: usize = 16 << 20;
+const STEPS_MAX: usize = 8 << 20;
 /// Parts of an expression: its tree is walked by recursion.
 const NODES_MAX: usize = 1000;
 /// As PostgreSQL's.
@@ -27,7 +27,7 @@ enum Node {
     Empty,
     Char(char),
     /// One character of a set.
-    Set(meta::Regex),
+    Set(CharSet),
     /// A place between characters.
     Place(meta::Regex),
     Pair(NodeId, NodeId),
@@ -45,6 +45,35 @@ enum Node {
         ahead: bool,
         negated: bool,
     },
+}
+
+struct CharSet {
+    /// Bit `n` is for the character of code `n`.
+    ascii: u128,
+    regex: meta::Regex,
+}
+
+impl CharSet {
+    fn new(regex: meta::Regex) -> CharSet {
+        let mut set = CharSet { ascii: 0, regex };
+        for code in 0..128u8 {
+            if set.holds(char::from(code).encode_utf8(&mut [0; 4])) {
+                set.ascii |= 1 << code;
+            }
+        }
+        set
+    }
+
+    fn holds(&self, char: &str) -> bool {
+        self.regex.is_match(Input::new(char).anchored(Anchored::Yes))
+    }
+
+    fn contains(&self, char: char) -> bool {
+        match char.is_ascii() {
+            true => self.ascii >> u32::from(char) & 1 == 1,
+            false => self.holds(char.encode_utf8(&mut [0; 4])),
+        }
+    }
 }
 
 /// A compiled expression.
@@ -254,11 +283,11 @@ impl Parser<'_> {
                 let place = Node::Place(self.regex(&anchor)?);
                 return Ok((self.add(place, Preference::None)?, true));
             }
-            '.' => Node::Set(self.regex(".")?),
+            '.' => Node::Set(CharSet::new(self.regex(".")?)),
             '[' => {
                 let mut set = String::new();
                 bracket(&mut self.chars, self.flags, &mut set)?;
-                Node::Set(self.regex(&set)?)
+                Node::Set(CharSet::new(self.regex(&set)?))
             }
             '\\' => {
                 if let Some(group) = self.back_reference()? {
@@ -268,7 +297,7 @@ impl Parser<'_> {
                 let mut sequence = String::new();
                 escape(&mut self.chars, &mut sequence)?;
                 let regex = self.regex(&sequence)?;
-                let node = if is_place { Node::Place(regex) } else { Node::Set(regex) };
+                let node = if is_place { Node::Place(regex) } else { Node::Set(CharSet::new(regex)) };
                 return Ok((self.add(node, Preference::None)?, is_place));
             }
             char => Node::Char(char),
@@ -429,13 +458,10 @@ impl Search<'_> {
                 };
                 self.char_at(at).filter(same).map(|found| at + found.len_utf8()).into_iter().collect()
             }
-            Node::Set(set) => match self.char_at(at).map(|found| at + found.len_utf8()) {
-                Some(end) => {
-                    let input = Input::new(self.text).span(at..end).anchored(Anchored::Yes);
-                    set.is_match(input).then_some(end).into_iter().collect()
-                }
-                None => Vec::new(),
-            },
+            Node::Set(set) => {
+                let holds = |found: &char| set.contains(*found);
+                self.char_at(at).filter(holds).map(|found| at + found.len_utf8()).into_iter().collect()
+            }
             Node::Place(place) => {
                 let input = Input::new(self.text).span(at..at).anchored(Anchored::Yes);
                 place.is_match(input).then_some(at).into_iter().collect()
