@@ -14,7 +14,9 @@ use basalt_types::{DataType, Datum};
 #[derive(Clone, Copy)]
 struct Folding<'a> {
     ctx: &'a EvalContext,
-    /// Whether parameters and stable functions are computed, too.
+    /// Whether parameters are computed.
+    params: bool,
+    /// Whether stable functions are computed.
     stable: bool,
     /// Whether an immutable call that fails fails the folding.
     strict: bool,
@@ -25,18 +27,20 @@ impl Expr {
     /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
     /// touched. An operand whose computation fails stays as it is.
     pub fn fold(self, ctx: &EvalContext, stable: bool) -> Expr {
-        self.folded(Folding { ctx, stable, strict: false }).expect("only strict folding fails")
+        self.folded(Folding { ctx, params: stable, stable, strict: false }).expect("only strict folding fails")
     }
 
     /// As [`Expr::fold`] for the execution at hand, with the errors that PostgreSQL meets while it plans.
     pub fn fold_strict(self, ctx: &EvalContext) -> Result<Expr> {
-        self.folded(Folding { ctx, stable: true, strict: true })
+        // A failure over what a stable call gives comes when rows are computed, if they are.
+        let planned = self.folded(Folding { ctx, params: true, stable: false, strict: true })?;
+        Ok(planned.fold(ctx, true))
     }
 
     fn folded(mut self, how: Folding) -> Result<Expr> {
         match self {
             Expr::Const { .. } | Expr::Column { .. } | Expr::Hole { .. } => return Ok(self),
-            Expr::Param { .. } if !how.stable => return Ok(self),
+            Expr::Param { .. } if !how.params => return Ok(self),
             Expr::And(args) => return Ok(logic(terms(args, false, how)?, false)),
             Expr::Or(args) => return Ok(logic(terms(args, true, how)?, true)),
             Expr::Case { branches, otherwise, ty } => return case(branches, otherwise, ty, how),

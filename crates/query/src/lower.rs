@@ -17,6 +17,7 @@ mod node;
 mod outer_side;
 mod plan;
 mod pull_up;
+mod push_down;
 mod recursive;
 mod sample;
 mod scan;

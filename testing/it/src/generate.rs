@@ -8,6 +8,7 @@ pub mod catalog;
 mod change;
 mod compare;
 mod expr;
+mod fitting;
 mod literals;
 mod node;
 mod query;

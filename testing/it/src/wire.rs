@@ -313,7 +313,8 @@ impl Body<'_> {
 
     fn text(&mut self) -> Result<String> {
         let end = self.0.iter().position(|byte| *byte == 0).context("text without an end")?;
-        let text = String::from_utf8(self.take(end)?.to_vec())?;
+        // PostgreSQL cuts characters in some of its messages.
+        let text = String::from_utf8_lossy(self.take(end)?).into_owned();
         self.u8()?;
         Ok(text)
     }

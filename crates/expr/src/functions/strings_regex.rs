@@ -288,7 +288,8 @@ fn nth_group(
 ) -> Result<Option<std::ops::Range<usize>>> {
     are::cached(pattern, flags, |regex| {
         let found = matches(regex, text, start).nth(nth - 1);
-        found.and_then(|groups| groups.get(group).cloned().flatten())
+        // Of a pattern without groups the first is the whole match.
+        found.and_then(|groups| groups.get(if groups.len() == 1 && group == 1 { 0 } else { group }).cloned().flatten())
     })
 }
 

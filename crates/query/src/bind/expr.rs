@@ -310,11 +310,11 @@ impl Binder<'_> {
         if let Some(powers) = precedence::sign_inside(op, expr) {
             return self.expr(&powers);
         }
-        // A minus before a number is part of it: -2147483648 is an integer.
-        if let (UnaryOperator::Minus, ast::Expr::Value(value)) = (op, expr)
-            && let ast::Value::Number(text, _) = &value.value
+        // A minus before a number is part of it: -2147483648 is an integer, -(-2147483648) is none.
+        if *op == UnaryOperator::Minus
+            && let Some((text, negative)) = signed_number(expr)
         {
-            return self.number(&format!("-{text}"));
+            return self.number(&if negative { text.to_string() } else { format!("-{text}") });
         }
         let symbol = match op {
             UnaryOperator::Not => return Ok(Expr::Not(Box::new(self.condition("NOT", expr)?))),
@@ -552,5 +552,20 @@ fn extract_field(field: &DateTimeField) -> String {
     match field {
         DateTimeField::Custom(ident) => ident.value.to_lowercase(),
         other => other.to_string().to_lowercase(),
+    }
+}
+
+/// The digits of a number, and whether a minus stands before it.
+fn signed_number(expr: &ast::Expr) -> Option<(&str, bool)> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(text, _) => Some((text, false)),
+            _ => None,
+        },
+        ast::Expr::Nested(inner) => signed_number(inner),
+        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            signed_number(expr).map(|(text, negative)| (text, !negative))
+        }
+        _ => None,
     }
 }

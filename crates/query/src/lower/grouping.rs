@@ -6,7 +6,7 @@
 
 use super::{Lowerer, name_of};
 use crate::error::Result;
-use crate::plan::{AggregateCall, ColId, GroupingSets, Plan, Subquery};
+use crate::plan::{AggregateCall, ColId, GroupingSets, Plan};
 use arrow_array::{ArrayRef, BooleanArray, Int32Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -28,7 +28,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Exe
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -127,22 +127,6 @@ impl Lowerer<'_> {
     }
 }
 
-/// A condition on the groups of `plan` in a form that has one of their columns, if it has none.
-///
-/// A set of no columns has a row though its input be empty. A condition without columns would be moved below, and
-/// the row would come anyhow.
-pub(super) fn kept_above(plan: &Plan, condition: &Expr, subqueries: &BTreeMap<ColId, Subquery>) -> Option<Expr> {
-    let Plan::Aggregate { groups, sets: Some(_), .. } = plan else { return None };
-    let (id, group) = groups.first()?;
-    let column = |node: &Expr| matches!(node, Expr::Hole { id, .. } if !subqueries.contains_key(id));
-    if condition.any(&mut |node| column(node)) {
-        return None;
-    }
-    let group = Expr::Hole { id: *id, ty: group.ty() };
-    let branches = vec![(Expr::IsNull(Box::new(group)), condition.clone())];
-    Some(Expr::Case { branches, otherwise: Some(Box::new(condition.clone())), ty: DataType::Bool })
-}
-
 struct Spec {
     sets: Vec<Vec<usize>>,
     groupings: Vec<Vec<usize>>,
@@ -151,7 +135,7 @@ struct Spec {
 }
 
 /// The operator in DataFusion's logical plan.
-struct GroupingNode {
+pub(super) struct GroupingNode {
     spec: Arc<Spec>,
     groups: Vec<DfExpr>,
     input: LogicalPlan,

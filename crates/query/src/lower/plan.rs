@@ -31,8 +31,6 @@ impl Lowerer<'_> {
                 self.project_set(input, sets, *ordinality, *keep_empty)
             }
             Plan::Filter { input, condition } => {
-                let bound_to_groups = super::grouping::kept_above(input, condition, &self.query.subqueries);
-                let condition = bound_to_groups.as_ref().unwrap_or(condition);
                 let input = self.plan(input)?;
                 let condition = self.filter_expr(condition)?;
                 Ok(LogicalPlanBuilder::from(input).filter(condition)?.build()?)

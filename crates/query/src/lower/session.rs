@@ -1,11 +1,13 @@
 //! DataFusion's session: which of its parts are in use, with which limits.
 
+use super::push_down::GuardedPushDown;
 use crate::error::{Result, SqlError};
 use crate::run::RuntimeConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
@@ -32,12 +34,16 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     let settled = rules.iter().position(|rule| rule.name() == "JoinSelection" || rule.name() == "join_selection");
     let settled = settled.ok_or_else(|| SqlError::internal("there is no rule that chooses the sides of joins"))?;
     rules.insert(settled + 1, Arc::new(super::outer_side::HideConstants));
+    let filters: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(GuardedPushDown::new());
+    let logical = Optimizer::new().rules.into_iter();
+    let logical = logical.map(|rule| if rule.name() == GuardedPushDown::NAME { filters.clone() } else { rule });
     // Types are settled by the binder: no analyzer rule may change them.
     Ok(SessionStateBuilder::new()
         .with_config(options)
         .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rules(Vec::new())
+        .with_optimizer_rules(logical.collect())
         .with_physical_optimizer_rules(rules)
         .build())
 }

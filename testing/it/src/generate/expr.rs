@@ -73,9 +73,10 @@ impl Generator<'_> {
         let mut operands = Vec::with_capacity(args.len());
         for (index, arg) in args.iter().enumerate() {
             let integer = matches!(types.name(*arg), "int2" | "int4" | "int8" | "numeric");
-            let operand = if callable.name == "array_fill" && index > 0 {
-                Node::expr(*arg)
-                    .text(["'{2}'::int4[]", "'{0}'::int4[]", "'{2,3}'::int4[]"][self.rng.random_range(0..3)])
+            let fitting = super::fitting::values(&callable.name, index, types.name(*arg));
+            let fitting = if self.rng.random_bool(0.95) { fitting.choose(&mut self.rng) } else { None };
+            let operand = if let Some(value) = fitting {
+                Node::expr(*arg).text(format!("'{value}'::{}", types.name(*arg)))
             } else if growing && integer && index > 0 || growing && args.len() == 1 {
                 Node::expr(*arg).text(format!("{}::{}", self.rng.random_range(0..9_u32), types.name(*arg)))
             } else {

@@ -66,6 +66,8 @@ pub fn run(options: &Options) -> Result<Report> {
         options: options.clone(),
         used: Vec::new(),
         order_only: false,
+        failed_block: false,
+        prepared: String::new(),
     };
     for setting in SETTINGS {
         both.postgres.run(setting)?;
@@ -102,6 +104,10 @@ struct Both {
     used: Vec<(String, bool)>,
     /// Whether the last attempt differs in that one side alone met a failing row.
     order_only: bool,
+    /// Whether PostgreSQL waits for the end of a block that failed.
+    failed_block: bool,
+    /// The last PREPARE.
+    prepared: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,6 +159,9 @@ impl Both {
             87..=90 => self.transaction(types, generator),
             91..=94 => {
                 for statement in generator.prepared() {
+                    if statement.node.sql().starts_with("PREPARE") {
+                        self.prepared = statement.node.sql();
+                    }
                     if self.check(types, &statement)? == Checked::Different {
                         return Ok(Checked::Different);
                     }
@@ -185,6 +194,11 @@ impl Both {
         statements.push(generator.change());
         statements.push(fixed(["COMMIT", "ROLLBACK"][generator.rng.random_range(0..2)]));
         for statement in &statements {
+            let sql = statement.node.sql();
+            let goes_on = ["ROLLBACK", "COMMIT"].iter().any(|end| sql.starts_with(end));
+            if self.failed_block && !goes_on {
+                continue;
+            }
             if self.check(types, statement)? == Checked::Different {
                 return Ok(Checked::Different);
             }
@@ -219,6 +233,7 @@ impl Both {
             // Too much work to be worth a comparison; PostgreSQL's tables are as before, so Basalt's must stay.
             return Ok(Checked::Failed);
         }
+        self.failed_block = postgres.status == b'E';
         let basalt = self.on_basalt(&sql)?;
         self.report.statements += 1;
         let succeeded = postgres.error().is_none();
@@ -335,6 +350,9 @@ impl Both {
         }
         self.seen.insert(kind(what));
         let mut text = format!("{what}\n    {small}");
+        if small.starts_with("EXECUTE") {
+            text.push_str(&format!("\n    of: {}", self.prepared));
+        }
         if sql != small && sql.len() < 1500 {
             text.push_str(&format!("\n    shrunk from: {sql}"));
         }

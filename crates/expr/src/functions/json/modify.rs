@@ -45,7 +45,8 @@ fn refuse_scalar(json: &str, message: &str) -> Result<()> {
 }
 
 fn changed(json: &str, path: &[Option<String>], new: &str, change: Change) -> Result<Datum> {
-    if path.is_empty() {
+    let changes_nothing = matches!(change, Change::Replace | Change::Delete) && matches!(json, "{}" | "[]");
+    if path.is_empty() || changes_nothing {
         return Ok(Datum::text(json));
     }
     Ok(Datum::text(&set_path(json, path, new, change)?))
