@@ -342,12 +342,13 @@ impl DataType {
         }
     }
 
-    /// PostgreSQL's `atttypmod`: -1 without a modifier.
+    /// PostgreSQL's `atttypmod`: -1 without a modifier; an array has its elements'.
     pub fn typmod(&self) -> i32 {
         match self {
             DataType::Numeric(Some((p, s))) => ((i32::from(*p) << 16) | (i32::from(*s) & 0x7ff)) + 4,
             DataType::Varchar(Some(n)) | DataType::Bpchar(Some(n)) => *n as i32 + 4,
             DataType::Bit(Some(n)) | DataType::Varbit(Some(n)) => *n as i32,
+            DataType::Array(element) => element.typmod(),
             _ => -1,
         }
     }

@@ -7,6 +7,7 @@ use super::rows::{Rows, float4, int2, int2_vector, int2s, int4, oid, oid_vector,
 use super::typing;
 use super::{Fill, SystemContext, definitions};
 use crate::error::SqlError;
+use basalt_engine::catalog::CheckOption;
 use basalt_types::schema::ForeignKey;
 use basalt_types::usertype::row_type_oid;
 use basalt_types::{Datum, TableDef};
@@ -48,7 +49,16 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             "i" => BTREE,
             _ => 0,
         };
+        let check_option = match &relation {
+            Relation::View(view) => match view.check_option {
+                CheckOption::None => None,
+                CheckOption::Local => Some("check_option=local"),
+                CheckOption::Cascaded => Some("check_option=cascaded"),
+            },
+            _ => None,
+        };
         let options = match table.map(|table| &table.options) {
+            _ if check_option.is_some() => texts(check_option),
             Some(options) if !options.is_empty() => {
                 texts(options.iter().map(|(name, value)| format!("{name}={value}")))
             }

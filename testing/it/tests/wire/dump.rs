@@ -48,7 +48,8 @@ CREATE VIEW app.big AS
   SELECT o.id, c.name, o.amount FROM app.orders o JOIN app.customers c ON c.id = o.customer WHERE o.amount > 10;
 CREATE VIEW app.counts AS SELECT name, count(*) AS n FROM app.big GROUP BY name;
 COMMENT ON VIEW app.big IS 'big ones';
-CREATE TABLE plain (a int, b text, c bytea, d boolean, e char(3), f interval, g uuid, h real, i smallint, k date);
+CREATE VIEW app.few AS SELECT id, amount FROM app.orders WHERE amount < 10 WITH LOCAL CHECK OPTION;
+CREATE TABLE plain (l numeric(5,2)[], a int, b text, c bytea, d boolean, e char(3), f interval, g uuid, h real, i smallint, k date);
 CREATE TABLE self (id int PRIMARY KEY, parent int REFERENCES self (id) DEFERRABLE INITIALLY DEFERRED, serial serial);
 INSERT INTO app.customers (name, mail, m, a, tags, rank) VALUES
   ('ann', 'a@b', 'happy', ROW('main', 1, '{1,2}'), '{x,"y z"}', 3),
@@ -56,8 +57,8 @@ INSERT INTO app.customers (name, mail, m, a, tags, rank) VALUES
   (E'tab\there\\', 'c@d', 'sad', ROW(NULL, NULL, NULL), '{}', 7);
 INSERT INTO app.orders (customer, amount, note) VALUES (1, 5.5, 'a'), (1, 50, 'B'), (2, 1e10, NULL);
 INSERT INTO plain VALUES
-  (1, 'x', '\x0102', true, 'ab', '1 day 02:00', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1.5, 3, '2020-02-29'),
-  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+  ('{1.255}', 1, 'x', '\x0102', true, 'ab', '1 day 02:00', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1.5, 3, '2020-02-29'),
+  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 BEGIN;
 INSERT INTO self VALUES (1, 2), (2, 1);
 COMMIT;
@@ -102,6 +103,8 @@ fn what_pg_dump_writes_makes_the_same_database_here_and_in_postgresql() -> Resul
     basalt.connect()?.simple(SCHEMA, None)?;
     let rows = dump(basalt.addr, "basalt", &["-a", "-O", "--inserts"])?;
     ensure!(rows.contains("INSERT INTO app.customers") && rows.matches("INSERT INTO").count() == 10, "{rows}");
+    let schema = dump(basalt.addr, "basalt", &["-s", "-O"])?;
+    ensure!(schema.contains("WITH LOCAL CHECK OPTION") && schema.contains("numeric(5,2)[]"), "{schema}");
     for (number, options) in [
         &["-O"][..],
         &["-O", "--inserts"],
