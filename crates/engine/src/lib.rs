@@ -46,5 +46,5 @@ pub use txn::{Consequence, CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOpti
 
 pub use basalt_meta::{
     Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Membership, Namespace, Role, RoleSetting,
-    SequenceDef, SequenceOwner, SequenceValue, TypeDef, TypeKind, TypeUser, ViewDef, catalog,
+    SequenceDef, SequenceOwner, SequenceValue, TypeDef, TypeKind, TypeUser, ViewDef, catalog, privilege,
 };

@@ -3,6 +3,7 @@
 //! The whole catalog is a few maps of `Arc`s, so a new version shares all that did not change, and a
 //! statement that holds one sees one state of it.
 
+use crate::privilege::{AclKey, Acls, DefaultKey, ObjectClass, default_acl};
 use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::{ForeignKey, IndexDef};
 use basalt_types::usertype::row_type_oid;
@@ -94,6 +95,9 @@ pub struct Catalog {
     pub role_settings: Arc<Vec<RoleSetting>>,
     #[serde(default)]
     pub types: BTreeMap<ObjectId, Arc<TypeDef>>,
+    /// GRANT and REVOKE.
+    #[serde(default)]
+    pub acls: Arc<Acls>,
     /// (namespace, name) of types. Derived.
     #[serde(skip)]
     by_type_name: Arc<BTreeMap<(ObjectId, String), ObjectId>>,
@@ -136,6 +140,7 @@ impl Catalog {
             comments: Arc::default(),
             role_settings: Arc::default(),
             types: BTreeMap::new(),
+            acls: Arc::default(),
             by_type_name: Arc::default(),
             by_tablet: Arc::default(),
             by_index: Arc::default(),
@@ -334,8 +339,75 @@ impl Catalog {
         Err(Error::Exists { what: "relation", name })
     }
 
+    /// An object is about to be made, or to have another owner: privileges go along.
+    fn note_owners(&mut self, edit: &CatalogEdit) {
+        let (class, id, schema, before, now) = match edit {
+            CatalogEdit::PutDatabase(now) => (
+                ObjectClass::Database,
+                now.id,
+                None,
+                self.databases.get(&now.id).map(|it| it.owner.clone()),
+                &now.owner,
+            ),
+            CatalogEdit::PutNamespace(now) => {
+                (ObjectClass::Schema, now.id, None, self.namespaces.get(&now.id).map(|it| it.owner.clone()), &now.owner)
+            }
+            CatalogEdit::PutTable(now) => {
+                let before = self.tables.get(&now.id).map(|it| it.owner.clone());
+                (ObjectClass::Table, now.id, Some(now.namespace), before, &now.owner)
+            }
+            CatalogEdit::PutView(now) => {
+                let before = self.views.get(&now.id).map(|it| it.owner.clone());
+                (ObjectClass::Table, now.id, Some(now.namespace), before, &now.owner)
+            }
+            CatalogEdit::PutType(now) => {
+                let before = self.types.get(&now.id).map(|it| it.owner.clone());
+                (ObjectClass::Type, now.id, Some(now.namespace), before, &now.owner)
+            }
+            CatalogEdit::PutSequence(now) => {
+                let before = self.sequences.get(&now.id).map(|it| it.owner.clone());
+                (ObjectClass::Sequence, now.id, Some(now.namespace), before, &now.owner)
+            }
+            _ => return,
+        };
+        match before {
+            Some(before) if before != *now && self.acls.knows(id) => {
+                if let (Some(before), Some(now)) = (self.role_named(&before), self.role_named(now)) {
+                    let (before, now) = (before.id, now.id);
+                    Arc::make_mut(&mut self.acls).change_owner(id, before, now);
+                }
+            }
+            Some(_) => {}
+            None => self.begin_with_defaults(AclKey::of(class, id), schema, now),
+        }
+    }
+
+    /// ALTER DEFAULT PRIVILEGES of the maker of a new object.
+    fn begin_with_defaults(&mut self, key: AclKey, schema: Option<ObjectId>, owner: &str) {
+        let Some(owner) = self.role_named(owner).map(|role| role.id) else { return };
+        let of = |schema| self.acls.default_of(DefaultKey { role: owner, schema, class: key.class });
+        let (everywhere, here) = (of(None), schema.and_then(|schema| of(Some(schema))));
+        if everywhere.is_none() && here.is_none() {
+            return;
+        }
+        let mut items = everywhere.cloned().unwrap_or_else(|| default_acl(key.class, owner, false));
+        for item in here.into_iter().flatten() {
+            match items.iter_mut().find(|known| (known.grantee, known.grantor) == (item.grantee, item.grantor)) {
+                Some(known) => {
+                    known.privileges |= item.privileges;
+                    known.grantable |= item.grantable;
+                }
+                None => items.push(item.clone()),
+            }
+        }
+        Arc::make_mut(&mut self.acls).set(key, Some(items));
+    }
+
     fn apply_one(&mut self, edit: &CatalogEdit) -> Result<()> {
+        self.note_owners(edit);
         match edit {
+            CatalogEdit::SetAcl { key, items } => Arc::make_mut(&mut self.acls).set(*key, items.clone()),
+            CatalogEdit::SetDefaultAcl { key, items } => Arc::make_mut(&mut self.acls).set_default(*key, items.clone()),
             CatalogEdit::PutDatabase(database) => {
                 self.databases.insert(database.id, Arc::new(database.clone()));
             }
@@ -349,6 +421,7 @@ impl Catalog {
             }
             CatalogEdit::DropNamespace(id) => {
                 self.namespaces.remove(id).ok_or(Error::Stale(*id))?;
+                self.forget_comments(*id);
             }
             CatalogEdit::PutTable(table) => {
                 if let Some(before) = self.tables.insert(table.id, table.clone()) {
@@ -428,7 +501,11 @@ impl Catalog {
         Ok(())
     }
 
+    /// What was said of an object that is gone: comments and privileges.
     fn forget_comments(&mut self, object: ObjectId) {
+        if self.acls.knows(object) {
+            Arc::make_mut(&mut self.acls).forget(object);
+        }
         if self.comments.iter().any(|(key, _)| key.object == object) {
             Arc::make_mut(&mut self.comments).forget(object);
         }

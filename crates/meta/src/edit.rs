@@ -4,6 +4,7 @@
 //! self-describing text is worth its bytes here. Row data never travels this way.
 
 use crate::catalog::{Database, Namespace, ViewDef};
+use crate::privilege::{AclItem, AclKey, DefaultKey};
 use crate::{CommentKey, Error, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::IndexDef;
 use basalt_types::{ObjectId, TableDef};
@@ -49,6 +50,15 @@ pub enum CatalogEdit {
     SetComment {
         key: CommentKey,
         text: Option<String>,
+    },
+    /// `None`: what the object began with.
+    SetAcl {
+        key: AclKey,
+        items: Option<Vec<AclItem>>,
+    },
+    SetDefaultAcl {
+        key: DefaultKey,
+        items: Option<Vec<AclItem>>,
     },
     /// In place of an earlier value, or (`remove`) nothing in its place.
     SetRoleSetting {

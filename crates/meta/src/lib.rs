@@ -10,6 +10,7 @@ pub mod error;
 pub mod filelist;
 pub mod order;
 pub mod pins;
+pub mod privilege;
 pub mod role;
 pub mod sequence;
 pub mod txns;

@@ -13,6 +13,7 @@ mod group_by;
 mod locking;
 mod named_args;
 pub mod names;
+mod needs;
 mod ordered_set;
 mod outer;
 mod output_name;
@@ -41,6 +42,7 @@ pub use dml::{
     PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
     is_write, updatable_base, writes,
 };
+pub use needs::{Need, Needs};
 pub use output_name::typname;
 pub use params::ParamTypes;
 pub use row_rules::{RowCheck, RowRules, bind_row_rules};
@@ -78,6 +80,8 @@ pub struct BindContext {
     /// The text that the syntax came from, for error positions.
     pub sql: Arc<str>,
     pub warnings: Warnings,
+    /// Where the relations that are named are noted, for privileges.
+    pub needs: Option<Arc<Mutex<Needs>>>,
 }
 
 /// What binding found worth a warning; the session tells the client.

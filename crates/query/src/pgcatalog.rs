@@ -6,6 +6,7 @@
 //! that it could list exists here. Types that Basalt lacks take their nearest relative: `pg_node_tree`
 //! and `aclitem` are text, `xid` is `int8`.
 
+mod acls;
 mod activity;
 mod basalt;
 mod class;
@@ -86,6 +87,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
     match schema {
         "pg_catalog" => class::fill_of(name)
             .or_else(|| cluster::fill_of(name))
+            .or_else(|| acls::fill_of(name))
             .or_else(|| typing::fill_of(name))
             .or_else(|| ranges::fill_of(name))
             .or_else(|| user_types::fill_of(name))

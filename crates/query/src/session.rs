@@ -30,6 +30,7 @@ use crate::database::{Database, SessionEntry, Stats};
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use crate::system::{AskedSetting, SessionInfo};
+use basalt_engine::privilege::{self, AclKey, ObjectClass};
 use basalt_expr::EvalContext;
 use basalt_types::Version;
 use block::Block;
@@ -127,6 +128,11 @@ impl Session {
         let Some(database) = catalog.database_named(name).cloned() else {
             return Err(SqlError::fatal("3D000", format!("database \"{name}\" does not exist")));
         };
+        let key = AclKey::of(ObjectClass::Database, database.id);
+        if catalog.privileges(&role.name, key, &database.owner).0 & privilege::CONNECT == 0 {
+            let message = format!("permission denied for database \"{}\"", database.name);
+            return Err(SqlError::fatal("42501", message).with_detail("User does not have CONNECT privilege."));
+        }
         let mut settings = db.initial_settings();
         crate::statement::role::settings_of(&catalog, role.id, database.id, &mut settings);
         settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });

@@ -1,5 +1,6 @@
 //! What each verb does: one file per verb (or family of verbs).
 
+pub(crate) mod allowed;
 pub(crate) mod alter_table;
 pub(crate) mod batch;
 pub(crate) mod checks;
@@ -22,6 +23,7 @@ pub(crate) mod like;
 pub(crate) mod lock_rows;
 pub(crate) mod modify;
 pub(crate) mod point_get;
+pub(crate) mod privilege;
 pub(crate) mod references;
 pub(crate) mod resolve;
 pub(crate) mod role;

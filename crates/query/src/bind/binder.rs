@@ -14,6 +14,7 @@ use basalt_expr::tree::Expr;
 use basalt_types::{DataType, ObjectId};
 use sqlparser::ast::{self, Ident};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Views in views in views, and subqueries in subqueries, as deep as this (54001).
 const DEPTH_MAX: usize = 64;
@@ -65,6 +66,10 @@ pub(super) struct Binder<'a> {
     /// Modifiers of columns whose type carries a physical one.
     typmods: AHashMap<ColId, i32>,
     depth: usize,
+    /// The owner of the view whose body is bound.
+    pub acting: Option<Arc<str>>,
+    /// What is bound now needs no privileges.
+    pub unneeded: bool,
 }
 
 /// A bound query body: its plan and what it outputs.
@@ -92,6 +97,8 @@ impl<'a> Binder<'a> {
             writes: Vec::new(),
             typmods: AHashMap::new(),
             depth: 0,
+            acting: None,
+            unneeded: false,
         }
     }
 
@@ -157,6 +164,7 @@ impl<'a> Binder<'a> {
         if column.typmod != column.ty.typmod() {
             self.typmods.insert(column.id, column.typmod);
         }
+        self.note_used(column.id);
         Expr::Hole { id: column.id, ty: column.ty.clone() }
     }
 

@@ -8,7 +8,7 @@ use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
 use crate::plan::{JoinKind, OutputColumn, Plan};
 use crate::syntax::{LockingClause, columns_of_item, forms, is_unnamed};
-use basalt_engine::{SequenceDef, ViewDef};
+use basalt_engine::{SequenceDef, ViewDef, privilege};
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::structures;
 use basalt_expr::tree::Expr;
@@ -157,24 +157,32 @@ impl Binder<'_> {
             return relation_of(shown, bound.plan, &bound.columns, alias);
         }
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
+        self.check_schema(&parts, position::of_name(&self.ctx.sql, name))?;
         let relation = self.ctx.relation(name)?;
         let mut bound = match relation {
             Relation::Table(table) => {
                 let locking = self.locking_of(&shown);
                 let mut item = self.base_table(&table, shown, alias)?;
+                let columns = item.visible.iter().map(|column| (column.id, column.column_no));
+                let lock = if locking.is_some() { privilege::UPDATE } else { 0 };
+                self.need(table.id, privilege::SELECT | lock, false, columns);
                 self.lock_scan(&mut item.plan, locking);
                 item
             }
             Relation::View(view) => {
                 let locking = self.locking_of(&shown);
+                let lock = if locking.is_some() { privilege::UPDATE } else { 0 };
                 self.next_locking.extend(locking);
                 let bound = self.view(&view)?;
                 let mut item = relation_of(shown, bound.plan, &bound.columns, alias)?;
+                let columns = (1..).zip(&item.visible).map(|(number, column)| (column.id, number));
+                self.need(view.id, privilege::SELECT | lock, false, columns);
                 item.relations[0].oid = view.id.0;
                 item
             }
             Relation::Sequence(sequence) => {
                 self.refuse_to_lock(&shown, "a sequence")?;
+                self.need(sequence.id, privilege::SELECT, false, std::iter::empty());
                 self.sequence_state(&sequence, shown, alias)?
             }
             Relation::Virtual(table) => {
@@ -285,12 +293,14 @@ impl Binder<'_> {
     fn view(&mut self, view: &Arc<ViewDef>) -> Result<Bound> {
         let scopes = std::mem::take(&mut self.scopes);
         let ctes = std::mem::take(&mut self.ctes);
+        let acting = self.acting.replace(Arc::from(view.owner.as_str()));
         let bound = self.deeper(|binder| {
             let query = super::parse_query(&view.sql)?;
             binder.query(&query)
         });
         self.scopes = scopes;
         self.ctes = ctes;
+        self.acting = acting;
         let mut bound = bound.map_err(|mut error| {
             error.position = None;
             error

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, SubqueryKind};
 use ahash::AHashSet;
 use arrow_schema::DataType as ArrowType;
-use basalt_expr::functions::{Function, TypePattern};
+use basalt_expr::functions::{Function, TypePattern, Volatility};
 use basalt_expr::tree::{Expr, Truth};
 use basalt_types::{DataType, Datum};
 use datafusion::common::{ScalarValue, Spans};
@@ -450,8 +450,10 @@ fn gives_one_row(plan: &Plan) -> bool {
 /// The operator behind a comparison function, by PostgreSQL's names (`int4eq`, `text_le`, …).
 pub(super) fn comparison(function: &Function) -> Option<Operator> {
     let name = function.name.as_str();
+    // Other functions end in the same letters: `has_table_privilege`, `int4range`.
+    let compares = function.ret == TypePattern::Exact(DataType::Bool) && function.volatility == Volatility::Immutable;
     let is_other = name.contains("regex") || name.contains("like") || name.ends_with("range") || name.len() < 5;
-    if function.args.len() != 2 || function.ret != TypePattern::Exact(DataType::Bool) || is_other {
+    if function.args.len() != 2 || !compares || is_other {
         return None;
     }
     Some(match &name[name.len() - 2..] {

@@ -5,12 +5,13 @@ use super::indexes;
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, float4, int2, int2_vector, int2s, int4, oid, oid_vector, opt_text, text, texts, yes};
 use super::typing;
-use super::{Fill, SystemContext, definitions};
+use super::{Fill, SystemContext, acls, definitions};
 use crate::error::SqlError;
 use basalt_engine::catalog::CheckOption;
+use basalt_engine::privilege::ObjectClass;
 use basalt_types::schema::ForeignKey;
 use basalt_types::usertype::row_type_oid;
-use basalt_types::{Datum, TableDef};
+use basalt_types::{Datum, ObjectId, TableDef};
 
 use std::sync::Arc;
 
@@ -95,6 +96,7 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             ("relrewrite", oid(0)),
             ("relfrozenxid", Datum::I64(0)),
             ("relminmxid", Datum::I64(0)),
+            ("relacl", acls::of(&system.catalog, class_of(&relation), ObjectId(relation.oid()), 0)),
             ("reloptions", options),
         ])?;
     }
@@ -111,6 +113,10 @@ fn is_temporary(system: &SystemContext, relation: &Relation) -> bool {
     namespace.is_some_and(|namespace| namespace.name.starts_with(crate::session::names::TEMP_PREFIX))
 }
 
+fn class_of(relation: &Relation) -> ObjectClass {
+    if let Relation::Sequence(_) = relation { ObjectClass::Sequence } else { ObjectClass::Table }
+}
+
 /// The type of a relation's rows.
 fn row_type(relation: &Relation) -> u32 {
     match relation {
@@ -124,13 +130,13 @@ fn row_type(relation: &Relation) -> u32 {
 fn pg_attribute(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in relations::all(system) {
         for column in relation.columns() {
-            attribute(relation.oid(), &column, rows)?;
+            attribute(system, relation.oid(), &column, rows)?;
         }
     }
     Ok(())
 }
 
-fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
+fn attribute(system: &SystemContext, relation: u32, column: &Column, rows: &mut Rows) -> Result {
     // An enum is as wide as an oid.
     let fact = match column.ty.underlying() {
         basalt_types::DataType::Enum(_) => typing::fact(26),
@@ -169,6 +175,7 @@ fn attribute(relation: u32, column: &Column, rows: &mut Rows) -> Result {
         ("attislocal", yes(true)),
         ("attinhcount", int4(0)),
         ("attcollation", oid(fact.map_or(0, |fact| fact.collation))),
+        ("attacl", acls::of(&system.catalog, ObjectClass::Column, ObjectId(relation), column.number)),
     ])
 }
 
@@ -364,6 +371,7 @@ fn pg_namespace(system: &SystemContext, rows: &mut Rows) -> Result {
             ("oid", oid(namespace.id.0)),
             ("nspname", text(&namespace.name)),
             ("nspowner", oid(relations::role_oid(&system.catalog, &namespace.owner))),
+            ("nspacl", acls::of(&system.catalog, ObjectClass::Schema, namespace.id, 0)),
         ])?;
     }
     Ok(())

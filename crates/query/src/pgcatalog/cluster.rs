@@ -2,10 +2,11 @@
 
 use super::relations;
 use super::rows::{Rows, int4, micros, oid, oids, opt_text, text, texts, yes};
-use super::{Fill, SystemContext};
+use super::{Fill, SystemContext, acls};
 use crate::error::SqlError;
 use basalt_engine::Role;
 use basalt_engine::catalog::SUPERUSER;
+use basalt_engine::privilege::ObjectClass;
 use basalt_types::{Datum, ObjectId};
 
 type Result = std::result::Result<(), SqlError>;
@@ -47,6 +48,7 @@ fn pg_database(system: &SystemContext, rows: &mut Rows) -> Result {
             ("dattablespace", oid(DEFAULT_TABLESPACE)),
             ("datcollate", text(LOCALE)),
             ("datctype", text(LOCALE)),
+            ("datacl", acls::of(&system.catalog, ObjectClass::Database, database.id, 0)),
         ])?;
     }
     Ok(())

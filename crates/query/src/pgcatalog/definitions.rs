@@ -207,6 +207,7 @@ fn bind_context(system: &SystemContext) -> BindContext {
         eval: Arc::new(basalt_expr::EvalContext::at(0)),
         sql: Arc::from(""),
         warnings: Arc::default(),
+        needs: None,
     }
 }
 

@@ -5,9 +5,10 @@ use super::names::Scope;
 use super::relations;
 use super::rows::{Rows, float4, int2, int2s, int4, oid, opt_text, text, yes};
 use super::typing;
-use super::{Fill, SystemContext};
+use super::{Fill, SystemContext, acls};
 use crate::error::SqlError;
 use crate::session::names::quote_identifier;
+use basalt_engine::privilege::ObjectClass;
 use basalt_engine::{TypeDef, TypeKind};
 use basalt_types::usertype::{array_oid, row_type_oid};
 use basalt_types::{DataType, Datum, ObjectId};
@@ -145,6 +146,7 @@ fn put(system: &SystemContext, row: &TypeRow, rows: &mut Rows) -> Result {
         ("typcollation", oid(fact.filter(|_| base.is_some()).map_or(0, |fact| fact.collation))),
         ("typdefaultbin", opt_text(default.as_deref())),
         ("typdefault", opt_text(default.as_deref())),
+        ("typacl", acls::of(&system.catalog, ObjectClass::Type, ObjectId(row.id), 0)),
     ])?;
     rows.push([
         ("oid", oid(array_oid(row.id))),

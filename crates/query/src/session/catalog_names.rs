@@ -57,6 +57,7 @@ impl CatalogNames for SessionNames {
             eval: Arc::new(EvalContext { names: Some(Arc::new(names)), ..EvalContext::at(0) }),
             sql: Arc::from(""),
             warnings: Arc::default(),
+            needs: None,
         };
         let bound =
             bind::bind_domain_conditions(&ctx, domain).map_err(|error| Error::new(error.sqlstate, error.message))?;

@@ -22,7 +22,11 @@ impl Session {
         let temporary = self.temp_schema();
         let named = named.map(|name| if name == "pg_temp" { temporary.clone() } else { name });
         let others = |name: &String| !name.starts_with(TEMP_PREFIX) || *name == temporary;
-        named.filter(others).filter(|name| catalog.namespace_named(self.database.id, name).is_some()).collect()
+        let found = |name: &String| match catalog.namespace_named(self.database.id, name) {
+            Some(schema) => *name == temporary || self.may_use(catalog, schema),
+            None => false,
+        };
+        named.filter(others).filter(found).collect()
     }
 
     /// The schemas that relations are looked for in: the session's temporary one comes first unless it is listed.
@@ -78,6 +82,7 @@ impl Session {
             eval: eval.clone(),
             sql: sql.clone(),
             warnings: self.bind_warnings.clone(),
+            needs: None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::Session;
 use super::interrupt::guard;
 use super::outcome::{Outcome, RowSource, RowStream};
 use super::prepared::{Bound, CachedPlan, Prepared};
-use crate::bind::{self, ParamTypes, RowSource as ModifySource, Write};
+use crate::bind::{self, BindContext, Needs, ParamTypes, RowSource as ModifySource, Write};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::statement;
@@ -12,6 +12,7 @@ use crate::syntax::{Statement, strength_name};
 use basalt_engine::{Catalog, TableLock, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, ObjectId};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Times that a statement is bound again because the catalog changed while it waited for its locks.
@@ -125,7 +126,10 @@ impl Session {
         for _ in 0..REBINDS_MAX {
             let catalog = self.txn()?.catalog();
             let eval = self.eval_context(params.clone(), &catalog);
-            let (bound, _) = self.bind_against(statement, sql, &catalog, &eval, types.clone())?;
+            let needs = Arc::new(Mutex::new(Needs::of(self.superuser, &self.user)));
+            let ctx = BindContext { needs: Some(needs.clone()), ..self.bind_context(&catalog, sql, &eval) };
+            let bound = bind::bind_statement(&ctx, statement, &mut types.clone())?;
+            statement::allowed::check(&catalog, &self.user, &needs.lock())?;
             self.lock_tables(&bound).await?;
             if self.txn()?.catalog().version == catalog.version {
                 return Ok((bound, eval, catalog));

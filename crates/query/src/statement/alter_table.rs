@@ -218,7 +218,7 @@ impl Change {
                 self.options(&kept)
             }
             AlterAction::OwnerTo(owner) => {
-                self.table.owner = resolve::role(session, &catalog, owner)?;
+                self.table.owner = resolve::new_owner(session, &catalog, owner, Some(self.table.namespace))?;
                 for owned in catalog.sequences_of(self.table.id) {
                     let owner = self.table.owner.clone();
                     self.edits.push(CatalogEdit::PutSequence(SequenceDef { owner, ..SequenceDef::clone(owned) }));

@@ -42,6 +42,8 @@ async fn copy_from(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) 
         other => other?,
     };
     let columns = columns_of(&table, columns.as_deref())?;
+    let numbers: Vec<i16> = columns.iter().map(|id| id.0 as i16).collect();
+    session.require_on(table.id, basalt_engine::privilege::INSERT, &numbers)?;
     for (force, clause) in [(&copy.options.force_not_null, "FORCE_NOT_NULL"), (&copy.options.force_null, "FORCE_NULL")]
     {
         check_force(&table, &columns, force, clause)?;

@@ -60,7 +60,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, change: &DatabaseChange) 
             }
             database.name = new.clone();
         }
-        DatabaseChange::Owner(owner) => database.owner = resolve::role(session, &catalog, owner)?,
+        DatabaseChange::Owner(owner) => database.owner = resolve::new_owner(session, &catalog, owner, None)?,
         DatabaseChange::Nothing => return Ok(()),
     }
     Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutDatabase(database)])?)

@@ -1,6 +1,8 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
-use super::{alter_table, comment, create_table, database, drop, index, role, schema, sequence, truncate, types, view};
+use super::{
+    alter_table, comment, create_table, database, drop, index, privilege, role, schema, sequence, truncate, types, view,
+};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
@@ -69,6 +71,8 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::CreateRole { name, user, options } => role::create(session, name, *user, options)?,
         Definition::AlterRole { name, options, rename } => role::alter(session, name, options, rename.as_deref())?,
         Definition::GrantRole { grant, .. } => role::grant(session, grant)?,
+        Definition::GrantPrivileges(grant) => privilege::run(session, grant)?,
+        Definition::DefaultPrivileges(defaults) => privilege::run_defaults(session, defaults)?,
         Definition::RoleSetting(clause) => role::setting(session, clause)?,
         Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,
         Definition::Type(command) => types::run(session, command, sql).await?,

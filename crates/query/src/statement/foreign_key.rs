@@ -35,7 +35,14 @@ pub(crate) async fn declare(
     };
     let catalog = session.txn()?.catalog();
     if let Some(parent) = &parent {
-        resolve::require_owner(session, "table", &parent.name, &parent.owner)?;
+        let key = parent.primary_key.iter().flat_map(|key| &key.columns).map(|id| id.0 as i16);
+        let named: Vec<i16> = match clause.parent_columns.is_empty() {
+            true => key.collect(),
+            false => {
+                clause.parent_columns.iter().filter_map(|name| Some(parent.column_named(name)?.id.0 as i16)).collect()
+            }
+        };
+        session.require_on(parent.id, basalt_engine::privilege::REFERENCES, &named)?;
         check_persistence(&catalog, table, parent)?;
     }
     let own = Arc::new(table.clone());

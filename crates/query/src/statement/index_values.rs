@@ -45,6 +45,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                     eval: context_eval.clone(),
                     sql: Arc::from(""),
                     warnings: Arc::default(),
+                    needs: None,
                 };
                 let new = Arc::new(bind(&ctx, table, index).map_err(to_engine)?);
                 let mut kept = bound.lock();

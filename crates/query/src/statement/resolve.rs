@@ -5,7 +5,7 @@ use crate::pgcatalog;
 use crate::session::Session;
 use crate::session::names::{TEMP_PREFIX, named_schema};
 use crate::syntax::Name;
-use basalt_engine::{Catalog, Namespace, SequenceDef, TableLock, ViewDef};
+use basalt_engine::{Catalog, Namespace, SequenceDef, TableLock, ViewDef, privilege};
 use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -67,6 +67,9 @@ pub(crate) fn creation_namespace_of(session: &mut Session, name: &Name, temporar
     }
     let listed_first = || session.settings.effective().search_path.first().is_some_and(|first| first == "pg_temp");
     if temporary || named_own || (name.schema.is_none() && listed_first()) {
+        let catalog = session.txn()?.catalog();
+        let message = "permission denied to create temporary tables in database \"{}\"";
+        session.require_on_database(&catalog, privilege::TEMPORARY, message)?;
         return session.enter_temp_schema();
     }
     let catalog = session.txn()?.catalog();
@@ -94,6 +97,7 @@ pub(crate) fn creation_namespace(session: &Session, catalog: &Catalog, name: &Na
         )
         .with_detail("System catalog modifications are currently disallowed."));
     }
+    session.require_create(catalog, &namespace)?;
     Ok(namespace)
 }
 
@@ -118,6 +122,9 @@ pub(crate) fn find(session: &Session, catalog: &Catalog, name: &Name) -> Result<
     }
     for schema in schemas {
         let Some(namespace) = catalog.namespace_named(session.database.id, &schema) else { continue };
+        if name.schema.is_some() && !is_temporary(catalog, namespace.id) && !session.may_use(catalog, namespace) {
+            return Err(SqlError::new("42501", format!("permission denied for schema {}", namespace.name)));
+        }
         if let Some(table) = catalog.table_named(namespace.id, &name.name) {
             return Ok(Some(Relation::Table(table.clone())));
         }
@@ -172,5 +179,28 @@ pub(crate) fn require_owner(session: &Session, kind: &str, name: &str, owner: &s
     if session.superuser || session.user == owner {
         return Ok(());
     }
+    let catalog = session.catalog_now();
+    if let (Some(user), Some(owner)) = (catalog.role_named(&session.user), catalog.role_named(owner))
+        && catalog.acts_as(user.id).contains(&owner.id)
+    {
+        return Ok(());
+    }
     Err(SqlError::new("42501", format!("must be owner of {kind} {name}")))
+}
+
+/// The role that an object is given to: 42704 without it, 42501 unless the user is in it and it may make objects in the
+/// schema.
+pub(crate) fn new_owner(session: &Session, catalog: &Catalog, name: &str, schema: Option<ObjectId>) -> Result<String> {
+    let name = role(session, catalog, name)?;
+    let Some(found) = catalog.role_named(&name).filter(|_| !session.superuser) else { return Ok(name) };
+    if !crate::statement::set::is_member(catalog, &session.user, found.id) {
+        return Err(SqlError::new("42501", format!("must be member of role \"{name}\"")));
+    }
+    if let Some(schema) = schema.and_then(|schema| catalog.namespaces.get(&schema)) {
+        let key = privilege::AclKey::of(privilege::ObjectClass::Schema, schema.id);
+        if catalog.privileges(&name, key, &schema.owner).0 & privilege::CREATE == 0 {
+            return Err(SqlError::new("42501", format!("permission denied for schema {}", schema.name)));
+        }
+    }
+    Ok(name)
 }

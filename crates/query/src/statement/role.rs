@@ -1,7 +1,7 @@
 //! CREATE, ALTER, DROP and GRANT ROLE, and settings of roles. Passwords are kept as SCRAM verifiers.
 
 use super::define::{exists, skipping};
-use super::resolve;
+use super::{allowed, resolve};
 use crate::error::{Result, Severity, SqlError};
 use crate::scram;
 use crate::session::Session;
@@ -292,6 +292,14 @@ pub(crate) fn drop(session: &mut Session, names: &[Name], if_exists: bool) -> Re
             .with_hint("Give its tables, views, schemas and databases to another owner first."));
         }
         let id = role.id;
+        if let Some((class, object)) = catalog.acls.mentions(id) {
+            let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+            let named = object.and_then(|object| allowed::name_of(&catalog, object)).unwrap_or_default();
+            let what = if object.is_some() { "privileges for" } else { "default privileges on new" };
+            return Err(SqlError::new("2BP01", message)
+                .with_detail(format!("{what} {} {named}", class.name()).trim_end().to_string())
+                .with_hint("Revoke its privileges first."));
+        }
         require_a_superuser(&catalog, id, false, "dropped")?;
         session.txn()?.edit_catalog(vec![CatalogEdit::DropRole(id)])?;
     }

@@ -5,10 +5,11 @@ use super::{drop, resolve};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::Definition;
-use basalt_engine::{CatalogEdit, Namespace};
+use basalt_engine::{CatalogEdit, Namespace, privilege};
 
 pub(crate) fn create(session: &mut Session, name: &str, if_not_exists: bool, owner: Option<&str>) -> Result<()> {
     let catalog = session.txn()?.catalog();
+    session.require_on_database(&catalog, privilege::CREATE, "permission denied for database {}")?;
     check_name(name)?;
     if catalog.namespace_named(session.database.id, name).is_some() {
         if if_not_exists {
@@ -71,7 +72,7 @@ pub(crate) fn alter(session: &mut Session, name: &str, rename: Option<&str>, own
         namespace.name = rename.to_string();
     }
     if let Some(owner) = owner {
-        namespace.owner = resolve::role(session, &catalog, owner)?;
+        namespace.owner = resolve::new_owner(session, &catalog, owner, None)?;
     }
     drop::apply(session, vec![CatalogEdit::PutNamespace(namespace)], &format!("rename schema {name}"), None)
 }

@@ -306,7 +306,7 @@ pub(crate) async fn alter_object(
         }
         AlterAction::OwnerTo(owner) => {
             owned("cannot change owner of sequence")?;
-            sequence.owner = resolve::role(session, &catalog, owner)?;
+            sequence.owner = resolve::new_owner(session, &catalog, owner, Some(sequence.namespace))?;
         }
         AlterAction::SetSchema(schema) => {
             owned("cannot move an owned sequence into another schema")?;

@@ -4,7 +4,7 @@ use super::{index, resolve, sequence};
 use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
 use crate::syntax::Name;
-use basalt_engine::{CatalogEdit, TableLock};
+use basalt_engine::{CatalogEdit, TableLock, privilege};
 use basalt_types::{ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, ca
     let mut tables: Vec<ObjectId> = Vec::new();
     for name in names {
         let table = resolve::lock_table(session, name, TableLock::AccessExclusive, false).await?;
+        session.require_on(table.id, privilege::TRUNCATE, &[])?;
         if !tables.contains(&table.id) {
             tables.push(table.id);
         }
@@ -53,7 +54,7 @@ async fn add_referencing(session: &mut Session, tables: &mut Vec<ObjectId>) -> R
                 continue;
             }
             session.lock_table(child.id, TableLock::AccessExclusive, false).await?;
-            resolve::require_owner(session, "table", &child.name, &child.owner)?;
+            session.require_on(child.id, privilege::TRUNCATE, &[])?;
             let notice = format!("truncate cascades to table \"{}\"", child.name);
             session.notice(SqlError::notice(Severity::Notice, "00000", notice));
             tables.push(child.id);

@@ -318,10 +318,7 @@ async fn alter(session: &mut Session, name: &Name, domain: bool, action: &TypeAc
             put(session, def)
         }
         TypeAction::OwnerTo(owner) => {
-            if catalog.role_named(owner).is_none() {
-                return Err(SqlError::new("42704", format!("role \"{owner}\" does not exist")));
-            }
-            def.owner.clone_from(owner);
+            def.owner = resolve::new_owner(session, &catalog, owner, Some(def.namespace))?;
             put(session, def)
         }
         TypeAction::AddValue { label, if_not_exists, place } => {

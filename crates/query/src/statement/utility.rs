@@ -7,6 +7,8 @@ use crate::session::outcome::{Outcome, ResultColumn};
 use crate::session::prepared::Prepared;
 use crate::session::{Scope, Session};
 use crate::syntax::{Statement, Utility};
+use basalt_engine::TableLock;
+use basalt_engine::privilege::{self, Privileges};
 use basalt_types::{DataType, Datum};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -38,6 +40,10 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
             }
             session.next_statement()?;
             for table in tables {
+                let catalog = session.txn()?.catalog();
+                if let Some(relation) = resolve::find(session, &catalog, table)? {
+                    session.require_relation(&relation, lock_privileges(*mode))?;
+                }
                 resolve::lock_table(session, table, *mode, *nowait).await?;
             }
         }
@@ -48,6 +54,16 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
         Utility::AlterSystemResetAll => set::alter_system_reset_all(session)?,
     }
     done(tag)
+}
+
+/// What LOCK takes one of.
+fn lock_privileges(mode: TableLock) -> Privileges {
+    let changes = privilege::UPDATE | privilege::DELETE | privilege::TRUNCATE;
+    match mode {
+        TableLock::AccessShare => privilege::SELECT | changes,
+        TableLock::RowExclusive => privilege::INSERT | changes,
+        _ => changes,
+    }
 }
 
 /// Columns of the rows that a utility statement gives; `None` if it gives none.

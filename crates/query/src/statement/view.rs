@@ -197,7 +197,9 @@ pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions
                 column.clone_from(new);
             }
             AlterAction::SetSchema(schema) => view.namespace = resolve::namespace(session, &catalog, schema)?.id,
-            AlterAction::OwnerTo(owner) => view.owner = owner.clone(),
+            AlterAction::OwnerTo(owner) => {
+                view.owner = resolve::new_owner(session, &catalog, owner, Some(view.namespace))?;
+            }
             AlterAction::Nothing => {}
             _ => {
                 return Err(SqlError::not_supported("this ALTER VIEW is not supported")

@@ -114,6 +114,8 @@ pub enum Definition {
         grant: RoleGrant,
         alter: bool,
     },
+    GrantPrivileges(Box<super::PrivilegeGrant>),
+    DefaultPrivileges(Box<super::DefaultPrivileges>),
     RoleSetting(RoleSettingClause),
     CreateDatabase {
         name: String,
@@ -155,6 +157,9 @@ impl Definition {
             Definition::Comment { .. } => "COMMENT",
             Definition::CreateRole { .. } => "CREATE ROLE",
             Definition::AlterRole { .. } | Definition::GrantRole { alter: true, .. } => "ALTER ROLE",
+            Definition::GrantPrivileges(grant) if grant.revoke => "REVOKE",
+            Definition::GrantPrivileges(_) => "GRANT",
+            Definition::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
             Definition::GrantRole { grant: RoleGrant { revoke: true, .. }, .. } => "REVOKE ROLE",
             Definition::GrantRole { .. } => "GRANT ROLE",
             Definition::RoleSetting(RoleSettingClause { of_database: true, .. }) => "ALTER DATABASE",
@@ -415,6 +420,9 @@ fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
 }
 
 fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
+    if reader.words(&["default", "privileges"]) {
+        return super::privilege::defaults(reader);
+    }
     if let Some(command) = types::alter(reader)? {
         return Ok(Definition::Type(Box::new(command)));
     }

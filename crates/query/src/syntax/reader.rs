@@ -86,6 +86,10 @@ impl<'a> Reader<'a> {
         matches!(self.parser.peek_nth_token_ref(n).token, Token::LParen)
     }
 
+    pub fn nth_is_right_paren(&self, n: usize) -> bool {
+        matches!(self.parser.peek_nth_token_ref(n).token, Token::RParen)
+    }
+
     /// Whether the token ends an item of a list: a comma or a closing parenthesis.
     pub fn nth_is_list_item_end(&self, n: usize) -> bool {
         matches!(self.parser.peek_nth_token_ref(n).token, Token::Comma | Token::RParen)

@@ -1,10 +1,9 @@
 //! Roles: attributes, memberships, and settings that come with roles and databases.
 
-use super::Reader;
 use super::ddl::Definition;
 use super::utility::{SetValue, assigned, setting_name};
+use super::{Reader, privilege};
 use crate::error::{Result, SqlError};
-use sqlparser::tokenizer::Token;
 
 #[derive(Clone, Debug, Default)]
 pub struct RoleOptions {
@@ -238,13 +237,11 @@ pub(super) fn grant(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
     let Some(verb) = reader.one_of(&["grant", "revoke"]) else { return Ok(None) };
     let revoke = verb == "revoke";
     let mut admin = revoke && reader.words(&["admin", "option", "for"]);
-    if revoke && reader.words(&["grant", "option", "for"]) {
-        return Err(no_privileges());
+    let option = revoke && reader.words(&["grant", "option", "for"]);
+    if option || privilege::begins(reader) {
+        return privilege::grant(reader, revoke, option).map(Some);
     }
     let roles = reader.list(Reader::ident)?;
-    if reader.sees("on") || matches!(reader.peek(), Token::LParen) || reader.sees("privileges") {
-        return Err(no_privileges());
-    }
     reader.expect_word(if revoke { "from" } else { "to" })?;
     let members = reader.list(|reader| {
         reader.word("group");
@@ -259,9 +256,4 @@ pub(super) fn grant(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
     let _ = reader.word("cascade") || reader.word("restrict");
     let grant = RoleGrant { roles, members, admin, revoke };
     Ok(Some(Definition::GrantRole { grant, alter: false }))
-}
-
-fn no_privileges() -> SqlError {
-    SqlError::not_supported("privileges on objects are not supported")
-        .with_hint("Every role that can log in may read and write all tables; only owners and superusers change their definitions.")
 }

@@ -359,9 +359,7 @@ fn unsupported(verb: &str) -> SqlError {
     let error = SqlError::not_supported(format!("{} is not supported", verb.to_uppercase()));
     match verb {
         "listen" | "notify" => error.with_hint("Poll a table instead."),
-        "grant" | "revoke" | "reassign" | "security" => {
-            error.with_hint("Every role that can log in may read and write all tables; only superusers manage roles.")
-        }
+        "reassign" => error.with_hint("Use ALTER … OWNER TO for each object."),
         "do" | "call" => error.with_hint("Run the statements from the client."),
         "cluster" | "reindex" => error.with_hint("Use VACUUM FULL."),
         "merge" => error.with_hint("Use INSERT … ON CONFLICT."),

@@ -8,6 +8,7 @@ use super::target::Target;
 use super::{over_row, unnamed};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};
+use basalt_engine::privilege;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{IndexDef, IndexSource};
 use basalt_types::{ColumnId, ObjectId, TableDef};
@@ -45,7 +46,8 @@ impl Binder<'_> {
             OnConflictAction::DoUpdate(update) => update,
         };
         let existing = self.again(target)?;
-        let mut proposed = self.again(target)?;
+        // What was proposed is the command's own.
+        let mut proposed = self.beyond_needs(|binder| binder.again(target))?;
         proposed.relation.name = "excluded".into();
         proposed.relation.schema = None;
         let mut scope = Scope::new(Clause::Update);
@@ -54,6 +56,7 @@ impl Binder<'_> {
         scope.visible.extend(proposed.relation.columns.iter().cloned());
         self.scopes.push(scope);
         let assignments = self.assignments(&existing, &update.assignments)?;
+        self.need_more(privilege::UPDATE, assignments.iter().map(|(column, _)| column.0 as i16));
         let filter = self.where_condition(update.selection.as_ref())?;
         self.scopes.pop();
         let (columns, values): (Vec<ColumnId>, Vec<Expr>) = assignments.into_iter().unzip();

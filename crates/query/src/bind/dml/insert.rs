@@ -10,6 +10,7 @@ use super::{BoundInsert, InsertSource, is_default, output};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, OutputColumn, Plan, Query};
 use crate::syntax::{TargetStep, target_steps};
+use basalt_engine::privilege;
 use basalt_expr::cast::CastContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, TableDef};
@@ -35,6 +36,7 @@ impl Binder<'_> {
         target.overriding = Overriding::of(insert);
         self.tables.push(target.table.id);
         let columns = self.insert_targets(&target, &insert.columns)?;
+        self.need_more(privilege::INSERT, columns.iter().map(|column| column.id.0 as i16));
         let source = match insert.source.as_deref() {
             None => InsertSource::Values(vec![self.default_row(&target, &[])?]),
             Some(query) => {

@@ -14,6 +14,7 @@ use super::target::{Target, Verb};
 use super::{Action, BoundModify, SearchKind};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, Plan};
+use basalt_engine::privilege;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType};
 use sqlparser::ast::{self, MergeAction, MergeClauseKind, MergeInsertKind};
@@ -98,7 +99,10 @@ impl Binder<'_> {
             None => None,
         };
         let action = match &clause.action {
-            MergeAction::Delete { .. } => WhenAction::Delete,
+            MergeAction::Delete { .. } => {
+                self.need_more(privilege::DELETE, std::iter::empty());
+                WhenAction::Delete
+            }
             MergeAction::Update(update) => {
                 if update.update_predicate.is_some() || update.delete_predicate.is_some() {
                     return Err(SqlError::syntax("syntax error at or near \"WHERE\""));
@@ -107,7 +111,9 @@ impl Binder<'_> {
                     true => WhenAction::Nothing,
                     false => {
                         self.scope().clause = Clause::Update;
-                        WhenAction::Update(self.assignments(target, &update.assignments)?)
+                        let set = self.assignments(target, &update.assignments)?;
+                        self.need_more(privilege::UPDATE, set.iter().map(|(column, _)| column.0 as i16));
+                        WhenAction::Update(set)
                     }
                 }
             }
@@ -122,6 +128,7 @@ impl Binder<'_> {
 
     fn merge_insert(&mut self, target: &Target, insert: &ast::MergeInsertExpr) -> Result<Vec<Expr>> {
         let columns = self.insert_targets(target, &insert.columns)?;
+        self.need_more(privilege::INSERT, columns.iter().map(|column| column.id.0 as i16));
         if crate::syntax::is_merge_default_values(insert) {
             return self.default_row(target, &[]);
         }

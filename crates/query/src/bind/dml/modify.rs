@@ -10,7 +10,7 @@ use super::target::{Target, Verb};
 use super::{Action, BoundModify, Point, PointAccess, PointChange, RowSource, Search, SearchKind, over_row};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, LockRows, LockTarget, OnLocked, Plan};
-use basalt_engine::RowLock;
+use basalt_engine::{RowLock, privilege};
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType};
 use sqlparser::ast::{self, FromTable, TableFactor, UpdateTableFromKind};
@@ -104,6 +104,8 @@ impl Binder<'_> {
         target.enter(self.scope());
         self.scope().clause = Clause::Update;
         let set = assignments.map(|assignments| self.assignments(&target, assignments)).transpose()?;
+        let updates = if set.is_some() { privilege::UPDATE } else { 0 };
+        self.need_more(updates, set.iter().flatten().map(|(column, _)| column.0 as i16));
         let filter = self.where_condition(selection)?;
         self.scopes.pop();
         let rules = self.target_rules(&target)?;

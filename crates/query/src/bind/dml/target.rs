@@ -9,9 +9,9 @@ use super::own_values::Overriding;
 use super::updatable;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
-use basalt_engine::{CheckOption, ViewDef};
+use basalt_engine::{CheckOption, ViewDef, privilege};
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, TableDef};
+use basalt_types::{ColumnId, ObjectId, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ pub(in crate::bind) struct ViewCondition {
 impl Binder<'_> {
     /// Binds the name of a target; `alias` qualifies its columns instead of its own name.
     pub fn target(&mut self, name: &ast::ObjectName, alias: Option<&ast::TableAlias>, verb: Verb) -> Result<Target> {
+        self.needs_of_next_target();
         self.target_with(name, alias, verb, true)
     }
 
@@ -71,11 +72,13 @@ impl Binder<'_> {
     ) -> Result<Target> {
         let parts = names::parts(name)?;
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
+        self.check_schema(&parts, position::of_name(&self.ctx.sql, name))?;
         match self.ctx.relation(name)? {
             Relation::Table(table) => {
                 let schema = alias.is_none().then(|| self.schema_name(&table)).flatten();
                 let mut target = self.table_target(&table, shown, alias)?;
                 target.relation.schema = schema;
+                self.need_of_target(&target, table.id, verb, conditions);
                 (target.name, target.alias, target.verb) = (name.clone(), alias.cloned(), verb);
                 Ok(target)
             }
@@ -85,9 +88,12 @@ impl Binder<'_> {
             }
             Relation::View(view) => {
                 let (scopes, ctes) = (std::mem::take(&mut self.scopes), std::mem::take(&mut self.ctes));
+                let acting = self.acting.replace(Arc::from(view.owner.as_str()));
                 let target = self.deeper(|binder| binder.view_target(&view, verb, conditions));
                 (self.scopes, self.ctes) = (scopes, ctes);
+                self.acting = acting;
                 let mut target = target?;
+                self.need_of_target(&target, view.id, verb, conditions);
                 target.relation.name = shown;
                 target.relation.columns =
                     super::super::from::rename_all(std::mem::take(&mut target.relation.columns), alias)?;
@@ -103,6 +109,22 @@ impl Binder<'_> {
                 Err(SqlError::new("42501", message).at(position::of_name(&self.ctx.sql, name)))
             }
         }
+    }
+
+    /// Notes what a command does to its target; `first`: the target is bound for the first time.
+    fn need_of_target(&mut self, target: &Target, relation: ObjectId, verb: Verb, first: bool) {
+        let columns = target.relation.columns.iter().map(|column| (column.id, column.column_no));
+        if !first {
+            return self.need_again(relation, columns);
+        }
+        let wanted = match verb {
+            Verb::Insert => privilege::INSERT,
+            Verb::Update => privilege::UPDATE,
+            Verb::Delete => privilege::DELETE,
+            // WHEN clauses say.
+            Verb::Merge => 0,
+        };
+        self.need(relation, wanted, true, columns);
     }
 
     fn schema_name(&self, table: &TableDef) -> Option<String> {

@@ -1,25 +1,27 @@
-//! Who may do what. Privileges are not granted one by one yet: whoever connects may use everything, so the
-//! inquiries about them say yes.
+//! Who may do what (PostgreSQL manual 9.26.2, "Access Privilege Inquiry Functions").
 
 use super::{system, text_arg};
+use crate::pgcatalog::names::{self, Scope};
 use crate::statement::set::is_member;
 use crate::system::SystemContext;
 use basalt_engine::Role;
+use basalt_engine::privilege::{self, AclKey, ObjectClass, Privileges};
 use basalt_expr::functions::{CallInfo, ScalarKernel};
 use basalt_expr::{Error, Result};
 use basalt_types::{DataType, Datum, ObjectId};
 
 pub(super) fn bind(name: &str, _: &str) -> Option<ScalarKernel> {
     Some(match name {
-        "has_table_privilege"
-        | "has_column_privilege"
-        | "has_any_column_privilege"
-        | "has_schema_privilege"
-        | "has_database_privilege"
-        | "has_function_privilege"
-        | "has_type_privilege"
+        "has_table_privilege" => |args, info| inquire(args, info, ObjectClass::Table, 2, relation),
+        "has_any_column_privilege" => |args, info| inquire(args, info, ObjectClass::Table, 2, any_column),
+        "has_column_privilege" => |args, info| inquire(args, info, ObjectClass::Column, 3, column),
+        "has_sequence_privilege" => |args, info| inquire(args, info, ObjectClass::Sequence, 2, sequence),
+        "has_schema_privilege" => |args, info| inquire(args, info, ObjectClass::Schema, 2, schema),
+        "has_database_privilege" => |args, info| inquire(args, info, ObjectClass::Database, 2, database),
+        "has_type_privilege" => |args, info| inquire(args, info, ObjectClass::Type, 2, type_),
+        // Of what is Basalt's own, everybody may use all.
+        "has_function_privilege"
         | "has_tablespace_privilege"
-        | "has_sequence_privilege"
         | "has_language_privilege"
         | "has_parameter_privilege" => |_, _| Ok(Datum::Bool(true)),
         "pg_has_role" => member,
@@ -38,6 +40,177 @@ fn role<'a>(system: &'a SystemContext, args: &[Datum], at: usize, info: &CallInf
         Some(role) => Ok(Some(role)),
         None => Err(Error::new("42704", format!("role \"{name}\" does not exist"))),
     }
+}
+
+/// Who is asked for, what for, and whether the right to grant it is meant.
+struct Inquiry<'a> {
+    system: &'a SystemContext,
+    role: String,
+    wanted: Vec<(Privileges, bool)>,
+}
+
+impl Inquiry<'_> {
+    fn has(&self, key: AclKey, owner: &str) -> bool {
+        let (has, may_grant) = self.system.catalog.privileges(&self.role, key, owner);
+        self.wanted.iter().any(|(wanted, grant)| if *grant { may_grant } else { has } & wanted != 0)
+    }
+}
+
+/// What an object is found by, behind the role and before the privileges; `None` if there is none of this oid.
+type Find = fn(&Inquiry<'_>, &[Datum], &CallInfo) -> Result<Option<bool>>;
+
+fn inquire(args: &[Datum], info: &CallInfo, class: ObjectClass, least: usize, find: Find) -> Result<Datum> {
+    let system = system(info)?;
+    let with_role = args.len() > least;
+    let name = match with_role {
+        // `public` has no name of its own as a role.
+        true if matches!(&args[0], Datum::Bytes(name) if &**name == b"public") => Some(String::new()),
+        true => role(system, args, 0, info)?.map(|role| role.name.clone()),
+        false => Some(system.user.clone()),
+    };
+    let wanted = wanted_of(text_arg(args, args.len().saturating_sub(1))?, class)?;
+    let Some(role) = name else { return Ok(Datum::Null) };
+    let inquiry = Inquiry { system, role, wanted };
+    let first = usize::from(with_role);
+    let inner = CallInfo { function: info.function, arg_types: &info.arg_types[first..], ty: info.ty, ctx: info.ctx };
+    let found = find(&inquiry, &args[first..], &inner)?;
+    Ok(found.map_or(Datum::Null, Datum::Bool))
+}
+
+fn wanted_of(text: &str, class: ObjectClass) -> Result<Vec<(Privileges, bool)>> {
+    let mut wanted = Vec::new();
+    for part in text.split(',') {
+        let upper = part.trim().to_ascii_uppercase();
+        let (name, grant) = match upper.strip_suffix(" WITH GRANT OPTION") {
+            Some(name) => (name.trim().to_string(), true),
+            None => (upper, false),
+        };
+        let name = if name == "TEMP" { "TEMPORARY" } else { &name };
+        let known = privilege::NAMES.iter().find(|(bit, _, known)| *known == name && bit & class.all() != 0);
+        match known {
+            Some((bit, ..)) => wanted.push((*bit, grant)),
+            None => return Err(Error::new("22023", format!("unrecognized privilege type: \"{}\"", part.trim()))),
+        }
+    }
+    Ok(wanted)
+}
+
+/// An object by oid, or by a name of a reg type.
+fn oid_of(inquiry: &Inquiry, args: &[Datum], info: &CallInfo, ty: &DataType) -> Result<u32> {
+    match (args.first(), info.arg_types.first()) {
+        (Some(Datum::I64(oid)), _) => Ok(*oid as u32),
+        _ => names::oid_of(Scope::of(inquiry.system), ty, text_arg(args, 0)?),
+    }
+}
+
+/// The owner of a table, view or sequence, and what it is.
+fn owner_of(system: &SystemContext, oid: u32) -> Option<(AclKey, String)> {
+    let (catalog, id) = (&system.catalog, ObjectId(oid));
+    if let Some(table) = catalog.tables.get(&id) {
+        return Some((AclKey::of(ObjectClass::Table, id), table.owner.clone()));
+    }
+    if let Some(view) = catalog.views.get(&id) {
+        return Some((AclKey::of(ObjectClass::Table, id), view.owner.clone()));
+    }
+    let sequence = catalog.sequences.get(&id)?;
+    Some((AclKey::of(ObjectClass::Sequence, id), sequence.owner.clone()))
+}
+
+/// What everybody may do with system catalogs; `None` if there is none of this oid.
+fn of_catalog(inquiry: &Inquiry, oid: u32) -> Option<bool> {
+    let relation = crate::pgcatalog::relations::by_oid(&inquiry.system.catalog, oid)?;
+    let superuser = inquiry.system.catalog.role_named(&inquiry.role).is_some_and(|role| role.superuser);
+    let is_hidden = ["pg_authid", "pg_shadow", "pg_statistic"].contains(&relation.name());
+    let reads = inquiry.wanted.iter().any(|(wanted, grant)| *wanted == privilege::SELECT && !grant);
+    Some(superuser || (reads && !is_hidden))
+}
+
+fn relation(inquiry: &Inquiry<'_>, args: &[Datum], info: &CallInfo) -> Result<Option<bool>> {
+    let oid = oid_of(inquiry, args, info, &DataType::Regclass)?;
+    Ok(match owner_of(inquiry.system, oid) {
+        Some((key, owner)) => Some(inquiry.has(key, &owner)),
+        None => of_catalog(inquiry, oid),
+    })
+}
+
+fn any_column(inquiry: &Inquiry<'_>, args: &[Datum], info: &CallInfo) -> Result<Option<bool>> {
+    let oid = oid_of(inquiry, args, info, &DataType::Regclass)?;
+    let Some((key, owner)) = owner_of(inquiry.system, oid) else { return Ok(of_catalog(inquiry, oid)) };
+    let of_columns = inquiry.system.catalog.acls.columns_of(key.object);
+    let mut of_columns =
+        of_columns.map(|(column, _)| AclKey { class: ObjectClass::Column, object: key.object, column });
+    Ok(Some(inquiry.has(key, &owner) || of_columns.any(|key| inquiry.has(key, &owner))))
+}
+
+fn column(inquiry: &Inquiry<'_>, args: &[Datum], info: &CallInfo) -> Result<Option<bool>> {
+    let oid = oid_of(inquiry, args, info, &DataType::Regclass)?;
+    let Some(relation) = crate::pgcatalog::relations::by_oid(&inquiry.system.catalog, oid) else { return Ok(None) };
+    let columns = relation.columns();
+    let found = match args.get(1) {
+        Some(Datum::I16(number)) => columns.iter().find(|column| column.number == *number && !column.dropped),
+        _ => {
+            let name = text_arg(args, 1)?;
+            let found = columns.iter().find(|column| column.name == name && !column.dropped);
+            if found.is_none() {
+                let message = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name());
+                return Err(Error::new("42703", message));
+            }
+            found
+        }
+    };
+    let Some(column) = found else { return Ok(None) };
+    let Some((key, owner)) = owner_of(inquiry.system, oid) else { return Ok(of_catalog(inquiry, oid)) };
+    let own = AclKey { class: ObjectClass::Column, object: key.object, column: column.number };
+    Ok(Some(inquiry.has(key, &owner) || inquiry.has(own, &owner)))
+}
+
+fn sequence(inquiry: &Inquiry<'_>, args: &[Datum], info: &CallInfo) -> Result<Option<bool>> {
+    let oid = oid_of(inquiry, args, info, &DataType::Regclass)?;
+    match owner_of(inquiry.system, oid) {
+        Some((key, owner)) if key.class == ObjectClass::Sequence => Ok(Some(inquiry.has(key, &owner))),
+        None => Ok(None),
+        Some(_) => {
+            let name = crate::pgcatalog::relations::by_oid(&inquiry.system.catalog, oid);
+            let name = name.map(|relation| relation.name().to_string()).unwrap_or_default();
+            Err(Error::new("42809", format!("\"{name}\" is not a sequence")))
+        }
+    }
+}
+
+fn schema(inquiry: &Inquiry<'_>, args: &[Datum], info: &CallInfo) -> Result<Option<bool>> {
+    let oid = oid_of(inquiry, args, info, &DataType::Regnamespace)?;
+    let found = inquiry.system.catalog.namespaces.get(&ObjectId(oid));
+    Ok(found.map(|schema| inquiry.has(AclKey::of(ObjectClass::Schema, schema.id), &schema.owner)))
+}
+
+fn database(inquiry: &Inquiry<'_>, args: &[Datum], _: &CallInfo) -> Result<Option<bool>> {
+    let catalog = &inquiry.system.catalog;
+    let found = match args.first() {
+        Some(Datum::I64(oid)) => catalog.databases.get(&ObjectId(*oid as u32)),
+        _ => {
+            let name = text_arg(args, 0)?;
+            let found = catalog.database_named(name);
+            if found.is_none() {
+                return Err(Error::new("3D000", format!("database \"{name}\" does not exist")));
+            }
+            found
+        }
+    };
+    Ok(found.map(|database| inquiry.has(AclKey::of(ObjectClass::Database, database.id), &database.owner)))
+}
+
+fn type_(inquiry: &Inquiry<'_>, args: &[Datum], info: &CallInfo) -> Result<Option<bool>> {
+    let oid = oid_of(inquiry, args, info, &DataType::Regtype)?;
+    let catalog = &inquiry.system.catalog;
+    let key = AclKey::of(ObjectClass::Type, ObjectId(oid));
+    let owner = match catalog.types.get(&ObjectId(oid)) {
+        Some(def) => def.owner.clone(),
+        None if catalog.type_of_oid(oid).is_some() => {
+            catalog.roles.get(&basalt_engine::catalog::SUPERUSER).map_or(String::new(), |role| role.name.clone())
+        }
+        None => return Ok(None),
+    };
+    Ok(Some(inquiry.has(key, &owner)))
 }
 
 /// `pg_has_role([member,] role, privilege)`.

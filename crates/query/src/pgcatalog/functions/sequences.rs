@@ -4,6 +4,7 @@ use super::{oid_arg, system, text_arg};
 use crate::pgcatalog::names::{self, Scope};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
+use basalt_engine::privilege::{self, AclKey, ObjectClass, Privileges};
 use basalt_engine::{SequenceDef, SequenceState, SequenceValue};
 use basalt_expr::functions::{CallInfo, Function, ScalarKernel, Volatility};
 use basalt_expr::{Error, Result};
@@ -26,6 +27,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         },
         "currval" => |args, info| {
             let (system, sequence) = named(args, info)?;
+            require(system, &sequence, privilege::USAGE | privilege::SELECT)?;
             system.sequences.current(sequence.id).map(Datum::I64).ok_or_else(|| {
                 let message = format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name);
                 Error::new("55000", message)
@@ -68,6 +70,15 @@ pub(super) fn of_state() -> Vec<Function> {
     functions.collect()
 }
 
+/// 42501 unless the user has one of these privileges on a sequence.
+fn require(system: &SystemContext, sequence: &SequenceDef, one_of: Privileges) -> Result<()> {
+    let key = AclKey::of(ObjectClass::Sequence, sequence.id);
+    match system.catalog.privileges(&system.user, key, &sequence.owner).0 & one_of {
+        0 => Err(Error::new("42501", format!("permission denied for sequence {}", sequence.name))),
+        _ => Ok(()),
+    }
+}
+
 fn refuse_if_read_only(system: &SystemContext, what: &str) -> Result<()> {
     match system.read_only {
         true => Err(Error::new("25006", format!("cannot execute {what} in a read-only transaction"))),
@@ -98,6 +109,10 @@ fn failed(error: basalt_engine::Error) -> Error {
 
 fn next(system: &SystemContext, oid: u32) -> Result<i64> {
     let mut sequence = of_oid(system, oid)?;
+    // An identity column's is its table's business.
+    if !sequence.owned_by.is_some_and(|owner| owner.internal) {
+        require(system, &sequence, privilege::USAGE | privilege::UPDATE)?;
+    }
     if let Some(value) = system.sequences.next_ahead(&sequence) {
         return Ok(value);
     }
@@ -128,6 +143,7 @@ fn next(system: &SystemContext, oid: u32) -> Result<i64> {
 
 fn set(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let (system, sequence) = named(args, info)?;
+    require(system, &sequence, privilege::UPDATE)?;
     refuse_if_read_only(system, "setval()")?;
     let Some(Datum::I64(value)) = args.get(1) else {
         return Err(Error::internal(format!("setval was called with {args:?}")));
