@@ -12,6 +12,20 @@ use basalt_types::range::{Bound, RangeKind, RangeValue, Span, encode_multirange,
 use basalt_types::{DataType, Datum};
 use std::sync::LazyLock;
 
+/// A range of two.
+macro_rules! range_result {
+    (|$pair:ident| $body:expr) => {
+        scalar!(|args, info| with_pair(args, info, |$pair| Ok(encode_range($pair.kind, &$body?))))
+    };
+}
+
+/// A multirange of two.
+macro_rules! multirange_result {
+    (|$pair:ident| $body:expr) => {
+        scalar!(|args, info| with_pair(args, info, |$pair| Ok(encode_multirange($pair.kind, &$body?))))
+    };
+}
+
 /// The kind of a range or multirange type.
 pub(crate) fn kind_of(ty: &DataType) -> Result<RangeKind> {
     match ty.underlying() {
@@ -45,7 +59,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("multirange", "anyrange") => {
             scalar!(|args, info| Ok(encode_multirange(kind_of(info.ty)?, &spans(&info.arg_types[0], &args[0])?)))
         }
-        ("range_merge", "anyrange,anyrange") => range_of(|pair| Ok(pair.merged())),
+        ("range_merge", "anyrange,anyrange") => range_result!(|pair| Ok::<_, Error>(pair.merged())),
         ("range_merge", _) => {
             scalar!(|args, info| Ok(encode_range(kind_of(info.ty)?, &hull(&spans(&info.arg_types[0], &args[0])?))))
         }
@@ -100,14 +114,16 @@ pub(crate) fn operator(function: &str) -> Option<Kernel> {
     Some(match function {
         "range_contains_elem" | "multirange_contains_elem" => scalar!(|args, info| contains(args, info, 0)),
         "elem_contained_by_range" | "elem_contained_by_multirange" => scalar!(|args, info| contains(args, info, 1)),
-        "range_union" => range_of(|pair| pair.range_union()),
-        "range_minus" => range_of(|pair| pair.range_difference()),
+        "range_union" => range_result!(|pair| pair.range_union()),
+        "range_minus" => range_result!(|pair| pair.range_difference()),
         "range_intersect" | "range_intersect_agg_transfn" => {
-            range_of(|pair| Ok(pair.intersection()?.into_iter().next()))
+            range_result!(|pair| pair.intersection().map(|spans| spans.into_iter().next()))
         }
-        "multirange_union" => multirange_of(|pair| Ok(normalized(pair.kind, [pair.left, pair.right].concat()))),
-        "multirange_minus" => multirange_of(|pair| pair.difference()),
-        "multirange_intersect" | "multirange_intersect_agg_transfn" => multirange_of(|pair| pair.intersection()),
+        "multirange_union" => {
+            multirange_result!(|pair| Ok::<_, Error>(normalized(pair.kind, [pair.left, pair.right].concat())))
+        }
+        "multirange_minus" => multirange_result!(|pair| pair.difference()),
+        "multirange_intersect" | "multirange_intersect_agg_transfn" => multirange_result!(|pair| pair.intersection()),
         function => {
             let (first, relation) = function.split_once('_')?;
             if !matches!(first, "range" | "multirange") {
@@ -214,18 +230,6 @@ pub fn multirange_of_array(array: Expr, kind: RangeKind) -> Expr {
 fn contains(args: &[Datum], info: &CallInfo, at: usize) -> Result<Datum> {
     let ty = &info.arg_types[at];
     Ok(Datum::Bool(contains_value(kind_of(ty)?, &spans(ty, &args[at])?, &args[1 - at])))
-}
-
-fn range_of(body: fn(Pair) -> Result<RangeValue>) -> Kernel {
-    Kernel::Custom(std::sync::Arc::new(move |args: &[Datum], info: &CallInfo| {
-        with_pair(args, info, |pair| Ok(encode_range(pair.kind, &body(pair)?)))
-    }))
-}
-
-fn multirange_of(body: fn(Pair) -> Result<Vec<Span>>) -> Kernel {
-    Kernel::Custom(std::sync::Arc::new(move |args: &[Datum], info: &CallInfo| {
-        with_pair(args, info, |pair| Ok(encode_multirange(pair.kind, &body(pair)?)))
-    }))
 }
 
 fn unnest(args: &[Datum], info: &CallInfo) -> Result<SetRows> {

@@ -152,6 +152,21 @@ impl Catalog {
 
     /// Nothing where a type is not among ours.
     fn add(&mut self, types: &Types, name: &str, args: &str, ret: &str, kind: Kind) -> Result<()> {
+        const POLYMORPHIC: [&str; 2] = ["3831", "4537"];
+        if args.split(',').chain([ret]).any(|oid| POLYMORPHIC.contains(&oid)) {
+            // One each of the range types, whose bounds are what anyelement is.
+            for (range, multirange, element) in [("3904", "4451", "23"), ("3906", "4532", "1700")] {
+                let of = |oid: &str| match oid {
+                    "3831" => range.to_string(),
+                    "4537" => multirange.to_string(),
+                    "2283" => element.to_string(),
+                    other => other.to_string(),
+                };
+                let args = args.split(',').map(of).collect::<Vec<_>>().join(",");
+                self.add(types, name, &args, &of(ret), kind)?;
+            }
+            return Ok(());
+        }
         let pattern = |oid: &str| -> Result<Option<Pattern>> {
             Ok(match oid.parse::<u32>().with_context(|| format!("{name}: type {oid}"))? {
                 2283 | 2776 | 5077 | 5079 | 2276 => Some(Pattern::Element),

@@ -42,7 +42,8 @@ pub fn simple(types: &Types, ty: Ty) -> String {
         "time" | "timetz" => "12:00",
         "interval" => "1 day",
         "uuid" => "00000000-0000-0000-0000-000000000001",
-        name if name.ends_with("[]") => "{}",
+        name if name.ends_with("[]") || name.ends_with("multirange") => "{}",
+        name if name.ends_with("range") => "empty",
         _ => return types.info(ty).labels.first().map_or("NULL".into(), |label| quoted(label)),
     };
     format!("'{text}'::{}", types.name(ty))
@@ -97,8 +98,30 @@ pub fn value(types: &Types, ty: Ty, rng: &mut StdRng) -> String {
         "interval" => interval(rng),
         "uuid" => format!("{:08x}-0000-4000-8000-{:012x}", rng.random_range(0..6_u32), rng.random_range(0..4_u32)),
         "json" | "jsonb" => json(rng, 2),
+        "int4range" => range(rng, false),
+        "numrange" => range(rng, true),
+        name @ ("int4multirange" | "nummultirange") => {
+            let parts = (0..rng.random_range(0..4)).map(|_| range(rng, name == "nummultirange")).collect::<Vec<_>>();
+            format!("{{{}}}", parts.join(", "))
+        }
         other => unreachable!("no values of {other}"),
     }
+}
+
+/// Quarters or whole numbers between brackets or parentheses; now and then without a bound, or empty.
+fn range(rng: &mut StdRng, quarters: bool) -> String {
+    if rng.random_ratio(1, 12) {
+        return "empty".into();
+    }
+    let (lower, length) = (rng.random_range(-5..30_i32), rng.random_range(0..12_i32));
+    let mut bound = |value: i32| match (rng.random_ratio(1, 10), quarters) {
+        (true, _) => String::new(),
+        (_, true) => format!("{}", f64::from(value) / 4.0),
+        _ => value.to_string(),
+    };
+    let bounds = format!("{},{}", bound(lower), bound(lower + length));
+    let (open, close) = (if rng.random_bool(0.7) { '[' } else { '(' }, if rng.random_bool(0.3) { ']' } else { ')' });
+    format!("{open}{bounds}{close}")
 }
 
 fn date(rng: &mut StdRng) -> String {

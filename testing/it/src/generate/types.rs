@@ -27,7 +27,7 @@ pub struct Types {
 }
 
 /// Name, oid, oid of its array, weight.
-const BUILTIN: [(&str, u32, u32, u32); 20] = [
+const BUILTIN: [(&str, u32, u32, u32); 24] = [
     ("bool", 16, 1000, 4),
     ("int2", 21, 1005, 3),
     ("int4", 23, 1007, 10),
@@ -48,6 +48,10 @@ const BUILTIN: [(&str, u32, u32, u32); 20] = [
     ("uuid", 2950, 2951, 1),
     ("json", 114, 199, 1),
     ("jsonb", 3802, 3807, 3),
+    ("int4range", 3904, 3905, 2),
+    ("numrange", 3906, 3907, 1),
+    ("int4multirange", 4451, 6150, 1),
+    ("nummultirange", 4532, 6151, 1),
 ];
 
 impl Types {
