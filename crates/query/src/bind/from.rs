@@ -331,7 +331,11 @@ impl Binder<'_> {
                 Some(composite) => {
                     for (at, attribute) in composite.live() {
                         let field = self.fresh();
-                        fields.push((field, structures::field(Expr::Hole { id, ty: ty.clone() }, at)));
+                        let mut value = structures::field(Expr::Hole { id, ty: ty.clone() }, at);
+                        if let Some(modifier) = attribute.time_modifier {
+                            value = self.call(&super::typname(&attribute.ty), vec![value, Expr::int4(modifier)])?;
+                        }
+                        fields.push((field, value));
                         columns.push(scope_column(attribute.name.clone(), field, attribute.ty.clone()));
                     }
                     if single && !composite.is_anonymous() && !with_ordinality {

@@ -72,7 +72,8 @@ impl Binder<'_> {
             if attributes.iter().any(|known| known.name == name) {
                 return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
             }
-            attributes.push(Attribute::new(name, types::resolve(self.ctx, ty)?));
+            let time_modifier = types::time_modifier(Some(self.ctx), ty);
+            attributes.push(Attribute { time_modifier, ..Attribute::new(name, types::resolve(self.ctx, ty)?) });
         }
         let found = ty.composite().cloned();
         if let Some(found) = &found {
