@@ -37,6 +37,20 @@ impl Expr {
         Ok(planned.fold(ctx, true))
     }
 
+    /// The error that [`Expr::fold_strict`] meets, for expressions that may be computed for no row at all.
+    pub fn check_constants(&self, ctx: &EvalContext) -> Result<()> {
+        let mut is_computed = |node: &Expr| !node.children().is_empty() && node.is_fixed();
+        if self.any(&mut is_computed) {
+            self.clone().fold_strict(ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Whether no operand is a column or another call.
+    fn is_fixed(&self) -> bool {
+        self.children().iter().all(|operand| matches!(operand, Expr::Const { .. } | Expr::Param { .. }))
+    }
+
     fn folded(mut self, how: Folding) -> Result<Expr> {
         match self {
             Expr::Const { .. } | Expr::Column { .. } | Expr::Hole { .. } => return Ok(self),

@@ -175,6 +175,10 @@ impl Acls {
         self.objects.range(first..=last).map(|(key, items)| (key.column, items))
     }
 
+    pub fn objects(&self) -> impl Iterator<Item = (&AclKey, &Vec<AclItem>)> {
+        self.objects.iter()
+    }
+
     pub fn defaults(&self) -> impl Iterator<Item = (&DefaultKey, &Vec<AclItem>)> {
         self.defaults.iter()
     }

@@ -97,7 +97,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
             .or_else(|| descriptions::fill_of(name))
             .or_else(|| listings::fill_of(name))
             .or_else(|| activity::fill_of(name)),
-        "information_schema" => information::fill_of(name),
+        "information_schema" => information::fill_of(name).or_else(|| acls::fill_of_information(name)),
         _ => basalt::fill_of(name),
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod insert;
 pub(crate) mod like;
 pub(crate) mod lock_rows;
 pub(crate) mod modify;
+pub(crate) mod owned;
 pub(crate) mod point_get;
 pub(crate) mod privilege;
 pub(crate) mod references;

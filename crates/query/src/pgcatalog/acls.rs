@@ -1,11 +1,12 @@
 //! Privileges in catalogs: `aclitem`s as text, and `pg_default_acl`.
 
-use super::rows::{Rows, oid, text, texts};
+use super::relations::{self, Relation};
+use super::rows::{Rows, oid, text, texts, yes_no};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::quote_identifier;
 use basalt_engine::Catalog;
-use basalt_engine::privilege::{AclItem, AclKey, NAMES, ObjectClass};
+use basalt_engine::privilege::{AclItem, AclKey, NAMES, ObjectClass, Privileges, SELECT};
 use basalt_types::{Datum, ObjectId};
 
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
@@ -13,6 +14,116 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "pg_default_acl" => pg_default_acl,
         _ => return None,
     })
+}
+
+/// information_schema's views of grants.
+pub(super) fn fill_of_information(name: &str) -> Option<Fill> {
+    Some(match name {
+        "table_privileges" => |system, rows| table_grants(system, rows, true),
+        "role_table_grants" => |system, rows| table_grants(system, rows, false),
+        "column_privileges" => |system, rows| column_grants(system, rows, true),
+        "role_column_grants" => |system, rows| column_grants(system, rows, false),
+        _ => return None,
+    })
+}
+
+/// One privilege of one entry, by names.
+struct Grant {
+    grantor: String,
+    grantee: String,
+    privilege: Privileges,
+    name: &'static str,
+    grantable: bool,
+}
+
+/// What the user may see of some entries: grants by or to roles that it is in, and with `public` those to everybody.
+fn grants(system: &SystemContext, items: &[AclItem], owner: &str, all: Privileges, public: bool) -> Vec<Grant> {
+    let catalog = &system.catalog;
+    let user = catalog.role_named(&system.user);
+    let is_in = |id: ObjectId| user.is_some_and(|user| user.superuser || catalog.acts_as(user.id).contains(&id));
+    let name = |id: ObjectId| catalog.roles.get(&id).map(|role| role.name.clone()).unwrap_or_default();
+    let owner = catalog.role_named(owner).map(|owner| owner.id);
+    let mut found = Vec::new();
+    for item in items {
+        let is_seen = is_in(item.grantor) || item.grantee.map_or(public, is_in);
+        if !is_seen {
+            continue;
+        }
+        for (privilege, _, privilege_name) in NAMES {
+            if item.privileges & privilege & all == 0 {
+                continue;
+            }
+            let of_owner =
+                item.grantee.zip(owner).is_some_and(|(grantee, owner)| catalog.acts_as(grantee).contains(&owner));
+            found.push(Grant {
+                grantor: name(item.grantor),
+                grantee: item.grantee.map_or("PUBLIC".to_string(), name),
+                privilege,
+                name: privilege_name,
+                grantable: of_owner || item.grantable & privilege != 0,
+            });
+        }
+    }
+    found
+}
+
+fn owned<'a>(system: &'a SystemContext) -> impl Iterator<Item = (Relation<'a>, AclKey, String)> {
+    relations::all(system).filter_map(|relation| {
+        let owner = match &relation {
+            Relation::Table(table) => table.owner.clone(),
+            Relation::View(view) => view.owner.clone(),
+            _ => return None,
+        };
+        let key = AclKey::of(ObjectClass::Table, ObjectId(relation.oid()));
+        Some((relation, key, owner))
+    })
+}
+
+fn schema_of(system: &SystemContext, relation: &Relation) -> Datum {
+    let schema = system.catalog.namespaces.get(&relation.namespace());
+    schema.map_or(Datum::Null, |schema| text(&schema.name))
+}
+
+fn table_grants(system: &SystemContext, rows: &mut Rows, public: bool) -> Result<(), SqlError> {
+    for (relation, key, owner) in owned(system) {
+        for grant in grants(system, &system.catalog.acl(key, &owner), &owner, key.class.all(), public) {
+            rows.push([
+                ("grantor", text(&grant.grantor)),
+                ("grantee", text(&grant.grantee)),
+                ("table_catalog", text(&system.database)),
+                ("table_schema", schema_of(system, &relation)),
+                ("table_name", text(relation.name())),
+                ("privilege_type", text(grant.name)),
+                ("is_grantable", yes_no(grant.grantable)),
+                ("with_hierarchy", yes_no(grant.privilege == SELECT)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn column_grants(system: &SystemContext, rows: &mut Rows, public: bool) -> Result<(), SqlError> {
+    let all = ObjectClass::Column.all();
+    for (relation, key, owner) in owned(system) {
+        let whole = grants(system, &system.catalog.acl(key, &owner), &owner, all, public);
+        for column in relation.columns().iter().filter(|column| !column.dropped) {
+            let own = AclKey { class: ObjectClass::Column, object: key.object, column: column.number };
+            let own = system.catalog.acls.get(own).map_or(&[][..], |items| items);
+            for grant in whole.iter().chain(&grants(system, own, &owner, all, public)) {
+                rows.push([
+                    ("grantor", text(&grant.grantor)),
+                    ("grantee", text(&grant.grantee)),
+                    ("table_catalog", text(&system.database)),
+                    ("table_schema", schema_of(system, &relation)),
+                    ("table_name", text(relation.name())),
+                    ("column_name", text(column.name)),
+                    ("privilege_type", text(grant.name)),
+                    ("is_grantable", yes_no(grant.grantable)),
+                ])?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The entries of an object, null where nobody changed them.

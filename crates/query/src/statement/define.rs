@@ -1,7 +1,8 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
 use super::{
-    alter_table, comment, create_table, database, drop, index, privilege, role, schema, sequence, truncate, types, view,
+    alter_table, comment, create_table, database, drop, index, owned, privilege, role, schema, sequence, truncate,
+    types, view,
 };
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -73,6 +74,8 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::GrantRole { grant, .. } => role::grant(session, grant)?,
         Definition::GrantPrivileges(grant) => privilege::run(session, grant)?,
         Definition::DefaultPrivileges(defaults) => privilege::run_defaults(session, defaults)?,
+        Definition::DropOwned { roles, cascade } => owned::drop_all(session, roles, *cascade)?,
+        Definition::ReassignOwned { roles, to } => owned::reassign(session, roles, to)?,
         Definition::RoleSetting(clause) => role::setting(session, clause)?,
         Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,
         Definition::Type(command) => types::run(session, command, sql).await?,

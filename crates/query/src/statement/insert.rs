@@ -37,6 +37,7 @@ pub(crate) async fn run(
     touched: Option<Arc<Touched>>,
 ) -> Result<Written> {
     let path = RowPath::new(&insert.table, &insert.rules, &session.txn()?.catalog(), eval);
+    check_constants(insert, eval)?;
     let plain = batch::is_plain(insert);
     let means = match Write::Insert(insert.clone()).runs_plans() {
         true => Some(Means::of(session, eval)?),
@@ -66,6 +67,16 @@ pub(crate) async fn run(
     };
     Stats::add(&session.db.stats().rows_written, written.rows);
     Ok(written)
+}
+
+/// Errors of constants come even where no row meets another, and none is given back.
+fn check_constants(insert: &BoundInsert, eval: &EvalContext) -> Result<()> {
+    let on_conflict = insert.on_conflict.as_ref().map(|conflict| &conflict.action);
+    if let Some(ConflictAction::DoUpdate { compute: Compute::Exprs { filter, values }, .. }) = on_conflict {
+        filter.iter().chain(values).try_for_each(|expr| expr.check_constants(eval))?;
+    }
+    let returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
+    Ok(returning.into_iter().try_for_each(|expr| expr.check_constants(eval))?)
 }
 
 async fn values_batch(session: &mut Session, insert: &Arc<BoundInsert>, path: &Arc<RowPath>) -> Result<Written> {

@@ -24,6 +24,8 @@ pub(crate) async fn run(
 ) -> Result<Written> {
     let catalog = session.txn()?.catalog();
     let path = RowPath::new(&plan.table, &plan.rules, &catalog, eval);
+    let mut returned = plan.returning.iter().flat_map(|returning| &returning.exprs);
+    returned.try_for_each(|expr| expr.check_constants(eval))?;
     let written = match &plan.source {
         RowSource::Point(point) => {
             // READ COMMITTED looks at the newest row anyway; REPEATABLE READ must not meet rows made later.
@@ -112,6 +114,15 @@ async fn change_point(
             }
         }
         rows += 1;
+    }
+    if rows == 0 {
+        // Errors of constants come even where there is no row.
+        let values = match &point.change {
+            PointChange::Update(set) => set.as_slice(),
+            PointChange::Delete => &[],
+        };
+        let exprs = point.filter.iter().chain(values.iter().map(|(_, value)| value));
+        exprs.into_iter().try_for_each(|expr| expr.check_constants(&path.eval))?;
     }
     Ok(rows)
 }

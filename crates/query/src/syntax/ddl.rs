@@ -116,6 +116,14 @@ pub enum Definition {
     },
     GrantPrivileges(Box<super::PrivilegeGrant>),
     DefaultPrivileges(Box<super::DefaultPrivileges>),
+    DropOwned {
+        roles: Vec<String>,
+        cascade: bool,
+    },
+    ReassignOwned {
+        roles: Vec<String>,
+        to: String,
+    },
     RoleSetting(RoleSettingClause),
     CreateDatabase {
         name: String,
@@ -160,6 +168,8 @@ impl Definition {
             Definition::GrantPrivileges(grant) if grant.revoke => "REVOKE",
             Definition::GrantPrivileges(_) => "GRANT",
             Definition::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
+            Definition::DropOwned { .. } => "DROP OWNED",
+            Definition::ReassignOwned { .. } => "REASSIGN OWNED",
             Definition::GrantRole { grant: RoleGrant { revoke: true, .. }, .. } => "REVOKE ROLE",
             Definition::GrantRole { .. } => "GRANT ROLE",
             Definition::RoleSetting(RoleSettingClause { of_database: true, .. }) => "ALTER DATABASE",
@@ -173,6 +183,11 @@ impl Definition {
 
 /// `None` if the next word begins no definition.
 pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
+    if reader.words(&["reassign", "owned", "by"]) {
+        let roles = reader.list(Reader::ident)?;
+        reader.expect_word("to")?;
+        return Ok(Some(Definition::ReassignOwned { roles, to: reader.ident()? }));
+    }
     Ok(Some(match reader.one_of(&["create", "alter", "drop", "truncate", "reindex", "comment"]) {
         Some("create") => create(reader)?,
         Some("alter") => alter(reader)?,
@@ -485,6 +500,12 @@ pub(super) fn cascade(reader: &mut Reader<'_>) -> bool {
 }
 
 fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
+    if reader.words(&["owned", "by"]) {
+        let roles = reader.list(Reader::ident)?;
+        let cascade = reader.word("cascade");
+        reader.word("restrict");
+        return Ok(Definition::DropOwned { roles, cascade });
+    }
     if let Some(command) = types::drop(reader)? {
         return Ok(Definition::Type(Box::new(command)));
     }

@@ -305,7 +305,6 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         "security",
         "import",
         "load",
-        "reassign",
     ]) else {
         return Ok(None);
     };
@@ -359,7 +358,6 @@ fn unsupported(verb: &str) -> SqlError {
     let error = SqlError::not_supported(format!("{} is not supported", verb.to_uppercase()));
     match verb {
         "listen" | "notify" => error.with_hint("Poll a table instead."),
-        "reassign" => error.with_hint("Use ALTER … OWNER TO for each object."),
         "do" | "call" => error.with_hint("Run the statements from the client."),
         "cluster" | "reindex" => error.with_hint("Use VACUUM FULL."),
         "merge" => error.with_hint("Use INSERT … ON CONFLICT."),

@@ -1,0 +1,145 @@
+//! DROP OWNED and REASSIGN OWNED: all that a role has in the session's database.
+
+use super::{drop, resolve};
+use crate::error::{Result, SqlError};
+use crate::session::Session;
+use basalt_engine::privilege::{AclItem, AclKey, DefaultKey};
+use basalt_engine::{Catalog, CatalogEdit, Namespace, SequenceDef, TypeDef, ViewDef};
+use basalt_types::{ObjectId, TableDef};
+use std::sync::Arc;
+
+/// The roles by name. 42501 for one that the user is not in.
+fn roles(session: &Session, catalog: &Catalog, names: &[String], what: &str) -> Result<Vec<(ObjectId, String)>> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let name = resolve::role(session, catalog, name)?;
+        let Some(role) = catalog.role_named(&name) else { continue };
+        if !session.superuser && !super::set::is_member(catalog, &session.user, role.id) {
+            return Err(SqlError::new("42501", format!("permission denied to {what} objects")));
+        }
+        if role.id == basalt_engine::catalog::SUPERUSER {
+            let message =
+                format!("cannot {what} objects owned by role {name} because they are required by the database system");
+            return Err(SqlError::new("2BP01", message));
+        }
+        found.push((role.id, name));
+    }
+    Ok(found)
+}
+
+fn is_here(session: &Session, catalog: &Catalog, namespace: ObjectId) -> bool {
+    catalog.namespaces.get(&namespace).is_some_and(|schema| schema.database == session.database.id)
+}
+
+pub(crate) fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let roles = roles(session, &catalog, names, "drop")?;
+    let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
+    let mut edits = Vec::new();
+    let mut gone = Vec::new();
+    for view in
+        catalog.views.values().filter(|view| is_owner(&view.owner) && is_here(session, &catalog, view.namespace))
+    {
+        gone.push(view.id);
+        edits.push(CatalogEdit::DropView(view.id));
+    }
+    for table in catalog.tables.values() {
+        if is_owner(&table.owner) && is_here(session, &catalog, table.namespace) {
+            gone.push(table.id);
+            edits.extend(catalog.sequences_of(table.id).map(|sequence| CatalogEdit::DropSequence(sequence.id)));
+            edits.push(CatalogEdit::DropTable(table.id));
+        }
+    }
+    for sequence in catalog.sequences.values() {
+        let goes_along = sequence.owned_by.is_some_and(|owner| gone.contains(&owner.table));
+        if is_owner(&sequence.owner) && !goes_along && is_here(session, &catalog, sequence.namespace) {
+            gone.push(sequence.id);
+            edits.push(CatalogEdit::DropSequence(sequence.id));
+        }
+    }
+    for def in catalog.types.values().filter(|def| is_owner(&def.owner) && is_here(session, &catalog, def.namespace)) {
+        gone.push(def.id);
+        edits.push(CatalogEdit::DropType(def.id));
+    }
+    for schema in catalog.namespaces.values() {
+        if is_owner(&schema.owner) && schema.database == session.database.id {
+            refuse_filled(&catalog, schema, &gone)?;
+            gone.push(schema.id);
+            edits.push(CatalogEdit::DropNamespace(schema.id));
+        }
+    }
+    let ids: Vec<ObjectId> = roles.iter().map(|(id, _)| *id).collect();
+    edits.extend(revoked(&catalog, &ids, &gone));
+    if edits.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = roles.iter().map(|(_, name)| name.as_str()).collect();
+    drop::apply(session, edits, &format!("drop objects owned by role {}", names.join(", ")), Some(cascade))
+}
+
+/// 2BP01 for a schema with objects of others.
+fn refuse_filled(catalog: &Catalog, schema: &Namespace, gone: &[ObjectId]) -> Result<()> {
+    let tables = catalog.tables.values().map(|it| (it.namespace, it.id, &it.name));
+    let views = catalog.views.values().map(|it| (it.namespace, it.id, &it.name));
+    let types = catalog.types.values().map(|it| (it.namespace, it.id, &it.name));
+    let mut all = tables.chain(views).chain(types);
+    match all.find(|(namespace, id, _)| *namespace == schema.id && !gone.contains(id)) {
+        None => Ok(()),
+        Some((_, _, name)) => {
+            let message = "cannot drop desired object(s) because other objects depend on them";
+            Err(SqlError::new("2BP01", message)
+                .with_detail(format!("{name} depends on schema {}", schema.name))
+                .with_hint("Drop or move what others have in the schema first."))
+        }
+    }
+}
+
+/// Privileges without what some roles were granted, and their defaults.
+fn revoked(catalog: &Catalog, roles: &[ObjectId], gone: &[ObjectId]) -> Vec<CatalogEdit> {
+    let is_of = |item: &AclItem| item.grantee.is_some_and(|grantee| roles.contains(&grantee));
+    let kept = |items: &[AclItem]| items.iter().filter(|item| !is_of(item)).cloned().collect::<Vec<_>>();
+    let mut edits = Vec::new();
+    for (key, items) in catalog.acls.objects() {
+        let key: AclKey = *key;
+        if items.iter().any(is_of) && !gone.contains(&key.object) {
+            edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items)) });
+        }
+    }
+    for (key, items) in catalog.acls.defaults() {
+        let key: DefaultKey = *key;
+        if roles.contains(&key.role) {
+            edits.push(CatalogEdit::SetDefaultAcl { key, items: None });
+        } else if items.iter().any(is_of) {
+            edits.push(CatalogEdit::SetDefaultAcl { key, items: Some(kept(items)) });
+        }
+    }
+    edits
+}
+
+pub(crate) fn reassign(session: &mut Session, names: &[String], to: &str) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    let roles = roles(session, &catalog, names, "reassign")?;
+    let owner = resolve::new_owner(session, &catalog, to, None)?;
+    let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
+    let here = |namespace| is_here(session, &catalog, namespace);
+    let mut edits = Vec::new();
+    for table in catalog.tables.values().filter(|table| is_owner(&table.owner) && here(table.namespace)) {
+        edits.push(CatalogEdit::PutTable(Arc::new(TableDef { owner: owner.clone(), ..TableDef::clone(table) })));
+    }
+    for view in catalog.views.values().filter(|view| is_owner(&view.owner) && here(view.namespace)) {
+        edits.push(CatalogEdit::PutView(ViewDef { owner: owner.clone(), ..ViewDef::clone(view) }));
+    }
+    for it in catalog.sequences.values().filter(|it| is_owner(&it.owner) && here(it.namespace)) {
+        edits.push(CatalogEdit::PutSequence(SequenceDef { owner: owner.clone(), ..SequenceDef::clone(it) }));
+    }
+    for def in catalog.types.values().filter(|def| is_owner(&def.owner) && here(def.namespace)) {
+        edits.push(CatalogEdit::PutType(Arc::new(TypeDef { owner: owner.clone(), ..TypeDef::clone(def) })));
+    }
+    for schema in catalog.namespaces.values().filter(|schema| is_owner(&schema.owner) && here(schema.id)) {
+        edits.push(CatalogEdit::PutNamespace(Namespace { owner: owner.clone(), ..Namespace::clone(schema) }));
+    }
+    if edits.is_empty() {
+        return Ok(());
+    }
+    Ok(session.txn()?.edit_catalog(edits)?)
+}
