@@ -171,14 +171,15 @@ impl Binder<'_> {
             super::query::check_sortable(&key.expr)?;
         }
         if args.distinct {
-            check_distinct(&bound, &order_by)?;
+            check_distinct(&given, &bound, &order_by)?;
         }
         Ok(AggregateCall { resolved, args: bound, distinct: args.distinct, filter, order_by })
     }
 }
 
-fn check_distinct(args: &[Expr], order_by: &[crate::plan::SortKey]) -> Result<()> {
-    for arg in args {
+/// `given` are the arguments as they are written, `args` as the aggregate takes them.
+fn check_distinct(given: &[Expr], args: &[Expr], order_by: &[crate::plan::SortKey]) -> Result<()> {
+    for arg in given {
         basalt_expr::operators::check_comparable(&arg.ty(), "=").map_err(|error| {
             SqlError::from(error).with_detail("Aggregates with DISTINCT must be able to sort their inputs.")
         })?;

@@ -89,6 +89,10 @@ impl Lowerer<'_> {
             keys.push((*id, Expr::Hole { id: *own, ty: DataType::Int4 }));
         }
         keys.push(hole((number, DataType::Int4)));
+        // In the rows of sets that lack it even a constant is null.
+        for (id, _) in groups {
+            self.constants.remove(id);
+        }
         let mut aggregates = aggregates.to_vec();
         for (_, call) in &mut aggregates {
             self.group_direct_arguments(call, groups, &ids);

@@ -3,7 +3,7 @@
 use super::keys;
 use crate::error::SqlError;
 use crate::run::RunContext;
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, new_null_array};
 use arrow_schema::DataType as ArrowType;
 use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
@@ -95,6 +95,23 @@ impl EvalUdf {
         Self::call(Body::Key(ty.clone()), "key".into(), key_type, ctx, vec![arg], true)
     }
 
+    fn argument_type(&self, index: usize) -> Option<ArrowType> {
+        let template = match &self.body {
+            Body::Key(ty) => return Some(ty.to_arrow()),
+            Body::Value(template) => template,
+        };
+        let mut found = None;
+        template.walk(&mut |node| {
+            if let Expr::Column { index: own, ty } = node
+                && *own == index
+            {
+                found = Some(ty.to_arrow());
+            }
+            found.is_none()
+        });
+        found
+    }
+
     fn compute(&self, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
         match &self.body {
             Body::Value(expr) => Ok(expr.eval(args, rows, &self.eval)?),
@@ -150,7 +167,15 @@ impl ScalarUDFImpl for EvalUdf {
             return Err(SqlError::canceled().into());
         }
         let rows = args.number_rows;
-        let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let mut columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        for (index, column) in columns.iter_mut().enumerate() {
+            // To see what becomes of nulls, the optimizer gives nulls of no type.
+            if column.data_type() == &ArrowType::Null
+                && let Some(ty) = self.argument_type(index)
+            {
+                *column = new_null_array(&ty, rows);
+            }
+        }
         Ok(ColumnarValue::Array(self.compute(&columns, rows)?))
     }
 }

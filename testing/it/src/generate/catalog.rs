@@ -70,7 +70,12 @@ const LEFT_OUT: [&str; 17] = [
     "database_to",
     "cursor_to",
 ];
-const LEFT_OUT_WHOLE: [&str; 19] = [
+const LEFT_OUT_WHOLE: [&str; 23] = [
+    // They take rows, which no expression here has.
+    "json_populate_record",
+    "jsonb_populate_record",
+    "json_populate_recordset",
+    "jsonb_populate_recordset",
     "convert",
     "hashtext",
     "hashtextextended",

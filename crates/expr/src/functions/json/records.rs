@@ -23,9 +23,9 @@ const DEPTH_MAX: usize = 300;
 pub(super) fn bind(name: &str) -> Option<Kernel> {
     Some(match name {
         "json_populate_record" | "jsonb_populate_record" => scalar!(|args, info| {
-            let default = &args[0];
+            let (rows, default) = (Rows::of(info)?, &args[0]);
             match given(args.get(1), info, 1)? {
-                Some(json) => Rows::of(info)?.row(json, default),
+                Some(json) => rows.row(json, default),
                 None => Ok(default.clone()),
             }
         }),

@@ -41,7 +41,10 @@ struct Reduced {
 fn reduce(degrees: f64) -> Reduced {
     let mut angle = degrees % 360.0;
     let negative = angle < 0.0;
-    angle = angle.abs();
+    // Zero keeps its sign.
+    if negative {
+        angle = -angle;
+    }
     let past_180 = angle > 180.0;
     if past_180 {
         angle = 360.0 - angle;
@@ -58,9 +61,6 @@ fn signed(value: f64, negative: bool) -> f64 {
 }
 
 fn sind(degrees: f64) -> f64 {
-    if degrees == 0.0 {
-        return degrees;
-    }
     let at = reduce(degrees);
     signed(sind_q1(at.angle), at.negative != at.past_180)
 }
