@@ -122,7 +122,24 @@ fn build_object(args: &[Datum], info: &CallInfo) -> Result<Datum> {
 }
 
 /// `json_object`: keys and values as one array, or as two.
+/// 2202E unless two arrays are flat, and one alone is flat or has two columns.
+fn check_pairs(args: &[Datum]) -> Result<()> {
+    for array in args {
+        let Datum::Bytes(bytes) = array else { continue };
+        let dimensions = array_value::decode(&DataType::Text, bytes)?.dimensions;
+        let message = match dimensions.as_slice() {
+            [] | [_] => continue,
+            [_, columns] if args.len() == 1 && columns.length == 2 => continue,
+            [_, _] if args.len() == 1 => "array must have two columns",
+            _ => "wrong number of array subscripts",
+        };
+        return Err(Error::new("2202E", message));
+    }
+    Ok(())
+}
+
 fn object_of_strings(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    check_pairs(args)?;
     let first = strings(&args[0], &info.arg_types[0])?;
     let pairs: Vec<(Option<String>, Option<String>)> = match args.get(1) {
         Some(values) => {
