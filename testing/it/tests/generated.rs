@@ -1,9 +1,12 @@
-//! Random statements compared with PostgreSQL. `BASALT_GENERATE` says how many (none unless asked),
-//! `BASALT_SEED` which.
+//! Random statements compared with PostgreSQL. `BASALT_GENERATE` says how many, `BASALT_SEED`
+//! which.
 
 use anyhow::{Context, Result};
 use basalt_it::generate::{Options, run};
 use std::process::ExitCode;
+
+/// As many as fit into some minutes.
+const STATEMENTS: u64 = 4000;
 
 fn main() -> ExitCode {
     match compared() {
@@ -26,7 +29,7 @@ fn compared() -> Result<bool> {
     let known = std::fs::read_to_string(basalt_it::own_path("generated_known.txt"))?;
     let known = known.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let options = Options {
-        statements: number("BASALT_GENERATE", 0)? as usize,
+        statements: number("BASALT_GENERATE", STATEMENTS)? as usize,
         seed,
         differences_max: number("BASALT_DIFFERENCES", 40)? as usize,
         known: known.map(str::to_string).collect(),
