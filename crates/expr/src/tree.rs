@@ -336,10 +336,15 @@ pub(crate) fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
         (TimestampTz, Date | Time | Timestamp | TimeTz) | (Date | Timestamp, TimestampTz) | (Time, TimeTz) => {
             Volatility::Stable
         }
-        (TimestampTz | Timestamp | Date | Array(_), to) if textual(to) => Volatility::Stable,
-        (from, Date | Time | TimeTz | Timestamp | TimestampTz | Interval | Array(_)) if textual(from) => {
+        (TimestampTz | Timestamp | Date | Array(_) | Range(_) | Multirange(_) | Composite(_) | Enum(_), to)
+            if textual(to) =>
+        {
             Volatility::Stable
         }
+        (
+            from,
+            Date | Time | TimeTz | Timestamp | TimestampTz | Interval | Array(_) | Range(_) | Multirange(_) | Enum(_),
+        ) if textual(from) => Volatility::Stable,
         (from, Regclass | Regtype | Regproc | Regnamespace | Regrole) if textual(from) => Volatility::Stable,
         (Regclass | Regtype | Regproc | Regnamespace | Regrole, to) if textual(to) => Volatility::Stable,
         _ => Volatility::Immutable,

@@ -61,6 +61,9 @@ impl Lowerer<'_> {
             },
             Expr::IsNull(inner) => Ok(self.lower_expr(inner)?.is_null()),
             Expr::IsNotNull(inner) => Ok(self.lower_expr(inner)?.is_not_null()),
+            // Told by DataFusion's logical plans to be never null, by its physical ones to be perhaps: an aggregation
+            // refuses that.
+            Expr::BoolTest { .. } if !self.in_filter => self.opaque(expr),
             Expr::BoolTest { expr, truth, negated } => {
                 let inner = Box::new(self.lower_expr(expr)?);
                 Ok(match (truth, negated) {

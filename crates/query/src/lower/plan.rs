@@ -273,7 +273,8 @@ impl Lowerer<'_> {
             other => (other, &[]),
         };
         let body = self.plan(body)?;
-        let partition = on.iter().map(|expr| self.keyed(expr)).collect::<Result<Vec<_>>>()?;
+        let on: Vec<&Expr> = on.iter().filter(|expr| !self.is_constant(expr)).collect();
+        let partition = on.into_iter().map(|expr| self.keyed(expr)).collect::<Result<Vec<_>>>()?;
         let name = self.fresh_name("n");
         let body = self.numbered(body, partition, sort, &name)?;
         let mut builder = LogicalPlanBuilder::from(body).filter(super::window::is_first(&name))?;
@@ -362,8 +363,14 @@ impl Lowerer<'_> {
         let mut left = LogicalPlanBuilder::from(left).project(kept.iter().cloned().chain(left_keys))?;
         let mut right = LogicalPlanBuilder::from(right).project(right_keys)?;
         if all {
-            left = LogicalPlanBuilder::from(self.numbered(left.build()?, columns_of(&left_names), &[], "nl")?);
-            right = LogicalPlanBuilder::from(self.numbered(right.build()?, columns_of(&right_names), &[], "nr")?);
+            let varying = |names: &[Column], side: fn(&SetColumn) -> ColId| {
+                let pairs = names.iter().zip(columns).filter(|(_, column)| !self.constants.contains(&side(column)));
+                pairs.map(|(name, _)| DfExpr::Column(name.clone())).collect::<Vec<_>>()
+            };
+            let of_left = varying(&left_names, |column| column.left);
+            let of_right = varying(&right_names, |column| column.right);
+            left = LogicalPlanBuilder::from(self.numbered(left.build()?, of_left, &[], "nl")?);
+            right = LogicalPlanBuilder::from(self.numbered(right.build()?, of_right, &[], "nr")?);
             left_names.push(Column::new_unqualified("nl"));
             right_names.push(Column::new_unqualified("nr"));
         }
@@ -378,8 +385,4 @@ impl Lowerer<'_> {
     pub(super) fn needs_key(ty: &DataType) -> bool {
         keys::key_type(ty).is_some()
     }
-}
-
-fn columns_of(names: &[Column]) -> Vec<DfExpr> {
-    names.iter().map(|name| DfExpr::Column(name.clone())).collect()
 }

@@ -70,7 +70,10 @@ const LEFT_OUT: [&str; 17] = [
     "database_to",
     "cursor_to",
 ];
-const LEFT_OUT_WHOLE: [&str; 23] = [
+const LEFT_OUT_WHOLE: [&str; 25] = [
+    // Inner parts of indexes.
+    "tsrange_subdiff",
+    "tstzrange_subdiff",
     // They take rows, which no expression here has.
     "json_populate_record",
     "jsonb_populate_record",

@@ -39,6 +39,9 @@ pub(super) fn values(function: &str, argument: usize, ty: &str) -> &'static [&'s
         ("to_date" | "to_timestamp", 1, "text") => DATES,
         ("to_number", 0, "text") => &["12.5", "-7", "1,024", "0"],
         ("to_number", 1, "text") => NUMBERS,
+        ("int4range" | "int8range" | "numrange" | "daterange" | "tsrange" | "tstzrange", 2, "text") => {
+            &["[)", "[]", "(]", "()"]
+        }
         ("trim_array", 1, _) => &["0", "1"],
         ("get_byte" | "get_bit" | "set_byte" | "set_bit", 1, _) => &["0", "1"],
         ("set_bit", 2, _) => &["0", "1"],

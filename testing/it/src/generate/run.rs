@@ -65,7 +65,6 @@ pub fn run(options: &Options) -> Result<Report> {
         seen: HashSet::new(),
         options: options.clone(),
         used: Vec::new(),
-        order_only: false,
         failed_block: false,
         prepared: String::new(),
     };
@@ -102,8 +101,6 @@ struct Both {
     options: Options,
     /// Labels of what this epoch's statements used, and whether they succeeded.
     used: Vec<(String, bool)>,
-    /// Whether the last attempt differs in that one side alone met a failing row.
-    order_only: bool,
     /// Whether PostgreSQL waits for the end of a block that failed.
     failed_block: bool,
     /// The last PREPARE.
@@ -252,7 +249,8 @@ impl Both {
             Verdict::Same => {}
             Verdict::OrderOfEvaluation => self.report.order_of_evaluation += 1,
             Verdict::Different(what) => {
-                self.differs(types, statement, &what)?;
+                let order_only = may_be_order(&basalt, &postgres);
+                self.differs(types, statement, &what, order_only)?;
                 return Ok(Checked::Different);
             }
         }
@@ -265,7 +263,8 @@ impl Both {
     }
 
     /// Shrinks a statement that differs, and tells of it.
-    fn differs(&mut self, types: &Types, statement: &Statement, what: &str) -> Result<()> {
+    /// `order_only` says whether one side alone met a failing row.
+    fn differs(&mut self, types: &Types, statement: &Statement, what: &str, mut order_only: bool) -> Result<()> {
         let sql = statement.node.sql();
         if self.seen.contains(&kind(what)) && self.seen.len() > 200 {
             return Ok(());
@@ -287,8 +286,9 @@ impl Both {
                 }
                 let ordered = statement.ordered && candidate.all_uses().contains(&"clause ORDER BY");
                 let found = self.attempt(&candidate, ordered)?;
-                if let Some(found) = found.filter(|found| kind(found) == kind(&what)) {
+                if let Some((found, order)) = found.filter(|(found, _)| kind(found) == kind(&what)) {
                     (node, what) = (candidate, found);
+                    order_only = order;
                     continue 'smaller;
                 }
             }
@@ -318,7 +318,7 @@ impl Both {
         let words: HashSet<&str> = small.split(|c: char| !c.is_ascii_alphabetic() && c != '_').collect();
         // What a subquery in FROM or WITH computes from constants PostgreSQL may compute while it plans.
         let nested = words.contains("WITH") || small.contains("FROM (") || small.contains("(SELECT");
-        if self.order_only && (nested || doubtful.iter().any(|word| words.contains(word))) {
+        if order_only && (nested || doubtful.iter().any(|word| words.contains(word))) {
             self.report.order_of_evaluation += 1;
             return Ok(());
         }
@@ -327,7 +327,8 @@ impl Both {
     }
 
     /// What a smaller statement shows, if it differs still. Leaves no trace.
-    fn attempt(&mut self, node: &Node, ordered: bool) -> Result<Option<String>> {
+    /// With it, whether one side alone met a failing row.
+    fn attempt(&mut self, node: &Node, ordered: bool) -> Result<Option<(String, bool)>> {
         let sql = node.sql();
         self.postgres.simple("BEGIN", None)?;
         let postgres = self.postgres.simple(&sql, None)?;
@@ -337,8 +338,7 @@ impl Both {
         self.on_basalt("ROLLBACK")?;
         let verdict = compare(&basalt, &postgres, ordered);
         let Verdict::Different(what) = verdict else { return Ok(None) };
-        self.order_only = may_be_order(&basalt, &postgres);
-        Ok(Some(what))
+        Ok(Some((what, may_be_order(&basalt, &postgres))))
     }
 
     fn tell(&mut self, sql: &str, small: &str, what: &str) {

@@ -71,13 +71,13 @@ fn set_lax(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     if args[0].is_null() || args[1].is_null() || creates.is_null() {
         return Ok(Datum::Null);
     }
+    if args.get(4).is_some_and(Datum::is_null) {
+        return Err(invalid(TREATMENTS));
+    }
     if !args[2].is_null() {
         return set(&args[..args.len().min(4)], info);
     }
     let treatment = match args.get(4).unwrap_or(&DEFAULT) {
-        Datum::Null if args.len() > 4 => {
-            return Err(invalid(TREATMENTS));
-        }
         Datum::Null => "use_json_null",
         other => Txt::of(other, &DataType::Text)?,
     };

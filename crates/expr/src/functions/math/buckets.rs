@@ -91,6 +91,14 @@ fn of_thresholds(args: &[Datum], info: &CallInfo) -> Result<Datum> {
         return Err(Error::new("22004", "thresholds array must not contain NULLs"));
     }
     let value = crate::cast::cast_datum(&info.arg_types[0], element, &args[0], false, info.ctx)?;
-    let not_above = |threshold: &Datum| compare_datums(element, threshold, &value) != Ordering::Greater;
-    Ok(Datum::I32(thresholds.partition_point(not_above) as i32))
+    // Thresholds that do not ascend have an answer, too: that of halving the array.
+    let (mut first, mut end) = (0, thresholds.len());
+    while first < end {
+        let middle = usize::midpoint(first, end);
+        match compare_datums(element, &value, &thresholds[middle]) {
+            Ordering::Less => end = middle,
+            _ => first = middle + 1,
+        }
+    }
+    Ok(Datum::I32(first as i32))
 }
