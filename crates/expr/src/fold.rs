@@ -72,6 +72,8 @@ impl Expr {
                 let keep = function.returns_set || fails;
                 Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
             }
+            // Null equals nothing.
+            Expr::NullIf { left, right, .. } if left.is_null_const() || right.is_null_const() => Ok(*left),
             node => node.value(how),
         }
     }

@@ -123,7 +123,9 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     if sql.len() > SQL_BYTES_MAX {
         return Err(SqlError::new("54000", format!("a statement is longer than {SQL_BYTES_MAX} bytes")));
     }
-    let tokens = literals::joined(tokens(sql)?, sql)?;
+    let tokens = tokens(sql)?;
+    literals::check_numbers(&tokens, sql)?;
+    let tokens = literals::joined(tokens, sql)?;
     let text: Arc<str> = sql.into();
     let mut statements = Vec::new();
     for tokens in split(tokens) {

@@ -42,7 +42,7 @@ impl Numeric {
         Numeric::parse(&format!("{mantissa}e{exponent}")).expect("a float is within the format")
     }
 
-    /// The nearest float; 22003 where it would be infinite.
+    /// The nearest float; 22003 where it would be infinite, or zero though the number is not.
     pub fn to_f64(&self) -> Result<f64> {
         match &self.kind {
             Kind::Small(value) if value.unsigned_abs() < 1 << 53 && self.scale <= 22 => {
@@ -54,7 +54,7 @@ impl Numeric {
             _ => {
                 let text = self.to_string();
                 match text.parse::<f64>() {
-                    Ok(value) if value.is_finite() => Ok(value),
+                    Ok(value) if value.is_finite() && (value != 0.0 || self.is_zero()) => Ok(value),
                     _ => Err(Error::new("22003", format!("\"{text}\" is out of range for type double precision"))),
                 }
             }

@@ -165,7 +165,7 @@ impl Binder<'_> {
         let bound: Vec<Expr> = bound.into_iter().map(|arg| self.done(arg)).collect();
         for key in &mut order_by {
             // `string_agg(DISTINCT x, ',' ORDER BY x)` orders by the argument as the aggregate takes it.
-            if let Some(at) = given.iter().position(|arg| *arg == key.expr) {
+            if let Some(at) = given.iter().position(|arg| *arg == key.expr).filter(|_| args.distinct) {
                 key.expr = bound[at].clone();
             }
             super::query::check_sortable(&key.expr)?;

@@ -36,6 +36,15 @@ impl Binder<'_> {
                 self.cast_to(text, &typed.data_type, &types::resolve(self.ctx, &typed.data_type)?)
             }
             Ast::Interval(interval) => self.interval(interval),
+            Ast::UnaryOp { op: UnaryOperator::Not, .. }
+            | Ast::IsDistinctFrom(..)
+            | Ast::IsNotDistinctFrom(..)
+            | Ast::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }
+                if precedence::swallows(expr) =>
+            {
+                let turned = precedence::distinct_inside(expr);
+                self.expr(&turned)
+            }
             Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
             Ast::UnaryOp { op, expr } => self.unary(op, expr),
             Ast::AnyOp { left, compare_op, right, .. } => self.any_all(left, compare_op, right, false),

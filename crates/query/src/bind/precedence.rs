@@ -1,5 +1,5 @@
 //! Where sqlparser's precedence is not PostgreSQL's (manual 4.1.6): a sign binds tighter than `^`, and `~`, `@`,
-//! `|/` and `||/` bind looser than `+` and `-`. The syntax is turned around before it is bound.
+//! `|/` and `||/` bind looser than `+` and `-`; what IS DISTINCT FROM has on its right ends before AND and OR. The syntax is turned around before it is bound.
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
@@ -58,5 +58,62 @@ fn first_prefix(expr: &Expr) -> Option<UnaryOperator> {
             ..
         } => Some(*op),
         _ => None,
+    }
+}
+
+/// Whether the right side of an IS [NOT] DISTINCT FROM among these operands of AND and OR took what follows it.
+pub(super) fn swallows(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            swallows(left) || swallows(right)
+        }
+        Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) => {
+            matches!(&**right, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }) || swallows(right)
+        }
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => swallows(expr),
+        _ => false,
+    }
+}
+
+/// `a IS DISTINCT FROM b AND c`, which was read as `a IS DISTINCT FROM (b AND c)`, as `(a IS DISTINCT FROM b) AND c`.
+pub(super) fn distinct_inside(expr: &Expr) -> Expr {
+    let mut sequence = Vec::new();
+    let first = flatten(expr, &mut sequence);
+    // AND binds tighter.
+    let mut terms = vec![first];
+    let together = |left: Expr, op: BinaryOperator, right: Expr| Expr::BinaryOp {
+        left: Box::new(left),
+        op,
+        right: Box::new(right),
+    };
+    for (op, operand) in sequence {
+        match (op, terms.pop()) {
+            (BinaryOperator::And, Some(last)) => terms.push(together(last, BinaryOperator::And, operand)),
+            (_, last) => {
+                terms.extend(last);
+                terms.push(operand);
+            }
+        }
+    }
+    let either = terms.into_iter().reduce(|left, right| together(left, BinaryOperator::Or, right));
+    either.unwrap_or_else(|| expr.clone())
+}
+
+/// The first operand; what follows it, in the order of the text, goes into `rest`.
+fn flatten(expr: &Expr, rest: &mut Vec<(BinaryOperator, Expr)>) -> Expr {
+    match expr {
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+            let first = flatten(left, rest);
+            let place = rest.len();
+            let second = flatten(right, rest);
+            rest.insert(place, (op.clone(), second));
+            first
+        }
+        Expr::IsDistinctFrom(left, right) => Expr::IsDistinctFrom(left.clone(), Box::new(flatten(right, rest))),
+        Expr::IsNotDistinctFrom(left, right) => Expr::IsNotDistinctFrom(left.clone(), Box::new(flatten(right, rest))),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
+            Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(flatten(expr, rest)) }
+        }
+        other => other.clone(),
     }
 }

@@ -579,6 +579,19 @@ impl Lowerer<'_> {
         Ok(aggregate_expr(udf, args, distinct, filter))
     }
 
+    /// An argument as it is computed: for the rows alone that FILTER lets through, if it may fail for others.
+    pub(super) fn fed(&self, arg: &Expr, filter: Option<&Expr>) -> Expr {
+        let subquery = |expr: &Expr| {
+            expr.any(&mut |node| matches!(node, Expr::Hole { id, .. } if self.query.subqueries.contains_key(id)))
+        };
+        match filter {
+            Some(filter) if !matches!(arg, Expr::Hole { .. } | Expr::Const { .. }) && !subquery(filter) => {
+                Expr::Case { branches: vec![(filter.clone(), arg.clone())], otherwise: None, ty: arg.ty() }
+            }
+            _ => arg.clone(),
+        }
+    }
+
     /// The function, its arguments, and whether DataFusion is told of DISTINCT.
     pub(super) fn aggregate_udf(&mut self, call: &AggregateCall) -> Result<(Arc<AggregateUDF>, Vec<DfExpr>, bool)> {
         let keyed = call.args.iter().any(|arg| Self::needs_key(&arg.ty()));
@@ -586,7 +599,8 @@ impl Lowerer<'_> {
         let sums = matches!(call.resolved.aggregate.name.as_str(), "sum" | "avg");
         let mut args = Vec::with_capacity(call.args.len() + call.order_by.len());
         let mut resolved = call.resolved.clone();
-        for (index, arg) in call.args.iter().enumerate() {
+        let guarded: Vec<Expr> = call.args.iter().map(|arg| self.fed(arg, call.filter.as_ref())).collect();
+        for (index, arg) in guarded.iter().enumerate() {
             let narrowed = (self.narrows && sums && !call.distinct).then(|| arg.narrow()).flatten();
             args.push(match &narrowed {
                 Some(narrowed) => self.expr(narrowed)?,

@@ -37,7 +37,8 @@ impl Lowerer<'_> {
 
     fn lower_expr(&mut self, expr: &Expr) -> Result<DfExpr> {
         let passes_null = match expr {
-            Expr::And(_) | Expr::Or(_) | Expr::BoolTest { truth: Truth::True, negated: false, .. } => true,
+            Expr::And(_) | Expr::Or(_) | Expr::InList { .. } => true,
+            Expr::BoolTest { truth: Truth::True, negated: false, .. } => true,
             Expr::Not(inner) => matches!(**inner, Expr::Hole { .. }),
             other => matches!(other, Expr::Hole { .. }),
         };
@@ -276,7 +277,8 @@ impl Lowerer<'_> {
         Ok(Some((side(left)?, side(right)?)))
     }
 
-    /// IN over constants of a type that compares natively; anything else is Basalt's.
+    /// IN over constants of a type that compares natively; anything else is Basalt's. Where null is not false, too:
+    /// DataFusion makes one list out of two for the same operand, and none at all forgets about null.
     fn in_list(&mut self, whole: &Expr, probe: &Expr, list: &[Expr], negated: bool) -> Result<DfExpr> {
         let mut items = Vec::with_capacity(list.len());
         let ty = probe.ty();
@@ -290,6 +292,7 @@ impl Lowerer<'_> {
                 | DataType::Date
                 | DataType::Timestamp
         );
+        let native = native && self.in_filter && self.null_is_false;
         for item in list {
             if !native || !matches!(item, Expr::Const { .. }) || item.ty().to_arrow() != ty.to_arrow() {
                 return self.opaque(whole);
@@ -364,6 +367,15 @@ impl Lowerer<'_> {
         Ok(DfExpr::ScalarSubquery(wrap(lowered)))
     }
 
+    /// Whether the left side of `left = column` has columns, and no subqueries.
+    fn has_own_columns(&self, condition: &Expr, inner: &[ColId]) -> bool {
+        let hole = |node: &Expr| match node {
+            Expr::Hole { id, .. } if !inner.contains(id) => Some(self.query.subqueries.contains_key(id)),
+            _ => None,
+        };
+        condition.any(&mut |node| hole(node) == Some(false)) && !condition.any(&mut |node| hole(node) == Some(true))
+    }
+
     /// `left = ANY (subquery)` in a filter, as a semi or anti join.
     fn any(
         &mut self,
@@ -376,8 +388,8 @@ impl Lowerer<'_> {
         let inner_only = |expr: &Expr| matches!(expr, Expr::Hole { id, .. } if columns.contains(id));
         let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
         // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own, and
-        // without a column on the left it is no join by keys and forgets about nulls.
-        if !(negated && (correlated || !has_own_column(condition, columns)))
+        // without a column on the left, or with a subquery there, it is no join by keys and forgets about nulls.
+        if !(negated && (correlated || !self.has_own_columns(condition, columns)))
             && let Expr::Call { function, args, .. } = condition
             && comparison(function) == Some(Operator::Eq)
             && let [left, right] = args.as_slice()
@@ -405,11 +417,6 @@ impl Lowerer<'_> {
         let lowered = self.sub_plan(&filtered)?;
         Ok(exists(lowered, negated))
     }
-}
-
-/// Whether the left side of `left = column` has a column.
-fn has_own_column(condition: &Expr, inner: &[ColId]) -> bool {
-    condition.any(&mut |node| matches!(node, Expr::Hole { id, .. } if !inner.contains(id)))
 }
 
 /// Whether an expression of the plan may fail for some values: divisions, roots, and texts that are read.

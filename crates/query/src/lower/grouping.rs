@@ -97,11 +97,6 @@ impl Lowerer<'_> {
         for (_, call) in &mut aggregates {
             self.group_direct_arguments(call, groups, &ids);
             if has_empty {
-                for arg in call.args.iter_mut().filter(|arg| minds_nulls(arg)) {
-                    let ty = arg.ty();
-                    let branches = vec![(Expr::Hole { id: counts, ty: DataType::Bool }, arg.clone())];
-                    *arg = Expr::Case { branches, otherwise: None, ty };
-                }
                 let counted = Expr::Hole { id: counts, ty: DataType::Bool };
                 call.filter = Some(match call.filter.take() {
                     Some(filter) => Expr::And(vec![counted, filter]),
@@ -134,11 +129,6 @@ impl Lowerer<'_> {
         self.next_name += 1;
         usize::MAX / 2 + self.next_name
     }
-}
-
-/// Whether an expression may fail for the row that stands for no input, all of whose columns are null.
-fn minds_nulls(expr: &Expr) -> bool {
-    expr.any(&mut |node| matches!(node, Expr::Call { function, .. } if !function.strict))
 }
 
 struct Spec {

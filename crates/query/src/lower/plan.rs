@@ -213,7 +213,7 @@ impl Lowerer<'_> {
 
     /// The right side of a lateral join: what it does not define comes from the left.
     fn lateral(&mut self, right: &Plan) -> Result<LogicalPlan> {
-        super::pull_up::check(self.query, right)?;
+        super::pull_up::check_lateral(self.query, right)?;
         let mut local = ahash::AHashSet::new();
         super::defined(right, &mut local);
         self.local.push(local);

@@ -20,6 +20,32 @@ pub(super) fn check(query: &Query, plan: &Plan) -> Result<()> {
     }
 }
 
+/// [`check`] for a side of a join that is lateral. Without rows of its own an aggregation there has a row still,
+/// whose constants the join would fill with nulls, and DISTINCT would tell rows apart by the columns of conditions
+/// that were pulled up.
+pub(super) fn check_lateral(query: &Query, plan: &Plan) -> Result<()> {
+    let outer: AHashSet<ColId> = outer_columns(query, plan, None).into_iter().map(|(id, _)| id).collect();
+    if combines(&Walk { query, outer }, plan) == Some(false) {
+        return check(query, plan);
+    }
+    Err(SqlError::not_supported("no join can stand for this lateral subquery"))
+}
+
+/// Whether an aggregation without groups, or DISTINCT, stands above an outer reference. `None` if unknown.
+fn combines(walk: &Walk<'_>, plan: &Plan) -> Option<bool> {
+    for input in plan.inputs() {
+        if combines(walk, input)? {
+            return Some(true);
+        }
+        let alone = matches!(plan, Plan::Distinct { .. })
+            || matches!(plan, Plan::Aggregate { groups, .. } if groups.is_empty());
+        if alone && walk.refers(input)? {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
 /// What stands below a node.
 #[derive(Clone, Copy, Default)]
 struct Below {
@@ -54,6 +80,15 @@ impl Walk<'_> {
         };
         let groups = below.uses && matches!(plan, Plan::Aggregate { .. } | Plan::Distinct { .. });
         passes.then_some(Below { uses: below.uses | own, groups: below.groups | groups })
+    }
+
+    /// Whether a plan refers outside.
+    fn refers(&self, plan: &Plan) -> Option<bool> {
+        let mut refers = self.own(plan)?;
+        for input in plan.inputs() {
+            refers |= self.refers(input)?;
+        }
+        Some(refers)
     }
 
     /// Whether the node's own expressions refer outside; `None` if a subquery in them does.

@@ -1,6 +1,6 @@
 //! Filters go down, but not below what gives a row for no input.
 //!
-//! DataFusion moves a condition without columns below any grouping. Below an aggregation without groups, or a
+//! Volatile conditions stay where they are. DataFusion moves a condition without columns below any grouping. Below an aggregation without groups, or a
 //! grouping set without columns, it would take the input away and leave the row.
 
 use super::grouping::GroupingNode;
@@ -38,6 +38,9 @@ impl OptimizerRule for GuardedPushDown {
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         if let LogicalPlan::Filter(filter) = &plan {
             let stays = match &*filter.input {
+                LogicalPlan::TableScan(_) | LogicalPlan::Filter(_) => false,
+                // What is computed anew for each row is computed for the rows that are here.
+                _ if filter.predicate.is_volatile() => true,
                 LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
                 LogicalPlan::Extension(extension) if extension.node.as_any().is::<GroupingNode>() => {
                     split_conjunction(&filter.predicate).iter().any(|part| part.column_refs().is_empty())

@@ -149,7 +149,11 @@ impl Lowerer<'_> {
             },
             WindowFunction::Aggregate(call) => Function::Aggregate {
                 call: call.resolved.clone(),
-                args: call.args.iter().map(|arg| self.argument(arg, inputs)).collect::<Result<_>>()?,
+                args: call
+                    .args
+                    .iter()
+                    .map(|arg| self.argument(&self.fed(arg, call.filter.as_ref()), inputs))
+                    .collect::<Result<_>>()?,
                 filter: call.filter.as_ref().map(|filter| self.argument(filter, inputs)).transpose()?,
             },
         };

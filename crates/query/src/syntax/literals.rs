@@ -39,6 +39,30 @@ pub(super) fn joined(tokens: Vec<TokenWithSpan>, sql: &str) -> Result<Vec<TokenW
     Ok(out)
 }
 
+/// 42601 for a number that a name follows without a space: `123abc`, `1_000`, `0x1F`.
+pub(super) fn check_numbers(tokens: &[TokenWithSpan], sql: &str) -> Result<()> {
+    for (at, token) in tokens.iter().enumerate() {
+        let junk = match &token.token {
+            Token::Number(_, long) => {
+                let next = tokens.get(at + 1).filter(|next| next.span.start == token.span.end);
+                *long || next.is_some_and(|next| matches!(&next.token, Token::Word(word) if word.quote_style.is_none()))
+            }
+            // `X'…'` is one, `0x…` is none.
+            Token::HexStringLiteral(_) => source(sql, token.span).starts_with('0'),
+            _ => false,
+        };
+        if junk {
+            let start =
+                source(sql, Span::new(token.span.start, tokens.last().map_or(token.span.end, |last| last.span.end)));
+            let digits = start.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(start.len());
+            let shown: String = start.chars().take(digits + 1).collect();
+            let message = format!("trailing junk after numeric literal at or near \"{shown}\"");
+            return Err(SqlError::new("42601", message).at(place(sql, token.span.start)));
+        }
+    }
+    Ok(())
+}
+
 fn is_string(token: &Token) -> bool {
     matches!(
         token,
