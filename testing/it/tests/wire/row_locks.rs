@@ -257,18 +257,23 @@ fn key_share_under_repeatable_read_goes_with_updates_of_other_columns() -> Resul
 }
 
 #[test]
-fn explain_analyze_does_not_pass_over_locks() -> Result<()> {
+fn explain_analyze_locks_what_it_runs_over() -> Result<()> {
     let server = Basalt::start()?;
-    let mut wire = server.connect()?;
+    let (mut wire, mut other) = (server.connect()?, server.connect()?);
     wire.run("CREATE TABLE t (id int PRIMARY KEY, v int)")?;
+    wire.run("INSERT INTO t VALUES (1, 1), (2, 2)")?;
     for sql in [
         "SELECT * FROM t WHERE id = 1 FOR UPDATE",
         "SELECT * FROM t FOR SHARE",
         "SELECT count(*) FROM (SELECT * FROM t FOR UPDATE) q",
     ] {
+        wire.run("BEGIN")?;
+        let free = "SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT";
         wire.run(&format!("EXPLAIN {sql}"))?;
-        let answer = wire.simple(&format!("EXPLAIN ANALYZE {sql}"), None)?;
-        assert_eq!(answer.sqlstate(), Some("0A000"), "{sql}");
+        assert_eq!(other.simple(free, None)?.sqlstate(), None, "EXPLAIN alone locks nothing: {sql}");
+        wire.run(&format!("EXPLAIN ANALYZE {sql}"))?;
+        assert_eq!(other.simple(free, None)?.sqlstate(), Some("55P03"), "{sql}");
+        wire.run("ROLLBACK")?;
     }
     Ok(())
 }
