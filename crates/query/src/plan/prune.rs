@@ -123,7 +123,13 @@ impl Pruning {
                 SubqueryKind::Scalar { column, .. } | SubqueryKind::Array { column, .. } => {
                     self.used.insert(*column);
                 }
-                SubqueryKind::Exists => {}
+                // Its columns are nobody's, but DataFusion makes a join of what passes columns on.
+                SubqueryKind::Exists => {
+                    if let Plan::Project { exprs, .. } = &subquery.plan {
+                        let passed = exprs.iter().filter(|(_, expr)| matches!(expr, Expr::Hole { .. }));
+                        self.used.extend(passed.map(|(id, _)| *id));
+                    }
+                }
                 SubqueryKind::Any { columns, condition } | SubqueryKind::All { columns, condition } => {
                     self.used.extend(columns);
                     self.read(&condition.clone());
