@@ -30,15 +30,11 @@ mod window;
 
 pub(crate) use aggregate::first_row_is_safe;
 pub use apply::Applier;
-pub(crate) use grouping::GroupingPlanner;
-pub(crate) use limit::TiesPlanner;
 pub(crate) use limits::settle_limits;
 pub(crate) use node::NodePlanner;
 pub(crate) use outer_side::OUTER_SIDE;
-pub(crate) use sets::SetPlanner;
 pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
-pub(crate) use window::WindowPlanner;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};

@@ -7,8 +7,8 @@
 use crate::error::{Result, SqlError};
 use crate::explain::Step;
 use crate::lower::{
-    Applier, GroupingPlanner, Lowerer, Lowering, NodePlanner, SetPlanner, SharedOwner, SharedTables, TiesPlanner,
-    WindowPlanner, first_row_is_safe, session, settle_limits, stoppable,
+    Applier, Lowerer, Lowering, NodePlanner, SharedOwner, SharedTables, first_row_is_safe, session, settle_limits,
+    stoppable,
 };
 use crate::plan::Query;
 use crate::system::SystemContext;
@@ -197,13 +197,7 @@ impl QueryRuntime {
         if !how.nested_loops && has_outer_references(&optimized)? {
             return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));
         }
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
-            Arc::new(SetPlanner),
-            Arc::new(NodePlanner),
-            Arc::new(WindowPlanner),
-            Arc::new(GroupingPlanner),
-            Arc::new(TiesPlanner),
-        ]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(NodePlanner)]);
         let plan = planner.create_physical_plan(&optimized, &self.state).await?;
         Ok(stoppable(plan, &ctx.stop)?)
     }

@@ -4,33 +4,23 @@
 //! A set of no columns has a row though there be no input. So each part of the input starts with a row for
 //! every such set that no aggregate counts.
 
+use super::node::{Columns, Node, Operator, with_computed};
 use super::{Lowerer, name_of};
 use crate::error::Result;
 use crate::plan::{AggregateCall, ColId, GroupingSets, Plan};
 use arrow_array::{ArrayRef, BooleanArray, Int32Array, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
-use async_trait::async_trait;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
-use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{
-    Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
-    ident,
-};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, ident};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
-use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 impl Lowerer<'_> {
@@ -53,10 +43,7 @@ impl Lowerer<'_> {
                 }
             });
         }
-        if !computed.is_empty() {
-            let all = lowered.schema().columns().into_iter().map(DfExpr::Column).chain(computed);
-            lowered = LogicalPlanBuilder::from(lowered).project(all.collect::<Vec<_>>())?.build()?;
-        }
+        lowered = with_computed(lowered, computed)?;
         // Columns of the operator's output travel under ids of their own.
         let ids: Vec<(ColId, DataType)> = groups.iter().map(|(_, expr)| (self.fresh_column(), expr.ty())).collect();
         let groupings: Vec<ColId> = sets.groupings.iter().map(|_| self.fresh_column()).collect();
@@ -73,8 +60,7 @@ impl Lowerer<'_> {
             added,
         };
         let has_empty = spec.sets.iter().any(Vec::is_empty);
-        let node = GroupingNode::new(Arc::new(spec), columns, lowered)?;
-        let lowered = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+        let lowered = Node::over(Arc::new(GroupingOperator(Arc::new(spec))), columns, lowered)?;
         let ints = groupings.iter().chain([&number]).map(|id| (*id, DataType::Int4));
         for (id, ty) in ids.iter().cloned().chain(ints).chain([(counts, DataType::Bool)]) {
             self.define(id, &ty);
@@ -138,106 +124,32 @@ struct Spec {
     added: Vec<FieldRef>,
 }
 
-/// The operator in DataFusion's logical plan.
-pub(super) struct GroupingNode {
-    spec: Arc<Spec>,
-    groups: Vec<DfExpr>,
-    input: LogicalPlan,
-    schema: DFSchemaRef,
-}
+/// The operator as plans have it.
+struct GroupingOperator(Arc<Spec>);
 
-impl GroupingNode {
-    fn new(spec: Arc<Spec>, groups: Vec<DfExpr>, input: LogicalPlan) -> DfResult<GroupingNode> {
-        let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
-        let passed = input.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), nullable(field)));
-        let fields = passed.chain(spec.added.iter().map(|field| (None, field.clone()))).collect();
-        let schema = DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?;
-        Ok(GroupingNode { spec, groups, input, schema: Arc::new(schema) })
-    }
-}
-
-impl PartialEq for GroupingNode {
-    fn eq(&self, other: &GroupingNode) -> bool {
-        Arc::ptr_eq(&self.spec, &other.spec) && self.groups == other.groups && self.input == other.input
-    }
-}
-
-impl Eq for GroupingNode {}
-
-impl Hash for GroupingNode {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.spec).hash(state);
-        self.groups.hash(state);
-        self.input.hash(state);
-    }
-}
-
-impl PartialOrd for GroupingNode {
-    fn partial_cmp(&self, other: &GroupingNode) -> Option<Ordering> {
-        (self == other).then_some(Ordering::Equal)
-    }
-}
-
-impl fmt::Debug for GroupingNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GroupingSets: {}", self.spec.sets.len())
-    }
-}
-
-impl UserDefinedLogicalNodeCore for GroupingNode {
-    fn name(&self) -> &str {
+impl Operator for GroupingOperator {
+    fn name(&self) -> &'static str {
         "GroupingSets"
     }
 
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
+    fn label(&self) -> String {
+        format!("GroupingSets: {}", self.0.sets.len())
     }
 
-    fn schema(&self) -> &DFSchemaRef {
-        &self.schema
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &self.0.added, nullable: true }
     }
 
-    fn expressions(&self) -> Vec<DfExpr> {
-        self.groups.clone()
+    fn needs_no_input(&self) -> bool {
+        true
     }
 
-    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        self.schema.fields().iter().map(|field| field.name().clone()).collect()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "GroupingSets: {}", self.spec.sets.len())
-    }
-
-    fn with_exprs_and_inputs(&self, groups: Vec<DfExpr>, mut inputs: Vec<LogicalPlan>) -> DfResult<GroupingNode> {
-        GroupingNode::new(self.spec.clone(), groups, inputs.swap_remove(0))
-    }
-
-    fn necessary_children_exprs(&self, outputs: &[usize]) -> Option<Vec<Vec<usize>>> {
-        let width = self.input.schema().fields().len();
-        Some(vec![outputs.iter().copied().filter(|index| *index < width).collect()])
-    }
-}
-
-/// Plans [`GroupingNode`]s.
-pub(crate) struct GroupingPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for GroupingPlanner {
-    async fn plan_extension(
+    fn plan(
         &self,
-        planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        session: &dyn Session,
-        context: &PhysicalPlanningContext,
-    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = node.as_any().downcast_ref::<GroupingNode>() else { return Ok(None) };
-        let schema = logical_inputs[0].schema();
-        let groups = node.groups.iter().map(|group| planner.create_physical_expr(group, schema, session, context));
-        let groups = groups.collect::<DfResult<Vec<_>>>()?;
-        Ok(Some(Arc::new(GroupingExec::new(node.spec.clone(), groups, physical_inputs[0].clone()))))
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(GroupingExec::new(self.0.clone(), args, inputs.swap_remove(0))))
     }
 }
 

@@ -2,7 +2,7 @@
 //! in it. Its rows leave as they come; a LEFT JOIN gives nulls where there are none.
 
 use super::apply::{given, outer_columns, part};
-use super::node::{Node, Operator};
+use super::node::{Columns, Node, Operator};
 use super::shared::SharedOwner;
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
@@ -14,7 +14,6 @@ use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -25,7 +24,6 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::StreamExt;
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 impl Lowerer<'_> {
@@ -57,10 +55,6 @@ impl Lowerer<'_> {
         let outputs = columns.iter().map(|(id, ty)| OutputColumn::computed(*id, ty.clone())).collect();
         let added: Vec<FieldRef> =
             columns.iter().map(|(id, ty)| Arc::new(Field::new(name_of(*id), ty.to_arrow(), true))).collect();
-        let passed = left.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
-        let fields = passed.chain(added.iter().map(|field| (None, field.clone()))).collect();
-        let schema = DFSchema::new_with_metadata(fields, left.schema().metadata().clone())?;
-        let width = left.schema().fields().len();
         let side = Arc::new(Side {
             query: part(self.query, plan, outputs),
             outer,
@@ -70,7 +64,7 @@ impl Lowerer<'_> {
             runtime: self.applier.runtime(),
         });
         columns.iter().for_each(|(id, ty)| self.define(*id, ty));
-        Ok(Node::plan(Arc::new(Loops { side, width }), args, vec![left], Arc::new(schema)))
+        Ok(Node::over(Arc::new(Loops { side }), args, left)?)
     }
 }
 
@@ -87,8 +81,6 @@ struct Side {
 
 struct Loops {
     side: Arc<Side>,
-    /// Columns of the left.
-    width: usize,
 }
 
 impl Operator for Loops {
@@ -100,8 +92,12 @@ impl Operator for Loops {
         label(self.side.keeps)
     }
 
-    fn own_columns(&self) -> Range<usize> {
-        self.width..self.width + self.side.added.len()
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &self.side.added, nullable: false }
+    }
+
+    fn lets_conditions_down(&self) -> bool {
+        true
     }
 
     fn plan(

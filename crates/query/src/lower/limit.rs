@@ -2,30 +2,21 @@
 //! counts.
 
 use super::Lowerer;
+use super::node::{Columns, Node, Operator, with_computed};
 use crate::error::{Result, SqlError};
 use crate::plan::{Plan, SortKey};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use arrow_array::{ArrayRef, RecordBatch};
-use async_trait::async_trait;
 use basalt_expr::tree::Expr;
 use basalt_types::Datum;
-use datafusion::catalog::Session;
-use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{
-    Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
-    ident,
-};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, ident};
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
-use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -88,12 +79,8 @@ impl Lowerer<'_> {
             let limit = (limit == 0).then_some(0);
             return Ok(LogicalPlanBuilder::from(lowered).limit(offset, limit)?.build()?);
         }
-        if !computed.is_empty() {
-            let all = lowered.schema().columns().into_iter().map(DfExpr::Column).chain(computed);
-            lowered = LogicalPlanBuilder::from(lowered).project(all.collect::<Vec<_>>())?.build()?;
-        }
-        let node = TiesNode { spec: Arc::new(Spec { offset, limit, order }), keys: columns, input: lowered };
-        let ties = LogicalPlan::Extension(Extension { node: Arc::new(node) });
+        lowered = with_computed(lowered, computed)?;
+        let ties = Node::over(Arc::new(Ties(Arc::new(Spec { offset, limit, order }))), columns, lowered)?;
         let kept = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
         Ok(LogicalPlanBuilder::from(ties).project(kept)?.build()?)
     }
@@ -108,102 +95,36 @@ fn sort_of(plan: &Plan) -> &[SortKey] {
     }
 }
 
-#[derive(Debug)]
 struct Spec {
     offset: usize,
     limit: usize,
     order: Vec<arrow::compute::SortOptions>,
 }
 
-/// The operator in DataFusion's logical plan.
-#[derive(PartialEq, Eq, Hash)]
-struct TiesNode {
-    spec: Arc<Spec>,
-    keys: Vec<DfExpr>,
-    input: LogicalPlan,
-}
+/// The operator as plans have it.
+struct Ties(Arc<Spec>);
 
-impl PartialEq for Spec {
-    fn eq(&self, other: &Spec) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for Spec {}
-
-impl std::hash::Hash for Spec {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.offset, self.limit).hash(state);
-    }
-}
-
-impl PartialOrd for TiesNode {
-    fn partial_cmp(&self, other: &TiesNode) -> Option<Ordering> {
-        (self == other).then_some(Ordering::Equal)
-    }
-}
-
-impl fmt::Debug for TiesNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Limit: with ties")
-    }
-}
-
-impl UserDefinedLogicalNodeCore for TiesNode {
-    fn name(&self) -> &str {
+impl Operator for Ties {
+    fn name(&self) -> &'static str {
         "LimitWithTies"
     }
 
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
+    fn label(&self) -> String {
+        format!("Limit: {} with ties", self.0.limit)
     }
 
-    fn schema(&self) -> &DFSchemaRef {
-        self.input.schema()
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &[], nullable: false }
     }
 
-    fn expressions(&self) -> Vec<DfExpr> {
-        self.keys.clone()
-    }
-
-    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        self.input.schema().fields().iter().map(|field| field.name().clone()).collect()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "Limit: {} with ties", self.spec.limit)
-    }
-
-    fn with_exprs_and_inputs(&self, keys: Vec<DfExpr>, mut inputs: Vec<LogicalPlan>) -> DfResult<TiesNode> {
-        Ok(TiesNode { spec: self.spec.clone(), keys, input: inputs.swap_remove(0) })
-    }
-
-    fn necessary_children_exprs(&self, outputs: &[usize]) -> Option<Vec<Vec<usize>>> {
-        Some(vec![outputs.to_vec()])
-    }
-}
-
-/// Plans [`TiesNode`]s.
-pub(crate) struct TiesPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for TiesPlanner {
-    async fn plan_extension(
+    fn plan(
         &self,
-        planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        session: &dyn Session,
-        context: &PhysicalPlanningContext,
-    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = node.as_any().downcast_ref::<TiesNode>() else { return Ok(None) };
-        let schema = logical_inputs[0].schema();
-        let keys = node.keys.iter().map(|key| planner.create_physical_expr(key, schema, session, context));
-        let keys = keys.collect::<DfResult<Vec<_>>>()?;
-        let input = physical_inputs[0].clone();
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let input = inputs.swap_remove(0);
         let properties = input.properties().clone();
-        Ok(Some(Arc::new(TiesExec { spec: node.spec.clone(), keys, input, properties })))
+        Ok(Arc::new(TiesExec { spec: self.0.clone(), keys: args, input, properties }))
     }
 }
 

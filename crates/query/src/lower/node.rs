@@ -1,12 +1,14 @@
 //! Operators of our own inside DataFusion's plans: one logical node for all of them, and their planner.
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{FieldRef, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::{Constraints, DFSchemaRef};
+use datafusion::common::{Constraints, DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
@@ -30,6 +32,18 @@ pub(super) fn appending(input: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> R
     ))
 }
 
+/// The columns of an operator's output.
+pub(super) enum Columns<'a> {
+    /// None of an input.
+    Own,
+    /// The first input's in their places, and `added` behind them. Those that nobody asks for may be missing.
+    Passed {
+        added: &'a [FieldRef],
+        /// Passed columns may become null.
+        nullable: bool,
+    },
+}
+
 /// What an operator is once its inputs and arguments are planned.
 pub(super) trait Operator: Send + Sync {
     fn name(&self) -> &'static str;
@@ -37,8 +51,17 @@ pub(super) trait Operator: Send + Sync {
     /// How EXPLAIN shows it.
     fn label(&self) -> String;
 
-    /// Columns of the output, by position, that no input gives: conditions on them stay above.
-    fn own_columns(&self) -> std::ops::Range<usize>;
+    fn columns(&self) -> Columns<'_>;
+
+    /// Whether a condition on passed columns alone may be checked below.
+    fn lets_conditions_down(&self) -> bool {
+        false
+    }
+
+    /// Whether it may have rows though its input has none: even a condition without columns stays above.
+    fn needs_no_input(&self) -> bool {
+        false
+    }
 
     fn plan(
         &self,
@@ -56,14 +79,40 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub fn plan(
-        operator: Arc<dyn Operator>,
-        args: Vec<Expr>,
-        inputs: Vec<LogicalPlan>,
-        schema: DFSchemaRef,
-    ) -> LogicalPlan {
-        LogicalPlan::Extension(Extension { node: Arc::new(Node { operator, args, inputs, schema }) })
+    /// An operator with columns of its own.
+    pub fn plan(operator: Arc<dyn Operator>, inputs: Vec<LogicalPlan>, schema: DFSchemaRef) -> LogicalPlan {
+        LogicalPlan::Extension(Extension { node: Arc::new(Node { operator, args: Vec::new(), inputs, schema }) })
     }
+
+    /// An operator that passes its input's columns. `args` are over the input.
+    pub fn over(operator: Arc<dyn Operator>, args: Vec<Expr>, input: LogicalPlan) -> Result<LogicalPlan> {
+        let schema = schema_over(&*operator, &input)?;
+        Ok(LogicalPlan::Extension(Extension { node: Arc::new(Node { operator, args, inputs: vec![input], schema }) }))
+    }
+
+    pub fn needs_no_input(&self) -> bool {
+        self.operator.needs_no_input()
+    }
+}
+
+fn schema_over(operator: &dyn Operator, input: &LogicalPlan) -> Result<DFSchemaRef> {
+    let Columns::Passed { added, nullable } = operator.columns() else { return Ok(input.schema().clone()) };
+    let pass = |field: &FieldRef| match nullable {
+        true => Arc::new(field.as_ref().clone().with_nullable(true)),
+        false => field.clone(),
+    };
+    let passed = input.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), pass(field)));
+    let fields = passed.chain(added.iter().map(|field| (None, field.clone()))).collect();
+    Ok(Arc::new(DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?))
+}
+
+/// The input with `computed` behind its columns.
+pub(super) fn with_computed(input: LogicalPlan, computed: Vec<Expr>) -> Result<LogicalPlan> {
+    if computed.is_empty() {
+        return Ok(input);
+    }
+    let all = input.schema().columns().into_iter().map(Expr::Column).chain(computed);
+    LogicalPlanBuilder::from(input).project(all.collect::<Vec<_>>())?.build()
 }
 
 impl PartialEq for Node {
@@ -112,8 +161,14 @@ impl UserDefinedLogicalNodeCore for Node {
     }
 
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        let own = self.operator.own_columns();
-        self.schema.fields()[own].iter().map(|field| field.name().clone()).collect()
+        let fields = self.schema.fields();
+        let kept = match self.operator.columns() {
+            Columns::Passed { added, .. } if self.operator.lets_conditions_down() => {
+                &fields[fields.len() - added.len()..]
+            }
+            _ => fields.as_ref(),
+        };
+        kept.iter().map(|field| field.name().clone()).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -121,7 +176,17 @@ impl UserDefinedLogicalNodeCore for Node {
     }
 
     fn with_exprs_and_inputs(&self, args: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Node> {
-        Ok(Node { operator: self.operator.clone(), args, inputs, schema: self.schema.clone() })
+        let schema = match (self.operator.columns(), inputs.first()) {
+            (Columns::Passed { .. }, Some(input)) => schema_over(&*self.operator, input)?,
+            _ => self.schema.clone(),
+        };
+        Ok(Node { operator: self.operator.clone(), args, inputs, schema })
+    }
+
+    fn necessary_children_exprs(&self, outputs: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let (Columns::Passed { .. }, [input]) = (self.operator.columns(), self.inputs.as_slice()) else { return None };
+        let width = input.schema().fields().len();
+        Some(vec![outputs.iter().copied().filter(|index| *index < width).collect()])
     }
 }
 

@@ -3,7 +3,7 @@
 //! Volatile conditions stay where they are. DataFusion moves a condition without columns below any grouping. Below an aggregation without groups, or a
 //! grouping set without columns, it would take the input away and leave the row.
 
-use super::grouping::GroupingNode;
+use super::node::Node;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
@@ -42,7 +42,9 @@ impl OptimizerRule for GuardedPushDown {
                 // What is computed anew for each row is computed for the rows that are here.
                 _ if filter.predicate.is_volatile() => true,
                 LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-                LogicalPlan::Extension(extension) if extension.node.as_any().is::<GroupingNode>() => {
+                LogicalPlan::Extension(extension)
+                    if extension.node.as_any().downcast_ref::<Node>().is_some_and(Node::needs_no_input) =>
+                {
                     split_conjunction(&filter.predicate).iter().any(|part| part.column_refs().is_empty())
                 }
                 _ => false,

@@ -3,7 +3,7 @@
 //! Rows leave as they come, so that a LIMIT above ends an endless recursion. The step is planned once; each round
 //! resets its operators and reads the working table anew. With UNION, rows that were there before are left out.
 
-use super::node::{Node, Operator};
+use super::node::{Columns, Node, Operator};
 use super::shared::{WorkingTable, leaf_schema, renamed};
 use super::{Lowerer, keys, name_of};
 use crate::error::{Result, SqlError};
@@ -28,7 +28,6 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 impl Lowerer<'_> {
@@ -54,7 +53,7 @@ impl Lowerer<'_> {
             runtime: self.applier.runtime(),
         };
         let df_schema = Arc::new(DFSchema::try_from(schema.as_ref().clone())?);
-        Ok(Node::plan(Arc::new(operator), Vec::new(), vec![base, step], df_schema))
+        Ok(Node::plan(Arc::new(operator), vec![base, step], df_schema))
     }
 
     fn side(&self, plan: LogicalPlan, columns: &[SetColumn], pick: fn(&SetColumn) -> ColId) -> Result<LogicalPlan> {
@@ -84,8 +83,8 @@ impl Operator for Recursion {
         }
     }
 
-    fn own_columns(&self) -> Range<usize> {
-        0..self.schema.fields().len()
+    fn columns(&self) -> Columns<'_> {
+        Columns::Own
     }
 
     fn plan(

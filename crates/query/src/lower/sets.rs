@@ -3,38 +3,30 @@
 //! It passes its input's columns through and adds one per call. The sets of one row are advanced together;
 //! those that end first are filled with nulls.
 
+use super::node::{Columns, Node, Operator, appending, with_computed};
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
 use arrow::compute::take;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
-use async_trait::async_trait;
 use basalt_expr::context::EvalContext;
 use basalt_expr::eval::open_set;
 use basalt_expr::eval::vector::{VectorBuilder, value_at};
 use basalt_expr::functions::SetRows;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
-use datafusion::catalog::Session;
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{
-    Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
-};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
-use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -76,10 +68,7 @@ impl Lowerer<'_> {
             }
             calls.push(Call { template, args: from..args.len() });
         }
-        if !computed.is_empty() {
-            let all = input.schema().columns().into_iter().map(DfExpr::Column).chain(computed);
-            input = LogicalPlanBuilder::from(input).project(all.collect::<Vec<_>>())?.build()?;
-        }
+        input = with_computed(input, computed)?;
         let mut added: Vec<FieldRef> =
             sets.iter().map(|(id, call)| Arc::new(Field::new(name_of(*id), call.ty().to_arrow(), true))).collect();
         added.extend(ordinality.map(|id| Arc::new(Field::new(name_of(id), ArrowType::Int64, true))));
@@ -91,7 +80,7 @@ impl Lowerer<'_> {
         }
         let ordinality = ordinality.is_some();
         let sets = Arc::new(Sets { calls, added, ordinality, keep_empty, eval: self.ctx.eval.clone() });
-        Ok(LogicalPlan::Extension(Extension { node: Arc::new(SetNode::new(sets, args, input)?) }))
+        Ok(Node::over(Arc::new(ProjectSet(sets)), args, input)?)
     }
 }
 
@@ -112,106 +101,32 @@ struct Sets {
     eval: Arc<EvalContext>,
 }
 
-/// The operator in DataFusion's logical plan.
-struct SetNode {
-    sets: Arc<Sets>,
-    args: Vec<DfExpr>,
-    input: LogicalPlan,
-    schema: DFSchemaRef,
-}
+/// The operator as plans have it.
+struct ProjectSet(Arc<Sets>);
 
-impl SetNode {
-    fn new(sets: Arc<Sets>, args: Vec<DfExpr>, input: LogicalPlan) -> DfResult<SetNode> {
-        let passed = input.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone()));
-        let fields = passed.chain(sets.added.iter().map(|field| (None, field.clone()))).collect();
-        let schema = DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?;
-        Ok(SetNode { sets, args, input, schema: Arc::new(schema) })
-    }
-}
-
-impl PartialEq for SetNode {
-    fn eq(&self, other: &SetNode) -> bool {
-        Arc::ptr_eq(&self.sets, &other.sets) && self.args == other.args && self.input == other.input
-    }
-}
-
-impl Eq for SetNode {}
-
-impl Hash for SetNode {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.sets).hash(state);
-        self.args.hash(state);
-        self.input.hash(state);
-    }
-}
-
-impl PartialOrd for SetNode {
-    fn partial_cmp(&self, other: &SetNode) -> Option<Ordering> {
-        (self == other).then_some(Ordering::Equal)
-    }
-}
-
-impl fmt::Debug for SetNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProjectSet: {}", self.sets.names())
-    }
-}
-
-impl UserDefinedLogicalNodeCore for SetNode {
-    fn name(&self) -> &str {
+impl Operator for ProjectSet {
+    fn name(&self) -> &'static str {
         "ProjectSet"
     }
 
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
+    fn label(&self) -> String {
+        format!("ProjectSet: {}", self.0.names())
     }
 
-    fn schema(&self) -> &DFSchemaRef {
-        &self.schema
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &self.0.added, nullable: false }
     }
 
-    fn expressions(&self) -> Vec<DfExpr> {
-        self.args.clone()
+    fn lets_conditions_down(&self) -> bool {
+        true
     }
 
-    /// Conditions on passed columns may be checked below.
-    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        self.sets.added.iter().map(|field| field.name().clone()).collect()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "ProjectSet: {}", self.sets.names())
-    }
-
-    fn with_exprs_and_inputs(&self, args: Vec<DfExpr>, mut inputs: Vec<LogicalPlan>) -> DfResult<SetNode> {
-        SetNode::new(self.sets.clone(), args, inputs.swap_remove(0))
-    }
-
-    fn necessary_children_exprs(&self, outputs: &[usize]) -> Option<Vec<Vec<usize>>> {
-        let width = self.input.schema().fields().len();
-        Some(vec![outputs.iter().copied().filter(|index| *index < width).collect()])
-    }
-}
-
-/// Plans [`SetNode`]s.
-pub(crate) struct SetPlanner;
-
-#[async_trait]
-impl ExtensionPlanner for SetPlanner {
-    async fn plan_extension(
+    fn plan(
         &self,
-        planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        session: &dyn Session,
-        context: &PhysicalPlanningContext,
-    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = node.as_any().downcast_ref::<SetNode>() else { return Ok(None) };
-        let schema = logical_inputs[0].schema();
-        let args = node.args.iter().map(|arg| planner.create_physical_expr(arg, schema, session, context));
-        let args = args.collect::<DfResult<Vec<_>>>()?;
-        Ok(Some(Arc::new(SetExec::new(node.sets.clone(), args, physical_inputs[0].clone())?)))
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(SetExec::new(self.0.clone(), args, inputs.swap_remove(0))?))
     }
 }
 
@@ -230,7 +145,7 @@ impl SetExec {
         let below = input.schema();
         let fields: Vec<FieldRef> = below.fields().iter().chain(&sets.added).cloned().collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        let properties = super::node::appending(&input, &schema)?;
+        let properties = appending(&input, &schema)?;
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(SetExec { sets, args, input, schema, properties: Arc::new(properties), metrics })
     }

@@ -5,7 +5,7 @@
 //! layers: a subquery that is run per outer row keeps what depends on that row in a layer of its own.
 
 use super::Lowerer;
-use super::node::{Node, Operator};
+use super::node::{Columns, Node, Operator};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, CteId, OutputColumn, Query};
 use crate::run::{QueryRuntime, RunContext, Running};
@@ -28,7 +28,6 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use parking_lot::Mutex;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -217,7 +216,7 @@ impl Lowerer<'_> {
             self.define(*id, ty);
         }
         let df_schema = Arc::new(DFSchema::try_from(schema.as_ref().clone())?);
-        Ok(Node::plan(Arc::new(LeafOperator { leaf, schema }), Vec::new(), Vec::new(), df_schema))
+        Ok(Node::plan(Arc::new(LeafOperator { leaf, schema }), Vec::new(), df_schema))
     }
 }
 
@@ -247,8 +246,8 @@ impl Operator for LeafOperator {
         }
     }
 
-    fn own_columns(&self) -> Range<usize> {
-        0..self.schema.fields().len()
+    fn columns(&self) -> Columns<'_> {
+        Columns::Own
     }
 
     fn plan(

@@ -1,11 +1,9 @@
-//! Window functions: calls are gathered by what they are over, each group one [`node::WindowNode`], which
+//! Window functions: calls are gathered by what they are over, each group one [`exec::WindowAgg`], which
 //! [`exec::WindowExec`] runs over sorted rows. All that a call needs is computed below as columns.
 
 mod exec;
-mod node;
-
-pub(crate) use exec::WindowPlanner;
-
+mod spec;
+use super::node::{Node, with_computed};
 use super::{Lowerer, name_of};
 use crate::error::Result;
 use crate::plan::{ColId, Plan, SortKey, WindowCall, WindowFunction};
@@ -13,8 +11,9 @@ use arrow::compute::SortOptions;
 use arrow_schema::{DataType as ArrowType, Field};
 use basalt_expr::tree::Expr;
 use basalt_expr::window::Ranking;
-use datafusion::logical_expr::{Expr as DfExpr, Extension, LogicalPlan, LogicalPlanBuilder, ident};
-use node::{Argument, Call, Function, RangeOrder, Spec, WindowNode};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, ident};
+use exec::WindowAgg;
+use spec::{Argument, Call, Function, RangeOrder, Spec};
 use std::sync::Arc;
 
 /// What calls have in common that one node computes.
@@ -45,6 +44,11 @@ impl Inputs {
         self.columns.push(column);
         self.columns.len() - 1
     }
+}
+
+fn node(input: LogicalPlan, inputs: Inputs, spec: Spec) -> Result<LogicalPlan> {
+    let input = with_computed(input, inputs.computed)?;
+    Ok(Node::over(Arc::new(WindowAgg(Arc::new(spec))), inputs.columns, input)?)
 }
 
 impl Lowerer<'_> {
@@ -89,23 +93,14 @@ impl Lowerer<'_> {
             inputs.add(self, lowered);
             order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
         }
-        let mut specs = Vec::with_capacity(calls.len());
+        let (mut specs, mut added) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
         for (id, call) in calls {
-            let spec = self.window_call(call, &mut inputs)?;
-            specs.push((Arc::new(Field::new(name_of(*id), call.ty.to_arrow(), true)), spec));
+            specs.push(self.window_call(call, &mut inputs)?);
+            added.push(Arc::new(Field::new(name_of(*id), call.ty.to_arrow(), true)));
         }
-        let spec = Spec { partitions, order, calls: specs, eval: self.ctx.eval.clone(), stop: self.ctx.stop.clone() };
-        self.node(input, inputs, spec)
-    }
-
-    fn node(&mut self, input: LogicalPlan, inputs: Inputs, spec: Spec) -> Result<LogicalPlan> {
-        let mut input = input;
-        if !inputs.computed.is_empty() {
-            let all = input.schema().columns().into_iter().map(DfExpr::Column).chain(inputs.computed);
-            input = LogicalPlanBuilder::from(input).project(all.collect::<Vec<_>>())?.build()?;
-        }
-        let node = WindowNode::new(Arc::new(spec), inputs.columns, input)?;
-        Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+        let spec =
+            Spec { partitions, order, calls: specs, added, eval: self.ctx.eval.clone(), stop: self.ctx.stop.clone() };
+        node(input, inputs, spec)
     }
 
     /// Adds each row's number among its equals in `keys`, in the order given, as a bigint column `name`.
@@ -130,7 +125,7 @@ impl Lowerer<'_> {
         let call = Call { function: Function::Ranking(Ranking::RowNumber), frame: None };
         let field = Arc::new(Field::new(name, ArrowType::Int64, true));
         let (eval, stop) = (self.ctx.eval.clone(), self.ctx.stop.clone());
-        self.node(input, inputs, Spec { partitions, order, calls: vec![(field, call)], eval, stop })
+        node(input, inputs, Spec { partitions, order, calls: vec![call], added: vec![field], eval, stop })
     }
 
     fn window_call(&mut self, call: &WindowCall, inputs: &mut Inputs) -> Result<Call> {
@@ -180,7 +175,7 @@ impl Lowerer<'_> {
             }),
             _ => None,
         };
-        Ok(Call { function, frame: Some(node::Frame { spec: call.frame, offsets, range }) })
+        Ok(Call { function, frame: Some(spec::Frame { spec: call.frame, offsets, range }) })
     }
 
     fn argument(&mut self, expr: &Expr, inputs: &mut Inputs) -> Result<Argument> {

@@ -4,54 +4,53 @@
 //! Partitions that lie in one batch are computed together. What is kept is accounted; a partition beyond the
 //! queries' memory is 53200.
 
-use super::node::{Argument, Call, Frame, Function, Spec, WindowNode};
+use super::spec::{Argument, Call, Frame, Function, Spec};
 use crate::error::{Result, SqlError};
+use crate::lower::node::{Columns, Operator, appending};
 use arrow::compute::{SortOptions, concat_batches};
 use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
-use async_trait::async_trait;
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::window::{
     Frames, Offset, RangeKey, Rows, edge_value, nth_value, ntile, over_frames, ranking, shifted,
 };
-use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
-use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// Plans [`WindowNode`]s.
-pub(crate) struct WindowPlanner;
+/// The operator as plans have it. A row that a condition leaves out counts for the others of its partition.
+pub(super) struct WindowAgg(pub Arc<Spec>);
 
-#[async_trait]
-impl ExtensionPlanner for WindowPlanner {
-    async fn plan_extension(
+impl Operator for WindowAgg {
+    fn name(&self) -> &'static str {
+        "WindowAgg"
+    }
+
+    fn label(&self) -> String {
+        format!("WindowAgg: {}", self.0.names())
+    }
+
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &self.0.added, nullable: false }
+    }
+
+    fn plan(
         &self,
-        planner: &dyn PhysicalPlanner,
-        node: &dyn UserDefinedLogicalNode,
-        logical_inputs: &[&LogicalPlan],
-        physical_inputs: &[Arc<dyn ExecutionPlan>],
-        session: &dyn Session,
-        context: &PhysicalPlanningContext,
-    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        let Some(node) = node.as_any().downcast_ref::<WindowNode>() else { return Ok(None) };
-        let schema = logical_inputs[0].schema();
-        let inputs = node.inputs.iter().map(|input| planner.create_physical_expr(input, schema, session, context));
-        let inputs = inputs.collect::<DfResult<Vec<_>>>()?;
-        Ok(Some(Arc::new(WindowExec::new(node.spec.clone(), inputs, physical_inputs[0].clone())?)))
+        args: Vec<Arc<dyn PhysicalExpr>>,
+        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(WindowExec::new(self.0.clone(), args, inputs.swap_remove(0))?))
     }
 }
 
@@ -67,10 +66,9 @@ struct WindowExec {
 impl WindowExec {
     fn new(spec: Arc<Spec>, inputs: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<WindowExec> {
         let below = input.schema();
-        let fields: Vec<FieldRef> =
-            below.fields().iter().chain(spec.calls.iter().map(|(field, _)| field)).cloned().collect();
+        let fields: Vec<FieldRef> = below.fields().iter().chain(&spec.added).cloned().collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        let properties = super::super::node::appending(&input, &schema)?;
+        let properties = appending(&input, &schema)?;
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(WindowExec { spec, inputs, input, schema, properties: Arc::new(properties), metrics })
     }
@@ -325,7 +323,7 @@ impl Worker {
         };
         let begins = |row: usize| (differs(partition.as_ref(), row), differs(order.as_ref(), row));
         let rows = Rows::new(rows, begins, &check).map_err(SqlError::from)?;
-        let results = self.spec.calls.iter().map(|(_, call)| Ok(self.spec.result(call, &rows, inputs)?));
+        let results = self.spec.calls.iter().map(|call| Ok(self.spec.result(call, &rows, inputs)?));
         results.collect()
     }
 }
