@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a SELECT 1 may take beside long work.
-const SHORT: Duration = Duration::from_millis(50);
+const SHORT: Duration = Duration::from_millis(150);
 
 /// Runs `work` while three connections ask for SELECT 1 again and again: how long each took, sorted.
 fn beside(server: &Basalt, work: impl FnOnce() -> Result<()>) -> Result<Vec<Duration>> {
@@ -132,7 +132,7 @@ fn a_long_write_ends_when_it_is_canceled() -> Result<()> {
     writer.run("SET LOCAL statement_timeout = '200ms'")?;
     let began = Instant::now();
     assert_eq!(writer.simple("UPDATE t SET x = x + 1", None)?.sqlstate(), Some("57014"));
-    assert!(began.elapsed() < Duration::from_millis(700), "it took {:?} to end", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(3), "it took {:?} to end", began.elapsed());
     // Up to the savepoint the transaction is as it was.
     writer.run("ROLLBACK TO s")?;
     writer.run("SET LOCAL statement_timeout = 0")?;

@@ -5,6 +5,9 @@ use basalt_it::servers::{Basalt, BasaltOptions};
 use basalt_it::wire::Wire;
 use std::time::{Duration, Instant};
 
+/// Within which what was told to end has ended. What it interrupts would take minutes, and the machine may be busy.
+const SOON: Duration = Duration::from_secs(3);
+
 /// Work without an end: 100,000,000,000 rows, none of which passes.
 const LONG: &str =
     "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 1000000) b WHERE (a + b) % 7 = 8";
@@ -15,13 +18,13 @@ pub fn assert_rests(server: &Basalt, wire: &mut Wire, after: &str) -> Result<()>
     let began = Instant::now();
     assert_eq!(wire.run("SELECT count(*) FROM generate_series(1, 10)")?.text(0, 0), Some("10"));
     let took = began.elapsed();
-    assert!(took < Duration::from_millis(300), "a query took {took:?} after: {after}");
+    assert!(took < SOON, "a query took {took:?} after: {after}");
     let used = |span: Duration| -> Result<Duration> {
         let before = server.cpu_time()?;
         std::thread::sleep(span);
         Ok(server.cpu_time()? - before)
     };
-    let until = Instant::now() + Duration::from_secs(1);
+    let until = Instant::now() + SOON;
     loop {
         let used = used(Duration::from_millis(200))?;
         if used < Duration::from_millis(60) {
@@ -43,7 +46,7 @@ fn cancel_ends_the_running_statement_alone() -> Result<()> {
         Wire::cancel(server.addr, wire.key)?;
         let began = Instant::now();
         assert_eq!(wire.answer(None)?.sqlstate(), Some("57014"), "{sql}");
-        assert!(began.elapsed() < Duration::from_millis(500), "{sql} took {:?} to end", began.elapsed());
+        assert!(began.elapsed() < SOON, "{sql} took {:?} to end", began.elapsed());
         assert_rests(&server, &mut wire, sql)?;
     }
     // Nothing runs: nothing happens.
@@ -79,7 +82,7 @@ fn timeouts_end_what_takes_too_long() -> Result<()> {
     for sql in [LONG, LONG] {
         let began = Instant::now();
         assert_eq!(wire.simple(sql, None)?.sqlstate(), Some("57014"), "{sql}");
-        assert!(began.elapsed() < Duration::from_millis(700), "{sql} took {:?}", began.elapsed());
+        assert!(began.elapsed() < SOON, "{sql} took {:?}", began.elapsed());
         assert_rests(&server, &mut other, sql)?;
     }
     wire.run("SET statement_timeout = 0")?;
@@ -127,7 +130,7 @@ fn a_stop_reaches_every_operator() -> Result<()> {
     for sql in BUSY {
         let began = Instant::now();
         assert_eq!(wire.simple(sql, None)?.sqlstate(), Some("57014"), "{sql}");
-        assert!(began.elapsed() < Duration::from_millis(800), "{sql} took {:?}", began.elapsed());
+        assert!(began.elapsed() < SOON, "{sql} took {:?}", began.elapsed());
         assert_rests(&server, &mut other, sql)?;
     }
     Ok(())
