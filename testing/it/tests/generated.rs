@@ -1,5 +1,5 @@
 //! Random statements compared with PostgreSQL. `BASALT_GENERATE` says how many, `BASALT_SEED`
-//! which.
+//! which. With `BASALT_HISTORIES=folder` each difference leaves the changes that led to it there.
 
 use anyhow::{Context, Result};
 use basalt_it::generate::{Options, run};
@@ -33,6 +33,7 @@ fn compared() -> Result<bool> {
         seed,
         differences_max: number("BASALT_DIFFERENCES", 40)? as usize,
         known: known.map(str::to_string).collect(),
+        histories: std::env::var_os("BASALT_HISTORIES").map(Into::into),
     };
     println!("BASALT_SEED={seed}");
     let report = run(&options)?;

@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Statements between one set of tables and the next.
@@ -35,6 +36,8 @@ pub struct Options {
     pub differences_max: usize,
     /// Differences that are known: part of the statement or of what is told.
     pub known: Vec<String>,
+    /// Where to put, for each difference, the statements that led to it: one file each.
+    pub histories: Option<PathBuf>,
 }
 
 #[derive(Default, Debug)]
@@ -67,6 +70,7 @@ pub fn run(options: &Options) -> Result<Report> {
         used: Vec::new(),
         failed_block: false,
         prepared: String::new(),
+        history: Vec::new(),
     };
     for setting in SETTINGS {
         both.postgres.run(setting)?;
@@ -105,6 +109,8 @@ struct Both {
     failed_block: bool,
     /// The last PREPARE.
     prepared: String,
+    /// What changed the tables of this epoch, in order.
+    history: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,11 +128,13 @@ impl Both {
         let mut generator = Generator { types, catalog, rng, tables: Vec::new(), next_id: HashMap::new(), aliases: 0 };
         self.used.clear();
         self.fresh_schema()?;
+        self.history.clear();
         for sql in generator.new_schema() {
+            self.history.push(sql.clone());
             self.postgres.run(&sql)?;
             let answer = self.on_basalt(&sql)?;
             if let Some(error) = answer.error() {
-                self.tell(&sql, &sql, &format!("Basalt fails with {} ({})", error.sqlstate(), error.message()));
+                self.tell(&sql, &sql, &format!("Basalt fails with {} ({})", error.sqlstate(), error.message()))?;
                 return Ok(std::mem::take(&mut self.used));
             }
         }
@@ -215,7 +223,7 @@ impl Both {
         let (ours, theirs) = (self.on_basalt(&rows)?, self.postgres.simple(&rows, None)?);
         match compare(&ours, &theirs, true) {
             Verdict::Different(what) => {
-                self.tell(sql, sql, &format!("{table} afterwards: {what}"));
+                self.tell(sql, sql, &format!("{table} afterwards: {what}"))?;
                 Ok(true)
             }
             _ => Ok(false),
@@ -225,6 +233,9 @@ impl Both {
     /// Runs a statement on both servers, and looks at the table that it changed.
     fn check(&mut self, types: &Types, statement: &Statement) -> Result<Checked> {
         let sql = statement.node.sql();
+        if !sql.starts_with("SELECT") {
+            self.history.push(sql.clone());
+        }
         let postgres = self.postgres.simple(&sql, None).with_context(|| format!("PostgreSQL: {sql}"))?;
         if postgres.sqlstate() == Some("57014") {
             // Too much work to be worth a comparison; PostgreSQL's tables are as before, so Basalt's must stay.
@@ -304,6 +315,8 @@ impl Both {
             "coalesce",
             "CASE",
             "EXISTS",
+            "INTERSECT",
+            "EXCEPT",
             "IN",
             "ANY",
             "ALL",
@@ -322,8 +335,7 @@ impl Both {
             self.report.order_of_evaluation += 1;
             return Ok(());
         }
-        self.tell(&sql, &small, &what);
-        Ok(())
+        self.tell(&sql, &small, &what)
     }
 
     /// What a smaller statement shows, if it differs still. Leaves no trace.
@@ -341,14 +353,14 @@ impl Both {
         Ok(Some((what, may_be_order(&basalt, &postgres))))
     }
 
-    fn tell(&mut self, sql: &str, small: &str, what: &str) {
+    fn tell(&mut self, sql: &str, small: &str, what: &str) -> Result<()> {
         let known = |known: &String| small.contains(known.as_str()) || what.contains(known.as_str());
         if self.options.known.iter().any(known) {
             self.report.known += 1;
-            return;
+            return Ok(());
         }
         if !self.seen.insert(format!("{} {}", kind(what), shape(small))) {
-            return;
+            return Ok(());
         }
         self.seen.insert(kind(what));
         let mut text = format!("{what}\n    {small}");
@@ -359,7 +371,12 @@ impl Both {
             text.push_str(&format!("\n    shrunk from: {sql}"));
         }
         println!("DIFFERENCE {text}");
+        if let Some(folder) = &self.options.histories {
+            let path = folder.join(format!("{}.sql", self.report.differences.len() + 1));
+            std::fs::write(&path, self.history.join(";\n") + ";\n").with_context(|| path.display().to_string())?;
+        }
         self.report.differences.push(text);
+        Ok(())
     }
 
     /// Runs on Basalt. A connection that breaks is a difference like any other, told with the server's last words.
