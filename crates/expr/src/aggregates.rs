@@ -89,6 +89,7 @@ impl ResolvedAggregate {
 mod collect;
 mod extreme;
 pub(crate) mod json;
+pub use json::unwritten;
 mod logic;
 mod moments;
 mod ordered;

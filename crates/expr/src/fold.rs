@@ -73,7 +73,10 @@ impl Expr {
                 Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
             }
             // Null equals nothing.
-            Expr::NullIf { left, right, .. } if left.is_null_const() || right.is_null_const() => Ok(*left),
+            Expr::NullIf { left, right, equal } if left.is_null_const() || right.is_null_const() => {
+                let fails = !how.strict && right.any(&mut Expr::is_over_constants);
+                Ok(if fails { Expr::NullIf { left, right, equal } } else { *left })
+            }
             node => node.value(how),
         }
     }

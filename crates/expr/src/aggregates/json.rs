@@ -72,6 +72,14 @@ pub(crate) fn prepare(registry: &Registry, name: &str, args: Vec<Expr>) -> Vec<E
         .collect()
 }
 
+/// An argument before [`prepare`] had it written.
+pub fn unwritten(arg: &Expr) -> &Expr {
+    match arg {
+        Expr::Call { function, args, .. } if matches!(function.name.as_str(), ITEM | KEY) => &args[0],
+        arg => arg,
+    }
+}
+
 const ITEM: &str = "basalt json item";
 const KEY: &str = "basalt json key";
 

@@ -8,6 +8,7 @@ use super::position;
 use super::scope::Clause;
 use crate::error::{Result, SqlError};
 use crate::plan::{AggregateCall, ColId};
+use basalt_expr::aggregates::unwritten;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
@@ -166,7 +167,7 @@ impl Binder<'_> {
         for key in &mut order_by {
             // `string_agg(DISTINCT x, ',' ORDER BY x)` orders by the argument as the aggregate takes it.
             if let Some(at) = given.iter().position(|arg| *arg == key.expr).filter(|_| args.distinct) {
-                key.expr = bound[at].clone();
+                key.expr = unwritten(&bound[at]).clone();
             }
             super::query::check_sortable(&key.expr)?;
         }
@@ -184,7 +185,7 @@ fn check_distinct(given: &[Expr], args: &[Expr], order_by: &[crate::plan::SortKe
             SqlError::from(error).with_detail("Aggregates with DISTINCT must be able to sort their inputs.")
         })?;
     }
-    if order_by.iter().any(|key| !args.contains(&key.expr)) {
+    if order_by.iter().any(|key| !args.iter().any(|arg| *unwritten(arg) == key.expr)) {
         let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
         return Err(SqlError::new("42P10", message));
     }

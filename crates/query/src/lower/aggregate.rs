@@ -8,7 +8,7 @@ use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_empty_array};
 use arrow_schema::{DataType as ArrowType, Field, FieldRef};
-use basalt_expr::aggregates::{GroupsAccumulator as BasaltGroups, ResolvedAggregate};
+use basalt_expr::aggregates::{GroupsAccumulator as BasaltGroups, ResolvedAggregate, unwritten};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 use datafusion::common::utils::SingleRowListArrayBuilder;
@@ -43,6 +43,8 @@ pub(super) struct AggregateUdf {
     name: String,
     /// DISTINCT decided by keys inside the accumulator.
     distinct: bool,
+    /// For DISTINCT those are equal whose sort keys are, whatever the arguments were written as.
+    by_sort_keys: bool,
     /// ORDER BY inside the call: these arguments follow the call's own.
     sort: Vec<SortOptions>,
     /// An argument may turn out not to fit: [`first_row_is_safe`].
@@ -62,7 +64,8 @@ impl Hash for AggregateUdf {
 impl AggregateUdf {
     fn make(body: Body, name: &str, distinct: bool, sort: Vec<SortOptions>) -> Arc<AggregateUDF> {
         let signature = Signature::variadic_any(Volatility::Immutable);
-        AggregateUdf { body, name: name.to_string(), distinct, sort, narrowed: false, signature }.shared()
+        let by_sort_keys = false;
+        AggregateUdf { body, name: name.to_string(), distinct, by_sort_keys, sort, narrowed: false, signature }.shared()
     }
 
     fn shared(self) -> Arc<AggregateUDF> {
@@ -126,6 +129,7 @@ impl AggregateUDFImpl for AggregateUdf {
             Body::Call(resolved) if self.collects(args.is_distinct) => Box::new(Collect {
                 resolved: resolved.clone(),
                 distinct: self.distinct || args.is_distinct,
+                by_sort_keys: self.by_sort_keys,
                 sort: self.sort.clone(),
                 columns: args.expr_fields.iter().map(|field| vec![new_empty_array(field.data_type())]).collect(),
             }),
@@ -317,6 +321,7 @@ impl Accumulator for OneGroup {
 struct Collect {
     resolved: ResolvedAggregate,
     distinct: bool,
+    by_sort_keys: bool,
     sort: Vec<SortOptions>,
     /// Pieces of each argument.
     columns: Vec<Vec<ArrayRef>>,
@@ -339,7 +344,9 @@ impl Collect {
         let keys = &columns[columns.len() - self.sort.len()..];
         let mut sorted: Vec<(ArrayRef, SortOptions)> = keys.iter().cloned().zip(self.sort.iter().copied()).collect();
         let mut arguments = Vec::new();
-        if self.distinct {
+        if self.by_sort_keys {
+            arguments.extend(keys.iter().cloned());
+        } else if self.distinct {
             let nulls_last = SortOptions { descending: false, nulls_first: false };
             for (ty, column) in self.resolved.arg_types.iter().zip(columns) {
                 arguments.push(match super::keys::key_type(ty) {
@@ -619,6 +626,14 @@ impl Lowerer<'_> {
             args.push(self.keyed(&key.expr)?);
             sort.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
         }
+        // What is written as json is told apart, and ordered, by what it was.
+        let by_sort_keys = call.distinct && call.args.iter().any(|arg| unwritten(arg) != arg);
+        if by_sort_keys {
+            for arg in &call.args {
+                args.push(self.keyed(&self.fed(unwritten(arg), call.filter.as_ref()))?);
+                sort.push(SortOptions { descending: false, nulls_first: false });
+            }
+        }
         if args.is_empty() {
             // Batches of no columns have no length to count.
             args.push(DfExpr::Literal(ScalarValue::Int32(Some(1)), None));
@@ -636,7 +651,8 @@ impl Lowerer<'_> {
         }
         let signature = Signature::variadic_any(Volatility::Immutable);
         let narrowed = resolved.arg_types != call.resolved.arg_types && sums;
-        let udf = AggregateUdf { body: Body::Call(resolved), name, distinct: own_distinct, sort, narrowed, signature };
+        let body = Body::Call(resolved);
+        let udf = AggregateUdf { body, name, distinct: own_distinct, by_sort_keys, sort, narrowed, signature };
         Ok((udf.shared(), args, call.distinct && !own_distinct))
     }
 }

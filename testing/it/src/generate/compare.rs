@@ -1,6 +1,6 @@
 //! Whether two answers mean the same.
 
-use crate::wire::{Answer, Reply};
+use crate::wire::{Answer, Fields, Reply};
 
 /// First id of what users make: such oids differ between servers.
 const FIRST_USER_OID: u32 = 16384;
@@ -20,7 +20,9 @@ pub fn compare(basalt: &Answer, postgres: &Answer, ordered: bool) -> Verdict {
     match states {
         (None, None) => {}
         (Some(ours), Some(theirs)) if ours == theirs => return Verdict::Same,
-        (Some(ours), Some(theirs)) if is_runtime(ours) && is_runtime(theirs) => return Verdict::OrderOfEvaluation,
+        (Some(_), Some(_)) if [basalt, postgres].into_iter().filter_map(Answer::error).all(is_runtime) => {
+            return Verdict::OrderOfEvaluation;
+        }
         (Some(ours), theirs) => {
             let message = basalt.error().map_or("", |fields| fields.message());
             return Verdict::Different(format!("Basalt fails with {ours} ({message}), PostgreSQL {}", told(theirs)));
@@ -40,19 +42,18 @@ pub fn compare(basalt: &Answer, postgres: &Answer, ordered: bool) -> Verdict {
 pub fn may_be_order(basalt: &Answer, postgres: &Answer) -> bool {
     let one = basalt.sqlstate().is_none() != postgres.sqlstate().is_none();
     let failed = basalt.error().or(postgres.error());
-    // Formats of to_char are read while statements run, and are syntax all the same.
-    one && failed.is_some_and(|error| {
-        is_runtime(error.sqlstate()) || (error.sqlstate() == "42601" && error.message().contains("decimal point"))
-    })
+    one && failed.is_some_and(is_runtime)
 }
 
 fn told(state: Option<&str>) -> String {
     state.map_or("succeeds".into(), |state| format!("fails with {state}"))
 }
 
-/// Data exceptions and what else depends on values.
-fn is_runtime(state: &str) -> bool {
-    state.starts_with("22") || matches!(state, "21000" | "0A000" | "54000" | "23502" | "23505")
+/// Data exceptions and what else depends on values. Formats and flags are read while statements run.
+fn is_runtime(error: &Fields) -> bool {
+    let state = error.sqlstate();
+    let is_format = state == "42601" && ["decimal point", "bound flags"].iter().any(|of| error.message().contains(of));
+    state.starts_with("22") || matches!(state, "21000" | "0A000" | "54000" | "23502" | "23505") || is_format
 }
 
 fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {

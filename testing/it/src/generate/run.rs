@@ -328,9 +328,10 @@ impl Both {
             "last_value",
             "nth_value",
         ];
-        let words: HashSet<&str> = small.split(|c: char| !c.is_ascii_alphabetic() && c != '_').collect();
+        let shown = if small.starts_with("EXECUTE") { &self.prepared } else { &small };
+        let words: HashSet<&str> = shown.split(|c: char| !c.is_ascii_alphabetic() && c != '_').collect();
         // What a subquery in FROM or WITH computes from constants PostgreSQL may compute while it plans.
-        let nested = words.contains("WITH") || small.contains("FROM (") || small.contains("(SELECT");
+        let nested = words.contains("WITH") || shown.contains("FROM (") || shown.contains("(SELECT");
         if order_only && (nested || doubtful.iter().any(|word| words.contains(word))) {
             self.report.order_of_evaluation += 1;
             return Ok(());

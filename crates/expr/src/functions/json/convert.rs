@@ -56,7 +56,12 @@ impl<'a> JsonWriter<'a> {
             (value, ty) => {
                 let text = self.text(value, ty)?;
                 if is_numeric(ty) && is_number(&text) {
-                    out.extend_from_slice(text.as_bytes());
+                    // A document's numbers are numeric: without exponents and negative zeros.
+                    let written = match self.canonical && matches!(ty, DataType::Float4 | DataType::Float8) {
+                        true => io::json::canonical(&text)?,
+                        false => text,
+                    };
+                    out.extend_from_slice(written.as_bytes());
                 } else {
                     write_string(&text, out);
                 }
