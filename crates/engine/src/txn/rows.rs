@@ -231,6 +231,23 @@ impl Txn {
         }
     }
 
+    /// References of a row that this transaction has written before, which may never have held: constraints that are
+    /// not validated are checked of such a row again, whatever changed (as in PostgreSQL).
+    fn note_unproven(&mut self, table: &TableDef, tablet: &Tablet, key: &Key, values: &[Datum]) -> Result<()> {
+        if table.foreign_keys.iter().all(|key| key.validated) {
+            return Ok(());
+        }
+        let newest = tablet.find_settled(key, self.id, &*self.engine.txns)?;
+        if let Place::Hot { stamp, .. } | Place::Cold { stamp, .. } = newest
+            && self.version_of(stamp).is_none()
+        {
+            for key in table.foreign_keys.iter().filter(|key| !key.validated) {
+                self.note_reference(table, key, values);
+            }
+        }
+        Ok(())
+    }
+
     /// The version behind a stamp; `None` for this transaction's own.
     pub(super) fn version_of(&self, stamp: Stamp) -> Option<basalt_types::Version> {
         use basalt_types::{TxnState, TxnStates};
@@ -372,6 +389,7 @@ impl Txn {
         };
         let known = old.as_deref().or((!row.values.is_empty()).then_some(&row.values[..]));
         self.note_row(table, known, Some(values));
+        self.note_unproven(table, &tablet, &row.key, values)?;
         if stays {
             self.put(table, &tablet, &row.key, row.rid, values)?;
             self.apply_entries(&changes, tablet.id, &row.key)?;
