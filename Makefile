@@ -53,8 +53,9 @@ torture: deps-test build
 bench: build
 	bench/run.sh
 
+# Together with the server, so that libraries are compiled as for it.
 bench-planning:
-	$(CARGO) bench -p basalt-query --bench planning
+	$(CARGO) bench -p basalt -p basalt-query --bench planning
 
 clean:
 	rm -rf bin
