@@ -3,7 +3,7 @@
 use crate::PhysType;
 
 /// A value in its physical form; the column's [`crate::DataType`] says what it means.
-#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Datum {
     Null,
     Bool(bool),
@@ -16,6 +16,27 @@ pub enum Datum {
     Bytes(Box<[u8]>),
     Fixed16([u8; 16]),
 }
+
+/// Whether two are the same value, not whether SQL's `=` holds: floats go by their bits.
+impl PartialEq for Datum {
+    fn eq(&self, other: &Datum) -> bool {
+        match (self, other) {
+            (Datum::Null, Datum::Null) => true,
+            (Datum::Bool(a), Datum::Bool(b)) => a == b,
+            (Datum::I16(a), Datum::I16(b)) => a == b,
+            (Datum::I32(a), Datum::I32(b)) => a == b,
+            (Datum::I64(a), Datum::I64(b)) => a == b,
+            (Datum::I128(a), Datum::I128(b)) => a == b,
+            (Datum::F32(a), Datum::F32(b)) => a.to_bits() == b.to_bits(),
+            (Datum::F64(a), Datum::F64(b)) => a.to_bits() == b.to_bits(),
+            (Datum::Bytes(a), Datum::Bytes(b)) => a == b,
+            (Datum::Fixed16(a), Datum::Fixed16(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Datum {}
 
 impl Datum {
     pub fn is_null(&self) -> bool {

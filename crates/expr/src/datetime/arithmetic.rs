@@ -272,9 +272,10 @@ pub fn timestamp_from_epoch(seconds: f64) -> Result<i64> {
     if seconds.is_infinite() {
         return Ok(if seconds > 0.0 { TIMESTAMP_INFINITY } else { TIMESTAMP_NEG_INFINITY });
     }
-    let micros = (seconds * 1e6).round_ties_even();
-    if micros < TIMESTAMP_MIN as f64 || micros >= TIMESTAMP_MAX as f64 {
+    if seconds < (TIMESTAMP_MIN as f64) / 1e6 || seconds >= (TIMESTAMP_MAX as f64) / 1e6 {
         return Err(Error::new("22008", format!("timestamp out of range: \"{seconds}\"")));
     }
-    Ok(micros as i64)
+    // Rounded from the epoch that PostgreSQL counts from, where a float is coarser.
+    let micros = ((seconds - POSTGRES_EPOCH_MICROS as f64 / 1e6) * 1e6).round_ties_even();
+    Ok(micros as i64 + POSTGRES_EPOCH_MICROS)
 }

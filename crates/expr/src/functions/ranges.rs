@@ -2,6 +2,10 @@
 
 use super::{CallInfo, Function, Kernel, SetRows, TypePattern, Volatility};
 use crate::cast;
+use crate::datetime::{
+    DATE_INFINITY, DATE_NEG_INFINITY, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_MICROS, TIMESTAMP_INFINITY,
+    TIMESTAMP_NEG_INFINITY,
+};
 use crate::error::{Error, Result};
 use crate::functions::arg::scalar;
 use crate::numeric::Numeric;
@@ -240,11 +244,21 @@ fn unnest(args: &[Datum], info: &CallInfo) -> Result<SetRows> {
 
 /// How far two bounds are from one another: days, seconds, or their difference.
 fn distance(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    // Infinite bounds are far from the epoch that PostgreSQL counts from.
+    let days = |days: i32| match days {
+        DATE_INFINITY | DATE_NEG_INFINITY => f64::from(days),
+        days => f64::from(days) - f64::from(POSTGRES_EPOCH_DAYS),
+    };
+    let micros = |micros: i64| match micros {
+        TIMESTAMP_INFINITY | TIMESTAMP_NEG_INFINITY => micros as f64,
+        micros => (micros - POSTGRES_EPOCH_MICROS) as f64,
+    };
     Ok(Datum::F64(match (args, info.arg_types) {
+        ([Datum::I32(a), Datum::I32(b)], [DataType::Date, _]) => days(*a) - days(*b),
         ([Datum::I32(a), Datum::I32(b)], _) => f64::from(*a) - f64::from(*b),
         ([Datum::I64(a), Datum::I64(b)], [DataType::Int8, _]) => *a as f64 - *b as f64,
         ([Datum::I64(a), Datum::I64(b)], [DataType::Timestamp | DataType::TimestampTz, _]) => {
-            (*a as f64 - *b as f64) / 1e6
+            (micros(*a) - micros(*b)) / 1e6
         }
         ([a, b], [left, right]) => Numeric::from_datum(a, left)?.sub(&Numeric::from_datum(b, right)?)?.to_f64()?,
         _ => return Err(Error::internal("a distance is between two values")),
