@@ -57,6 +57,14 @@ pub trait CatalogNames: Send + Sync {
 /// Fills all of a buffer.
 pub type FillRandom = dyn Fn(&mut [u8]) + Send + Sync;
 
+/// What a literal that ends with a NUL and a number was read as.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LiteralNote {
+    pub number: usize,
+    pub ty: DataType,
+    pub value: Datum,
+}
+
 /// Everything that a value may depend on besides its arguments.
 #[derive(Clone)]
 pub struct EvalContext {
@@ -81,6 +89,8 @@ pub struct EvalContext {
     pub names: Option<Arc<dyn CatalogNames>>,
     /// What functions that another crate registered ask for; only they know its type.
     pub system: Option<Arc<dyn Any + Send + Sync>>,
+    /// Where literals that bear a number are noted as they are read.
+    pub literals: Option<Arc<Mutex<Vec<LiteralNote>>>>,
 }
 
 impl EvalContext {
@@ -101,8 +111,26 @@ impl EvalContext {
             extra_float_digits: 1,
             names: None,
             system: None,
+            literals: None,
         }
     }
+
+    /// A literal's text without its number, and the number.
+    pub fn numbered<'t>(&self, text: &'t str) -> (&'t str, Option<usize>) {
+        match text.rsplit_once('\0').filter(|_| self.literals.is_some()) {
+            Some((text, number)) => (text, number.parse().ok()),
+            None => (text, None),
+        }
+    }
+
+    /// Notes what a literal was read as.
+    pub fn note_literal(&self, number: usize, ty: &DataType, value: &Datum) {
+        if let Some(notes) = &self.literals {
+            let note = LiteralNote { number, ty: ty.clone(), value: value.clone() };
+            notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
+        }
+    }
+
     /// `random()`: uniform in [0, 1).
     pub fn random_unit(&self) -> f64 {
         let mut seeded = self.generator.lock().unwrap_or_else(PoisonError::into_inner);

@@ -481,7 +481,10 @@ impl Catalog {
                 self.forget_comments(*id);
             }
             CatalogEdit::PutRole(role) => {
-                self.roles.insert(role.id, Arc::new(role.clone()));
+                let before = self.roles.insert(role.id, Arc::new(role.clone()));
+                if let Some(before) = before.filter(|before| before.name != role.name) {
+                    self.rename_owner(&before.name, &role.name);
+                }
             }
             CatalogEdit::DropRole(id) => {
                 self.roles.remove(id).ok_or(Error::Stale(*id))?;
@@ -509,6 +512,16 @@ impl Catalog {
         if self.comments.iter().any(|(key, _)| key.object == object) {
             Arc::make_mut(&mut self.comments).forget(object);
         }
+    }
+
+    /// A role has another name, and so what it owns has another owner's.
+    fn rename_owner(&mut self, from: &str, to: &str) {
+        self.databases.values_mut().filter(|it| it.owner == from).for_each(|it| Arc::make_mut(it).owner = to.into());
+        self.namespaces.values_mut().filter(|it| it.owner == from).for_each(|it| Arc::make_mut(it).owner = to.into());
+        self.tables.values_mut().filter(|it| it.owner == from).for_each(|it| Arc::make_mut(it).owner = to.into());
+        self.views.values_mut().filter(|it| it.owner == from).for_each(|it| Arc::make_mut(it).owner = to.into());
+        self.sequences.values_mut().filter(|it| it.owner == from).for_each(|it| Arc::make_mut(it).owner = to.into());
+        self.types.values_mut().filter(|it| it.owner == from).for_each(|it| Arc::make_mut(it).owner = to.into());
     }
 
     fn forget_settings(&mut self, of: impl Fn(&RoleSetting) -> bool) {

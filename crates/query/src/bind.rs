@@ -18,6 +18,7 @@ mod ordered_set;
 mod outer;
 mod output_name;
 mod params;
+pub(crate) mod pinned;
 pub mod point;
 pub mod position;
 mod precedence;
@@ -46,7 +47,7 @@ pub use needs::{Need, Needs};
 pub use output_name::typname;
 pub use params::ParamTypes;
 pub use row_rules::{RowCheck, RowRules, bind_row_rules};
-pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, rename_column, stored_text};
+pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, rename_column};
 pub use types::domain_default;
 
 use crate::error::{Result, SqlError};
@@ -82,6 +83,8 @@ pub struct BindContext {
     pub warnings: Warnings,
     /// Where the relations that are named are noted, for privileges.
     pub needs: Option<Arc<Mutex<Needs>>>,
+    /// Where fields that bear a number are noted.
+    pub fields: Option<pinned::FieldNotes>,
 }
 
 /// What binding found worth a warning; the session tells the client.

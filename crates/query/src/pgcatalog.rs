@@ -22,6 +22,7 @@ mod listings;
 pub(crate) mod names;
 mod procs;
 mod ranges;
+mod readable;
 mod relations;
 mod rewrite;
 mod rows;

@@ -80,7 +80,9 @@ pub struct Session {
     pub(crate) session_user: String,
     pub(crate) superuser: bool,
     /// Who logged in.
-    login: Arc<basalt_engine::Role>,
+    pub(crate) login: Arc<basalt_engine::Role>,
+    /// Who the session is and was, as they were then, the latest last.
+    roles: Vec<Arc<basalt_engine::Role>>,
     pub(crate) database: Arc<basalt_engine::Database>,
     client_addr: Option<SocketAddr>,
     pub(crate) settings: Settings,
@@ -173,6 +175,7 @@ impl Session {
             user: role.name.clone(),
             session_user: role.name.clone(),
             superuser: role.superuser,
+            roles: vec![role.clone()],
             login: role,
             database,
             client_addr: params.client_addr,
@@ -290,6 +293,7 @@ impl Session {
     }
 
     pub(crate) fn statement_begins(&mut self, sql: &Arc<str>) {
+        self.follow_roles();
         let effective = self.settings.effective();
         self.interrupt.start();
         self.deadline = Deadline::after(effective.statement_timeout);

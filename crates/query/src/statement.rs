@@ -14,7 +14,6 @@ pub(crate) mod database;
 pub(crate) mod define;
 pub(crate) mod drop;
 pub(crate) mod explain;
-mod follow;
 pub(crate) mod foreign_key;
 pub(crate) mod index;
 pub(crate) mod index_values;

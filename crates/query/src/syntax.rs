@@ -123,6 +123,14 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
     if sql.len() > SQL_BYTES_MAX {
         return Err(SqlError::new("54000", format!("a statement is longer than {SQL_BYTES_MAX} bytes")));
     }
+    if sql.contains('\0') {
+        return Err(SqlError::new("22021", "invalid byte sequence for encoding \"UTF8\": 0x00"));
+    }
+    parse_kept(sql)
+}
+
+/// The same of texts that rest in the catalog: they hold NULs (`bind::pinned`).
+fn parse_kept(sql: &str) -> Result<Vec<Parsed>> {
     let tokens = tokens(sql)?;
     literals::check_numbers(&tokens, sql)?;
     let tokens = literals::joined(tokens, sql)?;

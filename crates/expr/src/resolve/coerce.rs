@@ -122,9 +122,14 @@ fn read_literal(value: &Datum, to: &DataType, explicit: bool, ctx: &EvalContext)
         return Err(Error::internal(format!("a literal of unknown type holds {value:?}")));
     };
     let text = std::str::from_utf8(bytes).map_err(|error| Error::invalid_utf8(bytes, error.valid_up_to()))?;
+    let (text, number) = ctx.numbered(text);
     let base = to.base();
     let plain = io::text::parse(&base, text, ctx)?;
-    if base == *to { Ok(plain) } else { cast::cast_datum(&base, to, &plain, explicit, ctx) }
+    let value = if base == *to { plain } else { cast::cast_datum(&base, to, &plain, explicit, ctx)? };
+    if let Some(number) = number {
+        ctx.note_literal(number, to, &value);
+    }
+    Ok(value)
 }
 
 /// A function argument as `to`. Numerics may stay in any physical form, since kernels take all of them;

@@ -210,6 +210,10 @@ impl Binder<'_> {
                 }
             }
         };
+        if let Some((_, schema)) = super::pinned::relation_marked(&parts) {
+            bound.relations[0].schema = schema.map(str::to_string);
+            bound.visible.retain(|column| !super::pinned::is_hidden(&column.name));
+        }
         if alias.is_none() {
             bound.relations[0].schema = match parts.as_slice() {
                 [.., schema, _] => Some(schema.clone()),
@@ -848,6 +852,10 @@ fn renamed(columns: &[ScopeColumn], alias: &TableAlias) -> Result<Vec<ScopeColum
 /// `AS t (a, b)`: renames the first columns.
 pub(super) fn rename_all(mut columns: Vec<ScopeColumn>, alias: Option<&TableAlias>) -> Result<Vec<ScopeColumn>> {
     let Some(alias) = alias else { return Ok(columns) };
+    if super::pinned::lists_columns(alias) {
+        super::pinned::rename(&mut columns, alias);
+        return Ok(columns);
+    }
     if alias.columns.len() > columns.len() {
         return Err(SqlError::new(
             "42P10",

@@ -44,6 +44,9 @@ impl Binder<'_> {
     }
 
     pub fn function(&mut self, function: &ast::Function) -> Result<Expr> {
+        if let Some(value) = self.ctx.pinned_value(function) {
+            return value;
+        }
         let parts = names::parts(&function.name)?;
         let (name, schema) = match parts.as_slice() {
             [name] => (name.as_str(), None),

@@ -64,6 +64,9 @@ impl BindContext {
     /// The relation that a name means, or 42P01 (3F000 is not raised for queries, as in PostgreSQL).
     pub fn relation(&self, name: &ObjectName) -> Result<Relation> {
         let parts = parts(name)?;
+        if let Some((id, _)) = super::pinned::relation_marked(&parts) {
+            return self.relation_by_id(id);
+        }
         let found = match parts.as_slice() {
             [name] => self.schemas().find_map(|schema| self.relation_in(schema, name)),
             [schema, name] => self.relation_in(schema, name),

@@ -3,6 +3,7 @@
 use super::binder::Binder;
 use super::expr::or;
 use super::names;
+use super::pinned;
 use super::scope::{ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
@@ -13,7 +14,7 @@ use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_types::{Attribute, CompositeDef, DataType, ObjectId};
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 impl Binder<'_> {
     /// The fields of `(a, b)` or `ROW(a, t.*)`; `None` for anything that is no row constructor.
@@ -47,7 +48,7 @@ impl Binder<'_> {
                 }
                 FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {
                     let visible = self.scope().visible.clone();
-                    for column in visible {
+                    for column in visible.into_iter().filter(|column| !pinned::is_hidden(&column.name)) {
                         fields.push(self.column_expr(&column));
                     }
                 }
@@ -175,6 +176,15 @@ impl Binder<'_> {
             );
             return Err(SqlError::new("42809", message));
         };
+        if let Some(at) = pinned::attribute(composite, name) {
+            return Ok(structures::field(value, at));
+        }
+        let (name, number) = pinned::split_number(name);
+        if let (Some(number), Some((at, _)), Some(notes)) = (number, composite.attribute_named(name), &self.ctx.fields)
+            && !composite.is_anonymous()
+        {
+            notes.lock().unwrap_or_else(PoisonError::into_inner).push((number, composite.oid, at));
+        }
         match composite.attribute_named(name) {
             Some((at, _)) if !gives_any_record(&value) => Ok(structures::field(value, at)),
             _ if composite.is_anonymous() => {
@@ -320,7 +330,8 @@ impl Binder<'_> {
     /// The row of a relation of FROM by the relation's name, innermost level first.
     pub(super) fn whole_row(&mut self, name: &str) -> Result<Option<Expr>> {
         for level in (0..self.scopes.len()).rev() {
-            let visible = |relation: &&ScopeRelation| relation.name == name && !relation.hidden;
+            let is_own = pinned::is_row(name);
+            let visible = |relation: &&ScopeRelation| (relation.name == name || is_own) && !relation.hidden;
             let Some(relation) = self.scopes[level].relations.iter().find(visible).cloned() else { continue };
             let row = self.row_of_relation(&relation);
             let Some(marker) = relation.marker else { return Ok(Some(row)) };

@@ -5,6 +5,7 @@ use super::group::Grouping;
 use super::group_by::Groups;
 use super::names;
 use super::output_name::output_name;
+use super::pinned;
 use super::position;
 use super::query::{Constant, bad_ordinal, check_groupable, check_sortable, constant, sort_key, using_operator};
 use super::scope::{Clause, Scope};
@@ -156,7 +157,7 @@ impl Binder<'_> {
                         return Err(SqlError::syntax("SELECT * with no tables specified is not valid"));
                     }
                     let columns = self.scope().visible.clone();
-                    for column in columns {
+                    for column in columns.into_iter().filter(|column| !pinned::is_hidden(&column.name)) {
                         let expr = self.column_expr(&column);
                         items.push(Item { expr, name: column.name, source: (column.table_oid, column.column_no) });
                     }
@@ -206,7 +207,7 @@ impl Binder<'_> {
             let message = format!("missing FROM-clause entry for table \"{relation}\"");
             return Err(SqlError::new("42P01", message).at(position::of_name(&self.ctx.sql, name)));
         };
-        for column in found.columns.clone() {
+        for column in found.columns.clone().into_iter().filter(|column| !pinned::is_hidden(&column.name)) {
             let expr = self.column_expr(&column);
             items.push(Item { expr, name: column.name, source: (column.table_oid, column.column_no) });
         }

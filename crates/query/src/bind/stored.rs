@@ -1,6 +1,6 @@
 //! Expressions that rest in the catalog: defaults, CHECK conditions, generation expressions. What they may say is
 //! narrower than in a query, and their text must mean the same wherever and whenever it is bound again: it names
-//! columns without their table, and sequences by oid (`'16400'::regclass`), so that both can be renamed.
+//! columns without their table, and everything else by identity (`pinned`).
 
 use super::binder::Binder;
 use super::dml::{over_row, row_positions};
@@ -166,82 +166,6 @@ impl Binder<'_> {
         };
         self.scopes.pop();
         Ok(over_row(bound?, &row_positions(&item.plan)))
-    }
-}
-
-/// The text under which an expression is kept.
-pub fn stored_text(ctx: &BindContext, table: Option<&TableDef>, expr: &ast::Expr) -> String {
-    let mut expr = expr.clone();
-    let _ = expr.visit(&mut Canonical { ctx, table });
-    expr.to_string()
-}
-
-/// Takes table names off columns, and writes names of sequences as oids.
-struct Canonical<'a> {
-    ctx: &'a BindContext,
-    table: Option<&'a TableDef>,
-}
-
-impl VisitorMut for Canonical<'_> {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-        match expr {
-            ast::Expr::CompoundIdentifier(parts) => {
-                let known = |ident: &ast::Ident| {
-                    self.table.is_some_and(|table| table.column_named(&names::fold(ident)).is_some())
-                };
-                if let Some(last) = parts.last().filter(|last| known(last)) {
-                    *expr = ast::Expr::Identifier(last.clone());
-                }
-            }
-            ast::Expr::Function(function) => {
-                let name = names::parts(&function.name).unwrap_or_default();
-                let of_sequence =
-                    name.last().is_some_and(|name| ["nextval", "currval", "setval"].contains(&name.as_str()));
-                if of_sequence
-                    && let ast::FunctionArguments::List(list) = &mut function.args
-                    && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(first))) = list.args.first_mut()
-                    && let Some(oid) = self.sequence(first)
-                {
-                    *first = regclass(oid);
-                }
-            }
-            ast::Expr::Cast { expr: inner, data_type: ast::DataType::Regclass, .. } => {
-                if let Some(oid) = self.sequence(inner) {
-                    *expr = regclass(oid);
-                }
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-impl Canonical<'_> {
-    /// The oid of the relation that a text literal names.
-    fn sequence(&self, expr: &ast::Expr) -> Option<u32> {
-        let ast::Expr::Value(value) = expr else { return None };
-        let ast::Value::SingleQuotedString(text) = &value.value else { return None };
-        if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        self.ctx.eval.names.as_ref()?.oid_of(&DataType::Regclass, text).ok()
-    }
-}
-
-fn regclass(oid: u32) -> ast::Expr {
-    let text = ast::Value::SingleQuotedString(oid.to_string());
-    ast::Expr::Cast {
-        kind: ast::CastKind::DoubleColon,
-        expr: Box::new(ast::Expr::Value(text.into())),
-        // As PostgreSQL prints it, in lower case.
-        data_type: ast::DataType::Custom(
-            ast::ObjectName(vec![ast::ObjectNamePart::Identifier(ast::Ident::new("regclass"))]),
-            Vec::new(),
-        ),
-        array: false,
-        format: None,
     }
 }
 

@@ -178,6 +178,10 @@ fn custom(ctx: Option<&BindContext>, name: &ast::ObjectName, modifiers: &[String
         [_, schema, last] => (last, Some(schema.as_str())),
         _ => return Err(unknown_type(name)),
     };
+    if let Some(oid) = super::pinned::type_oid(last) {
+        let missing = || SqlError::new("42704", format!("type with OID {oid} does not exist"));
+        return ctx.and_then(|ctx| ctx.catalog.type_of_oid(oid)).ok_or_else(missing);
+    }
     if schema.is_some_and(|schema| schema != "pg_catalog") {
         return of_user(ctx, schema, last, modifiers).ok_or_else(|| unknown_type(name))?;
     }

@@ -321,7 +321,7 @@ fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
                 ("coninhcount", int4(0)),
                 ("connoinherit", yes(check.no_inherit)),
                 ("conkey", int2s(columns)),
-                ("conbin", text(&check.sql)),
+                ("conbin", text(&Node::Check(check.id.0).text())),
             ])?;
         }
     }

@@ -4,10 +4,10 @@ use super::deparse::Deparser;
 use super::indexes::{self, Index};
 use super::names::Scope;
 use super::relations::{self, Relation};
-use super::{SystemContext, procs, typing};
+use super::{SystemContext, procs, readable, typing, user_types};
 use crate::bind::{self, BindContext};
 use crate::session::names::quote_identifier;
-use basalt_engine::{Catalog, ViewDef};
+use basalt_engine::ViewDef;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::CheckDef;
 use basalt_types::{ColumnDef, DataType, ObjectId, TableDef};
@@ -51,13 +51,13 @@ pub(super) fn constraint(system: &SystemContext, oid: u32, pretty: bool) -> Opti
 /// A condition over a row of a table, as PostgreSQL writes it.
 pub(super) fn check_text(system: &SystemContext, table: &Arc<TableDef>, sql: &str, pretty: bool) -> String {
     over_table(system, table, sql, pretty, |ctx, expr| bind::bind_check(ctx, table, expr))
-        .unwrap_or_else(|| indexes::in_parens(&expression(system, sql)))
+        .unwrap_or_else(|| indexes::in_parens(&table_expression(system, table, sql)))
 }
 
 /// A value over a row of a table: an index's.
 pub(super) fn value_text(system: &SystemContext, table: &Arc<TableDef>, sql: &str, pretty: bool) -> String {
     over_table(system, table, sql, pretty, |ctx, expr| bind::bind_transform(ctx, table, expr))
-        .unwrap_or_else(|| expression(system, sql))
+        .unwrap_or_else(|| table_expression(system, table, sql))
 }
 
 /// A column's default, or what it is computed from.
@@ -72,7 +72,7 @@ pub(super) fn default_text(system: &SystemContext, table: &Arc<TableDef>, column
         }
         (None, None) => return String::new(),
     };
-    text.unwrap_or_else(|| expression(system, sql))
+    text.unwrap_or_else(|| table_expression(system, table, sql))
 }
 
 fn over_table(
@@ -93,6 +93,9 @@ fn deparsed(
     pretty: bool,
     bound: impl FnOnce(&BindContext, &sqlparser::ast::Expr) -> crate::error::Result<Expr>,
 ) -> Option<String> {
+    if sql.contains(bind::pinned::ROW) {
+        return None;
+    }
     let syntax = crate::syntax::parse_expr_text(sql).ok()?;
     let bound = bound(&bind_context(system), &syntax).ok()?;
     Deparser { system, columns, source: sql, pretty }.text(&bound)
@@ -102,7 +105,7 @@ fn deparsed(
 pub(super) fn domain_check_text(system: &SystemContext, base: &DataType, sql: &str, pretty: bool) -> String {
     let columns = ["VALUE".to_string()];
     deparsed(system, &columns, sql, pretty, |ctx, expr| bind::bind_domain_check(ctx, base, expr))
-        .unwrap_or_else(|| indexes::in_parens(sql))
+        .unwrap_or_else(|| indexes::in_parens(&expression(system, sql)))
 }
 
 /// A domain's default.
@@ -119,6 +122,8 @@ pub(super) enum Node {
     /// Expressions of an index.
     Index(u32),
     Predicate(u32),
+    /// A CHECK constraint, of a table or a domain.
+    Check(u32),
 }
 
 impl Node {
@@ -127,6 +132,7 @@ impl Node {
             Node::Default(table, column) => format!("{{DEFAULT {table} {column}}}"),
             Node::Index(index) => format!("{{INDEX {index}}}"),
             Node::Predicate(index) => format!("{{PREDICATE {index}}}"),
+            Node::Check(constraint) => format!("{{CHECK {constraint}}}"),
         }
     }
 
@@ -137,6 +143,7 @@ impl Node {
             "DEFAULT" => Node::Default(oid, words.next()?.parse().ok()?),
             "INDEX" => Node::Index(oid),
             "PREDICATE" => Node::Predicate(oid),
+            "CHECK" => Node::Check(oid),
             _ => return None,
         })
     }
@@ -164,37 +171,26 @@ pub(super) fn node_text(system: &SystemContext, node: &str, pretty: bool) -> Str
             let (table, index) = of_index(index)?;
             Some(check_text(system, table, index.predicate()?, pretty))
         }
+        Node::Check(constraint) => {
+            let checks = |table: &Arc<TableDef>| table.checks.iter().find(|check| check.id.0 == constraint).cloned();
+            let found = catalog.tables.values().find_map(|table| Some((table, checks(table)?)));
+            match found {
+                Some((table, check)) => Some(check_text(system, table, &check.sql, pretty)),
+                None => user_types::check_text(system, constraint, pretty),
+            }
+        }
     });
     text.unwrap_or_else(|| expression(system, node))
 }
 
-/// Kept text, with sequences by name.
+/// Kept text, with the names that things have now.
 pub(super) fn expression(system: &SystemContext, sql: &str) -> String {
-    const END: &str = "'::";
-    let mut out = String::with_capacity(sql.len());
-    let mut rest = sql;
-    while let Some(at) = rest.find('\'') {
-        let digits: String = rest[at + 1..].chars().take_while(char::is_ascii_digit).collect();
-        let after = &rest[at + 1 + digits.len()..];
-        let names_one = !digits.is_empty()
-            && after.starts_with(END)
-            && after[END.len()..].get(..8).is_some_and(|word| word.eq_ignore_ascii_case("regclass"));
-        let name = digits.parse().ok().filter(|_| names_one);
-        let name = name.and_then(|oid| super::names::name_of(Scope::of(system), &DataType::Regclass, oid));
-        match name {
-            Some(name) => {
-                out.push_str(&rest[..at]);
-                out.push_str(&format!("'{}'::regclass", name.replace('\'', "''")));
-                rest = &after[END.len() + 8..];
-            }
-            None => {
-                out.push_str(&rest[..=at]);
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+    readable::expression(Scope::of(system), sql, None)
+}
+
+/// The same of a text over a table's columns.
+fn table_expression(system: &SystemContext, table: &TableDef, sql: &str) -> String {
+    readable::expression(Scope::of(system), sql, Some(&format!("{}.*", quote_identifier(&table.name))))
 }
 
 /// What kept expressions are bound against.
@@ -208,6 +204,7 @@ fn bind_context(system: &SystemContext) -> BindContext {
         sql: Arc::from(""),
         warnings: Arc::default(),
         needs: None,
+        fields: None,
     }
 }
 
@@ -236,14 +233,14 @@ pub(super) fn generated_columns(
     numbers(expr.and_then(|expr| bind::bind_generated(&ctx, table, &column.name, &column.ty, &expr)))
 }
 
-/// `pg_get_viewdef`: the body as it was written, names qualified.
-pub(super) fn view_body(view: &ViewDef) -> String {
-    format!(" {};", view.sql.trim().trim_end_matches(';'))
+/// `pg_get_viewdef`: the body as it was written, with the names that things have now.
+pub(super) fn view_body(system: &SystemContext, view: &ViewDef) -> String {
+    format!(" {};", readable::query(Scope::of(system), &view.sql))
 }
 
-pub(super) fn view(catalog: &Catalog, oid: u32) -> Option<String> {
-    match relations::by_oid(catalog, oid)? {
-        Relation::View(view) => Some(view_body(view)),
+pub(super) fn view(system: &SystemContext, oid: u32) -> Option<String> {
+    match relations::by_oid(&system.catalog, oid)? {
+        Relation::View(view) => Some(view_body(system, view)),
         Relation::Virtual(table) if table.is_view => Some(String::new()),
         _ => None,
     }

@@ -341,7 +341,7 @@ impl Deparser<'_> {
     }
 
     fn value_text(&self, value: &Datum, ty: &DataType) -> Option<String> {
-        if let (DataType::Regclass, Datum::I64(oid)) = (ty, value) {
+        if let (DataType::Regclass | DataType::Regtype | DataType::Regnamespace, Datum::I64(oid)) = (ty, value) {
             return names::name_of(Scope::of(self.system), ty, *oid as u32);
         }
         let mut out = Vec::new();

@@ -55,7 +55,7 @@ fn pg_depend(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
     for view in relations::user_views(system) {
         let rule = (PG_REWRITE, rule_oid(view), 0);
         push(rule, (PG_CLASS, view.id.0, 0), "i")?;
-        for read in relations_of(system, view) {
+        for read in relations_of(view) {
             push(rule, (PG_CLASS, read.0, 0), "n")?;
         }
     }

@@ -247,7 +247,7 @@ fn views(system: &SystemContext, rows: &mut Rows) -> Result {
             ("table_catalog", catalog(system)),
             ("table_schema", schema(system, view.namespace)),
             ("table_name", text(&view.name)),
-            ("view_definition", text(&definitions::view_body(view))),
+            ("view_definition", text(&definitions::view_body(system, view))),
             ("check_option", text(check_option(view.check_option))),
             ("is_updatable", yes_no(is_updatable(system, view))),
             ("is_insertable_into", yes_no(is_updatable(system, view))),
@@ -269,15 +269,11 @@ fn check_option(option: CheckOption) -> &'static str {
 
 /// Whether a view's rows are those of one table, through other views perhaps.
 fn is_updatable(system: &SystemContext, view: &ViewDef) -> bool {
-    let mut name = crate::bind::updatable_base(&view.sql);
+    let mut base = crate::bind::updatable_base(&view.sql);
     for _ in 0..VIEWS_DEEP_MAX {
-        let Some((schema, relation)) = name else { return false };
-        let below = relations::user_views(system).find(|view| {
-            let namespace = system.catalog.namespaces.get(&view.namespace);
-            view.name == relation && namespace.is_some_and(|namespace| namespace.name == schema)
-        });
-        match below {
-            Some(view) => name = crate::bind::updatable_base(&view.sql),
+        let Some(id) = base else { return false };
+        match system.catalog.views.get(&id) {
+            Some(view) => base = crate::bind::updatable_base(&view.sql),
             None => return true,
         }
     }

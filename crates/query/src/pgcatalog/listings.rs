@@ -55,7 +55,7 @@ fn pg_views(system: &SystemContext, rows: &mut Rows) -> Result {
             ("schemaname", text(schema_name(system, view.namespace))),
             ("viewname", text(&view.name)),
             ("viewowner", text(&view.owner)),
-            ("definition", text(&definitions::view_body(view))),
+            ("definition", text(&definitions::view_body(system, view))),
         ])?;
     }
     Ok(())

@@ -2,12 +2,11 @@
 
 use super::rows::{Rows, oid, text, yes};
 use super::{Fill, SystemContext, relations};
+use crate::bind::pinned;
 use crate::error::SqlError;
 use basalt_engine::ViewDef;
 use basalt_types::ObjectId;
-use sqlparser::ast::visit_relations;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 pub(super) const PG_REWRITE: u32 = 2618;
 
@@ -34,19 +33,7 @@ pub(super) fn rule_oid(view: &ViewDef) -> u32 {
     view.id.0
 }
 
-/// Tables, views and sequences that a view's query names; they stand there with their schemas.
-pub(super) fn relations_of(system: &SystemContext, view: &ViewDef) -> BTreeSet<ObjectId> {
-    let mut found = BTreeSet::new();
-    let Ok(query) = crate::bind::parse_query(&view.sql) else { return found };
-    let database = relations::database_oid(system);
-    let _ = visit_relations(&query, |name| {
-        if let Ok([schema, name]) = crate::bind::names::parts(name).as_deref()
-            && let Some(namespace) = system.catalog.namespace_named(database, schema)
-            && let Some(id) = system.catalog.relation_named(namespace.id, name)
-        {
-            found.insert(id);
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    found
+/// Tables, views and sequences that a view's query reads.
+pub(super) fn relations_of(view: &ViewDef) -> BTreeSet<ObjectId> {
+    crate::bind::parse_query(&view.sql).map(|query| pinned::relations_in(&query)).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use crate::session::names::quote_identifier;
 use basalt_engine::privilege::ObjectClass;
 use basalt_engine::{TypeDef, TypeKind};
 use basalt_types::usertype::{array_oid, row_type_oid};
-use basalt_types::{DataType, Datum, ObjectId};
+use basalt_types::{DataType, Datum, DomainCheck, ObjectId};
 use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
@@ -231,7 +231,7 @@ pub(super) fn constraints(system: &SystemContext, rows: &mut Rows) -> Result {
                 ("coninhcount", int4(0)),
                 ("connoinherit", yes(false)),
                 ("conkey", int2s(std::iter::empty())),
-                ("conbin", text(&check.sql)),
+                ("conbin", text(&super::definitions::Node::Check(check.oid).text())),
             ])?;
         }
     }
@@ -240,14 +240,24 @@ pub(super) fn constraints(system: &SystemContext, rows: &mut Rows) -> Result {
 
 /// `CHECK (…)` of a domain's constraint.
 pub(super) fn constraint_text(system: &SystemContext, constraint: u32, pretty: bool) -> Option<String> {
+    let (base, check) = check_of(system, constraint)?;
+    Some(format!(
+        "CHECK ({}){}",
+        super::definitions::domain_check_text(system, base, &check.sql, pretty),
+        if check.not_valid { " NOT VALID" } else { "" }
+    ))
+}
+
+/// The condition of a domain's constraint.
+pub(super) fn check_text(system: &SystemContext, constraint: u32, pretty: bool) -> Option<String> {
+    let (base, check) = check_of(system, constraint)?;
+    Some(super::definitions::domain_check_text(system, base, &check.sql, pretty))
+}
+
+fn check_of(system: &SystemContext, constraint: u32) -> Option<(&DataType, &DomainCheck)> {
     in_database(system).find_map(|def| match &def.kind {
         TypeKind::Domain { checks, base, .. } => {
-            let check = checks.iter().find(|check| check.oid == constraint)?;
-            Some(format!(
-                "CHECK ({}){}",
-                super::definitions::domain_check_text(system, base, &check.sql, pretty),
-                if check.not_valid { " NOT VALID" } else { "" }
-            ))
+            checks.iter().find(|check| check.oid == constraint).map(|check| (base, check))
         }
         _ => None,
     })

@@ -58,6 +58,7 @@ impl CatalogNames for SessionNames {
             sql: Arc::from(""),
             warnings: Arc::default(),
             needs: None,
+            fields: None,
         };
         let bound =
             bind::bind_domain_conditions(&ctx, domain).map_err(|error| Error::new(error.sqlstate, error.message))?;

@@ -12,6 +12,9 @@ use basalt_expr::EvalContext;
 use basalt_types::Datum;
 use std::sync::Arc;
 
+/// Names that roles of a session had are known as long as there are not more.
+const ROLES_KEPT_MAX: usize = 64;
+
 impl Session {
     /// Schemas that exist, in search order, `"$user"` replaced. The schema of system views is never
     /// anybody's own, although the superuser bears its name.
@@ -70,6 +73,7 @@ impl Session {
                 domains: Default::default(),
             })),
             system: Some(self.system_context(catalog)),
+            literals: None,
         })
     }
 
@@ -83,6 +87,7 @@ impl Session {
             sql: sql.clone(),
             warnings: self.bind_warnings.clone(),
             needs: None,
+            fields: None,
         }
     }
 
@@ -120,12 +125,44 @@ impl Session {
 
     /// Who the session is, as its settings have it: they end with transactions as all settings do.
     pub(crate) fn refresh_identity(&mut self) {
+        let catalog = self.catalog_now();
+        if let Some(login) = catalog.roles.get(&self.login.id) {
+            self.login = login.clone();
+        }
         let login = self.login_user().to_string();
-        self.session_user = self.settings.unchecked("session_authorization").map_or(login, str::to_string);
-        let role = self.settings.unchecked("role").map(str::to_string);
-        self.user = role.unwrap_or_else(|| self.session_user.clone());
-        self.superuser = self.catalog_now().role_named(&self.user).is_some_and(|role| role.superuser);
+        let named = |name: &str| match catalog.role_named(name) {
+            Some(_) => name.to_string(),
+            // It has another name since.
+            None => {
+                let known = self.roles.iter().rev().find(|role| role.name == name);
+                let now = known.and_then(|role| catalog.roles.get(&role.id));
+                now.map_or(name, |role| &role.name).to_string()
+            }
+        };
+        let session_user = self.settings.unchecked("session_authorization").map_or(login, named);
+        let user = self.settings.unchecked("role").map(named).unwrap_or_else(|| session_user.clone());
+        (self.session_user, self.user) = (session_user, user);
+        let role = catalog.role_named(&self.user).cloned();
+        self.superuser = role.as_ref().is_some_and(|role| role.superuser);
         self.settings.set_base("is_superuser", if self.superuser { "on" } else { "off" });
+        for role in catalog.role_named(&self.session_user).cloned().into_iter().chain(role) {
+            self.roles.retain(|known| known.id != role.id || known.name != role.name);
+            self.roles.push(role);
+        }
+        let surplus = self.roles.len().saturating_sub(ROLES_KEPT_MAX);
+        self.roles.drain(..surplus);
+    }
+
+    /// Anybody may have changed, renamed or dropped the session's roles since its last statement.
+    pub(super) fn follow_roles(&mut self) {
+        let catalog = self.catalog_now();
+        let is_current = |name: &String| {
+            let known = self.roles.iter().rev().find(|role| role.name == *name);
+            known.is_some_and(|role| catalog.roles.get(&role.id).is_some_and(|now| Arc::ptr_eq(now, role)))
+        };
+        if !(is_current(&self.user) && (self.user == self.session_user || is_current(&self.session_user))) {
+            self.refresh_identity();
+        }
     }
 
     /// 42501 unless the session's user is a superuser.

@@ -1,7 +1,7 @@
 //! CHECK constraints (PostgreSQL manual 5.4.1): their names, and whether rows that are there satisfy a new one.
 
 use super::columns::free_name;
-use crate::bind::{self, BindContext};
+use crate::bind::{self, BindContext, pinned};
 use crate::error::{ErrorObject, Result, SqlError};
 use crate::session::Session;
 use crate::syntax::CheckClause;
@@ -54,7 +54,9 @@ pub(crate) fn add(
     let check = CheckDef {
         id: session.db.engine().next_object_id(),
         name,
-        sql: bind::stored_text(ctx, Some(table), &clause.condition),
+        sql: pinned::expression(ctx, Some(table), &clause.condition, &|ctx, expr| {
+            bind::bind_check(ctx, &shared, expr).map(|_| ())
+        })?,
         validated: !clause.not_valid,
         no_inherit: clause.no_inherit,
     };

@@ -2,7 +2,7 @@
 //! values from (PostgreSQL manual 5.2, 5.3, 8.1.4).
 
 use super::sequence;
-use crate::bind::{self, BindContext};
+use crate::bind::{self, BindContext, pinned};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{ColumnClause, IdentityClause, SequenceOptions};
@@ -196,7 +196,8 @@ pub(crate) fn check_default(
 ) -> Result<Option<String>> {
     bind::bind_default(ctx, expr, column, ty)?;
     let is_null = matches!(expr, ast::Expr::Value(value) if value.value == ast::Value::Null);
-    Ok((!is_null).then(|| bind::stored_text(ctx, None, expr)))
+    let again = |ctx: &BindContext, expr: &ast::Expr| bind::bind_default(ctx, expr, column, ty).map(|_| ());
+    (!is_null).then(|| pinned::expression(ctx, None, expr, &again)).transpose()
 }
 
 /// The text of a generation expression that may stand there. 42P17, 42804 and the errors of its parts.
@@ -204,7 +205,10 @@ pub(crate) fn check_generated(ctx: &BindContext, table: &TableDef, id: ColumnId,
     let column: &ColumnDef = table.column(id);
     let shared = Arc::new(table.clone());
     bind::bind_generated(ctx, &shared, &column.name, &column.ty, expr)?;
-    Ok(bind::stored_text(ctx, Some(table), expr))
+    let again = |ctx: &BindContext, expr: &ast::Expr| {
+        bind::bind_generated(ctx, &shared, &column.name, &column.ty, expr).map(|_| ())
+    };
+    pinned::expression(ctx, Some(table), expr, &again)
 }
 
 #[cfg(test)]

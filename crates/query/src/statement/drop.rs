@@ -1,23 +1,20 @@
 //! DROP TABLE, VIEW, SEQUENCE and SCHEMA, and what depends on what (PostgreSQL manual 5.14).
 //!
 //! A view depends on whatever its text needs to bind. An edit breaks a view if it binds before and not
-//! after: that is one rule for drops, renames and dropped columns alike. A default depends on the sequences that its
+//! after: that is one rule for drops and dropped columns alike. A default depends on the sequences that its
 //! text names by oid. Sequences that a column owns go with it.
 
 use super::define::skipping;
-use super::follow;
 use super::index;
 use super::resolve::{self, Relation, no_relation};
 use super::type_users;
-use crate::bind::{self, ParamTypes};
+use crate::bind::{self, ParamTypes, pinned};
 use crate::error::{Result, Severity, SqlError};
 use crate::session::Session;
 use crate::session::temp;
 use crate::syntax::{Name, ObjectKind, parse_query_text};
 use basalt_engine::{Catalog, CatalogEdit, SequenceDef, TableLock, ViewDef};
 use basalt_types::{DataType, ObjectId, TableDef};
-use sqlparser::ast::{self, Visit, Visitor};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
@@ -31,10 +28,13 @@ pub(crate) async fn run(
 ) -> Result<()> {
     let mut edits = Vec::new();
     let mut targets = Vec::new();
+    let mut along = Vec::new();
     for name in names {
         let before = edits.len();
         match kind {
-            ObjectKind::Schema => edits.extend(schema_edits(session, &name.name, if_exists, cascade).await?),
+            ObjectKind::Schema => {
+                edits.extend(schema_edits(session, &name.name, if_exists, cascade, &mut along).await?)
+            }
             ObjectKind::Index => edits.extend(index::drop_edits(session, name, if_exists).await?),
             _ => edits.extend(relation_edits(session, kind, name, if_exists).await?),
         }
@@ -50,8 +50,8 @@ pub(crate) async fn run(
     }
     match targets.as_slice() {
         [] => Ok(()),
-        [one] => apply(session, seen, &format!("drop {} {one}", kind.word()), Some(cascade)),
-        _ => apply(session, seen, "drop desired object(s)", Some(cascade)),
+        [one] => apply_along(session, seen, &format!("drop {} {one}", kind.word()), Some(cascade), along),
+        _ => apply_along(session, seen, "drop desired object(s)", Some(cascade), along),
     }
 }
 
@@ -139,7 +139,14 @@ fn refuse_internal(catalog: &Catalog, sequence: &SequenceDef) -> Result<()> {
     Err(SqlError::new("2BP01", message).with_hint(format!("You can drop {column} instead.")))
 }
 
-async fn schema_edits(session: &mut Session, name: &str, if_exists: bool, cascade: bool) -> Result<Vec<CatalogEdit>> {
+/// `along`: what goes with the schema.
+async fn schema_edits(
+    session: &mut Session,
+    name: &str,
+    if_exists: bool,
+    cascade: bool,
+    along: &mut Vec<String>,
+) -> Result<Vec<CatalogEdit>> {
     let catalog = session.txn()?.catalog();
     let Some(namespace) = catalog.namespace_named(session.database.id, name).cloned() else {
         if if_exists {
@@ -162,7 +169,7 @@ async fn schema_edits(session: &mut Session, name: &str, if_exists: bool, cascad
             .with_detail(details.join("\n"))
             .with_hint(CASCADE_HINT));
     }
-    tell_cascade(session, &inside);
+    along.extend(inside);
     for table in catalog.tables.values().filter(|table| table.namespace == namespace.id) {
         session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
     }
@@ -224,11 +231,17 @@ struct Dependent {
 
 /// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;
 /// otherwise 2BP01.
-pub(crate) fn apply(
+pub(crate) fn apply(session: &mut Session, edits: Vec<CatalogEdit>, what: &str, cascade: Option<bool>) -> Result<()> {
+    apply_along(session, edits, what, cascade, Vec::new())
+}
+
+/// [`apply`], with what goes along anyway.
+fn apply_along(
     session: &mut Session,
     mut edits: Vec<CatalogEdit>,
     what: &str,
     cascade: Option<bool>,
+    mut along_names: Vec<String>,
 ) -> Result<()> {
     let before = session.txn()?.catalog();
     let (along, names) = type_users::cascade(&before, &edits);
@@ -236,8 +249,7 @@ pub(crate) fn apply(
     let mut broken: Vec<Dependent> =
         names.into_iter().map(|what| Dependent { what, on: on(), edits: Vec::new() }).collect();
     edits.extend(along);
-    let mut after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
-    follow_renames(session, &before, &mut after, &mut edits)?;
+    let after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
     broken.extend(defaults_left(session, &before, &after));
     broken.extend(references_left(session, &before, &after));
     broken.extend(broken_views(session, &before, &after));
@@ -252,40 +264,11 @@ pub(crate) fn apply(
             None => error.with_hint("Drop the views first, and create them anew."),
         });
     }
-    let names: Vec<String> = broken.iter().map(|dependent| dependent.what.clone()).collect();
-    tell_cascade(session, &names);
+    along_names.extend(broken.iter().map(|dependent| dependent.what.clone()));
+    tell_cascade(session, &along_names);
     edits.extend(broken.into_iter().flat_map(|dependent| dependent.edits));
     session.txn()?.edit_catalog(edits)?;
     Ok(())
-}
-
-/// Writes the views anew that read what got another name.
-fn follow_renames(
-    session: &Session,
-    before: &Arc<Catalog>,
-    after: &mut Arc<Catalog>,
-    edits: &mut Vec<CatalogEdit>,
-) -> Result<()> {
-    let mut done: Vec<ObjectId> = Vec::new();
-    loop {
-        let broken = broken_ids(session, before, after);
-        let mut written = Vec::new();
-        for view in before.views.values().filter(|view| !done.contains(&view.id)) {
-            let Some(kept) = after.views.get(&view.id) else { continue };
-            let is_broken = broken.contains(&view.id);
-            if let Some(new) = follow::after_change(kept, before, after, is_broken)
-                && (shape(session, after, &new).is_some() || !is_broken)
-            {
-                written.push(new);
-            }
-        }
-        if written.is_empty() {
-            return Ok(());
-        }
-        done.extend(written.iter().map(|view| view.id));
-        edits.extend(written.into_iter().map(CatalogEdit::PutView));
-        *after = Arc::new(before.apply(edits).map_err(basalt_engine::Error::from)?);
-    }
 }
 
 /// Views that gave something before that they do not give after.
@@ -392,7 +375,7 @@ fn broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) 
 /// The object that a broken view reads directly and that changed, or another broken view.
 fn first_cause(session: &Session, before: &Catalog, after: &Catalog, view: &ViewDef, broken: &[ObjectId]) -> String {
     let name = |namespace, name: &str| shown(session, before, namespace, name);
-    let read = relations_of(session, before, &view.sql);
+    let read = relations_of(before, &view.sql);
     for relation in &read {
         match relation {
             Relation::Table(table) if after.tables.get(&table.id) != Some(table) => {
@@ -415,25 +398,14 @@ fn first_cause(session: &Session, before: &Catalog, after: &Catalog, view: &View
     "it".to_string()
 }
 
-/// What a view's text names.
-fn relations_of(session: &Session, catalog: &Catalog, sql: &str) -> Vec<Relation> {
-    struct Names(Vec<Name>);
-    impl Visitor for Names {
-        type Break = ();
-
-        fn pre_visit_relation(&mut self, name: &ast::ObjectName) -> ControlFlow<()> {
-            let mut parts = bind::names::parts(name).unwrap_or_default();
-            if let Some(last) = parts.pop() {
-                self.0.push(Name { schema: parts.pop(), name: last });
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut names = Names(Vec::new());
-    if let Ok(query) = parse_query_text(sql) {
-        let _ = query.visit(&mut names);
-    }
-    names.0.iter().filter_map(|name| resolve::find(session, catalog, name).ok().flatten()).collect()
+/// What a view's text reads.
+fn relations_of(catalog: &Catalog, sql: &str) -> Vec<Relation> {
+    let Ok(query) = parse_query_text(sql) else { return Vec::new() };
+    let ids = pinned::relations_in(&query).into_iter();
+    let table = |id| catalog.table(id).cloned().map(Relation::Table);
+    let view = |id| catalog.views.get(&id).cloned().map(Relation::View);
+    let sequence = |id| catalog.sequences.get(&id).cloned().map(Relation::Sequence);
+    ids.filter_map(|id| table(id).or_else(|| view(id)).or_else(|| sequence(id))).collect()
 }
 
 /// How many columns a view's text gives; `None` if it does not bind.

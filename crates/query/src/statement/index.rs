@@ -5,7 +5,7 @@ use super::columns::free_name;
 use super::define::{exists, skipping};
 use super::resolve::{self, Relation, no_relation};
 use super::rows::shown_key;
-use crate::bind::{self, BindContext, ParamTypes};
+use crate::bind::{self, BindContext, ParamTypes, pinned};
 use crate::error::{ErrorObject, Result, Severity, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ReindexTarget};
@@ -231,7 +231,13 @@ fn expression(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Res
         }
         _ => "expr".to_string(),
     };
-    Ok((IndexSource::Expression(bind::stored_text(ctx, Some(table), expr)), name, ty))
+    Ok((IndexSource::Expression(kept(ctx, table, expr)?), name, ty))
+}
+
+fn kept(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Result<String> {
+    pinned::expression(ctx, Some(table), expr, &|ctx, expr| {
+        bind::bind_row_expr(ctx, table, expr, None, &mut ParamTypes::none()).map(|_| ())
+    })
 }
 
 fn in_index(error: SqlError) -> SqlError {
@@ -251,7 +257,7 @@ fn condition(ctx: &BindContext, table: &Arc<TableDef>, predicate: &ast::Expr) ->
     if bound.volatility() != Volatility::Immutable {
         return Err(SqlError::new("42P17", "functions in index predicate must be marked IMMUTABLE"));
     }
-    Ok(bind::stored_text(ctx, Some(table), predicate))
+    kept(ctx, table, predicate)
 }
 
 /// PostgreSQL numbers columns of one name.

@@ -46,6 +46,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                     sql: Arc::from(""),
                     warnings: Arc::default(),
                     needs: None,
+                    fields: None,
                 };
                 let new = Arc::new(bind(&ctx, table, index).map_err(to_engine)?);
                 let mut kept = bound.lock();

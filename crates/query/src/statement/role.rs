@@ -227,9 +227,6 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
         if name == session.session_user {
             return Err(SqlError::not_supported("session user cannot be renamed"));
         }
-        if owns_something(&catalog, &name) {
-            return Err(SqlError::new("2BP01", format!("role \"{name}\" cannot be renamed because it owns objects")));
-        }
         role.name = rename.to_string();
     }
     attributes(session, &mut role, options)?;

@@ -2,7 +2,7 @@
 
 use super::define::skipping;
 use super::resolve;
-use crate::bind;
+use crate::bind::{self, pinned};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::statement::type_users::{self, TypeUse};
@@ -215,7 +215,10 @@ fn add_check(
 ) -> Result<()> {
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
-    bind::bind_domain_check(&session.bind_context(&catalog, sql, &eval), base, condition)?;
+    let ctx = session.bind_context(&catalog, sql, &eval);
+    bind::bind_domain_check(&ctx, base, condition)?;
+    let text =
+        pinned::expression(&ctx, None, condition, &|ctx, expr| bind::bind_domain_check(ctx, base, expr).map(|_| ()))?;
     let is_taken = |name: &str| checks.iter().any(|known| known.name == name);
     let name = match name {
         Some(name) if is_taken(name) => {
@@ -230,7 +233,7 @@ fn add_check(
         }
     };
     let oid = session.db.engine().next_object_id().0;
-    checks.push(DomainCheck { oid, name, sql: condition.to_string(), not_valid: false });
+    checks.push(DomainCheck { oid, name, sql: text, not_valid: false });
     Ok(())
 }
 

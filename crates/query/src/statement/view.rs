@@ -1,18 +1,15 @@
-//! CREATE VIEW and ALTER VIEW. A view is kept as text whose table names are qualified.
+//! CREATE VIEW and ALTER VIEW. A view is kept as text that names what it reads by identity (`bind::pinned`).
 
 use super::define::exists;
 use super::resolve::{self, Relation, no_relation};
 use super::{define, drop};
-use crate::bind::{self, ParamTypes};
+use crate::bind::{self, ParamTypes, pinned};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::session::names::quote_identifier;
-use crate::syntax::{AlterAction, Name, fold};
-use basalt_engine::{Catalog, CatalogEdit, CheckOption, ViewDef};
+use crate::syntax::{AlterAction, Name};
+use basalt_engine::{CatalogEdit, CheckOption, ViewDef};
 use basalt_types::DataType;
-use sqlparser::ast::{self, VisitMut, VisitorMut};
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use sqlparser::ast;
 use std::sync::Arc;
 
 pub(crate) fn create(
@@ -70,7 +67,7 @@ pub(crate) fn create(
         namespace: namespace.id,
         name: name.name.clone(),
         owner: before.as_ref().map_or_else(|| session.user.clone(), |before| before.owner.clone()),
-        sql: qualified_text(session, &catalog, query),
+        sql: pinned::query(&ctx, query)?,
         columns: described,
         comment: before.and_then(|before| before.comment.clone()),
         check_option,
@@ -106,64 +103,6 @@ fn check_replacement(before: &ViewDef, now: &[(String, DataType)]) -> Result<()>
         }
     }
     Ok(())
-}
-
-/// The query's text with every table name qualified, so that it means the same under any search path.
-fn qualified_text(session: &Session, catalog: &Catalog, query: &ast::Query) -> String {
-    let mut query = query.clone();
-    let mut names = CteNames::default();
-    let _ = query.visit(&mut names);
-    let mut qualifier = Qualifier { session, catalog, ctes: names.0 };
-    let _ = query.visit(&mut qualifier);
-    query.to_string()
-}
-
-#[derive(Default)]
-struct CteNames(BTreeSet<String>);
-
-impl VisitorMut for CteNames {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<()> {
-        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.0.insert(fold(&cte.alias.name.value, cte.alias.name.quote_style.is_some()));
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-struct Qualifier<'a> {
-    session: &'a Session,
-    catalog: &'a Catalog,
-    /// Names of WITH, anywhere in the query: left alone.
-    ctes: BTreeSet<String>,
-}
-
-impl VisitorMut for Qualifier<'_> {
-    type Break = ();
-
-    fn pre_visit_relation(&mut self, relation: &mut ast::ObjectName) -> ControlFlow<()> {
-        let [ast::ObjectNamePart::Identifier(ident)] = relation.0.as_slice() else { return ControlFlow::Continue(()) };
-        let name = fold(&ident.value, ident.quote_style.is_some());
-        if self.ctes.contains(&name) {
-            return ControlFlow::Continue(());
-        }
-        let namespace = match resolve::find(self.session, self.catalog, &Name { schema: None, name }) {
-            Ok(Some(Relation::Table(table))) => table.namespace,
-            Ok(Some(Relation::View(view))) => view.namespace,
-            Ok(Some(Relation::Sequence(sequence))) => sequence.namespace,
-            _ => return ControlFlow::Continue(()),
-        };
-        if let Some(namespace) = self.catalog.namespaces.get(&namespace) {
-            let schema = quote_identifier(&namespace.name);
-            let ident = match schema.strip_prefix('"') {
-                Some(_) => ast::Ident::with_quote('"', &namespace.name),
-                None => ast::Ident::new(schema),
-            };
-            relation.0.insert(0, ast::ObjectNamePart::Identifier(ident));
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {

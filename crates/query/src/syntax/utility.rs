@@ -671,7 +671,7 @@ pub(super) fn alter_system(reader: &mut Reader<'_>) -> Result<Utility> {
 
 /// Parses a text that must be one query: view bodies.
 pub fn parse_query_text(sql: &str) -> Result<Box<ast::Query>> {
-    let mut statements = super::parse(sql)?;
+    let mut statements = super::parse_kept(sql)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(Parsed { statement: Statement::Query(query), .. }), true) => Ok(query),
         _ => Err(SqlError::internal(format!("not a query: {sql}"))),

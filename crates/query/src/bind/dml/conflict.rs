@@ -2,8 +2,8 @@
 //! (PostgreSQL manual, INSERT, "ON CONFLICT Clause").
 
 use super::super::binder::Binder;
-use super::super::names;
 use super::super::scope::{Clause, Scope};
+use super::super::{BindContext, ParamTypes, names, pinned};
 use super::target::Target;
 use super::{over_row, unnamed};
 use crate::error::{Result, SqlError};
@@ -137,11 +137,14 @@ impl Binder<'_> {
                 false => self.expr(&element.expr),
             };
             self.scopes.pop();
-            let text = || super::super::stored_text(self.ctx, Some(table), &element.expr);
+            let again = |ctx: &BindContext, expr: &ast::Expr| {
+                super::super::bind_row_expr(ctx, table, expr, None, &mut ParamTypes::none()).map(|_| ())
+            };
+            let text = || pinned::expression(self.ctx, Some(table), &element.expr, &again);
             match bound? {
-                _ if element.is_predicate => given.predicate = Some(text()),
+                _ if element.is_predicate => given.predicate = Some(text()?),
                 Expr::Hole { id, .. } if element.is_plain => given.columns.extend(target.base_column(id)),
-                _ => given.expressions.push(text()),
+                _ => given.expressions.push(text()?),
             }
         }
         if !self.subqueries.is_empty() {

@@ -2,6 +2,7 @@
 //! Views").
 
 use crate::error::{Result as SqlResult, SqlError};
+use basalt_types::ObjectId;
 use sqlparser::ast::{self, GroupByExpr, SetExpr, TableFactor};
 
 pub(in crate::bind) const AGGREGATES: &str =
@@ -46,8 +47,8 @@ pub fn parts(query: &ast::Query) -> Result<(&ast::ObjectName, Option<&ast::Table
 
 const NOT_ONE_RELATION: &str = "Views that do not select from a single table or view are not automatically updatable.";
 
-/// Schema and name of the relation that a stored view's rows are rows of; `None` if they are of no one's, or computed.
-pub fn updatable_base(sql: &str) -> Option<(String, String)> {
+/// The relation that a stored view's rows are rows of; `None` if they are of no one's, or computed.
+pub fn updatable_base(sql: &str) -> Option<ObjectId> {
     let query = super::super::parse_query(sql).ok()?;
     let (name, _, select) = parts(&query).ok()?;
     let plain = |item: &ast::SelectItem| {
@@ -63,10 +64,7 @@ pub fn updatable_base(sql: &str) -> Option<(String, String)> {
     if !select.projection.iter().any(plain) {
         return None;
     }
-    match super::super::names::parts(name).ok()?.as_slice() {
-        [.., schema, name] => Some((schema.clone(), name.clone())),
-        _ => None,
-    }
+    super::super::pinned::relation_of(name)
 }
 
 /// 0A000 for a view WITH CHECK OPTION that cannot be written to.

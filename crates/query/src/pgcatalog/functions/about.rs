@@ -64,9 +64,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         "pg_get_viewdef" if args.starts_with("text") => |args, info| {
             let scope = Scope::of(system(info)?);
             let oid = names::oid_of(scope, &DataType::Regclass, text_arg(args, 0)?)?;
-            Ok(text_or_null(definitions::view(scope.catalog, oid)))
+            Ok(text_or_null(definitions::view(system(info)?, oid)))
         },
-        "pg_get_viewdef" => |args, info| Ok(text_or_null(definitions::view(&system(info)?.catalog, oid_arg(args, 0)?))),
+        "pg_get_viewdef" => |args, info| Ok(text_or_null(definitions::view(system(info)?, oid_arg(args, 0)?))),
         "pg_get_function_result" => |args, _| Ok(text_or_null(definitions::function_result(oid_arg(args, 0)?))),
         "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
             |args, _| Ok(text_or_null(definitions::function_arguments(oid_arg(args, 0)?)))
