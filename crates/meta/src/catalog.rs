@@ -54,9 +54,18 @@ pub struct ViewDef {
     /// Modifiers of columns of date and time types, by the column's position.
     #[serde(default)]
     pub time_modifiers: Vec<(usize, i32)>,
+    /// `WITH (…)`, as given.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
 }
 
 impl ViewDef {
+    /// Whether what it reads is asked of whoever reads it, not of its owner (`security_invoker`).
+    pub fn asks_as_invoker(&self) -> bool {
+        let value = self.options.iter().find(|(name, _)| name == "security_invoker").map(|(_, value)| value.as_str());
+        value.is_some_and(|value| ["true", "on", "yes", "1"].contains(&value))
+    }
+
     /// The modifier of the column at a position, if it has one that is not in its type.
     pub fn time_modifier(&self, at: usize) -> Option<i32> {
         self.time_modifiers.iter().find(|(column, _)| *column == at).map(|(_, modifier)| *modifier)

@@ -68,8 +68,9 @@ pub(super) struct Binder<'a> {
     depth: usize,
     /// The owner of the view whose body is bound.
     pub acting: Option<Arc<str>>,
-    /// What is bound now needs no privileges.
-    pub unneeded: bool,
+    /// Tells the statement and the bodies of its views apart, and how many there are.
+    pub level: u32,
+    pub levels: u32,
 }
 
 /// A bound query body: its plan and what it outputs.
@@ -98,7 +99,8 @@ impl<'a> Binder<'a> {
             typmods: AHashMap::new(),
             depth: 0,
             acting: None,
-            unneeded: false,
+            level: 0,
+            levels: 0,
         }
     }
 

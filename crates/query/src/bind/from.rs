@@ -165,7 +165,7 @@ impl Binder<'_> {
                 let mut item = self.base_table(&table, shown, alias)?;
                 let columns = item.visible.iter().map(|column| (column.id, column.column_no));
                 let lock = if locking.is_some() { privilege::UPDATE } else { 0 };
-                self.need(table.id, privilege::SELECT | lock, false, columns);
+                self.need(table.id, privilege::SELECT | lock, columns);
                 self.lock_scan(&mut item.plan, locking);
                 item
             }
@@ -176,13 +176,13 @@ impl Binder<'_> {
                 let bound = self.view(&view)?;
                 let mut item = relation_of(shown, bound.plan, &bound.columns, alias)?;
                 let columns = (1..).zip(&item.visible).map(|(number, column)| (column.id, number));
-                self.need(view.id, privilege::SELECT | lock, false, columns);
+                self.need(view.id, privilege::SELECT | lock, columns);
                 item.relations[0].oid = view.id.0;
                 item
             }
             Relation::Sequence(sequence) => {
                 self.refuse_to_lock(&shown, "a sequence")?;
-                self.need(sequence.id, privilege::SELECT, false, std::iter::empty());
+                self.need(sequence.id, privilege::SELECT, std::iter::empty());
                 self.sequence_state(&sequence, shown, alias)?
             }
             Relation::Virtual(table) => {
@@ -295,16 +295,10 @@ impl Binder<'_> {
 
     /// A view's body sees neither the scopes nor the CTEs around its use.
     fn view(&mut self, view: &Arc<ViewDef>) -> Result<Bound> {
-        let scopes = std::mem::take(&mut self.scopes);
-        let ctes = std::mem::take(&mut self.ctes);
-        let acting = self.acting.replace(Arc::from(view.owner.as_str()));
-        let bound = self.deeper(|binder| {
+        let bound = self.inside_view(view, |binder| {
             let query = super::parse_query(&view.sql)?;
             binder.query(&query)
         });
-        self.scopes = scopes;
-        self.ctes = ctes;
-        self.acting = acting;
         let mut bound = bound.map_err(|mut error| {
             error.position = None;
             error

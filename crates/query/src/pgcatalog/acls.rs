@@ -6,7 +6,7 @@ use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::quote_identifier;
 use basalt_engine::Catalog;
-use basalt_engine::privilege::{AclItem, AclKey, NAMES, ObjectClass, Privileges, SELECT};
+use basalt_engine::privilege::{AclItem, AclKey, NAMES, ObjectClass, Privileges, SELECT, default_acl};
 use basalt_types::{Datum, ObjectId};
 
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
@@ -152,6 +152,42 @@ fn shown(catalog: &Catalog, item: &AclItem) -> String {
         }
     }
     format!("{}={letters}/{}", item.grantee.map(name).unwrap_or_default(), name(item.grantor))
+}
+
+/// `acldefault(kind, owner)`: what an object of a kind begins with. XX000 for no kind.
+pub(super) fn default_of(catalog: &Catalog, args: &[Datum]) -> basalt_expr::Result<Datum> {
+    let (Some(Datum::Bytes(kind)), Some(Datum::I64(owner))) = (args.first(), args.get(1)) else {
+        return Ok(Datum::Null);
+    };
+    let owner = ObjectId(*owner as u32);
+    let kind = kind.first().copied().unwrap_or(b' ');
+    let class = match kind {
+        b'c' => ObjectClass::Column,
+        b'r' => ObjectClass::Table,
+        b's' => ObjectClass::Sequence,
+        b'd' => ObjectClass::Database,
+        b'f' => ObjectClass::Function,
+        b'T' => ObjectClass::Type,
+        b'n' => ObjectClass::Schema,
+        // Kinds whose objects have no privileges here: languages, parameters, large objects, tablespaces, foreign data.
+        b'l' | b'p' | b'L' | b't' | b'F' | b'S' => {
+            let name = catalog.roles.get(&owner).map_or(owner.0.to_string(), |role| quote_identifier(&role.name));
+            let own = |letters: &str| format!("{name}={letters}/{name}");
+            let all: Vec<String> = match kind {
+                b'l' => vec![format!("=U/{name}"), own("U")],
+                b'p' => vec![own("sA")],
+                b'L' => vec![own("rw")],
+                b't' => vec![own("C")],
+                _ => vec![own("U")],
+            };
+            return Ok(texts(all));
+        }
+        other => {
+            let message = format!("unrecognized objtype abbreviation: {}", char::from(other));
+            return Err(basalt_expr::Error::new("XX000", message));
+        }
+    };
+    Ok(listed(catalog, &default_acl(class, owner, false)))
 }
 
 fn pg_default_acl(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {

@@ -51,14 +51,18 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             _ => 0,
         };
         let check_option = match &relation {
-            Relation::View(view) => match view.check_option {
+            Relation::View(view) if view.options.is_empty() => match view.check_option {
                 CheckOption::None => None,
                 CheckOption::Local => Some("check_option=local"),
                 CheckOption::Cascaded => Some("check_option=cascaded"),
             },
             _ => None,
         };
-        let options = match table.map(|table| &table.options) {
+        let given = match &relation {
+            Relation::View(view) => Some(&view.options),
+            _ => table.map(|table| &table.options),
+        };
+        let options = match given {
             _ if check_option.is_some() => texts(check_option),
             Some(options) if !options.is_empty() => {
                 texts(options.iter().map(|(name, value)| format!("{name}={value}")))

@@ -56,6 +56,7 @@ fn view() -> ViewDef {
         columns: vec![("id".into(), DataType::Int8)],
         comment: None,
         check_option: CheckOption::None,
+        options: Vec::new(),
         time_modifiers: Vec::new(),
     }
 }

@@ -125,6 +125,11 @@ impl Session {
 
     /// Who the session is, as its settings have it: they end with transactions as all settings do.
     pub(crate) fn refresh_identity(&mut self) {
+        self.identify();
+        self.settings.set_base("is_superuser", if self.superuser { "on" } else { "off" });
+    }
+
+    fn identify(&mut self) {
         let catalog = self.catalog_now();
         if let Some(login) = catalog.roles.get(&self.login.id) {
             self.login = login.clone();
@@ -144,7 +149,6 @@ impl Session {
         (self.session_user, self.user) = (session_user, user);
         let role = catalog.role_named(&self.user).cloned();
         self.superuser = role.as_ref().is_some_and(|role| role.superuser);
-        self.settings.set_base("is_superuser", if self.superuser { "on" } else { "off" });
         for role in catalog.role_named(&self.session_user).cloned().into_iter().chain(role) {
             self.roles.retain(|known| known.id != role.id || known.name != role.name);
             self.roles.push(role);
@@ -161,7 +165,7 @@ impl Session {
             known.is_some_and(|role| catalog.roles.get(&role.id).is_some_and(|now| Arc::ptr_eq(now, role)))
         };
         if !(is_current(&self.user) && (self.user == self.session_user || is_current(&self.session_user))) {
-            self.refresh_identity();
+            self.identify();
         }
     }
 

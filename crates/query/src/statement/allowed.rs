@@ -48,14 +48,17 @@ fn denied(kind: &str, name: &str) -> SqlError {
 
 /// 42501 for the first relation that is not allowed.
 pub(crate) fn check(catalog: &Catalog, user: &str, needs: &Needs) -> Result<()> {
-    for need in &needs.list {
+    let mut list: Vec<&Need> = needs.list.iter().collect();
+    list.sort_by_key(|need| need.level);
+    for need in list {
         let role = need.acting.as_deref().unwrap_or(user);
         let Some(relation) = known(catalog, need.relation) else { continue };
         let key = AclKey::of(relation.class, need.relation);
-        let read: Vec<i16> =
-            need.columns.iter().filter(|(id, _)| needs.used.contains(id)).map(|(_, number)| *number).collect();
+        let read = need.columns_read(&needs.used);
         let mut wanted = need.wanted;
-        if need.is_target && !read.is_empty() {
+        // Through a view the table is read if the view is.
+        let named = need.target.and_then(|target| needs.list.iter().rev().find(|need| need.target == Some(target)));
+        if named.is_some_and(|named| !named.columns_read(&needs.used).is_empty()) {
             wanted |= privilege::SELECT;
         }
         let missing = wanted & !catalog.privileges(role, key, &relation.owner).0;
@@ -98,11 +101,11 @@ fn columns_allow(
 
 impl Session {
     /// 42501 unless the user has one of these privileges on a relation, or all of them on each of the columns.
-    pub(crate) fn require_on(&mut self, id: ObjectId, one_of: Privileges, columns: &[i16]) -> Result<()> {
+    pub(crate) fn require_on(&self, id: ObjectId, one_of: Privileges, columns: &[i16]) -> Result<()> {
         if self.superuser {
             return Ok(());
         }
-        let catalog = self.txn()?.catalog();
+        let catalog = self.catalog_now();
         let Some(relation) = known(&catalog, id) else { return Ok(()) };
         let has = catalog.privileges(&self.user, AclKey::of(relation.class, id), &relation.owner).0;
         let of_column = |column: &i16| {
@@ -142,7 +145,7 @@ impl Session {
     }
 
     /// 42501 unless the user has one of these privileges on a relation that LOCK or TRUNCATE names.
-    pub(crate) fn require_relation(&mut self, relation: &Relation, one_of: Privileges) -> Result<()> {
+    pub(crate) fn require_relation(&self, relation: &Relation, one_of: Privileges) -> Result<()> {
         let id = match relation {
             Relation::Table(table) => table.id,
             Relation::View(view) => view.id,

@@ -62,6 +62,7 @@ pub(crate) async fn run(
         }
         _ => {}
     }
+    resolve::require_own_table(session, name)?;
     let Some(before) = resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? else {
         if if_exists {
             skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
@@ -231,6 +232,7 @@ impl Change {
                 if catalog.relation_exists(self.table.namespace, new) {
                     return Err(exists("42P07", "relation", new));
                 }
+                resolve::require_create_in(session, &catalog, self.table.namespace)?;
                 self.table.name = new.clone();
                 Ok(())
             }
@@ -241,21 +243,17 @@ impl Change {
 
     fn set_schema(&mut self, session: &mut Session, schema: &str) -> Result<()> {
         let catalog = session.txn()?.catalog();
-        let namespace = resolve::namespace(session, &catalog, schema)?;
-        resolve::refuse_system(namespace)?;
-        if resolve::is_temporary(&catalog, self.table.namespace) {
-            return Err(SqlError::not_supported("cannot move objects into or out of temporary schemas"));
-        }
-        if namespace.id == self.table.namespace {
+        let namespace = resolve::new_schema(session, &catalog, self.table.namespace, schema)?;
+        if namespace == self.table.namespace {
             return Ok(());
         }
-        if catalog.relation_exists(namespace.id, &self.table.name) {
+        if catalog.relation_exists(namespace, &self.table.name) {
             let message = format!("relation \"{}\" already exists in schema \"{schema}\"", self.table.name);
             return Err(SqlError::new("42P07", message));
         }
-        self.table.namespace = namespace.id;
+        self.table.namespace = namespace;
         for owned in catalog.sequences_of(self.table.id) {
-            let moved = SequenceDef { namespace: namespace.id, ..SequenceDef::clone(owned) };
+            let moved = SequenceDef { namespace, ..SequenceDef::clone(owned) };
             self.edits.push(CatalogEdit::PutSequence(moved));
         }
         Ok(())

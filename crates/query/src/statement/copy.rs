@@ -35,6 +35,13 @@ async fn copy_from(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) 
     let CopySource::Table { name, columns } = &copy.source else {
         return Err(SqlError::internal("COPY FROM has no table"));
     };
+    // Nobody waits for a table that he may not write to.
+    let catalog = session.txn()?.catalog();
+    if let Some(resolve::Relation::Table(table)) = resolve::find(session, &catalog, name)? {
+        let named = columns_of(&table, columns.as_deref())?;
+        let numbers: Vec<i16> = named.iter().map(|id| id.0 as i16).collect();
+        session.require_on(table.id, basalt_engine::privilege::INSERT, &numbers)?;
+    }
     let table = match resolve::lock_table(session, name, TableLock::RowExclusive, false).await {
         Err(error) if error.sqlstate == "42809" => {
             return Err(SqlError::new("42809", format!("cannot copy to view \"{}\"", name.name)));

@@ -48,8 +48,8 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::AlterSequence { name, if_exists, options } => {
             sequence::alter(session, name, *if_exists, options, sql).await?;
         }
-        Definition::CreateView { name, or_replace, temporary, columns, query, check } => {
-            view::create(session, name, *or_replace, *temporary, (columns, *check), query, sql)?;
+        Definition::CreateView { name, or_replace, temporary, columns, query, options } => {
+            view::create(session, name, *or_replace, *temporary, (columns, options), query, sql)?;
         }
         Definition::CreateSchema { name, if_not_exists, owner, elements } => {
             schema::create(session, name, *if_not_exists, owner.as_deref())?;

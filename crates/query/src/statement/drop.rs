@@ -97,6 +97,7 @@ async fn relation_edits(
             Ok(vec![CatalogEdit::DropSequence(sequence.id)])
         }
         (Relation::Table(_), ObjectKind::Table) => {
+            resolve::require_own_table(session, name)?;
             let table = match resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? {
                 Some(table) => table,
                 None if if_exists => return Ok(Vec::new()),

@@ -74,9 +74,11 @@ pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Ar
             SqlError::new("42809", message).with_detail(format!("This operation is not supported for {other}."))
         );
     }
+    resolve::require_own_table(session, &create.table)?;
     let table = resolve::lock_table(session, &create.table, TableLock::Share, false).await?;
     resolve::require_owner(session, "table", &table.name, &table.owner)?;
     let catalog = session.txn()?.catalog();
+    resolve::require_create_in(session, &catalog, table.namespace)?;
     if let Some(name) = create.name.as_ref().filter(|name| catalog.relation_exists(table.namespace, name)) {
         if create.if_not_exists {
             skipping(session, "42P07", format!("relation \"{name}\" already exists"));
@@ -534,6 +536,7 @@ pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, a
         match action {
             AlterAction::RenameTo(new) => {
                 check_free(&catalog, &table, new)?;
+                resolve::require_create_in(session, &catalog, table.namespace)?;
                 changed.name = new.clone();
             }
             AlterAction::SetOptions(options) => {
@@ -554,6 +557,8 @@ pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, a
 }
 
 async fn alter_primary_key(session: &mut Session, table: &Arc<TableDef>, actions: &[AlterAction]) -> Result<()> {
+    let name = table.primary_key.as_ref().map_or("", |key| &key.constraint_name);
+    resolve::require_owner(session, "index", name, &table.owner)?;
     session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
     let catalog = session.txn()?.catalog();
     let mut changed = catalog.table(table.id).map(|table| TableDef::clone(table)).ok_or_else(SqlError::canceled)?;
@@ -561,6 +566,7 @@ async fn alter_primary_key(session: &mut Session, table: &Arc<TableDef>, actions
         match action {
             AlterAction::RenameTo(new) => {
                 check_free(&catalog, table, new)?;
+                resolve::require_create_in(session, &catalog, table.namespace)?;
                 if let Some(key) = &mut changed.primary_key {
                     key.constraint_name = new.clone();
                 }

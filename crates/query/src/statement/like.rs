@@ -8,7 +8,7 @@ use super::{checks, create_table};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{KeyClause, LikeClause};
-use basalt_engine::{Catalog, CatalogEdit, CommentKey};
+use basalt_engine::{Catalog, CatalogEdit, CommentKey, privilege};
 use basalt_types::schema::{CheckDef, IndexColumn, IndexConstraint, IndexDef, IndexSource};
 use basalt_types::{ColumnDef, ColumnId, TableDef};
 use std::sync::Arc;
@@ -28,8 +28,12 @@ pub(crate) fn add(
     clause: &LikeClause,
 ) -> Result<Later> {
     let source = match resolve::find(session, catalog, &clause.table)? {
-        Some(Relation::Table(source)) => source,
+        Some(Relation::Table(source)) => {
+            session.require_on(source.id, privilege::SELECT, &[])?;
+            source
+        }
         Some(Relation::View(view)) => {
+            session.require_on(view.id, privilege::SELECT, &[])?;
             for (name, ty) in &view.columns {
                 create_table::push_column(table, name, ty.clone(), false, None)?;
             }

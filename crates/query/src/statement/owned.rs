@@ -69,7 +69,17 @@ pub(crate) fn drop_all(session: &mut Session, names: &[String], cascade: bool) -
         }
     }
     let ids: Vec<ObjectId> = roles.iter().map(|(id, _)| *id).collect();
-    edits.extend(revoked(&catalog, &ids, &gone));
+    for edit in revoked(&catalog, &ids, &gone) {
+        match &edit {
+            // What a role was granted, only its grantor's kind takes away.
+            CatalogEdit::SetAcl { key, .. } if !may_revoke(session, &catalog, *key) => {
+                let name = super::allowed::name_of(&catalog, key.object).unwrap_or_default();
+                let warning = format!("no privileges could be revoked for \"{name}\"");
+                session.notice(SqlError::notice(crate::error::Severity::Warning, "01006", warning));
+            }
+            _ => edits.push(edit),
+        }
+    }
     if edits.is_empty() {
         return Ok(());
     }
@@ -92,6 +102,19 @@ fn refuse_filled(catalog: &Catalog, schema: &Namespace, gone: &[ObjectId]) -> Re
                 .with_hint("Drop or move what others have in the schema first."))
         }
     }
+}
+
+fn may_revoke(session: &Session, catalog: &Catalog, key: AclKey) -> bool {
+    let id = key.object;
+    let owner = None
+        .or_else(|| catalog.tables.get(&id).map(|it| &it.owner))
+        .or_else(|| catalog.views.get(&id).map(|it| &it.owner))
+        .or_else(|| catalog.sequences.get(&id).map(|it| &it.owner))
+        .or_else(|| catalog.types.get(&id).map(|it| &it.owner))
+        .or_else(|| catalog.namespaces.get(&id).map(|it| &it.owner))
+        .or_else(|| catalog.databases.get(&id).map(|it| &it.owner));
+    let Some(owner) = owner else { return true };
+    session.superuser || catalog.privileges(&session.user, key, owner).1 != 0
 }
 
 /// Privileges without what some roles were granted, and their defaults.
@@ -136,6 +159,7 @@ pub(crate) fn reassign(session: &mut Session, names: &[String], to: &str) -> Res
         edits.push(CatalogEdit::PutType(Arc::new(TypeDef { owner: owner.clone(), ..TypeDef::clone(def) })));
     }
     for schema in catalog.namespaces.values().filter(|schema| is_owner(&schema.owner) && here(schema.id)) {
+        session.require_on_database(&catalog, basalt_engine::privilege::CREATE, "permission denied for database {}")?;
         edits.push(CatalogEdit::PutNamespace(Namespace { owner: owner.clone(), ..Namespace::clone(schema) }));
     }
     if edits.is_empty() {

@@ -152,6 +152,15 @@ pub(crate) async fn lock_table(
     }
 }
 
+/// 42501 for a table that is somebody else's: nobody waits for a lock that he may not have.
+pub(crate) fn require_own_table(session: &mut Session, name: &Name) -> Result<()> {
+    let catalog = session.txn()?.catalog();
+    match find(session, &catalog, name)? {
+        Some(Relation::Table(table)) => require_owner(session, "table", &table.name, &table.owner),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) async fn try_lock_table(
     session: &mut Session,
     name: &Name,
@@ -172,6 +181,28 @@ pub(crate) async fn try_lock_table(
             _ => continue,
         }
     }
+}
+
+/// 42501 unless the user may make objects in a schema: what is given another name is made there once more.
+pub(crate) fn require_create_in(session: &Session, catalog: &Catalog, schema: ObjectId) -> Result<()> {
+    match catalog.namespaces.get(&schema) {
+        Some(schema) => session.require_create(catalog, schema),
+        None => Ok(()),
+    }
+}
+
+/// The schema that an object is moved to (SET SCHEMA). 3F000, 0A000 for temporary ones, 42501.
+pub(crate) fn new_schema(session: &Session, catalog: &Catalog, from: ObjectId, name: &str) -> Result<ObjectId> {
+    let namespace = namespace(session, catalog, name)?;
+    if namespace.id == from {
+        return Ok(from);
+    }
+    session.require_create(catalog, namespace)?;
+    refuse_system(namespace)?;
+    if is_temporary(catalog, from) {
+        return Err(SqlError::not_supported("cannot move objects into or out of temporary schemas"));
+    }
+    Ok(namespace.id)
 }
 
 /// 42501 unless the object is the user's, or the user is a superuser.

@@ -302,6 +302,7 @@ pub(crate) async fn alter_object(
             if catalog.relation_exists(sequence.namespace, new) {
                 return Err(exists("42P07", "relation", new));
             }
+            resolve::require_create_in(session, &catalog, sequence.namespace)?;
             sequence.name = new.clone();
         }
         AlterAction::OwnerTo(owner) => {
@@ -310,13 +311,12 @@ pub(crate) async fn alter_object(
         }
         AlterAction::SetSchema(schema) => {
             owned("cannot move an owned sequence into another schema")?;
-            let namespace = resolve::namespace(session, &catalog, schema)?;
-            resolve::refuse_system(namespace)?;
-            if namespace.id != sequence.namespace && catalog.relation_exists(namespace.id, &sequence.name) {
+            let namespace = resolve::new_schema(session, &catalog, sequence.namespace, schema)?;
+            if namespace != sequence.namespace && catalog.relation_exists(namespace, &sequence.name) {
                 let message = format!("relation \"{}\" already exists in schema \"{schema}\"", sequence.name);
                 return Err(SqlError::new("42P07", message));
             }
-            sequence.namespace = namespace.id;
+            sequence.namespace = namespace;
         }
         AlterAction::Nothing => {}
         _ => return Err(SqlError::new("42809", format!("\"{}\" is not a table", before.name))),

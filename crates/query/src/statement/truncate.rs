@@ -11,6 +11,11 @@ use std::sync::Arc;
 pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, cascade: bool) -> Result<()> {
     let mut tables: Vec<ObjectId> = Vec::new();
     for name in names {
+        // Nobody waits for a table that he may not empty.
+        let catalog = session.txn()?.catalog();
+        if let Some(resolve::Relation::Table(table)) = resolve::find(session, &catalog, name)? {
+            session.require_on(table.id, privilege::TRUNCATE, &[])?;
+        }
         let table = resolve::lock_table(session, name, TableLock::AccessExclusive, false).await?;
         session.require_on(table.id, privilege::TRUNCATE, &[])?;
         if !tables.contains(&table.id) {
@@ -53,8 +58,8 @@ async fn add_referencing(session: &mut Session, tables: &mut Vec<ObjectId>) -> R
             if tables.contains(&child.id) {
                 continue;
             }
-            session.lock_table(child.id, TableLock::AccessExclusive, false).await?;
             session.require_on(child.id, privilege::TRUNCATE, &[])?;
+            session.lock_table(child.id, TableLock::AccessExclusive, false).await?;
             let notice = format!("truncate cascades to table \"{}\"", child.name);
             session.notice(SqlError::notice(Severity::Notice, "00000", notice));
             tables.push(child.id);

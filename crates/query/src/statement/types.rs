@@ -284,7 +284,9 @@ fn owned(session: &mut Session, name: &Name, domain: bool) -> Result<Arc<TypeDef
             if domain && !matches!(def.kind, TypeKind::Domain { .. }) {
                 return Err(SqlError::new("42809", format!("{} is not a domain", def.name)));
             }
-            resolve::require_owner(session, "type", &def.name, &def.owner)?;
+            let catalog = session.txn()?.catalog();
+            let shown = super::drop::shown(session, &catalog, def.namespace, &def.name);
+            resolve::require_owner(session, "type", &shown, &def.owner)?;
             Ok(def)
         }
         Some(Found::Other(ty)) if domain => Err(SqlError::new("42809", format!("{} is not a domain", ty.sql_name()))),
@@ -313,11 +315,11 @@ async fn alter(session: &mut Session, name: &Name, domain: bool, action: &TypeAc
             put(session, def)
         }
         TypeAction::SetSchema(schema) => {
-            let namespace = resolve::namespace(session, &catalog, schema)?.clone();
-            if namespace.id != def.namespace {
-                check_free(&catalog, namespace.id, &def.name)?;
+            let namespace = resolve::new_schema(session, &catalog, def.namespace, schema)?;
+            if namespace != def.namespace {
+                check_free(&catalog, namespace, &def.name)?;
             }
-            def.namespace = namespace.id;
+            def.namespace = namespace;
             put(session, def)
         }
         TypeAction::OwnerTo(owner) => {

@@ -9,7 +9,7 @@ use basalt_types::ObjectId;
 /// Freezes tables; with FULL compacts them too. No name means all tables.
 pub(crate) async fn run(session: &mut Session, names: &[Name], full: bool) -> Result<()> {
     session.refuse_in_block("VACUUM")?;
-    let tables = tables(session, names)?;
+    let tables = tables(session, names, "vacuum")?;
     // What a snapshot of this session pins would be kept.
     session.rollback_block().await;
     session.ensure_block();
@@ -33,7 +33,7 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], full: bool) -> Re
 
 /// Statistics are kept as rows are written: there is nothing to gather, but names are checked.
 pub(crate) fn analyze(session: &mut Session, names: &[Name]) -> Result<()> {
-    tables(session, names).map(|_| ())
+    tables(session, names, "analyze").map(|_| ())
 }
 
 pub(crate) async fn checkpoint(session: &mut Session) -> Result<()> {
@@ -47,18 +47,30 @@ async fn blocking(session: &Session, work: impl FnOnce() -> Result<()> + Send + 
     task.await.map_err(|error| SqlError::internal(error.to_string()))?
 }
 
-fn tables(session: &mut Session, names: &[Name]) -> Result<Vec<ObjectId>> {
+/// Whether the user owns a table or its database.
+fn may_tend(session: &Session, owner: &str) -> bool {
+    let owns = |owner: &str| resolve::require_owner(session, "table", "", owner).is_ok();
+    owns(owner) || owns(&session.database.owner)
+}
+
+/// The tables that are meant and that the user may do this to; a warning for each other that was named.
+fn tables(session: &mut Session, names: &[Name], verb: &str) -> Result<Vec<ObjectId>> {
     let catalog = session.current_catalog();
     if names.is_empty() {
         let own = catalog.tables.values().filter(|table| {
             catalog.namespaces.get(&table.namespace).is_some_and(|namespace| namespace.database == session.database.id)
         });
-        return Ok(own.map(|table| table.id).collect());
+        let allowed = own.filter(|table| may_tend(session, &table.owner));
+        return Ok(allowed.map(|table| table.id).collect());
     }
     let mut tables = Vec::new();
     for name in names {
         match resolve::find(session, &catalog, name)? {
-            Some(Relation::Table(table)) => tables.push(table.id),
+            Some(Relation::Table(table)) if may_tend(session, &table.owner) => tables.push(table.id),
+            Some(Relation::Table(table)) => {
+                let warning = format!("skipping \"{}\" --- only table or database owner can {verb} it", table.name);
+                session.notice(SqlError::notice(crate::error::Severity::Warning, "01000", warning));
+            }
             Some(_) => {
                 let warning =
                     format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", name.name);

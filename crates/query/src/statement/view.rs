@@ -17,10 +17,11 @@ pub(crate) fn create(
     name: &Name,
     or_replace: bool,
     temporary: bool,
-    (columns, check_option): (&[String], CheckOption),
+    (columns, options): (&[String], &[(String, String)]),
     query: &ast::Query,
     sql: &Arc<str>,
 ) -> Result<()> {
+    let check_option = check_options(options)?;
     let catalog = session.txn()?.catalog();
     let reads_temporary = {
         let eval = session.eval_context(Vec::new(), &catalog);
@@ -71,6 +72,7 @@ pub(crate) fn create(
         columns: described,
         comment: before.and_then(|before| before.comment.clone()),
         check_option,
+        options: options.to_vec(),
         time_modifiers: bound
             .columns
             .iter()
@@ -82,6 +84,32 @@ pub(crate) fn create(
         bind::check_updatable(query)?;
     }
     drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("replace view {}", name.name), None)
+}
+
+/// The check option that a view's options give. 22023.
+fn check_options(options: &[(String, String)]) -> Result<CheckOption> {
+    let mut check = CheckOption::None;
+    for (at, (name, value)) in options.iter().enumerate() {
+        if options[..at].iter().any(|(known, _)| known == name) {
+            return Err(SqlError::new("22023", format!("parameter \"{name}\" specified more than once")));
+        }
+        match (name.as_str(), value.as_str()) {
+            ("check_option", "local") => check = CheckOption::Local,
+            ("check_option", "cascaded") => check = CheckOption::Cascaded,
+            ("check_option", _) => {
+                let message = format!("invalid value for enum option \"check_option\": {value}");
+                return Err(SqlError::new("22023", message).with_detail("Valid values are \"local\" and \"cascaded\"."));
+            }
+            ("security_barrier" | "security_invoker", value) => {
+                if crate::settings::value::bool_of(value).is_none() {
+                    let message = format!("invalid value for boolean option \"{name}\": {value}");
+                    return Err(SqlError::new("22023", message));
+                }
+            }
+            (other, _) => return Err(SqlError::new("22023", format!("unrecognized parameter \"{other}\""))),
+        }
+    }
+    Ok(check)
 }
 
 /// OR REPLACE may only append columns.
@@ -105,6 +133,14 @@ fn check_replacement(before: &ViewDef, now: &[(String, DataType)]) -> Result<()>
     Ok(())
 }
 
+fn set_check_option(view: &mut ViewDef) -> Result<()> {
+    view.check_option = check_options(&view.options)?;
+    if view.check_option != CheckOption::None {
+        bind::check_updatable(&bind::parse_query(&view.sql)?)?;
+    }
+    Ok(())
+}
+
 pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
     let catalog = session.txn()?.catalog();
     let mut view = match resolve::find(session, &catalog, name)? {
@@ -123,6 +159,7 @@ pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions
                 if catalog.relation_exists(view.namespace, new) {
                     return Err(exists("42P07", "relation", new));
                 }
+                resolve::require_create_in(session, &catalog, view.namespace)?;
                 view.name = new.clone();
             }
             AlterAction::RenameColumn(old, new) => {
@@ -135,9 +172,25 @@ pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions
                 };
                 column.clone_from(new);
             }
-            AlterAction::SetSchema(schema) => view.namespace = resolve::namespace(session, &catalog, schema)?.id,
+            AlterAction::SetSchema(schema) => {
+                let to = resolve::new_schema(session, &catalog, view.namespace, schema)?;
+                if to != view.namespace && catalog.relation_exists(to, &view.name) {
+                    let message = format!("relation \"{}\" already exists in schema \"{schema}\"", view.name);
+                    return Err(SqlError::new("42P07", message));
+                }
+                view.namespace = to;
+            }
             AlterAction::OwnerTo(owner) => {
                 view.owner = resolve::new_owner(session, &catalog, owner, Some(view.namespace))?;
+            }
+            AlterAction::SetOptions(options) => {
+                view.options.retain(|(name, _)| !options.iter().any(|(given, _)| given == name));
+                view.options.extend(options.iter().cloned());
+                set_check_option(&mut view)?;
+            }
+            AlterAction::ResetOptions(names) => {
+                view.options.retain(|(name, _)| !names.contains(name));
+                set_check_option(&mut view)?;
             }
             AlterAction::Nothing => {}
             _ => {

@@ -6,7 +6,6 @@ use super::sequence::{self, SequenceOptions};
 use super::table::{self, AlterAction, CreateTable};
 use super::{Name, Reader, types, utility};
 use crate::error::{Result, SqlError};
-use basalt_engine::CheckOption;
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -68,7 +67,8 @@ pub enum Definition {
         temporary: bool,
         columns: Vec<String>,
         query: Box<ast::Query>,
-        check: CheckOption,
+        /// `WITH (…)` and `WITH CHECK OPTION`.
+        options: Vec<(String, String)>,
     },
     CreateSchema {
         name: String,
@@ -339,9 +339,9 @@ fn create_view(reader: &mut Reader<'_>, or_replace: bool, temporary: bool, recur
     if matches!(reader.peek(), Token::LParen) {
         columns = reader.idents_in_parens()?;
     }
-    let mut check = CheckOption::None;
+    let mut options = Vec::new();
     if reader.word("with") {
-        check = view_options(reader)?;
+        options = super::table::options(reader)?;
     }
     reader.expect_word("as")?;
     let mut query = reader.query()?;
@@ -352,11 +352,11 @@ fn create_view(reader: &mut Reader<'_>, or_replace: bool, temporary: bool, recur
         query = recursive_query(&name, &columns, &query)?;
     }
     if reader.words(&["with", "check", "option"]) || reader.words(&["with", "cascaded", "check", "option"]) {
-        check = CheckOption::Cascaded;
+        options.push(("check_option".to_string(), "cascaded".to_string()));
     } else if reader.words(&["with", "local", "check", "option"]) {
-        check = CheckOption::Local;
+        options.push(("check_option".to_string(), "local".to_string()));
     }
-    Ok(Definition::CreateView { name, or_replace, temporary, columns, query, check })
+    Ok(Definition::CreateView { name, or_replace, temporary, columns, query, options })
 }
 
 /// `CREATE RECURSIVE VIEW v (a) AS …` is a view of WITH RECURSIVE (PostgreSQL manual, CREATE VIEW).
@@ -365,42 +365,6 @@ fn recursive_query(name: &Name, columns: &[String], query: &ast::Query) -> Resul
     let list = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
     let own = quoted(&name.name);
     utility::parse_query_text(&format!("WITH RECURSIVE {own} ({list}) AS ({query}) SELECT {list} FROM {own}"))
-}
-
-/// `(check_option = local, …)`.
-fn view_options(reader: &mut Reader<'_>) -> Result<CheckOption> {
-    let mut check = CheckOption::None;
-    reader.expect_token(&Token::LParen)?;
-    loop {
-        let option = reader.ident()?;
-        let value = match reader.token(&Token::Eq) {
-            true => match reader.string_opt() {
-                Some(value) => value,
-                None => reader.ident()?,
-            },
-            false => "true".to_string(),
-        };
-        match (option.as_str(), value.as_str()) {
-            ("check_option", "local") => check = CheckOption::Local,
-            ("check_option", "cascaded") => check = CheckOption::Cascaded,
-            ("check_option", _) => {
-                return Err(SqlError::new(
-                    "22023",
-                    "invalid value for enum option \"check_option\": ".to_string() + &value,
-                )
-                .with_detail("Valid values are \"local\" and \"cascaded\"."));
-            }
-            ("security_barrier" | "security_invoker", "true" | "false" | "on" | "off" | "1" | "0") => {}
-            (other, _) => {
-                return Err(SqlError::new("22023", format!("unrecognized parameter \"{other}\"")));
-            }
-        }
-        if !reader.token(&Token::Comma) {
-            break;
-        }
-    }
-    reader.expect_token(&Token::RParen)?;
-    Ok(check)
 }
 
 fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {

@@ -237,7 +237,7 @@ fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
 }
 
 /// `(name = value, …)`; a name alone means true.
-fn options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+pub(super) fn options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
     reader.expect_token(&Token::LParen)?;
     let options = reader.list(|reader| {
         let mut name = reader.ident()?;

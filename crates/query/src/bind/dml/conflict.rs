@@ -40,14 +40,16 @@ pub enum Compute {
 
 impl Binder<'_> {
     pub fn on_conflict(&mut self, target: &Target, conflict: &ast::OnConflict) -> Result<OnConflict> {
-        let arbiters = self.arbiters(&target.table, conflict)?;
+        let arbiters = self.arbiters(target, conflict)?;
+        if let Some(ConflictTarget::OnConstraint(_)) = &conflict.conflict_target {
+            self.need_to_read(arbiter_columns(&target.table, &arbiters).into_iter());
+        }
         let update = match &conflict.action {
             OnConflictAction::DoNothing => return Ok(OnConflict { arbiters, action: ConflictAction::DoNothing }),
             OnConflictAction::DoUpdate(update) => update,
         };
         let existing = self.again(target)?;
-        // What was proposed is the command's own.
-        let mut proposed = self.beyond_needs(|binder| binder.again(target))?;
+        let mut proposed = self.again(target)?;
         proposed.relation.name = "excluded".into();
         proposed.relation.schema = None;
         let mut scope = Scope::new(Clause::Update);
@@ -89,7 +91,8 @@ impl Binder<'_> {
     }
 
     /// Finds the constraints that a conflict target means. 42P10 if there is none, 42704 for an unknown name.
-    fn arbiters(&mut self, table: &Arc<TableDef>, conflict: &ast::OnConflict) -> Result<Vec<ObjectId>> {
+    fn arbiters(&mut self, target: &Target, conflict: &ast::OnConflict) -> Result<Vec<ObjectId>> {
+        let table = &target.table;
         match (&conflict.conflict_target, &conflict.action) {
             (None, OnConflictAction::DoNothing) => match table.indexes.iter().any(|index| index.is_deferrable()) {
                 true => Err(deferrable()),
@@ -119,14 +122,15 @@ impl Binder<'_> {
                     }
                 }
             }
-            (Some(ConflictTarget::Columns(elements)), _) => self.inferred(table, elements),
+            (Some(ConflictTarget::Columns(elements)), _) => self.inferred(target, elements),
         }
     }
 
     /// A list of columns, as [`crate::syntax::conflict_element`] takes its elements apart.
-    fn inferred(&mut self, table: &Arc<TableDef>, elements: &[ast::Ident]) -> Result<Vec<ObjectId>> {
+    fn inferred(&mut self, target: &Target, elements: &[ast::Ident]) -> Result<Vec<ObjectId>> {
+        let table = &target.table;
         let mut given = Given::default();
-        let target = self.table_target(table, table.name.clone(), None)?;
+        let target = self.again(target)?;
         for element in elements {
             let element = crate::syntax::conflict_element(element)?;
             let mut scope = Scope::new(Clause::Where);
@@ -176,6 +180,18 @@ impl Binder<'_> {
         }
         Ok(arbiters)
     }
+}
+
+/// Numbers of the columns that arbiters are over.
+fn arbiter_columns(table: &TableDef, arbiters: &[ObjectId]) -> Vec<i16> {
+    let key = table.primary_key.iter().filter(|key| arbiters.contains(&key.constraint_id));
+    let of_key = key.flat_map(|key| key.columns.iter().copied());
+    let indexes = table.indexes.iter().filter(|index| arbiters.contains(&index.id));
+    let of_indexes = indexes.flat_map(|index| &index.columns).filter_map(|column| match &column.source {
+        IndexSource::Column(id) => Some(*id),
+        IndexSource::Expression(_) => None,
+    });
+    of_key.chain(of_indexes).map(|id| id.0 as i16).collect()
 }
 
 fn deferrable() -> SqlError {

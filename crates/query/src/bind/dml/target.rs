@@ -87,12 +87,7 @@ impl Binder<'_> {
                 Err(SqlError::not_supported(message).with_detail("This operation is not supported for views."))
             }
             Relation::View(view) => {
-                let (scopes, ctes) = (std::mem::take(&mut self.scopes), std::mem::take(&mut self.ctes));
-                let acting = self.acting.replace(Arc::from(view.owner.as_str()));
-                let target = self.deeper(|binder| binder.view_target(&view, verb, conditions));
-                (self.scopes, self.ctes) = (scopes, ctes);
-                self.acting = acting;
-                let mut target = target?;
+                let mut target = self.inside_view(&view, |binder| binder.view_target(&view, verb, conditions))?;
                 self.need_of_target(&target, view.id, verb, conditions);
                 target.relation.name = shown;
                 target.relation.columns =
@@ -124,7 +119,9 @@ impl Binder<'_> {
             // WHEN clauses say.
             Verb::Merge => 0,
         };
-        self.need(relation, wanted, true, columns);
+        let own = target.relation.columns.iter();
+        let of_base = own.filter_map(|column| Some((target.base_column(column.id)?.0 as i16, column.column_no)));
+        self.need_of_command(relation, wanted, columns, of_base.collect());
     }
 
     fn schema_name(&self, table: &TableDef) -> Option<String> {

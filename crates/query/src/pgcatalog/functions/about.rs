@@ -125,8 +125,9 @@ pub(super) fn others() -> Vec<Other> {
     use DataType::{Array, Bool, Char, Oid, Text};
     vec![
         (1716, "pg_get_expr", vec![Text, Oid], Text, expression),
-        // Nothing is granted by default that would have to be told.
-        (3943, "acldefault", vec![Char, Oid], Array(Box::new(Text)), |_, _| Ok(Datum::Null)),
+        (3943, "acldefault", vec![Char, Oid], Array(Box::new(Text)), |args, info| {
+            super::super::acls::default_of(&system(info)?.catalog, args)
+        }),
         (2509, "pg_get_expr", vec![Text, Oid, Bool], Text, expression),
     ]
 }

@@ -20,10 +20,11 @@ pub(super) fn bind(name: &str, _: &str) -> Option<ScalarKernel> {
         "has_database_privilege" => |args, info| inquire(args, info, ObjectClass::Database, 2, database),
         "has_type_privilege" => |args, info| inquire(args, info, ObjectClass::Type, 2, type_),
         // Of what is Basalt's own, everybody may use all.
-        "has_function_privilege"
-        | "has_tablespace_privilege"
-        | "has_language_privilege"
-        | "has_parameter_privilege" => |_, _| Ok(Datum::Bool(true)),
+        "has_function_privilege" => |args, info| inquire(args, info, ObjectClass::Function, 2, function),
+        "has_tablespace_privilege" | "has_parameter_privilege" => of_superuser,
+        "has_language_privilege" => |_, _| Ok(Datum::Bool(true)),
+        "has_server_privilege" => |args, _| none_of("server", args),
+        "has_foreign_data_wrapper_privilege" => |args, _| none_of("foreign-data wrapper", args),
         "pg_has_role" => member,
         "row_security_active" => |_, _| Ok(Datum::Bool(false)),
         _ => return None,
@@ -229,10 +230,67 @@ fn member(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     if privilege.split(',').any(|word| !known.contains(&word.trim())) {
         return Err(Error::new("22023", format!("unrecognized privilege type: \"{}\"", text_arg(args, last)?)));
     }
+    let inherits = privilege.split(',').all(|word| word.trim().starts_with("usage"));
     let of = role(system, args, last.saturating_sub(1), info)?;
     let who = match last {
         2 => role(system, args, 0, info)?.map(|role| role.name.clone()),
         _ => Some(system.user.clone()),
     };
-    Ok(Datum::Bool(of.zip(who).is_some_and(|(of, who)| is_member(&system.catalog, &who, of.id))))
+    let (Some(of), Some(who)) = (of, who) else { return Ok(Datum::Bool(false)) };
+    let catalog = &system.catalog;
+    let found = catalog.role_named(&who);
+    // USAGE: as whom the role acts without SET ROLE.
+    let uses = found.is_some_and(|role| role.superuser || catalog.acts_as(role.id).contains(&of.id));
+    let admin = privilege.contains("option");
+    let administers = || {
+        let own = found.map(|role| catalog.acts_as(role.id)).unwrap_or_default();
+        let roles = own.iter().filter_map(|id| catalog.roles.get(id));
+        let mut members = roles.flat_map(|role| &role.member_of);
+        found.is_some_and(|role| role.superuser) || members.any(|member| member.role == of.id && member.admin)
+    };
+    Ok(Datum::Bool(match (admin, inherits) {
+        (true, _) => administers(),
+        (false, true) => uses,
+        (false, false) => is_member(catalog, &who, of.id),
+    }))
+}
+
+/// Everybody may call every function there is. 42883.
+fn function(inquiry: &Inquiry<'_>, args: &[Datum], _: &CallInfo) -> Result<Option<bool>> {
+    let known = match args.first() {
+        Some(Datum::I64(oid)) => return Ok(crate::pgcatalog::procs::by_oid(*oid as u32).map(|_| may_call(inquiry))),
+        _ => text_arg(args, 0)?,
+    };
+    let name = known.split('(').next().unwrap_or_default().trim();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    match crate::pgcatalog::procs::named(name).is_empty() {
+        true => Err(Error::new("42883", format!("function \"{known}\" does not exist"))),
+        false => Ok(Some(may_call(inquiry))),
+    }
+}
+
+fn may_call(inquiry: &Inquiry<'_>) -> bool {
+    let superuser = inquiry.system.catalog.role_named(&inquiry.role).is_some_and(|role| role.superuser);
+    superuser || inquiry.wanted.iter().any(|(_, grant)| !grant)
+}
+
+/// What superusers alone may do.
+fn of_superuser(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    let system = system(info)?;
+    let role = match args.len() > 2 {
+        true => role(system, args, 0, info)?.cloned(),
+        false => system.catalog.role_named(&system.user).map(|role| Role::clone(role)),
+    };
+    Ok(role.map_or(Datum::Null, |role| Datum::Bool(role.superuser)))
+}
+
+/// An inquiry about objects of a kind that there is not. 42704.
+fn none_of(kind: &str, args: &[Datum]) -> Result<Datum> {
+    match args.get(args.len().saturating_sub(2)) {
+        Some(Datum::Bytes(name)) => {
+            let name = String::from_utf8_lossy(name);
+            Err(Error::new("42704", format!("{kind} \"{name}\" does not exist")))
+        }
+        _ => Ok(Datum::Null),
+    }
 }
