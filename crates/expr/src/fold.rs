@@ -85,12 +85,10 @@ impl Expr {
     fn value(self, how: Folding) -> Result<Expr> {
         let limit = if how.stable { Volatility::Volatile } else { Volatility::Stable };
         let operands = self.children().into_iter().all(|child| matches!(child, Expr::Const { .. }));
-        let own = match &self {
-            Expr::Call { function, .. } if !matches!(function.kernel, Kernel::Native { .. }) => return Ok(self),
-            Expr::Call { function, .. } => function.volatility,
-            Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
-            _ => Volatility::Immutable,
-        };
+        if matches!(&self, Expr::Call { function, .. } if !matches!(function.kernel, Kernel::Native { .. })) {
+            return Ok(self);
+        }
+        let own = self.own_volatility();
         if !operands || own >= limit {
             return Ok(self);
         }
@@ -101,10 +99,21 @@ impl Expr {
         }
     }
 
-    /// Whether it computes something from constants alone.
+    /// That of the node, whatever its operands are.
+    fn own_volatility(&self) -> Volatility {
+        match self {
+            Expr::Call { function, .. } => function.volatility,
+            Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
+            _ => Volatility::Immutable,
+        }
+    }
+
+    /// Whether it computes something from constants alone, that always comes to the same.
     fn is_over_constants(&self) -> bool {
         let operands = self.children();
-        !operands.is_empty() && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
+        self.own_volatility() == Volatility::Immutable
+            && !operands.is_empty()
+            && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
     }
 }
 

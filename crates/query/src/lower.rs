@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod apply;
+mod copies;
 mod expr;
 mod grouping;
 mod keys;

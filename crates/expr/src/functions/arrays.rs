@@ -142,8 +142,8 @@ fn changes(name: &str) -> Option<Kernel> {
             }
             let ty = element_type(info.ty);
             let mut array = shaped(args, 0, info)?;
-            comparable_elements(&array, ty)?;
             flat(&array, "removing")?;
+            comparable_elements(&array, ty)?;
             array.elements.retain(|value| !equal_datums(ty, value, &args[1]));
             match array.dimensions.first_mut() {
                 Some(dimension) => dimension.length = array.elements.len() as u32,
@@ -264,8 +264,8 @@ fn tests(name: &str) -> Option<Kernel> {
             }
             let ty = element_type(&info.arg_types[0]);
             let array = shaped(args, 0, info)?;
-            comparable_elements(&array, ty)?;
             flat(&array, "searching for")?;
+            comparable_elements(&array, ty)?;
             if array.elements.is_empty() || (args[1].is_null() && !array.elements.iter().any(Datum::is_null)) {
                 return Ok(Datum::Null);
             }
@@ -284,8 +284,8 @@ fn tests(name: &str) -> Option<Kernel> {
             }
             let ty = element_type(&info.arg_types[0]);
             let array = shaped(args, 0, info)?;
-            comparable_elements(&array, ty)?;
             flat(&array, "searching for")?;
+            comparable_elements(&array, ty)?;
             let lower = array.dimensions.first().map_or(1, |dimension| i64::from(dimension.lower));
             let all = array.elements.into_iter().enumerate();
             let found: Vec<Datum> = all

@@ -15,7 +15,57 @@ pub fn write_f64(value: f64, extra_digits: i32, out: &mut Vec<u8>) {
     if value.fract() == 0.0 && value.abs() < 1e15 && (value != 0.0 || value.is_sign_positive()) {
         return out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
     }
-    write_shortest(ryu::Buffer::new().format_finite(value), 15, out);
+    let mut buffer = ryu::Buffer::new();
+    let shortest = buffer.format_finite(value);
+    let magnitude = value.abs();
+    let neighbours = Neighbours {
+        exact: magnitude as u128,
+        above: (magnitude.next_up() - magnitude) as u128,
+        below: (magnitude - magnitude.next_down()) as u128,
+    };
+    match HALVES.contains(&magnitude) && neighbours.is_halfway(shortest) {
+        true => write_digits(value, neighbours.inner_digits(value, 15), 15, out),
+        false => write_shortest(shortest, 15, out),
+    }
+}
+
+/// Floats that may be as far from a neighbour as from a decimal of few digits. Below, halves have too many digits;
+/// above, such decimals have too large a power of five in them.
+const HALVES: std::ops::Range<f64> = 16_777_216.0..1e37;
+
+/// A float among others, all of them whole numbers.
+struct Neighbours {
+    exact: u128,
+    /// Distances.
+    above: u128,
+    below: u128,
+}
+
+impl Neighbours {
+    /// Whether a decimal lies halfway to a neighbour. The shortest digits may, and read back as the value because its
+    /// mantissa is even; PostgreSQL wants digits that are nearer to the value than to any other.
+    fn is_halfway(&self, decimal: &str) -> bool {
+        let (mantissa, exponent) = decimal.trim_start_matches('-').split_once('e').unwrap_or((decimal, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let fraction = fraction.trim_end_matches('0');
+        let shift = exponent.parse::<u32>().ok().and_then(|exponent| exponent.checked_sub(fraction.len() as u32));
+        let number = format!("{whole}{fraction}").trim_start_matches('-').parse::<u128>().ok();
+        let decimal = number.zip(shift).and_then(|(number, shift)| number.checked_mul(10u128.checked_pow(shift)?));
+        decimal.is_some_and(|decimal| {
+            decimal * 2 == self.exact * 2 + self.above || decimal * 2 + self.below == self.exact * 2
+        })
+    }
+
+    /// How many digits lie nearer to the value, at least `digits`.
+    fn inner_digits(&self, value: f64, digits: usize) -> usize {
+        let is_inside = |digits: &usize| !self.is_halfway(&format!("{:.*e}", digits - 1, value));
+        let reads_back = |digits: &usize| {
+            let read: f64 = format!("{:.*e}", digits - 1, value).parse().unwrap_or(0.0);
+            let distance = (read - value).abs() as u128;
+            distance * 2 < self.below.min(self.above).max(1)
+        };
+        (digits..17).find(|digits| is_inside(digits) && reads_back(digits)).unwrap_or(17)
+    }
 }
 
 /// Appends a `real`.
@@ -26,7 +76,18 @@ pub fn write_f32(value: f32, extra_digits: i32, out: &mut Vec<u8>) {
     if extra_digits <= 0 {
         return write_rounded(f64::from(value), (6 + extra_digits).max(1) as usize, out);
     }
-    write_shortest(ryu::Buffer::new().format_finite(value), 6, out);
+    let mut buffer = ryu::Buffer::new();
+    let shortest = buffer.format_finite(value);
+    let magnitude = value.abs();
+    let neighbours = Neighbours {
+        exact: magnitude as u128,
+        above: (magnitude.next_up() - magnitude) as u128,
+        below: (magnitude - magnitude.next_down()) as u128,
+    };
+    match HALVES.contains(&f64::from(magnitude)) && neighbours.is_halfway(shortest) {
+        true => write_digits(f64::from(value), neighbours.inner_digits(f64::from(value), 6), 6, out),
+        false => write_shortest(shortest, 6, out),
+    }
 }
 
 fn write_special(value: f64, out: &mut Vec<u8>) {
@@ -77,6 +138,11 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
 
 /// `%.{digits}g`.
 fn write_rounded(value: f64, digits: usize, out: &mut Vec<u8>) {
+    write_digits(value, digits, digits as i32, out);
+}
+
+/// So many digits, rounded.
+fn write_digits(value: f64, digits: usize, fixed_digits_max: i32, out: &mut Vec<u8>) {
     let text = format!("{:.*e}", digits - 1, value);
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let mantissa = mantissa.strip_prefix('-').unwrap_or(mantissa);
@@ -88,7 +154,7 @@ fn write_rounded(value: f64, digits: usize, out: &mut Vec<u8>) {
     if end == 0 {
         return out.push(b'0');
     }
-    lay_out(&all[..end], exponent.parse().unwrap_or(0), digits as i32, out);
+    lay_out(&all[..end], exponent.parse().unwrap_or(0), fixed_digits_max, out);
 }
 
 /// Digits with the decimal exponent of the first, plain or with an exponent of at least two digits.

@@ -204,22 +204,34 @@ pub(super) fn escape(chars: &mut Chars, out: &mut String) -> Result<()> {
     Ok(())
 }
 
+/// `\xhhh` of any length, `\uhhhh`, `\Uhhhhhhhh` (manual table 9.20).
 fn code_point(kind: char, chars: &mut Chars, out: &mut String) -> Result<()> {
-    let digits_max = match kind {
-        'u' => 4,
-        'U' => 8,
-        _ => 6,
+    let (digits_min, digits_max) = match kind {
+        'u' => (4, 4),
+        'U' => (8, 8),
+        _ => (1, 255),
     };
-    let mut digits = String::new();
-    while digits.len() < digits_max
-        && let Some(digit) = chars.next_if(char::is_ascii_hexdigit)
+    let (mut digits, mut code) = (0, 0u32);
+    while digits < digits_max
+        && let Some(digit) = chars.peek().and_then(|char| char.to_digit(16))
     {
-        digits.push(digit);
+        chars.next();
+        digits += 1;
+        code = code.wrapping_mul(16).wrapping_add(digit);
     }
-    let code = u32::from_str_radix(&digits, 16).map_err(|_| invalid("invalid escape \\ sequence"))?;
-    out.push_str(&format!("\\x{{{code:x}}}"));
+    if digits < digits_min || code > CODE_MAX {
+        return Err(invalid("invalid escape \\ sequence"));
+    }
+    match char::from_u32(code) {
+        Some(char) => out.push_str(&format!("\\x{{{:x}}}", u32::from(char))),
+        // No text has such a character.
+        None => out.push_str(r"[^\s\S]"),
+    }
     Ok(())
 }
+
+/// The greatest code that patterns may name.
+const CODE_MAX: u32 = 0x7fff_fffe;
 
 /// A bracket expression: classes and ranges stay, everything that the regex crate would take for an
 /// operator is escaped.

@@ -111,7 +111,7 @@ impl Lowerer<'_> {
     }
 
     /// An id for a column that only this lowering knows.
-    fn fresh_column(&mut self) -> ColId {
+    pub(super) fn fresh_column(&mut self) -> ColId {
         self.next_name += 1;
         usize::MAX / 2 + self.next_name
     }

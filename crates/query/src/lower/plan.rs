@@ -323,10 +323,12 @@ impl Lowerer<'_> {
             let both = LogicalPlanBuilder::from(left).union(right)?.build()?;
             return if all { Ok(both) } else { self.distinct(both, &outputs) };
         }
+        if all {
+            let right = side(self, right, "c", |column| column.right)?;
+            outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
+            return self.copies(op, left, right, &outputs);
+        }
         if columns.is_empty() {
-            if all {
-                return Err(SqlError::not_supported(format!("{op:?} ALL of queries without columns is not supported")));
-            }
             let kind = if op == SetOp::Intersect { JoinType::LeftSemi } else { JoinType::LeftAnti };
             let always = DfExpr::Literal(ScalarValue::Boolean(Some(true)), None);
             let joined = LogicalPlanBuilder::from(left).join_on(right, kind, [always])?;
@@ -335,18 +337,16 @@ impl Lowerer<'_> {
         let right = side(self, right, "r", |column| column.right)?;
         outputs.iter().for_each(|(id, ty)| self.define(*id, ty));
         let kind = if op == SetOp::Intersect { JoinType::LeftSemi } else { JoinType::LeftAnti };
-        self.matching(left, right, columns, kind, all, &outputs)
+        self.matching(left, right, columns, kind, &outputs)
     }
 
-    /// INTERSECT and EXCEPT: left rows with (without) an equal right row. With ALL the n-th copy of a row on
-    /// the left goes with the n-th on the right.
+    /// INTERSECT and EXCEPT: left rows with (without) an equal right row.
     fn matching(
         &mut self,
         left: LogicalPlan,
         right: LogicalPlan,
         columns: &[SetColumn],
         kind: JoinType,
-        all: bool,
         outputs: &[(ColId, DataType)],
     ) -> Result<LogicalPlan> {
         let (mut left_names, mut right_names) = (Vec::new(), Vec::new());
@@ -360,25 +360,13 @@ impl Lowerer<'_> {
         }
         let kept: Vec<DfExpr> =
             outputs.iter().map(|(id, _)| DfExpr::Column(Column::new_unqualified(name_of(*id)))).collect();
-        let mut left = LogicalPlanBuilder::from(left).project(kept.iter().cloned().chain(left_keys))?;
-        let mut right = LogicalPlanBuilder::from(right).project(right_keys)?;
-        if all {
-            let varying = |names: &[Column], side: fn(&SetColumn) -> ColId| {
-                let pairs = names.iter().zip(columns).filter(|(_, column)| !self.constants.contains(&side(column)));
-                pairs.map(|(name, _)| DfExpr::Column(name.clone())).collect::<Vec<_>>()
-            };
-            let of_left = varying(&left_names, |column| column.left);
-            let of_right = varying(&right_names, |column| column.right);
-            left = LogicalPlanBuilder::from(self.numbered(left.build()?, of_left, &[], "nl")?);
-            right = LogicalPlanBuilder::from(self.numbered(right.build()?, of_right, &[], "nr")?);
-            left_names.push(Column::new_unqualified("nl"));
-            right_names.push(Column::new_unqualified("nr"));
-        }
+        let left = LogicalPlanBuilder::from(left).project(kept.iter().cloned().chain(left_keys))?;
+        let right = LogicalPlanBuilder::from(right).project(right_keys)?;
         let joined = left
             .join_detailed(right.build()?, kind, (left_names, right_names), None, NullEquality::NullEqualsNull)?
             .project(kept)?
             .build()?;
-        if all { Ok(joined) } else { self.distinct(joined, outputs) }
+        self.distinct(joined, outputs)
     }
 
     /// Whether a type needs keys to be grouped by.

@@ -39,7 +39,7 @@ impl Lowerer<'_> {
         keep_empty: bool,
     ) -> Result<LogicalPlan> {
         let passed = input.columns();
-        let mut input = self.plan(input)?;
+        let input = self.plan(input)?;
         if let Some(id) = ordinality.filter(|_| sets.is_empty()) {
             // A function that returns one row has the ordinality 1.
             let mut exprs = passed.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
@@ -50,6 +50,17 @@ impl Lowerer<'_> {
         if sets.is_empty() {
             return Ok(input);
         }
+        self.set_rows(input, sets, ordinality, keep_empty)
+    }
+
+    /// The input's columns and those of `sets`, a row for each row of the longest set.
+    pub(super) fn set_rows(
+        &mut self,
+        mut input: LogicalPlan,
+        sets: &[(ColId, Expr)],
+        ordinality: Option<ColId>,
+        keep_empty: bool,
+    ) -> Result<LogicalPlan> {
         let (mut calls, mut args, mut computed) = (Vec::with_capacity(sets.len()), Vec::new(), Vec::new());
         for (_, call) in sets {
             let folded = call.clone().fold(&self.ctx.eval, true);
