@@ -21,6 +21,7 @@ pub mod jsonpath;
 pub mod money;
 pub mod numeric;
 pub mod operators;
+mod order;
 pub mod pattern;
 pub mod random;
 pub mod range_value;

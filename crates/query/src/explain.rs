@@ -1,7 +1,7 @@
 //! EXPLAIN: which engine runs what, over which access paths.
 
 use crate::error::{Result, SqlError};
-use crate::lower::{GATE, OUTER_SIDE};
+use crate::lower::{FENCE, GATE, IN_ORDER, OUTER_SIDE};
 use crate::plan::Query;
 use crate::run::{QueryRuntime, RunContext};
 use basalt_expr::resolve::decimal::TOO_WIDE;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Operators of Basalt's own beside the column scan; the others are the fallback's.
-const OWN: [&str; 5] = ["Apply", "CTE Scan", "Working Table", "Recursive Union", "ProjectSet"];
+const OWN: [&str; 7] = ["Apply", "CTE Scan", "Working Table", "Recursive Union", "ProjectSet", "SingleRows", "Append"];
 
 /// A step of a plan: what it is, what it did, and what it reads.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -154,7 +154,7 @@ fn steps(plan: &Arc<dyn ExecutionPlan>, analyze: bool) -> Vec<Step> {
     let moves = matches!(
         plan.name(),
         "CoalesceBatchesExec" | "CoalescePartitionsExec" | "RepartitionExec" | "CooperativeExec" | "ProjectionExec"
-    ) || [GATE, OUTER_SIDE].contains(&plan.name());
+    ) || [GATE, OUTER_SIDE, FENCE, IN_ORDER].contains(&plan.name());
     let inputs: Vec<Step> = plan.children().into_iter().flat_map(|child| steps(child, analyze)).collect();
     if moves {
         return inputs;

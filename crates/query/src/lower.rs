@@ -7,13 +7,18 @@
 
 mod aggregate;
 mod apply;
+mod common;
+mod conditions;
 mod copies;
 mod expr;
+mod fence;
 mod grouping;
+mod in_turn;
 mod keys;
 mod lateral;
 mod limit;
 mod limits;
+mod logic;
 mod node;
 mod outer_side;
 mod plan;
@@ -25,17 +30,23 @@ mod scan;
 pub mod session;
 mod sets;
 mod shared;
+mod single_rows;
 mod stop;
+mod subquery;
 mod udf;
 mod window;
 
 pub(crate) use aggregate::first_row_is_safe;
 pub use apply::Applier;
+pub(crate) use conditions::in_order;
+pub(crate) use fence::FENCE;
+pub(crate) use in_turn::{IN_ORDER, in_turn};
 pub(crate) use limits::settle_limits;
 pub(crate) use node::NodePlanner;
 pub(crate) use outer_side::OUTER_SIDE;
 pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
+pub(crate) use subquery::may_fail_as_join;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};
@@ -72,6 +83,9 @@ pub struct Lowering {
     /// Sum products in 38 digits though they might not fit: a first batch of
     /// [`TOO_WIDE`](basalt_expr::resolve::decimal::TOO_WIDE) asks for a lowering without.
     pub narrow: bool,
+    /// Run correlated subqueries that may fail row by row: as joins they are computed for rows, too, that no outer row
+    /// asks for.
+    pub careful: bool,
 }
 
 /// Lowers one query for one execution: parameters and settings are constants in the result.
@@ -92,6 +106,8 @@ pub struct Lowerer<'a> {
     pub(crate) lazily: bool,
     /// Correlated subqueries are run once per outer row: always right, and slow.
     pub(crate) nested_loops: bool,
+    /// See [`Lowering::careful`].
+    pub(crate) careful: bool,
     pub(crate) next_name: usize,
     /// The aggregate that takes all its input before the query gives its first row: what it and those below
     /// it sum may be narrowed, for the query can start again.
@@ -114,6 +130,7 @@ impl<'a> Lowerer<'a> {
             null_is_false: false,
             lazily: false,
             nested_loops: how.nested_loops,
+            careful: how.careful,
             next_name: 0,
             restartable: restartable.map(std::ptr::from_ref),
             narrows: false,

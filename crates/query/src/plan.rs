@@ -5,7 +5,10 @@
 //! of its node defines belongs to an outer query (or to [`Query::subqueries`]). A node outputs the columns
 //! that [`Plan::columns`] lists, in that order.
 
+mod arrival;
 mod inline;
+mod late;
+mod lift;
 mod prune;
 
 pub use inline::is_volatile;
@@ -516,6 +519,8 @@ pub struct WindowCall {
     pub ty: DataType,
     pub partition_by: Vec<Expr>,
     pub order_by: Vec<SortKey>,
+    /// How rows come that `order_by` does not tell apart; they are peers all the same.
+    pub arrival: Vec<SortKey>,
     pub frame: FrameSpec,
     /// Of the frame's start and end: one value per execution.
     pub offsets: [Option<Expr>; 2],
@@ -537,7 +542,7 @@ impl WindowCall {
             WindowFunction::Aggregate(call) => out.extend(call.exprs_mut()),
         }
         out.extend(&mut self.partition_by);
-        out.extend(self.order_by.iter_mut().map(|key| &mut key.expr));
+        out.extend(self.order_by.iter_mut().chain(&mut self.arrival).map(|key| &mut key.expr));
         out.extend(self.offsets.iter_mut().flatten());
         out
     }

@@ -7,8 +7,8 @@
 use crate::error::{Result, SqlError};
 use crate::explain::Step;
 use crate::lower::{
-    Applier, Lowerer, Lowering, NodePlanner, SharedOwner, SharedTables, first_row_is_safe, session, settle_limits,
-    stoppable,
+    Applier, Lowerer, Lowering, NodePlanner, SharedOwner, SharedTables, first_row_is_safe, in_order, in_turn,
+    may_fail_as_join, session, settle_limits, stoppable,
 };
 use crate::plan::Query;
 use crate::system::SystemContext;
@@ -18,12 +18,12 @@ use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -131,15 +131,8 @@ impl QueryRuntime {
         sender: &mpsc::Sender<Result<RecordBatch>>,
     ) -> Result<()> {
         let _owner = SharedOwner(ctx.shared.clone());
-        let plan = self.prepare(query, ctx, true).await?;
-        let mut batches = execute_stream(plan, self.state.task_ctx())?;
-        let mut first = batches.next().await.transpose().map_err(SqlError::from);
-        if first.as_ref().is_err_and(|error| error.sqlstate == TOO_WIDE) {
-            let plan = self.prepare(query, ctx, false).await?;
-            batches = execute_stream(plan, self.state.task_ctx())?;
-            first = batches.next().await.transpose().map_err(SqlError::from);
-        }
-        let mut next = first?;
+        let (first, mut batches) = self.start(query, ctx, true).await?;
+        let mut next = first;
         while let Some(batch) = next {
             for start in (0..batch.num_rows()).step_by(BATCH_ROWS_MAX) {
                 let rows = BATCH_ROWS_MAX.min(batch.num_rows() - start);
@@ -152,6 +145,34 @@ impl QueryRuntime {
         Ok(())
     }
 
+    /// The first batch and those that follow. A query that fails before its first row, and would not have failed if it
+    /// had been planned with more care, starts again.
+    async fn start(
+        self: &Arc<Self>,
+        query: &Query,
+        ctx: &RunContext,
+        narrow: bool,
+    ) -> Result<(Option<RecordBatch>, SendableRecordBatchStream)> {
+        let mut how = Lowering { narrow, ..Lowering::default() };
+        loop {
+            let plan = self.prepare_with(query, ctx, how).await?;
+            let mut batches = execute_stream(plan, self.state.task_ctx())?;
+            let failed = match batches.next().await.transpose().map_err(SqlError::from) {
+                Ok(first) => return Ok((first, batches)),
+                Err(error) => error,
+            };
+            drop(batches);
+            if failed.sqlstate == TOO_WIDE && how.narrow {
+                how.narrow = false;
+            } else if failed.sqlstate.starts_with("22") && !how.careful && may_fail_as_join(query) {
+                how.careful = true;
+            } else {
+                return Err(failed);
+            }
+            ctx.shared.clear();
+        }
+    }
+
     /// Lowers, optimizes and plans. A correlated subquery that the optimizer could not turn into a join is
     /// lowered again to run row by row. With `narrow` the plan may end in [`TOO_WIDE`] before its first row.
     pub(crate) async fn prepare(
@@ -160,11 +181,20 @@ impl QueryRuntime {
         ctx: &RunContext,
         narrow: bool,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.prepare_with(query, ctx, Lowering { narrow, ..Lowering::default() }).await
+    }
+
+    async fn prepare_with(
+        self: &Arc<Self>,
+        query: &Query,
+        ctx: &RunContext,
+        how: Lowering,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let settled = settle_limits(self, query, ctx).await?;
         let query = settled.as_ref().unwrap_or(query);
-        let plan = self.prepare_either(query, ctx, narrow).await?;
-        match narrow && !first_row_is_safe(&plan) {
-            true => self.prepare_either(query, ctx, false).await,
+        let plan = self.prepare_either(query, ctx, how).await?;
+        match how.narrow && !first_row_is_safe(&plan) {
+            true => self.prepare_either(query, ctx, Lowering { narrow: false, ..how }).await,
             false => Ok(plan),
         }
     }
@@ -173,9 +203,8 @@ impl QueryRuntime {
         self: &Arc<Self>,
         query: &Query,
         ctx: &RunContext,
-        narrow: bool,
+        how: Lowering,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let how = Lowering { narrow, nested_loops: false };
         let correlated = Lowerer::is_correlated(query);
         if !correlated {
             return self.prepare_as(query, ctx, how).await;
@@ -197,9 +226,10 @@ impl QueryRuntime {
         if !how.nested_loops && has_outer_references(&optimized)? {
             return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));
         }
+        let optimized = in_order(optimized)?;
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(NodePlanner)]);
         let plan = planner.create_physical_plan(&optimized, &self.state).await?;
-        Ok(stoppable(plan, &ctx.stop)?)
+        Ok(stoppable(in_turn(plan)?, &ctx.stop)?)
     }
 
     /// For rows that are held beside the operators of plans: an empty part of the same memory.
@@ -214,8 +244,10 @@ impl QueryRuntime {
     /// Runs a query to its end on this thread, which belongs to the runtime already.
     pub(crate) fn run_inline(self: &Arc<Self>, query: &Query, ctx: &RunContext) -> Result<Vec<RecordBatch>> {
         let collect = async {
-            let plan = self.prepare(query, ctx, false).await?;
-            Ok(datafusion::physical_plan::collect(plan, self.state.task_ctx()).await?)
+            let (first, rest) = self.start(query, ctx, false).await?;
+            let mut batches: Vec<RecordBatch> = first.into_iter().collect();
+            batches.extend(rest.try_collect::<Vec<RecordBatch>>().await?);
+            Ok(batches)
         };
         tokio::task::block_in_place(|| self.handle.block_on(collect))
     }

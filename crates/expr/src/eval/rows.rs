@@ -92,6 +92,9 @@ pub(super) fn in_list(
 }
 
 fn in_list_vector(expr: &Expr, list: &[Expr], equal: &'static Function, input: Input) -> Result<Vector> {
+    if !list.iter().all(Expr::is_harmless) {
+        return super::lazy::logic(&one_by_one(expr, list, equal), true, input);
+    }
     let probe = expr.vector(input)?;
     let probe_ty = expr.ty();
     let constants: Option<Vec<Datum>> = list
@@ -113,6 +116,23 @@ fn in_list_vector(expr: &Expr, list: &[Expr], equal: &'static Function, input: I
         state.add(super::call(equal, &[probe.clone(), value], &types, &DataType::Bool, input.rows, input.ctx)?);
     }
     Ok(state.finish())
+}
+
+/// Comparisons with the items of a list as PostgreSQL has them: constants are one operand of OR, what is none is another
+/// each, reached by the rows that equal nothing before.
+fn one_by_one(expr: &Expr, list: &[Expr], equal: &'static Function) -> Vec<Expr> {
+    let (constants, others): (Vec<Expr>, Vec<Expr>) =
+        list.iter().cloned().partition(|item| matches!(item, Expr::Const { .. } | Expr::Param { .. }));
+    let mut out = Vec::with_capacity(others.len() + 1);
+    if !constants.is_empty() {
+        out.push(Expr::InList { expr: Box::new(expr.clone()), list: constants, equal, negated: false });
+    }
+    let compared = others.into_iter().map(|item| {
+        let args = vec![expr.clone(), item];
+        Expr::Call { function: equal, args, ty: DataType::Bool }
+    });
+    out.extend(compared);
+    out
 }
 
 fn compare_each(

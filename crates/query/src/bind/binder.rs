@@ -122,6 +122,8 @@ impl<'a> Binder<'a> {
     pub fn take_query(&mut self, plan: Plan, columns: Vec<OutputColumn>) -> Query {
         let mut query = self.take_whole_query(plan, columns);
         query.prune();
+        query.lift_columns();
+        query.pass_orders_on();
         query
     }
 
@@ -134,6 +136,7 @@ impl<'a> Binder<'a> {
         let mut query = Query { plan, columns, subqueries, ctes: self.shared.clone(), tables, row_locks: Vec::new() };
         query.count_references();
         query.inline_ctes();
+        query.delay_volatile();
         query.row_locks = query.locked_tables();
         query
     }

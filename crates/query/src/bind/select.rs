@@ -38,6 +38,18 @@ impl Outputs {
         if let Some((id, _)) = self.exprs.iter().find(|(_, known)| repeats && *known == expr) {
             return *id;
         }
+        self.push(binder, expr)
+    }
+
+    /// The same for what sorts or tells groups apart: what equals an output is that output, volatile or not.
+    fn add_key(&mut self, binder: &mut Binder, expr: Expr) -> ColId {
+        match self.exprs.iter().find(|(_, known)| *known == expr) {
+            Some((id, _)) => *id,
+            None => self.push(binder, expr),
+        }
+    }
+
+    fn push(&mut self, binder: &mut Binder, expr: Expr) -> ColId {
         let id = match &expr {
             Expr::Hole { id, .. } if self.input.iter().any(|(known, _)| known == id) => *id,
             _ => binder.fresh(),
@@ -281,7 +293,7 @@ impl Binder<'_> {
         let mut sorted = Vec::with_capacity(keys.len());
         for key in keys {
             let ty = key.expr.ty();
-            let id = outputs.add(self, key.expr);
+            let id = outputs.add_key(self, key.expr);
             sorted.push(SortKey { expr: Expr::Hole { id, ty }, ..key });
         }
         if distinct && outputs.exprs.len() > visible {
@@ -292,7 +304,7 @@ impl Binder<'_> {
             let mut holes = Vec::with_capacity(exprs.len());
             for expr in exprs {
                 let ty = expr.ty();
-                holes.push(Expr::Hole { id: outputs.add(self, expr), ty });
+                holes.push(Expr::Hole { id: outputs.add_key(self, expr), ty });
             }
             // Keys of ORDER BY come first as long as they are among the expressions, and then all of them are.
             let leading = sorted.iter().take_while(|key| holes.contains(&key.expr)).count();

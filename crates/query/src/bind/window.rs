@@ -136,6 +136,7 @@ impl Binder<'_> {
             ty: ty.clone(),
             partition_by: window.partition_by,
             order_by: window.order_by,
+            arrival: Vec::new(),
             frame: window.frame,
             offsets: window.offsets,
         };

@@ -6,8 +6,8 @@ use crate::plan::{AggregateCall, ColId, Plan};
 use arrow::compute::{SortOptions, concat, take};
 use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_empty_array};
-use arrow_schema::{DataType as ArrowType, Field, FieldRef};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StructArray, UInt32Array, new_empty_array};
+use arrow_schema::{DataType as ArrowType, Field, FieldRef, Fields};
 use basalt_expr::aggregates::{GroupsAccumulator as BasaltGroups, ResolvedAggregate, unwritten};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
@@ -33,8 +33,8 @@ enum Body {
     Call(ResolvedAggregate),
     /// Any value of the group: all are equal by their keys.
     First(DataType),
-    /// The value of a group of at most one row; 21000 for more.
-    Single(DataType),
+    /// A value of the group, and how many rows it has.
+    Counted(DataType),
 }
 
 #[derive(Debug, PartialEq)]
@@ -75,7 +75,8 @@ impl AggregateUdf {
     fn result(&self) -> ArrowType {
         match &self.body {
             Body::Call(resolved) => resolved.ty.to_arrow(),
-            Body::First(ty) | Body::Single(ty) => ty.to_arrow(),
+            Body::First(ty) => ty.to_arrow(),
+            Body::Counted(ty) => counted_type(ty),
         }
     }
 
@@ -84,10 +85,20 @@ impl AggregateUdf {
     }
 }
 
-/// An aggregate that fails where a scalar subquery gives more than one row.
-pub(super) fn single_value(ty: &DataType, arg: DfExpr) -> DfExpr {
-    let udf = AggregateUdf::make(Body::Single(ty.clone()), "single_value", false, Vec::new());
+/// An aggregate that gives a scalar subquery's value and how many rows it has: more than one are an error for whoever
+/// asks for the value ([`super::udf::EvalUdf::only_row`]).
+pub(super) fn counted_value(ty: &DataType, arg: DfExpr) -> DfExpr {
+    let udf = AggregateUdf::make(Body::Counted(ty.clone()), "counted_value", false, Vec::new());
     aggregate_expr(udf, vec![arg], false, None)
+}
+
+/// What [`counted_value`] gives.
+pub(super) fn counted_type(ty: &DataType) -> ArrowType {
+    ArrowType::Struct(counted_fields(&ty.to_arrow()))
+}
+
+fn counted_fields(ty: &ArrowType) -> Fields {
+    Fields::from(vec![Field::new("value", ty.clone(), true), Field::new("rows", ArrowType::Int64, true)])
 }
 
 fn aggregate_expr(udf: Arc<AggregateUDF>, args: Vec<DfExpr>, distinct: bool, filter: Option<DfExpr>) -> DfExpr {
@@ -115,7 +126,7 @@ impl AggregateUDFImpl for AggregateUdf {
                 .map(|field| ArrowType::List(Arc::new(Field::new("item", field.data_type().clone(), true))))
                 .collect(),
             Body::Call(resolved) => resolved.state_types().iter().map(DataType::to_arrow).collect(),
-            Body::First(ty) | Body::Single(ty) => vec![ty.to_arrow(), ArrowType::Int64],
+            Body::First(ty) | Body::Counted(ty) => vec![ty.to_arrow(), ArrowType::Int64],
         };
         let named = types
             .into_iter()
@@ -135,7 +146,7 @@ impl AggregateUDFImpl for AggregateUdf {
             }),
             Body::Call(resolved) => Box::new(OneGroup::new(resolved)?),
             Body::First(ty) => Box::new(First { value: None, rank: i64::MAX, ty: ty.to_arrow() }),
-            Body::Single(ty) => Box::new(Single { value: None, rows: 0, ty: ty.to_arrow() }),
+            Body::Counted(ty) => Box::new(Counted { value: None, rows: 0, ty: ty.to_arrow() }),
         })
     }
 
@@ -471,43 +482,41 @@ impl Accumulator for First {
     }
 }
 
-/// The only value; more than one row is an error.
+/// The first value, and how many there were.
 #[derive(Debug)]
-struct Single {
+struct Counted {
     value: Option<ScalarValue>,
     rows: i64,
     ty: ArrowType,
 }
 
-impl Single {
-    fn check(&self) -> DfResult<()> {
-        if self.rows > 1 {
-            let message = "more than one row returned by a subquery used as an expression";
-            return Err(SqlError::new("21000", message).into());
-        }
-        Ok(())
+impl Counted {
+    fn value(&self) -> DfResult<ScalarValue> {
+        self.value.clone().map_or_else(|| ScalarValue::try_from(&self.ty), Ok)
     }
 }
 
-impl Accumulator for Single {
+impl Accumulator for Counted {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
         if !values[0].is_empty() && self.value.is_none() {
             self.value = Some(ScalarValue::try_from_array(&values[0], 0)?);
         }
         self.rows += values[0].len() as i64;
-        self.check()
+        Ok(())
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        self.value.clone().map_or_else(|| ScalarValue::try_from(&self.ty), Ok)
+        let (value, rows) = (self.value()?.to_array()?, Int64Array::from(vec![self.rows]));
+        let counted = StructArray::try_new(counted_fields(&self.ty), vec![value, Arc::new(rows)], None)?;
+        Ok(ScalarValue::Struct(Arc::new(counted)))
     }
 
     fn size(&self) -> usize {
-        std::mem::size_of::<Single>() + self.value.as_ref().map_or(0, ScalarValue::size)
+        std::mem::size_of::<Counted>() + self.value.as_ref().map_or(0, ScalarValue::size)
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
-        Ok(vec![self.evaluate()?, ScalarValue::Int64(Some(self.rows))])
+        Ok(vec![self.value()?, ScalarValue::Int64(Some(self.rows))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
@@ -518,7 +527,7 @@ impl Accumulator for Single {
             }
             self.rows += count;
         }
-        self.check()
+        Ok(())
     }
 }
 

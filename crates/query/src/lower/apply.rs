@@ -13,11 +13,13 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType as ArrowType;
 use basalt_expr::array_value;
 use basalt_expr::eval::vector::{from_values, value_at};
+use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
+use datafusion::common::ScalarValue;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr as DfExpr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility as DfVolatility,
 };
 use parking_lot::Mutex;
 use std::hash::{Hash, Hasher};
@@ -60,8 +62,17 @@ impl Applier {
             }
         };
         let plan = with_constants(plan, ctx)?;
-        let volatile = is_volatile(&plan, &query.subqueries);
+        let mut volatile = is_volatile(&plan, &query.subqueries);
+        let held = match (kind, &value) {
+            (Kind::Any | Kind::All, Some(condition)) => Held::new(query, &plan, condition),
+            _ => None,
+        };
         let (plan, columns) = match value {
+            Some(condition) if held.is_some() => {
+                volatile = condition.volatility() == Volatility::Volatile;
+                let columns = plan.columns().into_iter().map(|(id, ty)| OutputColumn::computed(id, ty)).collect();
+                (plan, columns)
+            }
             Some(expr) => {
                 let column = OutputColumn::computed(usize::MAX, expr.ty());
                 (project_above(plan, usize::MAX, expr), vec![column])
@@ -79,8 +90,10 @@ impl Applier {
             id,
             ty: ty.clone(),
             outer: outer.to_vec(),
-            signature: super::udf::any_types(args.len(), Volatility::Volatile),
+            signature: super::udf::any_types(args.len(), DfVolatility::Volatile),
+            held,
             known: Mutex::new(AHashMap::new()),
+            only: Mutex::new(None),
         };
         Ok(ScalarUDF::new_from_impl(udf).call(args))
     }
@@ -118,6 +131,10 @@ struct ApplyUdf {
     signature: Signature,
     /// Results by encoded outer values.
     known: Mutex<AHashMap<Vec<u8>, Datum>>,
+    /// Of `op ANY` and `op ALL` over a subquery without outer columns.
+    held: Option<Held>,
+    /// The result without outer columns.
+    only: Mutex<Option<Datum>>,
 }
 
 impl std::fmt::Debug for ApplyUdf {
@@ -155,6 +172,10 @@ impl ScalarUDFImpl for ApplyUdf {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> datafusion::error::Result<ColumnarValue> {
         let rows = args.number_rows;
+        if rows > 0 && self.outer.is_empty() {
+            let value = from_values(&self.ty, [self.only_value()?].iter(), 1).map_err(SqlError::from)?;
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&value, 0)?));
+        }
         let columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<datafusion::error::Result<Vec<_>>>()?;
         let mut out = Vec::with_capacity(rows);
         for row in 0..rows {
@@ -185,7 +206,23 @@ impl ApplyUdf {
         Ok(value)
     }
 
+    /// Without outer columns it runs once, for the first row that asks for it, be it volatile or not.
+    fn only_value(&self) -> Result<Datum> {
+        // Others that wait for it must not keep a thread from what it is waiting for.
+        let mut only = tokio::task::block_in_place(|| self.only.lock());
+        if let Some(value) = &*only {
+            return Ok(value.clone());
+        }
+        let value = self.compute(&[])?;
+        *only = Some(value.clone());
+        Ok(value)
+    }
+
     fn compute(&self, outer: &[Datum]) -> Result<Datum> {
+        if let Some(held) = &self.held {
+            let batches = self.held_rows(held)?;
+            return held.fold(self.kind, &batches, &self.outer, outer, &self.ctx);
+        }
         let runtime = self.applier.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
         let (query, ctx) = given(&self.query, &self.ctx, &self.outer, outer);
         let _owner = SharedOwner(ctx.shared.clone());
@@ -193,6 +230,90 @@ impl ApplyUdf {
         let ty = query.columns.first().map_or(DataType::Bool, |column| column.ty.clone());
         self.kind.fold(&ty, &self.ty, &batches)
     }
+}
+
+impl ApplyUdf {
+    /// The subquery's rows, which do not depend on the outer row: they are computed once.
+    fn held_rows(&self, held: &Held) -> Result<Arc<Vec<RecordBatch>>> {
+        let mut rows = tokio::task::block_in_place(|| held.rows.lock());
+        if let Some(batches) = &*rows {
+            return Ok(batches.clone());
+        }
+        let runtime = self.applier.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
+        let (query, ctx) = given(&self.query, &self.ctx, &[], &[]);
+        let _owner = SharedOwner(ctx.shared.clone());
+        let batches = Arc::new(runtime.run_inline(&query, &ctx)?);
+        self.memory.try_grow(batches.iter().map(RecordBatch::get_array_memory_size).sum())?;
+        *rows = Some(batches.clone());
+        Ok(batches)
+    }
+}
+
+/// The condition of `op ANY` and `op ALL`, checked over rows at hand.
+struct Held {
+    /// The subquery's columns are [`Expr::Column`] in it.
+    condition: Expr,
+    rows: Mutex<Option<Arc<Vec<RecordBatch>>>>,
+}
+
+impl Held {
+    /// `None` if the rows depend on the outer row, or the condition holds a subquery.
+    fn new(query: &Query, plan: &Plan, condition: &Expr) -> Option<Held> {
+        let nested = |node: &Expr| matches!(node, Expr::Hole { id, .. } if query.subqueries.contains_key(id));
+        if !outer_columns(query, plan, None).is_empty() || condition.any(&mut |node| nested(node)) {
+            return None;
+        }
+        let columns = plan.columns();
+        let condition = condition.clone().rewrite(&mut |node| match node {
+            Expr::Hole { id, ty } => match columns.iter().position(|(known, _)| *known == id) {
+                Some(index) => Expr::Column { index, ty },
+                None => Expr::Hole { id, ty },
+            },
+            other => other,
+        });
+        Some(Held { condition, rows: Mutex::new(None) })
+    }
+
+    fn fold(
+        &self,
+        kind: Kind,
+        batches: &[RecordBatch],
+        outer: &[(ColId, DataType)],
+        values: &[Datum],
+        ctx: &RunContext,
+    ) -> Result<Datum> {
+        let condition = self.condition.clone().rewrite(&mut |node| match node {
+            Expr::Hole { id, ty } => match outer.iter().position(|(known, _)| *known == id) {
+                Some(index) => Expr::Const { value: values[index].clone(), ty },
+                None => Expr::Hole { id, ty },
+            },
+            other => other,
+        });
+        let mut unknown = false;
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            let found = condition.eval(batch.columns(), batch.num_rows(), &ctx.eval)?;
+            let found = (0..batch.num_rows()).map(|row| value_at(&DataType::Bool, found.as_ref(), row));
+            match quantified(found, matches!(kind, Kind::Any)) {
+                Datum::Null => unknown = true,
+                Datum::Bool(value) if value == matches!(kind, Kind::Any) => return Ok(Datum::Bool(value)),
+                _ => {}
+            }
+        }
+        Ok(if unknown { Datum::Null } else { Datum::Bool(!matches!(kind, Kind::Any)) })
+    }
+}
+
+/// What a call of a function of DataFusion's costs, if it runs a subquery: nothing if that is done once.
+pub(super) fn cost_of(function: &ScalarUDF) -> Option<f64> {
+    /// In calls of simple functions: more than any condition beside it.
+    const PER_ROW: f64 = 1000.0;
+    let udf = function.inner().downcast_ref::<ApplyUdf>()?;
+    Some(if udf.outer.is_empty() { 0.0 } else { PER_ROW })
+}
+
+/// Whether a call of a function of DataFusion's runs a subquery anew for each row.
+pub(super) fn is_volatile_call(function: &ScalarUDF) -> bool {
+    function.inner().downcast_ref::<ApplyUdf>().is_some_and(|udf| !udf.remembers && !udf.outer.is_empty())
 }
 
 /// A query that may be run for rows of an outer one, with what it needs of that one's WITH queries and subqueries.

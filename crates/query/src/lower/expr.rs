@@ -1,41 +1,47 @@
 //! Expressions: native DataFusion ones where they are proven equal, Basalt's own code elsewhere.
 
 use super::udf::EvalUdf;
-use super::{Lowerer, defined, keys};
+use super::{Lowerer, keys};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, Plan, SubqueryKind};
-use ahash::AHashSet;
 use arrow_schema::DataType as ArrowType;
 use basalt_expr::functions::{Function, TypePattern, Volatility};
 use basalt_expr::tree::{Expr, Truth};
 use basalt_types::{DataType, Datum};
-use datafusion::common::{ScalarValue, Spans};
-use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::{
-    Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery as DfSubquery, binary_expr, cast,
-};
-use std::sync::Arc;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr as DfExpr, Operator, binary_expr, cast};
 
 impl Lowerer<'_> {
     /// One expression; parameters become constants.
     pub(super) fn expr(&mut self, expr: &Expr) -> Result<DfExpr> {
-        let folded = match self.ctx.inner {
+        self.lower_expr(&self.folded(expr)?)
+    }
+
+    fn folded(&self, expr: &Expr) -> Result<Expr> {
+        Ok(match self.ctx.inner {
             true => expr.clone().fold(&self.ctx.eval, true),
             false => expr.clone().fold_strict(&self.ctx.eval)?,
-        };
-        self.lower_expr(&folded)
+        })
     }
 
     /// A condition of a filter, where subqueries may become joins.
     pub(super) fn filter_expr(&mut self, expr: &Expr) -> Result<DfExpr> {
         let outer = (self.in_filter, self.null_is_false);
         (self.in_filter, self.null_is_false) = (true, true);
-        let lowered = self.expr(expr);
+        let lowered = self.conditions(expr);
         (self.in_filter, self.null_is_false) = outer;
         lowered
     }
 
-    fn lower_expr(&mut self, expr: &Expr) -> Result<DfExpr> {
+    /// The operands of the outermost AND stay apart: whoever checks them does so one after the other
+    /// ([`super::conditions`]).
+    fn conditions(&mut self, expr: &Expr) -> Result<DfExpr> {
+        let lowered =
+            self.folded(expr)?.conditions().iter().map(|part| self.lower_expr(part)).collect::<Result<Vec<_>>>()?;
+        conjunction(lowered).ok_or_else(|| SqlError::internal("a condition without parts"))
+    }
+
+    pub(super) fn lower_expr(&mut self, expr: &Expr) -> Result<DfExpr> {
         let passes_null = match expr {
             Expr::And(_) | Expr::Or(_) | Expr::InList { .. } => true,
             Expr::BoolTest { truth: Truth::True, negated: false, .. } => true,
@@ -85,48 +91,12 @@ impl Lowerer<'_> {
             },
             Expr::Call { .. } | Expr::Cast { .. } => self.call(expr),
             Expr::InList { expr: probe, list, negated, .. } => self.in_list(expr, probe, list, *negated),
-            Expr::Case { branches, otherwise, .. } if self.may_fail_early(expr) => {
-                self.lazy_case(branches, otherwise.as_deref())
+            Expr::Case { branches, otherwise, ty } if self.must_wait(expr) => {
+                self.lazy_case(branches, otherwise.as_deref(), ty)
             }
+            Expr::Coalesce { args, ty } if self.must_wait(expr) => self.lazy_coalesce(args, ty),
             other => self.opaque(other),
         }
-    }
-
-    /// Whether a subquery inside may fail for rows that do not reach it.
-    fn may_fail_early(&self, expr: &Expr) -> bool {
-        expr.any(&mut |node| match node {
-            Expr::Hole { id, .. } => self.query.subqueries.get(id).is_some_and(|inner| can_fail(&inner.plan)),
-            _ => false,
-        })
-    }
-
-    /// CASE whose branches are computed for the rows that take them.
-    fn lazy_case(&mut self, branches: &[(Expr, Expr)], otherwise: Option<&Expr>) -> Result<DfExpr> {
-        let outer = (std::mem::replace(&mut self.lazily, true), std::mem::replace(&mut self.in_filter, false));
-        let lowered = self.case_parts(branches, otherwise);
-        (self.lazily, self.in_filter) = outer;
-        let (branches, otherwise) = lowered?;
-        Ok(DfExpr::Case(datafusion::logical_expr::Case::new(None, branches, otherwise)))
-    }
-
-    #[allow(clippy::type_complexity)]
-    fn case_parts(
-        &mut self,
-        branches: &[(Expr, Expr)],
-        otherwise: Option<&Expr>,
-    ) -> Result<(Vec<(Box<DfExpr>, Box<DfExpr>)>, Option<Box<DfExpr>>)> {
-        let mut parts = Vec::with_capacity(branches.len());
-        for (condition, value) in branches {
-            parts.push((Box::new(self.lower_expr(condition)?), Box::new(self.lower_expr(value)?)));
-        }
-        let otherwise = otherwise.map(|value| self.lower_expr(value)).transpose()?;
-        Ok((parts, otherwise.map(Box::new)))
-    }
-
-    fn logic(&mut self, args: &[Expr], op: Operator) -> Result<DfExpr> {
-        let mut lowered = args.iter().map(|arg| self.lower_expr(arg)).collect::<Result<Vec<_>>>()?.into_iter();
-        let first = lowered.next().ok_or_else(|| SqlError::internal("AND or OR without operands"))?;
-        Ok(lowered.fold(first, |left, right| binary_expr(left, op, right)))
     }
 
     pub(super) fn constant(&self, expr: &Expr) -> Result<DfExpr> {
@@ -135,7 +105,7 @@ impl Lowerer<'_> {
     }
 
     /// One call or cast over operands that are lowered apart, so that common parts are computed once.
-    fn call(&mut self, expr: &Expr) -> Result<DfExpr> {
+    pub(super) fn call(&mut self, expr: &Expr) -> Result<DfExpr> {
         let mut template = expr.clone();
         let mut args = Vec::new();
         for child in template.children_mut() {
@@ -151,28 +121,36 @@ impl Lowerer<'_> {
     }
 
     /// A whole tree in one call: its parts are evaluated only for the rows that reach them.
-    fn opaque(&mut self, expr: &Expr) -> Result<DfExpr> {
+    pub(super) fn opaque(&mut self, expr: &Expr) -> Result<DfExpr> {
         let (template, args) = self.template(expr)?;
         Ok(EvalUdf::value(template, self.ctx, args))
     }
 
-    /// The tree with its holes numbered as arguments.
+    /// The tree with its holes numbered as arguments. So is what must not be evaluated before it is reached, and holds
+    /// subqueries.
     pub(super) fn template(&mut self, expr: &Expr) -> Result<(Expr, Vec<DfExpr>)> {
-        let mut holes: Vec<(ColId, DataType)> = Vec::new();
-        let template = expr.clone().rewrite(&mut |node| match node {
-            Expr::Hole { id, ty } => {
-                let index = holes.iter().position(|(known, _)| *known == id).unwrap_or_else(|| {
-                    holes.push((id, ty.clone()));
-                    holes.len() - 1
-                });
-                Expr::Column { index, ty }
-            }
-            other => other,
-        });
-        let outer = std::mem::replace(&mut self.in_filter, false);
-        let args = holes.into_iter().map(|(id, ty)| self.lower_expr(&Expr::Hole { id, ty })).collect::<Result<_>>();
-        self.in_filter = outer;
+        let mut template = expr.clone();
+        let mut cut = Vec::new();
+        self.cut(&mut template, &mut cut);
+        let outer = (self.in_filter, self.null_is_false);
+        (self.in_filter, self.null_is_false) = (false, false);
+        let args = cut.iter().map(|part| self.lower_expr(part)).collect::<Result<_>>();
+        (self.in_filter, self.null_is_false) = outer;
         Ok((template, args?))
+    }
+
+    fn cut(&self, expr: &mut Expr, out: &mut Vec<Expr>) {
+        let waits = matches!(expr, Expr::Case { .. } | Expr::Coalesce { .. } | Expr::And(_) | Expr::Or(_));
+        if matches!(expr, Expr::Hole { .. }) || waits && self.must_wait(expr) {
+            let ty = expr.ty();
+            let index = out.iter().position(|known| known == expr).unwrap_or_else(|| {
+                out.push(expr.clone());
+                out.len() - 1
+            });
+            *expr = Expr::Column { index, ty };
+            return;
+        }
+        expr.children_mut().into_iter().for_each(|child| self.cut(child, out));
     }
 
     /// An expression in the form that equality, grouping and sorting go by.
@@ -194,7 +172,7 @@ impl Lowerer<'_> {
         Ok(Some(binary_expr(left, op, right)))
     }
 
-    fn comparable(&mut self, left: &Expr, right: &Expr, op: Operator) -> Result<Option<(DfExpr, DfExpr)>> {
+    pub(super) fn comparable(&mut self, left: &Expr, right: &Expr, op: Operator) -> Result<Option<(DfExpr, DfExpr)>> {
         use DataType::*;
         let (a, b) = (left.ty(), right.ty());
         let plain = |ty: &DataType| {
@@ -300,160 +278,6 @@ impl Lowerer<'_> {
             items.push(self.constant(item)?);
         }
         Ok(self.lower_expr(probe)?.in_list(items, negated))
-    }
-
-    /// A subquery's value: as a join where DataFusion can make it one, otherwise row by row.
-    fn subquery(&mut self, id: ColId, ty: &DataType, negated: bool) -> Result<DfExpr> {
-        let subquery = &self.query.subqueries[&id];
-        let outer = self.outer_columns(id);
-        let correlated = !outer.is_empty();
-        let joins = !(self.lazily || correlated && self.nested_loops);
-        match &subquery.kind {
-            SubqueryKind::Scalar { column, ty } if joins => {
-                let lowered = self.scalar(&subquery.plan, *column, ty)?;
-                Ok(if negated { DfExpr::Not(Box::new(lowered)) } else { lowered })
-            }
-            SubqueryKind::Exists if joins && self.in_filter => {
-                let plan = self.sub_plan(&subquery.plan)?;
-                Ok(exists(plan, negated))
-            }
-            SubqueryKind::Any { columns, condition } if joins && self.in_filter && self.null_is_false => {
-                self.any(&subquery.plan, columns, condition, negated, correlated)
-            }
-            _ => {
-                let args = outer.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
-                let lowered = self.applier.call(self.query, self.ctx, id, ty, &outer, args)?;
-                Ok(if negated { DfExpr::Not(Box::new(lowered)) } else { lowered })
-            }
-        }
-    }
-
-    /// Columns that a subquery (and what is nested in it) takes from outside.
-    fn outer_columns(&self, id: ColId) -> Vec<(ColId, DataType)> {
-        let Some(subquery) = self.query.subqueries.get(&id) else { return Vec::new() };
-        let condition = match &subquery.kind {
-            SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } => Some(condition),
-            _ => None,
-        };
-        super::apply::outer_columns(self.query, &subquery.plan, condition)
-    }
-
-    /// A subquery's plan; what it does not define is an outer reference.
-    fn sub_plan(&mut self, plan: &Plan) -> Result<LogicalPlan> {
-        super::pull_up::check(self.query, plan)?;
-        let mut local = AHashSet::new();
-        defined(plan, &mut local);
-        self.local.push(local);
-        let outer = std::mem::replace(&mut self.in_filter, false);
-        let lowered = self.plan(plan);
-        self.in_filter = outer;
-        self.local.pop();
-        lowered
-    }
-
-    fn scalar(&mut self, plan: &Plan, column: ColId, ty: &DataType) -> Result<DfExpr> {
-        let mut lowered = self.sub_plan(plan)?;
-        let reach = self.reach(column)?.column.clone();
-        let name = self.fresh_name("s");
-        let builder = LogicalPlanBuilder::from(lowered);
-        // An aggregate that refuses a second row (21000); without a row it gives null, which a plain column of
-        // the subquery may be declared not to be.
-        lowered = if !gives_one_row(plan) {
-            let single = super::aggregate::single_value(ty, DfExpr::Column(reach));
-            builder.aggregate(Vec::<DfExpr>::new(), vec![single.alias(&name)])?.build()?
-        } else {
-            builder.project(vec![DfExpr::Column(reach).alias(&name)])?.build()?
-        };
-        Ok(DfExpr::ScalarSubquery(wrap(lowered)))
-    }
-
-    /// Whether the left side of `left = column` has columns, and no subqueries.
-    fn has_own_columns(&self, condition: &Expr, inner: &[ColId]) -> bool {
-        let hole = |node: &Expr| match node {
-            Expr::Hole { id, .. } if !inner.contains(id) => Some(self.query.subqueries.contains_key(id)),
-            _ => None,
-        };
-        condition.any(&mut |node| hole(node) == Some(false)) && !condition.any(&mut |node| hole(node) == Some(true))
-    }
-
-    /// `left = ANY (subquery)` in a filter, as a semi or anti join.
-    fn any(
-        &mut self,
-        plan: &Plan,
-        columns: &[ColId],
-        condition: &Expr,
-        negated: bool,
-        correlated: bool,
-    ) -> Result<DfExpr> {
-        let inner_only = |expr: &Expr| matches!(expr, Expr::Hole { id, .. } if columns.contains(id));
-        let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
-        // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own, and
-        // without a column on the left, or with a subquery there, it is no join by keys and forgets about nulls.
-        if !(negated && (correlated || !self.has_own_columns(condition, columns)))
-            && let Expr::Call { function, args, .. } = condition
-            && comparison(function) == Some(Operator::Eq)
-            && let [left, right] = args.as_slice()
-            && !uses_inner(left)
-            && matches!(right, Expr::Hole { .. } | Expr::Cast { .. })
-            && uses_inner(right)
-        {
-            // The right side stands inside the subquery, where its columns are local.
-            let lowered = self.sub_plan(plan)?;
-            if let Some(local) = self.local.last_mut() {
-                local.extend(columns);
-            }
-            if let Some((left, right)) = self.comparable(left, right, Operator::Eq)? {
-                let name = self.fresh_name("s");
-                let lowered = LogicalPlanBuilder::from(lowered).project(vec![right.alias(name)])?.build()?;
-                let expr = InSubquery::new(Box::new(left), wrap(lowered), negated);
-                return Ok(DfExpr::InSubquery(expr));
-            }
-        }
-        let condition = match negated {
-            false => condition.clone(),
-            true => Expr::BoolTest { expr: Box::new(condition.clone()), truth: Truth::False, negated: true },
-        };
-        let filtered = Plan::Filter { input: Box::new(plan.clone()), condition };
-        let lowered = self.sub_plan(&filtered)?;
-        Ok(exists(lowered, negated))
-    }
-}
-
-/// Whether an expression of the plan may fail for some values: divisions, roots, and texts that are read.
-fn can_fail(plan: &Plan) -> bool {
-    let mut found = false;
-    plan.clone().rewrite_exprs(&mut |node| {
-        found |= match &node {
-            Expr::Call { function, .. } => {
-                let name = function.name.as_str();
-                name.ends_with("div") || name.ends_with("mod") || matches!(name, "sqrt" | "ln" | "log" | "power")
-            }
-            Expr::Cast { expr, to, .. } => {
-                let is_text = |ty: &DataType| matches!(ty, DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_));
-                is_text(&expr.ty()) && !is_text(to)
-            }
-            _ => false,
-        };
-        node
-    });
-    found
-}
-
-fn wrap(plan: LogicalPlan) -> DfSubquery {
-    let outer_ref_columns = plan.all_out_ref_exprs();
-    DfSubquery { subquery: Arc::new(plan), outer_ref_columns, spans: Spans::new() }
-}
-
-fn exists(plan: LogicalPlan, negated: bool) -> DfExpr {
-    DfExpr::Exists(datafusion::logical_expr::expr::Exists::new(wrap(plan), negated))
-}
-
-/// An aggregation without groups has one row whatever its input.
-fn gives_one_row(plan: &Plan) -> bool {
-    match plan {
-        Plan::Aggregate { groups, .. } => groups.is_empty(),
-        Plan::Project { input, .. } | Plan::Sort { input, .. } => gives_one_row(input),
-        _ => false,
     }
 }
 

@@ -31,6 +31,9 @@ impl Lowerer<'_> {
         let offset = self.count(offset, OFFSET)?;
         let limit = self.count(limit, LIMIT)?;
         let input = self.plan(input)?;
+        if offset.unwrap_or(0) == 0 && limit.is_none() {
+            return self.fenced(input);
+        }
         Ok(LogicalPlanBuilder::from(input).limit(offset.unwrap_or(0), limit)?.build()?)
     }
 

@@ -58,6 +58,16 @@ pub(super) trait Operator: Send + Sync {
         false
     }
 
+    /// Whether a condition on this passed column stays above all the same.
+    fn holds_conditions_on(&self, _column: &str) -> bool {
+        false
+    }
+
+    /// Whether no more rows are asked of its input than of it.
+    fn lets_limits_down(&self) -> bool {
+        false
+    }
+
     /// Whether it may have rows though its input has none: even a condition without columns stays above.
     fn needs_no_input(&self) -> bool {
         false
@@ -162,13 +172,17 @@ impl UserDefinedLogicalNodeCore for Node {
 
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
         let fields = self.schema.fields();
-        let kept = match self.operator.columns() {
-            Columns::Passed { added, .. } if self.operator.lets_conditions_down() => {
-                &fields[fields.len() - added.len()..]
-            }
-            _ => fields.as_ref(),
+        let passed = match self.operator.columns() {
+            Columns::Passed { added, .. } if self.operator.lets_conditions_down() => fields.len() - added.len(),
+            _ => 0,
         };
-        kept.iter().map(|field| field.name().clone()).collect()
+        let kept = fields.iter().enumerate();
+        let kept = kept.filter(|(at, field)| *at >= passed || self.operator.holds_conditions_on(field.name()));
+        kept.map(|(_, field)| field.name().clone()).collect()
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        self.operator.lets_limits_down()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -143,6 +143,13 @@ impl Lowerer<'_> {
 
     fn project(&mut self, input: &Plan, exprs: &[(ColId, Expr)]) -> Result<LogicalPlan> {
         let input = self.plan(input)?;
+        self.project_over(input, exprs)
+    }
+
+    pub(super) fn project_over(&mut self, mut input: LogicalPlan, exprs: &[(ColId, Expr)]) -> Result<LogicalPlan> {
+        if super::single_rows::are_needed(exprs.iter().map(|(_, expr)| expr)) {
+            input = self.single_rows(input)?;
+        }
         let mut out = Vec::with_capacity(exprs.len());
         for (id, expr) in exprs {
             out.push(match expr {
@@ -156,12 +163,17 @@ impl Lowerer<'_> {
                 }
             });
         }
+        let mut volatile = Vec::new();
         for (id, expr) in exprs {
             if !matches!(expr, Expr::Hole { id: known, .. } if known == id) {
                 self.define(*id, &expr.ty());
             }
+            if self.calls_volatile(expr) {
+                volatile.push(*id);
+            }
         }
-        Ok(LogicalPlanBuilder::from(input).project(out)?.build()?)
+        let projected = LogicalPlanBuilder::from(input).project(out)?.build()?;
+        if volatile.is_empty() { Ok(projected) } else { self.computed_here(projected, &volatile) }
     }
 
     fn join(
@@ -294,8 +306,9 @@ impl Lowerer<'_> {
         right: &Plan,
         columns: &[SetColumn],
     ) -> Result<LogicalPlan> {
-        let left = self.plan(left)?;
-        let right = self.plan(right)?;
+        let keeps_order = op == SetOp::Union && all;
+        let left = if keeps_order { self.union_part(left)? } else { self.plan(left)? };
+        let right = if keeps_order { self.union_part(right)? } else { self.plan(right)? };
         let side = |binder: &Self, plan: LogicalPlan, prefix: &str, pick: fn(&SetColumn) -> ColId| {
             let exprs = columns
                 .iter()

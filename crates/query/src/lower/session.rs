@@ -1,5 +1,6 @@
 //! DataFusion's session: which of its parts are in use, with which limits.
 
+use super::common::GuardedCommon;
 use super::push_down::GuardedPushDown;
 use crate::error::{Result, SqlError};
 use crate::run::RuntimeConfig;
@@ -29,14 +30,19 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     // A projection is computed on the rows that its filter lets through. This rule would compute it below the
     // filter, where an expression meets rows that the query excludes (`SELECT a / b … WHERE b <> 0`).
     let mut rules = PhysicalOptimizer::new().rules;
-    rules.retain(|rule| rule.name() != "ProjectionPushdown");
+    // Filters are in their places and checked in their order ([`super::conditions`]): they are not to be put together.
+    rules.retain(|rule| rule.name() != "ProjectionPushdown" && !rule.name().starts_with("FilterPushdown"));
     // Sides of joins are settled by then, orders are not.
     let settled = rules.iter().position(|rule| rule.name() == "JoinSelection" || rule.name() == "join_selection");
     let settled = settled.ok_or_else(|| SqlError::internal("there is no rule that chooses the sides of joins"))?;
     rules.insert(settled + 1, Arc::new(super::outer_side::HideConstants));
     let filters: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(GuardedPushDown::new());
     let logical = Optimizer::new().rules.into_iter();
-    let logical = logical.map(|rule| if rule.name() == GuardedPushDown::NAME { filters.clone() } else { rule });
+    let logical = logical.map(|rule| match rule.name() {
+        GuardedPushDown::NAME => filters.clone(),
+        GuardedCommon::NAME => Arc::new(GuardedCommon::new()),
+        _ => rule,
+    });
     // Types are settled by the binder: no analyzer rule may change them.
     Ok(SessionStateBuilder::new()
         .with_config(options)

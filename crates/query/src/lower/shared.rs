@@ -51,6 +51,12 @@ impl SharedTables {
         Arc::new(SharedTables { around: Some(around.clone()), own, ..SharedTables::default() })
     }
 
+    /// Ends what runs for the plans of this run.
+    pub fn clear(&self) {
+        self.ctes.lock().clear();
+        self.working.lock().clear();
+    }
+
     fn layer(self: &Arc<Self>, id: CteId) -> Arc<SharedTables> {
         match &self.around {
             Some(around) if !self.own.contains(&id) => around.layer(id),
@@ -68,8 +74,7 @@ pub(crate) struct SharedOwner(pub Arc<SharedTables>);
 
 impl Drop for SharedOwner {
     fn drop(&mut self) {
-        self.0.ctes.lock().clear();
-        self.0.working.lock().clear();
+        self.0.clear();
     }
 }
 

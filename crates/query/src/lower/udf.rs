@@ -3,7 +3,9 @@
 use super::keys;
 use crate::error::SqlError;
 use crate::run::RunContext;
-use arrow_array::{ArrayRef, new_null_array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
@@ -28,6 +30,8 @@ enum Body {
     Value(Expr),
     /// The key of the only argument ([`keys`]).
     Key(DataType),
+    /// The value of a subquery's only row: the argument is a value and how many rows there were.
+    OnlyRow(DataType),
 }
 
 pub(super) struct EvalUdf {
@@ -95,9 +99,42 @@ impl EvalUdf {
         Self::call(Body::Key(ty.clone()), "key".into(), key_type, ctx, vec![arg], true)
     }
 
+    /// The value of what [`super::aggregate::counted_value`] gives; 21000 where it comes of several rows.
+    pub fn only_row(ty: &DataType, ctx: &RunContext, counted: DfExpr) -> DfExpr {
+        Self::call(Body::OnlyRow(ty.clone()), "only_row".into(), ty.to_arrow(), ctx, vec![counted], true)
+    }
+
+    /// The call behind a function of DataFusion's, if it is one of these.
+    pub fn of(function: &ScalarUDF) -> Option<&EvalUdf> {
+        function.inner().downcast_ref()
+    }
+
+    /// See [`Expr::cost`]: of the call alone.
+    pub fn cost(&self) -> f64 {
+        match &self.body {
+            Body::Value(expr) => expr.cost(),
+            Body::Key(_) | Body::OnlyRow(_) => 0.0,
+        }
+    }
+
+    /// See [`Expr::is_harmless`]: the call alone.
+    pub fn is_harmless(&self) -> bool {
+        match &self.body {
+            Body::Value(expr) => expr.is_harmless(),
+            Body::Key(_) => true,
+            Body::OnlyRow(_) => false,
+        }
+    }
+
+    /// Whether it is computed anew for each row.
+    pub fn is_volatile(&self) -> bool {
+        matches!(&self.body, Body::Value(expr) if expr.volatility() == ExprVolatility::Volatile)
+    }
+
     fn argument_type(&self, index: usize) -> Option<ArrowType> {
         let template = match &self.body {
             Body::Key(ty) => return Some(ty.to_arrow()),
+            Body::OnlyRow(ty) => return Some(super::aggregate::counted_type(ty)),
             Body::Value(template) => template,
         };
         let mut found = None;
@@ -116,7 +153,27 @@ impl EvalUdf {
         match &self.body {
             Body::Value(expr) => Ok(expr.eval(args, rows, &self.eval)?),
             Body::Key(ty) => keys::key_array(ty, &args[0]),
+            Body::OnlyRow(_) => only_row(&args[0]),
         }
+    }
+}
+
+fn only_row(counted: &ArrayRef) -> std::result::Result<ArrayRef, SqlError> {
+    let counted = counted.as_struct();
+    let rows = counted.column(1).as_primitive::<Int64Type>();
+    let several = (0..counted.len()).any(|row| counted.is_valid(row) && rows.is_valid(row) && rows.value(row) > 1);
+    if several {
+        let message = "more than one row returned by a subquery used as an expression";
+        return Err(SqlError::new("21000", message));
+    }
+    let values = counted.column(0);
+    match counted.nulls() {
+        // An outer join has put nulls in the place of values that are there still.
+        Some(nulls) => {
+            let missing = BooleanArray::new(!nulls.inner(), None);
+            arrow::compute::nullif(values, &missing).map_err(|error| SqlError::internal(error.to_string()))
+        }
+        None => Ok(values.clone()),
     }
 }
 

@@ -21,6 +21,15 @@ use std::sync::Arc;
 struct Over {
     partition_by: Vec<Expr>,
     order_by: Vec<SortKey>,
+    arrival: Vec<SortKey>,
+}
+
+impl Over {
+    fn order(&self) -> Vec<SortKey> {
+        let partitions = self.partition_by.iter();
+        let keys = partitions.map(|expr| SortKey { expr: expr.clone(), descending: false, nulls_first: false });
+        keys.chain(self.order_by.iter().cloned()).chain(self.arrival.iter().cloned()).collect()
+    }
 }
 
 /// The inputs of one node while they are gathered: all become columns of a projection below it.
@@ -57,7 +66,8 @@ impl Lowerer<'_> {
         let mut lowered = self.plan(input)?;
         let mut overs: Vec<(Over, Vec<&(ColId, WindowCall)>)> = Vec::new();
         for call in calls {
-            let over = Over { partition_by: call.1.partition_by.clone(), order_by: call.1.order_by.clone() };
+            let WindowCall { partition_by, order_by, arrival, .. } = call.1.clone();
+            let over = Over { partition_by, order_by, arrival };
             match overs.iter_mut().find(|(known, _)| *known == over) {
                 Some((_, calls)) => calls.push(call),
                 None => overs.push((over, vec![call])),
@@ -65,6 +75,12 @@ impl Lowerer<'_> {
         }
         // The longest orders first: rows sorted for them are sorted for their beginnings.
         overs.sort_by_key(|(over, _)| std::cmp::Reverse((over.partition_by.len(), over.order_by.len())));
+        // Without an order of its own a window has its rows as the one before had them.
+        for at in 1..overs.len() {
+            if overs[at].0.partition_by.is_empty() && overs[at].0.order_by.is_empty() {
+                overs[at].0.arrival = overs[at - 1].0.order();
+            }
+        }
         for (over, calls) in overs {
             lowered = self.window_node(lowered, &over, &calls)?;
         }
@@ -87,20 +103,33 @@ impl Lowerer<'_> {
             let key = self.keyed(expr)?;
             inputs.add(self, key);
         }
-        let mut order = Vec::with_capacity(over.order_by.len());
-        for key in over.order_by.iter().filter(|key| !self.is_constant(&key.expr)).collect::<Vec<_>>() {
-            let lowered = self.keyed(&key.expr)?;
-            inputs.add(self, lowered);
-            order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
-        }
+        let order = self.ordering(&over.order_by, &mut inputs)?;
+        let arrival = self.ordering(&over.arrival, &mut inputs)?;
         let (mut specs, mut added) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
         for (id, call) in calls {
             specs.push(self.window_call(call, &mut inputs)?);
             added.push(Arc::new(Field::new(name_of(*id), call.ty.to_arrow(), true)));
         }
-        let spec =
-            Spec { partitions, order, calls: specs, added, eval: self.ctx.eval.clone(), stop: self.ctx.stop.clone() };
+        let spec = Spec {
+            partitions,
+            order,
+            arrival,
+            calls: specs,
+            added,
+            eval: self.ctx.eval.clone(),
+            stop: self.ctx.stop.clone(),
+        };
         node(input, inputs, spec)
+    }
+
+    fn ordering(&mut self, keys: &[SortKey], inputs: &mut Inputs) -> Result<Vec<SortOptions>> {
+        let mut order = Vec::with_capacity(keys.len());
+        for key in keys.iter().filter(|key| !self.is_constant(&key.expr)).collect::<Vec<_>>() {
+            let lowered = self.keyed(&key.expr)?;
+            inputs.add(self, lowered);
+            order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
+        }
+        Ok(order)
     }
 
     /// Adds each row's number among its equals in `keys`, in the order given, as a bigint column `name`.
@@ -116,16 +145,15 @@ impl Lowerer<'_> {
         for key in keys {
             inputs.add(self, key);
         }
-        let mut order = Vec::with_capacity(order_by.len());
-        for key in order_by.iter().filter(|key| !self.is_constant(&key.expr)).collect::<Vec<_>>() {
-            let lowered = self.keyed(&key.expr)?;
-            inputs.add(self, lowered);
-            order.push(SortOptions { descending: key.descending, nulls_first: key.nulls_first });
-        }
+        let order = self.ordering(order_by, &mut inputs)?;
         let call = Call { function: Function::Ranking(Ranking::RowNumber), frame: None };
         let field = Arc::new(Field::new(name, ArrowType::Int64, true));
         let (eval, stop) = (self.ctx.eval.clone(), self.ctx.stop.clone());
-        node(input, inputs, Spec { partitions, order, calls: vec![call], added: vec![field], eval, stop })
+        node(
+            input,
+            inputs,
+            Spec { partitions, order, arrival: Vec::new(), calls: vec![call], added: vec![field], eval, stop },
+        )
     }
 
     fn window_call(&mut self, call: &WindowCall, inputs: &mut Inputs) -> Result<Call> {

@@ -7,6 +7,7 @@ use super::{AggregateCall, ColId, Plan, Query, Subquery, SubqueryKind, WindowCal
 use ahash::AHashSet;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use basalt_types::DataType;
 use std::collections::BTreeMap;
 
 impl Query {
@@ -50,6 +51,7 @@ impl Pruning {
                     exprs.extend(stand_in);
                 }
             }
+            Plan::Values { columns, rows } if rows.len() == 1 => self.keep_read_values(columns, &mut rows[0]),
             Plan::Aggregate { aggregates, sets: None, .. } => self.keep_read(aggregates, AggregateCall::exprs_mut),
             Plan::Window { input, calls } => {
                 // By what a window divides and orders is computed all the same.
@@ -98,6 +100,22 @@ impl Pruning {
         });
     }
 
+    /// One row is no more than a list of expressions.
+    fn keep_read_values(&self, columns: &mut Vec<(ColId, DataType)>, row: &mut Vec<Expr>) {
+        let is_kept = |id: ColId, expr: &Expr| self.used.contains(&id) || self.is_volatile(expr);
+        let kept: Vec<bool> = columns.iter().zip(row.iter()).map(|((id, _), expr)| is_kept(*id, expr)).collect();
+        if kept.iter().any(|kept| *kept) {
+            let mut places = kept.iter();
+            columns.retain(|_| places.next().is_some_and(|kept| *kept));
+            let mut places = kept.iter();
+            row.retain(|_| places.next().is_some_and(|kept| *kept));
+        }
+    }
+
+    fn is_subquery(&self, id: ColId) -> bool {
+        self.pending.contains_key(&id) || self.done.contains_key(&id)
+    }
+
     fn is_volatile(&self, expr: &Expr) -> bool {
         expr.volatility() == Volatility::Volatile
             || expr.any(&mut |node| match node {
@@ -123,11 +141,15 @@ impl Pruning {
                 SubqueryKind::Scalar { column, .. } | SubqueryKind::Array { column, .. } => {
                     self.used.insert(*column);
                 }
-                // Its columns are nobody's, but DataFusion makes a join of what passes columns on.
+                // Its columns are nobody's, volatile or not, but DataFusion makes a join of what passes columns on.
                 SubqueryKind::Exists => {
-                    if let Plan::Project { exprs, .. } = &subquery.plan {
-                        let passed = exprs.iter().filter(|(_, expr)| matches!(expr, Expr::Hole { .. }));
-                        self.used.extend(passed.map(|(id, _)| *id));
+                    if let Plan::Project { exprs, .. } = &mut subquery.plan {
+                        let stand_in = exprs.first().map(|(id, _)| (*id, Expr::bool(true)));
+                        exprs.retain(|(_, expr)| matches!(expr, Expr::Hole { id, .. } if !self.is_subquery(*id)));
+                        if exprs.is_empty() {
+                            exprs.extend(stand_in);
+                        }
+                        self.used.extend(exprs.iter().map(|(id, _)| *id));
                     }
                 }
                 SubqueryKind::Any { columns, condition } | SubqueryKind::All { columns, condition } => {

@@ -173,6 +173,7 @@ impl Binder<'_> {
             search.step.columns.push((id, ty));
         }
         search.query.prune();
+        search.query.pass_orders_on();
         let source = RowSource::Search(Box::new(search));
         Ok(BoundModify { table: target.table.clone(), rules, source, returning })
     }

@@ -109,7 +109,8 @@ impl ExecutionPlan for WindowExec {
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
         let partitions = self.inputs[..self.spec.partitions].iter().map(|key| (key, SortOptions::default()));
-        let order = self.inputs[self.spec.partitions..].iter().zip(self.spec.order.iter().copied());
+        let order = self.spec.order.iter().chain(&self.spec.arrival).copied();
+        let order = self.inputs[self.spec.partitions..].iter().zip(order);
         let keys = partitions.chain(order).map(|(key, options)| PhysicalSortExpr::new(key.clone(), options));
         vec![LexOrdering::new(keys).map(OrderingRequirements::from)]
     }

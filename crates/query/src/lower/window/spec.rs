@@ -71,6 +71,8 @@ pub(super) struct Spec {
     /// The first inputs are the partition's keys, the next ones the order's.
     pub partitions: usize,
     pub order: Vec<SortOptions>,
+    /// The inputs after those sort rows that are peers.
+    pub arrival: Vec<SortOptions>,
     pub calls: Vec<Call>,
     /// The calls' results, in their order.
     pub added: Vec<FieldRef>,

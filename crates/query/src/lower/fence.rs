@@ -1,0 +1,141 @@
+//! What the optimizer must not move or leave out.
+//!
+//! Conditions stay above OFFSET and LIMIT, `OFFSET 0` among them, by which people keep them there. The volatile columns
+//! of a projection are computed once for each of its rows, read or not: they are not merged into what reads them, and no
+//! condition on them is checked below.
+
+use super::Lowerer;
+use super::node::{Columns, Node, Operator};
+use crate::error::Result;
+use crate::plan::ColId;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use std::fmt;
+use std::sync::Arc;
+
+/// What EXPLAIN leaves out.
+pub(crate) const FENCE: &str = "Fence";
+
+impl Lowerer<'_> {
+    /// No condition passes.
+    pub(super) fn fenced(&self, input: LogicalPlan) -> Result<LogicalPlan> {
+        Ok(Node::over(Arc::new(Fence { columns: None }), Vec::new(), input)?)
+    }
+
+    /// These columns are computed here.
+    pub(super) fn computed_here(&self, input: LogicalPlan, columns: &[ColId]) -> Result<LogicalPlan> {
+        let reached = columns.iter().map(|id| Ok(self.reach(*id)?.column.clone())).collect::<Result<Vec<_>>>()?;
+        let names = reached.iter().map(|column| column.name.clone()).collect();
+        let args = reached.into_iter().map(DfExpr::Column).collect();
+        Ok(Node::over(Arc::new(Fence { columns: Some(names) }), args, input)?)
+    }
+}
+
+struct Fence {
+    /// On which conditions stay above; `None`: all do, and limits do.
+    columns: Option<Vec<String>>,
+}
+
+impl Operator for Fence {
+    fn name(&self) -> &'static str {
+        FENCE
+    }
+
+    fn label(&self) -> String {
+        FENCE.to_string()
+    }
+
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &[], nullable: false }
+    }
+
+    fn lets_conditions_down(&self) -> bool {
+        self.columns.is_some()
+    }
+
+    fn holds_conditions_on(&self, column: &str) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.iter().any(|known| known == column))
+    }
+
+    fn needs_no_input(&self) -> bool {
+        self.columns.is_none()
+    }
+
+    fn lets_limits_down(&self) -> bool {
+        self.columns.is_some()
+    }
+
+    fn plan(
+        &self,
+        _args: Vec<Arc<dyn PhysicalExpr>>,
+        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let input = inputs.swap_remove(0);
+        let properties = input.properties().clone();
+        Ok(Arc::new(FenceExec { input, properties }))
+    }
+}
+
+/// Passes its input's rows.
+struct FenceExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl fmt::Debug for FenceExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FENCE)
+    }
+}
+
+impl DisplayAs for FenceExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FENCE)
+    }
+}
+
+impl ExecutionPlan for FenceExec {
+    fn name(&self) -> &'static str {
+        FENCE
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
+    ) -> DfResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let input = children.swap_remove(0);
+        let properties = input.properties().clone();
+        Ok(Arc::new(FenceExec { input, properties }))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
