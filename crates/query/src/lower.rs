@@ -102,6 +102,8 @@ pub struct Lowerer<'a> {
     pub(crate) in_filter: bool,
     /// Of a filter's condition, the part where null may be taken for false: IN as a join has no null.
     pub(crate) null_is_false: bool,
+    /// What is lowered next is NOT of a subquery, and one of the conditions that a row has to fulfil.
+    pub(crate) is_condition: bool,
     /// Inside of a CASE, where subqueries run only for the rows that reach them.
     pub(crate) lazily: bool,
     /// Correlated subqueries are run once per outer row: always right, and slow.
@@ -128,6 +130,7 @@ impl<'a> Lowerer<'a> {
             local: Vec::new(),
             in_filter: false,
             null_is_false: false,
+            is_condition: false,
             lazily: false,
             nested_loops: how.nested_loops,
             careful: how.careful,

@@ -36,8 +36,12 @@ impl Lowerer<'_> {
     /// The operands of the outermost AND stay apart: whoever checks them does so one after the other
     /// ([`super::conditions`]).
     fn conditions(&mut self, expr: &Expr) -> Result<DfExpr> {
-        let lowered =
-            self.folded(expr)?.conditions().iter().map(|part| self.lower_expr(part)).collect::<Result<Vec<_>>>()?;
+        let mut lowered = Vec::new();
+        for part in self.folded(expr)?.conditions() {
+            self.is_condition = matches!(&part, Expr::Not(inner) if matches!(**inner, Expr::Hole { .. }));
+            lowered.push(self.lower_expr(&part)?);
+        }
+        self.is_condition = false;
         conjunction(lowered).ok_or_else(|| SqlError::internal("a condition without parts"))
     }
 

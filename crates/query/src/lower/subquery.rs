@@ -26,6 +26,7 @@ impl Lowerer<'_> {
         let outer = self.outer_columns(id);
         let correlated = !outer.is_empty();
         let joins = !(self.lazily || correlated && self.nested_loops);
+        let is_condition = std::mem::take(&mut self.is_condition);
         let lowered = match &subquery.kind {
             SubqueryKind::Scalar { column, ty } if joins && !self.waits(subquery, correlated) => {
                 self.scalar(&subquery.plan, *column, ty)?
@@ -35,7 +36,8 @@ impl Lowerer<'_> {
             }
             SubqueryKind::Any { columns, condition } if joins && self.in_filter && self.null_is_false => {
                 let correlated = !super::apply::outer_columns(self.query, &subquery.plan, None).is_empty();
-                return self.any(&subquery.plan, columns, condition, negated, correlated);
+                let by_key = !negated || is_condition && !correlated;
+                return self.any(&subquery.plan, columns, condition, negated, by_key);
             }
             _ => {
                 let args = outer.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
@@ -131,19 +133,13 @@ impl Lowerer<'_> {
     }
 
     /// `left = ANY (subquery)` in a filter, as a semi or anti join.
-    fn any(
-        &mut self,
-        plan: &Plan,
-        columns: &[ColId],
-        condition: &Expr,
-        negated: bool,
-        correlated: bool,
-    ) -> Result<DfExpr> {
+    fn any(&mut self, plan: &Plan, columns: &[ColId], condition: &Expr, negated: bool, by_key: bool) -> Result<DfExpr> {
         let inner_only = |expr: &Expr| matches!(expr, Expr::Hole { id, .. } if columns.contains(id));
         let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
-        // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own, and
-        // without a column on the left, or with a subquery there, it is no join by keys and forgets about nulls.
-        if !(negated && (correlated || !self.has_own_columns(condition, columns)))
+        // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own. Beside others
+        // in an OR, without a column on the left, or with a subquery there, it is no such join and forgets about nulls.
+        if by_key
+            && (!negated || self.has_own_columns(condition, columns))
             && let Expr::Call { function, args, .. } = condition
             && comparison(function) == Some(Operator::Eq)
             && let [left, right] = args.as_slice()
