@@ -41,7 +41,7 @@ mod with;
 pub use dml::{
     Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, InsertSource, OnConflict, Point,
     PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
-    is_write, updatable_base, writes,
+    is_write, updatable_base, updatable_columns, writes,
 };
 pub use needs::{Need, Needs};
 pub use output_name::typname;

@@ -9,6 +9,7 @@
 mod acls;
 mod activity;
 mod basalt;
+mod casts;
 mod class;
 mod cluster;
 mod definitions;
@@ -89,6 +90,7 @@ fn fill_of(schema: &str, name: &str) -> Option<Fill> {
         "pg_catalog" => class::fill_of(name)
             .or_else(|| cluster::fill_of(name))
             .or_else(|| acls::fill_of(name))
+            .or_else(|| casts::fill_of(name))
             .or_else(|| typing::fill_of(name))
             .or_else(|| ranges::fill_of(name))
             .or_else(|| user_types::fill_of(name))

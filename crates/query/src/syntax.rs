@@ -132,6 +132,11 @@ pub fn parse(sql: &str) -> Result<Vec<Parsed>> {
 /// The same of texts that rest in the catalog: they hold NULs (`bind::pinned`).
 fn parse_kept(sql: &str) -> Result<Vec<Parsed>> {
     let tokens = tokens(sql)?;
+    let is_empty = |token: &&TokenWithSpan| matches!(&token.token, Token::Word(word) if word.quote_style == Some('"') && word.value.is_empty());
+    if let Some(token) = tokens.iter().find(is_empty) {
+        let place = reader::position_of(sql, token.span.start);
+        return Err(SqlError::syntax("zero-length delimited identifier at or near \"\"\"\"").at(place));
+    }
     literals::check_numbers(&tokens, sql)?;
     let tokens = literals::joined(tokens, sql)?;
     let text: Arc<str> = sql.into();

@@ -28,6 +28,8 @@ pub struct SystemContext {
     pub client_addr: Option<SocketAddr>,
     pub settings: Settings,
     pub prepared: Vec<PreparedInfo>,
+    /// Open cursors and portals.
+    pub cursors: Vec<CursorInfo>,
     pub(crate) sequences: Arc<SequenceUse>,
     /// The transaction may not write.
     pub read_only: bool,
@@ -62,7 +64,22 @@ impl SystemContext {
 #[derive(Clone, Debug)]
 pub struct PreparedInfo {
     pub name: String,
-    pub sql: String,
+    pub sql: Arc<str>,
+    /// Oids of its parameters' types.
+    pub types: Vec<u32>,
+    pub from_sql: bool,
+    pub made_micros: i64,
+}
+
+/// One row of `pg_cursors`.
+#[derive(Clone, Debug)]
+pub struct CursorInfo {
+    pub name: String,
+    pub sql: Arc<str>,
+    pub holds: bool,
+    pub binary: bool,
+    pub scrolls: bool,
+    pub made_micros: i64,
 }
 
 /// One row of `pg_stat_activity`.

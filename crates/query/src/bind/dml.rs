@@ -17,7 +17,7 @@ mod updatable;
 mod with;
 
 pub use conflict::{Compute, ConflictAction, OnConflict};
-pub use updatable::{check_updatable, updatable_base};
+pub use updatable::{check_updatable, updatable_base, updatable_columns};
 pub use with::{Bound, BoundWith, Write, bind_statement, is_write, writes};
 
 use super::row_rules::RowRules;

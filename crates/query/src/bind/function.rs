@@ -44,7 +44,7 @@ impl Binder<'_> {
     }
 
     pub fn function(&mut self, function: &ast::Function) -> Result<Expr> {
-        if let Some(value) = self.ctx.pinned_value(function) {
+        if let Some(value) = self.pinned_value(function) {
             return value;
         }
         let parts = names::parts(&function.name)?;

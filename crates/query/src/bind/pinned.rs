@@ -19,10 +19,12 @@ mod tags;
 
 pub(crate) use tags::reg_name;
 
+use super::binder::Binder;
 use super::scope::ScopeColumn;
 use super::{BindContext, names, types};
 use crate::error::{Result, SqlError};
 use basalt_expr::tree::Expr;
+use basalt_types::usertype::array_oid;
 use basalt_types::{CompositeDef, DataType, Datum, ObjectId, TableDef};
 use sqlparser::ast::{self, Ident, ObjectName, ObjectNamePart, TableAlias, TableFactor, VisitMut, VisitorMut};
 use std::collections::BTreeSet;
@@ -221,6 +223,15 @@ impl VisitorMut for Namer<'_> {
     }
 }
 
+/// Whether a kept text names the object with this oid.
+pub(crate) fn names_object(sql: &str, oid: u32) -> bool {
+    let in_literal = |kind: &str| sql.contains(&format!("'{oid}'::{kind}"));
+    let marked = [format!("\0r{oid}\""), format!("\0r{oid}\0"), format!("\0t{oid}\""), format!("\0f{oid}.")];
+    marked.iter().any(|mark| sql.contains(mark))
+        || sql.contains(&format!("{VALUE}\"({oid},"))
+        || ["regclass", "REGCLASS", "regtype", "regnamespace"].into_iter().any(in_literal)
+}
+
 /// The relations that a kept query reads.
 pub(crate) fn relations_in(query: &ast::Query) -> BTreeSet<ObjectId> {
     let mut found = BTreeSet::new();
@@ -373,11 +384,34 @@ impl BindContext {
         let missing = || SqlError::new("42P01", format!("relation with OID {} does not exist", id.0));
         table.or_else(view).or_else(sequence).ok_or_else(missing)
     }
+}
 
-    /// The value that a call means by identity, if it does.
+impl Binder<'_> {
+    /// The value that a call means by identity, if it does. An index of a table that its transaction has just made is
+    /// bound before the catalog knows the types: the table's columns do.
     pub(super) fn pinned_value(&self, function: &ast::Function) -> Option<Result<Expr>> {
         let (oid, value) = value_of(function)?;
         let missing = || SqlError::new("42704", format!("type with OID {oid} does not exist"));
-        Some(self.catalog.type_of_oid(oid).ok_or_else(missing).map(|ty| Expr::Const { value, ty }))
+        let relations = || self.scopes.iter().flat_map(|scope| &scope.relations);
+        let of_columns =
+            || relations().flat_map(|relation| &relation.columns).find_map(|column| inside(&column.ty, oid));
+        let ty = self.ctx.catalog.type_of_oid(oid).or_else(of_columns);
+        Some(ty.ok_or_else(missing).map(|ty| Expr::Const { value, ty }))
+    }
+}
+
+/// The type with this oid that a type is, is made of, or is the element of.
+fn inside(ty: &DataType, oid: u32) -> Option<DataType> {
+    if ty.oid() == oid {
+        return Some(ty.clone());
+    }
+    if matches!(ty, DataType::Enum(_) | DataType::Domain(_)) && array_oid(ty.oid()) == oid {
+        return Some(DataType::Array(Box::new(ty.clone())));
+    }
+    match ty {
+        DataType::Array(element) => inside(element, oid),
+        DataType::Composite(composite) => composite.live().find_map(|(_, attribute)| inside(&attribute.ty, oid)),
+        DataType::Domain(domain) => inside(&domain.base, oid),
+        _ => None,
     }
 }

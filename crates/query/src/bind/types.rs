@@ -294,10 +294,10 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new("22023", message)
 }
 
-/// The default of a domain, or of the one that it is over: SQL text.
+/// The default of a domain: SQL text.
 pub fn domain_default(ty: &DataType) -> Option<&str> {
     match ty {
-        DataType::Domain(domain) => domain.default.as_deref().or_else(|| domain_default(&domain.base)),
+        DataType::Domain(domain) => domain.default.as_deref(),
         _ => None,
     }
 }

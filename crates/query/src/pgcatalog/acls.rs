@@ -28,16 +28,22 @@ pub(super) fn fill_of_information(name: &str) -> Option<Fill> {
 }
 
 /// One privilege of one entry, by names.
-struct Grant {
-    grantor: String,
-    grantee: String,
+pub(super) struct Grant {
+    pub grantor: String,
+    pub grantee: String,
     privilege: Privileges,
     name: &'static str,
-    grantable: bool,
+    pub grantable: bool,
 }
 
 /// What the user may see of some entries: grants by or to roles that it is in, and with `public` those to everybody.
-fn grants(system: &SystemContext, items: &[AclItem], owner: &str, all: Privileges, public: bool) -> Vec<Grant> {
+pub(super) fn grants(
+    system: &SystemContext,
+    items: &[AclItem],
+    owner: &str,
+    all: Privileges,
+    public: bool,
+) -> Vec<Grant> {
     let catalog = &system.catalog;
     let user = catalog.role_named(&system.user);
     let is_in = |id: ObjectId| user.is_some_and(|user| user.superuser || catalog.acts_as(user.id).contains(&id));

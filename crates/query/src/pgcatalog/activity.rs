@@ -1,7 +1,7 @@
 //! Who is connected and with which settings.
 
 use super::relations;
-use super::rows::{Rows, int4, int8, micros, oid, opt_text, text, texts, yes};
+use super::rows::{Rows, int4, int8, micros, oid, oids, opt_text, text, texts, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use basalt_types::Datum;
@@ -13,6 +13,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "pg_stat_activity" => pg_stat_activity,
         "pg_stat_database" => pg_stat_database,
         "pg_settings" => pg_settings,
+        "pg_cursors" => pg_cursors,
         "pg_prepared_statements" => pg_prepared_statements,
         "pg_locks" => pg_locks,
         _ => return None,
@@ -87,9 +88,25 @@ fn pg_prepared_statements(system: &SystemContext, rows: &mut Rows) -> Result {
         rows.push([
             ("name", text(&prepared.name)),
             ("statement", text(&prepared.sql)),
-            ("from_sql", yes(false)),
+            ("prepare_time", micros(Some(prepared.made_micros))),
+            ("parameter_types", oids(prepared.types.iter().copied())),
+            ("from_sql", yes(prepared.from_sql)),
             ("generic_plans", int8(0)),
             ("custom_plans", int8(0)),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_cursors(system: &SystemContext, rows: &mut Rows) -> Result {
+    for cursor in &system.cursors {
+        rows.push([
+            ("name", text(&cursor.name)),
+            ("statement", text(&cursor.sql)),
+            ("is_holdable", yes(cursor.holds)),
+            ("is_binary", yes(cursor.binary)),
+            ("is_scrollable", yes(cursor.scrolls)),
+            ("creation_time", micros(Some(cursor.made_micros))),
         ])?;
     }
     Ok(())

@@ -108,7 +108,7 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 /// Whether a table has foreign keys or is referred to by one: PostgreSQL's are kept by triggers.
-fn has_foreign_keys(system: &SystemContext, table: &TableDef) -> bool {
+pub(super) fn has_foreign_keys(system: &SystemContext, table: &TableDef) -> bool {
     !table.foreign_keys.is_empty() || system.catalog.references_to(table.id).next().is_some()
 }
 
@@ -263,9 +263,9 @@ fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
             ("conindid", oid(index.oid())),
             ("conparentid", oid(0)),
             ("confrelid", oid(0)),
-            ("confupdtype", text("")),
-            ("confdeltype", text("")),
-            ("confmatchtype", text("")),
+            ("confupdtype", text(" ")),
+            ("confdeltype", text(" ")),
+            ("confmatchtype", text(" ")),
             ("conislocal", yes(true)),
             ("coninhcount", int4(0)),
             ("connoinherit", yes(true)),
@@ -318,9 +318,9 @@ fn pg_constraint(system: &SystemContext, rows: &mut Rows) -> Result {
                 ("conindid", oid(0)),
                 ("conparentid", oid(0)),
                 ("confrelid", oid(0)),
-                ("confupdtype", text("")),
-                ("confdeltype", text("")),
-                ("confmatchtype", text("")),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
                 ("conislocal", yes(true)),
                 ("coninhcount", int4(0)),
                 ("connoinherit", yes(check.no_inherit)),

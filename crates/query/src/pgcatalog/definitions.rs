@@ -194,7 +194,7 @@ fn table_expression(system: &SystemContext, table: &TableDef, sql: &str) -> Stri
 }
 
 /// What kept expressions are bound against.
-fn bind_context(system: &SystemContext) -> BindContext {
+pub(super) fn bind_context(system: &SystemContext) -> BindContext {
     BindContext {
         catalog: system.catalog.clone(),
         database: Scope::of(system).database,
@@ -208,6 +208,12 @@ fn bind_context(system: &SystemContext) -> BindContext {
     }
 }
 
+/// In the order in which they are read.
+fn in_order(bound: crate::error::Result<Expr>) -> Vec<i16> {
+    let columns = bound.map(|bound| bind::columns_of(&bound)).unwrap_or_default();
+    columns.iter().map(|id| id.0 as i16).collect()
+}
+
 fn numbers(bound: crate::error::Result<Expr>) -> Vec<i16> {
     let columns = bound.map(|bound| bind::columns_of(&bound)).unwrap_or_default();
     let mut columns: Vec<i16> = columns.iter().map(|id| id.0 as i16).collect();
@@ -218,7 +224,7 @@ fn numbers(bound: crate::error::Result<Expr>) -> Vec<i16> {
 /// Numbers of the columns that a condition reads.
 pub(super) fn check_columns(system: &SystemContext, table: &Arc<TableDef>, check: &CheckDef) -> Vec<i16> {
     let expr = crate::syntax::parse_expr_text(&check.sql);
-    numbers(expr.and_then(|expr| bind::bind_check(&bind_context(system), table, &expr)))
+    in_order(expr.and_then(|expr| bind::bind_check(&bind_context(system), table, &expr)))
 }
 
 /// Numbers of the columns that a generated column is computed from.

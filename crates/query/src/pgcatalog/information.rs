@@ -1,5 +1,8 @@
 //! information_schema (SQL:2016 part 11, as PostgreSQL narrows it): what the session's database holds.
 
+mod domains;
+mod usage;
+
 use super::definitions;
 use super::indexes;
 use super::relations::{self, Column, Relation};
@@ -7,6 +10,7 @@ use super::rows::{Rows, int4, opt_text, text, yes_no};
 use super::{Fill, SystemContext, time_modifiers};
 use crate::error::SqlError;
 use crate::session::names::TEMP_PREFIX;
+use basalt_engine::privilege::{AclKey, ObjectClass};
 use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
 use basalt_types::schema::ForeignKey;
 use basalt_types::{ColumnId, DataType, Datum, ObjectId, TableDef};
@@ -31,7 +35,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "column_column_usage" => column_column_usage,
         "enabled_roles" => enabled_roles,
         "character_sets" => character_sets,
-        _ => return None,
+        _ => return domains::fill_of(name).or_else(|| usage::fill_of(name)),
     })
 }
 
@@ -58,9 +62,35 @@ fn schemata(system: &SystemContext, rows: &mut Rows) -> Result {
     Ok(())
 }
 
-/// Tables and views, virtual ones too.
+/// Tables and views that the user may do something with, virtual ones too.
 fn listed(system: &SystemContext) -> impl Iterator<Item = Relation<'_>> {
-    relations::all(system).filter(|relation| matches!(relation.kind(), "r" | "v"))
+    relations::all(system).filter(|relation| matches!(relation.kind(), "r" | "v") && is_seen(system, relation))
+}
+
+/// Whether the user owns a relation, or has a privilege on it or on one of its columns.
+fn is_seen(system: &SystemContext, relation: &Relation) -> bool {
+    let owner = match relation {
+        Relation::Table(table) => &table.owner,
+        Relation::View(view) => &view.owner,
+        _ => return true,
+    };
+    let catalog = &system.catalog;
+    let id = ObjectId(relation.oid());
+    let of_column = |column| AclKey { class: ObjectClass::Column, object: id, column };
+    *owner == system.user
+        || catalog.privileges(&system.user, AclKey::of(ObjectClass::Table, id), owner).0 != 0
+        || catalog
+            .acls
+            .columns_of(id)
+            .any(|(column, _)| catalog.privileges(&system.user, of_column(column), owner).0 != 0)
+}
+
+/// A type, or what a domain is over.
+fn true_type(ty: &DataType) -> &DataType {
+    match ty {
+        DataType::Domain(domain) => &domain.base,
+        ty => ty,
+    }
 }
 
 fn tables(system: &SystemContext, rows: &mut Rows) -> Result {
@@ -78,7 +108,7 @@ fn tables(system: &SystemContext, rows: &mut Rows) -> Result {
                     false => "BASE TABLE",
                 }),
             ),
-            ("is_insertable_into", yes_no(matches!(relation, Relation::Table(_)))),
+            ("is_insertable_into", yes_no(takes_rows(system, &relation))),
             ("is_typed", yes_no(false)),
             (
                 "commit_action",
@@ -103,7 +133,12 @@ fn columns(system: &SystemContext, rows: &mut Rows) -> Result {
 
 fn push_column(system: &SystemContext, relation: &Relation, column: &Column, rows: &mut Rows) -> Result {
     // A domain shows as what it is over.
-    let ty = column.ty.underlying();
+    let ty = true_type(&column.ty);
+    let domain = if let DataType::Domain(domain) = &column.ty { Some(domain) } else { None };
+    let is_not_null = column.not_null || domain.is_some_and(|domain| domain.not_null);
+    let typmod = domain.map_or(column.typmod, |domain| domain.time_modifier.unwrap_or_else(|| ty.typmod()));
+    let has_c = *ty == DataType::Name;
+    let collation = |name: &str| if has_c { text(name) } else { Datum::Null };
     let optional = |value: Option<i32>| value.map_or(Datum::Null, int4);
     let length = character_length(ty);
     let (precision, radix, scale) = numeric_shape(ty);
@@ -124,15 +159,21 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("column_name", text(column.name)),
         ("ordinal_position", int4(i32::from(column.number))),
         ("column_default", default.map_or(Datum::Null, |default| text(&default))),
-        ("is_nullable", yes_no(!column.not_null)),
+        ("is_nullable", yes_no(!is_not_null)),
         ("data_type", text(&type_name(ty))),
         ("character_maximum_length", optional(length)),
         ("character_octet_length", optional(octet_length(ty, length))),
         ("numeric_precision", optional(precision)),
         ("numeric_precision_radix", optional(radix)),
         ("numeric_scale", optional(scale)),
-        ("datetime_precision", optional(datetime_precision(ty, column.typmod))),
-        ("interval_type", opt_text(interval_fields(ty, column.typmod).as_deref())),
+        ("datetime_precision", optional(datetime_precision(ty, typmod))),
+        ("interval_type", opt_text(interval_fields(ty, typmod).as_deref())),
+        ("collation_catalog", if has_c { catalog(system) } else { Datum::Null }),
+        ("collation_schema", collation("pg_catalog")),
+        ("collation_name", collation("C")),
+        ("domain_catalog", domain.map_or(Datum::Null, |_| catalog(system))),
+        ("domain_schema", opt_text(domain.map(|domain| domain.schema.as_str()))),
+        ("domain_name", opt_text(domain.map(|domain| domain.name.as_str()))),
         ("udt_catalog", catalog(system)),
         ("udt_schema", text(&udt_schema(ty))),
         ("udt_name", text(&udt_name(ty))),
@@ -147,7 +188,7 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("identity_cycle", yes_no(sequence.is_some_and(|sequence| sequence.cycle))),
         ("is_generated", text(if column.generated { "ALWAYS" } else { "NEVER" })),
         ("generation_expression", generated.map_or(Datum::Null, |generated| text(&generated))),
-        ("is_updatable", yes_no(matches!(relation, Relation::Table(_)))),
+        ("is_updatable", yes_no(takes_values(system, relation, column.number))),
     ])
 }
 
@@ -167,16 +208,16 @@ fn identity_sequence<'a>(
 }
 
 fn udt_schema(ty: &DataType) -> String {
-    match ty.element().unwrap_or(ty).underlying() {
+    match ty.element().unwrap_or(ty) {
         DataType::Composite(def) => def.schema.clone(),
         DataType::Enum(def) => def.schema.clone(),
+        DataType::Domain(def) => def.schema.clone(),
         _ => "pg_catalog".to_string(),
     }
 }
 
-/// The catalog's name of a type, of a domain's base type.
+/// The catalog's name of a type.
 fn udt_name(ty: &DataType) -> String {
-    let ty = ty.underlying();
     match ty {
         DataType::Array(element) => format!("_{}", crate::bind::typname(element)),
         ty => crate::bind::typname(ty),
@@ -185,9 +226,9 @@ fn udt_name(ty: &DataType) -> String {
 
 /// The type without its modifier; arrays are all called ARRAY, types of users USER-DEFINED.
 fn type_name(ty: &DataType) -> String {
-    match ty.underlying() {
+    match ty {
         DataType::Array(_) => "ARRAY".to_string(),
-        DataType::Composite(_) | DataType::Enum(_) => "USER-DEFINED".to_string(),
+        DataType::Composite(_) | DataType::Enum(_) | DataType::Domain(_) => "USER-DEFINED".to_string(),
         other => other.base().sql_name(),
     }
 }
@@ -195,6 +236,7 @@ fn type_name(ty: &DataType) -> String {
 fn character_length(ty: &DataType) -> Option<i32> {
     match ty {
         DataType::Varchar(Some(length)) | DataType::Bpchar(Some(length)) => i32::try_from(*length).ok(),
+        DataType::Bit(Some(length)) | DataType::Varbit(Some(length)) => i32::try_from(*length).ok(),
         _ => None,
     }
 }
@@ -274,6 +316,31 @@ fn is_updatable(system: &SystemContext, view: &ViewDef) -> bool {
         let Some(id) = base else { return false };
         match system.catalog.views.get(&id) {
             Some(view) => base = crate::bind::updatable_base(&view.sql),
+            None => return true,
+        }
+    }
+    false
+}
+
+/// Whether INSERT takes a relation.
+fn takes_rows(system: &SystemContext, relation: &Relation) -> bool {
+    match relation {
+        Relation::Table(_) => true,
+        Relation::View(view) => is_updatable(system, view),
+        _ => false,
+    }
+}
+
+/// Whether UPDATE may set a column: through a view, if it is one of a table's.
+fn takes_values(system: &SystemContext, relation: &Relation, number: i16) -> bool {
+    let Relation::View(view) = relation else { return matches!(relation, Relation::Table(_)) };
+    let (mut view, mut number) = (*view, number);
+    for _ in 0..VIEWS_DEEP_MAX {
+        let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
+        let Some((base, columns)) = crate::bind::updatable_columns(&view.sql) else { return false };
+        let Some(below) = columns.get(at).copied().flatten() else { return false };
+        match system.catalog.views.get(&base) {
+            Some(next) => (view, number) = (next, below),
             None => return true,
         }
     }
@@ -374,6 +441,8 @@ fn constraint_table_usage(system: &SystemContext, rows: &mut Rows) -> Result {
 /// Primary keys, and each NOT NULL column as the check that PostgreSQL makes of it.
 fn table_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
     let mut push = |table: &TableDef, name: &str, kind: &str, deferrable: bool, deferred: bool| {
+        let index = table.indexes.iter().find(|index| index.name == name);
+        let nulls_distinct = index.filter(|_| kind == "UNIQUE").map(|index| !index.nulls_not_distinct);
         rows.push([
             ("constraint_catalog", catalog(system)),
             ("constraint_schema", schema(system, table.namespace)),
@@ -385,6 +454,7 @@ fn table_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
             ("is_deferrable", yes_no(deferrable)),
             ("initially_deferred", yes_no(deferred)),
             ("enforced", yes_no(true)),
+            ("nulls_distinct", nulls_distinct.map_or(Datum::Null, yes_no)),
         ])
     };
     for used in keys(system) {
@@ -479,6 +549,14 @@ fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
             ])?;
         }
     }
+    for (namespace, name, clause) in domains::checks(system) {
+        rows.push([
+            ("constraint_catalog", catalog(system)),
+            ("constraint_schema", schema(system, namespace)),
+            ("constraint_name", text(&name)),
+            ("check_clause", text(&clause)),
+        ])?;
+    }
     Ok(())
 }
 
@@ -527,8 +605,10 @@ fn column_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn enabled_roles(system: &SystemContext, rows: &mut Rows) -> Result {
-    let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
-    for role in system.catalog.roles.values().filter(|role| superuser || role.name == system.user) {
+    let user = system.catalog.role_named(&system.user);
+    let acts_as = user.map(|user| system.catalog.acts_as(user.id)).unwrap_or_default();
+    let superuser = user.is_some_and(|role| role.superuser);
+    for role in system.catalog.roles.values().filter(|role| superuser || acts_as.contains(&role.id)) {
         rows.push([("role_name", text(&role.name))])?;
     }
     Ok(())
@@ -540,7 +620,5 @@ fn character_sets(system: &SystemContext, rows: &mut Rows) -> Result {
         ("character_repertoire", text("UCS")),
         ("form_of_use", text("UTF8")),
         ("default_collate_catalog", catalog(system)),
-        ("default_collate_schema", text("pg_catalog")),
-        ("default_collate_name", text(super::cluster::LOCALE)),
     ])
 }

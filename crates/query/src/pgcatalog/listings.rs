@@ -27,9 +27,12 @@ fn schema_name(system: &SystemContext, namespace: ObjectId) -> &str {
 
 fn pg_tables(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in relations::all(system).filter(|relation| relation.kind() == "r") {
-        let (owner, has_index) = match &relation {
-            Relation::Table(table) => (table.owner.as_str(), indexes::of(table).next().is_some()),
-            _ => (superuser(system), false),
+        let (owner, has_index, has_triggers) = match &relation {
+            Relation::Table(table) => {
+                let has_index = indexes::of(table).next().is_some();
+                (table.owner.as_str(), has_index, super::class::has_foreign_keys(system, table))
+            }
+            _ => (superuser(system), false, false),
         };
         rows.push([
             ("schemaname", text(schema_name(system, relation.namespace()))),
@@ -37,7 +40,7 @@ fn pg_tables(system: &SystemContext, rows: &mut Rows) -> Result {
             ("tableowner", text(owner)),
             ("hasindexes", yes(has_index)),
             ("hasrules", yes(false)),
-            ("hastriggers", yes(false)),
+            ("hastriggers", yes(has_triggers)),
             ("rowsecurity", yes(false)),
         ])?;
     }

@@ -177,7 +177,12 @@ pub(crate) fn name_of(scope: Scope, ty: &DataType, oid: u32) -> Option<String> {
         }
         DataType::Regrole => scope.catalog.roles.get(&ObjectId(oid)).map(|role| quote_identifier(&role.name)),
         DataType::Regtype => format_type(scope, oid, None),
-        DataType::Regproc => procs::name_of(oid).map(quote_identifier),
+        DataType::Regproc => {
+            let name = procs::name_of(oid)?;
+            let quoted = quote_identifier(name);
+            // Without its arguments a name is found only if it is the only one.
+            Some(if procs::named(name).len() > 1 { format!("pg_catalog.{quoted}") } else { quoted })
+        }
         _ => None,
     }
 }

@@ -80,6 +80,7 @@ fn system(dir: &tempfile::TempDir) -> SystemContext {
         client_addr: None,
         settings: Settings::new([]),
         prepared: Vec::new(),
+        cursors: Vec::new(),
         asked: Arc::default(),
         notices: Arc::default(),
         failed: Arc::default(),

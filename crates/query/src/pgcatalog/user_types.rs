@@ -3,7 +3,7 @@
 
 use super::names::Scope;
 use super::relations;
-use super::rows::{Rows, float4, int2, int2s, int4, oid, opt_text, text, yes};
+use super::rows::{Rows, float4, int2, int4, oid, opt_text, text, yes};
 use super::typing;
 use super::{Fill, SystemContext, acls};
 use crate::error::SqlError;
@@ -230,7 +230,6 @@ pub(super) fn constraints(system: &SystemContext, rows: &mut Rows) -> Result {
                 ("conislocal", yes(true)),
                 ("coninhcount", int4(0)),
                 ("connoinherit", yes(false)),
-                ("conkey", int2s(std::iter::empty())),
                 ("conbin", text(&super::definitions::Node::Check(check.oid).text())),
             ])?;
         }

@@ -6,10 +6,10 @@ use super::names::TEMP_PREFIX;
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
 use crate::run::RunContext;
-use crate::system::{PreparedInfo, SystemContext};
+use crate::system::{CursorInfo, PreparedInfo, SystemContext};
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
-use basalt_types::Datum;
+use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
 /// Names that roles of a session had are known as long as there are not more.
@@ -93,6 +93,7 @@ impl Session {
 
     pub(crate) fn system_context(&self, catalog: &Arc<Catalog>) -> Arc<SystemContext> {
         let prepared = self.statements.values().filter(|prepared| !prepared.name.is_empty());
+        let cursors = self.portals.iter();
         Arc::new(SystemContext {
             catalog: catalog.clone(),
             engine: self.db.engine().clone(),
@@ -106,7 +107,23 @@ impl Session {
             client_addr: self.client_addr,
             settings: self.settings.clone(),
             prepared: prepared
-                .map(|prepared| PreparedInfo { name: prepared.name.clone(), sql: prepared.sql.to_string() })
+                .map(|prepared| PreparedInfo {
+                    name: prepared.name.clone(),
+                    sql: prepared.sql.clone(),
+                    types: prepared.types.iter().map(DataType::oid).collect(),
+                    from_sql: prepared.from_sql,
+                    made_micros: prepared.made_micros,
+                })
+                .collect(),
+            cursors: cursors
+                .map(|(name, portal)| CursorInfo {
+                    name: name.clone(),
+                    sql: portal.prepared.sql.clone(),
+                    holds: portal.hold,
+                    binary: portal.cursor.as_ref().is_some_and(|cursor| cursor.binary),
+                    scrolls: portal.cursor.as_ref().is_some_and(|cursor| cursor.scrolls),
+                    made_micros: portal.made_micros,
+                })
                 .collect(),
             asked: self.asked.clone(),
             notices: self.told.clone(),

@@ -48,7 +48,7 @@ impl Session {
             Some(parsed) => (parsed.sql, Some(parsed.statement)),
             None => (Arc::from(sql), None),
         };
-        self.add_statement(name, text, statement, types)
+        self.add_statement(name, text, statement, types, false)
     }
 
     /// Binds once to learn types and columns, and keeps the statement.
@@ -58,6 +58,7 @@ impl Session {
         sql: Arc<str>,
         statement: Option<Statement>,
         types: Vec<DataType>,
+        from_sql: bool,
     ) -> Result<()> {
         if self.statements.len() >= STATEMENTS_MAX {
             return Err(SqlError::new("53400", format!("a session may keep {STATEMENTS_MAX} prepared statements"))
@@ -76,7 +77,16 @@ impl Session {
             Some(statement) => self.describe(statement, &sql, types)?,
             None => (types, None),
         };
-        let prepared = Prepared { name: name.to_string(), sql, statement, types, columns, plan: Mutex::new(None) };
+        let prepared = Prepared {
+            name: name.to_string(),
+            sql,
+            statement,
+            types,
+            columns,
+            plan: Mutex::new(None),
+            from_sql,
+            made_micros: self.statement_micros,
+        };
         self.statements.insert(name.to_string(), Arc::new(prepared));
         Ok(())
     }
@@ -153,8 +163,17 @@ impl Session {
             None => None,
         };
         let verb = "SELECT";
-        let new =
-            Portal { prepared, params: values, columns, rows: None, verb, done: false, hold: false, cursor: None };
+        let new = Portal {
+            prepared,
+            params: values,
+            columns,
+            rows: None,
+            verb,
+            done: false,
+            hold: false,
+            made_micros: self.db.os().clock.unix_micros(),
+            cursor: None,
+        };
         self.portals.insert(portal.to_string(), new);
         Ok(())
     }

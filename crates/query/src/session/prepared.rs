@@ -48,6 +48,10 @@ pub(crate) struct Prepared {
     pub types: Vec<DataType>,
     pub columns: Option<Vec<ResultColumn>>,
     pub plan: Mutex<Option<CachedPlan>>,
+    /// By PREPARE.
+    pub from_sql: bool,
+    /// When it was made, in microseconds since 1970-01-01.
+    pub made_micros: i64,
 }
 
 pub(crate) struct Portal {
@@ -62,6 +66,8 @@ pub(crate) struct Portal {
     pub done: bool,
     /// A cursor WITH HOLD: outlives its transaction.
     pub hold: bool,
+    /// When it was made, in microseconds since 1970-01-01.
+    pub made_micros: i64,
     /// Of DECLARE.
     pub cursor: Option<Cursor>,
 }

@@ -51,7 +51,7 @@ pub(crate) async fn run(
             [action @ (AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_))],
         ) => return sequence::alter_object(session, name, if_exists, action).await,
         (None, [_, ..]) if index::find(session, &catalog, name)?.is_some() => {
-            return index::alter(session, name, if_exists, actions).await;
+            return index::alter(session, name, if_exists, actions, sql).await;
         }
         (Some(Relation::Sequence(_)), [action, ..]) => {
             return Err(SqlError::new(

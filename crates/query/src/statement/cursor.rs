@@ -29,6 +29,9 @@ pub(crate) struct Cursor {
     pub savepoints: usize,
     /// WITH HOLD: its transaction has committed.
     pub committed: bool,
+    pub binary: bool,
+    /// It may go backwards.
+    pub scrolls: bool,
 }
 
 fn no_cursor(name: &str) -> SqlError {
@@ -69,6 +72,8 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
         types: Vec::new(),
         columns: columns.clone(),
         plan: Mutex::new(None),
+        from_sql: true,
+        made_micros: session.statement_micros,
     });
     let kept = match declared.scroll {
         Some(false) => None,
@@ -76,9 +81,12 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
         None => Some(Kept::few(session.db.runtime().reservation("rows of a cursor"))),
     };
     let savepoints = session.block.savepoint_count();
-    let cursor = Some(Cursor { passed: 0, kept, savepoints, committed: false });
+    let scrolls = declared.scroll.unwrap_or(query.row_locks.is_empty());
+    let cursor = Some(Cursor { passed: 0, kept, savepoints, committed: false, binary: declared.binary, scrolls });
     let hold = declared.hold;
-    let portal = Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold, cursor };
+    let made_micros = session.statement_micros;
+    let portal =
+        Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold, made_micros, cursor };
     session.portals.insert(name.to_string(), portal);
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::session::outcome::Outcome;
-use crate::syntax::{Definition, ObjectKind};
+use crate::syntax::{AlterAction, Definition, ObjectKind};
 use std::sync::Arc;
 
 pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Arc<str>) -> Result<Outcome> {
@@ -29,7 +29,12 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::CreateIndex(create) => index::create(session, create, sql).await?,
         Definition::Reindex(target) => index::reindex(session, target).await?,
         Definition::AlterTable { name, if_exists, kind: ObjectKind::Index, actions } => {
-            index::alter(session, name, *if_exists, actions).await?;
+            if actions.iter().any(|action| matches!(action, AlterAction::SetSchema(_))) {
+                return Err(
+                    SqlError::syntax("ALTER INDEX has no SET SCHEMA").with_hint("An index is where its table is.")
+                );
+            }
+            index::alter(session, name, *if_exists, actions, sql).await?;
         }
         Definition::AlterTable { name, if_exists, kind: ObjectKind::View, actions } => {
             view::alter(session, name, *if_exists, actions)?;

@@ -17,6 +17,8 @@ use basalt_engine::{Catalog, CatalogEdit, SequenceDef, TableLock, ViewDef};
 use basalt_types::{DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
+mod expressions;
+
 const CASCADE_HINT: &str = "Use DROP ... CASCADE to drop the dependent objects too.";
 
 pub(crate) async fn run(
@@ -251,7 +253,7 @@ fn apply_along(
         names.into_iter().map(|what| Dependent { what, on: on(), edits: Vec::new() }).collect();
     edits.extend(along);
     let after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
-    broken.extend(defaults_left(session, &before, &after));
+    broken.extend(expressions::left(session, &before, &after));
     broken.extend(references_left(session, &before, &after));
     broken.extend(broken_views(session, &before, &after));
     if !broken.is_empty() && cascade != Some(true) {
@@ -329,37 +331,6 @@ fn references_left(session: &Session, before: &Catalog, after: &Catalog) -> Vec<
 fn key_name(table: &TableDef, id: ObjectId) -> String {
     let index = table.index(id).map(|index| index.name.clone());
     index.or(table.primary_key.as_ref().map(|key| key.constraint_name.clone())).unwrap_or_default()
-}
-
-/// Columns whose default names a sequence that goes.
-fn defaults_left(session: &Session, before: &Catalog, after: &Catalog) -> Vec<Dependent> {
-    let gone: Vec<&Arc<SequenceDef>> =
-        before.sequences.values().filter(|sequence| !after.sequences.contains_key(&sequence.id)).collect();
-    let mut dependents = Vec::new();
-    if gone.is_empty() {
-        return dependents;
-    }
-    for table in after.tables.values() {
-        for sequence in &gone {
-            let named = format!("'{}'::regclass", sequence.id.0);
-            let mut changed = TableDef::clone(table);
-            let mut columns = Vec::new();
-            for column in changed.columns.iter_mut().filter(|column| !column.dropped) {
-                if column.default.as_ref().is_some_and(|text| text.to_lowercase().contains(&named)) {
-                    column.default = None;
-                    columns.push(column.name.clone());
-                }
-            }
-            let table_name = shown(session, after, table.namespace, &table.name);
-            let on = format!("sequence {}", shown(session, before, sequence.namespace, &sequence.name));
-            for column in columns {
-                let what = format!("default value for column {column} of table {table_name}");
-                let edits = vec![CatalogEdit::PutTable(Arc::new(changed.clone()))];
-                dependents.push(Dependent { what, on: on.clone(), edits });
-            }
-        }
-    }
-    dependents
 }
 
 fn broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<Dependent> {

@@ -508,7 +508,13 @@ fn required(index: &str, constraint: &str, table: &str) -> SqlError {
 }
 
 /// ALTER INDEX; and ALTER TABLE of an index.
-pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, actions: &[AlterAction]) -> Result<()> {
+pub(crate) async fn alter(
+    session: &mut Session,
+    name: &Name,
+    if_exists: bool,
+    actions: &[AlterAction],
+    sql: &Arc<str>,
+) -> Result<()> {
     let catalog = session.txn()?.catalog();
     if if_exists && resolve::missing_schema(session, &catalog, name).is_some() {
         skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
@@ -516,6 +522,15 @@ pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, a
     }
     if let Some(table) = primary_key_named(session, &catalog, name) {
         return alter_primary_key(session, &table, actions).await;
+    }
+    // As PostgreSQL has it, ALTER INDEX gives any relation another name.
+    if let [AlterAction::RenameTo(_)] = actions
+        && let Ok(Some(relation)) = resolve::find(session, &catalog, name)
+    {
+        return match relation {
+            Relation::View(_) => super::view::alter(session, name, if_exists, actions),
+            _ => Box::pin(super::alter_table::run(session, name, if_exists, actions, sql)).await,
+        };
     }
     let Some((table, _)) = find(session, &catalog, name)? else {
         let error = no_index(session, &catalog, name, false);
@@ -545,6 +560,14 @@ pub(crate) async fn alter(session: &mut Session, name: &Name, if_exists: bool, a
                 changed.options.extend(options.iter().cloned());
             }
             AlterAction::ResetOptions(names) => changed.options.retain(|(name, _)| !names.contains(name)),
+            AlterAction::OwnerTo(owner) => {
+                let owner = resolve::role(session, &catalog, owner)?;
+                if owner != table.owner {
+                    let warning = format!("cannot change owner of index \"{}\"", index.name);
+                    let warning = SqlError::notice(crate::error::Severity::Warning, "42809", warning);
+                    session.notice(warning.with_hint("Change the ownership of the index's table, instead."));
+                }
+            }
             AlterAction::Nothing | AlterAction::Hint(_) => {}
             _ => {
                 let message = format!("ALTER action cannot be performed on relation \"{}\"", name.name);

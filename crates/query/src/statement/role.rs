@@ -224,6 +224,9 @@ pub(crate) fn alter(session: &mut Session, name: &str, options: &RoleOptions, re
         if catalog.role_named(rename).is_some() {
             return Err(exists("42710", "role", rename));
         }
+        if rename.starts_with("pg_") || ["public", "none"].contains(&rename) {
+            return Err(SqlError::new("42939", format!("role name \"{rename}\" is reserved")));
+        }
         if name == session.session_user {
             return Err(SqlError::not_supported("session user cannot be renamed"));
         }

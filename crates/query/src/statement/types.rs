@@ -177,7 +177,8 @@ fn create_domain(
     }
     let default = match default {
         Some(expr) => check_default(session, expr, &base, sql)?,
-        None => None,
+        // It begins with that of the domain that it is over.
+        None => bind::domain_default(&base).map(str::to_string),
     };
     let (mut not_null, mut checks) = (None, Vec::new());
     for rule in rules {
@@ -342,7 +343,9 @@ async fn alter(session: &mut Session, name: &Name, domain: bool, action: &TypeAc
         }
         TypeAction::RenameAttribute { from, to } => {
             let name = def.name.clone();
-            let TypeKind::Composite(attributes) = &mut def.kind else { return Err(not_composite(&def.name)) };
+            let TypeKind::Composite(attributes) = &mut def.kind else {
+                return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
+            };
             let taken = attributes.iter().any(|known| !known.dropped && known.name == *to);
             let attribute = attributes.iter_mut().find(|known| !known.dropped && known.name == *from);
             let Some(attribute) = attribute else {
@@ -362,10 +365,6 @@ async fn alter(session: &mut Session, name: &Name, domain: bool, action: &TypeAc
 
 fn not_enum(name: &str) -> SqlError {
     SqlError::new("42809", format!("{name} is not an enum"))
-}
-
-fn not_composite(name: &str) -> SqlError {
-    SqlError::new("42809", format!("\"{name}\" is not a composite type"))
 }
 
 /// A new label gets a position between its neighbours, so that stored values stay in order.
@@ -432,7 +431,9 @@ fn attributes(
 ) -> Result<()> {
     let _ = cascade;
     let (id, name) = (def.id, def.name.clone());
-    let TypeKind::Composite(attributes) = &mut def.kind else { return Err(not_composite(&name)) };
+    let TypeKind::Composite(attributes) = &mut def.kind else {
+        return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
+    };
     for action in actions {
         match action {
             AttributeAction::Add(clause) => {
@@ -496,11 +497,10 @@ async fn alter_domain(session: &mut Session, mut def: TypeDef, action: &DomainAc
                 type_users::check_stored(session, def.id.0, &domain, TypeUse::Condition(condition)).await?;
             }
         }
-        DomainAction::AddRule { rule: DomainRule::NotNull, .. } => {
-            type_users::check_stored(session, def.id.0, &domain, TypeUse::NotNull).await?;
-            *not_null = true;
+        DomainAction::AddRule { .. } => {
+            return Err(SqlError::syntax("only CHECK constraints can be added to a domain")
+                .with_hint("Use ALTER DOMAIN ... SET NOT NULL."));
         }
-        DomainAction::AddRule { rule: DomainRule::Null, .. } => *not_null = false,
         DomainAction::DropConstraint { name, if_exists } => {
             let before = checks.len();
             checks.retain(|check| check.name != *name);

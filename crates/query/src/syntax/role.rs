@@ -147,6 +147,10 @@ pub(super) fn alter(reader: &mut Reader<'_>, group: bool) -> Result<Definition> 
         reader.sees("all") && (reader.sees_nth(1, "set") || reader.sees_nth(1, "reset") || reader.sees_nth(1, "in"));
     let name = reader.ident()?;
     if reader.words(&["rename", "to"]) {
+        if ["current_user", "current_role", "session_user"].contains(&name.as_str()) {
+            let message = format!("{} cannot be used as a role name here", name.to_uppercase());
+            return Err(SqlError::new("42939", message));
+        }
         return Ok(Definition::AlterRole { name, options: RoleOptions::default(), rename: Some(reader.ident()?) });
     }
     if group && let Some(word) = reader.one_of(&["add", "drop"]) {
@@ -165,6 +169,12 @@ pub(super) fn alter(reader: &mut Reader<'_>, group: bool) -> Result<Definition> 
     }
     if database.is_some() {
         return Err(reader.error_here());
+    }
+    // Of CREATE ROLE alone.
+    for word in ["in", "role", "admin", "sysid"] {
+        if reader.sees(word) {
+            return Err(reader.error_here());
+        }
     }
     Ok(Definition::AlterRole { name, options: options(reader)?, rename: None })
 }

@@ -67,6 +67,35 @@ pub fn updatable_base(sql: &str) -> Option<ObjectId> {
     super::super::pinned::relation_of(name)
 }
 
+/// The relation that a stored view's rows are rows of, and which of its columns, by number, each of the view's is.
+pub fn updatable_columns(sql: &str) -> Option<(ObjectId, Vec<Option<i16>>)> {
+    let query = super::super::parse_query(sql).ok()?;
+    let (name, alias, select) = parts(&query).ok()?;
+    let base = super::super::pinned::relation_of(name)?;
+    let listed = super::super::pinned::listed_columns(alias?);
+    let number = |ident: &ast::Ident| {
+        let name = super::super::names::fold(ident);
+        listed.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+    };
+    let mut columns = Vec::new();
+    for item in &select.projection {
+        match item {
+            ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..) => {
+                columns.extend(listed.iter().map(|(_, number)| Some(*number)));
+            }
+            ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                columns.push(match expr {
+                    ast::Expr::Identifier(ident) => number(ident),
+                    ast::Expr::CompoundIdentifier(parts) => parts.last().and_then(number),
+                    _ => None,
+                });
+            }
+            _ => return None,
+        }
+    }
+    columns.iter().any(Option::is_some).then_some((base, columns))
+}
+
 /// 0A000 for a view WITH CHECK OPTION that cannot be written to.
 pub fn check_updatable(query: &ast::Query) -> SqlResult<()> {
     match parts(query) {
