@@ -1,8 +1,10 @@
-//! What is constant below an outer join is not above it: rows without a match have nulls in its place.
+//! What is constant below an outer join or a UNION ALL is not above it: rows without a match have nulls in its place,
+//! and another side's constant may be another one.
 //!
-//! DataFusion's joins pass the constants of both sides on (`v = 20` below, or a literal in a projection). Sorting by
-//! such a column and grouping by it would then be left out. So a side that a join fills with nulls gets an operator
-//! above it that passes its rows and keeps its constants to itself.
+//! DataFusion's joins pass the constants of both sides on (`v = 20` below, or a literal in a projection), and its unions
+//! those that are constant in all inputs, unless it knows that they differ. Sorting by such a column and grouping by it
+//! would then be left out. So these inputs get an operator above them that passes their rows and keeps their constants
+//! to itself.
 
 use arrow_schema::SchemaRef;
 use datafusion::common::JoinType;
@@ -13,6 +15,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, replace_children_if_necessary,
 };
@@ -30,11 +33,11 @@ pub(super) struct HideConstants;
 impl PhysicalOptimizerRule for HideConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let changed = plan.transform_up(|node| {
-            let Some([left, right]) = filled_with_nulls(&node) else { return Ok(Transformed::no(node)) };
+            let Some(sides) = with_lost_constants(&node) else { return Ok(Transformed::no(node)) };
             let mut children: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().cloned().collect();
             let mut hidden = false;
-            for (child, filled) in children.iter_mut().zip([left, right]) {
-                if filled && !child.equivalence_properties().constants().is_empty() {
+            for (child, loses) in children.iter_mut().zip(sides) {
+                if loses && !child.equivalence_properties().constants().is_empty() {
                     *child = Arc::new(OuterSide::new(child.clone()));
                     hidden = true;
                 }
@@ -56,8 +59,11 @@ impl PhysicalOptimizerRule for HideConstants {
     }
 }
 
-/// Of a join, whether its left and its right side may give nulls for a row.
-fn filled_with_nulls(node: &Arc<dyn ExecutionPlan>) -> Option<[bool; 2]> {
+/// For each input whether its constants may be other values above.
+fn with_lost_constants(node: &Arc<dyn ExecutionPlan>) -> Option<Vec<bool>> {
+    if node.is::<UnionExec>() || node.is::<InterleaveExec>() {
+        return Some(vec![true; node.children().len()]);
+    }
     let kind = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         *join.join_type()
     } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
@@ -66,9 +72,9 @@ fn filled_with_nulls(node: &Arc<dyn ExecutionPlan>) -> Option<[bool; 2]> {
         node.downcast_ref::<SortMergeJoinExec>()?.join_type()
     };
     match kind {
-        JoinType::Left => Some([false, true]),
-        JoinType::Right => Some([true, false]),
-        JoinType::Full => Some([true, true]),
+        JoinType::Left => Some(vec![false, true]),
+        JoinType::Right => Some(vec![true, false]),
+        JoinType::Full => Some(vec![true, true]),
         _ => None,
     }
 }

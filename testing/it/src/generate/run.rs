@@ -327,6 +327,8 @@ impl Both {
             "first_value",
             "last_value",
             "nth_value",
+            "lead",
+            "lag",
         ];
         let shown = if small.starts_with("EXECUTE") { &self.prepared } else { &small };
         let words: HashSet<&str> = shown.split(|c: char| !c.is_ascii_alphabetic() && c != '_').collect();
