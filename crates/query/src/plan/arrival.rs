@@ -5,7 +5,7 @@
 //! takes rows as they come: aggregates that keep their order, windows, DISTINCT ON, and sorts, where they tell apart what
 //! is equal.
 
-use super::{AggregateCall, Cte, JoinKind, Plan, Query, SortKey, Subquery};
+use super::{AggregateCall, Cte, JoinKind, Plan, Query, SortKey, Subquery, WindowCall};
 use basalt_expr::tree::Expr;
 
 /// Aggregates whose result shows the order of their input.
@@ -19,7 +19,24 @@ impl Query {
         let Query { plan, subqueries, ctes, .. } = self;
         let plans = subqueries.values_mut().map(|Subquery { plan, .. }| plan);
         let plans = plans.chain(ctes.values_mut().map(|Cte { plan, .. }| plan));
-        plans.chain([plan]).for_each(|plan| visit(plan, false));
+        plans.chain([&mut *plan]).for_each(|plan| visit(plan, false));
+        sort_as_window(plan);
+    }
+}
+
+/// Sorts what leaves a window at the top of a query, which has it in that order already, part by part.
+fn sort_as_window(plan: &mut Plan) {
+    match plan {
+        Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Limit { input, ties: false, .. } => {
+            sort_as_window(input);
+        }
+        Plan::Window { .. } => {
+            let keys = order_of(plan);
+            if !keys.is_empty() {
+                *plan = Plan::Sort { input: Box::new(std::mem::replace(plan, Plan::Unit)), keys };
+            }
+        }
+        _ => {}
     }
 }
 
@@ -92,10 +109,12 @@ fn order_of(plan: &mut Plan) -> Vec<SortKey> {
             order
         }
         Plan::Window { input, calls } => {
-            let Some((_, first)) = calls.first() else { return order_of(input) };
+            // One without keys passes rows on.
+            let keyed = |(_, call): &&(_, WindowCall)| !call.partition_by.is_empty() || !call.order_by.is_empty();
+            let Some((_, first)) = calls.iter().find(keyed).or(calls.first()) else { return order_of(input) };
             let alike =
                 |keys: &[SortKey], partitions: &[Expr]| *keys == first.order_by && *partitions == first.partition_by;
-            if !calls.iter().all(|(_, call)| alike(&call.order_by, &call.partition_by)) {
+            if !calls.iter().filter(keyed).all(|(_, call)| alike(&call.order_by, &call.partition_by)) {
                 return Vec::new();
             }
             let keys = first.partition_by.iter();
