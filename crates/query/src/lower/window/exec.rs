@@ -108,7 +108,9 @@ impl ExecutionPlan for WindowExec {
     }
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        let partitions = self.inputs[..self.spec.partitions].iter().map(|key| (key, SortOptions::default()));
+        // As rows that leave are sorted: nulls come last.
+        let ascending = SortOptions { descending: false, nulls_first: false };
+        let partitions = self.inputs[..self.spec.partitions].iter().map(|key| (key, ascending));
         let order = self.spec.order.iter().chain(&self.spec.arrival).copied();
         let order = self.inputs[self.spec.partitions..].iter().zip(order);
         let keys = partitions.chain(order).map(|(key, options)| PhysicalSortExpr::new(key.clone(), options));
