@@ -103,8 +103,14 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         (Text | Varchar(_), Regclass) => Some(Implicit),
         (Text | Varchar(_) | Bpchar(_), Text | Varchar(_) | Bpchar(_) | Name) => Some(Implicit),
         (Name | Char, Text) => Some(Implicit),
+        (Bpchar(_) | Text | Varchar(_), Char) => Some(Assignment),
+        (Char, Varchar(_) | Bpchar(_) | Name) => Some(Assignment),
+        (Name, Char) => Some(Explicit),
+        (_, Char) => None,
         // Everything has a text form, and can be read from one.
         (_, to) if is_text(to) => Some(Assignment),
+        // "char" is no text but for its own casts.
+        (Char, _) => None,
         (from, _) if is_text(from) => Some(Explicit),
         _ => None,
     }
@@ -219,7 +225,9 @@ fn cast_to_text(from: &DataType, to: &DataType, value: &Datum, explicit: bool, c
     let mut printed = Vec::new();
     let text = match (from, value) {
         (DataType::Bool, Datum::Bool(value)) => {
-            if *value {
+            if *to == DataType::Name {
+                if *value { "t" } else { "f" }
+            } else if *value {
                 "true"
             } else {
                 "false"

@@ -4,11 +4,12 @@
 //! 5874897-12-31, both from 4714-11-24 BC (Julian day 0); timestamps end at 294247-01-10 04:00:54.775806,
 //! thirty years short of PostgreSQL's, because they count from 1970.
 
+mod abbreviations;
 mod arithmetic;
 mod civil;
 mod fields;
 mod format;
-mod parse;
+pub(crate) mod parse;
 #[cfg(test)]
 mod tests;
 mod timetz;

@@ -101,6 +101,7 @@ mod dates;
 mod enums;
 mod formatting;
 mod hashes;
+mod internals;
 pub(crate) mod json;
 mod math;
 pub(crate) mod money;
@@ -109,6 +110,7 @@ pub mod pattern_types;
 pub mod ranges;
 mod registry;
 mod sets;
+pub mod spread;
 pub(crate) mod strings;
 mod strings_regex;
 pub mod structures;
@@ -139,6 +141,13 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| money::bind(name))
         .or_else(|| casts::bind(name, args))
         .or_else(|| crate::operators::bind_function(name, args))
+        .or_else(|| internals::bind(name, args))
+}
+
+/// Code behind the operators that compare text byte by byte.
+pub(crate) fn pattern_order(function: &str, left: &str) -> Option<Kernel> {
+    let is_order = function.contains("_pattern_");
+    is_order.then(|| internals::bind(function, left)).flatten()
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! `interval`: months, days and microseconds, kept apart because months and days vary in length.
 
 mod format;
+mod iso;
 mod parse;
 
+pub(crate) use format::interval_text;
 pub use format::write_interval;
 pub use parse::{IntervalFields, parse_interval};
 

@@ -40,6 +40,7 @@ pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Opt
         .or_else(|| crate::functions::money::bind(function))
         .or_else(|| crate::functions::times::operator(function))
         .or_else(|| crate::functions::ranges::operator(function))
+        .or_else(|| crate::functions::pattern_order(function, left))
         .or_else(|| other::bind(function, right))?;
     Some((kernel, strict))
 }

@@ -84,7 +84,7 @@ pub(crate) fn with_backslash_escape(pattern: &str, escape: &str) -> Result<Strin
     let mut escapes = escape.chars();
     let (escape, None) = (escapes.next(), escapes.next()) else {
         return Err(
-            Error::new("22019", "invalid escape string").with_hint("Escape string must be empty or one character.")
+            Error::new("22025", "invalid escape string").with_hint("Escape string must be empty or one character.")
         );
     };
     let mut out = String::with_capacity(pattern.len());

@@ -10,7 +10,7 @@ pub mod coerce;
 pub mod decimal;
 
 pub use build::{
-    aggregate, any_all, array_literal, call, case, coalesce, distinct, extreme, in_list, nullif, operator,
+    aggregate, any_all, array_literal, call, case, coalesce, common_type, distinct, extreme, in_list, nullif, operator,
 };
 pub use coerce::{coerce, coerce_const, resolve_common_type};
 pub use decimal::{DecimalOp, decimal_result_type};
@@ -40,6 +40,14 @@ impl Registry {
                 Some((expand(&function.args, function.variadic, function.optional, args.len())?, *function))
             })
             .collect();
+        // Of two with the same arguments the one that is not VARIADIC counts.
+        let is_shadowed = |(patterns, function): &(Vec<TypePattern>, &Function)| {
+            function.variadic && fitting.iter().any(|(other, plain)| !plain.variadic && other == patterns)
+        };
+        let shadowed: Vec<bool> = fitting.iter().map(is_shadowed).collect();
+        let mut shadowed = shadowed.into_iter();
+        let mut fitting = fitting;
+        fitting.retain(|_| !shadowed.next().unwrap_or(false));
         let patterns: Vec<&[TypePattern]> = fitting.iter().map(|(patterns, _)| patterns.as_slice()).collect();
         match candidates::choose(&patterns, args, false) {
             Choice::One(index) => settle(fitting[index].1, &fitting[index].0, args),

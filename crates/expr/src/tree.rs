@@ -163,6 +163,13 @@ impl Expr {
             Expr::Hole { id, ty } => known(*id).unwrap_or_else(|| ty.typmod()),
             Expr::Column { ty, .. } => ty.typmod(),
             Expr::Cast { to, explicit: true, .. } => to.typmod(),
+            // Of a constant cast where it stands; a number's is how it is stored.
+            Expr::Const { ty, .. } => {
+                let is_text = |ty: &DataType| {
+                    matches!(ty, DataType::Bpchar(_) | DataType::Varchar(_) | DataType::Bit(_) | DataType::Varbit(_))
+                };
+                if is_text(ty.element().unwrap_or(ty)) { ty.typmod() } else { -1 }
+            }
             // Length functions of date and time types, by which values are cast to types with a modifier.
             Expr::Call { function, args, .. } => match args.as_slice() {
                 [value, Expr::Const { value: Datum::I32(modifier), .. }]

@@ -35,6 +35,7 @@ mod sets;
 mod stored;
 mod subquery;
 mod types;
+mod unbuilt;
 mod window;
 mod with;
 

@@ -9,6 +9,7 @@ mod copy;
 mod ddl;
 mod dialect;
 mod dml;
+mod escapes;
 mod explain;
 pub(crate) mod forms;
 mod index;
@@ -159,7 +160,12 @@ fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let tokens = Tokenizer::new(&Postgres15, sql).tokenize_with_location();
-    tokens.map_err(|error| reader::parse_error(error.into(), sql))
+    tokens.map_err(|error| {
+        let near = reader::position_of(sql, error.location).map_or(0, |position| position as usize - 1);
+        let in_string = error.message.contains("encoded string") || error.message.contains("unicode");
+        let fault = in_string.then(|| escapes::fault(sql, near)).flatten();
+        fault.unwrap_or_else(|| reader::parse_error(error.into(), sql))
+    })
 }
 
 /// Cuts at semicolons; leaves white space, comments and empty statements out.

@@ -1,7 +1,7 @@
 //! `sum(money)`, `bool_and`, `bool_or`, `every`, `bit_and`, `bit_or`, `bit_xor`: folds of two values into one.
 
 use super::{Binding, GroupsAccumulator, for_each_row};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::vector::{VectorBuilder, value_at};
 use crate::functions::bits;
 use arrow_array::{ArrayRef, BooleanArray};
@@ -11,7 +11,15 @@ type Fold = fn(&Datum, &Datum) -> Result<Datum>;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Binding> {
     let make: super::MakeAccumulator = match (name, args) {
-        ("sum", "money") => |_, ty| fold(ty, |a, b| Ok(combine(a, b, i64::wrapping_add))),
+        ("sum", "money") => |_, ty| {
+            fold(ty, |a, b| match (a, b) {
+                (Datum::I64(sum), Datum::I64(next)) => {
+                    sum.checked_add(*next).map(Datum::I64).ok_or_else(|| Error::out_of_range("money"))
+                }
+                (Datum::Null, next) => Ok(next.clone()),
+                (sum, _) => Ok(sum.clone()),
+            })
+        },
         ("bit_and", "bit") => |_, ty| fold(ty, |a, b| bits::combine_datums(a, b, "AND", |a, b| a && b)),
         ("bit_or", "bit") => |_, ty| fold(ty, |a, b| bits::combine_datums(a, b, "OR", |a, b| a || b)),
         ("bit_xor", "bit") => |_, ty| fold(ty, |a, b| bits::combine_datums(a, b, "XOR", |a, b| a != b)),

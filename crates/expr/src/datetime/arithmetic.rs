@@ -86,19 +86,9 @@ pub fn utc_to_local(utc: i64, zone: &TimeZone) -> Result<i64> {
 
 /// A zone as `AT TIME ZONE` names it, where numbers are hours west, as POSIX has it; 22023 if there is none.
 pub fn find_zone(name: &str) -> Result<TimeZone> {
-    if let Some(zone) = TimeZone::named(name) {
-        return Ok(zone);
-    }
-    if let Some(zone) = posix_zone(name) {
-        return Ok(zone);
-    }
-    // POSIX: an abbreviation of any letters, then hours west of Greenwich.
-    let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    let hours = digits.strip_prefix('+').unwrap_or(digits);
-    match hours.parse::<i32>() {
-        Ok(hours) if hours.abs() < 168 && digits.len() < name.len().max(2) + 1 => Ok(TimeZone::Fixed(-hours * 3600)),
-        _ => Err(Error::invalid_parameter(format!("time zone \"{name}\" not recognized"))),
-    }
+    TimeZone::abbreviation(name)
+        .or_else(|| TimeZone::full_name(name))
+        .ok_or_else(|| Error::invalid_parameter(format!("time zone \"{name}\" not recognized")))
 }
 
 /// A zone of `make_timestamptz`: a number is hours east of Greenwich, with a sign.
@@ -107,18 +97,11 @@ pub fn find_sane_zone(name: &str) -> Result<TimeZone> {
         return Err(Error::invalid_parameter(format!("invalid input syntax for type numeric time zone: \"{name}\""))
             .with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
     }
-    match parse::parse_offset(name) {
-        Some(offset) if name.starts_with(['+', '-']) => Ok(TimeZone::Fixed(offset)),
-        _ => find_zone(name),
+    match parse::zone_offset(name) {
+        Some(Ok(offset)) => Ok(TimeZone::Fixed(offset)),
+        Some(Err(())) => Err(Error::invalid_parameter(format!("numeric time zone \"{name}\" out of range"))),
+        None => find_zone(name),
     }
-}
-
-/// POSIX: a name of letters, or of anything in angle brackets, then hours west of Greenwich.
-fn posix_zone(name: &str) -> Option<TimeZone> {
-    let inner = name.strip_prefix('<')?;
-    let (_, west) = inner.split_once('>')?;
-    let signed = if west.starts_with(['+', '-']) { west.to_string() } else { format!("+{west}") };
-    parse::parse_offset(&signed).map(|west| TimeZone::Fixed(-west))
 }
 
 /// Moves a date by whole months; the day is cut to the month's last.

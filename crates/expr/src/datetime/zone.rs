@@ -1,5 +1,6 @@
 //! Time zones: fixed offsets, the IANA database, and PostgreSQL's default abbreviations.
 
+use super::abbreviations::{Meaning, meaning};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil, is_leap_year, iso_weekday};
 use chrono::{DateTime, Offset, TimeZone as _};
 use chrono_tz::{OffsetComponents, OffsetName, TZ_VARIANTS, Tz};
@@ -10,73 +11,6 @@ pub enum TimeZone {
     Fixed(i32),
     Named(Tz),
 }
-
-/// Abbreviations of PostgreSQL's `Default` set that need no region to be understood: seconds east.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("acdt", 37_800),
-    ("acst", 34_200),
-    ("adt", -10_800),
-    ("aedt", 39_600),
-    ("aest", 36_000),
-    ("akdt", -28_800),
-    ("akst", -32_400),
-    ("art", -10_800),
-    ("ast", -14_400),
-    ("awst", 28_800),
-    ("bst", 3_600),
-    ("brt", -10_800),
-    ("cadt", 37_800),
-    ("cast", 34_200),
-    ("cct", 28_800),
-    ("cdt", -18_000),
-    ("cest", 7_200),
-    ("cet", 3_600),
-    ("cetdst", 7_200),
-    ("cst", -21_600),
-    ("edt", -14_400),
-    ("eest", 10_800),
-    ("eet", 7_200),
-    ("eetdst", 10_800),
-    ("est", -18_000),
-    ("fet", 10_800),
-    ("gmt", 0),
-    ("hkt", 28_800),
-    ("hst", -36_000),
-    ("ict", 25_200),
-    ("idt", 10_800),
-    ("ist", 7_200),
-    ("jst", 32_400),
-    ("kst", 32_400),
-    ("mdt", -21_600),
-    ("met", 3_600),
-    ("mest", 7_200),
-    ("metdst", 7_200),
-    ("msd", 14_400),
-    ("msk", 10_800),
-    ("mst", -25_200),
-    ("ndt", -9_000),
-    ("nst", -12_600),
-    ("nzdt", 46_800),
-    ("nzst", 43_200),
-    ("nzt", 43_200),
-    ("pdt", -25_200),
-    ("pht", 28_800),
-    ("pkt", 18_000),
-    ("pst", -28_800),
-    ("sast", 7_200),
-    ("sgt", 28_800),
-    ("uct", 0),
-    ("ut", 0),
-    ("utc", 0),
-    ("wadt", 28_800),
-    ("wast", 25_200),
-    ("wat", 3_600),
-    ("wdt", 32_400),
-    ("wet", 0),
-    ("wetdst", 3_600),
-    ("z", 0),
-    ("zulu", 0),
-];
 
 /// Seconds east of UTC of a number of hours, or of `<+05:30>-05:30`. At most a week, as in PostgreSQL.
 fn fixed_offset(text: &str) -> Option<i32> {
@@ -98,29 +32,89 @@ fn fixed_offset(text: &str) -> Option<i32> {
     (f64::from(seconds) <= SECONDS_MAX).then_some(sign * seconds)
 }
 
+/// Seconds east that a zone in POSIX's form has: what it is called, then how far west it is. Zones with summer time
+/// in this form are not read.
+fn posix(name: &str) -> Option<i32> {
+    const HOURS_MAX: i32 = 167;
+    let west = match name.strip_prefix('<') {
+        Some(inner) => inner.split_once('>')?.1,
+        None => name.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+    };
+    let (sign, digits) = match west.as_bytes().first()? {
+        b'+' => (-1, &west[1..]),
+        b'-' => (1, &west[1..]),
+        _ => (-1, west),
+    };
+    let mut seconds = 0;
+    let mut parts = digits.split(':');
+    for (unit, most) in [(3600, HOURS_MAX), (60, 59), (1, 59)] {
+        let Some(part) = parts.next() else { break };
+        let in_digits = !part.is_empty() && part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let value: i32 = part.parse().ok().filter(|value| in_digits && *value <= most)?;
+        seconds += value * unit;
+    }
+    parts.next().is_none().then_some(sign * seconds)
+}
+
 impl TimeZone {
     pub const UTC: TimeZone = TimeZone::Named(Tz::UTC);
 
-    /// An IANA name or an abbreviation, in any case; hours east of UTC (`-7`, `5.5`); or a fixed offset as
-    /// [`TimeZone::name`] prints it. `None` if there is no such zone.
+    /// An IANA name, in any case; hours east of UTC (`-7`, `5.5`); or a fixed offset as [`TimeZone::name`] prints it.
+    /// `None` if there is no such zone.
     pub fn parse(name: &str) -> Option<TimeZone> {
         fixed_offset(name).map(TimeZone::Fixed).or_else(|| TimeZone::named(name))
     }
 
-    /// An IANA name or an abbreviation, in any case.
-    pub fn named(name: &str) -> Option<TimeZone> {
+    /// An IANA name, in any case.
+    fn named(name: &str) -> Option<TimeZone> {
         if let Ok(zone) = name.parse::<Tz>() {
             return Some(TimeZone::Named(zone));
-        }
-        if let Some(offset) = TimeZone::abbreviation(name) {
-            return Some(TimeZone::Fixed(offset));
         }
         TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(name)).map(|zone| TimeZone::Named(*zone))
     }
 
-    /// Seconds east that an abbreviation stands for.
-    pub(crate) fn abbreviation(name: &str) -> Option<i32> {
-        ABBREVIATIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, offset)| *offset)
+    /// An IANA name in any case, or POSIX's form: letters or `<…>`, then how far west (`XYZ+3:30`).
+    pub(super) fn full_name(name: &str) -> Option<TimeZone> {
+        TimeZone::named(name).or_else(|| posix(name).map(TimeZone::Fixed))
+    }
+
+    /// What an abbreviation stands for; one that meant different things is its zone.
+    pub(super) fn abbreviation(name: &str) -> Option<TimeZone> {
+        match meaning(name)? {
+            Meaning::Offset(east) | Meaning::Summer(east) => Some(TimeZone::Fixed(east)),
+            Meaning::Of(zone) => TimeZone::named(zone),
+        }
+    }
+
+    /// Seconds east of UTC, if the zone never had another offset.
+    pub(super) fn only_offset(&self) -> Option<i32> {
+        match self {
+            TimeZone::Fixed(east) => Some(*east),
+            TimeZone::Named(zone) => {
+                let name = zone.name();
+                let fixed =
+                    matches!(name, "UTC" | "GMT" | "UCT" | "Zulu" | "Universal" | "Greenwich" | "EST" | "MST" | "HST")
+                        || name.starts_with("Etc/")
+                        || matches!(name, "GMT0" | "GMT+0" | "GMT-0");
+                fixed.then(|| self.offset_at(0))
+            }
+        }
+    }
+
+    /// Seconds east that the zone of this name had when it last called itself so at a local time, or next did;
+    /// without any, what it has then.
+    pub(super) fn abbreviated_offset(abbreviation: &str, zone: &str, local_micros: i64) -> i32 {
+        const WEEK: i64 = 7 * MICROS_PER_DAY;
+        /// As far as the clock changes of the database go.
+        const WEEKS_MAX: i64 = 120 * 53;
+        let Some(zone) = TimeZone::named(zone) else { return 0 };
+        let moment = zone.to_utc(local_micros);
+        let called_so = |weeks: i64| {
+            let then = moment.saturating_add(weeks * WEEK);
+            (zone.abbreviation_at(then).0 == abbreviation).then(|| zone.offset_at(then))
+        };
+        let past = (0..WEEKS_MAX).find_map(|weeks| called_so(-weeks));
+        past.or_else(|| (1..WEEKS_MAX).find_map(called_so)).unwrap_or_else(|| zone.offset_at(moment))
     }
 
     /// As `SHOW timezone` prints it.

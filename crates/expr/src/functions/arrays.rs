@@ -75,7 +75,7 @@ fn sizes(name: &str) -> Option<Kernel> {
 fn flat(array: &ArrayValue, what: &str) -> Result<()> {
     match array.dimensions.len() {
         0 | 1 => Ok(()),
-        _ => Err(Error::not_supported(format!("{what} elements in multidimensional arrays is not supported"))),
+        _ => Err(Error::not_supported(format!("{what} multidimensional arrays is not supported"))),
     }
 }
 
@@ -142,7 +142,7 @@ fn changes(name: &str) -> Option<Kernel> {
             }
             let ty = element_type(info.ty);
             let mut array = shaped(args, 0, info)?;
-            flat(&array, "removing")?;
+            flat(&array, "removing elements from")?;
             comparable_elements(&array, ty)?;
             array.elements.retain(|value| !equal_datums(ty, value, &args[1]));
             match array.dimensions.first_mut() {
@@ -264,7 +264,7 @@ fn tests(name: &str) -> Option<Kernel> {
             }
             let ty = element_type(&info.arg_types[0]);
             let array = shaped(args, 0, info)?;
-            flat(&array, "searching for")?;
+            flat(&array, "searching for elements in")?;
             comparable_elements(&array, ty)?;
             if array.elements.is_empty() || (args[1].is_null() && !array.elements.iter().any(Datum::is_null)) {
                 return Ok(Datum::Null);
@@ -284,7 +284,7 @@ fn tests(name: &str) -> Option<Kernel> {
             }
             let ty = element_type(&info.arg_types[0]);
             let array = shaped(args, 0, info)?;
-            flat(&array, "searching for")?;
+            flat(&array, "searching for elements in")?;
             comparable_elements(&array, ty)?;
             let lower = array.dimensions.first().map_or(1, |dimension| i64::from(dimension.lower));
             let all = array.elements.into_iter().enumerate();

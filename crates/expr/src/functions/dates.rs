@@ -204,7 +204,10 @@ fn makers(name: &str, args: &str) -> Option<Kernel> {
 /// A zone given as an interval: hours and minutes east of UTC.
 fn offset_micros(span: Interval) -> Result<i64> {
     if span.months != 0 || span.days != 0 {
-        return Err(Error::invalid_parameter("interval time zone must not include months or days"));
+        return Err(Error::invalid_parameter(format!(
+            "interval time zone \"{}\" must not include months or days",
+            crate::interval::interval_text(span)
+        )));
     }
     Ok(span.micros)
 }

@@ -249,7 +249,10 @@ fn chr(code: i32) -> Result<String> {
     match char {
         Some(char) => Ok(char.to_string()),
         None if code < 0 => Err(Error::invalid_parameter("character number must be positive")),
-        None => Err(Error::new("54000", format!("requested character not valid for encoding: {code}"))),
+        None => {
+            let what = if code > 0x10_ffff { "too large" } else { "not valid" };
+            Err(Error::new("54000", format!("requested character {what} for encoding: {code}")))
+        }
     }
 }
 

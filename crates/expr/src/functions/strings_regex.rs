@@ -219,7 +219,7 @@ fn similar(pattern: &str, escape: Option<&str>) -> Result<String> {
     match (chars.next(), chars.next()) {
         (escape, None) => crate::pattern::similar_to_regex(pattern, escape),
         _ => {
-            Err(Error::new("22019", "invalid escape string").with_hint("Escape string must be empty or one character."))
+            Err(Error::new("22025", "invalid escape string").with_hint("Escape string must be empty or one character."))
         }
     }
 }

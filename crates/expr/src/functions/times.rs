@@ -28,7 +28,10 @@ fn fields(name: &str, args: &str) -> Option<Kernel> {
         }),
         ("timezone", "interval,timetz") => kernel!(|zone: Span, time: Ttz| -> Ttz {
             if zone.months != 0 || zone.days != 0 {
-                return Err(Error::invalid_parameter("interval time zone must not include months or days"));
+                return Err(Error::invalid_parameter(format!(
+                    "interval time zone \"{}\" must not include months or days",
+                    crate::interval::interval_text(zone)
+                )));
             }
             Ok(time.in_zone(-(zone.micros / MICROS_PER_SECOND) as i32))
         }),

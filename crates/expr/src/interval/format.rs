@@ -16,6 +16,13 @@ struct Fields {
     micros: i64,
 }
 
+/// An interval as messages show it, in PostgreSQL's style.
+pub(crate) fn interval_text(value: Interval) -> String {
+    let mut out = Vec::new();
+    write_interval(value, IntervalStyle::Postgres, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Appends the text form.
 pub fn write_interval(value: Interval, style: IntervalStyle, out: &mut Vec<u8>) {
     let fields = Fields {

@@ -2,7 +2,10 @@
 //! `P0001-02-03T04:05:06` (manual, 8.5.4).
 
 use super::Interval;
+use super::iso::parse_iso;
 use crate::context::IntervalStyle;
+use crate::datetime::parse::split::{Field, Look};
+use crate::datetime::parse::{SIGNIFICANT, fields};
 use crate::datetime::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 use crate::error::{Error, Result};
 
@@ -26,7 +29,7 @@ pub enum IntervalFields {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Unit {
+pub(super) enum Unit {
     Microsecond,
     Millisecond,
     Second,
@@ -43,9 +46,9 @@ enum Unit {
 
 impl Unit {
     fn parse(word: &str) -> Option<Unit> {
-        Some(match word {
-            "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecond" | "microseconds" => Unit::Microsecond,
-            "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecond" | "milliseconds" => Unit::Millisecond,
+        Some(match word.get(..SIGNIFICANT).unwrap_or(word) {
+            "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecon" => Unit::Microsecond,
+            "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecon" => Unit::Millisecond,
             "s" | "sec" | "secs" | "second" | "seconds" => Unit::Second,
             "m" | "min" | "mins" | "minute" | "minutes" => Unit::Minute,
             "h" | "hr" | "hrs" | "hour" | "hours" => Unit::Hour,
@@ -62,34 +65,24 @@ impl Unit {
 }
 
 /// Why text is no interval.
-enum Failure {
+pub(super) enum Failure {
     Syntax,
     Overflow,
     /// All fields are good, but their months are too many.
     Months,
 }
 
-type Parsed<T> = std::result::Result<T, Failure>;
+pub(super) type Parsed<T> = std::result::Result<T, Failure>;
 
 /// A number as written: `whole + fraction`, the fraction with the number's sign.
 #[derive(Clone, Copy)]
-struct Number {
-    whole: i64,
-    fraction: f64,
-}
-
-enum Token {
-    Number(Number),
-    /// `years-months`.
-    YearMonth(i64),
-    /// Microseconds of `h:m[:s]`, and the sign as written.
-    Clock(i64),
-    Unit(Unit),
-    Ago,
+pub(super) struct Number {
+    pub whole: i64,
+    pub fraction: f64,
 }
 
 #[derive(Default)]
-struct Sum {
+pub(super) struct Sum {
     months: i64,
     days: i64,
     micros: i64,
@@ -98,10 +91,9 @@ struct Sum {
 /// Reads an interval. `style` matters for one thing: in `SqlStandard` a leading minus covers all fields.
 pub fn parse_interval(text: &str, fields: IntervalFields, style: IntervalStyle) -> Result<Interval> {
     let trimmed = text.trim();
-    let parsed = if trimmed.starts_with('P') && trimmed.len() > 1 {
-        parse_iso(&trimmed[1..])
-    } else {
-        parse_units(trimmed, fields, style)
+    let parsed = match trimmed.strip_prefix('P') {
+        Some(duration) if !duration.is_empty() => parse_iso(duration),
+        _ => parse_units(trimmed, fields, style),
     };
     match parsed {
         Ok(value) => Ok(fields.keep(value)),
@@ -143,13 +135,13 @@ impl IntervalFields {
 }
 
 impl Sum {
-    fn finish(self) -> Parsed<Interval> {
+    pub(super) fn finish(self) -> Parsed<Interval> {
         let months = i32::try_from(self.months).map_err(|_| Failure::Months)?;
         let days = i32::try_from(self.days).map_err(|_| Failure::Overflow)?;
         Ok(Interval::new(months, days, self.micros))
     }
 
-    fn add_micros(&mut self, micros: f64) -> Parsed<()> {
+    pub(super) fn add_micros(&mut self, micros: f64) -> Parsed<()> {
         let rounded = micros.round_ties_even();
         if rounded.abs() >= i64::MAX as f64 {
             return Err(Failure::Overflow);
@@ -158,26 +150,26 @@ impl Sum {
         Ok(())
     }
 
-    fn add_whole_micros(&mut self, count: i64, unit: i64) -> Parsed<()> {
+    pub(super) fn add_whole_micros(&mut self, count: i64, unit: i64) -> Parsed<()> {
         let micros = count.checked_mul(unit).ok_or(Failure::Overflow)?;
         self.micros = self.micros.checked_add(micros).ok_or(Failure::Overflow)?;
         Ok(())
     }
 
     /// A fraction of a day goes to time.
-    fn add_days(&mut self, days: i64, fraction: f64) -> Parsed<()> {
+    pub(super) fn add_days(&mut self, days: i64, fraction: f64) -> Parsed<()> {
         self.days = self.days.checked_add(days).ok_or(Failure::Overflow)?;
         self.days = self.days.checked_add(fraction.trunc() as i64).ok_or(Failure::Overflow)?;
         self.add_micros(fraction.fract() * MICROS_PER_DAY as f64)
     }
 
-    fn add_months(&mut self, count: i64, months_per_unit: i64) -> Parsed<()> {
+    pub(super) fn add_months(&mut self, count: i64, months_per_unit: i64) -> Parsed<()> {
         let months = count.checked_mul(months_per_unit).ok_or(Failure::Overflow)?;
         self.months = self.months.checked_add(months).ok_or(Failure::Overflow)?;
         Ok(())
     }
 
-    fn add(&mut self, number: Number, unit: Unit) -> Parsed<()> {
+    pub(super) fn add(&mut self, number: Number, unit: Unit) -> Parsed<()> {
         let Number { whole, fraction } = number;
         let micros_per_unit = match unit {
             Unit::Microsecond => 1,
@@ -209,52 +201,87 @@ impl Sum {
     }
 }
 
-fn parse_units(text: &str, fields: IntervalFields, style: IntervalStyle) -> Parsed<Interval> {
-    let (tokens, leading_minus) = tokenize(text)?;
-    let sql_negative = style == IntervalStyle::SqlStandard && leading_minus;
+/// A unit that numbers have none of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// As the interval's fields say.
+    Default,
+    Unit(Unit),
+    Nothing,
+}
+
+fn parse_units(text: &str, range: IntervalFields, style: IntervalStyle) -> Parsed<Interval> {
+    let fields = fields(text).ok_or(Failure::Syntax)?;
     let mut sum = Sum::default();
-    let mut unit = None;
+    let mut expected = Expected::Default;
     let mut ago = false;
-    let mut values = 0;
     let mut seen = 0u32;
-    // Every field may be given once.
+    // Every part may be given once.
     let mut once = |units: &[Unit]| {
         let mask = units.iter().fold(0, |mask, unit| mask | 1 << *unit as u32);
         let repeated = seen & mask != 0;
         seen |= mask;
         if repeated { Err(Failure::Syntax) } else { Ok(()) }
     };
+    const SECONDS: [Unit; 3] = [Unit::Second, Unit::Millisecond, Unit::Microsecond];
+    let of_clock = [&[Unit::Hour, Unit::Minute], &SECONDS[..]].concat();
     // From the end, so that a number knows its unit, and one before a clock time is days.
-    for token in tokens.into_iter().rev() {
-        match token {
-            Token::Ago if values == 0 && !ago => ago = true,
-            Token::Unit(next) if unit.is_none_or(|known: (Unit, bool)| !known.1) => unit = Some((next, true)),
-            Token::Ago | Token::Unit(_) => return Err(Failure::Syntax),
-            Token::Number(number) => {
-                let (of, _) = unit.take().unwrap_or((fields.default_unit(), false));
-                once(&[of])?;
-                sum.add(number, of)?;
-                values += 1;
-                // A second number without a unit has no meaning.
-                unit = None;
+    for Field { look, text } in fields.iter().rev() {
+        let negative = text.starts_with('-');
+        let digits = text.trim_start_matches(['+', '-']);
+        match look {
+            Look::Word | Look::SignedWord if text == "ago" => {
+                ago = true;
+                expected = Expected::Nothing;
             }
-            Token::YearMonth(months) => {
-                once(&[Unit::Year, Unit::Month])?;
-                sum.add_months(months, 1)?;
-                values += 1;
+            Look::Word | Look::SignedWord => expected = Expected::Unit(Unit::parse(text).ok_or(Failure::Syntax)?),
+            Look::Clock | Look::Signed if text.contains(':') => {
+                let micros = parse_clock(digits, range == IntervalFields::MinuteToSecond)?;
+                once(&of_clock)?;
+                sum.add_whole_micros(if negative { -micros } else { micros }, 1)?;
+                expected = Expected::Unit(Unit::Day);
             }
-            Token::Clock(micros) => {
-                once(&[Unit::Hour, Unit::Minute, Unit::Second])?;
-                sum.add_whole_micros(micros, 1)?;
-                unit = Some((Unit::Day, false));
-                values += 1;
+            _ => {
+                let unit = match expected {
+                    Expected::Default => range.default_unit(),
+                    Expected::Unit(unit) => unit,
+                    Expected::Nothing => return Err(Failure::Syntax),
+                };
+                expected = Expected::Unit(unit);
+                if let Some((years, months)) = digits.split_once('-') {
+                    let months = whole(months)?;
+                    if months > 11 {
+                        return Err(Failure::Overflow);
+                    }
+                    let total = whole(years)?.checked_mul(12).and_then(|total| total.checked_add(months));
+                    let total = total.ok_or(Failure::Overflow)?;
+                    once(&[Unit::Month])?;
+                    sum.add_months(if negative { -total } else { total }, 1)?;
+                    expected = Expected::Unit(Unit::Month);
+                    continue;
+                }
+                let number = parse_number(digits, negative)?;
+                once(if unit == Unit::Second && number.fraction != 0.0 {
+                    &SECONDS
+                } else {
+                    std::slice::from_ref(&unit)
+                })?;
+                sum.add(number, unit)?;
+                if unit == Unit::Hour {
+                    expected = Expected::Unit(Unit::Day);
+                }
             }
         }
     }
-    if values == 0 || unit.is_some_and(|(_, written)| written) {
+    if seen == 0 {
         return Err(Failure::Syntax);
     }
-    if sql_negative && values > 1 {
+    // In SQL's style a minus before all is one of all, if nothing else has a sign.
+    let has_sign = |field: &Field| field.text.starts_with(['+', '-']);
+    if style == IntervalStyle::SqlStandard
+        && fields.first().is_some_and(|first| first.text.starts_with('-'))
+        && !fields[1..].iter().any(has_sign)
+    {
         sum = Sum { months: -sum.months.abs(), days: -sum.days.abs(), micros: -sum.micros.abs() };
     }
     if ago {
@@ -262,60 +289,6 @@ fn parse_units(text: &str, fields: IntervalFields, style: IntervalStyle) -> Pars
         sum = Sum { months: negate(sum.months)?, days: negate(sum.days)?, micros: negate(sum.micros)? };
     }
     sum.finish()
-}
-
-fn tokenize(text: &str) -> Parsed<(Vec<Token>, bool)> {
-    let lower = text.to_ascii_lowercase();
-    let mut rest = lower.trim_start_matches(['@', ' ']);
-    let leading_minus = rest.starts_with('-');
-    let mut tokens = Vec::new();
-    while !rest.is_empty() {
-        let first = rest.as_bytes()[0];
-        if first.is_ascii_whitespace() || first == b',' {
-            rest = &rest[1..];
-        } else if first.is_ascii_alphabetic() {
-            let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-            let word = &rest[..end];
-            tokens.push(match word {
-                "ago" => Token::Ago,
-                word => Token::Unit(Unit::parse(word).ok_or(Failure::Syntax)?),
-            });
-            rest = rest[end..].trim_start_matches('.');
-        } else {
-            let sign = usize::from(matches!(first, b'+' | b'-'));
-            let body = rest[sign..].trim_start();
-            let is_field = |c: char| c.is_ascii_digit() || matches!(c, '.' | ':');
-            let mut end = body.find(|c| !is_field(c)).unwrap_or(body.len());
-            // The months of `1-2` belong to the field.
-            if let [b'-', digit, ..] = body.as_bytes()[end..]
-                && digit.is_ascii_digit()
-            {
-                end += 1 + body[end + 1..].bytes().take_while(u8::is_ascii_digit).count();
-            }
-            if end == 0 {
-                return Err(Failure::Syntax);
-            }
-            tokens.push(parse_field(&body[..end], first == b'-')?);
-            rest = &body[end..];
-        }
-    }
-    Ok((tokens, leading_minus))
-}
-
-fn parse_field(field: &str, negative: bool) -> Parsed<Token> {
-    let sign = if negative { -1 } else { 1 };
-    if field.contains(':') {
-        return Ok(Token::Clock(sign * parse_clock(field)?));
-    }
-    if let Some((years, months)) = field.split_once('-') {
-        let (years, months) = (whole(years)?, whole(months)?);
-        if months > 11 {
-            return Err(Failure::Overflow);
-        }
-        let total = years.checked_mul(12).and_then(|total| total.checked_add(months)).ok_or(Failure::Overflow)?;
-        return Ok(Token::YearMonth(sign * total));
-    }
-    Ok(Token::Number(parse_number(field, negative)?))
 }
 
 fn whole(digits: &str) -> Parsed<i64> {
@@ -336,17 +309,18 @@ fn parse_number(text: &str, negative: bool) -> Parsed<Number> {
     Ok(if negative { Number { whole: -units, fraction: -fraction } } else { Number { whole: units, fraction } })
 }
 
-/// Microseconds of `h:m`, `h:m:s` or `m:s.fraction`.
-fn parse_clock(text: &str) -> Parsed<i64> {
+/// Microseconds of `h:m`, `h:m:s` or `m:s.fraction`; with `minutes_first` two parts are minutes and seconds.
+fn parse_clock(text: &str, minutes_first: bool) -> Parsed<i64> {
     let parts: Vec<&str> = text.split(':').collect();
     let (hours, minutes, seconds) = match parts[..] {
-        [minutes, seconds] if seconds.contains('.') => ("0", minutes, seconds),
+        [minutes, seconds] if minutes_first || seconds.contains('.') => ("0", minutes, seconds),
         [hours, minutes] => (hours, minutes, "0"),
         [hours, minutes, seconds] => (hours, minutes, seconds),
         _ => return Err(Failure::Syntax),
     };
-    let (hours, minutes) = (whole(hours)?, whole(minutes)?);
-    let seconds = parse_number(seconds, false)?;
+    let part = |digits: &str| if digits.is_empty() { Ok(0) } else { whole(digits) };
+    let (hours, minutes) = (part(hours)?, part(minutes)?);
+    let seconds = if seconds.is_empty() { Number { whole: 0, fraction: 0.0 } } else { parse_number(seconds, false)? };
     if minutes > 59 || seconds.whole > 60 {
         return Err(Failure::Overflow);
     }
@@ -355,57 +329,4 @@ fn parse_clock(text: &str) -> Parsed<i64> {
     sum.add_whole_micros(minutes, MICROS_PER_MINUTE)?;
     sum.add(seconds, Unit::Second)?;
     Ok(sum.micros)
-}
-
-/// What follows the `P` of an ISO 8601 duration.
-fn parse_iso(text: &str) -> Parsed<Interval> {
-    let (date, time) = match text.split_once('T') {
-        Some((_, "")) => return Err(Failure::Syntax),
-        Some((date, time)) => (date, Some(time)),
-        None => (text, None),
-    };
-    let mut sum = Sum::default();
-    if date.is_empty() && time.is_none() {
-        return Err(Failure::Syntax);
-    }
-    if !date.is_empty() && date.as_bytes()[1..].contains(&b'-') && !date.ends_with(|c: char| c.is_ascii_alphabetic()) {
-        let mut parts = date.splitn(3, '-');
-        let mut next = || parts.next().map_or(Ok(0), whole);
-        sum.add_months(next()?, 12)?;
-        sum.add_months(next()?, 1)?;
-        sum.add_days(next()?, 0.0)?;
-    } else {
-        designated(date, &mut sum, |designator| match designator {
-            'Y' => Some(Unit::Year),
-            'M' => Some(Unit::Month),
-            'W' => Some(Unit::Week),
-            'D' => Some(Unit::Day),
-            _ => None,
-        })?;
-    }
-    match time {
-        Some(time) if time.contains(':') => sum.add_whole_micros(parse_clock(time)?, 1)?,
-        Some(time) => designated(time, &mut sum, |designator| match designator {
-            'H' => Some(Unit::Hour),
-            'M' => Some(Unit::Minute),
-            'S' => Some(Unit::Second),
-            _ => None,
-        })?,
-        None => {}
-    }
-    sum.finish()
-}
-
-/// Adds `1Y2M…`.
-fn designated(mut text: &str, sum: &mut Sum, unit_of: impl Fn(char) -> Option<Unit>) -> Parsed<()> {
-    while !text.is_empty() {
-        let end = text.find(|c: char| c.is_ascii_alphabetic()).ok_or(Failure::Syntax)?;
-        let designator = text[end..].chars().next().ok_or(Failure::Syntax)?;
-        let number = &text[..end];
-        let negative = number.starts_with('-');
-        let number = parse_number(number.trim_start_matches(['-', '+']), negative)?;
-        sum.add(number, unit_of(designator).ok_or(Failure::Syntax)?)?;
-        text = &text[end + 1..];
-    }
-    Ok(())
 }

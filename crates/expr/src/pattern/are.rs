@@ -134,13 +134,24 @@ pub(super) fn reason(message: &str) -> &'static str {
     }
 }
 
+/// What stands before a place in a pattern.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quantifier {
+    None,
+    Greedy,
+    /// With the `?` that makes it so.
+    Lazy,
+}
+
 fn translate(pattern: &str, flags: Flags) -> Result<String> {
     if flags.basic {
         return Err(Error::not_supported("basic regular expressions (option \"b\") are not supported"));
     }
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut chars = pattern.chars().peekable();
+    let mut after = Quantifier::None;
     while let Some(char) = chars.next() {
+        let before = std::mem::replace(&mut after, Quantifier::None);
         match char {
             '\\' => escape(&mut chars, &mut out)?,
             '[' => bracket(&mut chars, flags, &mut out)?,
@@ -160,6 +171,29 @@ fn translate(pattern: &str, flags: Flags) -> Result<String> {
             // The regex crate reads a brace that opens no bound as an error.
             '{' if !chars.peek().is_some_and(char::is_ascii_digit) => out.push_str("\\{"),
             '}' if !open_bound(&out) => out.push_str("\\}"),
+            // Bounds end at 255, and a quantifier has none of its own but the `?` that makes it lazy.
+            '{' => {
+                let inside: String = chars.clone().take_while(|char| *char != '}').collect();
+                let too_many =
+                    |count: &str| !count.is_empty() && count.parse::<u32>().map_or(true, |count| count > 255);
+                if inside.split(',').any(too_many) {
+                    return Err(invalid("invalid repetition count(s)"));
+                }
+                if before != Quantifier::None {
+                    return Err(invalid("quantifier operand invalid"));
+                }
+                out.push('{');
+            }
+            '}' => {
+                after = Quantifier::Greedy;
+                out.push('}');
+            }
+            '*' | '+' if before != Quantifier::None => return Err(invalid("quantifier operand invalid")),
+            '?' if before == Quantifier::Lazy => return Err(invalid("quantifier operand invalid")),
+            '*' | '+' | '?' => {
+                after = if before == Quantifier::None { Quantifier::Greedy } else { Quantifier::Lazy };
+                out.push(char);
+            }
             '$' if !flags.line_anchors => out.push_str("\\z"),
             '^' if !flags.line_anchors => out.push_str("\\A"),
             char => out.push(char),

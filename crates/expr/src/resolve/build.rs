@@ -8,7 +8,7 @@ use crate::context::EvalContext;
 use crate::error::{Error, Result};
 use crate::functions::Registry;
 use crate::tree::Expr;
-use basalt_types::DataType;
+use basalt_types::{DataType, Datum};
 
 fn types(args: &[Expr]) -> Vec<DataType> {
     args.iter().map(Expr::ty).collect()
@@ -75,9 +75,19 @@ pub fn aggregate(
 
 /// All of `args` in their common type.
 fn unify(what: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<(Vec<Expr>, DataType)> {
-    let ty = resolve_common_type(what, &types(&args))?;
+    let ty = common_type(what, args.iter())?;
     let args = args.into_iter().map(|arg| coerce(arg, &ty, CastContext::Implicit, ctx)).collect::<Result<Vec<_>>>()?;
     Ok((args, ty))
+}
+
+/// [`resolve_common_type`] of values. A plain null takes no part, unless there is nothing else.
+pub fn common_type<'a>(what: &str, args: impl Iterator<Item = &'a Expr> + Clone) -> Result<DataType> {
+    let is_null = |arg: &Expr| matches!(arg, Expr::Const { value: Datum::Null, ty: DataType::Unknown });
+    let types: Vec<DataType> = args.clone().filter(|arg| !is_null(arg)).map(Expr::ty).collect();
+    match types.is_empty() {
+        false => resolve_common_type(what, &types),
+        true => resolve_common_type(what, &args.map(Expr::ty).collect::<Vec<_>>()),
+    }
 }
 
 /// A comparison's function and its operands as it takes them.

@@ -179,10 +179,12 @@ pub fn coerce_const(value: &Datum, from: &DataType, to: &DataType, ctx: &EvalCon
 pub fn resolve_common_type(what: &str, types: &[DataType]) -> Result<DataType> {
     let known: Vec<&DataType> = types.iter().filter(|ty| **ty != DataType::Unknown).collect();
     let Some((first, rest)) = known.split_first() else { return Ok(DataType::Text) };
-    if rest.iter().all(|ty| ty == first) {
+    // A literal of no type has no length or scale to share, and is of no domain.
+    let has_literal = known.len() < types.len();
+    if !has_literal && rest.iter().all(|ty| ty == first) {
         return Ok((*first).clone());
     }
-    let mut chosen = first.base();
+    let mut chosen = if has_literal { first.underlying().base() } else { first.base() };
     for next in rest.iter().map(|ty| ty.base()) {
         if next == chosen {
             continue;
@@ -205,7 +207,7 @@ pub fn resolve_common_type(what: &str, types: &[DataType]) -> Result<DataType> {
             return Err(Error::new("42846", message.trim_start().to_string()));
         }
     }
-    if chosen == DataType::Numeric(None) { Ok(common_decimal(&known)) } else { Ok(chosen) }
+    if chosen == DataType::Numeric(None) && !has_literal { Ok(common_decimal(&known)) } else { Ok(chosen) }
 }
 
 /// One scaled type for all, if all have the same scale: otherwise display scales differ from row to row.

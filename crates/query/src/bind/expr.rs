@@ -77,7 +77,14 @@ impl Binder<'_> {
             Ast::SimilarTo { negated, expr, pattern, escape_char } => {
                 self.similar(expr, pattern, escape_char.as_ref(), *negated)
             }
-            Ast::Cast { expr, data_type, .. } => self.cast(expr, data_type),
+            Ast::Cast { expr: inner, data_type, .. } => {
+                let ty = types::resolve(self.ctx, data_type)
+                    .map_err(|error| error.at_with(|| Some(position::of_cast(&self.ctx.sql, expr)?.1)))?;
+                self.cast(inner, data_type, &ty).map_err(|error| match error.sqlstate {
+                    "42846" => error.at_with(|| Some(position::of_cast(&self.ctx.sql, expr)?.0)),
+                    _ => error,
+                })
+            }
             Ast::AtTimeZone { timestamp, time_zone } => self.named_call("timezone", &[time_zone, timestamp]),
             Ast::Extract { field, expr, .. } => {
                 let value = self.expr(expr)?;
@@ -110,9 +117,16 @@ impl Binder<'_> {
                 args.extend(overlay_for.as_deref());
                 self.named_call("overlay", &args)
             }
-            Ast::Collate { expr, collation } => {
+            Ast::Collate { expr: inner, collation } => {
                 self.check_collation(collation)?;
-                self.expr(expr)
+                let value = self.expr(inner)?;
+                let ty = value.ty();
+                if !is_collatable(ty.element().unwrap_or(&ty)) {
+                    let message = format!("collations are not supported by type {}", ty.base().sql_name());
+                    let place = position::behind(&self.ctx.sql, inner, "collate");
+                    return Err(SqlError::new("42804", message).at(place));
+                }
+                Ok(value)
             }
             Ast::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
@@ -300,6 +314,7 @@ impl Binder<'_> {
             return self.row_comparison(left, &symbol, right);
         }
         let (a, b) = (self.expr(left)?, self.expr(right)?);
+        self.check_same_collation(left, right)?;
         let is_literal = |bound: &Expr| matches!(bound, Expr::Const { ty: DataType::Unknown, .. });
         let literals = [is_literal(&a).then_some(left), is_literal(&b).then_some(right)];
         self.operator(&symbol, Some(a), b).map_err(|error| match error.sqlstate.starts_with("22") {
@@ -374,9 +389,16 @@ impl Binder<'_> {
             return Ok(negate(or(terms), negated));
         }
         let probe = self.expr(expr)?;
-        let list = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
-        let bound = resolve::in_list(self.registry(), probe, list, negated, &self.ctx.eval)?;
-        Ok(self.done(bound))
+        let bound = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
+        let literal = bound.iter().position(|item| matches!(item, Expr::Const { ty: DataType::Unknown, .. }));
+        let tested = resolve::in_list(self.registry(), probe, bound, negated, &self.ctx.eval).map_err(|error| {
+            let error = SqlError::from(error);
+            match error.sqlstate.starts_with("22") {
+                true => error.at(literal.and_then(|at| position::of_start(&self.ctx.sql, &list[at]))),
+                false => error.at(position::behind(&self.ctx.sql, expr, if negated { "not" } else { "in" })),
+            }
+        })?;
+        Ok(self.done(tested))
     }
 
     fn between(&mut self, expr: &ast::Expr, low: &ast::Expr, high: &ast::Expr, negated: bool) -> Result<Expr> {
@@ -430,15 +452,14 @@ impl Binder<'_> {
         self.operator(if negated { "!~" } else { "~" }, Some(value), pattern)
     }
 
-    fn cast(&mut self, expr: &ast::Expr, syntax: &ast::DataType) -> Result<Expr> {
-        let ty = types::resolve(self.ctx, syntax)?;
+    fn cast(&mut self, expr: &ast::Expr, syntax: &ast::DataType, ty: &DataType) -> Result<Expr> {
         if let (ast::Expr::Array(array), Some(element)) = (expr, ty.element()) {
             let array = self.array(&array.elem, Some(element.clone()))?;
-            let array = self.coerce(array, &ty, CastContext::Explicit)?;
-            return self.fitted(array, syntax, &ty);
+            let array = self.coerce(array, ty, CastContext::Explicit)?;
+            return self.fitted(array, syntax, ty);
         }
         let value = self.expr(expr)?;
-        self.cast_to(value, syntax, &ty)
+        self.cast_to(value, syntax, ty)
     }
 
     fn array(&mut self, elements: &[ast::Expr], element: Option<DataType>) -> Result<Expr> {
@@ -446,7 +467,10 @@ impl Binder<'_> {
         let is_bare = |part: &ast::Expr| matches!(part, ast::Expr::Array(array) if !array.named);
         let nested = elements.iter().any(is_bare);
         if nested && !elements.iter().all(is_bare) {
-            return Err(SqlError::syntax("an array of arrays in brackets has nothing else in it"));
+            let at = elements.iter().position(|part| is_bare(part) != is_bare(&elements[0])).unwrap_or(0);
+            let place = position::of_start(&self.ctx.sql, &elements[at]);
+            let text = if is_bare(&elements[at]) { "[".to_string() } else { elements[at].to_string() };
+            return Err(SqlError::syntax(format!("syntax error at or near \"{text}\"")).at(place));
         }
         for part in elements {
             bound.push(match part {
@@ -461,7 +485,11 @@ impl Binder<'_> {
             }
             element => element,
         };
-        let bound = resolve::array_literal(bound, element, &self.ctx.eval)?;
+        let parts = bound.clone();
+        let bound = resolve::array_literal(bound, element, &self.ctx.eval).map_err(|error| {
+            let syntax: Vec<&ast::Expr> = elements.iter().collect();
+            self.placed_among("ARRAY", &parts, &syntax, error.into())
+        })?;
         Ok(self.done(bound))
     }
 
@@ -481,7 +509,7 @@ impl Binder<'_> {
         &mut self,
         operand: Option<&ast::Expr>,
         conditions: &[ast::CaseWhen],
-        otherwise: Option<&ast::Expr>,
+        else_result: Option<&ast::Expr>,
     ) -> Result<Expr> {
         let sets = self.scope().sets;
         let operand = operand.map(|operand| self.expr(operand)).transpose()?;
@@ -493,10 +521,47 @@ impl Binder<'_> {
             };
             branches.push((condition, self.expr(&branch.result)?));
         }
-        let otherwise = otherwise.map(|otherwise| self.expr(otherwise)).transpose()?;
+        let otherwise = else_result.map(|otherwise| self.expr(otherwise)).transpose()?;
         self.refuse_sets_since(sets, "CASE")?;
-        let bound = resolve::case(self.registry(), operand, branches, otherwise, &self.ctx.eval)?;
+        // ELSE is looked at first.
+        let results = otherwise.iter().chain(branches.iter().map(|(_, result)| result)).cloned().collect::<Vec<_>>();
+        let alike = resolve::common_type("CASE", results.iter());
+        let bound = resolve::case(self.registry(), operand, branches, otherwise, &self.ctx.eval).map_err(|error| {
+            let syntax = else_result.into_iter().chain(conditions.iter().map(|branch| &branch.result));
+            let syntax: Vec<&ast::Expr> = syntax.collect();
+            match alike.is_err() || error.sqlstate.starts_with("22") {
+                true => self.placed_among("CASE", &results, &syntax, error.into()),
+                false => error.into(),
+            }
+        })?;
         Ok(self.done(bound))
+    }
+
+    /// 42P21 where both sides of an operator name collations, and not the same.
+    fn check_same_collation(&self, left: &ast::Expr, right: &ast::Expr) -> Result<()> {
+        let (ast::Expr::Collate { collation: a, .. }, ast::Expr::Collate { expr, collation: b }) = (left, right) else {
+            return Ok(());
+        };
+        let (a, b) = (names::parts(a)?, names::parts(b)?);
+        match (a.last(), b.last()) {
+            (Some(a), Some(b)) if a != b => {
+                let message = format!("collation mismatch between explicit collations \"{a}\" and \"{b}\"");
+                Err(SqlError::new("42P21", message).at(position::behind(&self.ctx.sql, expr, "collate")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An error of values that have no type in common, or of a literal among them, at the value that it is about.
+    pub(super) fn placed_among(&self, what: &str, bound: &[Expr], syntax: &[&ast::Expr], error: SqlError) -> SqlError {
+        let at = match error.sqlstate.starts_with("22") {
+            true => bound
+                .iter()
+                .position(|value| matches!(value, Expr::Const { value: Datum::Bytes(_), ty: DataType::Unknown })),
+            false => (1..=bound.len()).find(|count| resolve::common_type(what, bound[..*count].iter()).is_err()),
+        };
+        let at = at.map(|at| if error.sqlstate.starts_with("22") { at } else { at - 1 });
+        error.at(at.and_then(|at| position::of_start(&self.ctx.sql, syntax.get(at)?)))
     }
 
     fn check_collation(&self, collation: &ast::ObjectName) -> Result<()> {
@@ -510,6 +575,13 @@ impl Binder<'_> {
             .with_hint("Text sorts by its bytes: use the collations \"default\" or \"C\".")),
         }
     }
+}
+
+fn is_collatable(ty: &DataType) -> bool {
+    matches!(
+        ty.underlying(),
+        DataType::Text | DataType::Varchar(_) | DataType::Bpchar(_) | DataType::Name | DataType::Unknown
+    )
 }
 
 /// Operators that do not chain: `1 < 2 < 3` is a syntax error.

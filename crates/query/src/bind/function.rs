@@ -1,8 +1,8 @@
 //! Calls: functions, aggregates, and the keywords that look like calls.
 
 use super::binder::Binder;
-use super::names;
 use super::scope::Clause;
+use super::{names, position};
 use crate::error::{Result, SqlError};
 use crate::syntax::forms;
 use basalt_expr::cast::CastContext;
@@ -47,6 +47,14 @@ impl Binder<'_> {
         if let Some(value) = self.pinned_value(function) {
             return value;
         }
+        let bound = self.function_as_named(function);
+        bound.map_err(|error| match (error.sqlstate, names::parts(&function.name).as_deref()) {
+            ("42883", Ok([.., name])) => super::unbuilt::function_refused(name).unwrap_or(error),
+            _ => error,
+        })
+    }
+
+    fn function_as_named(&mut self, function: &ast::Function) -> Result<Expr> {
         let parts = names::parts(&function.name)?;
         let (name, schema) = match parts.as_slice() {
             [name] => (name.as_str(), None),
@@ -112,7 +120,11 @@ impl Binder<'_> {
         }
         let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
         let expr = match args.variadic {
-            true => self.variadic_call(name, bound)?,
+            true => {
+                let place = args.exprs.last().map(|last| position::of_start(&self.ctx.sql, last));
+                let call = self.variadic_call(name, bound);
+                call.map_err(|error| if error.sqlstate == "42804" { error.at(place.flatten()) } else { error })?
+            }
             false => self.call_with_defaults(name, bound)?,
         };
         self.check_set_returning(&expr)?;
@@ -153,6 +165,7 @@ impl Binder<'_> {
     /// Grammar that is spelled like a function.
     fn keyword_call(&mut self, name: &str, syntax: &FunctionArguments, args: &[&ast::Expr]) -> Result<Option<Expr>> {
         let without_parens = matches!(syntax, FunctionArguments::None);
+        let syntax_args = args;
         let now_as = |binder: &mut Self, ty: DataType| {
             let now = binder.call("now", Vec::new())?;
             binder.coerce(now, &ty, CastContext::Explicit)
@@ -162,12 +175,16 @@ impl Binder<'_> {
                 let sets = self.scope().sets;
                 let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
                 self.refuse_sets_since(sets, "COALESCE")?;
-                let expr = resolve::coalesce(args, &self.ctx.eval)?;
+                let given = args.clone();
+                let expr = resolve::coalesce(args, &self.ctx.eval)
+                    .map_err(|error| self.placed_among("COALESCE", &given, syntax_args, error.into()))?;
                 self.done(expr)
             }
             ("greatest" | "least", [_, ..]) => {
                 let args = args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
-                let expr = resolve::extreme(args, name == "greatest", &self.ctx.eval)?;
+                let given = args.clone();
+                let expr = resolve::extreme(args, name == "greatest", &self.ctx.eval)
+                    .map_err(|error| self.placed_among("", &given, syntax_args, error.into()))?;
                 self.done(expr)
             }
             ("nullif", [left, right]) => {
@@ -201,7 +218,8 @@ impl Binder<'_> {
             ("localtimestamp", []) if without_parens => now_as(self, DataType::Timestamp)?,
             ("localtime", []) if without_parens => now_as(self, DataType::Time)?,
             ("current_time", []) if without_parens => now_as(self, DataType::TimeTz)?,
-            ("user" | "current_role", []) if without_parens => self.call("current_user", Vec::new())?,
+            ("user", []) if without_parens => self.call("current_user", Vec::new())?,
+            ("current_role", []) => self.call("current_user", Vec::new())?,
             ("current_catalog", []) if without_parens => self.call("current_database", Vec::new())?,
             _ => return Ok(None),
         }))

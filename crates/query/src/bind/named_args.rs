@@ -7,6 +7,7 @@ use crate::error::{Result, SqlError};
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::pattern_types::type_named;
 use basalt_expr::functions::ranges::multirange_of_array;
+use basalt_expr::functions::spread::{fixed_args, spread};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 
@@ -111,9 +112,7 @@ impl Binder<'_> {
     /// `f(a, VARIADIC array)`: the array's elements are the arguments.
     pub(super) fn variadic_call(&mut self, name: &str, mut bound: Vec<Expr>) -> Result<Expr> {
         let Some(last) = bound.pop() else { return Err(SqlError::syntax("VARIADIC takes an array")) };
-        if let (Some(DataType::Multirange(kind)), [], false) =
-            (type_named(name), bound.as_slice(), matches!(last, Expr::ArrayLiteral { .. }))
-        {
+        if let (Some(DataType::Multirange(kind)), []) = (type_named(name), bound.as_slice()) {
             let ranges = DataType::Array(Box::new(DataType::Range(kind)));
             let array = self.coerce(last, &ranges, CastContext::Implicit)?;
             return Ok(multirange_of_array(array, kind));
@@ -121,16 +120,12 @@ impl Binder<'_> {
         // A function that takes any arguments has the array in the place of all of them.
         let before = match name {
             name if matches!(type_named(name), Some(DataType::Multirange(_))) => 0,
-            "concat" | "num_nulls" | "num_nonnulls" | "json_build_array" | "json_build_object"
-            | "jsonb_build_array" | "jsonb_build_object" => 0,
-            "concat_ws"
-            | "format"
-            | "json_extract_path"
+            "json_extract_path"
             | "json_extract_path_text"
             | "jsonb_extract_path"
             | "jsonb_extract_path_text"
             | "jsonb_delete" => 1,
-            _ => usize::MAX,
+            name => fixed_args(name).unwrap_or(usize::MAX),
         };
         if bound.len() != before {
             bound.push(last);
@@ -141,6 +136,19 @@ impl Binder<'_> {
             let taken = std::mem::replace(value, Expr::bool(false));
             *value = self.coerce(taken, &json, CastContext::Implicit)?;
         }
+        if fixed_args(name).is_some() {
+            if last.ty().underlying().element().is_none() {
+                return Err(SqlError::new("42804", "VARIADIC argument must be an array"));
+            }
+            if let [value] = bound.as_mut_slice() {
+                let taken = std::mem::replace(value, Expr::bool(false));
+                *value = self.coerce(taken, &DataType::Text, CastContext::Implicit)?;
+            }
+            let plain = last.ty().underlying().clone();
+            bound.push(self.coerce(last, &plain, CastContext::Implicit)?);
+            let call = spread(name, bound).ok_or_else(|| SqlError::internal("a VARIADIC function is missing"))?;
+            return Ok(self.done(call));
+        }
         if let Expr::ArrayLiteral { elements, .. } = last {
             return self.call(name, bound.into_iter().chain(elements).collect());
         }
@@ -148,21 +156,11 @@ impl Binder<'_> {
             return Err(SqlError::new("42804", "VARIADIC argument must be an array"));
         }
         match (name, bound.as_slice()) {
-            ("concat", []) => self.call("array_to_string", vec![last, Expr::text("")]),
-            ("concat_ws", [separator]) => self.call("array_to_string", vec![last, separator.clone()]),
             ("json_extract_path" | "jsonb_extract_path", [value]) => self.operator("#>", Some(value.clone()), last),
             ("json_extract_path_text" | "jsonb_extract_path_text", [value]) => {
                 self.operator("#>>", Some(value.clone()), last)
             }
             ("jsonb_delete", [value]) => self.operator("-", Some(value.clone()), last),
-            (
-                "concat" | "concat_ws" | "format" | "num_nulls" | "num_nonnulls" | "json_build_array"
-                | "json_build_object" | "jsonb_build_array" | "jsonb_build_object",
-                _,
-            ) => Err(SqlError::not_supported(format!(
-                "{name} of a VARIADIC array that is not written out is not supported"
-            ))
-            .with_hint("Write the array as ARRAY[…], or pass its elements.")),
             _ => Err(no_such(name, &[bound, vec![last]].concat(), &[])),
         }
     }

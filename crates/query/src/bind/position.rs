@@ -1,6 +1,6 @@
 //! Where in the statement's text a piece of syntax stands, for the cursor of error messages.
 
-use sqlparser::ast::{Expr, Ident, ObjectName, Spanned};
+use sqlparser::ast::{CastKind, Expr, Ident, ObjectName, Spanned, UnaryOperator};
 use sqlparser::tokenizer::{Location, Span};
 
 /// Characters before and including `location`; `None` for syntax that has no place in the text.
@@ -30,17 +30,89 @@ pub fn of_name(sql: &str, name: &ObjectName) -> Option<u32> {
     of_span(sql, name.span())
 }
 
+/// Where an expression begins.
+pub fn of_start(sql: &str, expr: &Expr) -> Option<u32> {
+    of_span(sql, expr.span())
+}
+
 /// Where PostgreSQL points for an expression: the operator, the function's name, or its beginning.
 pub fn of_expr(sql: &str, expr: &Expr) -> Option<u32> {
     match expr {
-        Expr::BinaryOp { left, op, .. } => {
-            let end = of_location(sql, left.span().end)? as usize - 1;
-            let text = op.to_string();
-            let rest: String = sql.chars().skip(end).collect();
-            let found = rest.to_ascii_uppercase().find(&text.to_ascii_uppercase())?;
-            u32::try_from(end + rest[..found].chars().count() + 1).ok()
+        Expr::BinaryOp { left, op, .. } => behind(sql, left, &op.to_string()),
+        Expr::AnyOp { left, compare_op, .. } | Expr::AllOp { left, compare_op, .. } => {
+            behind(sql, left, &compare_op.to_string())
         }
+        Expr::UnaryOp { op, expr } if *op != UnaryOperator::Not => before(sql, expr, &[&op.to_string()]),
+        Expr::Ceil { expr, .. } => before(sql, expr, &["ceil"]),
+        Expr::Floor { expr, .. } => before(sql, expr, &["floor"]),
         Expr::Function(function) => of_name(sql, &function.name),
         other => of_span(sql, other.span()),
     }
+}
+
+/// Where `text` stands first behind an expression.
+pub fn behind(sql: &str, expr: &Expr, text: &str) -> Option<u32> {
+    let end = of_location(sql, expr.span().end)? as usize - 1;
+    u32::try_from(find(&characters(sql), end, text)? + 1).ok()
+}
+
+/// Where one of `texts` stands that only blanks and parentheses part from an expression behind it.
+fn before(sql: &str, expr: &Expr, texts: &[&str]) -> Option<u32> {
+    let start = of_start(sql, expr)? as usize - 1;
+    let characters = characters(sql);
+    let blank = |c: &char| c.is_whitespace() || *c == '(';
+    let end = start - characters.get(..start)?.iter().rev().take_while(|c| blank(c)).count();
+    let text = texts.iter().find(|text| is_at(&characters, end.checked_sub(text.chars().count()), text))?;
+    u32::try_from(end - text.chars().count() + 1).ok()
+}
+
+/// Of a cast, where its `::` or CAST stands, and where the type does.
+pub fn of_cast(sql: &str, cast: &Expr) -> Option<(u32, u32)> {
+    let characters = characters(sql);
+    let Expr::Cast { kind, expr, .. } = cast else { return None };
+    let (place, ty) = match kind {
+        CastKind::DoubleColon => {
+            let at = colons(sql, &characters, cast)?;
+            (at, at + 2)
+        }
+        _ => {
+            let start = of_start(sql, expr)? as usize - 1;
+            let place = (0..start).rev().find(|at| is_at(&characters, Some(*at), "cast"))?;
+            let end = of_location(sql, expr.span().end)? as usize - 1;
+            (place, find(&characters, end, "as ")? + 3)
+        }
+    };
+    let ty = ty + characters[ty..].iter().take_while(|c| c.is_whitespace()).count();
+    Some((u32::try_from(place + 1).ok()?, u32::try_from(ty + 1).ok()?))
+}
+
+/// Where the `::` of a cast stands. In `type 'literal'::other` the first of two casts has none.
+fn colons(sql: &str, characters: &[char], cast: &Expr) -> Option<usize> {
+    let Expr::Cast { kind: CastKind::DoubleColon, expr, .. } = cast else { return None };
+    let mut inner = &**expr;
+    while let Expr::Nested(nested) = inner {
+        inner = nested;
+    }
+    match colons(sql, characters, inner) {
+        Some(at) => find(characters, at + 2, "::").or(Some(at)),
+        None => find(characters, of_location(sql, inner.span().end)? as usize - 1, "::"),
+    }
+}
+
+fn characters(sql: &str) -> Vec<char> {
+    sql.chars().collect()
+}
+
+fn is_at(characters: &[char], at: Option<usize>, text: &str) -> bool {
+    let Some(rest) = at.and_then(|at| characters.get(at..)) else { return false };
+    let mut wanted = 0;
+    let same = text.chars().zip(rest).all(|(wanted_char, have)| {
+        wanted += 1;
+        wanted_char.eq_ignore_ascii_case(have)
+    });
+    same && wanted == text.chars().count()
+}
+
+fn find(characters: &[char], from: usize, text: &str) -> Option<usize> {
+    (from..characters.len()).find(|at| is_at(characters, Some(*at), text))
 }

@@ -108,12 +108,12 @@ impl Binder<'_> {
         }
         let mut columns = Vec::with_capacity(width);
         for index in 0..width {
-            let types: Vec<DataType> = bound.iter().map(|row| row[index].ty()).collect();
-            if keep_unknown && types.iter().all(|ty| *ty == DataType::Unknown) {
+            let values = bound.iter().map(|row| &row[index]);
+            if keep_unknown && values.clone().all(|value| value.ty() == DataType::Unknown) {
                 columns.push(DataType::Unknown);
                 continue;
             }
-            let ty = resolve::resolve_common_type("VALUES", &types)?;
+            let ty = resolve::common_type("VALUES", values)?;
             for row in &mut bound {
                 let value = std::mem::replace(&mut row[index], Expr::bool(false));
                 row[index] = self.coerce(value, &ty, CastContext::Implicit)?;

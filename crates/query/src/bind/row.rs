@@ -2,9 +2,9 @@
 
 use super::binder::Binder;
 use super::expr::or;
-use super::names;
 use super::pinned;
 use super::scope::{ScopeColumn, ScopeRelation, WholeRow};
+use super::{names, position};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
 use crate::syntax::all_fields_mark;
@@ -99,10 +99,14 @@ impl Binder<'_> {
         let strict = match symbol {
             "<" | "<=" => "<",
             ">" | ">=" => ">",
+            "~<~" | "~<=~" => "~<~",
+            "~>~" | "~>=~" => "~>~",
             _ => {
                 for (left, right) in pairs {
-                    if self.operator(symbol, Some(left), right)?.ty() != DataType::Bool {
-                        let message = "row comparison operator must yield type boolean";
+                    let ty = self.operator(symbol, Some(left), right)?.ty();
+                    if ty != DataType::Bool {
+                        let name = ty.base().sql_name().to_string();
+                        let message = format!("row comparison operator must yield type boolean, not type {name}");
                         return Err(SqlError::new("42804", message));
                     }
                 }
@@ -248,6 +252,7 @@ impl Binder<'_> {
             let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
                 return Err(SqlError::new("42804", "jsonb subscript does not support slices"));
             };
+            let place = index;
             let index = self.expr(index)?;
             let index = match index.ty().underlying() {
                 DataType::Int2 | DataType::Int4 => self.coerce(index, &DataType::Int4, CastContext::Implicit)?,
@@ -260,7 +265,8 @@ impl Binder<'_> {
                 other => {
                     let message = format!("subscript type {} is not supported", other.base().sql_name());
                     return Err(SqlError::new("42804", message)
-                        .with_hint("jsonb subscript must be coercible to either integer or text."));
+                        .with_hint("jsonb subscript must be coercible to either integer or text.")
+                        .at(position::of_start(&self.ctx.sql, place)));
                 }
             };
             indexes.push(index);
@@ -297,10 +303,11 @@ impl Binder<'_> {
 
     fn array_index(&mut self, index: &ast::Expr) -> Result<Expr> {
         let bound = self.expr(index)?;
+        let place = position::of_start(&self.ctx.sql, index);
         let index = self.coerce(bound, &DataType::Int4, CastContext::Assignment);
         index.map_err(|error| match error.sqlstate {
-            "42846" => SqlError::new("42804", "array subscript must have type integer"),
-            _ => error,
+            "42846" => SqlError::new("42804", "array subscript must have type integer").at(place),
+            _ => error.at(place),
         })
     }
 

@@ -27,6 +27,9 @@ fn resolve_in(ctx: Option<&BindContext>, ty: &ast::DataType) -> Result<DataType>
     use ast::DataType as Ast;
     Ok(match ty {
         Ast::Bool | Ast::Boolean => DataType::Bool,
+        Ast::Int2(Some(_)) => return Err(no_modifier("int2")),
+        Ast::Int4(Some(_)) => return Err(no_modifier("int4")),
+        Ast::Int8(Some(_)) => return Err(no_modifier("int8")),
         Ast::Int2(_) | Ast::SmallInt(_) => DataType::Int2,
         Ast::Int(_) | Ast::Int4(_) | Ast::Integer(_) => DataType::Int4,
         Ast::Int8(_) | Ast::BigInt(_) => DataType::Int8,
@@ -199,7 +202,8 @@ fn custom(ctx: Option<&BindContext>, name: &ast::ObjectName, modifiers: &[String
         other => other,
     };
     let Some(ty) = type_named(alias) else {
-        return of_user(ctx, schema, last, modifiers).ok_or_else(|| unknown_type(name))?;
+        let none = || super::unbuilt::type_refused(last).unwrap_or_else(|| unknown_type(name));
+        return of_user(ctx, schema, last, modifiers).ok_or_else(none)?;
     };
     let numbers: Vec<u64> = modifiers.iter().filter_map(|text| text.parse().ok()).collect();
     Ok(match (ty, numbers.as_slice()) {
@@ -209,8 +213,23 @@ fn custom(ctx: Option<&BindContext>, name: &ast::ObjectName, modifiers: &[String
         (DataType::Numeric(_), [precision, scale]) => {
             numeric(&ExactNumberInfo::PrecisionAndScale(*precision, *scale as i64))?
         }
-        (ty, _) => ty,
+        (
+            ty @ (DataType::Bit(_)
+            | DataType::Varbit(_)
+            | DataType::Time
+            | DataType::TimeTz
+            | DataType::Timestamp
+            | DataType::TimestampTz
+            | DataType::Interval),
+            _,
+        ) => ty,
+        (ty, _) if modifiers.is_empty() => ty,
+        _ => return Err(no_modifier(alias)),
     })
+}
+
+fn no_modifier(name: &str) -> SqlError {
+    SqlError::syntax(format!("type modifier is not allowed for type \"{name}\""))
 }
 
 /// The type of a name that stands before a literal.

@@ -23,7 +23,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
     })
 }
 
-fn in_database(system: &SystemContext) -> impl Iterator<Item = &Arc<TypeDef>> {
+pub(super) fn in_database(system: &SystemContext) -> impl Iterator<Item = &Arc<TypeDef>> {
     let database = relations::database_oid(system);
     system.catalog.types.values().filter(move |def| {
         let namespace = system.catalog.namespaces.get(&def.namespace);

@@ -187,7 +187,8 @@ fn syntax_of(ty: &DataType) -> ast::DataType {
     }
 }
 
-/// The text of a default that binds to the column's type; none for NULL, which every column has anyway.
+/// The text of a default that binds to the column's type; none for NULL, which every column has anyway, unless it
+/// hides the default of a domain.
 pub(crate) fn check_default(
     ctx: &BindContext,
     expr: &ast::Expr,
@@ -197,7 +198,8 @@ pub(crate) fn check_default(
     bind::bind_default(ctx, expr, column, ty)?;
     let is_null = matches!(expr, ast::Expr::Value(value) if value.value == ast::Value::Null);
     let again = |ctx: &BindContext, expr: &ast::Expr| bind::bind_default(ctx, expr, column, ty).map(|_| ());
-    (!is_null).then(|| pinned::expression(ctx, None, expr, &again)).transpose()
+    let is_needless = is_null && bind::domain_default(ty).is_none();
+    (!is_needless).then(|| pinned::expression(ctx, None, expr, &again)).transpose()
 }
 
 /// The text of a generation expression that may stand there. 42P17, 42804 and the errors of its parts.

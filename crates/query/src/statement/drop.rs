@@ -260,6 +260,7 @@ fn apply_along(
         let details: Vec<String> =
             broken.iter().map(|dependent| format!("{} depends on {}", dependent.what, dependent.on)).collect();
         let them = if what.ends_with("(s)") { "them" } else { "it" };
+        let what = what.replacen("drop domain ", "drop type ", 1);
         let error = SqlError::new("2BP01", format!("cannot {what} because other objects depend on {them}"))
             .with_detail(details.join("\n"));
         return Err(match cascade {

@@ -333,12 +333,13 @@ async fn alter(session: &mut Session, name: &Name, domain: bool, action: &TypeAc
         TypeAction::RenameValue { from, to } => {
             check_label(to)?;
             let TypeKind::Enum(labels) = &mut def.kind else { return Err(not_enum(&def.name)) };
+            let at = labels.iter().position(|known| known.label == *from);
+            let missing = || SqlError::new("22023", format!("\"{from}\" is not an existing enum label"));
+            let at = at.ok_or_else(missing)?;
             if labels.iter().any(|known| known.label == *to) {
                 return Err(SqlError::new("42710", format!("enum label \"{to}\" already exists")));
             }
-            let label = labels.iter_mut().find(|known| known.label == *from);
-            let missing = || SqlError::new("22023", format!("\"{from}\" is not an existing enum label"));
-            label.ok_or_else(missing)?.label.clone_from(to);
+            labels[at].label.clone_from(to);
             put(session, def)
         }
         TypeAction::RenameAttribute { from, to } => {

@@ -55,7 +55,9 @@ pub(super) fn check_numbers(tokens: &[TokenWithSpan], sql: &str) -> Result<()> {
             let start =
                 source(sql, Span::new(token.span.start, tokens.last().map_or(token.span.end, |last| last.span.end)));
             let digits = start.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(start.len());
-            let shown: String = start.chars().take(digits + 1).collect();
+            let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+            let junk = start[digits..].find(|c: char| !is_part(c)).unwrap_or(start.len() - digits);
+            let shown = &start[..digits + junk];
             let message = format!("trailing junk after numeric literal at or near \"{shown}\"");
             return Err(SqlError::new("42601", message).at(place(sql, token.span.start)));
         }

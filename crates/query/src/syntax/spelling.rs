@@ -63,6 +63,41 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 out.extend(name);
                 continue;
             }
+            // `interval(3) '…'`.
+            if let [.., name, open, decimals, close] = out.as_slice()
+                && is_word(&name.token, "interval")
+                && matches!(
+                    (&open.token, &decimals.token, &close.token),
+                    (Token::LParen, Token::Number(..), Token::RParen)
+                )
+            {
+                let name = out.split_off(out.len() - 4);
+                out.extend([token.clone(), as_token(Token::DoubleColon)]);
+                out.extend(name);
+                continue;
+            }
+            // Without a length these are as long as the literal.
+            let whole = out.last().and_then(|name| whole_length(&name.token));
+            if let Some(name) = whole {
+                out.pop();
+                out.extend([token.clone(), as_token(Token::DoubleColon), as_token(Token::make_word(name, Some('"')))]);
+                continue;
+            }
+        }
+        match &token.token {
+            // `national character`, `nchar`.
+            word if is_word(word, "national") && next.is_some_and(is_character) => continue,
+            word if is_word(word, "nchar") && ends_in(&out, &[Token::DoubleColon]) => {
+                out.push(as_token(Token::make_word("char", None)));
+                continue;
+            }
+            word if is_word(word, "array") && is_array_type(&out, &tokens[at + 1..]) => {
+                if next != Some(&Token::LBracket) {
+                    out.extend([Token::LBracket, Token::RBracket].map(as_token));
+                }
+                continue;
+            }
+            _ => {}
         }
         if token.token == Token::Mul && ends_in(&out, &[Token::RParen, Token::Period]) {
             let mark = Token::make_word(ALL_FIELDS, Some('"'));
@@ -85,7 +120,12 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             continue;
         }
         out.push(token.clone());
-        if is_word(&token.token, "current_schema") && next != Some(&Token::LParen) {
+        let is_role = is_word(&token.token, "current_role")
+            && is_query
+            && !["authorization", "to", "for", "role", "user"]
+                .iter()
+                .any(|word| tokens[..at].last().is_some_and(|last| is_word(&last.token, word)));
+        if (is_role || is_word(&token.token, "current_schema")) && next != Some(&Token::LParen) {
             out.extend([Token::LParen, Token::RParen].map(as_token));
         }
     }
@@ -127,6 +167,47 @@ fn type_name_length(before: &[TokenWithSpan]) -> usize {
     length
 }
 
+/// Of `char` and `bit` before a literal, the type without a length.
+fn whole_length(name: &Token) -> Option<&'static str> {
+    match name {
+        word if is_character(word) => Some("bpchar"),
+        word if is_word(word, "bit") => Some("bit"),
+        _ => None,
+    }
+}
+
+fn is_character(token: &Token) -> bool {
+    is_word(token, "char") || is_word(token, "character")
+}
+
+/// Whether ARRAY stands behind a type's name, as in `integer ARRAY` and `integer ARRAY[4]` (manual 8.15.1).
+fn is_array_type(before: &[TokenWithSpan], after: &[TokenWithSpan]) -> bool {
+    const NAMES: [&str; 17] = [
+        "int",
+        "integer",
+        "int2",
+        "int4",
+        "int8",
+        "smallint",
+        "bigint",
+        "text",
+        "varchar",
+        "numeric",
+        "decimal",
+        "boolean",
+        "bool",
+        "date",
+        "timestamp",
+        "real",
+        "precision",
+    ];
+    let after = after.iter().map(|token| &token.token).collect::<Vec<_>>();
+    let ends = !matches!(after.as_slice(), [Token::LBracket | Token::LParen, ..])
+        && !after.first().is_some_and(|next| is_string(next))
+        || matches!(after.as_slice(), [Token::LBracket, Token::Number(..), Token::RBracket, ..]);
+    ends && before.last().is_some_and(|last| NAMES.iter().any(|name| is_word(&last.token, name)))
+}
+
 fn is_like(token: &Token) -> bool {
     is_word(token, "like") || is_word(token, "ilike")
 }
@@ -144,6 +225,7 @@ fn is_other_operator(token: &Token) -> bool {
             | Token::Overlap
             | Token::Plus
             | Token::Minus
+            | Token::Mul
             | Token::Div
             | Token::Mod
             | Token::StringConcat

@@ -71,7 +71,7 @@ fn ends_with(tokens: &[TokenWithSpan], word: &str) -> bool {
 
 /// Whether INSERT's columns start here: `INSERT (`, `INTO t (`, `INTO s.t AS x (`.
 fn names_columns(tokens: &[TokenWithSpan], at: usize) -> bool {
-    if tokens.get(at).map(|token| &token.token) != Some(&Token::LParen) {
+    if tokens.get(at).map(|token| &token.token) != Some(&Token::LParen) || ends_with(&tokens[..at], "values") {
         return false;
     }
     let mut start = at;

@@ -62,8 +62,8 @@ fn of_floats(value: f64, low: f64, high: f64, count: i32) -> Result<i32> {
     } else {
         (value - low) / (high - low)
     };
-    // The quotient may round to 1, which would be a bucket too many.
-    Ok(((f64::from(count) * part) as i32).min(count - 1) + 1)
+    // The quotient may round to 1: then the value counts as beyond the last bucket.
+    above((f64::from(count) * part) as i32)
 }
 
 fn of_numerics(value: &Numeric, low: &Numeric, high: &Numeric, count: i32) -> Result<i32> {
@@ -76,9 +76,10 @@ fn of_numerics(value: &Numeric, low: &Numeric, high: &Numeric, count: i32) -> Re
     if after {
         return above(count);
     }
-    let buckets = value.sub(low)?.mul(&Numeric::from(i64::from(count)))?.div_trunc(&high.sub(low)?)?;
+    // As precisely as division is: a value close to the upper bound may count as beyond it.
+    let buckets = value.sub(low)?.mul(&Numeric::from(i64::from(count)))?.div(&high.sub(low)?)?.floor()?;
     let index = buckets.to_i128().and_then(|index| i32::try_from(index).ok()).unwrap_or(0);
-    Ok(index.min(count - 1) + 1)
+    above(index)
 }
 
 /// How many of the ascending thresholds are not above the value.
@@ -86,7 +87,11 @@ fn of_thresholds(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let (Datum::Bytes(bytes), DataType::Array(element)) = (&args[1], &info.arg_types[1]) else {
         return Err(mismatch(&info.arg_types[1], &args[1]));
     };
-    let thresholds = array_value::elements(element, bytes)?;
+    let array = array_value::decode(element, bytes)?;
+    if array.dimensions.len() > 1 {
+        return Err(Error::new("2202E", "thresholds must be one-dimensional array"));
+    }
+    let thresholds = array.elements;
     if thresholds.iter().any(Datum::is_null) {
         return Err(Error::new("22004", "thresholds array must not contain NULLs"));
     }

@@ -29,6 +29,14 @@ enum Value<'a> {
     },
 }
 
+/// An error of a value on its way into a column: what does not fit its length or scale has no place in the text.
+pub(super) fn placed(error: SqlError, place: impl FnOnce() -> Option<u32>) -> SqlError {
+    match error.sqlstate == "22001" || error.message == "numeric field overflow" {
+        true => error,
+        false => error.at_with(place),
+    }
+}
+
 impl Binder<'_> {
     /// An expression as the value of a column: 42804 if it cannot be assigned.
     pub fn assigned(&mut self, expr: Expr, column: &ColumnDef) -> Result<Expr> {
@@ -306,8 +314,7 @@ impl Binder<'_> {
             _ if has_own_values(column) => Err(only_default(column)),
             Value::Syntax(syntax) => {
                 let bound = self.expr(syntax)?;
-                let place = position::of_expr(&self.ctx.sql, syntax);
-                self.assigned(bound, column).map_err(|error| error.at(place))
+                self.assigned(bound, column).map_err(|error| placed(error, || position::of_expr(&self.ctx.sql, syntax)))
             }
             Value::Bound(bound) => self.assigned(bound, column),
             Value::Output { query, index, width } => {

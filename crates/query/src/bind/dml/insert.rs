@@ -3,6 +3,7 @@
 use super::super::binder::Binder;
 use super::super::position;
 use super::super::scope::{Clause, Scope};
+use super::assign::placed;
 use super::own_values::Overriding;
 use super::returning::Beside;
 use super::target::{Target, Verb};
@@ -167,7 +168,7 @@ impl Binder<'_> {
                     true => self.assigned(bound, column),
                     false => self.part_inserted(column, values[id.position()].take(), steps, bound),
                 };
-                let bound = bound.map_err(|error| error.at(position::of_expr(&self.ctx.sql, expr)))?;
+                let bound = bound.map_err(|error| placed(error, || position::of_expr(&self.ctx.sql, expr)))?;
                 values[id.position()] = Some(bound.fold(&self.ctx.eval, false));
             }
             let mut out = Vec::with_capacity(values.len());

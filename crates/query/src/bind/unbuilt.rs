@@ -1,0 +1,143 @@
+//! What PostgreSQL has and Basalt has not built: types and functions that are refused by name, so that nobody takes
+//! them for a slip of the pen.
+
+use crate::error::SqlError;
+
+const TEXT_SEARCH: &str = "Use LIKE, regular expressions or an inverted index.";
+const NETWORK: &str = "Keep addresses as text.";
+const GEOMETRY: &str = "Keep coordinates in columns of double precision.";
+const XML: &str = "Keep the document as text, or as jsonb.";
+const LARGE_OBJECTS: &str = "Keep the bytes in a column of bytea.";
+const SYSTEM: &str = "It describes the inside of PostgreSQL's storage.";
+const CATALOG: &str = "Use regproc, regclass or regtype, or the names as text.";
+
+/// Types, with what to do instead.
+const TYPES: &[(&str, &[&str])] = &[
+    (TEXT_SEARCH, &["tsvector", "tsquery", "gtsvector", "regconfig", "regdictionary"]),
+    (NETWORK, &["inet", "cidr", "macaddr", "macaddr8"]),
+    (GEOMETRY, &["point", "line", "lseg", "box", "path", "polygon", "circle"]),
+    (XML, &["xml"]),
+    (
+        SYSTEM,
+        &[
+            "pg_lsn",
+            "pg_snapshot",
+            "txid_snapshot",
+            "xid",
+            "xid8",
+            "cid",
+            "tid",
+            "refcursor",
+            "cstring",
+            "int2vector",
+            "oidvector",
+            "pg_node_tree",
+        ],
+    ),
+    (CATALOG, &["regprocedure", "regoper", "regoperator", "regcollation", "aclitem"]),
+];
+
+/// Functions by how their names begin.
+const PREFIXES: &[(&str, &[&str])] = &[
+    (TEXT_SEARCH, &["ts_", "tsvector_", "tsquery_", "tsmatch", "to_ts", "phraseto_", "plainto_", "websearch_to_"]),
+    (XML, &["xml", "xpath", "table_to_xml", "query_to_xml", "cursor_to_xml", "schema_to_xml", "database_to_xml"]),
+    (LARGE_OBJECTS, &["lo_"]),
+    (NETWORK, &["inet_merge", "inet_same", "macaddr"]),
+    (
+        SYSTEM,
+        &[
+            "pg_current_wal",
+            "pg_wal",
+            "pg_switch_wal",
+            "pg_current_xact",
+            "pg_current_snapshot",
+            "pg_snapshot_",
+            "pg_xact_",
+            "pg_visible_in",
+            "txid_snapshot",
+            "txid_current_",
+            "txid_status",
+            "txid_visible",
+            "pg_replication_",
+            "pg_logical_",
+            "pg_create_",
+            "pg_backup_",
+            "pg_last_wal",
+            "pg_export_",
+            "pg_lsn",
+        ],
+    ),
+];
+
+const FUNCTIONS: &[(&str, &[&str])] = &[
+    (
+        TEXT_SEARCH,
+        &[
+            "setweight",
+            "strip",
+            "numnode",
+            "querytree",
+            "array_to_tsvector",
+            "json_to_tsvector",
+            "jsonb_to_tsvector",
+            "get_current_ts_config",
+        ],
+    ),
+    (NETWORK, &["abbrev", "broadcast", "family", "host", "hostmask", "masklen", "netmask", "network", "set_masklen"]),
+    (
+        GEOMETRY,
+        &[
+            "area",
+            "bound_box",
+            "box",
+            "center",
+            "circle",
+            "diagonal",
+            "diameter",
+            "height",
+            "isclosed",
+            "isopen",
+            "line",
+            "lseg",
+            "npoints",
+            "path",
+            "pclose",
+            "point",
+            "polygon",
+            "popen",
+            "radius",
+            "slope",
+            "width",
+        ],
+    ),
+    (LARGE_OBJECTS, &["loread", "lowrite"]),
+    (
+        CATALOG,
+        &[
+            "to_regprocedure",
+            "to_regoper",
+            "to_regoperator",
+            "to_regcollation",
+            "acldefault",
+            "aclexplode",
+            "makeaclitem",
+        ],
+    ),
+];
+
+fn hint_of(name: &str, list: &[(&'static str, &[&str])], fits: impl Fn(&str, &str) -> bool) -> Option<&'static str> {
+    list.iter().find(|(_, names)| names.iter().any(|known| fits(name, known))).map(|(hint, _)| *hint)
+}
+
+/// 0A000 for a type of PostgreSQL's that is not built.
+pub(super) fn type_refused(name: &str) -> Option<SqlError> {
+    let hint = hint_of(name, TYPES, |name, known| name == known)?;
+    Some(SqlError::not_supported(format!("type {name} is not supported")).with_hint(hint))
+}
+
+/// The same for a function.
+pub(super) fn function_refused(name: &str) -> Option<SqlError> {
+    let hint = hint_of(name, FUNCTIONS, |name, known| name == known)
+        .or_else(|| hint_of(name, PREFIXES, |name, known| name.starts_with(known)))?;
+    Some(SqlError::not_supported(format!("function {name} is not supported")).with_hint(hint))
+}
