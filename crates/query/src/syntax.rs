@@ -28,6 +28,7 @@ mod table_query;
 mod targets;
 mod types;
 mod utility;
+mod written;
 
 pub(crate) use clauses::{
     EMPTY_SET, GROUP_BY_DISTINCT, GROUPING_SETS, REPEATABLE, TABLESAMPLE, USING_OPERATOR, WITH_TIES, exclude_marker,
@@ -52,6 +53,7 @@ pub use table::*;
 pub use targets::{TargetStep, target_steps};
 pub use types::*;
 pub use utility::*;
+pub use written::as_written;
 
 use crate::error::{Result, SqlError};
 use sqlparser::ast;

@@ -21,7 +21,7 @@ pub(super) fn expression(scope: Scope, sql: &str, row: Option<&str>) -> String {
 pub(super) fn query(scope: Scope, sql: &str) -> String {
     let Ok(mut query) = crate::bind::parse_query(sql) else { return sql.to_string() };
     let _ = query.visit(&mut Reader { scope, row: None });
-    query.to_string()
+    crate::syntax::as_written(&query.to_string())
 }
 
 struct Reader<'a> {

@@ -57,6 +57,11 @@ pub(crate) fn create(
             return Err(SqlError::new("42701", format!("column \"{column_name}\" specified more than once")));
         }
         let ty = if column.ty == DataType::Unknown { DataType::Text } else { column.ty.clone() };
+        let element = ty.element().filter(|_| matches!(ty, DataType::Array(_))).unwrap_or(&ty);
+        if element.composite().is_some_and(|composite| composite.is_anonymous()) || *element == DataType::Record {
+            let pseudo = if matches!(ty, DataType::Array(_)) { "record[]" } else { "record" };
+            return Err(SqlError::new("42P16", format!("column \"{column_name}\" has pseudo-type {pseudo}")));
+        }
         described.push((column_name, ty));
     }
     if let Some(before) = &before {
