@@ -66,11 +66,16 @@ fn domains(system: &SystemContext, rows: &mut Rows) -> Result {
         let (ty, length) = (domain.base, character_length(domain.base));
         let (precision, radix, scale) = numeric_shape(ty);
         let default = domain.default.map(|sql| definitions::domain_default_text(system, ty, sql));
+        // Of arrays this view has the name, where columns' has ARRAY.
+        let shown = match ty {
+            DataType::Array(_) => ty.base().sql_name().to_string(),
+            ty => type_name(ty),
+        };
         rows.push([
             ("domain_catalog", catalog(system)),
             ("domain_schema", schema(system, domain.def.namespace)),
             ("domain_name", text(&domain.def.name)),
-            ("data_type", text(&type_name(ty))),
+            ("data_type", text(&shown)),
             ("character_maximum_length", optional(length)),
             ("character_octet_length", optional(octet_length(ty, length))),
             ("numeric_precision", optional(precision)),
