@@ -10,9 +10,10 @@ mod function;
 mod function_columns;
 mod group;
 mod group_by;
-mod locking;
+pub(crate) mod locking;
 mod named_args;
 pub mod names;
+mod near;
 mod needs;
 mod ordered_set;
 mod outer;
@@ -40,9 +41,9 @@ mod window;
 mod with;
 
 pub use dml::{
-    Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, InsertSource, OnConflict, Point,
-    PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
-    is_write, updatable_base, updatable_columns, writes,
+    Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, CurrentOf, InsertSource, OnConflict,
+    Point, PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
+    current_of, is_write, updatable_base, updatable_columns, writes,
 };
 pub use needs::{Need, Needs};
 pub use output_name::typname;
@@ -86,6 +87,8 @@ pub struct BindContext {
     pub needs: Option<Arc<Mutex<Needs>>>,
     /// Where fields that bear a number are noted.
     pub fields: Option<pinned::FieldNotes>,
+    /// Of the cursor that WHERE CURRENT OF names.
+    pub current: Option<Arc<CurrentOf>>,
 }
 
 /// What binding found worth a warning; the session tells the client.

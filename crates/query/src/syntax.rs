@@ -3,6 +3,7 @@
 //! sqlparser reads queries, expressions, column definitions and the three data-changing verbs. The rest
 //! of the grammar, which is PostgreSQL's own, is read here: `utility` and `ddl` and `copy`.
 
+mod absent;
 mod clauses;
 mod column_lists;
 mod copy;
@@ -13,15 +14,18 @@ mod escapes;
 mod explain;
 pub(crate) mod forms;
 mod index;
+mod joins;
 mod keys;
 mod literals;
 mod locking;
+mod nested;
 mod operators;
 mod privilege;
 mod reader;
 mod recursion;
 mod role;
 mod sequence;
+mod short;
 mod spelling;
 mod table;
 mod table_query;
@@ -30,6 +34,7 @@ mod types;
 mod utility;
 mod written;
 
+pub use absent::DropAbsent;
 pub(crate) use clauses::{
     EMPTY_SET, GROUP_BY_DISTINCT, GROUPING_SETS, REPEATABLE, TABLESAMPLE, USING_OPERATOR, WITH_TIES, exclude_marker,
     marked,
@@ -41,13 +46,15 @@ pub(crate) use dialect::Postgres15;
 pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use index::{CreateIndex, ElementOf, IndexElement, ReindexTarget, SetConstraints};
-pub use keys::{ForeignKeyClause, KeyConstraint, UniqueClause};
+pub use keys::{Deferral, ForeignKeyClause, KeyConstraint, UniqueClause};
 pub use locking::{LockingClause, strength_name};
 pub use privilege::{DefaultPrivileges, PrivilegeClause, PrivilegeGrant, PrivilegeTarget};
 pub use reader::{Name, Reader, fold};
 pub(crate) use recursion::{CycleClause, RecursionClauses, clauses_of};
 pub use role::*;
 pub use sequence::SequenceOptions;
+pub use short::cursor_of;
+pub(crate) use short::is_nothing;
 pub use spelling::{all_fields_mark, quantified};
 pub use table::*;
 pub use targets::{TargetStep, target_steps};
@@ -141,10 +148,11 @@ fn parse_kept(sql: &str) -> Result<Vec<Parsed>> {
         return Err(SqlError::syntax("zero-length delimited identifier at or near \"\"\"\"").at(place));
     }
     literals::check_numbers(&tokens, sql)?;
-    let tokens = literals::joined(tokens, sql)?;
+    let tokens = operators::whole(literals::joined(tokens, sql)?, sql);
     let text: Arc<str> = sql.into();
     let mut statements = Vec::new();
     for tokens in split(tokens) {
+        short::check(&tokens, sql)?;
         let mut reader = Reader::new(canonical(tokens), sql);
         let statement = parse_statement(&mut reader)?;
         reader.expect_end()?;
@@ -155,6 +163,7 @@ fn parse_kept(sql: &str) -> Result<Vec<Parsed>> {
 
 /// One statement's tokens in forms that sqlparser reads.
 fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let tokens = joins::written(nested::written(short::written(tokens)));
     let tokens = operators::split(clauses::written(column_lists::written(tokens)));
     let tokens = recursion::marked(spelling::plain(forms::marked(tokens)));
     targets::written(locking::canonical(dml::plain(table_query::written_out(tokens))))

@@ -10,6 +10,7 @@ use super::span::{MakeTree, Pattern, Preference};
 use super::track;
 use crate::error::{Error, Result};
 use regex_automata::util::syntax;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -89,6 +90,7 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
         return build(regex::escape(rest), flags, Preference::None, None);
     }
     let of_parts = config(Flags { expanded: false, ..flags });
+    let rest = &*with_escapes(rest);
     if track::is_needed(rest) && !flags.basic {
         return Ok(Pattern::of_tree(track::compile(rest, flags, of_parts)?));
     }
@@ -99,6 +101,14 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
         Box::new(move || track::compile(&rest, flags, of_parts).ok()) as Box<MakeTree>
     });
     build(translated, flags, preference::of(rest), divider)
+}
+
+/// `[[:<:]]` and `[[:>:]]` are old spellings of `\m` and `\M`.
+fn with_escapes(pattern: &str) -> Cow<'_, str> {
+    match pattern.contains("[[:<:]]") || pattern.contains("[[:>:]]") {
+        true => Cow::Owned(pattern.replace("[[:<:]]", "\\m").replace("[[:>:]]", "\\M")),
+        false => Cow::Borrowed(pattern),
+    }
 }
 
 fn config(flags: Flags) -> syntax::Config {

@@ -7,7 +7,7 @@ use super::ordered_set::{has_arguments, is_ordered_set};
 use super::position;
 use super::scope::Clause;
 use crate::error::{Result, SqlError};
-use crate::plan::{AggregateCall, ColId};
+use crate::plan::{AggregateCall, ColId, SortKey};
 use basalt_expr::aggregates::unwritten;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
@@ -36,20 +36,23 @@ impl Binder<'_> {
         }
         let id = self.fresh();
         self.set_typmod(id, -1);
+        self.call_places.insert(id, place);
         self.scopes[level].aggregates.push((id, call));
         Ok(Expr::Hole { id, ty })
     }
 
     /// `GROUPING(…)`: settled when the groups are known.
     pub(super) fn grouping(&mut self, function: &ast::Function, args: &CallArgs) -> Result<Expr> {
-        let place = position::of_name(&self.ctx.sql, &function.name);
+        let place = args.exprs.first().and_then(|first| position::of_expr(&self.ctx.sql, first));
         if args.exprs.len() > GROUPING_ARGS_MAX {
+            let place = position::of_name(&self.ctx.sql, &function.name);
             return Err(SqlError::new("54023", "GROUPING must have fewer than 32 arguments").at(place));
         }
         let bound = args.exprs.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>>>()?;
         let level = self.level_of(&bound.iter().collect::<Vec<_>>());
         let scope = &self.scopes[level];
         if !scope.clause.allows_aggregates() {
+            let place = position::of_name(&self.ctx.sql, &function.name);
             let message = format!("grouping operations are not allowed in {}", scope.clause.name());
             return Err(SqlError::new("42803", message).at(place));
         }
@@ -94,18 +97,15 @@ impl Binder<'_> {
     /// Aggregates are neither in each other nor around window functions of their level.
     fn check_inside(&self, exprs: &[&Expr], level: usize) -> Result<()> {
         let scope = &self.scopes[level];
-        let holds = |ids: &dyn Fn(ColId) -> bool| {
-            exprs.iter().any(|expr| {
-                let mut used = Vec::new();
-                self.columns_of(expr, &mut used);
-                used.into_iter().any(ids)
-            })
-        };
-        if holds(&|id| scope.windows.iter().any(|(known, _)| *known == id)) {
-            return Err(SqlError::new("42803", "aggregate function calls cannot contain window function calls"));
+        let mut used = Vec::new();
+        exprs.iter().for_each(|expr| self.columns_of(expr, &mut used));
+        let refused =
+            |id: &ColId, message: &str| SqlError::new("42803", message).at(self.call_places.get(id).copied().flatten());
+        if let Some(id) = used.iter().find(|id| scope.windows.iter().any(|(known, _)| known == *id)) {
+            return Err(refused(id, "aggregate function calls cannot contain window function calls"));
         }
-        if holds(&|id| scope.aggregates.iter().any(|(known, _)| *known == id)) {
-            return Err(SqlError::new("42803", "aggregate function calls cannot be nested"));
+        if let Some(id) = used.iter().find(|id| scope.aggregates.iter().any(|(known, _)| known == *id)) {
+            return Err(refused(id, "aggregate function calls cannot be nested"));
         }
         if exprs.iter().any(|expr| super::select::has_set(expr)) {
             let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
@@ -172,22 +172,24 @@ impl Binder<'_> {
             super::query::check_sortable(&key.expr)?;
         }
         if args.distinct {
-            check_distinct(&given, &bound, &order_by)?;
+            self.check_distinct(args, &given, &bound, &order_by)?;
         }
         Ok(AggregateCall { resolved, args: bound, distinct: args.distinct, filter, order_by })
     }
 }
 
-/// `given` are the arguments as they are written, `args` as the aggregate takes them.
-fn check_distinct(given: &[Expr], args: &[Expr], order_by: &[crate::plan::SortKey]) -> Result<()> {
-    for arg in given {
-        basalt_expr::operators::check_comparable(&arg.ty(), "=").map_err(|error| {
-            SqlError::from(error).with_detail("Aggregates with DISTINCT must be able to sort their inputs.")
-        })?;
+impl Binder<'_> {
+    /// `given` are the arguments as they are written, `bound` as the aggregate takes them.
+    fn check_distinct(&self, call: &CallArgs, given: &[Expr], bound: &[Expr], order_by: &[SortKey]) -> Result<()> {
+        for (arg, syntax) in given.iter().zip(&call.exprs) {
+            basalt_expr::operators::check_comparable(&arg.ty(), "=")
+                .map_err(|error| SqlError::from(error).at(position::of_expr(&self.ctx.sql, syntax)))?;
+        }
+        if let Some(at) = order_by.iter().position(|key| !bound.iter().any(|arg| *unwritten(arg) == key.expr)) {
+            let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+            let place = call.order_by.get(at).and_then(|key| position::of_expr(&self.ctx.sql, &key.expr));
+            return Err(SqlError::new("42P10", message).at(place));
+        }
+        Ok(())
     }
-    if order_by.iter().any(|key| !args.iter().any(|arg| *unwritten(arg) == key.expr)) {
-        let message = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
-        return Err(SqlError::new("42P10", message));
-    }
-    Ok(())
 }

@@ -71,6 +71,8 @@ pub(super) struct Binder<'a> {
     /// Tells the statement and the bodies of its views apart, and how many there are.
     pub level: u32,
     pub levels: u32,
+    /// Where aggregate and window calls stand.
+    pub call_places: AHashMap<ColId, Option<u32>>,
 }
 
 /// A bound query body: its plan and what it outputs.
@@ -101,6 +103,7 @@ impl<'a> Binder<'a> {
             acting: None,
             level: 0,
             levels: 0,
+            call_places: AHashMap::new(),
         }
     }
 
@@ -298,54 +301,20 @@ impl<'a> Binder<'a> {
                 Ok(Some(self.column_expr(&column)))
             }
             (None, _) if name == "tableoid" && found.oid != 0 => Ok(Some(oid_const(found.oid))),
-            (None, _) => Err(SqlError::new("42703", format!("column {relation}.{name} does not exist"))),
+            (None, _) => Err(self.no_such_column(Some(relation), name)),
         }
     }
 
-    #[cold]
     fn no_column(&self, parts: &[String]) -> SqlError {
-        if let [.., relation, _] = parts {
-            let known = |scope: &Scope| scope.relations.iter().any(|candidate| candidate.name == *relation);
-            let message = if self.scopes.iter().any(known) {
-                format!("invalid reference to FROM-clause entry for table \"{relation}\"")
-            } else {
-                format!("missing FROM-clause entry for table \"{relation}\"")
-            };
-            return SqlError::new("42P01", message);
-        }
-        let name = &parts[0];
-        let error = SqlError::new("42703", format!("column \"{name}\" does not exist"));
-        let near = self.scopes.iter().rev().flat_map(|scope| &scope.relations).find_map(|relation| {
-            let column = relation.columns.iter().find(|column| is_near(&column.name, name))?;
-            Some(format!("{}.{}", relation.name, column.name))
-        });
-        match near {
-            Some(near) => error.with_hint(format!("Perhaps you meant to reference the column \"{near}\".")),
-            None => error,
+        match parts {
+            [name] => self.no_such_column(None, name),
+            [relation, _] => self.no_such_entry(None, relation),
+            [.., schema, relation, _] => self.no_such_entry(Some(schema), relation),
+            [] => SqlError::internal("a column without a name"),
         }
     }
 }
 
 fn oid_const(oid: u32) -> Expr {
     Expr::Const { value: basalt_types::Datum::I64(i64::from(oid)), ty: DataType::Oid }
-}
-
-/// Whether a name is a likely misspelling of another: at most half of its characters to change, as
-/// PostgreSQL's hint has it.
-fn is_near(candidate: &str, given: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (candidate.chars().collect(), given.chars().collect());
-    if a.len() > 64 || b.len() > 64 {
-        return false;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()] <= 3 && row[b.len()] * 2 <= b.len()
 }

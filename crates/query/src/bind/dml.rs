@@ -7,6 +7,7 @@
 
 mod assign;
 mod conflict;
+mod current_of;
 mod insert;
 mod merge;
 mod modify;
@@ -17,6 +18,7 @@ mod updatable;
 mod with;
 
 pub use conflict::{Compute, ConflictAction, OnConflict};
+pub use current_of::{CurrentOf, current_of};
 pub use updatable::{check_updatable, updatable_base, updatable_columns};
 pub use with::{Bound, BoundWith, Write, bind_statement, is_write, writes};
 

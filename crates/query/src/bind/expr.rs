@@ -17,7 +17,13 @@ impl Binder<'_> {
     /// Binds one expression. Its type may still be unknown (a literal or parameter).
     pub fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         let bound = self.deeper_expr(expr);
-        let bound = bound.map_err(|error| error.at_with(|| position::of_expr(&self.ctx.sql, expr)))?;
+        let bound = bound.map_err(|error| match error.position {
+            Some(_) => error,
+            None => {
+                let place = position::of_error(&self.ctx.sql, expr, &error);
+                error.at(place)
+            }
+        })?;
         Ok(self.done(bound))
     }
 
@@ -495,10 +501,11 @@ impl Binder<'_> {
 
     fn substring(&mut self, expr: &ast::Expr, from: Option<&ast::Expr>, length: Option<&ast::Expr>) -> Result<Expr> {
         let mut args = vec![self.expr(expr)?];
-        args.push(match from {
-            Some(from) => self.expr(from)?,
-            None => Expr::int4(1),
-        });
+        match (from, length) {
+            (Some(from), _) => args.push(self.expr(from)?),
+            (None, Some(_)) => args.push(Expr::int4(1)),
+            (None, None) => {}
+        }
         if let Some(length) = length {
             args.push(self.expr(length)?);
         }

@@ -3,8 +3,9 @@
 use super::binder::{Binder, Bound};
 use super::function_columns::{self, one_row};
 use super::names::{self, Relation};
+use super::near::invalid_reference;
 use super::position;
-use super::scope::{Clause, Scope, ScopeColumn, ScopeRelation, WholeRow};
+use super::scope::{Clause, ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
 use crate::plan::{JoinKind, OutputColumn, Plan};
 use crate::syntax::{LockingClause, columns_of_item, forms, is_unnamed};
@@ -50,9 +51,7 @@ impl Binder<'_> {
 
     fn check_names(&mut self, relations: &[ScopeRelation]) -> Result<()> {
         for (index, relation) in relations.iter().enumerate() {
-            let same = |other: &ScopeRelation| {
-                other.name == relation.name && (other.schema == relation.schema || other.schema.is_none())
-            };
+            let same = |other: &ScopeRelation| other.name == relation.name && may_be_confused(other, relation);
             let known = self.scope().relations.iter().any(same) || relations[..index].iter().any(same);
             if known && !relation.hidden && !relation.name.is_empty() {
                 return Err(SqlError::new(
@@ -107,7 +106,9 @@ impl Binder<'_> {
                 let locking = self.locking_of(&name);
                 let bound = self.derived(*lateral, subquery, locking)?;
                 if alias.is_none() {
+                    let place = position::of_query(&self.ctx.sql, subquery);
                     return Err(SqlError::syntax("subquery in FROM must have an alias")
+                        .at(place)
                         .with_hint("For example, FROM (SELECT ...) [AS] foo."));
                 }
                 relation_of(name, bound.plan, &bound.columns, alias.as_ref())
@@ -134,14 +135,11 @@ impl Binder<'_> {
     fn derived(&mut self, lateral: bool, query: &ast::Query, locking: Option<LockingClause>) -> Result<Bound> {
         self.next_locking.extend(locking);
         if lateral {
-            let outer = std::mem::replace(&mut self.scope().clause, Clause::Select);
-            let bound = self.query(query);
-            self.scope().clause = outer;
-            return bound;
+            return self.in_clause(Clause::FromSubquery, |binder| binder.query(query));
         }
-        let siblings = std::mem::replace(self.scope(), Scope::new(Clause::Select));
+        self.scope().disappear(Clause::Select);
         let bound = self.query(query);
-        *self.scope() = siblings;
+        self.scope().reappear();
         bound
     }
 
@@ -511,8 +509,7 @@ impl Binder<'_> {
         }
         let lateral = left_plan.as_ref().is_some_and(|left| self.is_lateral_beside(&join.relation, &right.plan, left));
         if lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
-            return Err(SqlError::new("42P10", "invalid reference to FROM-clause entry")
-                .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference."));
+            return Err(self.refused_lateral(&left_relations));
         }
         let mut relations = left_relations;
         self.check_names(&right.relations)?;
@@ -583,6 +580,20 @@ impl Binder<'_> {
         self.plan_uses(plan, &|id| columns.contains(&id))
     }
 
+    /// 42P10 for a reference to the side of a join that may have no row.
+    fn refused_lateral(&mut self, left: &[ScopeRelation]) -> SqlError {
+        let has = |relation: &&ScopeRelation, id| relation.columns.iter().any(|column| column.id == id);
+        let seen = self.scope().seen.clone();
+        let used = seen.iter().rev().find_map(|(id, span)| Some((left.iter().find(|known| has(known, *id))?, *span)));
+        let error = match used {
+            Some((relation, span)) => {
+                invalid_reference("42P10", &relation.name).at(position::of_span(&self.ctx.sql, span))
+            }
+            None => SqlError::new("42P10", "invalid reference to FROM-clause entry"),
+        };
+        error.with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
+    }
+
     fn may_be_missing(&mut self, relations: &mut [ScopeRelation]) {
         for relation in relations {
             relation.marker.get_or_insert_with(|| self.fresh());
@@ -629,12 +640,12 @@ impl Binder<'_> {
         relations: &[ScopeRelation],
         visible: &[ScopeColumn],
     ) -> Result<Expr> {
-        let mut scope = Scope::new(Clause::FromOn);
+        let scope = self.scope();
+        scope.disappear(Clause::FromOn);
         scope.relations = relations.to_vec();
         scope.visible = visible.to_vec();
-        let outer = std::mem::replace(self.scope(), scope);
         let bound = self.condition("JOIN/ON", condition);
-        *self.scope() = outer;
+        self.scope().reappear();
         bound
     }
 
@@ -659,9 +670,8 @@ impl Binder<'_> {
                 let message = format!("column name \"{name}\" appears more than once in USING clause");
                 return Err(SqlError::new("42701", message));
             }
-            let place = position::of_ident(&self.ctx.sql, ident);
-            let a = take_column(&mut left, &name, "left").map_err(|error| error.at(place))?;
-            let b = take_column(&mut right, &name, "right").map_err(|error| error.at(place))?;
+            let a = take_column(&mut left, &name, "left")?;
+            let b = take_column(&mut right, &name, "right")?;
             let (left_expr, right_expr) = (self.column_expr(&a), self.column_expr(&b));
             conditions.push(self.operator("=", Some(left_expr.clone()), right_expr.clone())?);
             merged.push(match kind {
@@ -720,6 +730,14 @@ fn join_plan(left: Plan, right: Plan, kind: JoinKind, condition: Option<Expr>, l
         return right;
     }
     Plan::Join { left: Box::new(left), right: Box::new(right), kind, condition, lateral }
+}
+
+/// Whether the names of two relations are not told apart by their schemas.
+pub(super) fn may_be_confused(a: &ScopeRelation, b: &ScopeRelation) -> bool {
+    match (&a.schema, &b.schema) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    }
 }
 
 fn is_lateral(factor: &TableFactor) -> bool {

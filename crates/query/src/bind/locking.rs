@@ -258,7 +258,7 @@ fn holes(plan: &Plan, used: &mut AHashSet<ColId>) {
 }
 
 /// Makes a column of a relation below part of the output. False if none of them has it.
-pub(super) fn expose(plan: &mut Plan, id: ColId) -> bool {
+pub(crate) fn expose(plan: &mut Plan, id: ColId) -> bool {
     if plan.columns().iter().any(|(known, _)| *known == id) {
         return true;
     }

@@ -36,6 +36,17 @@ pub enum Relation {
     Virtual(&'static VirtualTable),
 }
 
+impl Relation {
+    pub fn oid(&self) -> u32 {
+        match self {
+            Relation::Table(table) => table.id.0,
+            Relation::View(view) => view.id.0,
+            Relation::Sequence(sequence) => sequence.id.0,
+            Relation::Virtual(table) => table.oid,
+        }
+    }
+}
+
 impl BindContext {
     /// Schemas in the order of search, `pg_catalog` first unless the path lists it.
     pub fn schemas(&self) -> impl Iterator<Item = &str> {

@@ -142,7 +142,6 @@ fn orders(keys: &[SortKey]) -> Vec<SortOrder> {
 
 fn no_aggregate(name: &str, types: &[DataType]) -> SqlError {
     let types: Vec<String> = types.iter().map(|ty| ty.base().sql_name()).collect();
-    SqlError::new("42883", format!("function {name}({}) does not exist", types.join(", "))).with_hint(
-        "No aggregate function matches the given name and argument types. You might need to add explicit type casts.",
-    )
+    SqlError::new("42883", format!("function {name}({}) does not exist", types.join(", ")))
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
 }

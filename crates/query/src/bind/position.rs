@@ -1,6 +1,7 @@
 //! Where in the statement's text a piece of syntax stands, for the cursor of error messages.
 
-use sqlparser::ast::{CastKind, Expr, Ident, ObjectName, Spanned, UnaryOperator};
+use crate::error::SqlError;
+use sqlparser::ast::{CastKind, Expr, Ident, ObjectName, Query, Spanned, UnaryOperator};
 use sqlparser::tokenizer::{Location, Span};
 
 /// Characters before and including `location`; `None` for syntax that has no place in the text.
@@ -46,6 +47,16 @@ pub fn of_expr(sql: &str, expr: &Expr) -> Option<u32> {
         Expr::Ceil { expr, .. } => before(sql, expr, &["ceil"]),
         Expr::Floor { expr, .. } => before(sql, expr, &["floor"]),
         Expr::Function(function) => of_name(sql, &function.name),
+        Expr::Subquery(query) => of_query(sql, query),
+        Expr::InSubquery { expr, .. }
+        | Expr::InList { expr, .. }
+        | Expr::Between { expr, .. }
+        | Expr::Like { expr, .. }
+        | Expr::ILike { expr, .. }
+        | Expr::SimilarTo { expr, .. }
+        | Expr::AtTimeZone { timestamp: expr, .. }
+        | Expr::IsDistinctFrom(expr, _)
+        | Expr::IsNotDistinctFrom(expr, _) => after_operand(sql, expr),
         other => of_span(sql, other.span()),
     }
 }
@@ -115,4 +126,62 @@ fn is_at(characters: &[char], at: Option<usize>, text: &str) -> bool {
 
 fn find(characters: &[char], from: usize, text: &str) -> Option<usize> {
     (from..characters.len()).find(|at| is_at(characters, Some(*at), text))
+}
+
+/// Where a subquery's parenthesis stands.
+pub fn of_query(sql: &str, query: &Query) -> Option<u32> {
+    of_span(sql, query.span()).map(|start| opening(sql, start))
+}
+
+/// The parenthesis before the query that begins at `start`, if one is there.
+fn opening(sql: &str, start: u32) -> u32 {
+    let before: Vec<char> = sql.chars().take(start as usize - 1).collect();
+    match before.iter().rposition(|char| !char.is_whitespace()) {
+        Some(at) if before[at] == '(' => at as u32 + 1,
+        _ => start,
+    }
+}
+
+/// What follows an expression and the parentheses around it.
+fn after_operand(sql: &str, expr: &Expr) -> Option<u32> {
+    let end = of_location(sql, expr.span().end)? as usize - 1;
+    let rest = sql.chars().skip(end).take_while(|char| char.is_whitespace() || *char == ')').count();
+    u32::try_from(end + rest + 1).ok()
+}
+
+/// Where PostgreSQL points for an error of an expression: at the literal that cannot be read, else at the expression.
+pub fn of_error(sql: &str, expr: &Expr, error: &SqlError) -> Option<u32> {
+    of_literal(sql, expr.span().start, error).or_else(|| of_expr(sql, expr))
+}
+
+/// The literal behind `start` that an error of class 22 is about.
+pub fn of_literal(sql: &str, start: Location, error: &SqlError) -> Option<u32> {
+    if !error.sqlstate.starts_with("22") {
+        return None;
+    }
+    let (_, quoted) = error.message.split_once('"')?;
+    let (text, _) = quoted.rsplit_once('"')?;
+    let literal = format!("'{}'", text.replace('\'', "''"));
+    let first = of_location(sql, start)? as usize - 1;
+    let rest: String = sql.chars().skip(first).collect();
+    let found = rest.find(&literal)?;
+    u32::try_from(first + rest[..found].chars().count() + 1).ok()
+}
+
+/// The character, counted from 1, of the first of `words` behind the character `from`, and behind white space the
+/// one that follows it.
+pub fn of_word(sql: &str, from: u32, word: &str) -> Option<(u32, u32)> {
+    let chars: Vec<char> = sql.chars().collect();
+    let wanted: Vec<char> = word.chars().collect();
+    let is_part = |at: Option<&char>| at.is_some_and(|char| char.is_alphanumeric() || *char == '_');
+    let at = (from as usize..chars.len()).find(|at| {
+        let end = at + wanted.len();
+        end <= chars.len()
+            && chars[*at..end].iter().zip(&wanted).all(|(a, b)| a.eq_ignore_ascii_case(b))
+            && !is_part(at.checked_sub(1).and_then(|before| chars.get(before)))
+            && !is_part(chars.get(end))
+    })?;
+    let end = at + wanted.len();
+    let blank = chars[end..].iter().take_while(|char| char.is_whitespace()).count();
+    Some((u32::try_from(at + 1).ok()?, u32::try_from(end + blank + 1).ok()?))
 }

@@ -10,8 +10,8 @@ use crate::syntax::{USING_OPERATOR, WITH_TIES, marked};
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
-use sqlparser::ast::{self, LimitClause, OrderByKind, SetExpr, SetOperator, SetQuantifier};
+use basalt_types::{DataType, Datum};
+use sqlparser::ast::{self, LimitClause, OrderByKind, SetExpr, SetOperator, SetQuantifier, Spanned};
 
 impl Binder<'_> {
     /// Binds a query; values still of unknown type become text.
@@ -51,6 +51,10 @@ impl Binder<'_> {
         if ties && order_by.is_empty() {
             return Err(SqlError::syntax("WITH TIES cannot be specified without ORDER BY clause"));
         }
+        if ties && matches!(limit, Some(Expr::Const { value: Datum::Null, .. })) {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            return Err(SqlError::new("2201W", message));
+        }
         if limit.is_some() || offset.is_some() {
             bound.plan = Plan::Limit { input: Box::new(bound.plan), limit, offset, ties };
         }
@@ -74,9 +78,21 @@ impl Binder<'_> {
                 let all = matches!(set_quantifier, SetQuantifier::All);
                 super::locking::refuse_in_set_operation(left)?;
                 super::locking::refuse_in_set_operation(right)?;
-                let left = self.deeper(|binder| binder.body(left, true))?;
-                let right = self.deeper(|binder| binder.body(right, true))?;
-                let bound = self.set_operation(op, all, left, right)?;
+                let (left_body, right_body) = (left, right);
+                if let SetExpr::Select(select) = &**right_body
+                    && let Some(into) = &select.into
+                {
+                    let place = position::of_span(&self.ctx.sql, into.name.span());
+                    let message = "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT";
+                    return Err(SqlError::syntax(message).at(place));
+                }
+                let left = self.deeper(|binder| binder.body(left_body, true))?;
+                let right = self.deeper(|binder| binder.body(right_body, true))?;
+                let bound = self.set_operation(op, all, left, right).map_err(|(error, index)| {
+                    let exprs = [right_body, left_body].map(|body| output_expr(body, index));
+                    let place = error.position.or_else(|| self.set_place(exprs, &error));
+                    error.at(place)
+                })?;
                 if keep_unknown { Ok(bound) } else { self.all_known(bound) }
             }
             SetExpr::Table(table) => {
@@ -102,7 +118,8 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
             if row.len() != width {
-                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+                let place = row.first().and_then(|expr| position::of_expr(&self.ctx.sql, expr));
+                return Err(SqlError::syntax("VALUES lists must all be the same length").at(place));
             }
             bound.push(row.iter().map(|expr| self.expr(expr)).collect::<Result<Vec<_>>>()?);
         }
@@ -128,19 +145,59 @@ impl Binder<'_> {
         Ok(Bound { columns: outputs.collect(), plan: Plan::Values { columns, rows: bound } })
     }
 
-    fn set_operation(&mut self, op: SetOp, all: bool, left: Bound, right: Bound) -> Result<Bound> {
+    /// Where an error of matching two outputs stands: at the literal that cannot be read, else in the right query.
+    fn set_place(&self, exprs: [Option<&ast::Expr>; 2], error: &SqlError) -> Option<u32> {
+        let sql = &self.ctx.sql;
+        let literal = exprs.iter().flatten().find_map(|expr| position::of_literal(sql, expr.span().start, error));
+        literal.or_else(|| position::of_expr(sql, exprs[0]?))
+    }
+
+    /// An error says at which output it was met.
+    fn set_operation(
+        &mut self,
+        op: SetOp,
+        all: bool,
+        left: Bound,
+        right: Bound,
+    ) -> std::result::Result<Bound, (SqlError, usize)> {
+        let given = left.columns.len().min(right.columns.len());
+        match left.columns.is_empty() && right.columns.is_empty() && !(op == SetOp::Union && all) {
+            // What has no columns is counted by one.
+            true => {
+                let (left, right) = (self.with_constant(left), self.with_constant(right));
+                let bound = self.matched(op, all, left, right, &mut 0).map_err(|error| (error, 0))?;
+                Ok(Bound { plan: bound.plan, columns: Vec::new() })
+            }
+            false => {
+                let mut at = given;
+                self.matched(op, all, left, right, &mut at).map_err(|error| (error, at))
+            }
+        }
+    }
+
+    fn with_constant(&mut self, bound: Bound) -> Bound {
+        let (id, ty) = (self.fresh(), DataType::Int4);
+        let plan = Plan::Project { input: Box::new(bound.plan), exprs: vec![(id, Expr::int4(1))] };
+        let name = String::new();
+        Bound { plan, columns: vec![OutputColumn { id, name, ty, typmod: -1, table_oid: 0, column_no: 0 }] }
+    }
+
+    /// `at`: the output that is being matched.
+    fn matched(&mut self, op: SetOp, all: bool, left: Bound, right: Bound, at: &mut usize) -> Result<Bound> {
         let name = match op {
             SetOp::Union => "UNION",
             SetOp::Intersect => "INTERSECT",
             SetOp::Except => "EXCEPT",
         };
         if left.columns.len() != right.columns.len() {
+            *at = 0;
             return Err(SqlError::syntax(format!("each {name} query must have the same number of columns")));
         }
         let (mut left, mut right) = (left, right);
         let mut columns = Vec::with_capacity(left.columns.len());
         let mut outputs = Vec::with_capacity(left.columns.len());
         for index in 0..left.columns.len() {
+            *at = index;
             let (a, b) = (left.columns[index].clone(), right.columns[index].clone());
             let ty = resolve::resolve_common_type(name, &[a.ty.clone(), b.ty.clone()])?;
             if op != SetOp::Union || !all {
@@ -220,7 +277,7 @@ impl Binder<'_> {
             if let Some(symbol) = using_operator(key) {
                 return Err(self.no_ordering(symbol, keys.last()));
             }
-            let place = position::of_expr(&self.ctx.sql, &key.expr);
+            let place = position::of_start(&self.ctx.sql, &key.expr);
             let column = match &key.expr {
                 ast::Expr::Identifier(ident) => {
                     let name = names::fold(ident);
@@ -317,7 +374,7 @@ impl Binder<'_> {
                     let message = format!("argument of {place} must be type bigint, not type {}", ty.base().sql_name());
                     SqlError::new("42804", message).at(at)
                 }
-                _ => error,
+                _ => error.at(at),
             })?;
         let mut used = Vec::new();
         self.columns_of(&bound, &mut used);
@@ -363,6 +420,24 @@ impl Binder<'_> {
             return true;
         }
         plan.inputs().into_iter().any(|input| self.reads_shared_that_uses(input, is_one))
+    }
+}
+
+/// The expression that gives an output of a query; `None` for one of `*`.
+pub(super) fn output_expr(body: &SetExpr, index: usize) -> Option<&ast::Expr> {
+    match body {
+        SetExpr::Select(select) => {
+            let items = select.projection.get(..=index)?;
+            let plain = items.iter().map(|item| match item {
+                ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+                _ => None,
+            });
+            plain.collect::<Option<Vec<_>>>()?.pop()
+        }
+        SetExpr::Query(query) => output_expr(&query.body, index),
+        SetExpr::SetOperation { left, .. } => output_expr(left, index),
+        SetExpr::Values(values) => values.rows.first()?.content.get(index),
+        _ => None,
     }
 }
 

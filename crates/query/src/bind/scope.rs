@@ -55,6 +55,8 @@ pub enum Clause {
     Select,
     FromOn,
     FromFunction,
+    /// A lateral subquery of FROM.
+    FromSubquery,
     Where,
     GroupBy,
     Having,
@@ -89,6 +91,7 @@ impl Clause {
             Clause::Select => "SELECT",
             Clause::FromOn => "JOIN conditions",
             Clause::FromFunction => "functions in FROM",
+            Clause::FromSubquery => "FROM clause of their own query level",
             Clause::Where => "WHERE",
             Clause::GroupBy => "GROUP BY",
             Clause::Having => "HAVING",
@@ -146,6 +149,10 @@ impl Default for WindowDef {
 #[derive(Debug)]
 pub struct Scope {
     pub relations: Vec<ScopeRelation>,
+    /// Named by the statement at this level, but not to be referred to yet.
+    pub out_of_sight: Vec<ScopeRelation>,
+    /// The whole level, where this is a part of its FROM that does not see the rest.
+    pub behind: Option<Box<Scope>>,
     /// What unqualified names and `*` see, in order: columns merged by USING stand once, first.
     pub visible: Vec<ScopeColumn>,
     pub clause: Clause,
@@ -172,6 +179,8 @@ impl Scope {
     pub fn new(clause: Clause) -> Scope {
         Scope {
             relations: Vec::new(),
+            out_of_sight: Vec::new(),
+            behind: None,
             visible: Vec::new(),
             clause,
             aggregates: Vec::new(),
@@ -183,6 +192,18 @@ impl Scope {
             locking: Vec::new(),
             seen: Vec::new(),
             markers: Vec::new(),
+        }
+    }
+
+    /// A level that sees nothing of this one, which it replaces until [`Scope::reappear`].
+    pub fn disappear(&mut self, clause: Clause) {
+        let whole = std::mem::replace(self, Scope::new(clause));
+        self.behind = Some(Box::new(whole));
+    }
+
+    pub fn reappear(&mut self) {
+        if let Some(whole) = self.behind.take() {
+            *self = *whole;
         }
     }
 

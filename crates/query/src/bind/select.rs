@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{ColId, OutputColumn, Plan, SortKey};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
-use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind};
+use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 
 /// An entry of the select list.
 #[derive(Clone)]
@@ -67,7 +67,9 @@ pub(super) fn has_set(expr: &Expr) -> bool {
 impl Binder<'_> {
     pub fn select(&mut self, select: &ast::Select, order_by: &[ast::OrderByExpr], keep_unknown: bool) -> Result<Bound> {
         if select.into.is_some() {
-            return Err(SqlError::syntax("SELECT ... INTO is not allowed here"));
+            let place = select.into.as_ref().map(|into| into.name.span());
+            let place = place.and_then(|span| position::of_span(&self.ctx.sql, span));
+            return Err(SqlError::syntax("SELECT ... INTO is not allowed here").at(place));
         }
         super::foreign::refuse_in_select(select)?;
         let locking = std::mem::take(&mut self.next_locking);
@@ -85,18 +87,18 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let mut plan = self.table_list(&select.from)?;
         self.check_locked_names()?;
+        self.named_windows(&select.named_window)?;
+        let mut items = self.items(&select.projection, keep_unknown)?;
         if let Some(filter) = &select.selection {
             let condition = self.in_clause(Clause::Where, |binder| binder.condition("WHERE", filter))?;
             plan = Plan::Filter { input: Box::new(plan), condition };
         }
-        self.named_windows(&select.named_window)?;
-        let mut items = self.items(&select.projection, keep_unknown)?;
-        let mut groups = self.group_by(&select.group_by, &items)?;
         let mut having = match &select.having {
             Some(having) => Some(self.in_clause(Clause::Having, |binder| binder.condition("HAVING", having))?),
             None => None,
         };
         let mut keys = self.in_clause(Clause::OrderBy, |binder| binder.order_keys(order_by, &items))?;
+        let mut groups = self.group_by(&select.group_by, &items)?;
         let mut distinct_on = match &select.distinct {
             Some(Distinct::On(exprs)) if exprs.is_empty() => {
                 return Err(SqlError::syntax("syntax error at or near \")\""));
@@ -142,9 +144,18 @@ impl Binder<'_> {
             plan = self.window_sets(plan, &mut windows);
             plan = Plan::Window { input: Box::new(plan), calls: windows };
         }
-        plan = self.set_calls(plan, &mut items, &mut keys, distinct_on.as_deref_mut().unwrap_or_default());
         let distinct = matches!(select.distinct, Some(Distinct::Distinct));
-        self.project(plan, items, keys, distinct, distinct_on)
+        let in_order = !distinct && distinct_on.is_none();
+        plan = self.set_calls(plan, &mut items, &mut keys, distinct_on.as_deref_mut().unwrap_or_default(), in_order);
+        self.project(plan, items, keys, distinct, distinct_on).map_err(|error| {
+            let first = |exprs: &mut dyn Iterator<Item = &ast::Expr>| {
+                exprs.next().and_then(|expr| position::of_expr(&self.ctx.sql, expr))
+            };
+            error.at_with(|| match &select.distinct {
+                Some(Distinct::On(exprs)) => first(&mut exprs.iter()),
+                _ => None,
+            })
+        })
     }
 
     /// The select list, `*` expanded.
@@ -152,6 +163,7 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(projection.len());
         for item in projection {
             match item {
+                item if crate::syntax::is_nothing(item) => {}
                 SelectItem::UnnamedExpr(expr) => match self.all_fields(expr)? {
                     Some(fields) => {
                         items.extend(fields.into_iter().map(|(expr, name)| Item { expr, name, source: (0, 0) }));
@@ -216,8 +228,8 @@ impl Binder<'_> {
             })
         });
         let Some(found) = found else {
-            let message = format!("missing FROM-clause entry for table \"{relation}\"");
-            return Err(SqlError::new("42P01", message).at(position::of_name(&self.ctx.sql, name)));
+            let error = self.no_such_entry(schema.map(String::as_str), relation);
+            return Err(error.at(position::of_name(&self.ctx.sql, name)));
         };
         for column in found.columns.clone().into_iter().filter(|column| !pinned::is_hidden(&column.name)) {
             let expr = self.column_expr(&column);

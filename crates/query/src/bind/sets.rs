@@ -5,6 +5,7 @@ use super::binder::Binder;
 use super::select::Item;
 use crate::plan::{ColId, Plan, SortKey, WindowCall};
 use basalt_expr::tree::Expr;
+use basalt_types::DataType;
 
 /// Calls that became columns, by how deep they stood.
 #[derive(Default)]
@@ -53,10 +54,16 @@ impl Levels {
     }
 
     fn above(self, plan: Plan) -> Plan {
-        self.0.into_iter().fold(plan, |input, sets| Plan::ProjectSet {
+        let none = std::iter::repeat(None);
+        self.above_counted(plan, none)
+    }
+
+    /// Each level with a column that counts its rows.
+    fn above_counted(self, plan: Plan, counts: impl Iterator<Item = Option<ColId>>) -> Plan {
+        self.0.into_iter().zip(counts).fold(plan, |input, (sets, ordinality)| Plan::ProjectSet {
             input: Box::new(input),
             sets,
-            ordinality: None,
+            ordinality,
             keep_empty: false,
         })
     }
@@ -70,13 +77,33 @@ impl Binder<'_> {
         levels.above(plan)
     }
 
-    /// The sets of a select list, its DISTINCT ON and its ORDER BY, above `plan`.
-    pub fn set_calls(&mut self, plan: Plan, items: &mut [Item], keys: &mut [SortKey], on: &mut [Expr]) -> Plan {
+    /// The sets of a select list, its DISTINCT ON and its ORDER BY, above `plan`. PostgreSQL makes sets of rows that are
+    /// in order already, unless the order is one of sets (manual, SELECT, "SELECT List"): `in_order`, rows of one set
+    /// stay as they come.
+    pub fn set_calls(
+        &mut self,
+        plan: Plan,
+        items: &mut [Item],
+        keys: &mut Vec<SortKey>,
+        on: &mut [Expr],
+        in_order: bool,
+    ) -> Plan {
+        let by_sets = keys.iter().any(|key| key.expr.any(&mut |node| is_set(node)));
         let mut levels = Levels::default();
         on.iter_mut().for_each(|expr| levels.take(self, expr));
         items.iter_mut().for_each(|item| levels.take(self, &mut item.expr));
         keys.iter_mut().for_each(|key| levels.take(self, &mut key.expr));
-        levels.above(plan)
+        if !in_order || by_sets || keys.is_empty() {
+            return levels.above(plan);
+        }
+        let counts: Vec<ColId> = levels.0.iter().map(|_| self.fresh()).collect();
+        let key = |id: &ColId| SortKey {
+            expr: Expr::Hole { id: *id, ty: DataType::Int8 },
+            descending: false,
+            nulls_first: false,
+        };
+        keys.extend(counts.iter().map(key));
+        levels.above_counted(plan, counts.into_iter().map(Some))
     }
 
     /// Sets that are grouped by come below the grouping; the select list means the same columns.

@@ -11,7 +11,7 @@ use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, TableDef};
-use sqlparser::ast::{self, VisitMut, VisitorMut};
+use sqlparser::ast::{self, Spanned, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -58,7 +58,10 @@ pub fn bind_default(ctx: &BindContext, expr: &ast::Expr, column: &str, ty: &Data
         }
         _ => error,
     })?;
-    binder.assign_stored(bound, column, ty, "default expression")
+    binder.assign_stored(bound, column, ty, "default expression").map_err(|error| {
+        let place = position::of_literal(&ctx.sql, expr.span().start, &error);
+        error.at(place)
+    })
 }
 
 /// A CHECK condition over a row in column-id order.
@@ -82,11 +85,8 @@ pub fn bind_generated(
         columns.iter().map(|id| table.column(*id)).find(|other| other.generated.is_some() || other.name == column)
     {
         let message = format!("cannot use generated column \"{}\" in column generation expression", other.name);
-        let detail = match other.name == column {
-            true => "This would cause the generated column to depend on its own value.",
-            false => "A generated column cannot reference another generated column.",
-        };
-        return Err(SqlError::new("42P17", message).with_detail(detail).at(position::of_expr(&ctx.sql, expr)));
+        let detail = "A generated column cannot reference another generated column.";
+        return Err(SqlError::new("42P17", message).with_detail(detail).at(position::of_start(&ctx.sql, expr)));
     }
     if bound.volatility() != Volatility::Immutable {
         return Err(SqlError::new("42P17", "generation expression is not immutable"));
@@ -119,7 +119,8 @@ impl Binder<'_> {
         let before = self.subqueries.len();
         let bound = self.expr(expr)?;
         if self.subqueries.len() > before {
-            return Err(SqlError::not_supported(format!("cannot use subquery in {}", kind.one())));
+            let place = position::of_expr(&self.ctx.sql, expr);
+            return Err(SqlError::not_supported(format!("cannot use subquery in {}", kind.one())).at(place));
         }
         Ok(bound)
     }
@@ -161,6 +162,7 @@ impl Binder<'_> {
                     .map(|condition| self.done(condition))
             }
             (Ok(bound), _, Some((column, ty))) => self.assign_stored(bound, column, ty, "generation expression"),
+            (Ok(bound), StoredKind::Transform, None) => Ok(bound),
             (Ok(bound), _, None) => self.known(bound),
             (Err(error), _, _) => Err(error),
         };

@@ -45,13 +45,14 @@ impl Binder<'_> {
         for NamedWindowDefinition(ident, definition) in definitions {
             let name = names::fold(ident);
             if self.scope().named_windows.iter().any(|(known, _)| *known == name) {
-                let place = position::of_ident(&self.ctx.sql, ident);
+                let place = self.over_place(position::of_ident(&self.ctx.sql, ident), "as");
                 return Err(windowing(format!("window \"{name}\" is already defined")).at(place));
             }
             let NamedWindowExpr::WindowSpec(spec) = definition else {
                 return Err(SqlError::syntax("a window definition stands in parentheses"));
             };
-            let window = self.window_definition(spec)?;
+            let place = self.over_place(position::of_ident(&self.ctx.sql, ident), "as");
+            let window = self.window_definition(spec, place)?;
             self.scope().named_windows.push((name, window));
         }
         Ok(())
@@ -66,7 +67,13 @@ impl Binder<'_> {
         })
     }
 
-    fn window_definition(&mut self, spec: &WindowSpec) -> Result<WindowDef> {
+    /// The parenthesis of a window that is defined behind `from` and OVER or AS.
+    fn over_place(&self, from: Option<u32>, word: &str) -> Option<u32> {
+        position::of_word(&self.ctx.sql, from?, word).map(|(_, next)| next)
+    }
+
+    /// `place`: of its parenthesis.
+    fn window_definition(&mut self, spec: &WindowSpec, place: Option<u32>) -> Result<WindowDef> {
         let base = spec.window_name.as_ref().map(|name| self.named_window(name)).transpose()?;
         let (order_by, exclude) = frame::exclusion(&spec.order_by);
         let order_by = self.in_clause(Clause::Window, |binder| binder.sort_keys(order_by))?;
@@ -83,7 +90,6 @@ impl Binder<'_> {
         let mut window = WindowDef { partition_by, order_by, ..WindowDef::default() };
         if let (Some(base), Some(name)) = (base, &spec.window_name) {
             let named = names::fold(name);
-            let place = position::of_ident(&self.ctx.sql, name);
             let refused =
                 |what: &str| windowing(format!("cannot override {what} clause of window \"{named}\"")).at(place);
             if !spec.partition_by.is_empty() {
@@ -107,7 +113,7 @@ impl Binder<'_> {
             }
         }
         if let Some(frame) = &spec.window_frame {
-            self.window_frame(frame, exclude, &mut window)?;
+            self.window_frame(frame, exclude, &mut window, place)?;
         }
         Ok(window)
     }
@@ -128,7 +134,10 @@ impl Binder<'_> {
         }
         let window = match function.over.as_ref() {
             Some(WindowType::NamedWindow(name)) => self.named_window(name)?,
-            Some(WindowType::WindowSpec(spec)) => self.window_definition(spec)?,
+            Some(WindowType::WindowSpec(spec)) => {
+                let over = self.over_place(place, "over");
+                self.window_definition(spec, over)?
+            }
             None => return Err(SqlError::internal("a window function without OVER")),
         };
         let call = WindowCall {
@@ -141,19 +150,19 @@ impl Binder<'_> {
             offsets: window.offsets,
         };
         self.check_not_nested(&call).map_err(|error| error.at(place))?;
-        Ok(self.window_result(call))
+        Ok(self.window_result(call, place))
     }
 
-    fn window_result(&mut self, mut call: WindowCall) -> Expr {
+    fn window_result(&mut self, mut call: WindowCall, place: Option<u32>) -> Expr {
         if let WindowFunction::Lag { offset, default, lead, .. } = &mut call.function
             && let Some(own) = default.take_if(|default| !matches!(default, Expr::Hole { .. } | Expr::Const { .. }))
         {
             // A default is computed for the rows that take it: those without a row so far away.
             let (offset, lead) = (offset.clone(), *lead);
             let function = WindowFunction::Lag { value: Expr::bool(true), offset: offset.clone(), default: None, lead };
-            let there = self.window_result(WindowCall { function, ty: DataType::Bool, ..call.clone() });
+            let there = self.window_result(WindowCall { function, ty: DataType::Bool, ..call.clone() }, place);
             let ty = call.ty.clone();
-            let found = self.window_result(call);
+            let found = self.window_result(call, place);
             let mut missing = vec![Expr::IsNull(Box::new(there))];
             missing.extend(offset.map(|offset| Expr::IsNotNull(Box::new(offset))));
             let branches = vec![(Expr::And(missing), own)];
@@ -165,6 +174,7 @@ impl Binder<'_> {
         }
         let id = self.fresh();
         self.set_typmod(id, -1);
+        self.call_places.insert(id, place);
         self.scope().windows.push((id, call));
         Expr::Hole { id, ty }
     }

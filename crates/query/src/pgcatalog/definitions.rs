@@ -205,6 +205,7 @@ pub(super) fn bind_context(system: &SystemContext) -> BindContext {
         warnings: Arc::default(),
         needs: None,
         fields: None,
+        current: None,
     }
 }
 

@@ -95,7 +95,7 @@ impl<'a> Index<'a> {
             }
             Index::Secondary(index) => index.constraint.map(|constraint| KeyConstraint {
                 oid: constraint.id.0,
-                primary: false,
+                primary: constraint.primary,
                 deferrable: constraint.deferrable,
                 deferred: constraint.initially_deferred,
             }),

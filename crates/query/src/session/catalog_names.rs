@@ -59,6 +59,7 @@ impl CatalogNames for SessionNames {
             warnings: Arc::default(),
             needs: None,
             fields: None,
+            current: None,
         };
         let bound =
             bind::bind_domain_conditions(&ctx, domain).map_err(|error| Error::new(error.sqlstate, error.message))?;

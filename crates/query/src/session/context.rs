@@ -88,6 +88,7 @@ impl Session {
             warnings: self.bind_warnings.clone(),
             needs: None,
             fields: None,
+            current: None,
         }
     }
 

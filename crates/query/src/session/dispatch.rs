@@ -40,7 +40,7 @@ impl Session {
                 self.run_bound(&bound, &eval).await
             }
             Statement::Explain { options, statement } => {
-                statement::explain::run(self, options, statement, sql, Vec::new()).await
+                statement::explain::run(self, options, statement, sql, (Vec::new(), Vec::new())).await
             }
             Statement::Copy(copy) => statement::copy::run(self, copy, sql).await,
             Statement::Define(definition) => {
@@ -66,7 +66,8 @@ impl Session {
                 self.refuse_if_failed()?;
                 self.ensure_block();
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-                let run = statement::explain::run(self, options, statement, &prepared.sql, params);
+                let values = (params, prepared.types.clone());
+                let run = statement::explain::run(self, options, statement, &prepared.sql, values);
                 guard(&interrupt, deadline, run).await
             }
             other => self.dispatch(other, &prepared.sql).await,
@@ -99,6 +100,9 @@ impl Session {
         if !same_columns(&bound, prepared) {
             return Err(SqlError::not_supported("cached plan must not change result type"));
         }
+        if bind::current_of(statement).is_some() {
+            return self.run_bound(&bound, &eval).await;
+        }
         *prepared.plan.lock() = Some(CachedPlan {
             catalog_version: catalog.version,
             settings: self.settings.effective().clone(),
@@ -127,7 +131,8 @@ impl Session {
             let catalog = self.txn()?.catalog();
             let eval = self.eval_context(params.clone(), &catalog);
             let needs = Arc::new(Mutex::new(Needs::of(self.superuser, &self.user)));
-            let ctx = BindContext { needs: Some(needs.clone()), ..self.bind_context(&catalog, sql, &eval) };
+            let current = statement::cursor::current(self, statement)?;
+            let ctx = BindContext { needs: Some(needs.clone()), current, ..self.bind_context(&catalog, sql, &eval) };
             let bound = bind::bind_statement(&ctx, statement, &mut types.clone())?;
             statement::allowed::check(&catalog, &self.user, &needs.lock())?;
             self.lock_tables(&bound).await?;

@@ -4,7 +4,7 @@ use super::Session;
 use super::interrupt::guard;
 use crate::copy::writer::{Chunk, CopyWriter};
 use crate::database::Stats;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::HeldRows;
 use crate::run::BatchStream;
 use crate::statement::copy_in::CopyFeed;
@@ -165,7 +165,7 @@ impl RowStream {
             self.suspended = self.verb != "FETCH" && !guard(&interrupt, deadline, source.is_at_end()).await?;
             return Ok(None);
         }
-        let batch = guard(&interrupt, deadline, source.next(left)).await?;
+        let mut batch = guard(&interrupt, deadline, source.next(left)).await?;
         if let StreamSource::Portal(name) = &self.source
             && let Some(portal) = session.portals.get_mut(name)
         {
@@ -173,6 +173,12 @@ impl RowStream {
             if let Some(cursor) = &mut portal.cursor {
                 cursor.passed += batch.as_ref().map_or(0, RecordBatch::num_rows);
             }
+        }
+        // A cursor's rows come with their places.
+        if let Some(wide) = batch.take_if(|batch| batch.num_columns() > self.columns.len()) {
+            let columns: Vec<usize> = (0..self.columns.len()).collect();
+            let narrow = wide.project(&columns);
+            batch = Some(narrow.map_err(|error| SqlError::internal(format!("rows of a cursor: {error}")))?);
         }
         Ok(batch)
     }

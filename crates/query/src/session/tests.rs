@@ -334,3 +334,76 @@ fn a_running_statement_can_be_ended() {
         assert_eq!(run(&mut waiter, "DELETE FROM t WHERE id = 1").await, "DELETE 1");
     });
 }
+
+#[test]
+fn explain_takes_parameters_of_the_types_that_were_given() {
+    let place = place();
+    block_on(async {
+        let mut session = open(&place);
+        run(&mut session, "CREATE TABLE t (id int PRIMARY KEY)").await;
+        session.prepare("s", "EXPLAIN SELECT * FROM t WHERE id = $1", &[21]).await.unwrap();
+        session.bind("", "s", &[Some(&[0, 1])], &[1], &[]).unwrap();
+        let Outcome::Rows(mut rows) = session.execute("", 0).await.unwrap() else { panic!("rows") };
+        assert!(rows.next(&mut session).await.unwrap().is_some_and(|batch| batch.num_rows() > 0));
+    });
+}
+
+#[test]
+fn errors_point_at_their_place_and_tell_what_was_perhaps_meant() {
+    let place = place();
+    let cases = [
+        ("SELECT othr FROM t", 8, Some("Perhaps you meant to reference the column \"t.other\"."), "42703"),
+        (
+            "SELECT x.unique3 FROM t x",
+            8,
+            Some("Perhaps you meant to reference the column \"x.unique1\" or the column \"x.unique2\"."),
+            "42703",
+        ),
+        ("SELECT t.other FROM t x", 8, Some("Perhaps you meant to reference the table alias \"x\"."), "42P01"),
+        (
+            "SELECT 1 FROM t, (SELECT t.other) s",
+            26,
+            Some("There is an entry for table \"t\", but it cannot be referenced from this part of the query."),
+            "42P01",
+        ),
+        (
+            "SELECT 1 FROM t, (SELECT other) s",
+            26,
+            Some(
+                "There is a column named \"other\" in table \"t\", but it cannot be referenced from this part of the \
+                 query.",
+            ),
+            "42703",
+        ),
+        ("SELECT nothing_like_it FROM t", 8, None, "42703"),
+        ("SELECT CASE WHEN true THEN 1 ELSE 'x' END", 35, None, "22P02"),
+        ("SELECT 1 UNION SELECT 'x'", 23, None, "22P02"),
+        ("SELECT 1, 2 UNION SELECT 3", 26, None, "42601"),
+        ("SELECT sum(sum(other)) FROM t", 12, None, "42803"),
+        ("SELECT 1 = (SELECT 1, 2)", 12, None, "42601"),
+        ("SELECT other IN (SELECT 1, 2) FROM t", 14, None, "42601"),
+        ("SELECT 2 ^-1", 10, None, "42883"),
+        ("SELECT sum(other) OVER (ORDER BY other ROWS 1 FOLLOWING) FROM t", 45, None, "42P20"),
+        ("CREATE TABLE u (a int, b nothing)", 26, None, "42704"),
+        ("CREATE TABLE u (a int PRIMARY KEY, b int PRIMARY KEY)", 42, None, "42P16"),
+        ("INSERT INTO t (unique1, unique2) VALUES (1)", 25, None, "42601"),
+    ];
+    block_on(async {
+        let mut session = open(&place);
+        run(&mut session, "CREATE TABLE t (unique1 int, unique2 int, other int)").await;
+        for (sql, position, hint, sqlstate) in cases {
+            let error = match session.prepare("", sql, &[]).await {
+                Err(error) => error,
+                Ok(()) => {
+                    session.bind("", "", &[], &[], &[]).unwrap();
+                    session.execute("", 0).await.err().unwrap()
+                }
+            };
+            session.sync().await.unwrap();
+            assert_eq!((error.position, error.sqlstate), (Some(position), sqlstate), "{sql}: {error}");
+            if hint.is_some() || sqlstate == "42703" {
+                assert_eq!(error.hint.as_deref(), hint, "{sql}");
+            }
+        }
+    });
+}

@@ -12,7 +12,7 @@ use super::resolve::{self, Relation, no_relation};
 use super::{checks, drop, foreign_key, index, sequence, table_options, truncate, unique, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::{AlterAction, KeyClause, KeyConstraint, Name, UniqueClause};
+use crate::syntax::{AlterAction, Deferral, KeyClause, KeyConstraint, Name, UniqueClause};
 use basalt_engine::{CatalogEdit, CommentKey, SequenceDef, TableLock};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{CheckDef, ForeignKey, IndexConstraint, IndexDef};
@@ -227,6 +227,7 @@ impl Change {
                 Ok(())
             }
             AlterAction::RenameColumn(old, new) => self.rename_column(old, new),
+            AlterAction::AlterConstraint(name, deferral) => self.alter_constraint(name, *deferral),
             AlterAction::RenameConstraint(old, new) => self.rename_constraint(old, new),
             AlterAction::RenameTo(new) => {
                 if catalog.relation_exists(self.table.namespace, new) {
@@ -270,7 +271,7 @@ impl Change {
     }
 
     fn add_key(&mut self, session: &mut Session, key: &KeyClause) -> Result<()> {
-        if self.table.primary_key.is_some() {
+        if unique::has_primary_key(&self.table) {
             return Err(many_keys(&self.table.name));
         }
         let mut key = key.clone();
@@ -302,6 +303,10 @@ impl Change {
                 None => {
                     let catalog = session.txn()?.catalog();
                     let made = unique::declare(session, &catalog, &mut self.table, clause)?;
+                    for name in clause.columns.iter().filter(|_| clause.primary) {
+                        let id = self.column(name)?;
+                        self.not_null.push(id);
+                    }
                     self.rebuild.extend(made.map(|index| index.id));
                     Ok(())
                 }
@@ -329,17 +334,27 @@ impl Change {
                 format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{}\" to \"{new}\"", index.name);
             session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
         }
-        if clause.primary {
+        if clause.primary && !clause.deferral.deferrable {
             let columns = index.plain_columns().unwrap_or_default();
             let names = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
             self.table.indexes.retain(|other| other.id != index.id);
-            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names });
+            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, place: None });
         }
         let constraint = IndexConstraint {
             id: session.db.engine().next_object_id(),
             deferrable: clause.deferral.deferrable,
             initially_deferred: clause.deferral.initially_deferred,
+            primary: clause.primary,
         };
+        if clause.primary {
+            if unique::has_primary_key(&self.table) {
+                return Err(many_keys(&self.table.name));
+            }
+            for id in index.plain_columns().unwrap_or_default() {
+                self.table.columns[id.position()].not_null = true;
+                self.not_null.push(id);
+            }
+        }
         for other in self.table.indexes.iter_mut().filter(|other| other.id == index.id) {
             *other = Arc::new(IndexDef { name: new.clone(), constraint: Some(constraint), ..IndexDef::clone(other) });
         }
@@ -403,6 +418,24 @@ impl Change {
             }
             _ => Err(no_constraint(name, &self.table.name)),
         }
+    }
+
+    /// Whether a foreign key can be deferred.
+    fn alter_constraint(&mut self, name: &str, deferral: Deferral) -> Result<()> {
+        let table = self.table.name.clone();
+        if let Some(key) = self.table.foreign_keys.iter_mut().find(|key| key.name == name) {
+            let key = Arc::make_mut(key);
+            (key.deferrable, key.initially_deferred) = (deferral.deferrable, deferral.initially_deferred);
+            self.what = format!("alter constraint {name} on table {table}");
+            return Ok(());
+        }
+        Err(match checks::has_constraint(&self.table, name) {
+            true => {
+                let message = format!("constraint \"{name}\" of relation \"{table}\" is not a foreign key constraint");
+                SqlError::new("42809", message)
+            }
+            false => no_constraint(name, &table),
+        })
     }
 
     fn rename_constraint(&mut self, old: &str, new: &str) -> Result<()> {

@@ -70,7 +70,7 @@ impl Columns<'_> {
         }
         let (ty, time_modifier) = match &serial {
             Some(ty) => (ty.clone(), None),
-            None => bind::bind_column_type(&ctx, &clause.ty)?,
+            None => bind::bind_column_type(&ctx, &clause.ty).map_err(|error| error.at(clause.ty_place))?,
         };
         let twice = |both: &str| {
             let name = (&clause.name, &table.name);

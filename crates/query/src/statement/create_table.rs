@@ -148,7 +148,11 @@ fn add_columns(
         let Some(clause) = create.columns.get(at) else { continue };
         columns.push(table, clause)?;
         if let Some(constraint) = &clause.primary_key {
-            keys.push(KeyClause { constraint: constraint.clone(), columns: vec![clause.name.clone()] });
+            keys.push(KeyClause {
+                constraint: constraint.clone(),
+                columns: vec![clause.name.clone()],
+                place: clause.key_place,
+            });
         }
     }
     let ctx = columns.context();
@@ -175,8 +179,11 @@ fn add_columns(
     edits.extend(comments);
     match keys.as_slice() {
         [] => {}
-        [key] => set_key(table, key, session.db.engine().next_object_id())?,
-        _ => return Err(many_keys(&table.name)),
+        [key] => {
+            let place = key.place;
+            set_key(table, key, session.db.engine().next_object_id()).map_err(|error| error.at(place))?;
+        }
+        [_, second, ..] => return Err(many_keys(&table.name).at(second.place)),
     }
     Ok(edits)
 }
@@ -192,7 +199,9 @@ async fn add_constraint(
         KeyConstraint::Unique(clause) if clause.using_index.is_some() => {
             Err(SqlError::syntax("syntax error at or near \"USING\""))
         }
-        KeyConstraint::Unique(clause) => unique::declare(session, catalog, table, clause).map(|_| ()),
+        KeyConstraint::Unique(clause) => {
+            unique::declare(session, catalog, table, clause).map(|_| ()).map_err(|error| error.at(clause.place))
+        }
         KeyConstraint::ForeignKey(clause) => {
             // Nothing is there that could violate it.
             let clause = ForeignKeyClause { not_valid: false, ..clause.clone() };

@@ -4,12 +4,15 @@
 //! A cursor that may go backwards keeps the rows that it has given. SCROLL keeps them all, as far as memory goes;
 //! a cursor without a word about it keeps a few, and goes on as NO SCROLL when they would become many.
 
+mod current;
 mod kept;
 
+pub(crate) use current::{Places, current};
 pub(crate) use kept::Kept;
 
 use crate::bind::ParamTypes;
 use crate::error::{Result, SqlError};
+use crate::plan::Query;
 use crate::session::outcome::{Outcome, RowSource, RowStream, StreamSource};
 use crate::session::prepared::{Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session};
@@ -32,6 +35,8 @@ pub(crate) struct Cursor {
     pub binary: bool,
     /// It may go backwards.
     pub scrolls: bool,
+    /// For WHERE CURRENT OF.
+    pub places: Places,
 }
 
 fn no_cursor(name: &str) -> SqlError {
@@ -60,10 +65,12 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     if let Some((_, strength)) = query.row_locks.first() {
         refuse_with_locks(declared, strength_name(*strength))?;
     }
-    let rows = Some(super::lock_rows::rows(session, &query, &eval).await?);
+    let given = result_columns(&query.columns);
+    let mut query = Query::clone(&query);
+    let places = current::identify(&mut query);
+    let rows = Some(super::lock_rows::rows(session, &Arc::new(query), &eval).await?);
     let format = i16::from(declared.binary);
-    let columns =
-        result_columns(&query.columns).into_iter().map(|column| crate::session::ResultColumn { format, ..column });
+    let columns = given.into_iter().map(|column| crate::session::ResultColumn { format, ..column });
     let columns = Some(columns.collect::<Vec<_>>());
     let prepared = Arc::new(Prepared {
         name: String::new(),
@@ -76,13 +83,14 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
         made_micros: session.statement_micros,
     });
     let kept = match declared.scroll {
-        Some(false) => None,
+        Some(false) => Some(Kept::forward(session.db.runtime().reservation("rows of a cursor"))),
         Some(true) => Some(Kept::all(session.db.runtime().reservation("rows of a cursor"))),
         None => Some(Kept::few(session.db.runtime().reservation("rows of a cursor"))),
     };
     let savepoints = session.block.savepoint_count();
-    let scrolls = declared.scroll.unwrap_or(query.row_locks.is_empty());
-    let cursor = Some(Cursor { passed: 0, kept, savepoints, committed: false, binary: declared.binary, scrolls });
+    let scrolls = declared.scroll.unwrap_or(!places.locks);
+    let binary = declared.binary;
+    let cursor = Some(Cursor { passed: 0, kept, savepoints, committed: false, binary, scrolls, places });
     let hold = declared.hold;
     let made_micros = session.statement_micros;
     let portal =
@@ -94,19 +102,16 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
 /// 0A000 and 42P11 for a cursor whose rows are locked.
 fn refuse_with_locks(declared: &Declare, clause: &str) -> Result<()> {
     let (what, detail) = if declared.hold {
-        ("WITH HOLD ...", "Holdable cursors must be READ ONLY.")
+        ("CURSOR WITH HOLD", "Holdable cursors must be READ ONLY.")
     } else if declared.scroll == Some(true) {
-        ("SCROLL ...", "Scrollable cursors must be READ ONLY.")
+        ("SCROLL CURSOR", "Scrollable cursors must be READ ONLY.")
     } else if declared.insensitive {
         let message = format!("DECLARE INSENSITIVE CURSOR ... {clause} is not valid");
         return Err(SqlError::new("42P11", message).with_detail("Insensitive cursors must be READ ONLY."));
     } else {
         return Ok(());
     };
-    let message = match declared.hold {
-        true => format!("DECLARE CURSOR {what} {clause} is not supported"),
-        false => format!("DECLARE {what} CURSOR ... {clause} is not supported"),
-    };
+    let message = format!("DECLARE {what} ... {clause} is not supported");
     Err(SqlError::not_supported(message).with_detail(detail))
 }
 

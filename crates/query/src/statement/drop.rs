@@ -76,13 +76,13 @@ async fn relation_edits(
     }
     let found = match resolve::find(session, &catalog, name)? {
         Some(found) => found,
-        None if if_exists => {
-            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
-            return Ok(Vec::new());
-        }
         None if index::find(session, &catalog, name)?.is_some() => {
             return Err(SqlError::new("42809", format!("\"{}\" is not a {what}", name.name))
                 .with_hint("Use DROP INDEX to remove an index."));
+        }
+        None if if_exists => {
+            skipping(session, "00000", format!("{what} \"{}\" does not exist", name.name));
+            return Ok(Vec::new());
         }
         None => return Err(no_relation(what, name)),
     };

@@ -24,7 +24,7 @@ pub(crate) async fn run(
     options: &ExplainOptions,
     statement: &Statement,
     sql: &Arc<str>,
-    params: Vec<Datum>,
+    (params, types): (Vec<Datum>, Vec<DataType>),
 ) -> Result<Outcome> {
     session.next_statement()?;
     match statement {
@@ -65,8 +65,7 @@ pub(crate) async fn run(
             }
         }
         statement => {
-            let types = ParamTypes::fixed(params.iter().map(|_| DataType::Unknown).collect());
-            let types = if params.is_empty() { ParamTypes::none() } else { types };
+            let types = if params.is_empty() { ParamTypes::none() } else { ParamTypes::fixed(types) };
             explained(session, options, None, statement, sql, params, types).await
         }
     }

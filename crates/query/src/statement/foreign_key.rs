@@ -137,6 +137,10 @@ fn referenced(parent: &TableDef, clause: &ForeignKeyClause) -> Result<(Vec<Colum
     if clause.parent_columns.is_empty() {
         return match &parent.primary_key {
             Some(key) => Ok((key.columns.clone(), key.constraint_id)),
+            None if super::unique::deferrable_primary_key(parent).is_some() => Err(SqlError::new(
+                "55000",
+                format!("cannot use a deferrable primary key for referenced table \"{}\"", parent.name),
+            )),
             None => {
                 Err(SqlError::new("42704", format!("there is no primary key for referenced table \"{}\"", parent.name)))
             }

@@ -47,6 +47,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                     warnings: Arc::default(),
                     needs: None,
                     fields: None,
+                    current: None,
                 };
                 let new = Arc::new(bind(&ctx, table, index).map_err(to_engine)?);
                 let mut kept = bound.lock();

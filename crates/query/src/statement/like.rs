@@ -71,7 +71,7 @@ pub(crate) fn add(
     }
     if let (true, Some(key)) = (clause.indexes, &source.primary_key) {
         let names = key.columns.iter().map(|id| source.column(*id).name.clone());
-        later.key = Some(KeyClause { constraint: None, columns: names.collect() });
+        later.key = Some(KeyClause { constraint: None, columns: names.collect(), place: None });
     }
     Ok(later)
 }
@@ -120,9 +120,15 @@ fn copy_indexes(session: &Session, catalog: &Catalog, source: &TableDef, table: 
                 || copies.iter().any(|copy: &Arc<IndexDef>| copy.name == name)
                 || table.indexes.iter().any(|other| other.name == name)
         };
-        let label = if index.constraint.is_some() { "key" } else { "idx" };
+        let is_primary = index.constraint.is_some_and(|constraint| constraint.primary);
+        let label = match index.constraint {
+            Some(_) if is_primary => "pkey",
+            Some(_) => "key",
+            None => "idx",
+        };
+        let listed = names.join("_");
         let parts = IndexParts {
-            name: free_name(&table.name, Some(&names.join("_")), label, taken),
+            name: free_name(&table.name, (!is_primary).then_some(&*listed), label, taken),
             method: index.method.clone(),
             columns,
             include,

@@ -312,7 +312,10 @@ impl Locker<'_> {
         let kept = self.step.kept.iter().zip(&batch.columns()[first_kept..]);
         let mut values: AHashMap<ColId, Datum> =
             kept.map(|((id, ty), column)| (*id, value_at(ty, column.as_ref(), row))).collect();
-        for (target, current) in self.step.targets.iter().zip(&current) {
+        for (index, (target, current)) in self.step.targets.iter().zip(&current).enumerate() {
+            let (tablet, key, _) = self.place(batch, row, index)?;
+            values.insert(target.identity[0], Datum::I64(i64::from(tablet.0)));
+            values.insert(target.identity[1], Datum::Bytes(key.into()));
             let new = target.columns.iter().map(|(id, column)| (*id, current.values[column.position()].clone()));
             values.extend(new);
         }

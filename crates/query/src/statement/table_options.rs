@@ -42,10 +42,19 @@ fn check_one(name: &str, value: &str) -> Result<()> {
             Some(names) if !names.is_empty() => Ok(()),
             _ => wrong("It lists columns, as in 'a,b'."),
         },
-        "fillfactor" => match value.parse::<u32>() {
+        "fillfactor" => match value.parse::<i64>() {
             Ok(10..=100) => Ok(()),
-            _ => wrong("It is a number from 10 to 100."),
+            Ok(_) => Err(SqlError::new("22023", format!("value {value} out of bounds for option \"fillfactor\""))
+                .with_detail("Valid values are between \"10\" and \"100\".")),
+            Err(_) => Err(SqlError::new("22023", format!("invalid value for integer option \"fillfactor\": {value}"))),
         },
+        "oids" => match is_boolean(value) {
+            Some(false) => Ok(()),
+            _ => Err(SqlError::not_supported("tables declared WITH OIDS are not supported")),
+        },
+        "autovacuum_enabled" | "toast.autovacuum_enabled" | "user_catalog_table" if is_boolean(value).is_none() => {
+            Err(SqlError::new("22023", format!("invalid value for boolean option \"{name}\": {value}")))
+        }
         // PostgreSQL's knobs for its own vacuum and storage have no meaning here.
         _ if name.starts_with("autovacuum_") || name.starts_with("toast.") => Ok(()),
         "toast_tuple_target"
@@ -56,6 +65,14 @@ fn check_one(name: &str, value: &str) -> Result<()> {
         | "user_catalog_table" => Ok(()),
         _ => Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))
             .with_hint("Known are tablets, distribution_key, clustering_key, orientation and fillfactor.")),
+    }
+}
+
+fn is_boolean(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "1" | "t" | "y" => Some(true),
+        "false" | "off" | "no" | "0" | "f" | "n" => Some(false),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::checks;
 use super::columns::free_name;
+use super::create_table;
 use super::define::exists;
 use super::index::{self, IndexParts};
 use crate::error::{Result, SqlError};
@@ -20,13 +21,17 @@ pub(crate) fn declare(
     table: &mut TableDef,
     clause: &UniqueClause,
 ) -> Result<Option<Arc<IndexDef>>> {
+    if clause.primary && has_primary_key(table) {
+        return Err(create_table::many_keys(&table.name));
+    }
+    let kind = if clause.primary { "primary key" } else { "unique" };
     let mut columns: Vec<IndexColumn> = Vec::new();
     for name in &clause.columns {
         let Some(column) = table.column_named(name) else {
             return Err(SqlError::new("42703", format!("column \"{name}\" named in key does not exist")));
         };
         if columns.iter().any(|other| other.name == *name) {
-            return Err(SqlError::new("42701", format!("column \"{name}\" appears twice in unique constraint")));
+            return Err(SqlError::new("42701", format!("column \"{name}\" appears twice in {kind} constraint")));
         }
         index::check_indexable(&column.ty, "btree")?;
         index::check_comparable(&column.ty)?;
@@ -59,14 +64,21 @@ pub(crate) fn declare(
                     || checks::is_taken(catalog, table.namespace, name)
                     || is_taken(catalog, table, name)
             };
-            free_name(&table.name, Some(&joined.join("_")), "key", taken)
+            match clause.primary {
+                true => free_name(&table.name, None, "pkey", taken),
+                false => free_name(&table.name, Some(&joined.join("_")), "key", taken),
+            }
         }
     };
     let constraint = IndexConstraint {
         id: session.db.engine().next_object_id(),
         deferrable: clause.deferral.deferrable,
         initially_deferred: clause.deferral.initially_deferred,
+        primary: clause.primary,
     };
+    for id in ids.iter().filter(|_| clause.primary) {
+        table.columns[id.position()].not_null = true;
+    }
     let made = index::make(
         session,
         table.namespace,
@@ -84,6 +96,15 @@ pub(crate) fn declare(
     );
     table.indexes.push(made.clone());
     Ok(Some(made))
+}
+
+/// Whether a table has a primary key, one that can be deferred included.
+pub(crate) fn has_primary_key(table: &TableDef) -> bool {
+    table.primary_key.is_some() || deferrable_primary_key(table).is_some()
+}
+
+pub(crate) fn deferrable_primary_key(table: &TableDef) -> Option<&Arc<IndexDef>> {
+    table.indexes.iter().find(|index| index.constraint.is_some_and(|constraint| constraint.primary))
 }
 
 fn is_taken(catalog: &Catalog, table: &TableDef, name: &str) -> bool {

@@ -21,6 +21,11 @@ pub(crate) fn create(
     query: &ast::Query,
     sql: &Arc<str>,
 ) -> Result<()> {
+    if let ast::SetExpr::Select(select) = &*query.body
+        && select.into.is_some()
+    {
+        return Err(SqlError::not_supported("views must not contain SELECT INTO"));
+    }
     let check_option = check_options(options)?;
     let catalog = session.txn()?.catalog();
     let reads_temporary = {
@@ -125,7 +130,7 @@ fn check_replacement(before: &ViewDef, now: &[(String, DataType)]) -> Result<()>
     for ((old, old_ty), (new, new_ty)) in before.columns.iter().zip(now) {
         if old != new {
             return Err(SqlError::new("42P16", format!("cannot change name of view column \"{old}\" to \"{new}\""))
-                .with_hint("Drop the view and create it anew."));
+                .with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
         }
         if old_ty != new_ty {
             let (old_ty, new_ty) = (old_ty.sql_name(), new_ty.sql_name());

@@ -91,11 +91,24 @@ struct Given {
     force_null: Option<ForceColumns>,
 }
 
+/// Whether the first SELECT says INTO.
+fn selects_into(body: &ast::SetExpr) -> bool {
+    match body {
+        ast::SetExpr::Select(select) => select.into.is_some(),
+        ast::SetExpr::SetOperation { left, .. } => selects_into(left),
+        ast::SetExpr::Query(query) => selects_into(&query.body),
+        _ => false,
+    }
+}
+
 pub(super) fn parse(reader: &mut Reader<'_>) -> Result<CopyStatement> {
     reader.word("binary");
     let source = if reader.token(&Token::LParen) {
         let changes = ["insert", "update", "delete"].iter().any(|verb| reader.sees(verb));
         let query = if changes { changed_rows(reader)? } else { reader.query()? };
+        if selects_into(&query.body) {
+            return Err(SqlError::not_supported("COPY (SELECT INTO) is not supported"));
+        }
         reader.expect_token(&Token::RParen)?;
         CopySource::Query(query)
     } else {

@@ -4,7 +4,7 @@ use super::index::{self, CreateIndex, ReindexTarget};
 use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
 use super::sequence::{self, SequenceOptions};
 use super::table::{self, AlterAction, CreateTable};
-use super::{Name, Reader, types, utility};
+use super::{DropAbsent, Name, Reader, absent, types, utility};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -116,6 +116,7 @@ pub enum Definition {
     },
     GrantPrivileges(Box<super::PrivilegeGrant>),
     DefaultPrivileges(Box<super::DefaultPrivileges>),
+    DropAbsent(DropAbsent),
     DropOwned {
         roles: Vec<String>,
         cascade: bool,
@@ -169,6 +170,7 @@ impl Definition {
             Definition::GrantPrivileges(_) => "GRANT",
             Definition::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
             Definition::DropOwned { .. } => "DROP OWNED",
+            Definition::DropAbsent(absent) => absent.tag,
             Definition::ReassignOwned { .. } => "REASSIGN OWNED",
             Definition::GrantRole { grant: RoleGrant { revoke: true, .. }, .. } => "REVOKE ROLE",
             Definition::GrantRole { .. } => "GRANT ROLE",
@@ -432,7 +434,7 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
             }
             return Ok(Definition::AlterSequence { name, if_exists, options });
         }
-        let actions = reader.list(table::alter_action)?;
+        let actions = reader.list(|reader| table::alter_action(reader, &name.name))?;
         return Ok(Definition::AlterTable { name, if_exists, kind, actions });
     }
     if reader.word("schema") {
@@ -469,6 +471,9 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
         let cascade = reader.word("cascade");
         reader.word("restrict");
         return Ok(Definition::DropOwned { roles, cascade });
+    }
+    if let Some(absent) = absent::drop(reader)? {
+        return Ok(Definition::DropAbsent(absent));
     }
     if let Some(command) = types::drop(reader)? {
         return Ok(Definition::Type(Box::new(command)));

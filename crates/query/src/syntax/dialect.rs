@@ -1,9 +1,12 @@
 //! sqlparser's PostgreSQL dialect, less what came after version 15 and what takes exponential time: to try each
 //! argument of a call as the name of one doubles the work with every level of nesting.
 
+use super::nested;
+use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 use std::any::TypeId;
 
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +20,61 @@ macro_rules! as_postgres {
             BASE.$name()
         })*
     };
+}
+
+/// Words that are nobody's name, and begin no expression.
+fn is_reserved(token: &Token) -> bool {
+    use Keyword::*;
+    let Token::Word(word) = token else { return false };
+    let foreign = ["initially", "placing"];
+    word.quote_style.is_none()
+        && (matches!(
+            word.keyword,
+            ANALYZE
+                | AND
+                | AS
+                | ASC
+                | ASYMMETRIC
+                | CHECK
+                | COLLATE
+                | COLUMN
+                | CONSTRAINT
+                | CREATE
+                | DEFERRABLE
+                | DESC
+                | DO
+                | ELSE
+                | END
+                | EXCEPT
+                | FETCH
+                | FOR
+                | FOREIGN
+                | FROM
+                | GRANT
+                | GROUP
+                | HAVING
+                | IN
+                | INTERSECT
+                | INTO
+                | LIMIT
+                | OFFSET
+                | ON
+                | ONLY
+                | OR
+                | ORDER
+                | PRIMARY
+                | REFERENCES
+                | RETURNING
+                | THEN
+                | TO
+                | UNION
+                | UNIQUE
+                | USING
+                | WHEN
+                | WHERE
+                | WINDOW
+                | WITH
+        ) || foreign.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
 }
 
 impl Dialect for Postgres15 {
@@ -50,6 +108,22 @@ impl Dialect for Postgres15 {
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         BASE.get_next_precedence(parser)
+    }
+
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        match is_reserved(&parser.peek_token_ref().token) {
+            true => Some(parser.expected_ref("an expression", parser.peek_token_ref())),
+            false => nested::operand(parser),
+        }
+    }
+
+    fn parse_infix(&self, parser: &mut Parser, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        nested::behind(parser, left)
+    }
+
+    /// FOR begins a locking clause, also where there is nothing else behind the select list.
+    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
+        (explicit || *keyword != Keyword::FOR) && BASE.is_select_item_alias(explicit, keyword, parser)
     }
 
     /// The place where SEARCH and CYCLE of a recursive query stand (`syntax::recursion`).

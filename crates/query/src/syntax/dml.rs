@@ -90,15 +90,18 @@ fn merge_join(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 /// SELECT INTO in the form of CREATE TABLE AS.
 fn select_into(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let starts = |word| tokens.first().is_some_and(|first| is_word(&first.token, word));
+    let first = explain_end(&tokens);
+    let starts = |word| tokens.get(first).is_some_and(|first| is_word(&first.token, word));
     if !starts("select") && !starts("with") {
         return tokens;
     }
     let mut depth = 0;
     let mut into = None;
-    for (at, token) in tokens.iter().enumerate() {
+    for (at, token) in tokens.iter().enumerate().skip(first) {
         depth += nesting(&token.token);
-        if depth == 0 && ["insert", "merge"].iter().any(|verb| is_word(&token.token, verb)) {
+        if depth == 0
+            && ["insert", "merge", "union", "intersect", "except"].iter().any(|verb| is_word(&token.token, verb))
+        {
             return tokens;
         }
         if depth == 0 && is_word(&token.token, "into") {
@@ -124,14 +127,34 @@ fn select_into(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let span = tokens[into].span;
-    let mut out = vec![word("CREATE", None, span)];
+    let mut out = tokens[..first].to_vec();
+    out.push(word("CREATE", None, span));
     out.extend_from_slice(kind);
     out.push(word("TABLE", None, span));
     out.extend_from_slice(&tokens[name..end]);
     out.push(word("AS", None, span));
-    out.extend_from_slice(&tokens[..into]);
+    out.extend_from_slice(&tokens[first..into]);
     out.extend_from_slice(&tokens[end..]);
     out
+}
+
+/// Behind EXPLAIN and its options; 0 of any other statement.
+fn explain_end(tokens: &[TokenWithSpan]) -> usize {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| is_word(&token.token, word));
+    if !is(0, "explain") {
+        return 0;
+    }
+    let mut at = 1;
+    let (mut depth, start) = (0, at);
+    while let Some(token) = tokens.get(at) {
+        depth += nesting(&token.token);
+        let in_options = depth > 0 || (at > start && token.token == Token::RParen);
+        if !in_options && !is(at, "analyze") && !is(at, "verbose") {
+            break;
+        }
+        at += 1;
+    }
+    at
 }
 
 fn word(text: &str, quote: Option<char>, span: Span) -> TokenWithSpan {

@@ -25,6 +25,8 @@ pub struct UniqueClause {
     pub deferral: Deferral,
     /// `USING INDEX name`, instead of columns.
     pub using_index: Option<String>,
+    /// In the statement.
+    pub place: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -59,6 +61,7 @@ pub(super) fn table_constraint_opt(reader: &mut Reader<'_>) -> Result<Option<Key
     if !known.iter().any(sees) {
         return Ok(None);
     }
+    let place = reader.position();
     let constraint = constraint_name(reader)?;
     if reader.words(&["foreign", "key"]) {
         let columns = reader.idents_in_parens()?;
@@ -69,7 +72,7 @@ pub(super) fn table_constraint_opt(reader: &mut Reader<'_>) -> Result<Option<Key
     if !primary {
         reader.expect_word("unique")?;
     }
-    let mut clause = UniqueClause { constraint, primary, ..UniqueClause::default() };
+    let mut clause = UniqueClause { constraint, primary, place, ..UniqueClause::default() };
     if reader.words(&["using", "index"]) {
         clause.using_index = Some(reader.ident()?);
     } else {
@@ -91,6 +94,7 @@ pub(super) fn column_constraint_opt(reader: &mut Reader<'_>, column: &str) -> Re
     if !primary && !reader.sees_nth(at, "unique") && !reader.sees_nth(at, "references") {
         return Ok(None);
     }
+    let place = reader.position();
     let constraint = constraint_name(reader)?;
     if reader.word("references") {
         return Ok(Some(KeyConstraint::ForeignKey(references(reader, constraint, vec![column.to_string()], false)?)));
@@ -100,7 +104,7 @@ pub(super) fn column_constraint_opt(reader: &mut Reader<'_>, column: &str) -> Re
         reader.expect_word("key")?;
     }
     let columns = vec![column.to_string()];
-    let mut clause = UniqueClause { constraint, primary, columns, ..UniqueClause::default() };
+    let mut clause = UniqueClause { constraint, primary, columns, place, ..UniqueClause::default() };
     clause.nulls_not_distinct = !primary && nulls_not_distinct(reader);
     index_parameters(reader, &mut clause)?;
     clause.deferral = deferral(reader, &mut |_| false)?;
@@ -134,7 +138,7 @@ fn index_parameters(reader: &mut Reader<'_>, clause: &mut UniqueClause) -> Resul
 }
 
 /// `[NOT] DEFERRABLE`, `INITIALLY …`, in any order; `other` may take further words.
-fn deferral(reader: &mut Reader<'_>, other: &mut dyn FnMut(&mut Reader<'_>) -> bool) -> Result<Deferral> {
+pub(super) fn deferral(reader: &mut Reader<'_>, other: &mut dyn FnMut(&mut Reader<'_>) -> bool) -> Result<Deferral> {
     let (mut deferrable, mut deferred) = (None, None);
     loop {
         let place = reader.position();

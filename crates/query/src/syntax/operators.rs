@@ -3,8 +3,11 @@
 //! an operator that does not exist; ISNULL is written behind its operand.
 
 use super::dialect::Postgres15;
-use super::reader::is_word;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use super::reader::{is_word, position_of};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+/// An operator with one of these may end in a sign.
+const ALLOW_SIGN: [char; 10] = ['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'];
 
 pub(super) fn split(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_odd = |token: &TokenWithSpan| {
@@ -43,6 +46,45 @@ pub(super) fn split(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
+/// Runs of operator characters in one token each where one of them lets the run end in a sign, which sqlparser cuts
+/// off: `2 ^-1` has the operator `^-`.
+pub(super) fn whole(tokens: Vec<TokenWithSpan>, sql: &str) -> Vec<TokenWithSpan> {
+    let follows = |before: &TokenWithSpan, after: &TokenWithSpan| {
+        matches!(after.token, Token::Minus | Token::Plus)
+            && before.span.end == after.span.start
+            && before.span.end.line > 0
+            && is_operator(&before.token)
+    };
+    if !tokens.windows(2).any(|pair| follows(&pair[0], &pair[1])) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let before = out.last().filter(|last| follows(last, &token)).map(|last| match last.token {
+            Token::Neq if starts_with(sql, last.span.start, '!') => "!=".to_string(),
+            ref other => other.to_string(),
+        });
+        match (before, out.last_mut()) {
+            (Some(text), Some(last)) if text.contains(ALLOW_SIGN) => {
+                let span = last.span.union(&token.span);
+                *last = TokenWithSpan::new(Token::CustomBinaryOperator(format!("{text}{}", token.token)), span);
+            }
+            _ => out.push(token),
+        }
+    }
+    out
+}
+
+fn starts_with(sql: &str, place: Location, first: char) -> bool {
+    let position = position_of(sql, place).map_or(0, |position| position as usize);
+    position > 0 && sql.chars().nth(position - 1) == Some(first)
+}
+
+fn is_operator(token: &Token) -> bool {
+    let text = token.to_string();
+    !text.is_empty() && text.chars().all(|char| "+-*/<>=~!@#%^&|`?".contains(char))
+}
+
 /// Words that mean something to sqlparser, but are names like any other in PostgreSQL.
 fn is_foreign(token: &Token) -> bool {
     use sqlparser::keywords::Keyword::*;
@@ -71,10 +113,7 @@ fn is_foreign(token: &Token) -> bool {
 /// The operator without the signs at its end, and those.
 fn signs_behind(text: &str) -> Option<(Token, Vec<Token>)> {
     let operator = text.trim_end_matches(['+', '-']);
-    if operator.is_empty()
-        || operator.len() == text.len()
-        || operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'])
-    {
+    if operator.is_empty() || operator.len() == text.len() || operator.contains(ALLOW_SIGN) {
         return None;
     }
     let mut known = Tokenizer::new(&Postgres15, operator).tokenize().ok()?;

@@ -302,16 +302,46 @@ pub fn parse_error(error: ParserError, sql: &str) -> SqlError {
         let digits: String = column.chars().take_while(char::is_ascii_digit).collect();
         position_of(sql, Location { line: line.trim().parse().ok()?, column: digits.parse().ok()? })
     });
-    match text.split_once(", found: ") {
-        Some((_, "EOF")) => {
+    let token = position.and_then(|position| token_at(sql, position));
+    match (text.split_once(", found: "), token) {
+        (Some((_, "EOF")), _) => {
             SqlError::syntax("syntax error at end of input").at(u32::try_from(sql.chars().count() + 1).ok())
         }
-        Some((expected, found)) => SqlError::syntax(format!("syntax error at or near \"{found}\""))
+        (None, _) if text.starts_with("Unterminated") => SqlError::syntax(lower_first(text)).at(position),
+        (Some((expected, _)), Some(token)) => SqlError::syntax(format!("syntax error at or near \"{token}\""))
             .at(position)
             .with_detail(format!("{}.", expected.replacen("Expected: ", "Expected ", 1))),
-        None if text.starts_with("Unterminated") => SqlError::syntax(lower_first(text)).at(position),
-        None => SqlError::syntax(format!("syntax error: {}", lower_first(text))).at(position),
+        (Some((_, found)), None) => SqlError::syntax(format!("syntax error at or near \"{found}\"")),
+        (None, Some(token)) => {
+            SqlError::syntax(format!("syntax error at or near \"{token}\"")).at(position).with_detail(sentence(text))
+        }
+        (None, None) => SqlError::syntax(format!("syntax error: {}", lower_first(text))),
     }
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).chain(['.']).collect()
+}
+
+/// The token as it is written at a character, counted from 1; `None` at the end.
+fn token_at(sql: &str, position: u32) -> Option<String> {
+    let start = sql.char_indices().nth((position as usize).checked_sub(1)?)?.0;
+    let text = &sql[start..];
+    let length = |is_part: &dyn Fn(char) -> bool| text.find(|char: char| !is_part(char)).unwrap_or(text.len());
+    let is_name = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
+    let end = match text.chars().next()? {
+        first if first.is_whitespace() => return None,
+        first if first.is_ascii_digit() => length(&|char| char.is_ascii_digit() || char == '.'),
+        quote @ ('\'' | '"') => text[1..].find(quote).map_or(text.len(), |end| end + 2),
+        first if first.is_alphabetic() || first == '_' => length(&is_name),
+        '$' => 1 + text[1..].find(|char: char| !is_name(char)).unwrap_or(text.len() - 1),
+        ':' if text.starts_with("::") || text.starts_with(":=") => 2,
+        first if "+-*/<>=~!@#%^&|`?".contains(first) => length(&|char| "+-*/<>=~!@#%^&|`?".contains(char)),
+        first => first.len_utf8(),
+    };
+    Some(text[..end].to_string())
 }
 
 fn lower_first(text: &str) -> String {

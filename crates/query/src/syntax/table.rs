@@ -1,7 +1,7 @@
 //! CREATE TABLE and ALTER TABLE: columns, constraints and what may be done to them.
 
 use super::ddl::{Definition, cascade};
-use super::keys::{self, KeyConstraint};
+use super::keys::{self, Deferral, KeyConstraint};
 use super::sequence::{self, SequenceOptions};
 use super::{Name, Reader};
 use crate::error::{Result, SqlError};
@@ -19,6 +19,9 @@ pub struct ColumnClause {
     pub default: Option<ast::Expr>,
     /// The constraint's name, if it has one.
     pub primary_key: Option<Option<String>>,
+    /// Where that is said.
+    pub key_place: Option<u32>,
+    pub ty_place: Option<u32>,
     pub identity: Option<IdentityClause>,
     /// `GENERATED ALWAYS AS (…) STORED`.
     pub generated: Option<ast::Expr>,
@@ -46,6 +49,8 @@ pub struct CheckClause {
 pub struct KeyClause {
     pub constraint: Option<String>,
     pub columns: Vec<String>,
+    /// In the statement.
+    pub place: Option<u32>,
 }
 
 /// `LIKE table INCLUDING …`, where it stands among the columns.
@@ -100,6 +105,7 @@ pub enum AlterAction {
         cascade: bool,
     },
     AddKey(KeyClause),
+    AlterConstraint(String, Deferral),
     AddConstraint(KeyConstraint),
     AddCheck(CheckClause),
     ValidateConstraint(String),
@@ -273,20 +279,24 @@ fn table_element(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()>
             Err(constraint) => table.constraints.push(constraint),
         },
         None if reader.sees("constraint") || reader.sees("exclude") => return Err(no_constraint(reader)),
-        None => table.columns.push(column(reader)?),
+        None => {
+            let column = column(reader, &table.name.name)?;
+            table.columns.push(column);
+        }
     }
     Ok(())
 }
 
-/// A primary key of columns apart from all else. 0A000 for one that is checked later than at once.
+/// A primary key of columns apart from all else; one that can be deferred is a unique constraint with another name.
 fn primary_key(constraint: KeyConstraint) -> Result<Result<KeyClause, KeyConstraint>> {
     match constraint {
         KeyConstraint::Unique(clause) if clause.primary && clause.using_index.is_none() => {
-            if clause.deferral.deferrable {
-                return Err(SqlError::not_supported("DEFERRABLE primary keys are not supported")
-                    .with_hint("Declare the columns NOT NULL and UNIQUE … DEFERRABLE."));
+            match clause.deferral.deferrable {
+                true => Ok(Err(KeyConstraint::Unique(clause))),
+                false => {
+                    Ok(Ok(KeyClause { constraint: clause.constraint, columns: clause.columns, place: clause.place }))
+                }
             }
-            Ok(Ok(KeyClause { constraint: clause.constraint, columns: clause.columns }))
         }
         other => Ok(Err(other)),
     }
@@ -376,8 +386,10 @@ fn check_opt(reader: &mut Reader<'_>) -> Result<Option<CheckClause>> {
     }
 }
 
-fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
-    let (name, ty) = (reader.ident()?, reader.data_type()?);
+fn column(reader: &mut Reader<'_>, table: &str) -> Result<ColumnClause> {
+    let name = reader.ident()?;
+    let ty_place = reader.position();
+    let ty = reader.data_type()?;
     let mut column = ColumnClause {
         name,
         ty,
@@ -385,6 +397,8 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
         null: false,
         default: None,
         primary_key: None,
+        key_place: None,
+        ty_place,
         identity: None,
         generated: None,
         checks: Vec::new(),
@@ -399,7 +413,7 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
         }
         if let Some(constraint) = keys::column_constraint_opt(reader, &column.name)? {
             match primary_key(constraint)? {
-                Ok(key) => column.primary_key = Some(key.constraint),
+                Ok(key) => (column.primary_key, column.key_place) = (Some(key.constraint), place),
                 Err(constraint) => column.constraints.push(constraint),
             }
             continue;
@@ -409,7 +423,8 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
             false => None,
         };
         let again = |what: &str| {
-            SqlError::syntax(format!("multiple {what} specified for column \"{}\"", column.name)).at(place)
+            let name = &column.name;
+            SqlError::syntax(format!("multiple {what} for column \"{name}\" of table \"{table}\"")).at(place)
         };
         if reader.word("null") {
             null = true;
@@ -422,7 +437,7 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
                 }
                 Generated::Identity(identity) => column.identity = Some(identity),
                 Generated::Expression(_) if column.generated.is_some() => {
-                    return Err(again("generation clauses"));
+                    return Err(again("generation clauses specified"));
                 }
                 Generated::Expression(expr) => column.generated = Some(expr),
             }
@@ -430,9 +445,11 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
             let _ = (word, reader.ident()?);
         } else if let Some(option) = reader.column_option()? {
             match option {
-                ast::ColumnOption::Default(_) if column.default.is_some() => return Err(again("default values")),
+                ast::ColumnOption::Default(_) if column.default.is_some() => {
+                    return Err(again("default values specified"));
+                }
                 ast::ColumnOption::Default(expr) => column.default = Some(expr),
-                ast::ColumnOption::Collation(name) => check_collation(&name)?,
+                ast::ColumnOption::Collation(name) => check_collation(&name).map_err(|error| error.at(place))?,
                 other => {
                     return Err(SqlError::not_supported(format!("this column option is not supported: {other}")));
                 }
@@ -442,23 +459,20 @@ fn column(reader: &mut Reader<'_>) -> Result<ColumnClause> {
         } else {
             break;
         }
-        if null && not_null {
-            let message = format!("conflicting NULL/NOT NULL declarations for column \"{}\"", column.name);
+        let of = format!("column \"{}\" of table \"{table}\"", column.name);
+        if null && (not_null || column.identity.is_some()) {
+            let message = format!("conflicting NULL/NOT NULL declarations for {of}");
             return Err(SqlError::syntax(message).at(place));
         }
-    }
-    let both = match (&column.default, &column.identity, &column.generated) {
-        (Some(_), Some(_), _) => Some("default and identity"),
-        (Some(_), None, Some(_)) => Some("default and generation expression"),
-        (None, Some(_), Some(_)) => Some("identity and generation expression"),
-        _ => None,
-    };
-    if let Some(both) = both {
-        return Err(SqlError::syntax(format!("both {both} specified for column \"{}\"", column.name)));
-    }
-    if null && column.identity.is_some() {
-        let message = format!("conflicting NULL/NOT NULL declarations for column \"{}\"", column.name);
-        return Err(SqlError::syntax(message));
+        let both = match (&column.default, &column.identity, &column.generated) {
+            (Some(_), Some(_), _) => Some("default and identity"),
+            (Some(_), None, Some(_)) => Some("default and generation expression"),
+            (None, Some(_), Some(_)) => Some("identity and generation expression"),
+            _ => None,
+        };
+        if let Some(both) = both {
+            return Err(SqlError::syntax(format!("both {both} specified for {of}")).at(place));
+        }
     }
     column.not_null = not_null || column.identity.is_some();
     column.null = null;
@@ -521,13 +535,13 @@ pub(super) fn rename(reader: &mut Reader<'_>) -> Result<AlterAction> {
     Ok(AlterAction::RenameColumn(old, reader.ident()?))
 }
 
-pub(super) fn alter_action(reader: &mut Reader<'_>) -> Result<AlterAction> {
+pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<AlterAction> {
     Ok(
         match reader.one_of(&[
             "add", "drop", "alter", "set", "reset", "owner", "enable", "disable", "replica", "validate", "inherit",
             "no", "attach", "detach", "cluster", "of", "not", "force",
         ]) {
-            Some("add") => alter_add(reader)?,
+            Some("add") => alter_add(reader, table)?,
             Some("drop") if reader.word("constraint") => {
                 let if_exists = reader.if_exists();
                 let name = reader.ident()?;
@@ -538,6 +552,9 @@ pub(super) fn alter_action(reader: &mut Reader<'_>) -> Result<AlterAction> {
                 let if_exists = reader.if_exists();
                 let name = reader.ident()?;
                 AlterAction::DropColumn { name, if_exists, cascade: cascade(reader) }
+            }
+            Some("alter") if reader.word("constraint") => {
+                AlterAction::AlterConstraint(reader.ident()?, keys::deferral(reader, &mut |_| false)?)
             }
             Some("alter") => alter_column(reader)?,
             Some("set") if reader.word("schema") => AlterAction::SetSchema(reader.ident()?),
@@ -590,7 +607,7 @@ pub(super) fn alter_action(reader: &mut Reader<'_>) -> Result<AlterAction> {
     )
 }
 
-fn alter_add(reader: &mut Reader<'_>) -> Result<AlterAction> {
+fn alter_add(reader: &mut Reader<'_>, table: &str) -> Result<AlterAction> {
     if let Some(check) = check_opt(reader)? {
         return Ok(AlterAction::AddCheck(check));
     }
@@ -605,7 +622,7 @@ fn alter_add(reader: &mut Reader<'_>) -> Result<AlterAction> {
     }
     reader.word("column");
     let if_not_exists = reader.if_not_exists();
-    Ok(AlterAction::AddColumn { column: Box::new(column(reader)?), if_not_exists })
+    Ok(AlterAction::AddColumn { column: Box::new(column(reader, table)?), if_not_exists })
 }
 
 fn alter_column(reader: &mut Reader<'_>) -> Result<AlterAction> {

@@ -66,6 +66,9 @@ pub struct IndexConstraint {
     pub id: ObjectId,
     pub deferrable: bool,
     pub initially_deferred: bool,
+    /// A primary key that can be deferred: the rows of its table are not named by it.
+    #[serde(default)]
+    pub primary: bool,
 }
 
 /// One entry of a row in an index.

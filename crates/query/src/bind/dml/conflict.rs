@@ -141,14 +141,21 @@ impl Binder<'_> {
                 false => self.expr(&element.expr),
             };
             self.scopes.pop();
+            // The collation is the only one.
+            let plain = match &element.expr {
+                ast::Expr::Collate { expr, .. } => expr,
+                expr => expr,
+            };
             let again = |ctx: &BindContext, expr: &ast::Expr| {
                 super::super::bind_row_expr(ctx, table, expr, None, &mut ParamTypes::none()).map(|_| ())
             };
-            let text = || pinned::expression(self.ctx, Some(table), &element.expr, &again);
+            let text = |expr: &ast::Expr| pinned::expression(self.ctx, Some(table), expr, &again);
             match bound? {
-                _ if element.is_predicate => given.predicate = Some(text()?),
+                _ if element.is_predicate => {
+                    given.predicate = conjuncts(&element.expr).into_iter().map(text).collect::<Result<_>>()?;
+                }
                 Expr::Hole { id, .. } if element.is_plain => given.columns.extend(target.base_column(id)),
-                _ => given.expressions.push(text()?),
+                _ => given.expressions.push(text(plain)?),
             }
         }
         if !self.subqueries.is_empty() {
@@ -204,7 +211,18 @@ fn deferrable() -> SqlError {
 struct Given {
     columns: Vec<ColumnId>,
     expressions: Vec<String>,
-    predicate: Option<String>,
+    /// The parts of a condition that AND joins.
+    predicate: Vec<String>,
+}
+
+fn conjuncts(expr: &ast::Expr) -> Vec<&ast::Expr> {
+    match expr {
+        ast::Expr::Nested(inner) => conjuncts(inner),
+        ast::Expr::BinaryOp { left, op: ast::BinaryOperator::And, right } => {
+            conjuncts(left).into_iter().chain(conjuncts(right)).collect()
+        }
+        other => vec![other],
+    }
 }
 
 impl Given {
@@ -219,7 +237,10 @@ impl Given {
         }
         columns.sort_unstable();
         expressions.sort_unstable();
-        let implied = index.predicate.is_none() || index.predicate == self.predicate;
+        let implied = index.predicate.as_deref().is_none_or(|own| {
+            let Ok(own) = crate::syntax::parse_expr_text(own) else { return false };
+            conjuncts(&own).into_iter().all(|part| self.predicate.contains(&part.to_string()))
+        });
         index.unique && implied && columns == self.columns && expressions == self.expressions
     }
 }

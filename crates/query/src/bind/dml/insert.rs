@@ -60,7 +60,7 @@ impl Binder<'_> {
     pub fn insert_targets(&mut self, target: &Target, columns: &[ast::ObjectName]) -> Result<Vec<InsertTarget>> {
         if columns.is_empty() {
             let columns = target.relation.columns.iter().map_while(|column| target.base_column(column.id));
-            return Ok(columns.map(|id| InsertTarget { id, steps: Vec::new() }).collect());
+            return Ok(columns.map(|id| InsertTarget { id, steps: Vec::new(), place: None }).collect());
         }
         let mut out: Vec<InsertTarget> = Vec::with_capacity(columns.len());
         for name in columns {
@@ -72,7 +72,7 @@ impl Binder<'_> {
                 let message = format!("column \"{shown}\" specified more than once");
                 return Err(SqlError::new("42701", message).at(place));
             }
-            out.push(InsertTarget { id, steps });
+            out.push(InsertTarget { id, steps, place });
         }
         Ok(out)
     }
@@ -105,16 +105,19 @@ impl Binder<'_> {
             return Ok(InsertSource::Query(Arc::new(self.rows_as_query(&target.table, rows))));
         }
         let mut bound = self.query_with(query, true)?;
-        check_width(targets.len(), named, bound.columns.len())?;
+        check_width(targets, named, bound.columns.len()).map_err(|error| {
+            let surplus = super::super::query::output_expr(&query.body, targets.len());
+            error.at_with(|| position::of_expr(&self.ctx.sql, surplus?))
+        })?;
         let mut given: Vec<(ColumnId, Expr)> = Vec::with_capacity(bound.columns.len());
-        for (index, InsertTarget { id, steps }) in targets.iter().enumerate().take(bound.columns.len()) {
+        for (index, InsertTarget { id, steps, .. }) in targets.iter().enumerate().take(bound.columns.len()) {
             let column = target.table.column(*id);
             if !target.overriding.takes(column)? {
                 continue;
             }
             if bound.columns[index].ty == DataType::Unknown {
-                let ty = if steps.is_empty() { &column.ty } else { &DataType::Text };
-                self.retype(&mut bound, index, ty, CastContext::Assignment)?;
+                let ty = part_type(&column.ty, steps).unwrap_or(DataType::Text);
+                self.retype(&mut bound, index, &ty, CastContext::Assignment)?;
             }
             let source = &bound.columns[index];
             let expr = Expr::Hole { id: source.id, ty: source.ty.clone() };
@@ -148,14 +151,14 @@ impl Binder<'_> {
         let mut defaults: Vec<Option<Expr>> = vec![None; table.columns.len()];
         let mut bound_rows = Vec::with_capacity(rows.len());
         for row in rows {
-            check_width(targets.len(), named, row.len()).map_err(|error| {
+            check_width(targets, named, row.len()).map_err(|error| {
                 let surplus = row.get(targets.len()).or_else(|| row.first());
                 error.at(surplus.and_then(|expr| position::of_expr(&self.ctx.sql, expr)))
             })?;
             let mut values: Vec<Option<Expr>> = vec![None; table.columns.len()];
-            for (expr, InsertTarget { id, steps }) in row.iter().zip(targets) {
+            for (expr, InsertTarget { id, steps, place }) in row.iter().zip(targets) {
                 if is_default(expr) {
-                    refuse_default(steps)?;
+                    refuse_default(steps).map_err(|error| error.at(*place))?;
                     continue;
                 }
                 let column = table.column(*id);
@@ -206,7 +209,8 @@ impl Binder<'_> {
         named: bool,
         rows: &[&[ast::Expr]],
     ) -> Result<Vec<Vec<Expr>>> {
-        self.scopes.push(Scope::new(Clause::Values));
+        let out_of_sight = vec![target.relation.clone()];
+        self.scopes.push(Scope { out_of_sight, ..Scope::new(Clause::Values) });
         let bound = self.insert_rows(target, targets, named, rows);
         self.scopes.pop();
         bound
@@ -217,6 +221,20 @@ impl Binder<'_> {
 pub(in crate::bind) struct InsertTarget {
     pub id: ColumnId,
     pub steps: Vec<TargetStep>,
+    /// In the statement, if it is named there.
+    pub place: Option<u32>,
+}
+
+/// The type of a part of a column.
+fn part_type(whole: &DataType, steps: &[TargetStep]) -> Option<DataType> {
+    steps.iter().try_fold(whole.clone(), |ty, step| match step {
+        TargetStep::Field(name) => Some(ty.composite()?.attribute_named(name)?.1.ty.clone()),
+        TargetStep::Subscripts(chain) => {
+            let is_slice =
+                |step: &ast::AccessExpr| matches!(step, ast::AccessExpr::Subscript(ast::Subscript::Slice { .. }));
+            if chain.iter().any(is_slice) { Some(ty) } else { ty.element().cloned() }
+        }
+    })
 }
 
 /// 0A000: a part of a column has no default.
@@ -229,10 +247,17 @@ fn refuse_default(steps: &[TargetStep]) -> Result<()> {
 }
 
 /// `named`: the statement lists its columns.
-fn check_width(targets: usize, named: bool, given: usize) -> Result<()> {
-    match given.cmp(&targets) {
+fn check_width(targets: &[InsertTarget], named: bool, given: usize) -> Result<()> {
+    let is_repeated = |at: usize| targets[..at].iter().any(|other| other.id == targets[at].id);
+    if !named && (0..given.min(targets.len())).any(is_repeated) {
+        // Columns of a view that are one of its table.
+        return Err(SqlError::syntax("multiple assignments to the same column of a view's table"));
+    }
+    match given.cmp(&targets.len()) {
         std::cmp::Ordering::Greater => Err(SqlError::syntax(MORE_EXPRESSIONS)),
-        std::cmp::Ordering::Less if named => Err(SqlError::syntax("INSERT has more target columns than expressions")),
+        std::cmp::Ordering::Less if named => {
+            Err(SqlError::syntax("INSERT has more target columns than expressions").at(targets[given].place))
+        }
         // Fewer values than columns of the table leave the last ones to their defaults.
         _ => Ok(()),
     }

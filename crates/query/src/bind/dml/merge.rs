@@ -45,7 +45,8 @@ impl Binder<'_> {
             return Err(SqlError::syntax("a table name is expected"));
         };
         let target = self.target(name, alias, Verb::Merge)?;
-        self.scopes.push(Scope::new(Clause::FromFunction));
+        let out_of_sight = vec![target.relation.clone()];
+        self.scopes.push(Scope { out_of_sight, ..Scope::new(Clause::FromFunction) });
         let source = ast::TableWithJoins { relation: merge.source.clone(), joins: Vec::new() };
         let source_plan = self.table_list(std::slice::from_ref(&source))?;
         if self.scope().relations.iter().any(|other| other.name == target.relation.name && !other.hidden) {
@@ -70,6 +71,7 @@ impl Binder<'_> {
             let (relations, visible) = if matched { both_scope.clone() } else { source_scope.clone() };
             let scope = self.scope();
             (scope.relations, scope.visible) = (relations, visible);
+            scope.out_of_sight = if matched { Vec::new() } else { vec![target.relation.clone()] };
             whens.push(self.when(&target, clause, matched)?);
         }
         self.scopes.pop();

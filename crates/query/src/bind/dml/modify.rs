@@ -1,7 +1,9 @@
 //! UPDATE and DELETE: the search and what it computes for each row.
 
 use super::super::binder::Binder;
+use super::super::from::may_be_confused;
 use super::super::locking::{expose, kept};
+use super::super::near::{invalid_reference, out_of_reach};
 use super::super::point;
 use super::super::row_rules::RowCheck;
 use super::super::scope::{Clause, Scope};
@@ -10,6 +12,7 @@ use super::target::{Target, Verb};
 use super::{Action, BoundModify, Point, PointAccess, PointChange, RowSource, Search, SearchKind, over_row};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, LockRows, LockTarget, OnLocked, Plan};
+use crate::syntax::cursor_of;
 use basalt_engine::{RowLock, privilege};
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType};
@@ -85,13 +88,14 @@ impl Binder<'_> {
         selection: Option<&ast::Expr>,
         returning: Option<&[ast::SelectItem]>,
     ) -> Result<BoundModify> {
-        self.scopes.push(Scope::new(Clause::FromFunction));
+        let out_of_sight = vec![target.relation.clone()];
+        self.scopes.push(Scope { out_of_sight, ..Scope::new(Clause::FromFunction) });
         // FROM does not see the target, not even a lateral item of it.
-        let beside_plan = self.table_list(from).map_err(|error| out_of_sight(error, &target, from))?;
-        let clashes =
-            self.scope().relations.iter().any(|other| {
-                other.name == target.relation.name && !other.hidden && other.schema == target.relation.schema
-            });
+        let beside_plan = self.table_list(from).map_err(|error| not_lateral(error, &target, from))?;
+        self.scope().out_of_sight.clear();
+        let clashes = self.scope().relations.iter().any(|other| {
+            other.name == target.relation.name && !other.hidden && may_be_confused(other, &target.relation)
+        });
         if clashes {
             let message = format!("table name \"{}\" specified more than once", target.relation.name);
             return Err(SqlError::new("42712", message));
@@ -106,10 +110,16 @@ impl Binder<'_> {
         let set = assignments.map(|assignments| self.assignments(&target, assignments)).transpose()?;
         let updates = if set.is_some() { privilege::UPDATE } else { 0 };
         self.need_more(updates, set.iter().flatten().map(|(column, _)| column.0 as i16));
-        let filter = self.where_condition(selection)?;
+        let identity = [self.fresh(), self.fresh(), self.fresh()];
+        let by_cursor = selection.is_some_and(|selection| cursor_of(selection).is_some());
+        let filter = match by_cursor {
+            true => Some(self.current_of(&target, identity)?),
+            false => self.where_condition(selection)?,
+        };
         self.scopes.pop();
         let rules = self.target_rules(&target)?;
         if from.is_empty()
+            && !by_cursor
             && let Some(point) = self.point(&target, set.as_deref(), filter.as_ref())
         {
             let (returning, _) = self.returning(&target, &beside, returning)?;
@@ -119,7 +129,6 @@ impl Binder<'_> {
             let table = target.table.clone();
             return Ok(BoundModify { table, rules, source: RowSource::Point(point), returning });
         }
-        let identity = [self.fresh(), self.fresh(), self.fresh()];
         let scan = target.plan(Some(identity));
         let mut input = match from.is_empty() {
             true => scan,
@@ -267,19 +276,20 @@ pub(super) fn factor_name(factor: &TableFactor) -> Option<(&ast::ObjectName, Opt
 }
 
 /// The target is no part of FROM: what is lateral there may know it, but must not refer to it.
-fn out_of_sight(error: SqlError, target: &Target, from: &[ast::TableWithJoins]) -> SqlError {
+fn not_lateral(error: SqlError, target: &Target, from: &[ast::TableWithJoins]) -> SqlError {
     let name = &target.relation.name;
-    if error.message != format!("missing FROM-clause entry for table \"{name}\"") {
-        return error;
-    }
     let factors = from
         .iter()
         .flat_map(|item| std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation)));
     let lateral = factors.into_iter().any(|factor| matches!(factor, TableFactor::Derived { lateral: true, .. }));
-    let sqlstate = if lateral { "42P10" } else { "42P01" };
-    SqlError::new(sqlstate, format!("invalid reference to FROM-clause entry for table \"{name}\""))
-        .with_detail(format!(
-            "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
-        ))
-        .at(error.position)
+    let by_name = error.message == invalid_reference("42P01", name).message;
+    let hint = out_of_reach(name);
+    let by_column = || {
+        let mut columns = target.relation.columns.iter();
+        columns.any(|column| error.message == format!("column \"{}\" does not exist", column.name))
+    };
+    match lateral && (by_name || by_column()) {
+        true => invalid_reference("42P10", name).with_hint(hint).at(error.position),
+        false => error,
+    }
 }

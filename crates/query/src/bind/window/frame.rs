@@ -25,7 +25,13 @@ pub(super) fn exclusion(order_by: &[ast::OrderByExpr]) -> (&[ast::OrderByExpr], 
 }
 
 impl Binder<'_> {
-    pub(super) fn window_frame(&mut self, frame: &WindowFrame, exclude: Exclude, window: &mut WindowDef) -> Result<()> {
+    pub(super) fn window_frame(
+        &mut self,
+        frame: &WindowFrame,
+        exclude: Exclude,
+        window: &mut WindowDef,
+        place: Option<u32>,
+    ) -> Result<()> {
         let units = match frame.units {
             WindowFrameUnits::Rows => Units::Rows,
             WindowFrameUnits::Range => Units::Range,
@@ -36,13 +42,16 @@ impl Binder<'_> {
             Some(bound) => bound_of(bound),
             None => (Bound::CurrentRow, None),
         };
-        check_bounds(start, end, frame.end_bound.is_none())?;
+        check_bounds(start, end, frame.end_bound.is_none())
+            .map_err(|(message, of_start)| windowing(message).at(self.bound_place(frame, place, of_start)))?;
         if units == Units::Groups && window.order_by.is_empty() {
-            return Err(windowing("GROUPS mode requires an ORDER BY clause"));
+            return Err(windowing("GROUPS mode requires an ORDER BY clause").at(place));
         }
         let has_offset = start_offset.is_some() || end_offset.is_some();
         if units == Units::Range && has_offset && window.order_by.len() != 1 {
-            return Err(windowing("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"));
+            return Err(
+                windowing("RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column").at(place)
+            );
         }
         let ordering = window.order_by.first().map(|key| key.expr.ty());
         let mut offsets = [None, None];
@@ -53,6 +62,17 @@ impl Binder<'_> {
         window.offsets = offsets;
         window.has_frame = true;
         Ok(())
+    }
+
+    /// Where a bound of the frame stands whose window begins at `place`.
+    fn bound_place(&self, frame: &WindowFrame, place: Option<u32>, of_start: bool) -> Option<u32> {
+        let sql = &self.ctx.sql;
+        let units = position::of_word(sql, place?, &frame.units.to_string())?.1;
+        if frame.end_bound.is_none() {
+            return Some(units);
+        }
+        let start = position::of_word(sql, units - 1, "between")?.1;
+        if of_start { Some(start) } else { Some(position::of_word(sql, start, "and")?.1) }
     }
 
     fn frame_offset(&mut self, expr: &ast::Expr, units: Units, ordering: Option<&DataType>) -> Result<Expr> {
@@ -67,7 +87,7 @@ impl Binder<'_> {
         let bound = match (units, ordering) {
             (Units::Range, Some(ordering)) => {
                 let wanted = offset_type(ordering, &ty).map_err(|error| SqlError::from(error).at(place))?;
-                self.coerce(bound, &wanted, CastContext::Implicit)?
+                self.coerce(bound, &wanted, CastContext::Implicit).map_err(|error| error.at(place))?
             }
             _ => {
                 self.coerce(bound, &DataType::Int8, CastContext::Assignment).map_err(|error| match error.sqlstate {
@@ -76,7 +96,7 @@ impl Binder<'_> {
                             format!("argument of {name} must be type bigint, not type {}", ty.base().sql_name());
                         SqlError::new("42804", message).at(place)
                     }
-                    _ => error,
+                    _ => error.at(place),
                 })?
             }
         };
@@ -98,7 +118,8 @@ fn bound_of(bound: &WindowFrameBound) -> (Bound, Option<&ast::Expr>) {
     }
 }
 
-fn check_bounds(start: Bound, end: Bound, end_is_implied: bool) -> Result<()> {
+/// An error says whether it is about the start.
+fn check_bounds(start: Bound, end: Bound, end_is_implied: bool) -> Result<(), (&'static str, bool)> {
     let message = match (start, end) {
         (Bound::UnboundedFollowing, _) => "frame start cannot be UNBOUNDED FOLLOWING",
         (_, Bound::UnboundedPreceding) => "frame end cannot be UNBOUNDED PRECEDING",
@@ -111,5 +132,5 @@ fn check_bounds(start: Bound, end: Bound, end_is_implied: bool) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    Err(windowing(message))
+    Err((message, start == Bound::UnboundedFollowing))
 }

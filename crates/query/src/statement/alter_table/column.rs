@@ -110,7 +110,7 @@ impl Change {
         }
         match &clause.primary_key {
             Some(constraint) => {
-                let key = KeyClause { constraint: constraint.clone(), columns: vec![name.clone()] };
+                let key = KeyClause { constraint: constraint.clone(), columns: vec![name.clone()], place: None };
                 self.add_key(session, &key)
             }
             None => Ok(()),
@@ -229,7 +229,10 @@ impl Change {
         if self.table.column(id).identity.is_some() {
             return Err(SqlError::syntax(format!("{} is an identity column", self.shown(name))));
         }
-        if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id)) {
+        let deferrable = crate::statement::unique::deferrable_primary_key(&self.table);
+        if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id))
+            || deferrable.is_some_and(|key| key.uses(id))
+        {
             return Err(SqlError::new("42P16", format!("column \"{name}\" is in a primary key")));
         }
         self.table.columns[id.position()].not_null = false;
@@ -322,7 +325,18 @@ impl Change {
         };
         if let Some(default) = &column.default {
             let default = crate::syntax::parse_expr_text(default)?;
-            if bind::bind_default(&ctx, &default, name, &to).is_err_and(|error| error.sqlstate == "42804") {
+            // A literal is of the column's type, all else of its own: casts to the column's are made anew.
+            let own = match &default {
+                ast::Expr::Value(literal)
+                    if !matches!(literal.value, ast::Value::Number(..) | ast::Value::Boolean(_)) =>
+                {
+                    bind::bind_default(&ctx, &default, name, &column.ty)?
+                }
+                other => bind::bind_scalar(&ctx, other, None, &mut ParamTypes::none())?,
+            };
+            if resolve::coerce(own, &to, CastContext::Assignment, &ctx.eval)
+                .is_err_and(|error| error.sqlstate == "42846")
+            {
                 let message = format!("default for column \"{name}\" cannot be cast automatically to type {type_name}");
                 return Err(SqlError::new("42804", message));
             }

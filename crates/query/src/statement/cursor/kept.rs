@@ -17,6 +17,8 @@ pub(crate) struct Kept {
     /// Row that it stands on, from 1; 0 is before the first, `rows + 1` behind the last.
     position: usize,
     bytes_max: usize,
+    /// NO SCROLL: it does not go back.
+    only_forward: bool,
     memory: MemoryReservation,
 }
 
@@ -30,15 +32,35 @@ pub(super) enum Filled {
 
 impl Kept {
     pub fn all(memory: MemoryReservation) -> Kept {
-        Kept { batches: Vec::new(), rows: 0, complete: false, position: 0, bytes_max: usize::MAX, memory }
+        let bytes_max = usize::MAX;
+        Kept { batches: Vec::new(), rows: 0, complete: false, position: 0, bytes_max, only_forward: false, memory }
     }
 
     pub fn few(memory: MemoryReservation) -> Kept {
         Kept { bytes_max: FEW_BYTES_MAX, ..Kept::all(memory) }
     }
 
+    pub fn forward(memory: MemoryReservation) -> Kept {
+        Kept { only_forward: true, ..Kept::few(memory) }
+    }
+
+    /// The row that the cursor stands on.
+    pub(super) fn current(&self) -> Option<(&RecordBatch, usize)> {
+        let mut before = self.position.checked_sub(1)?;
+        for batch in &self.batches {
+            if before < batch.num_rows() {
+                return Some((batch, before));
+            }
+            before -= batch.num_rows();
+        }
+        None
+    }
+
     /// The rows that are wanted, in the order of the fetch; the cursor moves.
     pub(super) async fn fetch(&mut self, source: &mut RowSource, wanted: FetchRows) -> Result<Filled> {
+        if self.only_forward {
+            super::forward(wanted, Some(self.position))?;
+        }
         let needed = match wanted {
             FetchRows::Forward(count) => self.position.saturating_add_signed(count as isize),
             FetchRows::Relative(count) => self.position.saturating_add_signed(count as isize),
