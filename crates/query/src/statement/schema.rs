@@ -32,6 +32,7 @@ pub(crate) fn inside(element: &Definition, schema: &str) -> Result<Definition> {
     let mut element = element.clone();
     let name = match &mut element {
         Definition::CreateTable(table) => &mut table.name,
+        Definition::CreateIndex(index) => &mut index.table,
         Definition::CreateView { name, .. } | Definition::CreateSequence { name, .. } => name,
         other => {
             return Err(SqlError::syntax(format!("{} cannot be an element of a schema", other.tag())));

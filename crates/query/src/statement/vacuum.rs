@@ -3,11 +3,11 @@
 use super::resolve::{self, Relation, no_relation};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::Name;
+use crate::syntax::TableColumns;
 use basalt_types::ObjectId;
 
 /// Freezes tables; with FULL compacts them too. No name means all tables.
-pub(crate) async fn run(session: &mut Session, names: &[Name], full: bool) -> Result<()> {
+pub(crate) async fn run(session: &mut Session, names: &[TableColumns], full: bool) -> Result<()> {
     session.refuse_in_block("VACUUM")?;
     let tables = tables(session, names, "vacuum")?;
     // What a snapshot of this session pins would be kept.
@@ -32,7 +32,7 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], full: bool) -> Re
 }
 
 /// Statistics are kept as rows are written: there is nothing to gather, but names are checked.
-pub(crate) fn analyze(session: &mut Session, names: &[Name]) -> Result<()> {
+pub(crate) fn analyze(session: &mut Session, names: &[TableColumns]) -> Result<()> {
     tables(session, names, "analyze").map(|_| ())
 }
 
@@ -54,7 +54,7 @@ fn may_tend(session: &Session, owner: &str) -> bool {
 }
 
 /// The tables that are meant and that the user may do this to; a warning for each other that was named.
-fn tables(session: &mut Session, names: &[Name], verb: &str) -> Result<Vec<ObjectId>> {
+fn tables(session: &mut Session, names: &[TableColumns], verb: &str) -> Result<Vec<ObjectId>> {
     let catalog = session.current_catalog();
     if names.is_empty() {
         let own = catalog.tables.values().filter(|table| {
@@ -64,17 +64,23 @@ fn tables(session: &mut Session, names: &[Name], verb: &str) -> Result<Vec<Objec
         return Ok(allowed.map(|table| table.id).collect());
     }
     let mut tables = Vec::new();
-    for name in names {
+    for TableColumns { name, columns } in names {
         match resolve::find(session, &catalog, name)? {
-            Some(Relation::Table(table)) if may_tend(session, &table.owner) => tables.push(table.id),
+            Some(Relation::Table(table)) if may_tend(session, &table.owner) => {
+                if let Some(column) = columns.iter().find(|column| table.column_named(column).is_none()) {
+                    let message = format!("column \"{column}\" of relation \"{}\" does not exist", table.name);
+                    return Err(SqlError::new("42703", message));
+                }
+                tables.push(table.id);
+            }
             Some(Relation::Table(table)) => {
                 let warning = format!("skipping \"{}\" --- only table or database owner can {verb} it", table.name);
                 session.notice(SqlError::notice(crate::error::Severity::Warning, "01000", warning));
             }
             Some(_) => {
                 let warning =
-                    format!("skipping \"{}\" --- cannot vacuum non-tables or special system tables", name.name);
-                session.notice(SqlError::notice(crate::error::Severity::Warning, "42809", warning));
+                    format!("skipping \"{}\" --- cannot {verb} non-tables or special system tables", name.name);
+                session.notice(SqlError::notice(crate::error::Severity::Warning, "01000", warning));
             }
             None => return Err(no_relation("relation", name)),
         }

@@ -24,57 +24,86 @@ macro_rules! as_postgres {
 
 /// Words that are nobody's name, and begin no expression.
 fn is_reserved(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && is_reserved_word(&word.keyword))
+}
+
+fn is_reserved_word(keyword: &Keyword) -> bool {
     use Keyword::*;
-    let Token::Word(word) = token else { return false };
-    let foreign = ["initially", "placing"];
-    word.quote_style.is_none()
-        && (matches!(
-            word.keyword,
-            ANALYZE
-                | AND
-                | AS
-                | ASC
-                | ASYMMETRIC
-                | CHECK
-                | COLLATE
-                | COLUMN
-                | CONSTRAINT
-                | CREATE
-                | DEFERRABLE
-                | DESC
-                | DO
-                | ELSE
-                | END
-                | EXCEPT
-                | FETCH
-                | FOR
-                | FOREIGN
-                | FROM
-                | GRANT
-                | GROUP
-                | HAVING
-                | IN
-                | INTERSECT
-                | INTO
-                | LIMIT
-                | OFFSET
-                | ON
-                | ONLY
-                | OR
-                | ORDER
-                | PRIMARY
-                | REFERENCES
-                | RETURNING
-                | THEN
-                | TO
-                | UNION
-                | UNIQUE
-                | USING
-                | WHEN
-                | WHERE
-                | WINDOW
-                | WITH
-        ) || foreign.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
+    matches!(
+        keyword,
+        ANALYZE
+            | AND
+            | AS
+            | ASC
+            | ASYMMETRIC
+            | CHECK
+            | COLLATE
+            | COLUMN
+            | CONSTRAINT
+            | CREATE
+            | DEFERRABLE
+            | DESC
+            | DO
+            | ELSE
+            | END
+            | EXCEPT
+            | FETCH
+            | FOR
+            | FOREIGN
+            | FROM
+            | GRANT
+            | GROUP
+            | HAVING
+            | IN
+            | INTERSECT
+            | INTO
+            | LIMIT
+            | OFFSET
+            | ON
+            | ONLY
+            | OR
+            | ORDER
+            | PRIMARY
+            | REFERENCES
+            | RETURNING
+            | THEN
+            | TO
+            | UNION
+            | UNIQUE
+            | USING
+            | WHEN
+            | WHERE
+            | WINDOW
+            | WITH
+    )
+}
+
+/// Words that name an output only behind AS (manual, appendix C): what they begin may stand there.
+fn needs_as(keyword: &Keyword) -> bool {
+    use Keyword::*;
+    matches!(
+        keyword,
+        AS | CREATE
+            | EXCEPT
+            | FETCH
+            | FOR
+            | FROM
+            | GRANT
+            | GROUP
+            | HAVING
+            | INTERSECT
+            | INTO
+            | LIMIT
+            | OFFSET
+            | ON
+            | ORDER
+            | RETURNING
+            | TO
+            | UNION
+            | WHERE
+            | WINDOW
+            | WITH
+    )
 }
 
 impl Dialect for Postgres15 {
@@ -123,7 +152,11 @@ impl Dialect for Postgres15 {
 
     /// FOR begins a locking clause, also where there is nothing else behind the select list.
     fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
-        (explicit || *keyword != Keyword::FOR) && BASE.is_select_item_alias(explicit, keyword, parser)
+        (explicit || !needs_as(keyword)) && BASE.is_select_item_alias(explicit, keyword, parser)
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
+        (explicit || !is_reserved_word(keyword)) && BASE.is_table_factor_alias(explicit, keyword, parser)
     }
 
     /// The place where SEARCH and CYCLE of a recursive query stand (`syntax::recursion`).

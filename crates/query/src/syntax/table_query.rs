@@ -6,6 +6,9 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The tokens of one statement with every TABLE command written out.
 pub(super) fn written_out(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if tokens.first().is_some_and(|first| is_word(&first.token, "reindex")) {
+        return tokens;
+    }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
     let inserts = tokens.first().is_some_and(|first| is_word(&first.token, "insert"));
     for at in 0..tokens.len() {

@@ -138,12 +138,12 @@ pub enum Utility {
         nowait: bool,
     },
     Vacuum {
-        tables: Vec<Name>,
+        tables: Vec<TableColumns>,
         full: bool,
         analyze: bool,
     },
     Analyze {
-        tables: Vec<Name>,
+        tables: Vec<TableColumns>,
     },
     Checkpoint,
     AlterSystem {
@@ -151,6 +151,13 @@ pub enum Utility {
         value: SetValue,
     },
     AlterSystemResetAll,
+}
+
+/// A table of VACUUM and ANALYZE; no columns means all.
+#[derive(Clone, Debug)]
+pub struct TableColumns {
+    pub name: Name,
+    pub columns: Vec<String>,
 }
 
 impl Utility {
@@ -345,7 +352,7 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         "lock" => lock(reader)?,
         "vacuum" => vacuum(reader)?,
         "analyze" | "analyse" => {
-            options_in_parens(reader)?;
+            options_in_parens(reader, "ANALYZE", &["verbose", "skip_locked"])?;
             reader.word("verbose");
             Utility::Analyze { tables: tables(reader)? }
         }
@@ -607,7 +614,19 @@ fn lock(reader: &mut Reader<'_>) -> Result<Utility> {
 }
 
 fn vacuum(reader: &mut Reader<'_>) -> Result<Utility> {
-    let options = options_in_parens(reader)?;
+    const KNOWN: [&str; 10] = [
+        "full",
+        "freeze",
+        "verbose",
+        "analyze",
+        "disable_page_skipping",
+        "skip_locked",
+        "index_cleanup",
+        "process_toast",
+        "truncate",
+        "parallel",
+    ];
+    let options = options_in_parens(reader, "VACUUM", &KNOWN)?;
     let on = |name: &str| options.iter().any(|(option, on)| option == name && *on);
     let (mut full, mut analyze) = (on("full"), on("analyze"));
     loop {
@@ -619,16 +638,25 @@ fn vacuum(reader: &mut Reader<'_>) -> Result<Utility> {
             break;
         }
     }
-    Ok(Utility::Vacuum { tables: tables(reader)?, full, analyze })
+    let tables = tables(reader)?;
+    if !analyze && tables.iter().any(|table| !table.columns.is_empty()) {
+        let message = "ANALYZE option must be specified when a column list is provided";
+        return Err(SqlError::not_supported(message));
+    }
+    Ok(Utility::Vacuum { tables, full, analyze })
 }
 
-fn options_in_parens(reader: &mut Reader<'_>) -> Result<Vec<(String, bool)>> {
+fn options_in_parens(reader: &mut Reader<'_>, verb: &str, known: &[&str]) -> Result<Vec<(String, bool)>> {
     let mut options = Vec::new();
     if !reader.token(&Token::LParen) {
         return Ok(options);
     }
     loop {
+        let place = reader.position();
         let name = reader.ident()?;
+        if !known.contains(&name.as_str()) {
+            return Err(SqlError::syntax(format!("unrecognized {verb} option \"{name}\"")).at(place));
+        }
         let value = match reader.peek() {
             Token::Comma | Token::RParen => "on".to_string(),
             _ => item(reader)?,
@@ -643,16 +671,17 @@ fn options_in_parens(reader: &mut Reader<'_>) -> Result<Vec<(String, bool)>> {
 }
 
 /// Tables with optional column lists; none means all.
-fn tables(reader: &mut Reader<'_>) -> Result<Vec<Name>> {
+fn tables(reader: &mut Reader<'_>) -> Result<Vec<TableColumns>> {
     if reader.at_end() {
         return Ok(Vec::new());
     }
     reader.list(|reader| {
         let name = reader.object_name()?;
-        if matches!(reader.peek(), Token::LParen) {
-            reader.idents_in_parens()?;
-        }
-        Ok(name)
+        let columns = match reader.peek() {
+            Token::LParen => reader.idents_in_parens()?,
+            _ => Vec::new(),
+        };
+        Ok(TableColumns { name, columns })
     })
 }
 
