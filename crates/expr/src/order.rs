@@ -153,7 +153,7 @@ fn is_total_cast(from: &DataType, to: &DataType) -> bool {
         matches!(ty, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_) | Date | Uuid | Oid | Name)
     };
     match (from, to) {
-        (from, Text | Varchar(None)) => is_text(from) || plain(from),
+        (from, Text | Varchar(None) | Bpchar(None)) => is_text(from) || plain(from),
         (Int2, Int4 | Int8) | (Int4, Int8) | (Float4, Float8) => true,
         (Int2 | Int4 | Int8, Float4 | Float8 | Numeric(None)) | (Numeric(_), Numeric(None)) => true,
         _ => false,

@@ -3,7 +3,7 @@ use crate::context::EvalContext;
 use crate::functions::Registry;
 use crate::resolve;
 use crate::tree::Expr;
-use basalt_types::DataType;
+use basalt_types::{DataType, Datum};
 
 fn ctx() -> EvalContext {
     EvalContext::at(0)
@@ -31,6 +31,10 @@ fn comparisons_cannot_fail_and_cost_one_call() {
     assert!(op("<", column(DataType::Date), column(DataType::Timestamp)).is_total());
     assert!(op("~~", column(DataType::Text), Expr::text("a%")).is_total());
     assert!(!op("~~", column(DataType::Text), Expr::text("a\\")).is_total());
+    let padded = |text: &str| Expr::Const { value: Datum::text(text), ty: DataType::Bpchar(None) };
+    let list = vec![padded("a"), padded("b")];
+    let listed = resolve::in_list(Registry::builtin(), column(DataType::Bpchar(Some(10))), list, false, &ctx());
+    assert!(listed.unwrap().is_total(), "char(n) loses its length and nothing else");
 }
 
 #[test]
