@@ -18,6 +18,7 @@ impl Expr {
     pub fn conditions(self) -> Vec<Expr> {
         match self {
             Expr::And(args) => args.into_iter().flat_map(Expr::conditions).collect(),
+            Expr::Or(args) => alternatives(args),
             Expr::Not(inner) => match *inner {
                 Expr::Or(args) => args.into_iter().flat_map(|arg| Expr::Not(Box::new(arg)).conditions()).collect(),
                 Expr::Not(inner) => inner.conditions(),
@@ -79,6 +80,35 @@ impl Expr {
     pub fn is_harmless(&self) -> bool {
         self.is_total() && self.volatility() < Volatility::Volatile
     }
+}
+
+/// What all operands of an OR ask for is a condition of its own, before what is left of the OR (as in PostgreSQL): a
+/// join by keys that stands in each of them stays one.
+fn alternatives(args: Vec<Expr>) -> Vec<Expr> {
+    let parts = |arg: &Expr| match arg {
+        Expr::And(parts) => parts.clone(),
+        other => vec![other.clone()],
+    };
+    let mut branches: Vec<Vec<Expr>> = args.iter().map(parts).collect();
+    let mut common: Vec<Expr> = Vec::new();
+    for part in branches.first().cloned().unwrap_or_default() {
+        let everywhere = branches.iter().all(|branch| branch.contains(&part));
+        if everywhere && part.volatility() < Volatility::Volatile && !common.contains(&part) {
+            common.push(part);
+        }
+    }
+    if common.is_empty() {
+        return vec![Expr::Or(args)];
+    }
+    branches.iter_mut().for_each(|branch| branch.retain(|part| !common.contains(part)));
+    if branches.iter().all(|branch| !branch.is_empty()) {
+        let left = branches.into_iter().map(|mut branch| match branch.len() {
+            1 => branch.swap_remove(0),
+            _ => Expr::And(branch),
+        });
+        common.push(Expr::Or(left.collect()));
+    }
+    common
 }
 
 fn call_cost(name: &str) -> f64 {

@@ -90,3 +90,19 @@ fn substrings_of_known_length_cannot_fail() {
     assert!(!substring(vec![text(), Expr::int4(1), Expr::int4(-2)]).is_total());
     assert!(!substring(vec![text(), Expr::text("(")]).is_total());
 }
+
+#[test]
+fn what_all_operands_of_or_ask_for_comes_first() {
+    let is = |index: usize| Expr::Column { index, ty: DataType::Bool };
+    let or = Expr::Or(vec![
+        Expr::And(vec![is(0), is(1), is(2)]),
+        Expr::And(vec![is(3), is(0)]),
+        Expr::And(vec![is(0), is(4), is(0)]),
+    ]);
+    let rest = Expr::Or(vec![Expr::And(vec![is(1), is(2)]), is(3), is(4)]);
+    assert_eq!(or.conditions(), vec![is(0), rest]);
+    // One that asks for nothing else decides.
+    assert_eq!(Expr::Or(vec![is(0), Expr::And(vec![is(1), is(0)])]).conditions(), vec![is(0)]);
+    let none = Expr::Or(vec![is(0), is(1)]);
+    assert_eq!(none.clone().conditions(), vec![none]);
+}
