@@ -21,6 +21,7 @@ mod limits;
 mod logic;
 mod node;
 mod outer_side;
+mod passing;
 mod plan;
 mod pull_up;
 mod push_down;

@@ -15,18 +15,8 @@ pub fn write_f64(value: f64, extra_digits: i32, out: &mut Vec<u8>) {
     if value.fract() == 0.0 && value.abs() < 1e15 && (value != 0.0 || value.is_sign_positive()) {
         return out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
     }
-    let mut buffer = ryu::Buffer::new();
-    let shortest = buffer.format_finite(value);
-    let magnitude = value.abs();
-    let neighbours = Neighbours {
-        exact: magnitude as u128,
-        above: (magnitude.next_up() - magnitude) as u128,
-        below: (magnitude - magnitude.next_down()) as u128,
-    };
-    match HALVES.contains(&magnitude) && neighbours.is_halfway(shortest) {
-        true => write_digits(value, neighbours.inner_digits(value, 15), 15, out),
-        false => write_shortest(shortest, 15, out),
-    }
+    let (below, above) = (value.abs().next_down(), value.abs().next_up());
+    write_nearest(value, [below, above], ryu::Buffer::new().format_finite(value), 15, out);
 }
 
 /// Floats that may be as far from a neighbour as from a decimal of few digits. Below, halves have too many digits;
@@ -76,18 +66,22 @@ pub fn write_f32(value: f32, extra_digits: i32, out: &mut Vec<u8>) {
     if extra_digits <= 0 {
         return write_rounded(f64::from(value), (6 + extra_digits).max(1) as usize, out);
     }
-    let mut buffer = ryu::Buffer::new();
-    let shortest = buffer.format_finite(value);
+    let (below, above) = (value.abs().next_down().into(), value.abs().next_up().into());
+    write_nearest(value.into(), [below, above], ryu::Buffer::new().format_finite(value), 6, out);
+}
+
+/// The fewest digits that lie nearer to a value than to its neighbours; `beside` has those of its magnitude.
+fn write_nearest(value: f64, beside: [f64; 2], shortest: &str, fixed_digits_max: usize, out: &mut Vec<u8>) {
     let magnitude = value.abs();
-    let neighbours = Neighbours {
-        exact: magnitude as u128,
-        above: (magnitude.next_up() - magnitude) as u128,
-        below: (magnitude - magnitude.next_down()) as u128,
-    };
-    match HALVES.contains(&f64::from(magnitude)) && neighbours.is_halfway(shortest) {
-        true => write_digits(f64::from(value), neighbours.inner_digits(f64::from(value), 6), 6, out),
-        false => write_shortest(shortest, 6, out),
+    if HALVES.contains(&magnitude) {
+        let [below, above] = [magnitude - beside[0], beside[1] - magnitude].map(|distance| distance as u128);
+        let neighbours = Neighbours { exact: magnitude as u128, above, below };
+        if neighbours.is_halfway(shortest) {
+            let digits = neighbours.inner_digits(value, fixed_digits_max);
+            return write_digits(value, digits, fixed_digits_max as i32, out);
+        }
     }
+    write_shortest(shortest, fixed_digits_max as i32, out);
 }
 
 fn write_special(value: f64, out: &mut Vec<u8>) {

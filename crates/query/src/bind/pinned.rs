@@ -65,6 +65,17 @@ pub fn query(ctx: &BindContext, query: &ast::Query) -> Result<String> {
     Ok(query.to_string())
 }
 
+/// The types that a column list behind a function in FROM declares.
+pub(crate) fn declared_types(factor: &mut TableFactor) -> impl Iterator<Item = &mut ast::DataType> {
+    let alias = match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. } => alias.as_mut(),
+        _ => None,
+    };
+    alias.into_iter().flat_map(|alias| &mut alias.columns).filter_map(|column| column.data_type.as_mut())
+}
+
 fn quoted(text: String) -> Ident {
     Ident::with_quote('"', text)
 }
@@ -175,12 +186,7 @@ impl VisitorMut for Namer<'_> {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => self.relation(name, alias),
-            TableFactor::Table { alias: Some(alias), .. }
-            | TableFactor::Function { alias: Some(alias), .. }
-            | TableFactor::TableFunction { alias: Some(alias), .. } => {
-                alias.columns.iter_mut().filter_map(|column| column.data_type.as_mut()).for_each(|ty| self.ty(ty));
-            }
-            _ => {}
+            call => declared_types(call).for_each(|ty| self.ty(ty)),
         }
         ControlFlow::Continue(())
     }

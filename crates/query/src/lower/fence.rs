@@ -5,16 +5,14 @@
 //! condition on them is checked below.
 
 use super::Lowerer;
-use super::node::{Columns, Node, Operator};
+use super::node::{Node, Operator};
+use super::passing::{self, Passage};
 use crate::error::Result;
 use crate::plan::ColId;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use std::fmt;
+use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
 /// What EXPLAIN leaves out.
@@ -45,14 +43,6 @@ impl Operator for Fence {
         FENCE
     }
 
-    fn label(&self) -> String {
-        FENCE.to_string()
-    }
-
-    fn columns(&self) -> Columns<'_> {
-        Columns::Passed { added: &[], nullable: false }
-    }
-
     fn lets_conditions_down(&self) -> bool {
         self.columns.is_some()
     }
@@ -74,68 +64,15 @@ impl Operator for Fence {
         _args: Vec<Arc<dyn PhysicalExpr>>,
         mut inputs: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let input = inputs.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(FenceExec { input, properties }))
+        Ok(passing::over(Arc::new(Kept), inputs.swap_remove(0)))
     }
 }
 
-/// Passes its input's rows.
-struct FenceExec {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
+/// What is left of a fence where nothing is moved any more.
+struct Kept;
 
-impl fmt::Debug for FenceExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(FENCE)
-    }
-}
-
-impl DisplayAs for FenceExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(FENCE)
-    }
-}
-
-impl ExecutionPlan for FenceExec {
+impl Passage for Kept {
     fn name(&self) -> &'static str {
         FENCE
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let input = children.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(FenceExec { input, properties }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
     }
 }

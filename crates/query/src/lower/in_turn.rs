@@ -5,7 +5,7 @@
 //! that asks for it.
 
 use super::Lowerer;
-use super::node::{Columns, Node, Operator};
+use super::node::{Node, Operator};
 use crate::error::Result;
 use crate::plan::Plan;
 use arrow_array::{RecordBatch, RecordBatchOptions};
@@ -119,14 +119,6 @@ struct Ordered;
 impl Operator for Ordered {
     fn name(&self) -> &'static str {
         IN_ORDER
-    }
-
-    fn label(&self) -> String {
-        IN_ORDER.to_string()
-    }
-
-    fn columns(&self) -> Columns<'_> {
-        Columns::Passed { added: &[], nullable: false }
     }
 
     fn lets_conditions_down(&self) -> bool {

@@ -2,7 +2,7 @@
 //! counts.
 
 use super::Lowerer;
-use super::node::{Columns, Node, Operator, with_computed};
+use super::node::{Node, Operator, with_computed};
 use crate::error::{Result, SqlError};
 use crate::plan::{Plan, SortKey};
 use arrow::row::{OwnedRow, RowConverter, SortField};
@@ -114,10 +114,6 @@ impl Operator for Ties {
 
     fn label(&self) -> String {
         format!("Limit: {} with ties", self.0.limit)
-    }
-
-    fn columns(&self) -> Columns<'_> {
-        Columns::Passed { added: &[], nullable: false }
     }
 
     fn plan(

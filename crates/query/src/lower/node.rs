@@ -49,9 +49,13 @@ pub(super) trait Operator: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// How EXPLAIN shows it.
-    fn label(&self) -> String;
+    fn label(&self) -> String {
+        self.name().to_string()
+    }
 
-    fn columns(&self) -> Columns<'_>;
+    fn columns(&self) -> Columns<'_> {
+        Columns::Passed { added: &[], nullable: false }
+    }
 
     /// Whether a condition on passed columns alone may be checked below.
     fn lets_conditions_down(&self) -> bool {

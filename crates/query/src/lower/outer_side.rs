@@ -6,20 +6,18 @@
 //! would then be left out. So these inputs get an operator above them that passes their rows and keeps their constants
 //! to itself.
 
-use arrow_schema::SchemaRef;
+use super::passing::{self, Passage};
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, replace_children_if_necessary,
+    ExecutionPlan, ExecutionPlanProperties, PlanProperties, replace_children_if_necessary,
 };
-use std::fmt;
 use std::sync::Arc;
 
 /// What EXPLAIN leaves out.
@@ -38,7 +36,7 @@ impl PhysicalOptimizerRule for HideConstants {
             let mut hidden = false;
             for (child, loses) in children.iter_mut().zip(sides) {
                 if loses && !child.equivalence_properties().constants().is_empty() {
-                    *child = Arc::new(OuterSide::new(child.clone()));
+                    *child = passing::over(Arc::new(OuterSide), child.clone());
                     hidden = true;
                 }
             }
@@ -79,66 +77,24 @@ fn with_lost_constants(node: &Arc<dyn ExecutionPlan>) -> Option<Vec<bool>> {
     }
 }
 
-/// Passes its input's rows.
-struct OuterSide {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
+/// Its input's rows without what is known to be constant, equal or in order among them.
+struct OuterSide;
 
-impl OuterSide {
-    fn new(input: Arc<dyn ExecutionPlan>) -> OuterSide {
-        let schema: SchemaRef = input.schema();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            input.output_partitioning().clone(),
-            input.pipeline_behavior(),
-            input.boundedness(),
-        );
-        OuterSide { input, properties: Arc::new(properties) }
-    }
-}
-
-impl fmt::Debug for OuterSide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(OUTER_SIDE)
-    }
-}
-
-impl DisplayAs for OuterSide {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(OUTER_SIDE)
-    }
-}
-
-impl ExecutionPlan for OuterSide {
+impl Passage for OuterSide {
     fn name(&self) -> &'static str {
         OUTER_SIDE
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn properties(&self, input: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
+        Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(input.schema()),
+            input.output_partitioning().clone(),
+            input.pipeline_behavior(),
+            input.boundedness(),
+        ))
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(OuterSide::new(children.swap_remove(0))))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
+    fn keeps_order(&self) -> bool {
+        false
     }
 }

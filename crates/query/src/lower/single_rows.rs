@@ -2,19 +2,18 @@
 //! evaluated batch by batch, so such outputs are computed over batches of one row.
 
 use super::Lowerer;
-use super::node::{Columns, Node, Operator};
+use super::node::{Node, Operator};
+use super::passing::{self, Passage};
 use crate::error::Result;
 use arrow_array::RecordBatch;
 use basalt_expr::tree::Expr;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as DfResult};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
-use std::fmt;
 use std::sync::Arc;
 
 pub(super) const NAME: &str = "SingleRows";
@@ -54,14 +53,6 @@ impl Operator for SingleRows {
         NAME
     }
 
-    fn label(&self) -> String {
-        NAME.to_string()
-    }
-
-    fn columns(&self) -> Columns<'_> {
-        Columns::Passed { added: &[], nullable: false }
-    }
-
     fn lets_conditions_down(&self) -> bool {
         true
     }
@@ -75,72 +66,21 @@ impl Operator for SingleRows {
         _args: Vec<Arc<dyn PhysicalExpr>>,
         mut inputs: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let input = inputs.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(SingleRowsExec { input, properties }))
+        Ok(passing::over(Arc::new(SingleRows), inputs.swap_remove(0)))
     }
 }
 
-struct SingleRowsExec {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
-
-impl fmt::Debug for SingleRowsExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAME)
-    }
-}
-
-impl DisplayAs for SingleRowsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(NAME)
-    }
-}
-
-impl ExecutionPlan for SingleRowsExec {
+impl Passage for SingleRows {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let input = children.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(SingleRowsExec { input, properties }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let batches = self.input.execute(partition, context)?;
+    fn hand_on(&self, batches: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let schema = batches.schema();
         let rows = batches.map_ok(|batch: RecordBatch| {
             let rows = (0..batch.num_rows()).map(move |row| Ok::<_, DataFusionError>(batch.slice(row, 1)));
             futures::stream::iter(rows)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), rows.try_flatten().boxed())))
+        Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten().boxed()))
     }
 }

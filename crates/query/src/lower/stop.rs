@@ -8,20 +8,21 @@
 //! A join may compute for minutes over one batch of its input without giving a row: its condition looks at
 //! the flag too. Semi and anti joins that have no condition are given one that holds always.
 
+use super::passing::{self, Passage};
 use crate::error::SqlError;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType as ArrowType, Schema, SchemaRef};
 use basalt_exec::Stop;
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream};
 use datafusion::logical_expr::{ColumnarValue, JoinType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -34,11 +35,8 @@ pub(crate) const GATE: &str = "Gate";
 
 /// The plan with a gate above each of its operators.
 pub(crate) fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &Stop) -> Result<Arc<dyn ExecutionPlan>> {
-    let gated = plan.transform_up(|node| {
-        let input = guard_join(node, stop)?;
-        let properties = input.properties().clone();
-        Ok(Transformed::yes(Arc::new(Gate { input, properties, stop: stop.clone() }) as Arc<dyn ExecutionPlan>))
-    })?;
+    let gate: Arc<dyn Passage> = Arc::new(Gate(stop.clone()));
+    let gated = plan.transform_up(|node| Ok(Transformed::yes(passing::over(gate.clone(), guard_join(node, stop)?))))?;
     Ok(gated.data)
 }
 
@@ -133,57 +131,15 @@ impl PhysicalExpr for Guard {
 }
 
 /// Passes its input's batches until the statement is stopped.
-struct Gate {
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-    stop: Stop,
-}
+struct Gate(Stop);
 
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(GATE)
-    }
-}
-
-impl DisplayAs for Gate {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(GATE)
-    }
-}
-
-impl ExecutionPlan for Gate {
+impl Passage for Gate {
     fn name(&self) -> &'static str {
         GATE
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(Gate { input, properties, stop: self.stop.clone() }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let inner = self.input.execute(partition, context)?;
-        Ok(Box::pin(Gated { schema: inner.schema(), inner: Some(inner), stop: self.stop.clone() }))
+    fn hand_on(&self, batches: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        Box::pin(Gated { schema: batches.schema(), inner: Some(batches), stop: self.0.clone() })
     }
 }
 

@@ -136,12 +136,7 @@ impl VisitorMut for Reader<'_> {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => self.relation(name, alias),
-            TableFactor::Table { alias: Some(alias), .. }
-            | TableFactor::Function { alias: Some(alias), .. }
-            | TableFactor::TableFunction { alias: Some(alias), .. } => {
-                alias.columns.iter_mut().filter_map(|column| column.data_type.as_mut()).for_each(|ty| self.ty(ty));
-            }
-            _ => {}
+            call => pinned::declared_types(call).for_each(|ty| self.ty(ty)),
         }
         ControlFlow::Continue(())
     }

@@ -132,22 +132,7 @@ pub(super) fn written(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             Token::RParen => drop(calls.pop()),
             word if is_word(word, "select") && !is_qualified(&tokens, at) => {
                 let behind = if is(at + 1, "all") { at + 2 } else { at + 1 };
-                const CLAUSES: [&str; 13] = [
-                    "union",
-                    "intersect",
-                    "except",
-                    "where",
-                    "group",
-                    "having",
-                    "window",
-                    "order",
-                    "limit",
-                    "offset",
-                    "fetch",
-                    "for",
-                    "into",
-                ];
-                let ends = matches!(kind(behind), None | Some(Token::RParen)) || is_any(behind, &CLAUSES);
+                let ends = ends_list(kind(behind)) || is_any(behind, &CLAUSES);
                 if ends && !(at > 0 && is_any(at - 1, &["grant", "revoke", "for"])) {
                     out.extend_from_slice(&tokens[at + 1..behind]);
                     out.push(TokenWithSpan::new(Token::make_word(NOTHING, Some('"')), token.span));
