@@ -1,5 +1,6 @@
 //! Runs `slt/**/*.slt` and prints what differs from PostgreSQL. `BASALT_SLT=a,b` takes the files whose path
-//! contains one of these. The other arguments of `cargo test` are not looked at.
+//! contains one of these; `BASALT_SHAPES=1` lists the shapes that are not always equal. The other arguments of
+//! `cargo test` are not looked at.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -57,6 +58,9 @@ fn run_all() -> Result<usize> {
         println!("FAILED  {name} ({} of {count} answers)", failures.len());
     }
     let same = shapes.values().filter(|same| **same).count();
+    if std::env::var_os("BASALT_SHAPES").is_some() {
+        shapes.iter().filter(|(_, same)| !**same).for_each(|(shape, _)| println!("differs  {shape}"));
+    }
     println!(
         "{passed} passed, {failed} failed; {compared} answers compared; {} statement shapes, {same} of them always equal",
         shapes.len()

@@ -6,13 +6,12 @@
 
 use super::Lowerer;
 use super::node::{Node, Operator};
-use super::passing::{self, Passage};
+use super::stage::{Stage, Work};
 use crate::error::Result;
 use crate::plan::ColId;
 use datafusion::error::Result as DfResult;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
 /// What EXPLAIN leaves out.
@@ -59,20 +58,18 @@ impl Operator for Fence {
         self.columns.is_some()
     }
 
-    fn plan(
-        &self,
-        _args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(passing::over(Arc::new(Kept), inputs.swap_remove(0)))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
-/// What is left of a fence where nothing is moved any more.
-struct Kept;
+/// Where nothing is moved any more it only passes rows on.
+impl Stage for Fence {
+    fn is_counted(&self) -> bool {
+        false
+    }
 
-impl Passage for Kept {
-    fn name(&self) -> &'static str {
-        FENCE
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        Ok(work.input)
     }
 }

@@ -4,23 +4,22 @@
 //! A set of no columns has a row though there be no input. So each part of the input starts with a row for
 //! every such set that no aggregate counts.
 
-use super::node::{Columns, Node, Operator, with_computed};
+use super::node::{Columns, Node, Operator, as_column, with_computed};
+use super::stage::{Stage, Work};
 use super::{Lowerer, name_of};
 use crate::error::Result;
 use crate::plan::{AggregateCall, ColId, GroupingSets, Plan};
 use arrow_array::{ArrayRef, BooleanArray, Int32Array, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType as ArrowType, Field, FieldRef, SchemaRef};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, ident};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::StreamExt;
-use std::fmt;
 use std::sync::Arc;
 
 impl Lowerer<'_> {
@@ -34,14 +33,8 @@ impl Lowerer<'_> {
         let mut lowered = self.plan(input)?;
         let (mut columns, mut computed) = (Vec::new(), Vec::new());
         for (_, expr) in groups {
-            columns.push(match self.expr(expr)? {
-                column @ DfExpr::Column(_) => column,
-                other => {
-                    let name = self.fresh_name("g");
-                    computed.push(other.alias(&name));
-                    ident(name)
-                }
-            });
+            let lowered = self.expr(expr)?;
+            columns.push(as_column(lowered, &mut computed, || self.fresh_name("g")));
         }
         lowered = with_computed(lowered, computed)?;
         // Columns of the operator's output travel under ids of their own.
@@ -144,98 +137,41 @@ impl Operator for GroupingOperator {
         true
     }
 
-    fn plan(
-        &self,
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(GroupingExec::new(self.0.clone(), args, inputs.swap_remove(0))))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
-struct GroupingExec {
-    spec: Arc<Spec>,
-    groups: Vec<Arc<dyn PhysicalExpr>>,
-    input: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
-    properties: Arc<PlanProperties>,
-}
-
-impl GroupingExec {
-    fn new(spec: Arc<Spec>, groups: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> GroupingExec {
-        let below = input.schema();
-        let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
-        let fields: Vec<FieldRef> = below.fields().iter().map(nullable).chain(spec.added.iter().cloned()).collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        let properties = PlanProperties::new(
+impl Stage for GroupingOperator {
+    fn properties(&self, input: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> DfResult<Arc<PlanProperties>> {
+        let partitions = input.output_partitioning().partition_count();
+        Ok(Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
-            datafusion::physical_expr::Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            Partitioning::UnknownPartitioning(partitions),
             input.pipeline_behavior(),
             input.boundedness(),
-        );
-        GroupingExec { spec, groups, input, schema, properties: Arc::new(properties) }
-    }
-}
-
-impl fmt::Debug for GroupingExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GroupingSets: {}", self.spec.sets.len())
-    }
-}
-
-impl DisplayAs for GroupingExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GroupingSets: {}", self.spec.sets.len())
-    }
-}
-
-impl ExecutionPlan for GroupingExec {
-    fn name(&self) -> &'static str {
-        "GroupingSets"
+        )))
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn keeps_order(&self) -> bool {
+        false
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        for group in &self.groups {
-            if f(group)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(GroupingExec::new(self.spec.clone(), self.groups.clone(), children.swap_remove(0))))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
-        let (spec, groups, schema) = (self.spec.clone(), self.groups.clone(), self.schema.clone());
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        let Work { input, args: groups, schema, elapsed, .. } = work;
+        let (spec, out) = (self.0.clone(), schema.clone());
         let numbers = 0..spec.sets.len();
         let uncounted: Vec<_> =
             numbers.clone().filter(|set| spec.sets[*set].is_empty()).map(|set| spec.uncounted(set, &schema)).collect();
         let expanded = input.flat_map(move |batch| {
+            let _timer = elapsed.timer();
             let all: Vec<DfResult<RecordBatch>> = match batch {
                 Ok(batch) => numbers.clone().map(|set| spec.expanded(set, &batch, &groups, &schema)).collect(),
                 Err(error) => vec![Err(error)],
             };
             futures::stream::iter(all)
         });
-        let expanded = futures::stream::iter(uncounted).chain(expanded);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), expanded)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(out, futures::stream::iter(uncounted).chain(expanded))))
     }
 }
 

@@ -129,11 +129,7 @@ impl Operator for Ordered {
         true
     }
 
-    fn plan(
-        &self,
-        _args: Vec<Arc<dyn PhysicalExpr>>,
-        inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    fn plan(&self, inputs: Vec<Arc<dyn ExecutionPlan>>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let input = &inputs[0];
         let (schema, order) = (input.schema(), input.output_ordering().cloned());
         Ok(InTurn::new(inputs, schema, order))

@@ -4,26 +4,24 @@
 use super::apply::{given, outer_columns, part};
 use super::node::{Columns, Node, Operator};
 use super::shared::SharedOwner;
+use super::stage::{Stage, Work};
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, OutputColumn, Plan, Query};
 use crate::run::{QueryRuntime, RunContext};
 use arrow::compute::{concat_batches, take};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
-use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{Field, FieldRef};
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, execute_stream};
 use futures::StreamExt;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 impl Lowerer<'_> {
@@ -89,7 +87,7 @@ impl Operator for Loops {
     }
 
     fn label(&self) -> String {
-        label(self.side.keeps)
+        if self.side.keeps { "Apply: left, once per row" } else { "Apply: once per row" }.to_string()
     }
 
     fn columns(&self) -> Columns<'_> {
@@ -100,97 +98,18 @@ impl Operator for Loops {
         true
     }
 
-    fn plan(
-        &self,
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(LoopsExec::new(self.side.clone(), args, inputs.swap_remove(0))?))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
-fn label(keeps: bool) -> String {
-    if keeps { "Apply: left, once per row" } else { "Apply: once per row" }.to_string()
-}
-
-struct LoopsExec {
-    side: Arc<Side>,
-    args: Vec<Arc<dyn PhysicalExpr>>,
-    input: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
-    properties: Arc<PlanProperties>,
-}
-
-impl LoopsExec {
-    fn new(side: Arc<Side>, args: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<LoopsExec> {
-        let below = input.schema();
-        let fields: Vec<FieldRef> = below.fields().iter().chain(&side.added).cloned().collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        let properties = super::node::appending(&input, &schema)?;
-        Ok(LoopsExec { side, args, input, schema, properties: Arc::new(properties) })
-    }
-}
-
-impl fmt::Debug for LoopsExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&label(self.side.keeps))
-    }
-}
-
-impl DisplayAs for LoopsExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&label(self.side.keeps))
-    }
-}
-
-impl ExecutionPlan for LoopsExec {
-    fn name(&self) -> &'static str {
-        "Apply"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    /// Rows that came in an order leave in it.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        for arg in &self.args {
-            if f(arg)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(LoopsExec::new(self.side.clone(), self.args.clone(), children.swap_remove(0))?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
+impl Stage for Loops {
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        let schema = work.schema.clone();
         let looping = Looping {
             side: self.side.clone(),
-            args: self.args.clone(),
-            rows_max: context.session_config().batch_size(),
-            input: self.input.execute(partition, context)?,
-            schema: self.schema.clone(),
+            rows_max: work.context.session_config().batch_size(),
+            work,
             left: None,
             right: None,
             given: false,
@@ -200,17 +119,15 @@ impl ExecutionPlan for LoopsExec {
         let batches = futures::stream::try_unfold(looping, |mut looping| async move {
             Ok(looping.next().await?.map(|batch| (batch, looping)))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
 /// One partition's progress.
 struct Looping {
     side: Arc<Side>,
-    args: Vec<Arc<dyn PhysicalExpr>>,
+    work: Work,
     rows_max: usize,
-    input: SendableRecordBatchStream,
-    schema: SchemaRef,
     left: Option<Left>,
     /// The right side for the left row at hand.
     right: Option<(SendableRecordBatchStream, SharedOwner)>,
@@ -254,10 +171,10 @@ impl Looping {
             }
             match &self.left {
                 Some(left) if left.row < left.batch.num_rows() => self.open().await?,
-                _ => match self.input.next().await.transpose()? {
+                _ => match self.work.input.next().await.transpose()? {
                     Some(batch) => {
                         let rows = batch.num_rows();
-                        let outer = self.args.iter().map(|arg| arg.evaluate(&batch)?.into_array(rows));
+                        let outer = self.work.args.iter().map(|arg| arg.evaluate(&batch)?.into_array(rows));
                         self.left = Some(Left { outer: outer.collect::<DfResult<_>>()?, batch, row: 0 });
                     }
                     None => break,
@@ -270,7 +187,7 @@ impl Looping {
             1 => Ok(self.ready.pop_front()),
             _ => {
                 let batches: Vec<RecordBatch> = self.ready.drain(..).collect();
-                Ok(Some(concat_batches(&self.schema, &batches)?))
+                Ok(Some(concat_batches(&self.work.schema, &batches)?))
             }
         }
     }
@@ -292,13 +209,13 @@ impl Looping {
     fn add(&mut self, right: Vec<ArrayRef>, rows: usize) -> DfResult<()> {
         let Some(left) = &self.left else { return Ok(()) };
         let origin = UInt32Array::from(vec![left.row as u32; rows]);
-        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        let mut columns = Vec::with_capacity(self.work.schema.fields().len());
         for column in left.batch.columns() {
             columns.push(take(column, &origin, None)?);
         }
         columns.extend(right);
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        self.ready.push_back(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?);
+        self.ready.push_back(RecordBatch::try_new_with_options(self.work.schema.clone(), columns, &options)?);
         self.rows += rows;
         Ok(())
     }

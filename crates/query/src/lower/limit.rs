@@ -2,22 +2,21 @@
 //! counts.
 
 use super::Lowerer;
-use super::node::{Node, Operator, with_computed};
+use super::node::{Node, Operator, as_column, with_computed};
+use super::stage::{Stage, Work};
 use crate::error::{Result, SqlError};
 use crate::plan::{Plan, SortKey};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use arrow_array::{ArrayRef, RecordBatch};
 use basalt_expr::tree::Expr;
 use basalt_types::Datum;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, ident};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::Distribution;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
-use std::fmt;
 use std::sync::Arc;
 
 /// A row count and what is wrong with a negative one.
@@ -68,14 +67,8 @@ impl Lowerer<'_> {
                 continue;
             }
             order.push(arrow::compute::SortOptions { descending: key.descending, nulls_first: key.nulls_first });
-            columns.push(match self.keyed(&key.expr)? {
-                column @ DfExpr::Column(_) => column,
-                other => {
-                    let name = self.fresh_name("t");
-                    computed.push(other.alias(&name));
-                    ident(name)
-                }
-            });
+            let lowered = self.keyed(&key.expr)?;
+            columns.push(as_column(lowered, &mut computed, || self.fresh_name("t")));
         }
         if columns.is_empty() {
             // All rows tie.
@@ -116,106 +109,39 @@ impl Operator for Ties {
         format!("Limit: {} with ties", self.0.limit)
     }
 
-    fn plan(
-        &self,
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let input = inputs.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(TiesExec { spec: self.0.clone(), keys: args, input, properties }))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
-struct TiesExec {
-    spec: Arc<Spec>,
-    keys: Vec<Arc<dyn PhysicalExpr>>,
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
-
-impl fmt::Debug for TiesExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Limit: {} with ties", self.spec.limit)
-    }
-}
-
-impl DisplayAs for TiesExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Limit: {} with ties", self.spec.limit)
-    }
-}
-
-impl ExecutionPlan for TiesExec {
-    fn name(&self) -> &'static str {
-        "LimitWithTies"
+impl Stage for Ties {
+    fn keeps_order(&self) -> bool {
+        false
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn distribution(&self, _args: &[Arc<dyn PhysicalExpr>]) -> Distribution {
+        Distribution::SinglePartition
     }
 
-    /// It does. But then the optimizer would put an order wanted above below this operator, in the place of its own.
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn required_input_distribution(&self) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition]
-    }
-
-    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        let keys = self.keys.iter().zip(&self.spec.order);
+    fn ordering(&self, args: &[Arc<dyn PhysicalExpr>]) -> Option<OrderingRequirements> {
+        let keys = args.iter().zip(&self.0.order);
         let keys = keys.map(|(key, options)| PhysicalSortExpr::new(key.clone(), *options));
-        vec![LexOrdering::new(keys).map(OrderingRequirements::from)]
+        LexOrdering::new(keys).map(OrderingRequirements::from)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        for key in &self.keys {
-            if f(key)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let input = children.swap_remove(0);
-        let properties = input.properties().clone();
-        Ok(Arc::new(TiesExec { spec: self.spec.clone(), keys: self.keys.clone(), input, properties }))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let cutter = Cutter {
-            spec: self.spec.clone(),
-            keys: self.keys.clone(),
-            input: self.input.execute(partition, context)?,
-            met: 0,
-            last: None,
-            converter: None,
-            ended: false,
-        };
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        let schema = work.schema.clone();
+        let cutter = Cutter { spec: self.0.clone(), work, met: 0, last: None, converter: None, ended: false };
         let batches = futures::stream::try_unfold(cutter, |mut cutter| async move {
             Ok(cutter.next().await?.map(|batch| (batch, cutter)))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.input.schema(), batches)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
 struct Cutter {
     spec: Arc<Spec>,
-    keys: Vec<Arc<dyn PhysicalExpr>>,
-    input: SendableRecordBatchStream,
+    work: Work,
     /// Rows met, those of OFFSET included.
     met: usize,
     /// The keys of the last row that counts, once it is met.
@@ -227,7 +153,7 @@ struct Cutter {
 impl Cutter {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         while !self.ended && self.spec.limit > 0 {
-            let Some(batch) = self.input.next().await.transpose()? else { return Ok(None) };
+            let Some(batch) = self.work.input.next().await.transpose()? else { return Ok(None) };
             let kept = self.cut(&batch)?;
             if kept.num_rows() > 0 {
                 return Ok(Some(kept));
@@ -237,12 +163,14 @@ impl Cutter {
     }
 
     fn cut(&mut self, batch: &RecordBatch) -> DfResult<RecordBatch> {
+        let elapsed = self.work.elapsed.clone();
+        let _timer = elapsed.timer();
         let rows = batch.num_rows();
         let first = self.spec.offset.saturating_sub(self.met).min(rows);
         let wanted = self.spec.offset.saturating_add(self.spec.limit);
         let mut end = wanted.saturating_sub(self.met).min(rows);
         if end < rows || wanted == self.met + rows {
-            let keys = self.keys.iter().map(|key| key.evaluate(batch)?.into_array(rows));
+            let keys = self.work.args.iter().map(|key| key.evaluate(batch)?.into_array(rows));
             let keys = keys.collect::<DfResult<Vec<ArrayRef>>>()?;
             let converter = match &mut self.converter {
                 Some(converter) => converter,

@@ -1,15 +1,16 @@
 //! Operators of our own inside DataFusion's plans: one logical node for all of them, and their planner.
 
+use super::stage::{self, Stage};
 use arrow_schema::{FieldRef, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::{Constraints, DFSchema, DFSchemaRef};
+use datafusion::common::{Constraints, DFSchema, DFSchemaRef, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+    Expr, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, UserDefinedLogicalNodeCore, ident,
 };
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use std::cmp::Ordering;
@@ -77,11 +78,15 @@ pub(super) trait Operator: Send + Sync {
         false
     }
 
-    fn plan(
-        &self,
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>>;
+    /// How it runs, if it has one input whose rows pass through it.
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        None
+    }
+
+    /// How it runs, if it is no [`Stage`].
+    fn plan(&self, _inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        internal_err!("{} has no plan", self.name())
+    }
 }
 
 pub(super) struct Node {
@@ -118,6 +123,18 @@ fn schema_over(operator: &dyn Operator, input: &LogicalPlan) -> Result<DFSchemaR
     let passed = input.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), pass(field)));
     let fields = passed.chain(added.iter().map(|field| (None, field.clone()))).collect();
     Ok(Arc::new(DFSchema::new_with_metadata(fields, input.schema().metadata().clone())?))
+}
+
+/// A column; anything else becomes one of `computed`, under this name.
+pub(super) fn as_column(expr: Expr, computed: &mut Vec<Expr>, name: impl FnOnce() -> String) -> Expr {
+    match expr {
+        Expr::Column(_) | Expr::OuterReferenceColumn(..) => expr,
+        other => {
+            let name = name();
+            computed.push(other.alias(&name));
+            ident(name)
+        }
+    }
 }
 
 /// The input with `computed` behind its columns.
@@ -227,6 +244,9 @@ impl ExtensionPlanner for NodePlanner {
         for arg in &node.args {
             args.push(planner.create_physical_expr(arg, logical_inputs[0].schema(), session, context)?);
         }
-        node.operator.plan(args, physical_inputs.to_vec()).map(Some)
+        match (node.operator.clone().stage(), physical_inputs) {
+            (Some(stage), [input]) => stage::over(stage, args, input.clone()).map(Some),
+            _ => node.operator.plan(physical_inputs.to_vec()).map(Some),
+        }
     }
 }

@@ -6,11 +6,14 @@
 //! would then be left out. So these inputs get an operator above them that passes their rows and keeps their constants
 //! to itself.
 
-use super::passing::{self, Passage};
+use super::node::Operator;
+use super::stage::{self, Stage, Work};
+use arrow_schema::SchemaRef;
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
@@ -36,7 +39,7 @@ impl PhysicalOptimizerRule for HideConstants {
             let mut hidden = false;
             for (child, loses) in children.iter_mut().zip(sides) {
                 if loses && !child.equivalence_properties().constants().is_empty() {
-                    *child = passing::over(Arc::new(OuterSide), child.clone());
+                    *child = stage::over(Arc::new(OuterSide), Vec::new(), child.clone())?;
                     hidden = true;
                 }
             }
@@ -80,21 +83,31 @@ fn with_lost_constants(node: &Arc<dyn ExecutionPlan>) -> Option<Vec<bool>> {
 /// Its input's rows without what is known to be constant, equal or in order among them.
 struct OuterSide;
 
-impl Passage for OuterSide {
+impl Operator for OuterSide {
     fn name(&self) -> &'static str {
         OUTER_SIDE
     }
+}
 
-    fn properties(&self, input: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
-        Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(input.schema()),
+impl Stage for OuterSide {
+    fn properties(&self, input: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Arc<PlanProperties>> {
+        Ok(Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
             input.output_partitioning().clone(),
             input.pipeline_behavior(),
             input.boundedness(),
-        ))
+        )))
     }
 
     fn keeps_order(&self) -> bool {
         false
+    }
+
+    fn is_counted(&self) -> bool {
+        false
+    }
+
+    fn run(&self, work: Work) -> Result<SendableRecordBatchStream> {
+        Ok(work.input)
     }
 }

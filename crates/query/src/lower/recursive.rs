@@ -87,11 +87,7 @@ impl Operator for Recursion {
         Columns::Own
     }
 
-    fn plan(
-        &self,
-        _args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    fn plan(&self, mut inputs: Vec<Arc<dyn ExecutionPlan>>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let (step, base) = (inputs.pop(), inputs.pop());
         match (base, step) {
             (Some(base), Some(step)) => Ok(Arc::new(RecursionExec::new(self.clone(), base, step))),

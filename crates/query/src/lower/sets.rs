@@ -3,13 +3,14 @@
 //! It passes its input's columns through and adds one per call. The sets of one row are advanced together;
 //! those that end first are filled with nulls.
 
-use super::node::{Columns, Node, Operator, appending, with_computed};
+use super::node::{Columns, Node, Operator, as_column, with_computed};
+use super::stage::{Stage, Work};
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
 use arrow::compute::take;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType as ArrowType, Field, FieldRef, SchemaRef};
 use basalt_expr::context::EvalContext;
 use basalt_expr::eval::open_set;
 use basalt_expr::eval::vector::{VectorBuilder, value_at};
@@ -17,16 +18,12 @@ use basalt_expr::functions::SetRows;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -68,14 +65,7 @@ impl Lowerer<'_> {
             let from = args.len();
             for arg in own {
                 // The values of subqueries are computed below, where they may become joins.
-                args.push(match arg {
-                    DfExpr::Column(_) | DfExpr::OuterReferenceColumn(..) => arg,
-                    other => {
-                        let name = self.fresh_name("a");
-                        computed.push(other.alias(&name));
-                        datafusion::logical_expr::ident(name)
-                    }
-                });
+                args.push(as_column(arg, &mut computed, || self.fresh_name("a")));
             }
             calls.push(Call { template, args: from..args.len() });
         }
@@ -132,33 +122,25 @@ impl Operator for ProjectSet {
         true
     }
 
-    fn plan(
-        &self,
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(SetExec::new(self.0.clone(), args, inputs.swap_remove(0))?))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
 /// The operator that runs.
-struct SetExec {
-    sets: Arc<Sets>,
-    args: Vec<Arc<dyn PhysicalExpr>>,
-    input: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
-    properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
-}
-
-impl SetExec {
-    fn new(sets: Arc<Sets>, args: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<SetExec> {
-        let below = input.schema();
-        let fields: Vec<FieldRef> = below.fields().iter().chain(&sets.added).cloned().collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        let properties = appending(&input, &schema)?;
-        let metrics = ExecutionPlanMetricsSet::new();
-        Ok(SetExec { sets, args, input, schema, properties: Arc::new(properties), metrics })
+impl Stage for ProjectSet {
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        let schema = work.schema.clone();
+        let expander = Expander {
+            sets: self.0.clone(),
+            rows_max: work.context.session_config().batch_size(),
+            work,
+            current: None,
+        };
+        let batches = futures::stream::try_unfold(expander, |mut expander| async move {
+            Ok(expander.next().await?.map(|batch| (batch, expander)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
@@ -172,89 +154,12 @@ impl Sets {
     }
 }
 
-impl fmt::Debug for SetExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProjectSet: {}", self.sets.names())
-    }
-}
-
-impl DisplayAs for SetExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProjectSet: {}", self.sets.names())
-    }
-}
-
-impl ExecutionPlan for SetExec {
-    fn name(&self) -> &'static str {
-        "ProjectSet"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    /// Rows that came in an order leave in it.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        for arg in &self.args {
-            if f(arg)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(SetExec::new(self.sets.clone(), self.args.clone(), children.swap_remove(0))?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let expander = Expander {
-            sets: self.sets.clone(),
-            args: self.args.clone(),
-            rows_max: context.session_config().batch_size(),
-            input: self.input.execute(partition, context)?,
-            schema: self.schema.clone(),
-            current: None,
-            metrics: BaselineMetrics::new(&self.metrics, partition),
-        };
-        let batches = futures::stream::try_unfold(expander, |mut expander| async move {
-            Ok(expander.next().await?.map(|batch| (batch, expander)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-}
-
 /// One partition's progress.
 struct Expander {
     sets: Arc<Sets>,
-    args: Vec<Arc<dyn PhysicalExpr>>,
+    work: Work,
     rows_max: usize,
-    input: SendableRecordBatchStream,
-    schema: SchemaRef,
     current: Option<Expanding>,
-    metrics: BaselineMetrics,
 }
 
 /// A batch of the input while its rows are being expanded.
@@ -273,19 +178,16 @@ impl Expander {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         loop {
             if let Some(expanding) = &mut self.current {
-                let timer = self.metrics.elapsed_compute().timer();
-                let batch = expanding.step(&self.sets, &self.schema, self.rows_max)?;
+                let timer = self.work.elapsed.timer();
+                let batch = expanding.step(&self.sets, &self.work.schema, self.rows_max)?;
                 timer.done();
                 match batch {
-                    Some(batch) => {
-                        self.metrics.record_output(batch.num_rows());
-                        return Ok(Some(batch));
-                    }
+                    Some(batch) => return Ok(Some(batch)),
                     None => self.current = None,
                 }
             }
-            match self.input.next().await.transpose()? {
-                Some(batch) => self.current = Some(Expanding::new(batch, &self.sets, &self.args)?),
+            match self.work.input.next().await.transpose()? {
+                Some(batch) => self.current = Some(Expanding::new(batch, &self.sets, &self.work.args)?),
                 None => return Ok(None),
             }
         }

@@ -255,11 +255,7 @@ impl Operator for LeafOperator {
         Columns::Own
     }
 
-    fn plan(
-        &self,
-        _args: Vec<Arc<dyn PhysicalExpr>>,
-        _inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    fn plan(&self, _inputs: Vec<Arc<dyn ExecutionPlan>>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(self.schema.clone()),
             Partitioning::UnknownPartitioning(1),

@@ -3,15 +3,13 @@
 
 use super::Lowerer;
 use super::node::{Node, Operator};
-use super::passing::{self, Passage};
+use super::stage::{Stage, Work};
 use crate::error::Result;
 use arrow_array::RecordBatch;
 use basalt_expr::tree::Expr;
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, TryStreamExt};
 use std::sync::Arc;
@@ -61,26 +59,21 @@ impl Operator for SingleRows {
         true
     }
 
-    fn plan(
-        &self,
-        _args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(passing::over(Arc::new(SingleRows), inputs.swap_remove(0)))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
-impl Passage for SingleRows {
-    fn name(&self) -> &'static str {
-        NAME
+impl Stage for SingleRows {
+    fn is_counted(&self) -> bool {
+        false
     }
 
-    fn hand_on(&self, batches: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        let schema = batches.schema();
-        let rows = batches.map_ok(|batch: RecordBatch| {
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        let rows = work.input.map_ok(|batch: RecordBatch| {
             let rows = (0..batch.num_rows()).map(move |row| Ok::<_, DataFusionError>(batch.slice(row, 1)));
             futures::stream::iter(rows)
         });
-        Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten().boxed()))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(work.schema, rows.try_flatten().boxed())))
     }
 }

@@ -8,7 +8,8 @@
 //! A join may compute for minutes over one batch of its input without giving a row: its condition looks at
 //! the flag too. Semi and anti joins that have no condition are given one that holds always.
 
-use super::passing::{self, Passage};
+use super::node::Operator;
+use super::stage::{self, Stage, Work};
 use crate::error::SqlError;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType as ArrowType, Schema, SchemaRef};
@@ -35,8 +36,9 @@ pub(crate) const GATE: &str = "Gate";
 
 /// The plan with a gate above each of its operators.
 pub(crate) fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &Stop) -> Result<Arc<dyn ExecutionPlan>> {
-    let gate: Arc<dyn Passage> = Arc::new(Gate(stop.clone()));
-    let gated = plan.transform_up(|node| Ok(Transformed::yes(passing::over(gate.clone(), guard_join(node, stop)?))))?;
+    let gate: Arc<dyn Stage> = Arc::new(Gate(stop.clone()));
+    let behind = |node| stage::over(gate.clone(), Vec::new(), guard_join(node, stop)?);
+    let gated = plan.transform_up(|node| behind(node).map(Transformed::yes))?;
     Ok(gated.data)
 }
 
@@ -133,13 +135,19 @@ impl PhysicalExpr for Guard {
 /// Passes its input's batches until the statement is stopped.
 struct Gate(Stop);
 
-impl Passage for Gate {
+impl Operator for Gate {
     fn name(&self) -> &'static str {
         GATE
     }
+}
 
-    fn hand_on(&self, batches: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        Box::pin(Gated { schema: batches.schema(), inner: Some(batches), stop: self.0.clone() })
+impl Stage for Gate {
+    fn is_counted(&self) -> bool {
+        false
+    }
+
+    fn run(&self, work: Work) -> Result<SendableRecordBatchStream> {
+        Ok(Box::pin(Gated { schema: work.schema, inner: Some(work.input), stop: self.0.clone() }))
     }
 }
 

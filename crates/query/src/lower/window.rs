@@ -3,7 +3,7 @@
 
 mod exec;
 mod spec;
-use super::node::{Node, with_computed};
+use super::node::{Node, as_column, with_computed};
 use super::{Lowerer, name_of};
 use crate::error::Result;
 use crate::plan::{ColId, Plan, SortKey, WindowCall, WindowFunction};
@@ -42,15 +42,7 @@ struct Inputs {
 
 impl Inputs {
     fn add(&mut self, lowerer: &mut Lowerer<'_>, expr: DfExpr) -> usize {
-        let column = match expr {
-            DfExpr::Column(_) => expr,
-            other => {
-                let name = lowerer.fresh_name("w");
-                self.computed.push(other.alias(&name));
-                ident(name)
-            }
-        };
-        self.columns.push(column);
+        self.columns.push(as_column(expr, &mut self.computed, || lowerer.fresh_name("w")));
         self.columns.len() - 1
     }
 }

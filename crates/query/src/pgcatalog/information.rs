@@ -1,19 +1,21 @@
 //! information_schema (SQL:2016 part 11, as PostgreSQL narrows it): what the session's database holds.
 
 mod domains;
+mod facets;
 mod usage;
 
 use super::definitions;
 use super::indexes;
 use super::relations::{self, Column, Relation};
 use super::rows::{Rows, int4, opt_text, text, yes_no};
-use super::{Fill, SystemContext, time_modifiers};
+use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::TEMP_PREFIX;
 use basalt_engine::privilege::{AclKey, ObjectClass};
 use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
 use basalt_types::schema::ForeignKey;
 use basalt_types::{ColumnId, DataType, Datum, ObjectId, TableDef};
+use facets::{facets, numeric_shape};
 use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
@@ -139,9 +141,6 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
     let typmod = domain.map_or(column.typmod, |domain| domain.time_modifier.unwrap_or_else(|| ty.typmod()));
     let has_c = *ty == DataType::Name;
     let collation = |name: &str| if has_c { text(name) } else { Datum::Null };
-    let optional = |value: Option<i32>| value.map_or(Datum::Null, int4);
-    let length = character_length(ty);
-    let (precision, radix, scale) = numeric_shape(ty);
     let expression = column.default.map(|kept| match relation {
         Relation::Table(table) => match table.columns.iter().find(|known| known.id.0 as i16 == column.number) {
             Some(known) => definitions::default_text(system, table, known, false),
@@ -152,7 +151,7 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
     let (default, generated) = if column.generated { (None, expression) } else { (expression, None) };
     let sequence = identity_sequence(system, relation, column);
     let number = |value: Option<i64>| value.map_or(Datum::Null, |value| text(&value.to_string()));
-    rows.push([
+    let head = [
         ("table_catalog", catalog(system)),
         ("table_schema", schema(system, relation.namespace())),
         ("table_name", text(relation.name())),
@@ -161,13 +160,8 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("column_default", default.map_or(Datum::Null, |default| text(&default))),
         ("is_nullable", yes_no(!is_not_null)),
         ("data_type", text(&type_name(ty))),
-        ("character_maximum_length", optional(length)),
-        ("character_octet_length", optional(octet_length(ty, length))),
-        ("numeric_precision", optional(precision)),
-        ("numeric_precision_radix", optional(radix)),
-        ("numeric_scale", optional(scale)),
-        ("datetime_precision", optional(datetime_precision(ty, typmod))),
-        ("interval_type", opt_text(interval_fields(ty, typmod).as_deref())),
+    ];
+    let rest = [
         ("collation_catalog", if has_c { catalog(system) } else { Datum::Null }),
         ("collation_schema", collation("pg_catalog")),
         ("collation_name", collation("C")),
@@ -189,7 +183,8 @@ fn push_column(system: &SystemContext, relation: &Relation, column: &Column, row
         ("is_generated", text(if column.generated { "ALWAYS" } else { "NEVER" })),
         ("generation_expression", generated.map_or(Datum::Null, |generated| text(&generated))),
         ("is_updatable", yes_no(takes_values(system, relation, column.number))),
-    ])
+    ];
+    rows.push(head.into_iter().chain(facets(ty, typmod)).chain(rest))
 }
 
 fn is_temporary(system: &SystemContext, relation: &Relation) -> bool {
@@ -231,56 +226,6 @@ fn type_name(ty: &DataType) -> String {
         DataType::Composite(_) | DataType::Enum(_) | DataType::Domain(_) => "USER-DEFINED".to_string(),
         other => other.base().sql_name(),
     }
-}
-
-fn character_length(ty: &DataType) -> Option<i32> {
-    match ty {
-        DataType::Varchar(Some(length)) | DataType::Bpchar(Some(length)) => i32::try_from(*length).ok(),
-        DataType::Bit(Some(length)) | DataType::Varbit(Some(length)) => i32::try_from(*length).ok(),
-        _ => None,
-    }
-}
-
-/// Bytes at most: four per character of UTF-8, 2^30 where characters are not bounded.
-fn octet_length(ty: &DataType, length: Option<i32>) -> Option<i32> {
-    match ty {
-        DataType::Varchar(_) | DataType::Bpchar(_) | DataType::Text => {
-            Some(length.map_or(1 << 30, |length| length.saturating_mul(4)))
-        }
-        _ => None,
-    }
-}
-
-/// Precision, radix and scale.
-fn numeric_shape(ty: &DataType) -> (Option<i32>, Option<i32>, Option<i32>) {
-    match ty {
-        DataType::Int2 => (Some(16), Some(2), Some(0)),
-        DataType::Int4 => (Some(32), Some(2), Some(0)),
-        DataType::Int8 => (Some(64), Some(2), Some(0)),
-        DataType::Float4 => (Some(24), Some(2), None),
-        DataType::Float8 => (Some(53), Some(2), None),
-        DataType::Numeric(Some((precision, scale))) => (Some(i32::from(*precision)), Some(10), Some(i32::from(*scale))),
-        DataType::Numeric(None) => (None, Some(10), None),
-        _ => (None, None, None),
-    }
-}
-
-fn datetime_precision(ty: &DataType, typmod: i32) -> Option<i32> {
-    match ty {
-        DataType::Date => Some(0),
-        DataType::Time | DataType::TimeTz | DataType::Timestamp | DataType::TimestampTz => {
-            Some(if typmod < 0 { 6 } else { typmod })
-        }
-        DataType::Interval => Some(time_modifiers::interval_decimals(typmod).unwrap_or(6)),
-        _ => None,
-    }
-}
-
-/// The fields of an interval's type, in capitals.
-fn interval_fields(ty: &DataType, typmod: i32) -> Option<String> {
-    let name = (*ty == DataType::Interval).then(|| time_modifiers::name(ty, typmod))??;
-    let (_, fields) = name.split_once(' ')?;
-    Some(fields.to_uppercase())
 }
 
 fn views(system: &SystemContext, rows: &mut Rows) -> Result {

@@ -19,7 +19,7 @@ impl Rows {
     }
 
     /// Adds a row. Cells come in the table's column order; columns left out are null.
-    pub fn push<const N: usize>(&mut self, cells: [(&str, Datum); N]) -> Result<(), SqlError> {
+    pub fn push<'a>(&mut self, cells: impl IntoIterator<Item = (&'a str, Datum)>) -> Result<(), SqlError> {
         let mut cells = cells.into_iter().peekable();
         for ((name, _), builder) in self.table.columns.iter().zip(&mut self.builders) {
             match cells.next_if(|(cell, _)| cell == name) {

@@ -6,27 +6,26 @@
 
 use super::spec::{Argument, Call, Frame, Function, Spec};
 use crate::error::{Result, SqlError};
-use crate::lower::node::{Columns, Operator, appending};
+use crate::lower::node::{Columns, Operator};
+use crate::lower::stage::{Stage, Work};
 use arrow::compute::{SortOptions, concat_batches};
 use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{FieldRef, Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::window::{
     Frames, Offset, RangeKey, Rows, edge_value, nth_value, ntile, over_frames, ranking, shifted,
 };
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::Distribution;
+use datafusion::physical_plan::metrics::Time;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
 /// The operator as plans have it. A row that a condition leaves out counts for the others of its partition.
@@ -45,110 +44,42 @@ impl Operator for WindowAgg {
         Columns::Passed { added: &self.0.added, nullable: false }
     }
 
-    fn plan(
-        &self,
-        args: Vec<Arc<dyn PhysicalExpr>>,
-        mut inputs: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(WindowExec::new(self.0.clone(), args, inputs.swap_remove(0))?))
+    fn stage(self: Arc<Self>) -> Option<Arc<dyn Stage>> {
+        Some(self)
     }
 }
 
-struct WindowExec {
-    spec: Arc<Spec>,
-    inputs: Vec<Arc<dyn PhysicalExpr>>,
-    input: Arc<dyn ExecutionPlan>,
-    schema: SchemaRef,
-    properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
-}
-
-impl WindowExec {
-    fn new(spec: Arc<Spec>, inputs: Vec<Arc<dyn PhysicalExpr>>, input: Arc<dyn ExecutionPlan>) -> DfResult<WindowExec> {
-        let below = input.schema();
-        let fields: Vec<FieldRef> = below.fields().iter().chain(&spec.added).cloned().collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, below.metadata().clone()));
-        let properties = appending(&input, &schema)?;
-        let metrics = ExecutionPlanMetricsSet::new();
-        Ok(WindowExec { spec, inputs, input, schema, properties: Arc::new(properties), metrics })
-    }
-}
-
-impl fmt::Debug for WindowExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WindowAgg: {}", self.spec.names())
-    }
-}
-
-impl DisplayAs for WindowExec {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WindowAgg: {}", self.spec.names())
-    }
-}
-
-impl ExecutionPlan for WindowExec {
-    fn name(&self) -> &'static str {
-        "WindowAgg"
+impl Stage for WindowAgg {
+    fn keeps_order(&self) -> bool {
+        false
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    /// It does. But then the optimizer would put an order wanted above below this operator, in the place of its own.
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn required_input_distribution(&self) -> Vec<Distribution> {
-        vec![match self.spec.partitions {
+    fn distribution(&self, args: &[Arc<dyn PhysicalExpr>]) -> Distribution {
+        match self.0.partitions {
             0 => Distribution::SinglePartition,
-            keys => Distribution::KeyPartitioned(self.inputs[..keys].to_vec()),
-        }]
+            keys => Distribution::KeyPartitioned(args[..keys].to_vec()),
+        }
     }
 
-    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+    fn ordering(&self, args: &[Arc<dyn PhysicalExpr>]) -> Option<OrderingRequirements> {
         // As rows that leave are sorted: nulls come last.
         let ascending = SortOptions { descending: false, nulls_first: false };
-        let partitions = self.inputs[..self.spec.partitions].iter().map(|key| (key, ascending));
-        let order = self.spec.order.iter().chain(&self.spec.arrival).copied();
-        let order = self.inputs[self.spec.partitions..].iter().zip(order);
+        let partitions = args[..self.0.partitions].iter().map(|key| (key, ascending));
+        let order = self.0.order.iter().chain(&self.0.arrival).copied();
+        let order = args[self.0.partitions..].iter().zip(order);
         let keys = partitions.chain(order).map(|(key, options)| PhysicalSortExpr::new(key.clone(), options));
-        vec![LexOrdering::new(keys).map(OrderingRequirements::from)]
+        LexOrdering::new(keys).map(OrderingRequirements::from)
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
-    ) -> DfResult<TreeNodeRecursion> {
-        for input in &self.inputs {
-            if f(input)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(WindowExec::new(self.spec.clone(), self.inputs.clone(), children.swap_remove(0))?))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        let keys = self.spec.partitions + self.spec.order.len();
+    fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
+        let Work { input, args, schema, context, elapsed } = work;
         let worker = Worker {
-            spec: self.spec.clone(),
-            inputs: self.inputs.clone(),
-            keys,
-            input: Some(self.input.execute(partition, context.clone())?),
-            below: self.input.schema(),
-            schema: self.schema.clone(),
+            spec: self.0.clone(),
+            inputs: args,
+            keys: self.0.partitions + self.0.order.len(),
+            below: input.schema(),
+            input: Some(input),
+            schema: schema.clone(),
             kept: Vec::new(),
             kept_rows: 0,
             last_keys: None,
@@ -156,16 +87,12 @@ impl ExecutionPlan for WindowExec {
             ready: VecDeque::new(),
             rows_max: context.session_config().batch_size(),
             memory: MemoryConsumer::new("WindowAgg").register(context.memory_pool()),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
+            elapsed,
         };
         let batches = futures::stream::try_unfold(worker, |mut worker| async move {
             Ok(worker.next().await?.map(|batch| (batch, worker)))
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
@@ -189,7 +116,7 @@ struct Worker {
     ready: VecDeque<RecordBatch>,
     rows_max: usize,
     memory: MemoryReservation,
-    metrics: BaselineMetrics,
+    elapsed: Time,
 }
 
 /// Encoders of the partition's and the order's keys.
@@ -220,7 +147,6 @@ impl Worker {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
-                self.metrics.record_output(batch.num_rows());
                 if self.ready.is_empty() {
                     self.memory.try_resize(self.kept.iter().map(RecordBatch::get_array_memory_size).sum())?;
                 }
@@ -229,13 +155,13 @@ impl Worker {
             let Some(input) = &mut self.input else { return Ok(None) };
             match input.next().await.transpose()? {
                 Some(batch) => {
-                    let timer = self.metrics.elapsed_compute().clone();
+                    let timer = self.elapsed.clone();
                     let _timer = timer.timer();
                     self.take_in(batch)?;
                 }
                 None => {
                     self.input = None;
-                    let timer = self.metrics.elapsed_compute().clone();
+                    let timer = self.elapsed.clone();
                     let _timer = timer.timer();
                     let rest = std::mem::take(&mut self.kept);
                     self.compute(&rest)?;

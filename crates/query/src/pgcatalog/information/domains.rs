@@ -1,15 +1,13 @@
 //! information_schema's views of domains, types of users, and of what is declared of which type.
 
-use super::{
-    Result, catalog, character_length, datetime_precision, interval_fields, is_seen, listed, numeric_shape,
-    octet_length, schema, true_type, type_name, udt_name, udt_schema,
-};
+use super::facets::facets;
+use super::{Result, catalog, is_seen, listed, schema, true_type, type_name, udt_name, udt_schema};
 use crate::pgcatalog::relations::{self, Relation};
 use crate::pgcatalog::rows::{Rows, int4, opt_text, text, yes_no};
 use crate::pgcatalog::{Fill, SystemContext, definitions};
 use basalt_engine::privilege::{AclItem, AclKey, ObjectClass, USAGE};
 use basalt_engine::{TypeDef, TypeKind};
-use basalt_types::{DataType, Datum, DomainCheck, ObjectId};
+use basalt_types::{DataType, DomainCheck, ObjectId};
 use std::sync::Arc;
 
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
@@ -57,38 +55,29 @@ fn all(system: &SystemContext) -> impl Iterator<Item = Domain<'_>> {
     })
 }
 
-fn optional(value: Option<i32>) -> Datum {
-    value.map_or(Datum::Null, int4)
-}
-
 fn domains(system: &SystemContext, rows: &mut Rows) -> Result {
     for domain in all(system) {
-        let (ty, length) = (domain.base, character_length(domain.base));
-        let (precision, radix, scale) = numeric_shape(ty);
+        let ty = domain.base;
         let default = domain.default.map(|sql| definitions::domain_default_text(system, ty, sql));
         // Of arrays this view has the name, where columns' has ARRAY.
         let shown = match ty {
             DataType::Array(_) => ty.base().sql_name().to_string(),
             ty => type_name(ty),
         };
-        rows.push([
+        let head = [
             ("domain_catalog", catalog(system)),
             ("domain_schema", schema(system, domain.def.namespace)),
             ("domain_name", text(&domain.def.name)),
             ("data_type", text(&shown)),
-            ("character_maximum_length", optional(length)),
-            ("character_octet_length", optional(octet_length(ty, length))),
-            ("numeric_precision", optional(precision)),
-            ("numeric_precision_radix", optional(radix)),
-            ("numeric_scale", optional(scale)),
-            ("datetime_precision", optional(datetime_precision(ty, domain.typmod))),
-            ("interval_type", opt_text(interval_fields(ty, domain.typmod).as_deref())),
+        ];
+        let rest = [
             ("domain_default", opt_text(default.as_deref())),
             ("udt_catalog", catalog(system)),
             ("udt_schema", text(&udt_schema(ty))),
             ("udt_name", text(&udt_name(ty))),
             ("dtd_identifier", text("1")),
-        ])?;
+        ];
+        rows.push(head.into_iter().chain(facets(ty, domain.typmod)).chain(rest))?;
     }
     Ok(())
 }
@@ -212,11 +201,9 @@ fn attributes(system: &SystemContext, rows: &mut Rows) -> Result {
         let TypeKind::Composite(attributes) = &def.kind else { continue };
         for (at, attribute) in attributes.iter().enumerate().filter(|(_, attribute)| !attribute.dropped) {
             let ty = true_type(&attribute.ty);
-            let length = character_length(ty);
-            let (precision, radix, scale) = numeric_shape(ty);
             let typmod = attribute.time_modifier.unwrap_or_else(|| ty.typmod());
             let is_not_null = matches!(&attribute.ty, DataType::Domain(domain) if domain.not_null);
-            rows.push([
+            let head = [
                 ("udt_catalog", catalog(system)),
                 ("udt_schema", schema(system, def.namespace)),
                 ("udt_name", text(&def.name)),
@@ -224,19 +211,15 @@ fn attributes(system: &SystemContext, rows: &mut Rows) -> Result {
                 ("ordinal_position", int4(at as i32 + 1)),
                 ("is_nullable", yes_no(!is_not_null)),
                 ("data_type", text(&type_name(ty))),
-                ("character_maximum_length", optional(length)),
-                ("character_octet_length", optional(octet_length(ty, length))),
-                ("numeric_precision", optional(precision)),
-                ("numeric_precision_radix", optional(radix)),
-                ("numeric_scale", optional(scale)),
-                ("datetime_precision", optional(datetime_precision(ty, typmod))),
-                ("interval_type", opt_text(interval_fields(ty, typmod).as_deref())),
+            ];
+            let rest = [
                 ("attribute_udt_catalog", catalog(system)),
                 ("attribute_udt_schema", text(&udt_schema(ty))),
                 ("attribute_udt_name", text(&udt_name(ty))),
                 ("dtd_identifier", text(&(at + 1).to_string())),
                 ("is_derived_reference_attribute", yes_no(false)),
-            ])?;
+            ];
+            rows.push(head.into_iter().chain(facets(ty, typmod)).chain(rest))?;
         }
     }
     Ok(())

@@ -107,24 +107,21 @@ fn role_members(system: &SystemContext, rows: &mut Rows, only_admin: bool) -> Re
 const COLLATIONS: [&str; 4] = ["default", "C", "POSIX", "ucs_basic"];
 
 fn collations(system: &SystemContext, rows: &mut Rows) -> Result {
-    for name in COLLATIONS {
-        rows.push([
-            ("collation_catalog", catalog(system)),
-            ("collation_schema", text("pg_catalog")),
-            ("collation_name", text(name)),
-            ("pad_attribute", text("NO PAD")),
-        ])?;
-    }
-    Ok(())
+    each_collation(system, rows, ("pad_attribute", "NO PAD"))
 }
 
 fn collation_sets(system: &SystemContext, rows: &mut Rows) -> Result {
+    each_collation(system, rows, ("character_set_name", "UTF8"))
+}
+
+/// A row for each collation, with what all of them have in one more column.
+fn each_collation(system: &SystemContext, rows: &mut Rows, (column, value): (&str, &str)) -> Result {
     for name in COLLATIONS {
         rows.push([
             ("collation_catalog", catalog(system)),
             ("collation_schema", text("pg_catalog")),
             ("collation_name", text(name)),
-            ("character_set_name", text("UTF8")),
+            (column, text(value)),
         ])?;
     }
     Ok(())
