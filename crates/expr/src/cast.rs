@@ -13,7 +13,9 @@ use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
+use crate::inet;
 use crate::io::{fit_bpchar, fit_varchar, json, text};
+use crate::macaddr;
 use crate::money;
 use crate::numeric::Numeric;
 use crate::record_value;
@@ -97,6 +99,8 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         (Bool, Int4) | (Int4, Bool) | (Int4, Char) | (Char, Int4) => Some(Explicit),
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) | (Time, Interval) => Some(Implicit),
         (Timestamp, Date | Time) | (TimestampTz, Date | Time | Timestamp) | (Interval, Time) => Some(Assignment),
+        (Cidr, Inet) | (Macaddr, Macaddr8) | (Macaddr8, Macaddr) => Some(Implicit),
+        (Inet, Cidr) => Some(Assignment),
         (Json, Jsonb) | (Jsonb, Json) => Some(Assignment),
         (Range(from), Multirange(to)) if from == to => Some(Explicit),
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_)) => Some(Explicit),
@@ -187,6 +191,10 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
         }
         (Numeric(_), Money, value) => Datum::I64(money::of_numeric(&crate::Numeric::from_datum(value, from)?)?),
         (Money, Numeric(_), Datum::I64(value)) => money::to_numeric(*value).to_datum(to)?,
+        (Cidr, Inet, Datum::Bytes(_)) => value.clone(),
+        (Inet, Cidr, Datum::Bytes(bytes)) => Datum::Bytes(inet::Inet::decode(bytes)?.network().encode().into()),
+        (Macaddr, Macaddr8, Datum::I64(value)) => Datum::I64(macaddr::widen(*value)),
+        (Macaddr8, Macaddr, Datum::I64(value)) => Datum::I64(macaddr::narrow(*value)?),
         (Json, Jsonb, Datum::Bytes(_)) => Datum::text(&json::canonical(text_of(from, value)?)?),
         (Jsonb, Json, Datum::Bytes(_)) => value.clone(),
         (Jsonb, _, Datum::Bytes(_)) => cast_jsonb(text_of(from, value)?, from, to, ctx)?,
@@ -237,6 +245,11 @@ fn cast_to_text(from: &DataType, to: &DataType, value: &Datum, explicit: bool, c
             let code = i8::try_from(*code).map_err(|_| Error::out_of_range("\"char\""))? as u8;
             let text = if code == 0 { String::new() } else { format!("\\{code:03o}") };
             return text::parse(&DataType::Char, &text, ctx);
+        }
+        // Text tells the length of a host, too, a name does not.
+        (DataType::Inet | DataType::Cidr, Datum::Bytes(bytes)) if *to != DataType::Name => {
+            printed.extend_from_slice(inet::Inet::decode(bytes)?.with_length().as_bytes());
+            std::str::from_utf8(&printed).map_err(|error| Error::internal(error.to_string()))?
         }
         // Padding is no part of a blank-padded value.
         (DataType::Bpchar(_), _) if !matches!(to, DataType::Bpchar(_)) => text_of(from, value)?.trim_end_matches(' '),

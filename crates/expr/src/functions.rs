@@ -87,6 +87,18 @@ impl PartialEq for Function {
     }
 }
 
+impl Function {
+    /// Whether it is an equality, by PostgreSQL's names (`int4eq`, `network_eq`).
+    pub fn is_equality(&self) -> bool {
+        names_equality(&self.name)
+    }
+}
+
+/// [`Function::is_equality`] of a function by its name; `network_subeq` and `network_supeq` compare networks otherwise.
+pub fn names_equality(name: &str) -> bool {
+    name.ends_with("eq") && !name.ends_with("subeq") && !name.ends_with("supeq")
+}
+
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({:?})", self.name, self.args)
@@ -105,6 +117,7 @@ mod internals;
 pub(crate) mod json;
 mod math;
 pub(crate) mod money;
+pub(crate) mod network;
 mod orders;
 pub mod pattern_types;
 pub mod ranges;
@@ -138,6 +151,7 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| system::bind(name, args))
         .or_else(|| times::bind(name, args))
         .or_else(|| bits::bind(name, args))
+        .or_else(|| network::bind(name, args))
         .or_else(|| money::bind(name))
         .or_else(|| casts::bind(name, args))
         .or_else(|| crate::operators::bind_function(name, args))

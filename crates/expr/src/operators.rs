@@ -12,6 +12,7 @@ mod other;
 pub(crate) use arithmetic::{check_f64, power, sqrt};
 pub(crate) use compare::cast_to_compare;
 pub use compare::{SortOrder, check_comparable, compare_datums, compare_rows, equal_datums};
+pub(crate) use other::printed;
 
 use crate::functions::Kernel;
 use ahash::AHashMap;
@@ -37,6 +38,7 @@ pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Opt
         .or_else(|| dates::bind(function))
         .or_else(|| crate::pattern::bind(function))
         .or_else(|| crate::functions::bits::operator(function))
+        .or_else(|| crate::functions::network::operator(function))
         .or_else(|| crate::functions::money::bind(function))
         .or_else(|| crate::functions::times::operator(function))
         .or_else(|| crate::functions::ranges::operator(function))

@@ -48,6 +48,14 @@ pub enum DataType {
     /// Hundredths of the currency's unit.
     Money,
     Uuid,
+    /// An address and the length of its network, in bytes that compare as values do (`expr/src/inet.rs`).
+    Inet,
+    /// A network, likewise.
+    Cidr,
+    /// Six bytes as an integer.
+    Macaddr,
+    /// Eight bytes as an integer, the first bit flipped.
+    Macaddr8,
     Json,
     Jsonb,
     /// A path of SQL/JSON, as PostgreSQL prints it.
@@ -135,7 +143,7 @@ impl DataType {
             Bool => PhysType::Bool,
             Int2 => PhysType::I16,
             Int4 | Date => PhysType::I32,
-            Int8 | Time | Timestamp | TimestampTz | Money => PhysType::I64,
+            Int8 | Time | Timestamp | TimestampTz | Money | Macaddr | Macaddr8 => PhysType::I64,
             Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => PhysType::I64,
             Float4 => PhysType::F32,
             Float8 => PhysType::F64,
@@ -145,7 +153,7 @@ impl DataType {
                 None => PhysType::Bytes,
             },
             Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_)
-            | Varbit(_) | Composite(_) | Range(_) | Multirange(_) => PhysType::Bytes,
+            | Varbit(_) | Composite(_) | Range(_) | Multirange(_) | Inet | Cidr => PhysType::Bytes,
             Enum(_) => PhysType::F64,
             Domain(domain) => return domain.base.phys(),
             Interval | Uuid | TimeTz => PhysType::Fixed16,
@@ -170,7 +178,7 @@ impl DataType {
             Bool => ArrowType::Boolean,
             Int2 => ArrowType::Int16,
             Int4 => ArrowType::Int32,
-            Int8 | Money => ArrowType::Int64,
+            Int8 | Money | Macaddr | Macaddr8 => ArrowType::Int64,
             Float4 => ArrowType::Float32,
             Float8 => ArrowType::Float64,
             Numeric(_) => match self.decimal() {
@@ -180,7 +188,7 @@ impl DataType {
             Text | Varchar(_) | Bpchar(_) | Json | Jsonb | JsonPath | Name | Char | Unknown | Bit(_) | Varbit(_) => {
                 ArrowType::Utf8View
             }
-            Bytea => ArrowType::BinaryView,
+            Bytea | Inet | Cidr => ArrowType::BinaryView,
             Date => ArrowType::Date32,
             Time => ArrowType::Time64(TimeUnit::Microsecond),
             Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
@@ -197,7 +205,7 @@ impl DataType {
     }
 
     /// Every type but arrays and records, without modifiers.
-    const SCALARS: [DataType; 46] = {
+    const SCALARS: [DataType; 50] = {
         use DataType::*;
         [
             Bool,
@@ -221,6 +229,10 @@ impl DataType {
             Varbit(None),
             Money,
             Uuid,
+            Inet,
+            Cidr,
+            Macaddr,
+            Macaddr8,
             Json,
             Jsonb,
             JsonPath,
@@ -273,9 +285,13 @@ impl DataType {
             Text => 25,
             Oid => 26,
             Json => 114,
+            Cidr => 650,
             Float4 => 700,
             Float8 => 701,
             Unknown => 705,
+            Macaddr8 => 774,
+            Macaddr => 829,
+            Inet => 869,
             Bpchar(_) => 1042,
             Varchar(_) => 1043,
             Date => 1082,
@@ -305,6 +321,8 @@ impl DataType {
             Array(element) => match &**element {
                 Range(kind) => kind.oids()[1],
                 Multirange(kind) => kind.oids()[3],
+                Cidr => 651,
+                Macaddr8 => 775,
                 Bool => 1000,
                 Bytea => 1001,
                 Char => 1002,
@@ -318,6 +336,8 @@ impl DataType {
                 Float4 => 1021,
                 Float8 => 1022,
                 Oid => 1028,
+                Macaddr => 1040,
+                Inet => 1041,
                 Timestamp => 1115,
                 Date => 1182,
                 Time => 1183,
@@ -360,7 +380,8 @@ impl DataType {
             Bool | Char => 1,
             Int2 => 2,
             Int4 | Float4 | Date | Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole | Void => 4,
-            Int8 | Float8 | Time | Timestamp | TimestampTz | Money => 8,
+            Macaddr => 6,
+            Int8 | Float8 | Time | Timestamp | TimestampTz | Money | Macaddr8 => 8,
             TimeTz => 12,
             Interval | Uuid => 16,
             Enum(_) => 4,
@@ -401,6 +422,10 @@ impl DataType {
             Varbit(None) => "bit varying",
             Money => "money",
             Uuid => "uuid",
+            Inet => "inet",
+            Cidr => "cidr",
+            Macaddr => "macaddr",
+            Macaddr8 => "macaddr8",
             Json => "json",
             Jsonb => "jsonb",
             JsonPath => "jsonpath",

@@ -50,7 +50,7 @@ fn same_values(from: &DataType, to: &DataType) -> bool {
         (Composite(_), Record) => true,
         (Text | Varchar(_) | Name | Char | Unknown, Text | Varchar(None)) => true,
         (Varchar(Some(have)), Varchar(Some(limit))) => have <= limit,
-        (Jsonb, Json | Text) | (Json, Text) => true,
+        (Jsonb, Json | Text) | (Json, Text) | (Cidr, Inet) => true,
         _ => false,
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn any_all(
     let Datum::Bytes(bytes) = value else { return Ok(Vector::Const(Datum::Null)) };
     let elements = array_value::elements(&element_ty, &bytes)?;
     let probe = left.vector(input)?;
-    if function.name.ends_with("eq")
+    if function.is_equality()
         && !all
         && let Vector::Array(probe) = &probe
         && let Some(found) = probe_set(probe, &left.ty(), &elements, &element_ty)

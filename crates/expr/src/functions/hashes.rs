@@ -6,6 +6,8 @@
 use super::arg::*;
 use super::{CallInfo, Kernel};
 use crate::error::{Error, Result};
+use crate::inet::Inet;
+use crate::macaddr;
 use crate::numeric::Numeric;
 use basalt_types::{DataType, Datum};
 
@@ -15,7 +17,7 @@ const GOLDEN: u32 = 0x9e37_79b9;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     let plain = args.strip_suffix(",int8").unwrap_or(args);
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 18] = [
         "hashtext",
         "hashint2",
         "hashint4",
@@ -31,6 +33,9 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         "timestamp_hash",
         "uuid_hash",
         "interval_hash",
+        "hashinet",
+        "hashmacaddr",
+        "hashmacaddr8",
     ];
     let base = name.strip_suffix("extended").map_or(name, |base| base.trim_end_matches('_'));
     let is_known = NAMES.contains(&base);
@@ -74,6 +79,8 @@ fn hash(value: &Datum, info: &CallInfo, seed: u64) -> Result<Words> {
         (DataType::Timestamp, Datum::I64(value)) => {
             of_long(value.saturating_sub(crate::datetime::POSTGRES_EPOCH_MICROS), seed)
         }
+        (DataType::Macaddr, Datum::I64(value)) => of_bytes(&macaddr::six(*value), seed),
+        (DataType::Macaddr8, Datum::I64(value)) => of_bytes(&macaddr::eight(*value), seed),
         (_, Datum::I64(value)) => of_long(*value, seed),
         (_, Datum::F32(value)) => of_float(f64::from(*value), seed),
         (_, Datum::F64(value)) => of_float(*value, seed),
@@ -83,6 +90,7 @@ fn hash(value: &Datum, info: &CallInfo, seed: u64) -> Result<Words> {
             let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
             of_bytes(&bytes[..end], seed)
         }
+        (DataType::Inet, Datum::Bytes(bytes)) => of_bytes(&Inet::decode(bytes)?.hash_bytes(), seed),
         (_, Datum::Bytes(bytes)) => of_bytes(bytes, seed),
         (ty, other) => return Err(mismatch(ty, other)),
     })

@@ -6,6 +6,7 @@ use super::arg::*;
 use super::{CallInfo, Kernel};
 use crate::error::{Error, Result};
 use crate::io;
+use crate::operators::printed;
 use basalt_types::{DataType, Datum};
 use std::borrow::Cow;
 
@@ -274,11 +275,11 @@ fn changes(name: &str, args: &str) -> Option<Kernel> {
         ("quote_ident", "text") => kernel!(|text: Txt| -> Txt { Ok(quote_ident(text)) }),
         ("quote_literal", "text") => kernel!(|text: Txt| -> Txt { Ok(quote_literal(text)) }),
         ("quote_literal", "anyelement") => {
-            kernel!(|value: Val; info| -> Txt { Ok(quote_literal(&text_of(&value, 0, info)?)) })
+            kernel!(|value: Val; info| -> Txt { Ok(quote_literal(&printed(&value, 0, info)?)) })
         }
         ("quote_nullable", "text" | "anyelement") => scalar!(|args, info| match &args[0] {
             Datum::Null => Ok(Datum::text("NULL")),
-            value => Ok(Datum::text(&quote_literal(&text_of(value, 0, info)?))),
+            value => Ok(Datum::text(&quote_literal(&printed(value, 0, info)?))),
         }),
         _ => return None,
     })

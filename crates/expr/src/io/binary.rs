@@ -8,7 +8,9 @@ use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
+use crate::inet::Inet;
 use crate::interval::Interval;
+use crate::macaddr;
 use crate::numeric::Numeric;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -51,6 +53,11 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         DataType::Bit(_) | DataType::Varbit(_) => Datum::text(&bits::fit(&bits::read_binary(bytes)?, ty, false)?),
         DataType::Money => Datum::I64(i64::from_be_bytes(fixed(bytes)?)),
         DataType::Uuid => Datum::Fixed16(fixed(bytes)?),
+        DataType::Inet | DataType::Cidr => {
+            Datum::Bytes(Inet::read_binary(bytes, *ty == DataType::Cidr)?.encode().into())
+        }
+        DataType::Macaddr => Datum::I64(macaddr::of_six(fixed(bytes)?)),
+        DataType::Macaddr8 => Datum::I64(macaddr::read_eight(bytes)?),
         DataType::Jsonb => match bytes.split_first() {
             Some((&JSONB_VERSION, body)) => Datum::text(&json::canonical(utf8(body)?)?),
             Some((version, _)) => {
@@ -228,6 +235,8 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         (DataType::Int8 | DataType::Time | DataType::Money, Datum::I64(value)) => {
             out.extend_from_slice(&value.to_be_bytes())
         }
+        (DataType::Macaddr, Datum::I64(value)) => out.extend_from_slice(&macaddr::six(*value)),
+        (DataType::Macaddr8, Datum::I64(value)) => out.extend_from_slice(&macaddr::eight(*value)),
         (_, Datum::I64(value)) => out.extend_from_slice(&(*value as u32).to_be_bytes()),
         (_, Datum::F32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (_, Datum::F64(value)) => out.extend_from_slice(&value.to_be_bytes()),
@@ -242,6 +251,9 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         (DataType::Jsonb | DataType::JsonPath, Datum::Bytes(value)) => {
             out.push(JSONB_VERSION);
             out.extend_from_slice(value);
+        }
+        (DataType::Inet | DataType::Cidr, Datum::Bytes(value)) => {
+            Inet::decode(value)?.write_binary(*ty == DataType::Cidr, out);
         }
         (DataType::Char, Datum::Bytes(value)) => put_char(value, out),
         (DataType::Array(element), Datum::Bytes(value)) => array::format_binary(element, value, ctx, out)?,

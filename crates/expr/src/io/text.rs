@@ -6,8 +6,10 @@ use crate::bits;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
+use crate::inet::{self, Inet};
 use crate::interval::{Interval, IntervalFields, parse_interval, write_interval};
 use crate::jsonpath;
+use crate::macaddr;
 use crate::money;
 use crate::numeric::{self, Numeric};
 use arrow_array::Array;
@@ -44,6 +46,10 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Bit(_) | DataType::Varbit(_) => Datum::text(&bits::fit(&bits::parse(text)?, ty, false)?),
         DataType::Money => Datum::I64(money::parse(text)?),
         DataType::Uuid => Datum::Fixed16(parts::parse_uuid(bytes)?),
+        DataType::Inet => Datum::Bytes(inet::parse_inet(text)?.encode().into()),
+        DataType::Cidr => Datum::Bytes(inet::parse_cidr(text)?.encode().into()),
+        DataType::Macaddr => Datum::I64(macaddr::parse_six(text)?),
+        DataType::Macaddr8 => Datum::I64(macaddr::parse_eight(text)?),
         DataType::Json => {
             json::validate(text)?;
             Datum::text(text)
@@ -154,6 +160,8 @@ fn format_i64(ty: &DataType, value: i64, ctx: &EvalContext, out: &mut Vec<u8>) {
     match ty {
         DataType::Time => write_time(value, out),
         DataType::Money => money::write(value, out),
+        DataType::Macaddr => macaddr::write(&macaddr::six(value), out),
+        DataType::Macaddr8 => macaddr::write(&macaddr::eight(value), out),
         DataType::Timestamp => write_timestamp(value, ctx, out),
         DataType::TimestampTz => write_timestamptz(value, ctx, out),
         DataType::Numeric(_) => numeric::write_scaled(i128::from(value), decimal_scale(ty), out),
@@ -173,6 +181,8 @@ fn format_bytes(ty: &DataType, value: &[u8], ctx: &EvalContext, out: &mut Vec<u8
     match ty {
         DataType::Numeric(_) => Numeric::decode(value)?.write_text(out),
         DataType::Bytea => bytea::write(value, ctx.bytea_output, out),
+        DataType::Inet => out.extend_from_slice(Inet::decode(value)?.print().as_bytes()),
+        DataType::Cidr => out.extend_from_slice(Inet::decode(value)?.with_length().as_bytes()),
         DataType::Array(element) => array::format(element, value, ctx, out)?,
         _ => out.extend_from_slice(value),
     }

@@ -164,12 +164,12 @@ fn family(left: &str, right: &str) -> Option<Family> {
     let side = |name: &str| {
         Some(match name {
             "bool" => Family::Bool,
-            "int2" | "int4" | "int8" | "oid" | "money" => Family::Integer,
+            "int2" | "int4" | "int8" | "oid" | "money" | "macaddr" | "macaddr8" => Family::Integer,
             "float4" | "float8" => Family::Float,
             "numeric" => Family::Numeric,
             "text" | "name" | "char" | "bit" | "varbit" => Family::Text,
             "bpchar" => Family::Padded,
-            "bytea" => Family::Bytes,
+            "bytea" | "inet" => Family::Bytes,
             "date" => Family::Day,
             "time" | "timestamp" | "timestamptz" => Family::Micros,
             "interval" => Family::Span,
@@ -218,7 +218,9 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
         (Family::Bool, ..) => ordered!(op, a: Bit, b: Bit, a.cmp(&b)),
         (Family::Integer, "int2", "int2") => primitive(op, Width::I2),
         (Family::Integer, "int4", "int4") => primitive(op, Width::I4),
-        (Family::Integer, "int8" | "oid" | "money", "int8" | "oid" | "money") => primitive(op, Width::I8),
+        (Family::Integer, "int8" | "oid" | "money" | "macaddr" | "macaddr8", _) if left == right => {
+            primitive(op, Width::I8)
+        }
         (Family::Integer, "int2", "int4") => ordered!(op, a: I2, b: I4, i32::from(a).cmp(&b)),
         (Family::Integer, "int4", "int2") => ordered!(op, a: I4, b: I2, a.cmp(&i32::from(b))),
         (Family::Integer, "int2", "int8") => ordered!(op, a: I2, b: I8, i64::from(a).cmp(&b)),

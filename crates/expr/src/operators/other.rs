@@ -1,8 +1,9 @@
 //! Concatenation, JSON and array operators.
 
+use crate::error::Result;
 use crate::functions::arg::*;
-use crate::functions::strings::text_of;
-use crate::functions::{Kernel, arrays, json};
+use crate::functions::{CallInfo, Kernel, arrays, json};
+use basalt_types::{DataType, Datum};
 
 pub(super) fn bind(function: &str, right: &str) -> Option<Kernel> {
     Some(match function {
@@ -18,10 +19,8 @@ pub(super) fn bind(function: &str, right: &str) -> Option<Kernel> {
     })
 }
 
-/// As the cast to text prints: booleans in full.
-fn printed(value: &basalt_types::Datum, at: usize, info: &crate::functions::CallInfo) -> crate::error::Result<String> {
-    match value {
-        basalt_types::Datum::Bool(value) => Ok(value.to_string()),
-        value => Ok(text_of(value, at, info)?.into_owned()),
-    }
+/// As the cast to text prints: booleans in full, addresses with their length.
+pub(crate) fn printed(value: &Datum, at: usize, info: &CallInfo) -> Result<String> {
+    let text = crate::cast::cast_datum(&info.arg_types[at], &DataType::Text, value, true, info.ctx)?;
+    Ok(Txt::of(&text, &DataType::Text)?.to_string())
 }

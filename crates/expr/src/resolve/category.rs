@@ -18,6 +18,7 @@ pub enum Category {
     Pseudo,
     Internal,
     BitString,
+    Network,
 }
 
 pub fn category(ty: &DataType) -> Category {
@@ -30,7 +31,8 @@ pub fn category(ty: &DataType) -> Category {
         Date | Time | TimeTz | Timestamp | TimestampTz => Category::DateTime,
         Interval => Category::Timespan,
         Bit(_) | Varbit(_) => Category::BitString,
-        Bytea | Uuid | Json | Jsonb | JsonPath => Category::User,
+        Inet | Cidr => Category::Network,
+        Bytea | Uuid | Macaddr | Macaddr8 | Json | Jsonb | JsonPath => Category::User,
         Char => Category::Internal,
         Array(_) => Category::Array,
         Unknown => Category::Unknown,
@@ -45,5 +47,5 @@ pub fn category(ty: &DataType) -> Category {
 
 pub fn is_preferred(ty: &DataType) -> bool {
     use DataType::*;
-    matches!(ty, Bool | Float8 | Oid | Text | TimestampTz | Interval | Varbit(_))
+    matches!(ty, Bool | Float8 | Oid | Text | TimestampTz | Interval | Varbit(_) | Inet)
 }

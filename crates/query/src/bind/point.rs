@@ -77,7 +77,7 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
 fn equal_to(conjunct: &Expr, id: ColId, ty: &DataType) -> Option<Expr> {
     let Expr::Call { function, args, .. } = conjunct else { return None };
     let [left, right] = args.as_slice() else { return None };
-    if !function.name.ends_with("eq") {
+    if !function.is_equality() {
         return None;
     }
     let is_column = |expr: &Expr| matches!(expr, Expr::Hole { id: known, .. } if *known == id);
@@ -97,6 +97,13 @@ fn is_exact(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (Int2, Int2 | Int4 | Int8) | (Int4, Int4 | Int8) | (Int8, Int8) => true,
         (Text | Varchar(_), Text | Varchar(_)) => true,
-        (from, to) => from == to && matches!(to, Bool | Date | Time | Timestamp | TimestampTz | Uuid | Oid | Bytea),
+        (from, to) => {
+            from == to && {
+                matches!(
+                    to,
+                    Bool | Date | Time | Timestamp | TimestampTz | Uuid | Oid | Bytea | Inet | Macaddr | Macaddr8
+                )
+            }
+        }
     }
 }

@@ -4,7 +4,6 @@
 use crate::error::SqlError;
 
 const TEXT_SEARCH: &str = "Use LIKE, regular expressions or an inverted index.";
-const NETWORK: &str = "Keep addresses as text.";
 const GEOMETRY: &str = "Keep coordinates in columns of double precision.";
 const XML: &str = "Keep the document as text, or as jsonb.";
 const LARGE_OBJECTS: &str = "Keep the bytes in a column of bytea.";
@@ -14,7 +13,6 @@ const CATALOG: &str = "Use regproc, regclass or regtype, or the names as text.";
 /// Types, with what to do instead.
 const TYPES: &[(&str, &[&str])] = &[
     (TEXT_SEARCH, &["tsvector", "tsquery", "gtsvector", "regconfig", "regdictionary"]),
-    (NETWORK, &["inet", "cidr", "macaddr", "macaddr8"]),
     (GEOMETRY, &["point", "line", "lseg", "box", "path", "polygon", "circle"]),
     (XML, &["xml"]),
     (
@@ -42,7 +40,6 @@ const PREFIXES: &[(&str, &[&str])] = &[
     (TEXT_SEARCH, &["ts_", "tsvector_", "tsquery_", "tsmatch", "to_ts", "phraseto_", "plainto_", "websearch_to_"]),
     (XML, &["xml", "xpath", "table_to_xml", "query_to_xml", "cursor_to_xml", "schema_to_xml", "database_to_xml"]),
     (LARGE_OBJECTS, &["lo_"]),
-    (NETWORK, &["inet_merge", "inet_same", "macaddr"]),
     (
         SYSTEM,
         &[
@@ -83,7 +80,6 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "get_current_ts_config",
         ],
     ),
-    (NETWORK, &["abbrev", "broadcast", "family", "host", "hostmask", "masklen", "netmask", "network", "set_masklen"]),
     (
         GEOMETRY,
         &[

@@ -7,6 +7,7 @@
 
 use super::apply;
 use super::udf::EvalUdf;
+use basalt_expr::functions::names_equality;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -125,7 +126,7 @@ fn any(expr: &Expr, test: &mut impl FnMut(&Expr) -> bool) -> bool {
 fn is_equality(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => binary.op == Operator::Eq,
-        Expr::ScalarFunction(call) => call.func.name().ends_with("eq"),
+        Expr::ScalarFunction(call) => names_equality(call.func.name()),
         _ => false,
     }
 }

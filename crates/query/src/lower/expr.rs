@@ -182,7 +182,20 @@ impl Lowerer<'_> {
         let plain = |ty: &DataType| {
             matches!(
                 ty,
-                Bool | Date | Time | Timestamp | TimestampTz | Uuid | Bytea | Oid | Name | Text | Varchar(_) | Enum(_)
+                Bool | Date
+                    | Time
+                    | Timestamp
+                    | TimestampTz
+                    | Uuid
+                    | Bytea
+                    | Oid
+                    | Name
+                    | Text
+                    | Varchar(_)
+                    | Enum(_)
+                    | Inet
+                    | Macaddr
+                    | Macaddr8
             )
         };
         let integer = |ty: &DataType| matches!(ty, Int2 | Int4 | Int8);
@@ -291,6 +304,7 @@ pub(super) fn comparison(function: &Function) -> Option<Operator> {
     // Other functions end in the same letters: `has_table_privilege`, `int4range`.
     let compares = function.ret == TypePattern::Exact(DataType::Bool) && function.volatility == Volatility::Immutable;
     let is_other = name.contains("regex") || name.contains("like") || name.ends_with("range") || name.len() < 5;
+    let is_other = is_other || (name.ends_with("eq") && !function.is_equality());
     if function.args.len() != 2 || !compares || is_other {
         return None;
     }

@@ -170,7 +170,7 @@ fn datum(literal: &ScalarValue, ty: &DataType) -> Option<Datum> {
             decimal((*value)?)
         }
         ScalarValue::Utf8View(value) => value.as_deref().map(Datum::text),
-        ScalarValue::BinaryView(value) if *ty == DataType::Bytea => {
+        ScalarValue::BinaryView(value) if matches!(ty, DataType::Bytea | DataType::Inet) => {
             value.as_deref().map(|bytes| Datum::Bytes(bytes.into()))
         }
         ScalarValue::FixedSizeBinary(16, value) if *ty == DataType::Uuid => {

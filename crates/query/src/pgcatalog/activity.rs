@@ -1,7 +1,7 @@
 //! Who is connected and with which settings.
 
 use super::relations;
-use super::rows::{Rows, int4, int8, micros, oid, oids, opt_text, text, texts, yes};
+use super::rows::{Rows, inet, int4, int8, micros, oid, oids, opt_text, text, texts, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use basalt_types::Datum;
@@ -34,7 +34,7 @@ fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
             ("usesysid", oid(relations::role_oid(&system.catalog, &session.user))),
             ("usename", text(&session.user)),
             ("application_name", text(&session.application_name)),
-            ("client_addr", opt_text(client.map(|addr| addr.ip().to_string()).as_deref())),
+            ("client_addr", inet(client.map(|addr| addr.ip()))),
             ("client_port", int4(client.map_or(-1, |addr| i32::from(addr.port())))),
             ("backend_start", Datum::I64(session.started_micros)),
             ("xact_start", micros(session.transaction_micros)),

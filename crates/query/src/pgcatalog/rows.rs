@@ -3,8 +3,10 @@
 use super::VirtualTable;
 use crate::error::SqlError;
 use arrow_array::ArrayRef;
+use basalt_expr::inet::Inet;
 use basalt_types::array::{ArrayValue, Dimension};
 use basalt_types::{ColumnBuilder, DataType, Datum, PhysType, batch};
+use std::net::IpAddr;
 
 /// Collects rows as columns.
 pub(super) struct Rows {
@@ -56,6 +58,11 @@ pub(super) fn text(text: &str) -> Datum {
 
 pub(super) fn opt_text(text: Option<&str>) -> Datum {
     text.map_or(Datum::Null, Datum::text)
+}
+
+/// A host's address.
+pub(super) fn inet(ip: Option<IpAddr>) -> Datum {
+    ip.map_or(Datum::Null, |ip| Datum::Bytes(Inet::of_ip(ip).encode().into()))
 }
 
 pub(super) fn yes(yes: bool) -> Datum {

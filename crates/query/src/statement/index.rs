@@ -299,6 +299,7 @@ fn operator_class(name: Option<&str>, ty: &DataType, method: &str) -> Result<Opt
         DataType::Array(_) => "array_ops",
         DataType::Range(_) => "range_ops",
         DataType::Multirange(_) => "multirange_ops",
+        DataType::Inet | DataType::Cidr => "inet_ops",
         _ => "",
     };
     let own = match own {
@@ -308,6 +309,7 @@ fn operator_class(name: Option<&str>, ty: &DataType, method: &str) -> Result<Opt
     let pattern: &[&str] = match ty.base() {
         DataType::Text | DataType::Varchar(_) => &["text_pattern_ops", "varchar_pattern_ops", "varchar_ops"],
         DataType::Bpchar(_) => &["bpchar_pattern_ops"],
+        DataType::Inet | DataType::Cidr => &["cidr_ops"],
         _ => &[],
     };
     if name == own {
@@ -348,6 +350,7 @@ const OPERATOR_CLASSES: &[&str] = &[
     "int8_ops",
     "interval_ops",
     "jsonb_ops",
+    "macaddr8_ops",
     "macaddr_ops",
     "money_ops",
     "name_ops",

@@ -2,6 +2,7 @@
 
 use super::{Other, system, text_arg, text_or_null};
 use crate::pgcatalog::names::Scope;
+use crate::pgcatalog::rows;
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
 use basalt_expr::functions::{CallInfo, ScalarKernel};
@@ -49,6 +50,8 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         ("pg_postmaster_start_time" | "pg_conf_load_time", _) => {
             |_, info| Ok(Datum::I64(system(info)?.db.started_micros()))
         }
+        ("inet_client_addr", _) => |_, info| Ok(rows::inet(system(info)?.client_addr.map(|addr| addr.ip()))),
+        ("inet_server_addr", _) => |_, _| Ok(Datum::Null),
         ("inet_client_port", _) => |_, info| {
             let port = system(info)?.client_addr.map(|addr| i32::from(addr.port()));
             Ok(port.map_or(Datum::Null, Datum::I32))
@@ -90,21 +93,15 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
 }
 
 pub(super) fn others() -> Vec<Other> {
-    use DataType::{Array, Bool, Name, Text};
-    vec![
-        (1403, "current_schemas", vec![Bool], Array(Box::new(Name)), |args, info| {
-            let system = system(info)?;
-            let names: Vec<Datum> = match args {
-                [Datum::Bool(true)] => Scope::of(system).path().map(Datum::text).collect(),
-                _ => system.search_path.iter().map(|schema| Datum::text(schema)).collect(),
-            };
-            array_value::encode(&Name, &names)
-        }),
-        (2196, "inet_client_addr", vec![], Text, |_, info| {
-            Ok(text_or_null(system(info)?.client_addr.map(|addr| addr.ip().to_string())))
-        }),
-        (2198, "inet_server_addr", vec![], Text, |_, _| Ok(Datum::Null)),
-    ]
+    use DataType::{Array, Bool, Name};
+    vec![(1403, "current_schemas", vec![Bool], Array(Box::new(Name)), |args, info| {
+        let system = system(info)?;
+        let names: Vec<Datum> = match args {
+            [Datum::Bool(true)] => Scope::of(system).path().map(Datum::text).collect(),
+            _ => system.search_path.iter().map(|schema| Datum::text(schema)).collect(),
+        };
+        array_value::encode(&Name, &names)
+    })]
 }
 
 /// The session of a process id. 42501 for those that the user has no say over.
