@@ -82,6 +82,7 @@ impl Fixture {
             on_commit: OnCommit::PreserveRows,
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            materialized: None,
         });
         let mut txn = self.begin();
         txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).unwrap();

@@ -149,6 +149,11 @@ impl Txn {
     pub async fn lock_table(&mut self, table: ObjectId, mode: TableLock, wait: WaitPolicy) -> Result<()> {
         let object = Object::Table(table);
         self.engine.locks.acquire(self.owner, &object, Mode::from(mode), wait).await?;
+        if let WaitPolicy::Wait(_) = wait {
+            // Whoever had it may have committed without being published yet: the next snapshot sees it.
+            let last = self.engine.order.take_turn().last();
+            self.note_met(last);
+        }
         Ok(())
     }
 

@@ -66,6 +66,26 @@ impl ViewDef {
         value.is_some_and(|value| ["true", "on", "yes", "1"].contains(&value))
     }
 
+    /// The query that a materialized view keeps, as a view; `None` for other tables.
+    pub fn of_materialized(table: &TableDef) -> Option<ViewDef> {
+        let kept = table.materialized.as_ref()?;
+        let columns = table.live_columns().map(|column| (column.name.clone(), column.ty.clone()));
+        let modifiers = table.live_columns().enumerate();
+        let modifiers = modifiers.filter_map(|(at, column)| Some((at, column.time_modifier?)));
+        Some(ViewDef {
+            id: table.id,
+            namespace: table.namespace,
+            name: table.name.clone(),
+            owner: table.owner.clone(),
+            sql: kept.sql.clone(),
+            columns: columns.collect(),
+            comment: table.comment.clone(),
+            check_option: CheckOption::None,
+            time_modifiers: modifiers.collect(),
+            options: Vec::new(),
+        })
+    }
+
     /// The modifier of the column at a position, if it has one that is not in its type.
     pub fn time_modifier(&self, at: usize) -> Option<i32> {
         self.time_modifiers.iter().find(|(column, _)| *column == at).map(|(_, modifier)| *modifier)
@@ -244,6 +264,12 @@ impl Catalog {
 
     pub fn view_named(&self, namespace: ObjectId, name: &str) -> Option<&Arc<ViewDef>> {
         self.views.get(self.by_name.get(&(namespace, name.to_string()))?)
+    }
+
+    /// Views and materialized views: what keeps a query.
+    pub fn kept_queries(&self) -> impl Iterator<Item = Arc<ViewDef>> {
+        let materialized = self.tables.values().filter_map(|table| ViewDef::of_materialized(table).map(Arc::new));
+        self.views.values().cloned().chain(materialized)
     }
 
     pub fn sequence_named(&self, namespace: ObjectId, name: &str) -> Option<&Arc<SequenceDef>> {

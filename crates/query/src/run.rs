@@ -61,11 +61,13 @@ pub struct RunContext {
     pub shared: Arc<SharedTables>,
     /// Whether constants stand for the values of an outer row: their errors belong to rows that are reached.
     pub inner: bool,
+    /// Whether the plan is told, and not run.
+    pub described: bool,
 }
 
 impl RunContext {
     pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
-        RunContext { read, eval, system, stop: Stop::default(), shared: Arc::default(), inner: false }
+        RunContext { read, eval, system, stop: Stop::default(), shared: Arc::default(), inner: false, described: false }
     }
 }
 
@@ -263,6 +265,7 @@ impl QueryRuntime {
         let stop = ctx.stop.clone();
         let work = async move {
             let _owner = SharedOwner(ctx.shared.clone());
+            let ctx = RunContext { described: !analyze, ..ctx };
             crate::explain::explain(&runtime, &query, &ctx, analyze).await
         };
         Running { task: self.handle.spawn(work), stop }.wait().await

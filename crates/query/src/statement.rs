@@ -20,6 +20,7 @@ pub(crate) mod index_values;
 pub(crate) mod insert;
 pub(crate) mod like;
 pub(crate) mod lock_rows;
+pub(crate) mod materialized;
 pub(crate) mod modify;
 pub(crate) mod owned;
 pub(crate) mod point_get;

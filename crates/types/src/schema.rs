@@ -2,9 +2,11 @@
 
 mod foreign_key;
 mod index;
+mod materialized;
 
 pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, encode_values, prefix_key};
+pub use materialized::Materialized;
 
 use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, TabletId, key};
 use std::sync::Arc;
@@ -126,6 +128,9 @@ pub struct TableDef {
     /// Foreign keys of which this is the referencing table.
     #[serde(default)]
     pub foreign_keys: Vec<Arc<ForeignKey>>,
+    /// Of a materialized view.
+    #[serde(default)]
+    pub materialized: Option<Materialized>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -153,6 +158,7 @@ impl TableDef {
             on_commit: OnCommit::PreserveRows,
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            materialized: None,
         }
     }
 

@@ -31,6 +31,7 @@ pub async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc
         on_commit: OnCommit::PreserveRows,
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        materialized: None,
     });
     let mut txn = begin(engine, true);
     txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("create");

@@ -160,6 +160,10 @@ impl Binder<'_> {
         let mut bound = match relation {
             Relation::Table(table) => {
                 let locking = self.locking_of(&shown);
+                if locking.is_some() && table.materialized.is_some() {
+                    let message = format!("cannot lock rows in materialized view \"{}\"", table.name);
+                    return Err(SqlError::new("42809", message));
+                }
                 let mut item = self.base_table(&table, shown, alias)?;
                 let columns = item.visible.iter().map(|column| (column.id, column.column_no));
                 let lock = if locking.is_some() { privilege::UPDATE } else { 0 };

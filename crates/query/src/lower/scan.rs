@@ -42,6 +42,10 @@ impl Lowerer<'_> {
         columns: &[(ColId, ColumnId)],
         identity: Option<[ColId; 3]>,
     ) -> Result<LogicalPlan> {
+        if !table.is_populated() && !self.ctx.described {
+            let message = format!("materialized view \"{}\" has not been populated", table.name);
+            return Err(SqlError::new("55000", message).with_hint("Use the REFRESH MATERIALIZED VIEW command."));
+        }
         let name = self.fresh_name("t");
         let mut fields = Vec::with_capacity(columns.len() + 3);
         let mut reach = Vec::with_capacity(columns.len() + 3);

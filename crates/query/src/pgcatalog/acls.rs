@@ -76,7 +76,7 @@ pub(super) fn grants(
 fn owned<'a>(system: &'a SystemContext) -> impl Iterator<Item = (Relation<'a>, AclKey, String)> {
     relations::all(system).filter_map(|relation| {
         let owner = match &relation {
-            Relation::Table(table) => table.owner.clone(),
+            Relation::Table(table) if table.materialized.is_none() => table.owner.clone(),
             Relation::View(view) => view.owner.clone(),
             _ => return None,
         };

@@ -42,10 +42,11 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
         let kind = relation.kind();
         let table = if let Relation::Table(table) = &relation { Some(*table) } else { None };
         let pages = table.map_or(0, |table| system.engine.table_bytes(table).div_ceil(BLOCK_BYTES));
-        let tuples =
-            table.map_or(if kind == "r" { -1.0 } else { 0.0 }, |table| system.engine.estimated_rows(table) as f32);
+        let tuples = table.map_or(if matches!(kind, "r" | "m") { -1.0 } else { 0.0 }, |table| {
+            system.engine.estimated_rows(table) as f32
+        });
         let access_method = match kind {
-            "r" => HEAP,
+            "r" | "m" => HEAP,
             "i" if matches!(&relation, Relation::Index(_, index) if index.method() == "hash") => HASH,
             "i" => BTREE,
             _ => 0,
@@ -89,12 +90,12 @@ fn pg_class(system: &SystemContext, rows: &mut Rows) -> Result {
             ("relkind", text(kind)),
             ("relnatts", int2(relation.columns().len() as i16)),
             ("relchecks", int2(table.map_or(0, |table| table.checks.len() as i16))),
-            ("relhasrules", yes(matches!(&relation, Relation::View(_)))),
+            ("relhasrules", yes(matches!(&relation, Relation::View(_)) || kind == "m")),
             ("relhastriggers", yes(table.is_some_and(|table| has_foreign_keys(system, table)))),
             ("relhassubclass", yes(false)),
             ("relrowsecurity", yes(false)),
             ("relforcerowsecurity", yes(false)),
-            ("relispopulated", yes(true)),
+            ("relispopulated", yes(table.is_none_or(|table| table.is_populated()))),
             ("relreplident", text(if table.is_some() { "d" } else { "n" })),
             ("relispartition", yes(false)),
             ("relrewrite", oid(0)),

@@ -248,6 +248,7 @@ pub(super) fn view_body(system: &SystemContext, view: &ViewDef) -> String {
 pub(super) fn view(system: &SystemContext, oid: u32) -> Option<String> {
     match relations::by_oid(&system.catalog, oid)? {
         Relation::View(view) => Some(view_body(system, view)),
+        Relation::Table(table) => Some(view_body(system, &ViewDef::of_materialized(table)?)),
         Relation::Virtual(table) if table.is_view => Some(String::new()),
         _ => None,
     }

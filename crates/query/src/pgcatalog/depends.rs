@@ -52,10 +52,10 @@ fn pg_depend(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
             ("deptype", text(kind)),
         ])
     };
-    for view in relations::user_views(system) {
-        let rule = (PG_REWRITE, rule_oid(view), 0);
+    for view in relations::kept_queries(system) {
+        let rule = (PG_REWRITE, rule_oid(&view), 0);
         push(rule, (PG_CLASS, view.id.0, 0), "i")?;
-        for read in relations_of(view) {
+        for read in relations_of(&view) {
             push(rule, (PG_CLASS, read.0, 0), "n")?;
         }
     }

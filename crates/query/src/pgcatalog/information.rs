@@ -270,7 +270,7 @@ fn is_updatable(system: &SystemContext, view: &ViewDef) -> bool {
 /// Whether INSERT takes a relation.
 fn takes_rows(system: &SystemContext, relation: &Relation) -> bool {
     match relation {
-        Relation::Table(_) => true,
+        Relation::Table(table) => table.materialized.is_none(),
         Relation::View(view) => is_updatable(system, view),
         _ => false,
     }

@@ -6,6 +6,7 @@ use super::relations::{self, Relation};
 use super::rows::{Rows, int8, oid, text, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
+use basalt_engine::ViewDef;
 use basalt_types::ObjectId;
 
 type Result = std::result::Result<(), SqlError>;
@@ -14,6 +15,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
     Some(match name {
         "pg_tables" => pg_tables,
         "pg_views" => pg_views,
+        "pg_matviews" => pg_matviews,
         "pg_indexes" => pg_indexes,
         "pg_stat_user_tables" | "pg_stat_all_tables" => pg_stat_tables,
         "pg_stat_user_indexes" | "pg_stat_all_indexes" => pg_stat_indexes,
@@ -59,6 +61,21 @@ fn pg_views(system: &SystemContext, rows: &mut Rows) -> Result {
             ("viewname", text(&view.name)),
             ("viewowner", text(&view.owner)),
             ("definition", text(&definitions::view_body(system, view))),
+        ])?;
+    }
+    Ok(())
+}
+
+fn pg_matviews(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        let Some(view) = ViewDef::of_materialized(table) else { continue };
+        rows.push([
+            ("schemaname", text(schema_name(system, table.namespace))),
+            ("matviewname", text(&table.name)),
+            ("matviewowner", text(&table.owner)),
+            ("hasindexes", yes(indexes::of(table).next().is_some())),
+            ("ispopulated", yes(table.is_populated())),
+            ("definition", text(&definitions::view_body(system, &view))),
         ])?;
     }
     Ok(())

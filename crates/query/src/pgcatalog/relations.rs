@@ -80,6 +80,7 @@ impl<'a> Relation<'a> {
     /// `relkind`.
     pub fn kind(&self) -> &'static str {
         match self {
+            Relation::Table(table) if table.materialized.is_some() => "m",
             Relation::Table(_) => "r",
             Relation::View(_) => "v",
             Relation::Sequence(_) => "S",
@@ -207,6 +208,11 @@ pub(super) fn user_tables(system: &SystemContext) -> impl Iterator<Item = &Arc<T
 /// Views of the session's database.
 pub(super) fn user_views(system: &SystemContext) -> impl Iterator<Item = &Arc<ViewDef>> {
     system.catalog.views.values().filter(|view| in_database(system, view.namespace))
+}
+
+/// Views and materialized views of the session's database.
+pub(super) fn kept_queries(system: &SystemContext) -> impl Iterator<Item = Arc<ViewDef>> {
+    system.catalog.kept_queries().filter(|view| in_database(system, view.namespace))
 }
 
 /// Sequences of the session's database.

@@ -1,4 +1,4 @@
-//! `pg_rewrite`: the rule that each view is in PostgreSQL, and what its query reads.
+//! `pg_rewrite`: the rule that each view and materialized view is in PostgreSQL, and what its query reads.
 
 use super::rows::{Rows, oid, text, yes};
 use super::{Fill, SystemContext, relations};
@@ -15,9 +15,9 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
 }
 
 fn pg_rewrite(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
-    for view in relations::user_views(system) {
+    for view in relations::kept_queries(system) {
         rows.push([
-            ("oid", oid(rule_oid(view))),
+            ("oid", oid(rule_oid(&view))),
             ("rulename", text("_RETURN")),
             ("ev_class", oid(view.id.0)),
             ("ev_type", text("1")),

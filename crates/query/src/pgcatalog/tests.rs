@@ -43,6 +43,7 @@ fn orders() -> TableDef {
         on_commit: OnCommit::PreserveRows,
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        materialized: None,
     }
 }
 
@@ -87,6 +88,7 @@ fn system(dir: &tempfile::TempDir) -> SystemContext {
         lookup_path: vec!["public".into()],
         read_only: false,
         sequences: Arc::default(),
+        outgoing: Arc::default(),
     }
 }
 

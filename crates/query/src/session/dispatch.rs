@@ -89,7 +89,9 @@ impl Session {
             valid.then(|| plan.bound.clone())
         });
         if let Some(bound) = cached {
-            self.lock_tables(&bound).await?;
+            if self.lock_tables(&bound).await? {
+                self.next_statement()?;
+            }
             if self.txn()?.catalog().version == catalog.version {
                 let eval = self.eval_context(params, &catalog);
                 return self.run_bound(&bound, &eval).await;
@@ -127,16 +129,35 @@ impl Session {
         params: Vec<Datum>,
         types: ParamTypes,
     ) -> Result<(Bound, Arc<EvalContext>, Arc<Catalog>)> {
+        let user = self.user.clone();
+        self.plan_as(&user, statement, sql, params, types).await
+    }
+
+    /// The same with the privileges of a role.
+    pub(crate) async fn plan_as(
+        &mut self,
+        role: &str,
+        statement: &Statement,
+        sql: &Arc<str>,
+        params: Vec<Datum>,
+        types: ParamTypes,
+    ) -> Result<(Bound, Arc<EvalContext>, Arc<Catalog>)> {
         for _ in 0..REBINDS_MAX {
             let catalog = self.txn()?.catalog();
             let eval = self.eval_context(params.clone(), &catalog);
-            let needs = Arc::new(Mutex::new(Needs::of(self.superuser, &self.user)));
+            let superuser = catalog.role_named(role).is_some_and(|role| role.superuser);
+            let needs = Arc::new(Mutex::new(Needs::of(superuser, role)));
             let current = statement::cursor::current(self, statement)?;
             let ctx = BindContext { needs: Some(needs.clone()), current, ..self.bind_context(&catalog, sql, &eval) };
             let bound = bind::bind_statement(&ctx, statement, &mut types.clone())?;
-            statement::allowed::check(&catalog, &self.user, &needs.lock())?;
-            self.lock_tables(&bound).await?;
+            statement::allowed::check(&catalog, role, &needs.lock())?;
+            refuse_materialized(&bound)?;
+            let waited = self.lock_tables(&bound).await?;
             if self.txn()?.catalog().version == catalog.version {
+                if waited {
+                    // What was committed meanwhile is seen.
+                    self.next_statement()?;
+                }
                 return Ok((bound, eval, catalog));
             }
             self.next_statement()?;
@@ -158,22 +179,31 @@ impl Session {
         Ok((bound, types))
     }
 
-    pub(crate) async fn lock_tables(&mut self, bound: &Bound) -> Result<()> {
+    /// Whether it took long enough for others to commit.
+    pub(crate) async fn lock_tables(&mut self, bound: &Bound) -> Result<bool> {
         if let Some((_, strength)) = parts_of(bound).1.iter().find_map(|query| query.row_locks.first()) {
             self.refuse_if_read_only(&format!("SELECT {}", strength_name(*strength)))?;
         }
+        let mut waited = false;
         for (table, mode) in locks_of(bound) {
-            self.lock_table(table, mode, false).await?;
+            waited |= self.lock_table(table, mode, false).await?;
         }
-        Ok(())
+        Ok(waited)
     }
 
-    pub(crate) async fn lock_table(&mut self, table: ObjectId, mode: TableLock, nowait: bool) -> Result<()> {
-        let wait = match nowait {
-            true => WaitPolicy::Fail,
-            false => self.wait_policy(),
-        };
-        Ok(self.txn()?.lock_table(table, mode, wait).await?)
+    /// Whether it was waited for.
+    pub(crate) async fn lock_table(&mut self, table: ObjectId, mode: TableLock, nowait: bool) -> Result<bool> {
+        let wait = self.wait_policy();
+        let txn = self.txn()?;
+        match txn.lock_table(table, mode, WaitPolicy::Fail).await {
+            Err(basalt_engine::Error::LockNotAvailable(_)) if !nowait => {}
+            taken => {
+                taken?;
+                return Ok(false);
+            }
+        }
+        txn.lock_table(table, mode, wait).await?;
+        Ok(true)
     }
 
     pub(crate) fn wait_policy(&self) -> WaitPolicy {
@@ -245,6 +275,15 @@ fn same_columns(bound: &Bound, prepared: &Prepared) -> bool {
                 && now.iter().zip(then).all(|(now, then)| now.name == then.name && now.ty == then.ty)
         }
         _ => false,
+    }
+}
+
+/// 42809 for a command that would change a materialized view.
+fn refuse_materialized(bound: &Bound) -> Result<()> {
+    let written = parts_of(bound).0.into_iter().filter_map(|write| write.table());
+    match written.into_iter().find(|table| table.materialized.is_some()) {
+        Some(table) => Err(SqlError::new("42809", format!("cannot change materialized view \"{}\"", table.name))),
+        None => Ok(()),
     }
 }
 

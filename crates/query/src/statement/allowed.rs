@@ -22,7 +22,7 @@ struct Known {
 fn known(catalog: &Catalog, id: ObjectId) -> Option<Known> {
     if let Some(table) = catalog.tables.get(&id) {
         let (name, owner) = (table.name.clone(), table.owner.clone());
-        return Some(Known { name, owner, class: ObjectClass::Table, kind: "table" });
+        return Some(Known { name, owner, class: ObjectClass::Table, kind: table.kind_word() });
     }
     if let Some(view) = catalog.views.get(&id) {
         let (name, owner) = (view.name.clone(), view.owner.clone());

@@ -12,7 +12,7 @@ use super::resolve::{self, Relation, no_relation};
 use super::{checks, drop, foreign_key, index, sequence, table_options, truncate, unique, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::{AlterAction, Deferral, KeyClause, KeyConstraint, Name, UniqueClause};
+use crate::syntax::{AlterAction, Deferral, KeyClause, KeyConstraint, Name, ObjectKind, UniqueClause};
 use basalt_engine::{CatalogEdit, CommentKey, SequenceDef, TableLock};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{CheckDef, ForeignKey, IndexConstraint, IndexDef};
@@ -24,6 +24,7 @@ pub(crate) async fn run(
     session: &mut Session,
     name: &Name,
     if_exists: bool,
+    kind: ObjectKind,
     actions: &[AlterAction],
     sql: &Arc<str>,
 ) -> Result<()> {
@@ -32,7 +33,24 @@ pub(crate) async fn run(
         skipping(session, "00000", format!("relation \"{}\" does not exist", name.name));
         return Ok(());
     }
-    match (resolve::find(session, &catalog, name)?, actions) {
+    let found = resolve::find(session, &catalog, name)?;
+    let materialized = matches!(&found, Some(Relation::Table(table)) if table.materialized.is_some());
+    if kind == ObjectKind::MaterializedView && !materialized {
+        let other = found.is_some() || index::find(session, &catalog, name)?.is_some();
+        if other {
+            return Err(SqlError::new("42809", format!("\"{}\" is not a materialized view", name.name)));
+        }
+    }
+    match (found, actions) {
+        (Some(Relation::Table(table)), actions) if table.materialized.is_some() => {
+            let of_tables = |action: &&AlterAction| !fits_materialized(action);
+            if let Some(action) = actions.iter().find(of_tables) {
+                let message =
+                    format!("ALTER action {} cannot be performed on relation \"{}\"", verb(action), name.name);
+                return Err(SqlError::new("42809", message)
+                    .with_detail("This operation is not supported for materialized views."));
+            }
+        }
         (Some(Relation::View(_)), [AlterAction::RenameTo(_) | AlterAction::OwnerTo(_) | AlterAction::SetSchema(_)]) => {
             return view::alter(session, name, if_exists, actions);
         }
@@ -70,7 +88,7 @@ pub(crate) async fn run(
         }
         return Err(no_relation("relation", name));
     };
-    resolve::require_owner(session, "table", &before.name, &before.owner)?;
+    resolve::require_owner(session, before.kind_word(), &before.name, &before.owner)?;
     let mut change = Change {
         table: TableDef::clone(&before),
         before: before.clone(),
@@ -84,7 +102,7 @@ pub(crate) async fn run(
         rebuild: Vec::new(),
         references: Vec::new(),
         cascade: None,
-        what: format!("alter table {}", before.name),
+        what: format!("alter {} {}", before.kind_word(), before.name),
     };
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();
     ordered.sort_by_key(|action| pass(action));
@@ -114,6 +132,21 @@ fn pass(action: &AlterAction) -> u8 {
 }
 
 /// The action as PostgreSQL's messages name it.
+/// Whether an action is one of ALTER MATERIALIZED VIEW.
+fn fits_materialized(action: &AlterAction) -> bool {
+    matches!(
+        action,
+        AlterAction::RenameTo(_)
+            | AlterAction::RenameColumn(..)
+            | AlterAction::SetSchema(_)
+            | AlterAction::OwnerTo(_)
+            | AlterAction::SetOptions(_)
+            | AlterAction::ResetOptions(_)
+            | AlterAction::Hint(_)
+            | AlterAction::Nothing
+    )
+}
+
 fn verb(action: &AlterAction) -> &'static str {
     match action {
         AlterAction::AddColumn { .. } => "ADD COLUMN",

@@ -36,9 +36,11 @@ pub(crate) async fn run(
         text: text.clone(),
     };
     let edit = match (kind, found) {
-        (ObjectKind::Table, Some(Relation::Table(_))) => {
+        (ObjectKind::Table | ObjectKind::MaterializedView, Some(Relation::Table(found)))
+            if found.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
+        {
             let table = resolve::lock_table(session, name, TableLock::ShareUpdateExclusive, false).await?;
-            resolve::require_owner(session, "table", &table.name, &table.owner)?;
+            resolve::require_owner(session, table.kind_word(), &table.name, &table.owner)?;
             CatalogEdit::PutTable(Arc::new(TableDef { comment: text, ..TableDef::clone(&table) }))
         }
         (ObjectKind::View, Some(Relation::View(view))) => {
@@ -124,7 +126,7 @@ pub(crate) async fn run(
 fn column(session: &Session, found: &Relation, name: &str) -> Result<(ObjectId, Option<i32>)> {
     match found {
         Relation::Table(table) => {
-            resolve::require_owner(session, "table", &table.name, &table.owner)?;
+            resolve::require_owner(session, table.kind_word(), &table.name, &table.owner)?;
             Ok((table.id, table.column_named(name).map(|column| i32::from(column.id.0))))
         }
         Relation::View(view) => {

@@ -48,6 +48,9 @@ async fn copy_from(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) 
         }
         other => other?,
     };
+    if table.materialized.is_some() {
+        return Err(SqlError::new("42809", format!("cannot copy to materialized view \"{}\"", table.name)));
+    }
     let columns = columns_of(&table, columns.as_deref())?;
     let numbers: Vec<i16> = columns.iter().map(|id| id.0 as i16).collect();
     session.require_on(table.id, basalt_engine::privilege::INSERT, &numbers)?;
@@ -159,6 +162,10 @@ async fn copy_to(session: &mut Session, copy: &CopyStatement, sql: &Arc<str>) ->
 fn select_text(session: &mut Session, name: &Name, columns: Option<&[String]>) -> Result<String> {
     let catalog = session.txn()?.catalog();
     let table = match resolve::find(session, &catalog, name)? {
+        Some(Relation::Table(table)) if table.materialized.is_some() => {
+            return Err(SqlError::new("42809", format!("cannot copy from materialized view \"{}\"", table.name))
+                .with_hint("Try the COPY (SELECT ...) TO variant."));
+        }
         Some(Relation::Table(table)) => table,
         Some(Relation::View(view)) => {
             return Err(SqlError::new("42809", format!("cannot copy from view \"{}\"", view.name))

@@ -11,6 +11,7 @@ use crate::plan::Query;
 use crate::session::Session;
 use crate::syntax::{CheckClause, CreateTable, ForeignKeyClause, KeyClause, KeyConstraint, Rows, Statement};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
+use basalt_expr::EvalContext;
 use basalt_types::schema::{PartitionDef, PrimaryKey};
 use basalt_types::{ColumnDef, ColumnId, DataType, Datum, ObjectId, TableDef};
 use std::sync::Arc;
@@ -62,13 +63,16 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
     session.txn()?.edit_catalog(edits)?;
     match (query, &create.query) {
         (_, Some((Rows::Execute(..), _, false))) => Ok(Some(0)),
-        (Some((query, params)), Some((_, _, true))) => Ok(Some(fill(session, &table, query, params).await?)),
+        (Some((query, params)), Some((_, _, true))) => {
+            let eval = session.eval_context(params, &session.catalog_now());
+            Ok(Some(fill(session, &table, query, &eval).await?))
+        }
         _ => Ok(None),
     }
 }
 
 /// The query that gives the rows, and its parameters.
-async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>) -> Result<(Arc<Query>, Vec<Datum>)> {
+pub(crate) async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>) -> Result<(Arc<Query>, Vec<Datum>)> {
     let (bound, params) = match rows {
         Rows::Query(query) => {
             let statement = Statement::Query(query.clone());
@@ -91,12 +95,17 @@ async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>) -> Result
     }
 }
 
-async fn fill(session: &mut Session, table: &Arc<TableDef>, query: Arc<Query>, params: Vec<Datum>) -> Result<u64> {
+/// Writes what a query gives into a table.
+pub(crate) async fn fill(
+    session: &mut Session,
+    table: &Arc<TableDef>,
+    query: Arc<Query>,
+    eval: &Arc<EvalContext>,
+) -> Result<u64> {
     let catalog = session.txn()?.catalog();
-    let eval = session.eval_context(params, &catalog);
-    let mut stream = super::lock_rows::start(session, &query, &eval).await?;
-    let rules = bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), table)?;
-    let path = RowPath::new(table, &rules, &catalog, &eval);
+    let mut stream = super::lock_rows::start(session, &query, eval).await?;
+    let rules = bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), eval), table)?;
+    let path = RowPath::new(table, &rules, &catalog, eval);
     let sender = session.start_batch(&path)?;
     while let Some(rows) = stream.next().await? {
         let stored = batch::stored_block(&path, rows.columns())?;
@@ -108,7 +117,7 @@ async fn fill(session: &mut Session, table: &Arc<TableDef>, query: Arc<Query>, p
     session.finish_batch().await
 }
 
-fn add_query_columns(table: &mut TableDef, query: &Query, names: &[String]) -> Result<()> {
+pub(crate) fn add_query_columns(table: &mut TableDef, query: &Query, names: &[String]) -> Result<()> {
     if names.len() > query.columns.len() {
         return Err(SqlError::new("42601", "too many column names were specified"));
     }
@@ -118,6 +127,7 @@ fn add_query_columns(table: &mut TableDef, query: &Query, names: &[String]) -> R
             DataType::Unknown => DataType::Text,
             ty => ty.clone(),
         };
+        super::view::refuse_pseudo_type(name, &ty)?;
         let time_modifier = bind::time_modifier_of(column);
         push_column(table, name, ty, false, None)?;
         if let Some(last) = table.columns.last_mut() {

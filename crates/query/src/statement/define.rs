@@ -1,8 +1,8 @@
 //! Definitions: to the file of each object kind. All edit the catalog inside the session's transaction.
 
 use super::{
-    alter_table, comment, create_table, database, drop, index, owned, privilege, role, schema, sequence, truncate,
-    types, view,
+    alter_table, comment, create_table, database, drop, index, materialized, owned, privilege, role, schema, sequence,
+    truncate, types, view,
 };
 use crate::error::{Result, SqlError};
 use crate::session::Session;
@@ -44,8 +44,8 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
                 sequence::alter_object(session, name, *if_exists, action).await?;
             }
         }
-        Definition::AlterTable { name, if_exists, actions, .. } => {
-            alter_table::run(session, name, *if_exists, actions, sql).await?;
+        Definition::AlterTable { name, if_exists, kind, actions } => {
+            alter_table::run(session, name, *if_exists, *kind, actions, sql).await?;
         }
         Definition::CreateSequence { name, if_not_exists, temporary, options } => {
             sequence::create(session, name, *if_not_exists, *temporary, options, sql)?;
@@ -55,6 +55,14 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         }
         Definition::CreateView { name, or_replace, temporary, columns, query, options } => {
             view::create(session, name, *or_replace, *temporary, (columns, options), query, sql)?;
+        }
+        Definition::CreateMaterialized(create) => {
+            if let Some(rows) = materialized::create(session, create, sql).await? {
+                tag = format!("SELECT {rows}");
+            }
+        }
+        Definition::RefreshMaterialized { name, concurrently, with_data } => {
+            materialized::refresh(session, name, *concurrently, *with_data).await?;
         }
         Definition::CreateSchema { name, if_not_exists, owner, elements } => {
             schema::create(session, name, *if_not_exists, owner.as_deref())?;

@@ -98,14 +98,16 @@ async fn relation_edits(
             session.lock_table(sequence.id, TableLock::AccessExclusive, false).await?;
             Ok(vec![CatalogEdit::DropSequence(sequence.id)])
         }
-        (Relation::Table(_), ObjectKind::Table) => {
+        (Relation::Table(found), ObjectKind::Table | ObjectKind::MaterializedView)
+            if found.materialized.is_some() == (kind == ObjectKind::MaterializedView) =>
+        {
             resolve::require_own_table(session, name)?;
             let table = match resolve::try_lock_table(session, name, TableLock::AccessExclusive, false).await? {
                 Some(table) => table,
                 None if if_exists => return Ok(Vec::new()),
                 None => return Err(no_relation(what, name)),
             };
-            resolve::require_owner(session, "table", &table.name, &table.owner)?;
+            resolve::require_owner(session, what, &table.name, &table.owner)?;
             let catalog = session.txn()?.catalog();
             // Constraints of others go with it.
             let children: Vec<ObjectId> = catalog.references_to(table.id).map(|(child, _)| child.id).collect();
@@ -118,6 +120,9 @@ async fn relation_edits(
         }
         (found, _) => {
             let other = match found {
+                Relation::Table(table) if table.materialized.is_some() => {
+                    "MATERIALIZED VIEW to remove a materialized view"
+                }
                 Relation::Table(_) => "TABLE to remove a table",
                 Relation::View(_) => "VIEW to remove a view",
                 Relation::Sequence(_) => "SEQUENCE to remove a sequence",
@@ -190,7 +195,7 @@ fn listed(session: &Session, catalog: &Catalog, namespace: ObjectId) -> Vec<Stri
     let types = catalog.types.values().filter(|def| def.namespace == namespace);
     let name = |name: &str| shown(session, catalog, namespace, name);
     let mut all: Vec<(ObjectId, String)> = tables
-        .map(|table| (table.id, format!("table {}", name(&table.name))))
+        .map(|table| (table.id, format!("{} {}", table.kind_word(), name(&table.name))))
         .chain(views.map(|view| (view.id, format!("view {}", name(&view.name)))))
         .chain(sequences.map(|sequence| (sequence.id, format!("sequence {}", name(&sequence.name)))))
         .chain(types.map(|def| (def.id, format!("type {}", name(&def.name)))))
@@ -255,7 +260,7 @@ fn apply_along(
     let after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
     broken.extend(expressions::left(session, &before, &after));
     broken.extend(references_left(session, &before, &after));
-    broken.extend(broken_views(session, &before, &after));
+    broken.extend(all_broken_views(session, &before, &after)?);
     if !broken.is_empty() && cascade != Some(true) {
         let details: Vec<String> =
             broken.iter().map(|dependent| format!("{} depends on {}", dependent.what, dependent.on)).collect();
@@ -275,10 +280,37 @@ fn apply_along(
     Ok(())
 }
 
+/// Broken views. Those that read a materialized view break when it goes.
+fn all_broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Result<Vec<Dependent>> {
+    let mut broken = broken_views(session, before, after);
+    let mut after = after.clone();
+    let mut seen = 0;
+    while seen < broken.len() {
+        let edits = broken[seen..].iter().flat_map(|dependent| &dependent.edits);
+        let tables: Vec<CatalogEdit> =
+            edits.filter(|edit| matches!(edit, CatalogEdit::DropTable(_))).cloned().collect();
+        seen = broken.len();
+        if tables.is_empty() {
+            break;
+        }
+        after = Arc::new(after.apply(&tables).map_err(basalt_engine::Error::from)?);
+        for dependent in broken_views(session, before, &after) {
+            if !broken.iter().any(|known| known.edits == dependent.edits) {
+                broken.push(dependent);
+            }
+        }
+    }
+    Ok(broken)
+}
+
 /// Views that gave something before that they do not give after.
 fn broken_ids(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<ObjectId> {
-    let kept = after.views.values();
-    let broken = kept.filter(|view| {
+    let gone: Vec<u32> =
+        before.sequences.keys().filter(|id| !after.sequences.contains_key(id)).map(|id| id.0).collect();
+    let broken = after.kept_queries().filter(|view| {
+        if gone.iter().any(|oid| pinned::names_object(&view.sql, *oid)) {
+            return true;
+        }
         let was = shape(session, before, view);
         was.is_some() && was != shape(session, after, view)
     });
@@ -336,11 +368,17 @@ fn key_name(table: &TableDef, id: ObjectId) -> String {
 
 fn broken_views(session: &Session, before: &Arc<Catalog>, after: &Arc<Catalog>) -> Vec<Dependent> {
     let ids = broken_ids(session, before, after);
-    let broken: Vec<&Arc<ViewDef>> = after.views.values().filter(|view| ids.contains(&view.id)).collect();
-    let dependents = broken.iter().map(|view| Dependent {
-        what: format!("view {}", shown(session, after, view.namespace, &view.name)),
-        on: first_cause(session, before, after, view, &ids),
-        edits: vec![CatalogEdit::DropView(view.id)],
+    let broken = after.kept_queries().filter(|view| ids.contains(&view.id));
+    let dependents = broken.map(|view| {
+        let (kind, edit) = match after.table(view.id) {
+            Some(_) => ("materialized view", CatalogEdit::DropTable(view.id)),
+            None => ("view", CatalogEdit::DropView(view.id)),
+        };
+        Dependent {
+            what: format!("{kind} {}", shown(session, after, view.namespace, &view.name)),
+            on: first_cause(session, before, after, &view, &ids),
+            edits: vec![edit],
+        }
     });
     dependents.collect()
 }
@@ -356,7 +394,7 @@ fn first_cause(session: &Session, before: &Catalog, after: &Catalog, view: &View
                     let now = after.tables.get(&table.id).map(|now| now.column(column.id));
                     now.is_some_and(|now| now.dropped || now.name != column.name)
                 });
-                let of = format!("table {}", name(table.namespace, &table.name));
+                let of = format!("{} {}", table.kind_word(), name(table.namespace, &table.name));
                 return gone.map_or(of.clone(), |column| format!("column {} of {of}", column.name));
             }
             Relation::View(other) if broken.contains(&other.id) || after.views.get(&other.id) != Some(other) => {

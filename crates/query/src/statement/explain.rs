@@ -42,16 +42,23 @@ pub(crate) async fn run(
             other => Err(SqlError::internal(format!("{} has no plan", other.tag()))),
         },
         Statement::Define(definition) => {
-            let Definition::CreateTable(create) = &**definition else {
-                return Err(SqlError::internal(format!("{} has no plan", definition.tag())));
+            let (head, rows) = match &**definition {
+                Definition::CreateTable(create) => {
+                    let Some((rows, _, _)) = &create.query else {
+                        return Err(SqlError::internal("no query to explain"));
+                    };
+                    (format!("Create Table {}", create.name), rows.clone())
+                }
+                Definition::CreateMaterialized(create) => {
+                    (format!("Create Materialized View {}", create.name), Rows::Query(create.query.clone()))
+                }
+                other => return Err(SqlError::internal(format!("{} has no plan", other.tag()))),
             };
-            let Some((rows, _, _)) = &create.query else { return Err(SqlError::internal("no query to explain")) };
             if options.analyze {
-                return Err(SqlError::not_supported("EXPLAIN ANALYZE of CREATE TABLE AS is not supported")
-                    .with_hint("Use EXPLAIN ANALYZE of its query."));
+                let message = format!("EXPLAIN ANALYZE of {} is not supported", definition.tag());
+                return Err(SqlError::not_supported(message).with_hint("Use EXPLAIN ANALYZE of its query."));
             }
-            let head = format!("Create Table {}", create.name);
-            match rows {
+            match &rows {
                 Rows::Query(query) => {
                     let query = Statement::Query(query.clone());
                     explained(session, options, Some(head), &query, sql, params, ParamTypes::none()).await

@@ -21,10 +21,10 @@ pub(crate) async fn declare(
 ) -> Result<Arc<ForeignKey>> {
     let catalog = session.txn()?.catalog();
     let parent = match resolve::find(session, &catalog, &clause.parent)? {
-        Some(Relation::Table(parent)) if parent.id != table.id => {
+        Some(Relation::Table(parent)) if parent.id != table.id && parent.materialized.is_none() => {
             Some(resolve::lock_table(session, &clause.parent, TableLock::ShareRowExclusive, false).await?)
         }
-        Some(Relation::Table(_)) => None,
+        Some(Relation::Table(parent)) if parent.materialized.is_none() => None,
         Some(_) => {
             let message = format!("referenced relation \"{}\" is not a table", clause.parent.name);
             return Err(SqlError::new("42809", message));

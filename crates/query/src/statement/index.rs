@@ -8,7 +8,7 @@ use super::rows::shown_key;
 use crate::bind::{self, BindContext, ParamTypes, pinned};
 use crate::error::{ErrorObject, Result, Severity, SqlError};
 use crate::session::Session;
-use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ReindexTarget};
+use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ObjectKind, ReindexTarget};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_expr::functions::Volatility;
 use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource};
@@ -76,7 +76,7 @@ pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Ar
     }
     resolve::require_own_table(session, &create.table)?;
     let table = resolve::lock_table(session, &create.table, TableLock::Share, false).await?;
-    resolve::require_owner(session, "table", &table.name, &table.owner)?;
+    resolve::require_owner(session, table.kind_word(), &table.name, &table.owner)?;
     let catalog = session.txn()?.catalog();
     resolve::require_create_in(session, &catalog, table.namespace)?;
     if let Some(name) = create.name.as_ref().filter(|name| catalog.relation_exists(table.namespace, name)) {
@@ -532,7 +532,7 @@ pub(crate) async fn alter(
     {
         return match relation {
             Relation::View(_) => super::view::alter(session, name, if_exists, actions),
-            _ => Box::pin(super::alter_table::run(session, name, if_exists, actions, sql)).await,
+            _ => Box::pin(super::alter_table::run(session, name, if_exists, ObjectKind::Table, actions, sql)).await,
         };
     }
     let Some((table, _)) = find(session, &catalog, name)? else {

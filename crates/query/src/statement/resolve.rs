@@ -156,7 +156,7 @@ pub(crate) async fn lock_table(
 pub(crate) fn require_own_table(session: &mut Session, name: &Name) -> Result<()> {
     let catalog = session.txn()?.catalog();
     match find(session, &catalog, name)? {
-        Some(Relation::Table(table)) => require_owner(session, "table", &table.name, &table.owner),
+        Some(Relation::Table(table)) => require_owner(session, table.kind_word(), &table.name, &table.owner),
         _ => Ok(()),
     }
 }

@@ -181,7 +181,7 @@ fn set_owner(
         return Ok(());
     };
     let table: Arc<TableDef> = match resolve::find(session, catalog, name)? {
-        Some(Relation::Table(table)) => table,
+        Some(Relation::Table(table)) if table.materialized.is_none() => table,
         Some(Relation::View(view)) => {
             return Err(SqlError::not_supported(format!("sequence cannot be owned by view \"{}\"", view.name))
                 .with_hint("Let a table's column own it."));

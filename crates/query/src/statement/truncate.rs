@@ -13,10 +13,15 @@ pub(crate) async fn run(session: &mut Session, names: &[Name], restart: bool, ca
     for name in names {
         // Nobody waits for a table that he may not empty.
         let catalog = session.txn()?.catalog();
-        if let Some(resolve::Relation::Table(table)) = resolve::find(session, &catalog, name)? {
+        if let Some(resolve::Relation::Table(table)) = resolve::find(session, &catalog, name)?
+            && table.materialized.is_none()
+        {
             session.require_on(table.id, privilege::TRUNCATE, &[])?;
         }
         let table = resolve::lock_table(session, name, TableLock::AccessExclusive, false).await?;
+        if table.materialized.is_some() {
+            return Err(SqlError::new("42809", format!("\"{}\" is not a table", table.name)));
+        }
         session.require_on(table.id, privilege::TRUNCATE, &[])?;
         if !tables.contains(&table.id) {
             tables.push(table.id);

@@ -117,6 +117,14 @@ pub(crate) fn cascade(catalog: &Catalog, edits: &[CatalogEdit]) -> (Vec<CatalogE
             match user {
                 TypeUser::Column(id, at) if !gone.contains(&id) => {
                     let Some(known) = catalog.tables.get(&id) else { continue };
+                    if known.materialized.is_some() {
+                        // Its query has the column, and no longer gives it.
+                        gone.push(id);
+                        names.push(format!("materialized view {}", known.name));
+                        more.push(CatalogEdit::DropTable(id));
+                        types.push(row_type_oid(id));
+                        continue;
+                    }
                     if !tables.iter().any(|table| table.id == id) {
                         tables.push(TableDef::clone(known));
                     }

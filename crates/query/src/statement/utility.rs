@@ -1,5 +1,6 @@
 //! Settings, prepared statements, cursors and maintenance: to the file of each.
 
+use super::resolve::Relation;
 use super::{cursor, resolve, set, vacuum};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
@@ -42,6 +43,11 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
             for table in tables {
                 let catalog = session.txn()?.catalog();
                 if let Some(relation) = resolve::find(session, &catalog, table)? {
+                    if matches!(&relation, Relation::Table(found) if found.materialized.is_some()) {
+                        let message = format!("cannot lock relation \"{}\"", table.name);
+                        return Err(SqlError::new("42809", message)
+                            .with_detail("This operation is not supported for materialized views."));
+                    }
                     session.require_relation(&relation, lock_privileges(*mode))?;
                 }
                 resolve::lock_table(session, table, *mode, *nowait).await?;

@@ -62,11 +62,7 @@ pub(crate) fn create(
             return Err(SqlError::new("42701", format!("column \"{column_name}\" specified more than once")));
         }
         let ty = if column.ty == DataType::Unknown { DataType::Text } else { column.ty.clone() };
-        let element = ty.element().filter(|_| matches!(ty, DataType::Array(_))).unwrap_or(&ty);
-        if element.composite().is_some_and(|composite| composite.is_anonymous()) || *element == DataType::Record {
-            let pseudo = if matches!(ty, DataType::Array(_)) { "record[]" } else { "record" };
-            return Err(SqlError::new("42P16", format!("column \"{column_name}\" has pseudo-type {pseudo}")));
-        }
+        refuse_pseudo_type(&column_name, &ty)?;
         described.push((column_name, ty));
     }
     if let Some(before) = &before {
@@ -94,6 +90,16 @@ pub(crate) fn create(
         bind::check_updatable(query)?;
     }
     drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("replace view {}", name.name), None)
+}
+
+/// 42P16 for rows of no type that has a name.
+pub(crate) fn refuse_pseudo_type(column: &str, ty: &DataType) -> Result<()> {
+    let element = ty.element().filter(|_| matches!(ty, DataType::Array(_))).unwrap_or(ty);
+    if element.composite().is_some_and(|composite| composite.is_anonymous()) || *element == DataType::Record {
+        let pseudo = if matches!(ty, DataType::Array(_)) { "record[]" } else { "record" };
+        return Err(SqlError::new("42P16", format!("column \"{column}\" has pseudo-type {pseudo}")));
+    }
+    Ok(())
 }
 
 /// The check option that a view's options give. 22023.

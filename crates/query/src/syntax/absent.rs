@@ -19,11 +19,10 @@ pub struct DropAbsent {
 }
 
 /// Words, tag, and how messages call one.
-const PLAIN: [(&[&str], &str, &str, &str); 11] = [
+const PLAIN: [(&[&str], &str, &str, &str); 10] = [
     (&["extension"], "DROP EXTENSION", "extension", "42704"),
     (&["procedural", "language"], "DROP LANGUAGE", "language", "42704"),
     (&["language"], "DROP LANGUAGE", "language", "42704"),
-    (&["materialized", "view"], "DROP MATERIALIZED VIEW", "materialized view", "42P01"),
     (&["foreign", "table"], "DROP FOREIGN TABLE", "foreign table", "42P01"),
     (&["foreign", "data", "wrapper"], "DROP FOREIGN DATA WRAPPER", "foreign-data wrapper", "42704"),
     (&["server"], "DROP SERVER", "server", "42704"),

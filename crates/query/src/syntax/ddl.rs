@@ -4,7 +4,7 @@ use super::index::{self, CreateIndex, ReindexTarget};
 use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
 use super::sequence::{self, SequenceOptions};
 use super::table::{self, AlterAction, CreateTable};
-use super::{DropAbsent, Name, Reader, absent, types, utility};
+use super::{DropAbsent, Name, Reader, absent, materialized, types, utility};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -13,6 +13,7 @@ use sqlparser::tokenizer::Token;
 pub enum ObjectKind {
     Table,
     View,
+    MaterializedView,
     Sequence,
     Schema,
     Column,
@@ -28,6 +29,7 @@ impl ObjectKind {
         match self {
             ObjectKind::Table => "table",
             ObjectKind::View => "view",
+            ObjectKind::MaterializedView => "materialized view",
             ObjectKind::Sequence => "sequence",
             ObjectKind::Schema => "schema",
             ObjectKind::Column => "column",
@@ -69,6 +71,13 @@ pub enum Definition {
         query: Box<ast::Query>,
         /// `WITH (…)` and `WITH CHECK OPTION`.
         options: Vec<(String, String)>,
+    },
+    CreateMaterialized(Box<super::CreateMaterialized>),
+    RefreshMaterialized {
+        name: Name,
+        concurrently: bool,
+        /// Not WITH NO DATA.
+        with_data: bool,
     },
     CreateSchema {
         name: String,
@@ -145,17 +154,21 @@ impl Definition {
             Definition::CreateIndex(_) => "CREATE INDEX",
             Definition::Reindex(_) => "REINDEX",
             Definition::AlterTable { kind: ObjectKind::View, .. } => "ALTER VIEW",
+            Definition::AlterTable { kind: ObjectKind::MaterializedView, .. } => "ALTER MATERIALIZED VIEW",
             Definition::AlterTable { kind: ObjectKind::Sequence, .. } => "ALTER SEQUENCE",
             Definition::AlterTable { kind: ObjectKind::Index, .. } => "ALTER INDEX",
             Definition::AlterTable { .. } => "ALTER TABLE",
             Definition::CreateSequence { .. } => "CREATE SEQUENCE",
             Definition::AlterSequence { .. } => "ALTER SEQUENCE",
             Definition::CreateView { .. } => "CREATE VIEW",
+            Definition::CreateMaterialized(_) => "CREATE MATERIALIZED VIEW",
+            Definition::RefreshMaterialized { .. } => "REFRESH MATERIALIZED VIEW",
             Definition::CreateSchema { .. } => "CREATE SCHEMA",
             Definition::AlterSchema { .. } => "ALTER SCHEMA",
             Definition::Drop { kind, .. } => match kind {
                 ObjectKind::Table | ObjectKind::Column | ObjectKind::Constraint => "DROP TABLE",
                 ObjectKind::View => "DROP VIEW",
+                ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
                 ObjectKind::Sequence => "DROP SEQUENCE",
                 ObjectKind::Index => "DROP INDEX",
                 ObjectKind::Schema => "DROP SCHEMA",
@@ -190,7 +203,8 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
         reader.expect_word("to")?;
         return Ok(Some(Definition::ReassignOwned { roles, to: reader.ident()? }));
     }
-    Ok(Some(match reader.one_of(&["create", "alter", "drop", "truncate", "reindex", "comment"]) {
+    Ok(Some(match reader.one_of(&["create", "alter", "drop", "truncate", "reindex", "refresh", "comment"]) {
+        Some("refresh") => materialized::refresh(reader)?,
         Some("create") => create(reader)?,
         Some("alter") => alter(reader)?,
         Some("drop") => drop(reader)?,
@@ -219,6 +233,9 @@ fn create(reader: &mut Reader<'_>) -> Result<Definition> {
         return Err(unsupported(reader, "CREATE OR REPLACE"));
     }
     let unlogged = reader.word("unlogged");
+    if !temporary && reader.word("materialized") {
+        return materialized::create(reader, unlogged);
+    }
     if reader.word("table") {
         return table::create(reader, temporary);
     }
@@ -273,7 +290,7 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
         Token::Word(word) => word.value.to_uppercase(),
         _ => return reader.error_here(),
     };
-    const KINDS: [&str; 44] = [
+    const KINDS: [&str; 43] = [
         "ACCESS",
         "AGGREGATE",
         "CAST",
@@ -293,7 +310,6 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
         "LANGUAGE",
         "LARGE",
         "LOCAL",
-        "MATERIALIZED",
         "OPERATOR",
         "OWNED",
         "POLICY",
@@ -323,13 +339,11 @@ fn unsupported(reader: &Reader<'_>, verb: &str) -> SqlError {
         return reader.error_here();
     }
     let what = match what.as_str() {
-        "MATERIALIZED" => "MATERIALIZED VIEW",
         "FOREIGN" if reader.sees_nth(1, "table") => "FOREIGN TABLE",
         what => what,
     };
     let error = SqlError::not_supported(format!("{verb} {what} is not supported"));
     match what {
-        "MATERIALIZED VIEW" => error.with_hint("Use CREATE VIEW, or CREATE TABLE … AS."),
         "EXTENSION" => error.with_hint("Basalt has what it has built in."),
         _ => error,
     }
@@ -407,6 +421,7 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
     if let Some(command) = types::alter(reader)? {
         return Ok(Definition::Type(Box::new(command)));
     }
+    let materialized = reader.sees("materialized") && reader.sees_nth(1, "view") && reader.word("materialized");
     if let Some(kind) = reader.one_of(&["table", "view", "sequence", "index"]) {
         let if_exists = reader.if_exists();
         reader.word("only");
@@ -415,6 +430,7 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
             reader.token(&Token::Mul);
         }
         let kind = match kind {
+            "view" if materialized => ObjectKind::MaterializedView,
             "view" => ObjectKind::View,
             "sequence" => ObjectKind::Sequence,
             "index" => ObjectKind::Index,
@@ -478,10 +494,12 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
     if let Some(command) = types::drop(reader)? {
         return Ok(Definition::Type(Box::new(command)));
     }
+    let materialized = reader.sees("materialized") && reader.sees_nth(1, "view") && reader.word("materialized");
     let kind =
         match reader.one_of(&["table", "view", "sequence", "index", "schema", "database", "role", "user", "group"]) {
             Some("table") => ObjectKind::Table,
             Some("sequence") => ObjectKind::Sequence,
+            Some("view") if materialized => ObjectKind::MaterializedView,
             Some("view") => ObjectKind::View,
             Some("index") => {
                 reader.word("concurrently");
@@ -523,6 +541,7 @@ fn comment(reader: &mut Reader<'_>) -> Result<Definition> {
     if let Some(command) = types::comment(reader)? {
         return Ok(Definition::Type(Box::new(command)));
     }
+    let materialized = reader.sees("materialized") && reader.sees_nth(1, "view") && reader.word("materialized");
     let kind = match reader.one_of(&[
         "table",
         "view",
@@ -548,6 +567,7 @@ fn comment(reader: &mut Reader<'_>) -> Result<Definition> {
             let text = comment_text(reader)?;
             return Ok(Definition::Comment { kind: ObjectKind::Constraint, name, column: Some(constraint), text });
         }
+        Some("view") if materialized => ObjectKind::MaterializedView,
         Some("view") => ObjectKind::View,
         Some("schema") => ObjectKind::Schema,
         Some("column") => ObjectKind::Column,

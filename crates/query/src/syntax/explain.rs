@@ -58,7 +58,11 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Statement> {
 }
 
 fn creates_as(definition: &Definition) -> bool {
-    matches!(definition, Definition::CreateTable(create) if create.query.is_some())
+    match definition {
+        Definition::CreateTable(create) => create.query.is_some(),
+        Definition::CreateMaterialized(_) => true,
+        _ => false,
+    }
 }
 
 /// One option; true for WAL.

@@ -234,7 +234,7 @@ fn table_tail(reader: &mut Reader<'_>, table: &mut CreateTable) -> Result<()> {
 }
 
 /// There is one place for tables. 42704 for any other, as for a tablespace that nobody made.
-fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
+pub(super) fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
     match reader.ident()?.as_str() {
         "pg_default" => Ok(()),
         "pg_global" => Err(SqlError::new("22023", "only shared relations can be placed in pg_global tablespace")),
@@ -705,7 +705,7 @@ fn set_identity(reader: &mut Reader<'_>, name: String) -> Result<AlterAction> {
     }
 }
 
-fn access_method(reader: &mut Reader<'_>) -> Result<()> {
+pub(super) fn access_method(reader: &mut Reader<'_>) -> Result<()> {
     match reader.ident()?.as_str() {
         "heap" => Ok(()),
         method => Err(SqlError::new("42704", format!("access method \"{method}\" does not exist"))),

@@ -307,7 +307,6 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         "revoke",
         "do",
         "call",
-        "refresh",
         "merge",
         "security",
         "import",

@@ -82,6 +82,7 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
         on_commit: OnCommit::PreserveRows,
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        materialized: None,
     })
 }
 

@@ -74,6 +74,11 @@ impl Binder<'_> {
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
         self.check_schema(&parts, position::of_name(&self.ctx.sql, name))?;
         match self.ctx.relation(name)? {
+            Relation::Table(table) if table.materialized.is_some() && verb == Verb::Merge => {
+                let message = format!("cannot execute MERGE on relation \"{}\"", table.name);
+                Err(SqlError::not_supported(message)
+                    .with_detail("This operation is not supported for materialized views."))
+            }
             Relation::Table(table) => {
                 let schema = alias.is_none().then(|| self.schema_name(&table)).flatten();
                 let mut target = self.table_target(&table, shown, alias)?;
@@ -157,6 +162,9 @@ impl Binder<'_> {
     fn view_target(&mut self, view: &Arc<ViewDef>, verb: Verb, conditions: bool) -> Result<Target> {
         let query = super::super::parse_query(&view.sql)?;
         let (name, alias, select) = updatable::parts(&query).map_err(|why| cannot_change(view, verb, why))?;
+        if matches!(self.ctx.relation(name), Ok(Relation::Table(table)) if table.materialized.is_some()) {
+            return Err(cannot_change(view, verb, updatable::NOT_ONE_RELATION));
+        }
         let mut target = self.target_with(name, alias, verb, conditions)?;
         let mut scope = Scope::new(Clause::Select);
         target.enter(&mut scope);

@@ -45,7 +45,8 @@ pub fn parts(query: &ast::Query) -> Result<(&ast::ObjectName, Option<&ast::Table
     }
 }
 
-const NOT_ONE_RELATION: &str = "Views that do not select from a single table or view are not automatically updatable.";
+pub(in crate::bind) const NOT_ONE_RELATION: &str =
+    "Views that do not select from a single table or view are not automatically updatable.";
 
 /// The relation that a stored view's rows are rows of; `None` if they are of no one's, or computed.
 pub fn updatable_base(sql: &str) -> Option<ObjectId> {

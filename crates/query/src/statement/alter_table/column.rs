@@ -384,9 +384,9 @@ impl Change {
         without.foreign_keys.clear();
         let after = catalog.apply(&[CatalogEdit::PutTable(Arc::new(without))]).map_err(basalt_engine::Error::from)?;
         let after = Arc::new(after);
-        for view in catalog.views.values() {
-            let before = drop::width(session, &catalog, view);
-            if before.is_some() && before != drop::width(session, &after, view) {
+        for view in catalog.kept_queries() {
+            let before = drop::width(session, &catalog, &view);
+            if before.is_some() && before != drop::width(session, &after, &view) {
                 let view = drop::shown(session, &catalog, view.namespace, &view.name);
                 return Err(SqlError::not_supported("cannot alter type of a column used by a view or rule")
                     .with_detail(format!("rule _RETURN on view {view} depends on column \"{name}\"")));

@@ -23,7 +23,7 @@ fn gone(session: &Session, before: &Catalog, after: &Catalog) -> Vec<Gone> {
         all.push(Gone { oids: vec![id.0, row, array_oid(row)], name });
     };
     for it in before.tables.values().filter(|it| !after.tables.contains_key(&it.id)) {
-        relation(it.id, it.namespace, "table", &it.name);
+        relation(it.id, it.namespace, it.kind_word(), &it.name);
     }
     for it in before.views.values().filter(|it| !after.views.contains_key(&it.id)) {
         relation(it.id, it.namespace, "view", &it.name);
