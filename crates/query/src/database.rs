@@ -2,6 +2,7 @@
 
 use crate::advisory::AdvisoryLocks;
 use crate::error::{Result, SqlError};
+use crate::notify::Notifications;
 use crate::pgcatalog;
 use crate::run::{QueryRuntime, RuntimeConfig};
 use crate::session::interrupt::Interrupt;
@@ -115,6 +116,7 @@ pub struct Database {
     registry: Arc<Registry>,
     stats: Stats,
     advisory: AdvisoryLocks,
+    notifications: Notifications,
     /// The latest damage that a statement met.
     damage: Mutex<Option<String>>,
     sessions: Mutex<Sessions>,
@@ -129,6 +131,10 @@ type Layer<'a> = (&'static str, &'a String, &'a String);
 impl Database {
     pub(crate) fn advisory(&self) -> &AdvisoryLocks {
         &self.advisory
+    }
+
+    pub(crate) fn notifications(&self) -> &Notifications {
+        &self.notifications
     }
 
     /// Starts the query runtime over an open engine. 58030 if its threads or its directory cannot be made.
@@ -150,6 +156,7 @@ impl Database {
             runtime,
             registry,
             advisory: AdvisoryLocks::default(),
+            notifications: Notifications::default(),
             stats: Stats::default(),
             damage: Mutex::default(),
             sessions: Mutex::default(),

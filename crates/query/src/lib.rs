@@ -11,6 +11,7 @@ pub mod database;
 pub mod error;
 mod explain;
 mod lower;
+mod notify;
 pub mod pgcatalog;
 pub mod plan;
 pub mod run;
@@ -23,6 +24,7 @@ pub mod system;
 
 pub use database::{Database, DatabaseConfig};
 pub use error::{Severity, SqlError};
+pub use notify::Notification;
 pub use session::{
     CopyIn, CopyOut, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus,
 };

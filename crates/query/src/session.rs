@@ -28,6 +28,7 @@ pub use outcome::{CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
 use crate::database::{Database, SessionEntry, Stats};
 use crate::error::{Result, SqlError};
+use crate::notify::Pending;
 use crate::settings::Settings;
 use crate::system::{AskedSetting, SessionInfo};
 use basalt_engine::privilege::{self, AclKey, ObjectClass};
@@ -42,6 +43,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// What a client asks for when it connects.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +110,10 @@ pub struct Session {
     /// What `setseed` started.
     pub(crate) generator: Arc<std::sync::Mutex<Option<basalt_expr::random::Generator>>>,
     pub(crate) sequences: Arc<SequenceUse>,
+    /// What the transaction says when it commits.
+    pub(crate) outgoing: Arc<Pending>,
+    /// Told when a notification comes.
+    pub(crate) arrival: Arc<Notify>,
     /// `statement_timestamp()`.
     pub(crate) statement_micros: i64,
     /// Monotonic start of the running statement, and its text.
@@ -195,6 +201,8 @@ impl Session {
             failed: Arc::default(),
             generator: Arc::default(),
             sequences: Arc::default(),
+            outgoing: Arc::default(),
+            arrival: Arc::default(),
             statement_micros: started_micros,
             running: None,
         })
@@ -392,6 +400,7 @@ impl Drop for Session {
         self.undo(None);
         self.db.advisory().release_since(self.pid, 0);
         self.db.advisory().release_session(self.pid);
+        self.db.notifications().leave(self.pid);
         self.drop_temp_schema();
         self.db.leave(self.pid);
     }

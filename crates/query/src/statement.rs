@@ -22,6 +22,7 @@ pub(crate) mod like;
 pub(crate) mod lock_rows;
 pub(crate) mod materialized;
 pub(crate) mod modify;
+pub(crate) mod notify;
 pub(crate) mod owned;
 pub(crate) mod point_get;
 pub(crate) mod privilege;

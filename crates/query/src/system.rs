@@ -2,6 +2,7 @@
 
 use crate::database::Database;
 use crate::error::SqlError;
+use crate::notify::Pending;
 use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
 use basalt_engine::{Catalog, Engine};
@@ -31,6 +32,8 @@ pub struct SystemContext {
     /// Open cursors and portals.
     pub cursors: Vec<CursorInfo>,
     pub(crate) sequences: Arc<SequenceUse>,
+    /// What `pg_notify` adds to.
+    pub(crate) outgoing: Arc<Pending>,
     /// The transaction may not write.
     pub read_only: bool,
     /// What `set_config` asked for: the session does it when the statement has run.

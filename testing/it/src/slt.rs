@@ -3,7 +3,7 @@
 //! A script is paragraphs separated by empty lines; a line that starts with `#` is a comment. A paragraph is
 //! a statement, sent as it is to both servers. Compared are column names, type oids, values as text (in order
 //! where the statement has an ORDER BY of its own, else sorted), command tag, SQLSTATE of the error or the
-//! notices, and the transaction status. Queries are run once more in the extended protocol with binary
+//! notices, notifications, and the transaction status. Queries are run once more in the extended protocol with binary
 //! results. Lines that start with `@` say what is special about the paragraph, or stand alone:
 //!
 //! | directive | meaning |

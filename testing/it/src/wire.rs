@@ -37,6 +37,15 @@ impl Fields {
     }
 }
 
+/// What another session said, or this one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notified {
+    pub pid: i32,
+    pub own: bool,
+    pub channel: String,
+    pub payload: String,
+}
+
 /// What came back for one statement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reply {
@@ -47,6 +56,7 @@ pub struct Reply {
     pub tag: Option<String>,
     pub error: Option<Fields>,
     pub notices: Vec<Fields>,
+    pub notifications: Vec<Notified>,
 }
 
 impl Reply {
@@ -231,6 +241,7 @@ impl Wire {
                     replies.push(std::mem::take(&mut open));
                 }
                 b'N' => open.notices.push(fields(&body)?),
+                b'A' => open.notifications.push(self.notified(&body)?),
                 b'S' => {
                     let mut body = Body(&body);
                     let name = body.text()?;
@@ -250,13 +261,28 @@ impl Wire {
                 },
                 b'c' | b'1' | b'2' | b'3' | b'n' | b't' => {}
                 b'Z' => {
-                    if !open.notices.is_empty() || open.columns.is_some() {
+                    if !open.notices.is_empty() || !open.notifications.is_empty() || open.columns.is_some() {
                         replies.push(open);
                     }
                     return Ok(Answer { replies, status: body.first().copied().unwrap_or_default() });
                 }
                 other => bail!("unexpected message {:?}", char::from(other)),
             }
+        }
+    }
+
+    /// What a message of tag `A` says.
+    fn notified(&self, body: &[u8]) -> Result<Notified> {
+        let mut body = Body(body);
+        let pid = body.i32()?;
+        Ok(Notified { pid, own: pid == self.key.0, channel: body.text()?, payload: body.text()? })
+    }
+
+    /// Waits for a notification while nothing runs.
+    pub fn next_notified(&mut self) -> Result<Notified> {
+        match self.receive()? {
+            (b'A', body) => self.notified(&body),
+            (other, _) => bail!("message {:?} instead of a notification", char::from(other)),
         }
     }
 

@@ -18,6 +18,9 @@ use std::sync::{Arc, LazyLock};
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let mut registry = Registry::builtin().clone();
     registry.bind_facts(|name, args| {
+        if let Some(kernel) = session::listening(name) {
+            return Some(kernel);
+        }
         let kernel = about::bind(name, args)
             .or_else(|| privileges::bind(name, args))
             .or_else(|| sequences::bind(name, args))

@@ -5,6 +5,7 @@ use super::offload::{Lent, Undoing};
 use super::{Session, TransactionStatus};
 use crate::database::Stats;
 use crate::error::{Result, Severity, SqlError};
+use crate::notify::{Mark, Outgoing};
 use crate::settings::SettingsMark;
 use crate::syntax::{Isolation, TransactionModes, TransactionVerb};
 use basalt_engine::{Savepoint, Txn, TxnOptions};
@@ -28,6 +29,8 @@ struct NamedSavepoint {
     constraints: Constraints,
     /// How many advisory locks the transaction had.
     advisory: usize,
+    /// What the transaction had said.
+    outgoing: Mark,
 }
 
 /// State of the current transaction.
@@ -209,10 +212,14 @@ impl Session {
         let synchronous = self.settings.effective().synchronous_commit;
         let txn = self.block.txn.take();
         let mark = self.block.mark.take();
+        let outgoing = self.outgoing.take();
         self.leave_block();
-        if let Some(txn) = txn {
-            let committed = match txn.is_long() {
-                true => self.commit_elsewhere(txn).await,
+        if !outgoing.is_empty() && txn.is_none() {
+            let _turn = self.db.notifications().turn().await;
+            self.db.notifications().publish(&self.speaker(), &outgoing);
+        } else if let Some(txn) = txn {
+            let committed = match txn.is_long() || !outgoing.is_empty() {
+                true => self.commit_elsewhere(txn, outgoing).await,
                 false => txn.commit().await.map_err(SqlError::from),
             };
             match committed {
@@ -242,11 +249,26 @@ impl Session {
         Ok(())
     }
 
-    /// Restamps many rows in one go, which neither connections nor plans shall wait for. Goes on if nobody waits
-    /// for it any more.
-    async fn commit_elsewhere(&self, txn: Txn) -> Result<Version> {
-        let handle = self.db.runtime().handle().clone();
-        match self.db.runtime().handle().spawn_blocking(move || handle.block_on(txn.commit())).await {
+    /// Restamps many rows in one go, which neither connections nor plans shall wait for, and tells what the
+    /// transaction said. Goes on if nobody waits for it any more.
+    async fn commit_elsewhere(&self, txn: Txn, outgoing: Outgoing) -> Result<Version> {
+        let (handle, db, speaker) = (self.db.runtime().handle().clone(), self.db.clone(), self.speaker());
+        let long = txn.is_long();
+        let commit = async move {
+            if outgoing.is_empty() {
+                return txn.commit().await;
+            }
+            let _turn = db.notifications().turn().await;
+            let version = txn.commit().await?;
+            db.notifications().publish(&speaker, &outgoing);
+            Ok(version)
+        };
+        let handle_of_blocking = handle.clone();
+        let task = match long {
+            true => handle.spawn_blocking(move || handle_of_blocking.block_on(commit)),
+            false => handle.spawn(commit),
+        };
+        match task.await {
             Ok(committed) => Ok(committed?),
             Err(error) => Err(SqlError::internal(format!("a commit ended: {error}"))),
         }
@@ -276,6 +298,7 @@ impl Session {
     }
 
     fn leave_block(&mut self) {
+        self.outgoing.take();
         self.block = Block::default();
         self.portals.retain(|_, portal| portal.hold);
         self.info.lock().transaction_micros = None;
@@ -300,7 +323,9 @@ impl Session {
                 let settings = self.settings.mark();
                 let constraints = self.block.constraints.clone();
                 let advisory = self.db.advisory().mark(self.pid);
-                self.block.savepoints.push(NamedSavepoint { name: name.clone(), at, settings, constraints, advisory });
+                let outgoing = self.outgoing.mark();
+                let name = name.clone();
+                self.block.savepoints.push(NamedSavepoint { name, at, settings, constraints, advisory, outgoing });
             }
             TransactionVerb::Release(name) => {
                 self.refuse_if_failed()?;
@@ -323,6 +348,7 @@ impl Session {
                     self.refresh_identity();
                 }
                 self.db.advisory().release_since(self.pid, self.block.savepoints[index].advisory);
+                self.outgoing.back_to(self.block.savepoints[index].outgoing);
                 self.block.constraints = constraints;
                 self.block.savepoints.truncate(index + 1);
                 self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));

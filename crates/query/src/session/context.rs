@@ -130,6 +130,7 @@ impl Session {
             notices: self.told.clone(),
             failed: self.failed.clone(),
             sequences: self.sequences.clone(),
+            outgoing: self.outgoing.clone(),
             read_only: self.block.read_only,
         })
     }

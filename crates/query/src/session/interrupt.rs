@@ -1,6 +1,7 @@
 //! How a running statement, or its session, is ended from outside: cancel requests, timeouts, `pg_terminate_backend`.
 
 use crate::error::{Result, SqlError};
+use parking_lot::Mutex;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
@@ -16,6 +17,8 @@ const CANCELED: u8 = 2;
 pub struct Interrupt {
     state: AtomicU8,
     terminated: AtomicBool,
+    /// What the client is told, if not that an administrator did it.
+    reason: Mutex<Option<SqlError>>,
     notify: Notify,
 }
 
@@ -42,12 +45,24 @@ impl Interrupt {
         self.notify.notify_waiters();
     }
 
+    /// The same with what the client is told.
+    pub fn terminate_because(&self, reason: SqlError) {
+        self.reason.lock().get_or_insert(reason);
+        self.terminate();
+    }
+
+    #[cfg(test)]
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::SeqCst)
+    }
+
     /// Waits until the session is to end; gives what its client is told.
     pub async fn terminated(&self) -> SqlError {
         loop {
             let notified = self.notify.notified();
             if self.terminated.load(Ordering::SeqCst) {
-                return SqlError::fatal("57P01", "terminating connection due to administrator command");
+                let administrator = || SqlError::fatal("57P01", "terminating connection due to administrator command");
+                return self.reason.lock().clone().unwrap_or_else(administrator);
             }
             notified.await;
         }

@@ -33,7 +33,9 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
         Utility::Declare(declared) => cursor::declare(session, declared, sql).await?,
         Utility::Fetch { cursor, rows, only_move } => return cursor::fetch(session, cursor, *rows, *only_move).await,
         Utility::Close(name) => cursor::close(session, name.as_deref())?,
-        Utility::Unlisten => {}
+        Utility::Listen(channel) => session.listen(channel),
+        Utility::Unlisten(channel) => session.unlisten(channel.as_deref()),
+        Utility::Notify { channel, payload } => session.say(channel, payload)?,
         Utility::SetConstraints(set) => session.set_constraints(set).await?,
         Utility::Lock { tables, mode, nowait } => {
             if session.block.scope != Scope::Explicit {
@@ -88,6 +90,7 @@ pub(crate) fn columns(session: &Session, utility: &Utility) -> Result<Option<Vec
 fn discard(session: &mut Session, what: &str) -> Result<()> {
     if what == "ALL" {
         session.refuse_in_block("DISCARD ALL")?;
+        session.unlisten(None);
         session.portals.clear();
         session.statements.clear();
         session.settings.reset_all();

@@ -129,8 +129,13 @@ pub enum Utility {
     },
     /// `None`: all.
     Close(Option<String>),
-    /// Nobody listens here: nothing to do.
-    Unlisten,
+    Listen(String),
+    /// `None`: all.
+    Unlisten(Option<String>),
+    Notify {
+        channel: String,
+        payload: String,
+    },
     SetConstraints(SetConstraints),
     Lock {
         tables: Vec<Name>,
@@ -179,7 +184,9 @@ impl Utility {
             Utility::Fetch { only_move: true, .. } => "MOVE",
             Utility::Close(Some(_)) => "CLOSE CURSOR",
             Utility::Close(None) => "CLOSE CURSOR ALL",
-            Utility::Unlisten => "UNLISTEN",
+            Utility::Listen(_) => "LISTEN",
+            Utility::Unlisten(_) => "UNLISTEN",
+            Utility::Notify { .. } => "NOTIFY",
             Utility::SetConstraints(_) => "SET CONSTRAINTS",
             Utility::Lock { .. } => "LOCK TABLE",
             Utility::Vacuum { .. } => "VACUUM",
@@ -342,11 +349,18 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         "fetch" => fetch(reader, false)?,
         "move" => fetch(reader, true)?,
         "close" => Utility::Close(name_or_all(reader)?),
-        "unlisten" => {
-            if !reader.token(&Token::Mul) {
-                reader.ident()?;
-            }
-            Utility::Unlisten
+        "unlisten" => Utility::Unlisten(match reader.token(&Token::Mul) {
+            true => None,
+            false => Some(reader.ident()?),
+        }),
+        "listen" => Utility::Listen(reader.ident()?),
+        "notify" => {
+            let channel = reader.ident()?;
+            let payload = match reader.token(&Token::Comma) {
+                true => reader.string()?,
+                false => String::new(),
+            };
+            Utility::Notify { channel, payload }
         }
         "lock" => lock(reader)?,
         "vacuum" => vacuum(reader)?,
@@ -363,7 +377,6 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
 fn unsupported(verb: &str) -> SqlError {
     let error = SqlError::not_supported(format!("{} is not supported", verb.to_uppercase()));
     match verb {
-        "listen" | "notify" => error.with_hint("Poll a table instead."),
         "do" | "call" => error.with_hint("Run the statements from the client."),
         "cluster" | "reindex" => error.with_hint("Use VACUUM FULL."),
         "merge" => error.with_hint("Use INSERT … ON CONFLICT."),

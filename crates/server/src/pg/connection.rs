@@ -78,10 +78,25 @@ impl Connection {
 
     /// Waits for the client, at most as long as its transaction may be idle.
     async fn next_message(&mut self) -> Result<Message, Fault> {
-        let message = self.client.input.message(&mut self.client.wire);
         match self.session.idle_timeout() {
-            None => message.await,
-            Some(limit) => timeout(limit.after, message).await.unwrap_or_else(|_| Err(Fault::Fatal(limit.error))),
+            None => self.message_between_notifications().await,
+            Some(limit) => timeout(limit.after, self.message_between_notifications())
+                .await
+                .unwrap_or_else(|_| Err(Fault::Fatal(limit.error))),
+        }
+    }
+
+    /// Waits for the client, and tells it meanwhile what it listens to.
+    async fn message_between_notifications(&mut self) -> Result<Message, Fault> {
+        loop {
+            if self.notifications() {
+                self.client.flush().await?;
+            }
+            tokio::select! {
+                biased;
+                message = self.client.input.message(&mut self.client.wire) => return message,
+                () = self.session.notified() => {}
+            }
         }
     }
 
@@ -117,6 +132,7 @@ impl Connection {
             self.client.out.parameter_status(&name, &value);
         }
         self.notices();
+        self.notifications();
         self.client.out.ready(self.session.status());
         Ok(self.client.flush().await?)
     }
@@ -125,6 +141,15 @@ impl Connection {
         for notice in self.session.take_notices() {
             self.client.out.error(&notice);
         }
+    }
+
+    /// What has come on the channels that the session listens to; whether anything has.
+    fn notifications(&mut self) -> bool {
+        let notifications = self.session.take_notifications();
+        for notification in &notifications {
+            self.client.out.notification(notification);
+        }
+        !notifications.is_empty()
     }
 
     pub(super) fn report(&mut self, error: &SqlError) {

@@ -4,7 +4,7 @@
 //! ends. Nothing is sent until [`Output::flush`]; whoever fills the buffer in a loop flushes when
 //! [`Output::is_full`], so that a slow client holds one buffer and no more.
 
-use basalt_query::{ResultColumn, Severity, SqlError, TransactionStatus};
+use basalt_query::{Notification, ResultColumn, Severity, SqlError, TransactionStatus};
 use basalt_types::DataType;
 use std::io;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -151,6 +151,14 @@ impl Output {
         let frame = self.begin(b'S');
         self.text(name);
         self.text(value);
+        self.end(frame);
+    }
+
+    pub fn notification(&mut self, notification: &Notification) {
+        let frame = self.begin(b'A');
+        self.i32(notification.pid);
+        self.text(&notification.channel);
+        self.text(&notification.payload);
         self.end(frame);
     }
 

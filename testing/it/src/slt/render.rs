@@ -9,6 +9,7 @@ pub fn render(answer: &Answer, statement: &Statement) -> Vec<String> {
     let mut lines = Vec::new();
     for reply in &answer.replies {
         notices(reply, &mut lines);
+        notifications(reply, &mut lines);
         if let Some(error) = &reply.error {
             // What came before the error depends on when it was met.
             lines.push(format!("ERROR {}", error.sqlstate()));
@@ -32,6 +33,7 @@ pub fn render_expected(answer: &Answer, statement: &Statement) -> Vec<String> {
     let mut lines = Vec::new();
     for reply in &answer.replies {
         notices(reply, &mut lines);
+        notifications(reply, &mut lines);
         if let Some(error) = &reply.error {
             lines.push(format!("ERROR {}", error.sqlstate()));
             continue;
@@ -47,6 +49,12 @@ pub fn render_expected(answer: &Answer, statement: &Statement) -> Vec<String> {
 
 fn notices(reply: &Reply, lines: &mut Vec<String>) {
     lines.extend(reply.notices.iter().map(|notice: &Fields| format!("{} {}", notice.get(b'V'), notice.sqlstate())));
+}
+
+fn notifications(reply: &Reply, lines: &mut Vec<String>) {
+    let from = |own| if own { "itself" } else { "another" };
+    let told = reply.notifications.iter();
+    lines.extend(told.map(|one| format!("NOTIFIED {} '{}' by {}", one.channel, one.payload, from(one.own))));
 }
 
 fn body(reply: &Reply, statement: &Statement, lines: &mut Vec<String>) {

@@ -15,6 +15,7 @@ mod hostile;
 mod lifecycle;
 mod limits;
 mod login;
+mod notifications;
 mod row_locks;
 mod shell;
 mod terminate;

@@ -1,11 +1,12 @@
 //! The session and the server: who, where, which settings.
 
 use super::{Other, system, text_arg, text_or_null};
+use crate::notify::Notification;
 use crate::pgcatalog::names::Scope;
 use crate::pgcatalog::rows;
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
-use basalt_expr::functions::{CallInfo, ScalarKernel};
+use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
 use basalt_expr::{Error, Result, array_value};
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
@@ -21,10 +22,18 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             let own = system.db.sessions().into_iter().find(|session| session.pid == system.backend_pid);
             Ok(own.map_or(Datum::Null, |session| Datum::text(&session.query)))
         },
-        // Nobody listens, nothing was compiled, no trigger runs.
+        // Nothing was compiled, no trigger runs.
         ("pg_jit_available", _) => |_, _| Ok(Datum::Bool(false)),
         ("pg_trigger_depth", _) => |_, _| Ok(Datum::I32(0)),
-        ("pg_notification_queue_usage", _) => |_, _| Ok(Datum::F64(0.0)),
+        ("pg_notification_queue_usage", _) => |_, info| Ok(Datum::F64(system(info)?.db.notifications().usage())),
+        ("pg_notify", _) => |args, info| {
+            let text = |at: usize| if args.get(at) == Some(&Datum::Null) { Ok("") } else { text_arg(args, at) };
+            let system = system(info)?;
+            let said = Notification::new(system.backend_pid, text(0)?, text(1)?);
+            let said = said.and_then(|notification| system.outgoing.say(notification));
+            said.map_err(|error| Error::new(error.sqlstate, error.message))?;
+            Ok(Datum::text(""))
+        },
         ("pg_column_compression", _) => |_, _| Ok(Datum::Null),
         ("pg_safe_snapshot_blocking_pids", _) => |_, _| array_value::encode(&DataType::Int4, &[]),
         ("pg_encoding_max_length", _) => |args, _| {
@@ -90,6 +99,16 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         ("pg_blocking_pids", _) => |_, _| array_value::encode(&DataType::Int4, &[]),
         _ => return None,
     })
+}
+
+/// `pg_listening_channels`.
+pub(super) fn listening(name: &str) -> Option<Kernel> {
+    let channels: SetKernel = |_, info| {
+        let system = system(info)?;
+        let channels = system.db.notifications().channels(system.backend_pid);
+        Ok(Box::new(channels.into_iter().map(|channel| Ok(Datum::text(&channel)))))
+    };
+    (name == "pg_listening_channels").then_some(Kernel::Set(channels))
 }
 
 pub(super) fn others() -> Vec<Other> {
