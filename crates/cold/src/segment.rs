@@ -72,7 +72,7 @@ impl ValueOrder {
     }
 
     pub fn of(ty: &DataType) -> ValueOrder {
-        match ty {
+        match ty.underlying() {
             DataType::Numeric(_) if ty.phys() == Some(PhysType::Bytes) => ValueOrder::Numeric,
             DataType::Bpchar(_) => ValueOrder::Padded,
             DataType::Json | DataType::JsonPath | DataType::Array(_) => ValueOrder::Opaque,

@@ -239,11 +239,17 @@ impl Binder<'_> {
         self.tables.push(table.id);
         let mut columns = Vec::new();
         let mut ids = Vec::new();
+        let indexed = table
+            .indexes
+            .iter()
+            .find(|index| index.constraint.is_some_and(|constraint| constraint.primary && !constraint.deferrable));
         let mut key_ids = Vec::new();
         for column in table.live_columns() {
             let id = self.fresh();
             ids.push((id, column.id));
-            if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.id)) {
+            if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column.id))
+                || indexed.is_some_and(|key| key.plain_columns().is_some_and(|of| of.contains(&column.id)))
+            {
                 key_ids.push(id);
             }
             columns.push(ScopeColumn {

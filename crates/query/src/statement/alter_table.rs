@@ -320,12 +320,18 @@ impl Change {
                 key.constraint = Some(super::columns::free_name(&self.table.name, None, "pkey", taken));
             }
         }
-        set_key(&mut self.table, &key, session.db.engine().next_object_id())?;
+        if unique::is_kept_by_index(&self.table, &key.columns) {
+            let catalog = session.txn()?.catalog();
+            let made = unique::declare(session, &catalog, &mut self.table, &unique::clause_of(&key))?;
+            self.rebuild.extend(made.map(|index| index.id));
+        } else {
+            set_key(&mut self.table, &key, session.db.engine().next_object_id())?;
+            self.moves = true;
+        }
         for name in &key.columns {
             let id = self.column(name)?;
             self.not_null.push(id);
         }
-        self.moves = true;
         Ok(())
     }
 
@@ -367,9 +373,9 @@ impl Change {
                 format!("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{}\" to \"{new}\"", index.name);
             session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
         }
-        if clause.primary && !clause.deferral.deferrable {
-            let columns = index.plain_columns().unwrap_or_default();
-            let names = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
+        let columns = index.plain_columns().unwrap_or_default();
+        let names: Vec<String> = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
+        if clause.primary && !clause.deferral.deferrable && !unique::is_kept_by_index(&self.table, &names) {
             self.table.indexes.retain(|other| other.id != index.id);
             return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, place: None });
         }

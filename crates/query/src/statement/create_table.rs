@@ -190,8 +190,11 @@ fn add_columns(
     match keys.as_slice() {
         [] => {}
         [key] => {
-            let place = key.place;
-            set_key(table, key, session.db.engine().next_object_id()).map_err(|error| error.at(place))?;
+            let made = match unique::is_kept_by_index(table, &key.columns) {
+                true => unique::declare(session, catalog, table, &unique::clause_of(key)).map(|_| ()),
+                false => set_key(table, key, session.db.engine().next_object_id()),
+            };
+            made.map_err(|error| error.at(key.place))?;
         }
         [_, second, ..] => return Err(many_keys(&table.name).at(second.place)),
     }
@@ -266,9 +269,6 @@ pub(crate) fn set_key(table: &mut TableDef, key: &KeyClause, constraint_id: Obje
                 format!("data type {} has no default operator class for access method \"btree\"", column.ty.sql_name());
             return Err(SqlError::new("42704", message)
                 .with_hint("You must specify an operator class for the index or define a default operator class for the data type."));
-        }
-        if let DataType::Array(_) = column.ty {
-            return Err(SqlError::not_supported(format!("a key of type {} is not supported", column.ty.sql_name())));
         }
         columns.push(column.id);
     }

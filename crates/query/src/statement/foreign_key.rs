@@ -1,9 +1,9 @@
 //! FOREIGN KEY constraints (PostgreSQL manual 5.4.5): what they may refer to, and whether rows that are there do.
 
+use super::checks;
 use super::columns::free_name;
 use super::references;
 use super::resolve::{self, Relation, no_relation};
-use super::{checks, index};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::ForeignKeyClause;
@@ -137,13 +137,17 @@ fn referenced(parent: &TableDef, clause: &ForeignKeyClause) -> Result<(Vec<Colum
     if clause.parent_columns.is_empty() {
         return match &parent.primary_key {
             Some(key) => Ok((key.columns.clone(), key.constraint_id)),
-            None if super::unique::deferrable_primary_key(parent).is_some() => Err(SqlError::new(
-                "55000",
-                format!("cannot use a deferrable primary key for referenced table \"{}\"", parent.name),
-            )),
-            None => {
-                Err(SqlError::new("42704", format!("there is no primary key for referenced table \"{}\"", parent.name)))
-            }
+            None => match super::unique::indexed_primary_key(parent) {
+                Some(index) if index.is_deferrable() => Err(SqlError::new(
+                    "55000",
+                    format!("cannot use a deferrable primary key for referenced table \"{}\"", parent.name),
+                )),
+                Some(index) => Ok((index.plain_columns().unwrap_or_default(), index.id)),
+                None => Err(SqlError::new(
+                    "42704",
+                    format!("there is no primary key for referenced table \"{}\"", parent.name),
+                )),
+            },
         };
     }
     let columns = referencing(parent, &clause.parent_columns)?;
@@ -191,7 +195,9 @@ pub(crate) fn are_compatible(child: &DataType, parent: &DataType) -> bool {
 
 fn check_types(table: &TableDef, column: ColumnId, parent: &TableDef, other: ColumnId, name: &str) -> Result<()> {
     let (child, parent) = (table.column(column), parent.column(other));
-    if are_compatible(&child.ty, &parent.ty) && index::is_comparable(&child.ty) {
+    let of_arrays = [&child.ty, &parent.ty].iter().any(|ty| matches!(ty.underlying(), DataType::Array(_)));
+    let fits = !of_arrays || child.ty.underlying() == parent.ty.underlying();
+    if are_compatible(&child.ty, &parent.ty) && fits && *child.ty.underlying() != DataType::Json {
         return Ok(());
     }
     let detail = format!(

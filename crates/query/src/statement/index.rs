@@ -210,9 +210,6 @@ fn column(
     if opclass.is_none() {
         check_indexable(&ty, &create.method)?;
     }
-    if create.unique {
-        check_comparable(&ty)?;
-    }
     let nulls_first = element.nulls_first.unwrap_or(element.descending);
     let collation = element.collation.clone().filter(|name| name != "default");
     Ok(IndexColumn { source, name, ty, descending: element.descending, nulls_first, opclass, collation })
@@ -380,19 +377,6 @@ pub(crate) fn check_indexable(ty: &DataType, method: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// 0A000 for types of which equal values may rest in different bytes.
-pub(crate) fn check_comparable(ty: &DataType) -> Result<()> {
-    match is_comparable(ty) {
-        true => Ok(()),
-        false => Err(SqlError::not_supported(format!("a key of type {} is not supported", ty.sql_name()))),
-    }
-}
-
-/// Whether values that are equal have equal entries.
-pub(crate) fn is_comparable(ty: &DataType) -> bool {
-    !matches!(ty, DataType::Array(_) | DataType::Jsonb | DataType::Json)
 }
 
 pub(crate) fn check_options(options: &[(String, String)]) -> Result<()> {

@@ -7,10 +7,10 @@ use super::define::exists;
 use super::index::{self, IndexParts};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
-use crate::syntax::UniqueClause;
+use crate::syntax::{KeyClause, UniqueClause};
 use basalt_engine::Catalog;
 use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource};
-use basalt_types::{ColumnId, TableDef};
+use basalt_types::{ColumnId, DataType, TableDef};
 use std::sync::Arc;
 
 /// Adds the constraint's index, empty, to the table's definition. None: the table has the same constraint from the same
@@ -34,7 +34,6 @@ pub(crate) fn declare(
             return Err(SqlError::new("42701", format!("column \"{name}\" appears twice in {kind} constraint")));
         }
         index::check_indexable(&column.ty, "btree")?;
-        index::check_comparable(&column.ty)?;
         columns.push(plain_column(table, column.id));
     }
     let mut include = Vec::new();
@@ -98,12 +97,34 @@ pub(crate) fn declare(
     Ok(Some(made))
 }
 
-/// Whether a table has a primary key, one that can be deferred included.
-pub(crate) fn has_primary_key(table: &TableDef) -> bool {
-    table.primary_key.is_some() || deferrable_primary_key(table).is_some()
+/// Whether a primary key of these columns is kept by an index alone, and names no rows: files know values of such types
+/// by their bytes only, and equal ones may have different bytes.
+pub(crate) fn is_kept_by_index(table: &TableDef, columns: &[String]) -> bool {
+    let mut types = columns.iter().filter_map(|name| table.column_named(name)).map(|column| &column.ty);
+    types.any(names_no_rows)
 }
 
-pub(crate) fn deferrable_primary_key(table: &TableDef) -> Option<&Arc<IndexDef>> {
+pub(crate) fn names_no_rows(ty: &DataType) -> bool {
+    matches!(ty.underlying(), DataType::Array(_) | DataType::Composite(_))
+}
+
+/// The clause of a primary key that [`is_kept_by_index`].
+pub(crate) fn clause_of(key: &KeyClause) -> UniqueClause {
+    UniqueClause {
+        constraint: key.constraint.clone(),
+        primary: true,
+        columns: key.columns.clone(),
+        place: key.place,
+        ..UniqueClause::default()
+    }
+}
+
+/// Whether a table has a primary key, one that an index keeps included.
+pub(crate) fn has_primary_key(table: &TableDef) -> bool {
+    table.primary_key.is_some() || indexed_primary_key(table).is_some()
+}
+
+pub(crate) fn indexed_primary_key(table: &TableDef) -> Option<&Arc<IndexDef>> {
     table.indexes.iter().find(|index| index.constraint.is_some_and(|constraint| constraint.primary))
 }
 

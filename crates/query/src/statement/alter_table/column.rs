@@ -229,7 +229,7 @@ impl Change {
         if self.table.column(id).identity.is_some() {
             return Err(SqlError::syntax(format!("{} is an identity column", self.shown(name))));
         }
-        let deferrable = crate::statement::unique::deferrable_primary_key(&self.table);
+        let deferrable = crate::statement::unique::indexed_primary_key(&self.table);
         if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id))
             || deferrable.is_some_and(|key| key.uses(id))
         {
@@ -403,9 +403,6 @@ impl Change {
             if !has_sql && !index.uses(id) {
                 continue;
             }
-            if index.unique {
-                crate::statement::index::check_comparable(&ty)?;
-            }
             crate::statement::index::check_indexable(&ty, &index.method)?;
             let changed = Arc::make_mut(index);
             for column in &mut changed.columns {
@@ -427,6 +424,11 @@ impl Change {
             let column = self.table.column(*id);
             if let DataType::Json = column.ty {
                 return Err(SqlError::new("42704", "data type json has no default operator class for a key"));
+            }
+            if crate::statement::unique::names_no_rows(&column.ty) {
+                let message = format!("a primary key cannot become one of type {}", column.ty.sql_name());
+                return Err(SqlError::not_supported(message)
+                    .with_hint("Drop the primary key, change the type, and add it again."));
             }
         }
         Ok(())
