@@ -314,6 +314,16 @@ impl Engine {
         self.tablets.read().values().map(|tablet| tablet.hot.kept_bytes() as u64).sum()
     }
 
+    /// Position behind the last record of the log.
+    pub fn log_end(&self) -> Lsn {
+        self.log.end()
+    }
+
+    /// Position up to which the log is durable.
+    pub fn log_durable(&self) -> Lsn {
+        self.log.durable()
+    }
+
     pub fn stats(&self) -> EngineStats {
         let tablets = self.tablets();
         let mut stats = EngineStats {

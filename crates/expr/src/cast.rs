@@ -19,6 +19,7 @@ use crate::macaddr;
 use crate::money;
 use crate::numeric::Numeric;
 use crate::record_value;
+use crate::unsigned;
 use basalt_types::jsonb::{self, Kind};
 use basalt_types::{DataType, Datum};
 
@@ -43,11 +44,6 @@ pub(crate) fn is_text(ty: &DataType) -> bool {
             | DataType::Char
             | DataType::Unknown
     )
-}
-
-fn is_reg(ty: &DataType) -> bool {
-    use DataType::*;
-    matches!(ty, Regclass | Regtype | Regproc | Regnamespace | Regrole)
 }
 
 /// The weakest place in which `from` casts to `to`; `None` if there is no cast. Modifiers play no part.
@@ -88,10 +84,10 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         | (Float4 | Float8, Numeric(_))
         | (Float8, Float4) => Some(Assignment),
         (Int2 | Int4 | Int8, Oid) => Some(Implicit),
-        (Int2 | Int4 | Int8 | Oid, to) if is_reg(to) => Some(Implicit),
+        (Int2 | Int4 | Int8 | Oid, to) if to.is_reg() => Some(Implicit),
         (Oid, Int4 | Int8) => Some(Assignment),
-        (from, Oid) if is_reg(from) => Some(Implicit),
-        (from, Int4 | Int8) if is_reg(from) => Some(Assignment),
+        (from, Oid) if from.is_reg() => Some(Implicit),
+        (from, Int4 | Int8) if from.is_reg() => Some(Assignment),
         (Time, TimeTz) | (Bit(_), Varbit(_)) | (Varbit(_), Bit(_)) => Some(Implicit),
         (TimestampTz, TimeTz) | (TimeTz, Time) => Some(Assignment),
         (Int4 | Int8, Bit(_)) | (Bit(_), Int4 | Int8) => Some(Explicit),
@@ -101,6 +97,9 @@ pub fn find_cast(from: &DataType, to: &DataType) -> Option<CastContext> {
         (Timestamp, Date | Time) | (TimestampTz, Date | Time | Timestamp) | (Interval, Time) => Some(Assignment),
         (Cidr, Inet) | (Macaddr, Macaddr8) | (Macaddr8, Macaddr) => Some(Implicit),
         (Inet, Cidr) => Some(Assignment),
+        (Xid8, Xid) => Some(Explicit),
+        (Regproc, Regprocedure) | (Regprocedure, Regproc) => Some(Implicit),
+        (Regoper, Regoperator) | (Regoperator, Regoper) => Some(Implicit),
         (Json, Jsonb) | (Jsonb, Json) => Some(Assignment),
         (Range(from), Multirange(to)) if from == to => Some(Explicit),
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_)) => Some(Explicit),
@@ -193,6 +192,7 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
         (Money, Numeric(_), Datum::I64(value)) => money::to_numeric(*value).to_datum(to)?,
         (Cidr, Inet, Datum::Bytes(_)) => value.clone(),
         (Inet, Cidr, Datum::Bytes(bytes)) => Datum::Bytes(inet::Inet::decode(bytes)?.network().encode().into()),
+        (Xid8, Xid, Datum::I64(value)) => Datum::I64(i64::from(unsigned::number(*value) as u32)),
         (Macaddr, Macaddr8, Datum::I64(value)) => Datum::I64(macaddr::widen(*value)),
         (Macaddr8, Macaddr, Datum::I64(value)) => Datum::I64(macaddr::narrow(*value)?),
         (Json, Jsonb, Datum::Bytes(_)) => Datum::text(&json::canonical(text_of(from, value)?)?),

@@ -129,6 +129,7 @@ mod strings_regex;
 pub mod structures;
 mod system;
 pub(crate) mod times;
+pub(crate) mod transactions;
 
 pub use casts::fit_time;
 pub(crate) use registry::read_args;
@@ -152,6 +153,7 @@ fn bind(name: &str, args: &str) -> Option<Kernel> {
         .or_else(|| times::bind(name, args))
         .or_else(|| bits::bind(name, args))
         .or_else(|| network::bind(name, args))
+        .or_else(|| transactions::bind(name, args))
         .or_else(|| money::bind(name))
         .or_else(|| casts::bind(name, args))
         .or_else(|| crate::operators::bind_function(name, args))

@@ -30,6 +30,8 @@ pub mod range_value;
 pub mod record_value;
 pub mod resolve;
 pub mod tree;
+pub mod txid_snapshot;
+pub mod unsigned;
 pub mod window;
 
 pub use context::EvalContext;

@@ -39,6 +39,7 @@ pub(crate) fn bind(symbol: &str, function: &str, left: &str, right: &str) -> Opt
         .or_else(|| crate::pattern::bind(function))
         .or_else(|| crate::functions::bits::operator(function))
         .or_else(|| crate::functions::network::operator(function))
+        .or_else(|| crate::functions::transactions::operator(function))
         .or_else(|| crate::functions::money::bind(function))
         .or_else(|| crate::functions::times::operator(function))
         .or_else(|| crate::functions::ranges::operator(function))

@@ -352,8 +352,7 @@ pub(crate) fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
             from,
             Date | Time | TimeTz | Timestamp | TimestampTz | Interval | Array(_) | Range(_) | Multirange(_) | Enum(_),
         ) if textual(from) => Volatility::Stable,
-        (from, Regclass | Regtype | Regproc | Regnamespace | Regrole) if textual(from) => Volatility::Stable,
-        (Regclass | Regtype | Regproc | Regnamespace | Regrole, to) if textual(to) => Volatility::Stable,
+        (from, to) if (textual(from) && to.is_reg()) || (from.is_reg() && textual(to)) => Volatility::Stable,
         _ => Volatility::Immutable,
     }
 }

@@ -44,7 +44,7 @@ pub fn sql_type(ty: &ArrowType) -> Option<DataType> {
 /// The type with this oid, without modifier; `None` for types that a COPY cannot carry.
 pub fn type_of_oid(oid: u32) -> Option<DataType> {
     use DataType::*;
-    let carried = |ty: &DataType| !matches!(ty, Regclass | Regtype | Regproc | Regnamespace | Regrole | Unknown | Void);
+    let carried = |ty: &DataType| !ty.is_reg() && !matches!(ty, Unknown | Void);
     DataType::from_oid(oid).filter(|ty| match ty {
         Array(element) => carried(element),
         ty => carried(ty),

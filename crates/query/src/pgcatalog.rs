@@ -28,6 +28,7 @@ mod relations;
 mod rewrite;
 mod rows;
 mod shapes;
+mod signatures;
 mod time_modifiers;
 mod typing;
 mod user_types;

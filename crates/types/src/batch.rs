@@ -201,6 +201,8 @@ pub fn to_logical(ty: &DataType, stored: &ArrayRef) -> ArrayRef {
         | DataType::Json
         | DataType::Jsonb
         | DataType::JsonPath
+        | DataType::PgSnapshot
+        | DataType::TxidSnapshot
         | DataType::Name
         | DataType::Char => {
             let bytes: &BinaryViewArray = stored.as_binary_view();
@@ -263,6 +265,8 @@ pub fn to_stored(ty: &DataType, logical: &ArrayRef) -> ArrayRef {
         | DataType::Json
         | DataType::Jsonb
         | DataType::JsonPath
+        | DataType::PgSnapshot
+        | DataType::TxidSnapshot
         | DataType::Name
         | DataType::Char => {
             let text: &StringViewArray = logical.as_string_view();

@@ -56,6 +56,14 @@ pub enum DataType {
     Macaddr,
     /// Eight bytes as an integer, the first bit flipped.
     Macaddr8,
+    /// A position in the log, and the number of a transaction: 64 bits, the first one flipped.
+    PgLsn,
+    Xid8,
+    /// The last 32 bits of a transaction's number.
+    Xid,
+    /// As `expr/src/txid_snapshot.rs` says, the next one too.
+    PgSnapshot,
+    TxidSnapshot,
     Json,
     Jsonb,
     /// A path of SQL/JSON, as PostgreSQL prints it.
@@ -69,6 +77,10 @@ pub enum DataType {
     Regproc,
     Regnamespace,
     Regrole,
+    Regprocedure,
+    Regoper,
+    Regoperator,
+    Regcollation,
     Array(Box<DataType>),
     /// Values are as [`crate::range`] says, those of the next too.
     Range(RangeKind),
@@ -144,7 +156,9 @@ impl DataType {
             Int2 => PhysType::I16,
             Int4 | Date => PhysType::I32,
             Int8 | Time | Timestamp | TimestampTz | Money | Macaddr | Macaddr8 => PhysType::I64,
-            Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => PhysType::I64,
+            PgLsn | Xid8 | Xid => PhysType::I64,
+            Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole | Regprocedure | Regoper | Regoperator
+            | Regcollation => PhysType::I64,
             Float4 => PhysType::F32,
             Float8 => PhysType::F64,
             Numeric(_) => match self.decimal() {
@@ -153,7 +167,9 @@ impl DataType {
                 None => PhysType::Bytes,
             },
             Text | Varchar(_) | Bpchar(_) | Bytea | Json | Jsonb | JsonPath | Name | Char | Array(_) | Bit(_)
-            | Varbit(_) | Composite(_) | Range(_) | Multirange(_) | Inet | Cidr => PhysType::Bytes,
+            | Varbit(_) | Composite(_) | Range(_) | Multirange(_) | Inet | Cidr | PgSnapshot | TxidSnapshot => {
+                PhysType::Bytes
+            }
             Enum(_) => PhysType::F64,
             Domain(domain) => return domain.base.phys(),
             Interval | Uuid | TimeTz => PhysType::Fixed16,
@@ -178,23 +194,23 @@ impl DataType {
             Bool => ArrowType::Boolean,
             Int2 => ArrowType::Int16,
             Int4 => ArrowType::Int32,
-            Int8 | Money | Macaddr | Macaddr8 => ArrowType::Int64,
+            Int8 | Money | Macaddr | Macaddr8 | PgLsn | Xid8 | Xid => ArrowType::Int64,
             Float4 => ArrowType::Float32,
             Float8 => ArrowType::Float64,
             Numeric(_) => match self.decimal() {
                 Some((p, s)) => ArrowType::Decimal128(p, s),
                 None => ArrowType::BinaryView,
             },
-            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | JsonPath | Name | Char | Unknown | Bit(_) | Varbit(_) => {
-                ArrowType::Utf8View
-            }
+            Text | Varchar(_) | Bpchar(_) | Json | Jsonb | JsonPath | Name | Char | Unknown | Bit(_) | Varbit(_)
+            | PgSnapshot | TxidSnapshot => ArrowType::Utf8View,
             Bytea | Inet | Cidr => ArrowType::BinaryView,
             Date => ArrowType::Date32,
             Time => ArrowType::Time64(TimeUnit::Microsecond),
             Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
             TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Interval | Uuid | TimeTz => ArrowType::FixedSizeBinary(16),
-            Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole => ArrowType::Int64,
+            Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole | Regprocedure | Regoper | Regoperator
+            | Regcollation => ArrowType::Int64,
             // As they rest.
             Array(_) | Record | Composite(_) | Range(_) | Multirange(_) => ArrowType::BinaryView,
             Enum(_) => ArrowType::Float64,
@@ -205,7 +221,7 @@ impl DataType {
     }
 
     /// Every type but arrays and records, without modifiers.
-    const SCALARS: [DataType; 50] = {
+    const SCALARS: [DataType; 59] = {
         use DataType::*;
         [
             Bool,
@@ -233,6 +249,11 @@ impl DataType {
             Cidr,
             Macaddr,
             Macaddr8,
+            PgLsn,
+            Xid8,
+            Xid,
+            PgSnapshot,
+            TxidSnapshot,
             Json,
             Jsonb,
             JsonPath,
@@ -244,6 +265,10 @@ impl DataType {
             Regproc,
             Regnamespace,
             Regrole,
+            Regprocedure,
+            Regoper,
+            Regoperator,
+            Regcollation,
             Unknown,
             Void,
             Range(RangeKind::Int4),
@@ -284,6 +309,7 @@ impl DataType {
             Regproc => 24,
             Text => 25,
             Oid => 26,
+            Xid => 28,
             Json => 114,
             Cidr => 650,
             Float4 => 700,
@@ -306,6 +332,14 @@ impl DataType {
             Numeric(_) => 1700,
             Regclass => 2205,
             Regtype => 2206,
+            Regprocedure => 2202,
+            Regoper => 2203,
+            Regoperator => 2204,
+            TxidSnapshot => 2970,
+            PgLsn => 3220,
+            Regcollation => 4191,
+            PgSnapshot => 5038,
+            Xid8 => 5069,
             Record => usertype::RECORD_OID,
             Composite(composite) => composite.oid,
             Enum(definition) => definition.oid,
@@ -354,6 +388,18 @@ impl DataType {
                 JsonPath => 4073,
                 Regclass => 2210,
                 Regtype => 2211,
+                Regproc => 1008,
+                Xid => 1011,
+                Xid8 => 271,
+                Regprocedure => 2207,
+                Regoper => 2208,
+                Regoperator => 2209,
+                TxidSnapshot => 2949,
+                PgLsn => 3221,
+                Regnamespace => 4090,
+                Regrole => 4097,
+                Regcollation => 4192,
+                PgSnapshot => 5039,
                 Record => RECORD_ARRAY_OID,
                 Composite(composite) if composite.is_anonymous() => RECORD_ARRAY_OID,
                 Composite(_) | Enum(_) | Domain(_) => usertype::array_oid(element.oid()),
@@ -379,9 +425,10 @@ impl DataType {
         match self {
             Bool | Char => 1,
             Int2 => 2,
-            Int4 | Float4 | Date | Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole | Void => 4,
+            Int4 | Float4 | Date | Oid | Xid | Void => 4,
+            ty if ty.is_reg() => 4,
             Macaddr => 6,
-            Int8 | Float8 | Time | Timestamp | TimestampTz | Money | Macaddr8 => 8,
+            Int8 | Float8 | Time | Timestamp | TimestampTz | Money | Macaddr8 | PgLsn | Xid8 => 8,
             TimeTz => 12,
             Interval | Uuid => 16,
             Enum(_) => 4,
@@ -437,6 +484,15 @@ impl DataType {
             Regproc => "regproc",
             Regnamespace => "regnamespace",
             Regrole => "regrole",
+            Regprocedure => "regprocedure",
+            Regoper => "regoper",
+            Regoperator => "regoperator",
+            Regcollation => "regcollation",
+            PgLsn => "pg_lsn",
+            Xid8 => "xid8",
+            Xid => "xid",
+            PgSnapshot => "pg_snapshot",
+            TxidSnapshot => "txid_snapshot",
             Range(kind) => kind.range_name(),
             Multirange(kind) => kind.multirange_name(),
             Array(element) => return format!("{}[]", element.sql_name()),
@@ -461,6 +517,15 @@ impl DataType {
             DataType::Array(element) => DataType::Array(Box::new(element.base())),
             other => other.clone(),
         }
+    }
+
+    /// Whether values are oids that print as the names of what they stand for.
+    pub fn is_reg(&self) -> bool {
+        use DataType::*;
+        matches!(
+            self,
+            Regclass | Regtype | Regproc | Regnamespace | Regrole | Regprocedure | Regoper | Regoperator | Regcollation
+        )
     }
 
     /// The type that a domain is over; any other type is its own. Values are of the same form.

@@ -61,7 +61,7 @@ pub(super) fn cast_number(from: &DataType, to: &DataType, value: &Datum) -> Resu
         (Numeric(_), Number::Integer(value)) => crate::Numeric::from(value).to_datum(to)?,
         (Numeric(_), Number::Float(value)) => crate::Numeric::from_f64(value).to_datum(to)?,
         (Numeric(_), Number::Exact(value)) => value.to_datum(to)?,
-        (Oid | Regclass | Regtype | Regproc | Regnamespace | Regrole, Number::Integer(value)) => match from {
+        (to, Number::Integer(value)) if *to == Oid || to.is_reg() => match from {
             Int2 | Int4 => Datum::I64(i64::from(value as i32 as u32)),
             _ => Datum::I64(i64::from(u32::try_from(value).map_err(|_| Error::out_of_range("OID"))?)),
         },

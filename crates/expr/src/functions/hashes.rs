@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::inet::Inet;
 use crate::macaddr;
 use crate::numeric::Numeric;
+use crate::unsigned;
 use basalt_types::{DataType, Datum};
 
 /// Added to lookup3's starting value.
@@ -17,7 +18,7 @@ const GOLDEN: u32 = 0x9e37_79b9;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     let plain = args.strip_suffix(",int8").unwrap_or(args);
-    const NAMES: [&str; 18] = [
+    const NAMES: [&str; 19] = [
         "hashtext",
         "hashint2",
         "hashint4",
@@ -34,6 +35,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         "uuid_hash",
         "interval_hash",
         "hashinet",
+        "pg_lsn_hash",
         "hashmacaddr",
         "hashmacaddr8",
     ];
@@ -81,6 +83,7 @@ fn hash(value: &Datum, info: &CallInfo, seed: u64) -> Result<Words> {
         }
         (DataType::Macaddr, Datum::I64(value)) => of_bytes(&macaddr::six(*value), seed),
         (DataType::Macaddr8, Datum::I64(value)) => of_bytes(&macaddr::eight(*value), seed),
+        (DataType::PgLsn, Datum::I64(value)) => of_long(unsigned::number(*value) as i64, seed),
         (_, Datum::I64(value)) => of_long(*value, seed),
         (_, Datum::F32(value)) => of_float(f64::from(*value), seed),
         (_, Datum::F64(value)) => of_float(*value, seed),

@@ -18,8 +18,8 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         "numeric_larger" => scalar!(|args, info| one_of(args, info, numerics(args, info)?.is_gt())),
         "numeric_smaller" => scalar!(|args, info| one_of(args, info, numerics(args, info)?.is_lt())),
         "btint4cmp" | "btint8cmp" | "btfloat4cmp" | "btfloat8cmp" | "btarraycmp" | "cash_cmp" | "date_cmp"
-        | "enum_cmp" | "macaddr_cmp" | "macaddr8_cmp" | "interval_cmp" | "time_cmp" | "timestamp_cmp"
-        | "timestamptz_cmp" | "timetz_cmp" => {
+        | "enum_cmp" | "macaddr_cmp" | "macaddr8_cmp" | "pg_lsn_cmp" | "xid8cmp" | "interval_cmp" | "time_cmp"
+        | "timestamp_cmp" | "timestamptz_cmp" | "timetz_cmp" => {
             scalar!(|args, info| Ok(Datum::I32(compare_datums(&info.arg_types[0], &args[0], &args[1]) as i32)))
         }
         // Their difference.

@@ -12,6 +12,8 @@ use crate::inet::Inet;
 use crate::interval::Interval;
 use crate::macaddr;
 use crate::numeric::Numeric;
+use crate::txid_snapshot::Snapshot;
+use crate::unsigned;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -72,7 +74,14 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
             }
             None => return Err(Error::short_binary()),
         },
+        DataType::PgLsn | DataType::Xid8 => Datum::I64(unsigned::stored(u64::from_be_bytes(fixed(bytes)?))),
+        DataType::PgSnapshot | DataType::TxidSnapshot => Datum::text(&Snapshot::read_binary(bytes)?.print()),
         DataType::Oid
+        | DataType::Xid
+        | DataType::Regprocedure
+        | DataType::Regoper
+        | DataType::Regoperator
+        | DataType::Regcollation
         | DataType::Regclass
         | DataType::Regtype
         | DataType::Regproc
@@ -237,6 +246,9 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         }
         (DataType::Macaddr, Datum::I64(value)) => out.extend_from_slice(&macaddr::six(*value)),
         (DataType::Macaddr8, Datum::I64(value)) => out.extend_from_slice(&macaddr::eight(*value)),
+        (DataType::PgLsn | DataType::Xid8, Datum::I64(value)) => {
+            out.extend_from_slice(&unsigned::number(*value).to_be_bytes());
+        }
         (_, Datum::I64(value)) => out.extend_from_slice(&(*value as u32).to_be_bytes()),
         (_, Datum::F32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (_, Datum::F64(value)) => out.extend_from_slice(&value.to_be_bytes()),
@@ -254,6 +266,9 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         }
         (DataType::Inet | DataType::Cidr, Datum::Bytes(value)) => {
             Inet::decode(value)?.write_binary(*ty == DataType::Cidr, out);
+        }
+        (DataType::PgSnapshot | DataType::TxidSnapshot, Datum::Bytes(value)) => {
+            Snapshot::parse(utf8(value)?)?.write_binary(out);
         }
         (DataType::Char, Datum::Bytes(value)) => put_char(value, out),
         (DataType::Array(element), Datum::Bytes(value)) => array::format_binary(element, value, ctx, out)?,

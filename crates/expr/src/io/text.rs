@@ -12,6 +12,8 @@ use crate::jsonpath;
 use crate::macaddr;
 use crate::money;
 use crate::numeric::{self, Numeric};
+use crate::txid_snapshot::Snapshot;
+use crate::unsigned;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -57,9 +59,19 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Jsonb => Datum::text(&json::canonical(text)?),
         DataType::JsonPath => Datum::text(&jsonpath::canonical(text)?),
         DataType::Oid => Datum::I64(i64::from(parts::parse_oid(bytes)?)),
-        DataType::Regclass | DataType::Regtype | DataType::Regproc | DataType::Regnamespace | DataType::Regrole => {
-            Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?))
-        }
+        DataType::PgLsn => Datum::I64(unsigned::parse_lsn(text)?),
+        DataType::Xid8 => Datum::I64(unsigned::stored(unsigned::parse_number(text))),
+        DataType::Xid => Datum::I64(i64::from(unsigned::parse_number(text) as u32)),
+        DataType::PgSnapshot | DataType::TxidSnapshot => Datum::text(&Snapshot::parse(text)?.print()),
+        DataType::Regclass
+        | DataType::Regtype
+        | DataType::Regproc
+        | DataType::Regnamespace
+        | DataType::Regrole
+        | DataType::Regprocedure
+        | DataType::Regoper
+        | DataType::Regoperator
+        | DataType::Regcollation => Datum::I64(i64::from(parse_named_oid(ty, text, ctx)?)),
         DataType::Array(element) => array::parse(element, text, ctx)?,
         DataType::Range(kind) => range::parse(*kind, text, ctx)?,
         DataType::Multirange(kind) => range::parse_multirange(*kind, text, ctx)?,
@@ -105,7 +117,9 @@ fn char_text(text: &str) -> String {
 }
 
 fn parse_named_oid(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<u32> {
-    if text == "-" {
+    // Of operators it is a name.
+    let is_operator = matches!(ty, DataType::Regoper | DataType::Regoperator);
+    if text == "-" && !is_operator {
         return Ok(0);
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -165,11 +179,13 @@ fn format_i64(ty: &DataType, value: i64, ctx: &EvalContext, out: &mut Vec<u8>) {
         DataType::Timestamp => write_timestamp(value, ctx, out),
         DataType::TimestampTz => write_timestamptz(value, ctx, out),
         DataType::Numeric(_) => numeric::write_scaled(i128::from(value), decimal_scale(ty), out),
-        DataType::Regclass | DataType::Regtype | DataType::Regproc | DataType::Regnamespace | DataType::Regrole => {
+        DataType::PgLsn => unsigned::write_lsn(value, out),
+        DataType::Xid8 => put_integer(unsigned::number(value), out),
+        ty if ty.is_reg() => {
             let name = ctx.names.as_ref().and_then(|names| names.name_of(ty, value as u32));
             match (name, value) {
                 (Some(name), _) => out.extend_from_slice(name.as_bytes()),
-                (None, 0) => out.push(b'-'),
+                (None, 0) if !matches!(ty, DataType::Regoper | DataType::Regoperator) => out.push(b'-'),
                 (None, value) => put_integer(value, out),
             }
         }
@@ -292,6 +308,8 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         | DataType::Char
         | DataType::Bit(_)
         | DataType::Varbit(_)
+        | DataType::PgSnapshot
+        | DataType::TxidSnapshot
         | DataType::Unknown
         | DataType::Void => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
         DataType::Bytea => bytea::write(array.as_binary_view().value(row), ctx.bytea_output, out),

@@ -164,7 +164,9 @@ fn family(left: &str, right: &str) -> Option<Family> {
     let side = |name: &str| {
         Some(match name {
             "bool" => Family::Bool,
-            "int2" | "int4" | "int8" | "oid" | "money" | "macaddr" | "macaddr8" => Family::Integer,
+            "int2" | "int4" | "int8" | "oid" | "money" | "macaddr" | "macaddr8" | "pg_lsn" | "xid8" | "xid" => {
+                Family::Integer
+            }
             "float4" | "float8" => Family::Float,
             "numeric" => Family::Numeric,
             "text" | "name" | "char" | "bit" | "varbit" => Family::Text,
@@ -218,9 +220,12 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
         (Family::Bool, ..) => ordered!(op, a: Bit, b: Bit, a.cmp(&b)),
         (Family::Integer, "int2", "int2") => primitive(op, Width::I2),
         (Family::Integer, "int4", "int4") => primitive(op, Width::I4),
-        (Family::Integer, "int8" | "oid" | "money" | "macaddr" | "macaddr8", _) if left == right => {
+        (Family::Integer, "int8" | "oid" | "money" | "macaddr" | "macaddr8" | "pg_lsn" | "xid8" | "xid", _)
+            if left == right =>
+        {
             primitive(op, Width::I8)
         }
+        (Family::Integer, "xid", "int4") => ordered!(op, a: I8, b: I4, a.cmp(&i64::from(b as u32))),
         (Family::Integer, "int2", "int4") => ordered!(op, a: I2, b: I4, i32::from(a).cmp(&b)),
         (Family::Integer, "int4", "int2") => ordered!(op, a: I4, b: I2, a.cmp(&i32::from(b))),
         (Family::Integer, "int2", "int8") => ordered!(op, a: I2, b: I8, i64::from(a).cmp(&b)),
@@ -438,7 +443,13 @@ fn numeric_values(args: &[Vector], rows: usize, info: &CallInfo, op: CompareOp) 
 /// 42883 for types without an order (`json`): sorting and grouping ask first.
 pub fn check_comparable(ty: &DataType, symbol: &str) -> Result<()> {
     match ty {
-        DataType::Json | DataType::JsonPath | DataType::Void => {
+        DataType::Xid if symbol == "=" => Ok(()),
+        DataType::Json
+        | DataType::JsonPath
+        | DataType::Void
+        | DataType::Xid
+        | DataType::PgSnapshot
+        | DataType::TxidSnapshot => {
             let name = ty.sql_name();
             let message = match symbol {
                 "=" => format!("could not identify an equality operator for type {name}"),

@@ -26,13 +26,14 @@ pub fn category(ty: &DataType) -> Category {
     match ty {
         Bool => Category::Boolean,
         Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_) | Oid | Regclass | Regtype | Regproc | Regnamespace
-        | Regrole | Money => Category::Numeric,
+        | Regrole | Regprocedure | Regoper | Regoperator | Regcollation | Money => Category::Numeric,
         Text | Varchar(_) | Bpchar(_) | Name => Category::String,
         Date | Time | TimeTz | Timestamp | TimestampTz => Category::DateTime,
         Interval => Category::Timespan,
         Bit(_) | Varbit(_) => Category::BitString,
         Inet | Cidr => Category::Network,
-        Bytea | Uuid | Macaddr | Macaddr8 | Json | Jsonb | JsonPath => Category::User,
+        Bytea | Uuid | Macaddr | Macaddr8 | PgLsn | Xid8 | Xid | PgSnapshot | TxidSnapshot | Json | Jsonb
+        | JsonPath => Category::User,
         Char => Category::Internal,
         Array(_) => Category::Array,
         Unknown => Category::Unknown,

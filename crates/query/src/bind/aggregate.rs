@@ -182,7 +182,10 @@ impl Binder<'_> {
     /// `given` are the arguments as they are written, `bound` as the aggregate takes them.
     fn check_distinct(&self, call: &CallArgs, given: &[Expr], bound: &[Expr], order_by: &[SortKey]) -> Result<()> {
         for (arg, syntax) in given.iter().zip(&call.exprs) {
-            basalt_expr::operators::check_comparable(&arg.ty(), "=")
+            // The rows of DISTINCT are sorted in PostgreSQL.
+            let ty = arg.ty();
+            basalt_expr::operators::check_comparable(&ty, "=")
+                .and_then(|()| basalt_expr::operators::check_comparable(&ty, "<"))
                 .map_err(|error| SqlError::from(error).at(position::of_expr(&self.ctx.sql, syntax)))?;
         }
         if let Some(at) = order_by.iter().position(|key| !bound.iter().any(|arg| *unwritten(arg) == key.expr)) {

@@ -101,7 +101,18 @@ fn is_exact(from: &DataType, to: &DataType) -> bool {
             from == to && {
                 matches!(
                     to,
-                    Bool | Date | Time | Timestamp | TimestampTz | Uuid | Oid | Bytea | Inet | Macaddr | Macaddr8
+                    Bool | Date
+                        | Time
+                        | Timestamp
+                        | TimestampTz
+                        | Uuid
+                        | Oid
+                        | Bytea
+                        | Inet
+                        | Macaddr
+                        | Macaddr8
+                        | PgLsn
+                        | Xid8
                 )
             }
         }

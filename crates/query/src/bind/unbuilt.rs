@@ -8,31 +8,15 @@ const GEOMETRY: &str = "Keep coordinates in columns of double precision.";
 const XML: &str = "Keep the document as text, or as jsonb.";
 const LARGE_OBJECTS: &str = "Keep the bytes in a column of bytea.";
 const SYSTEM: &str = "It describes the inside of PostgreSQL's storage.";
-const CATALOG: &str = "Use regproc, regclass or regtype, or the names as text.";
+const CATALOG: &str = "Read the privileges with has_table_privilege and its kin.";
 
 /// Types, with what to do instead.
 const TYPES: &[(&str, &[&str])] = &[
     (TEXT_SEARCH, &["tsvector", "tsquery", "gtsvector", "regconfig", "regdictionary"]),
     (GEOMETRY, &["point", "line", "lseg", "box", "path", "polygon", "circle"]),
     (XML, &["xml"]),
-    (
-        SYSTEM,
-        &[
-            "pg_lsn",
-            "pg_snapshot",
-            "txid_snapshot",
-            "xid",
-            "xid8",
-            "cid",
-            "tid",
-            "refcursor",
-            "cstring",
-            "int2vector",
-            "oidvector",
-            "pg_node_tree",
-        ],
-    ),
-    (CATALOG, &["regprocedure", "regoper", "regoperator", "regcollation", "aclitem"]),
+    (SYSTEM, &["cid", "tid", "refcursor", "cstring", "int2vector", "oidvector", "pg_node_tree"]),
+    (CATALOG, &["aclitem"]),
 ];
 
 /// Functions by how their names begin.
@@ -43,25 +27,19 @@ const PREFIXES: &[(&str, &[&str])] = &[
     (
         SYSTEM,
         &[
-            "pg_current_wal",
-            "pg_wal",
+            "pg_walfile",
+            "pg_wal_replay",
             "pg_switch_wal",
             "pg_current_xact",
             "pg_current_snapshot",
-            "pg_snapshot_",
             "pg_xact_",
-            "pg_visible_in",
-            "txid_snapshot",
             "txid_current_",
             "txid_status",
-            "txid_visible",
             "pg_replication_",
             "pg_logical_",
             "pg_create_",
             "pg_backup_",
-            "pg_last_wal",
             "pg_export_",
-            "pg_lsn",
         ],
     ),
 ];
@@ -107,18 +85,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     (LARGE_OBJECTS, &["loread", "lowrite"]),
-    (
-        CATALOG,
-        &[
-            "to_regprocedure",
-            "to_regoper",
-            "to_regoperator",
-            "to_regcollation",
-            "acldefault",
-            "aclexplode",
-            "makeaclitem",
-        ],
-    ),
+    (CATALOG, &["acldefault", "aclexplode", "makeaclitem"]),
 ];
 
 fn hint_of(name: &str, list: &[(&'static str, &[&str])], fits: impl Fn(&str, &str) -> bool) -> Option<&'static str> {

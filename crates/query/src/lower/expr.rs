@@ -196,6 +196,8 @@ impl Lowerer<'_> {
                     | Inet
                     | Macaddr
                     | Macaddr8
+                    | PgLsn
+                    | Xid8
             )
         };
         let integer = |ty: &DataType| matches!(ty, Int2 | Int4 | Int8);

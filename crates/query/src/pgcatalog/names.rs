@@ -1,7 +1,7 @@
 //! Names of catalog objects: what text means along the search path, and what PostgreSQL would print.
 
 use super::relations::{self, Relation};
-use super::{find, procs, typing, user_types};
+use super::{find, procs, signatures, typing, user_types};
 use crate::session::names::{named_schema, quote_identifier, searched};
 use crate::settings::value::names_of;
 use crate::system::SystemContext;
@@ -68,7 +68,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Splits `a.b`, with quotes; folded.
-fn parts(text: &str) -> Result<Vec<String>> {
+pub(super) fn parts(text: &str) -> Result<Vec<String>> {
     let invalid = || Error::new("42602", format!("invalid name syntax: \"{text}\""));
     let dotted = split_dots(text).ok_or_else(invalid)?;
     let mut parts = Vec::new();
@@ -159,6 +159,10 @@ pub(crate) fn oid_of(scope: Scope, ty: &DataType, text: &str) -> Result<u32> {
                 _ => Err(Error::new("42725", format!("more than one function named \"{name}\""))),
             }
         }
+        DataType::Regprocedure => signatures::procedure(scope, text),
+        DataType::Regoper => signatures::operator_named(scope, text),
+        DataType::Regoperator => signatures::operator(scope, text),
+        DataType::Regcollation => signatures::collation(scope, text),
         other => Err(Error::not_supported(format!("names of type {} are not supported", other.sql_name()))),
     }
 }
@@ -183,6 +187,10 @@ pub(crate) fn name_of(scope: Scope, ty: &DataType, oid: u32) -> Option<String> {
             // Without its arguments a name is found only if it is the only one.
             Some(if procs::named(name).len() > 1 { format!("pg_catalog.{quoted}") } else { quoted })
         }
+        DataType::Regprocedure => signatures::procedure_text(scope, oid),
+        DataType::Regoper => signatures::operator_name(oid),
+        DataType::Regoperator => signatures::operator_text(scope, oid),
+        DataType::Regcollation => typing::collation_name(oid).map(quote_identifier),
         _ => None,
     }
 }

@@ -137,6 +137,11 @@ pub(super) fn named(name: &str) -> Vec<u32> {
     PROCS.iter().filter(|proc| proc.name == name).map(|proc| proc.oid).collect()
 }
 
+/// The function of a name that takes arguments of these types.
+pub(super) fn with_args(name: &str, args: &[u32]) -> Option<u32> {
+    PROCS.iter().find(|proc| proc.name == name && proc.args == args).map(|proc| proc.oid)
+}
+
 fn pg_proc(_: &SystemContext, rows: &mut Rows) -> Result {
     for proc in PROCS.iter() {
         rows.push([

@@ -72,7 +72,7 @@ fn maker(name: &str) -> Option<fn() -> DataType> {
     }
     Some(named!(
         "bool" "bytea" "char" "date" "float4" "float8" "int2" "int4" "inet" "int8" "interval" "name" "numeric" "oid"
-        "regproc" "regtype" "text" "timestamp" "timestamptz" "uuid" "varchar" "jsonb"
+        "pg_lsn" "regproc" "regtype" "text" "timestamp" "timestamptz" "uuid" "varchar" "xid" "jsonb"
         "int2vector" "oidvector" "_bool" "_char" "_float4" "_float8" "_int2" "_int4" "_int8" "_name" "_oid" "_regtype" "_text"
     ))
 }

@@ -200,10 +200,20 @@ fn pg_type(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Oid, name, provider and locale.
+const COLLATIONS: [(u32, &str, &str, Option<&str>); 3] =
+    [(100, "default", "d", None), (950, "C", "c", Some("C")), (951, "POSIX", "c", Some("POSIX"))];
+
+pub(super) fn collation_name(oid: u32) -> Option<&'static str> {
+    COLLATIONS.iter().find(|(id, ..)| *id == oid).map(|(_, name, ..)| *name)
+}
+
+pub(super) fn collation_named(name: &str) -> Option<u32> {
+    COLLATIONS.iter().find(|(_, known, ..)| *known == name).map(|(id, ..)| *id)
+}
+
 fn pg_collation(_: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
-    for (id, name, provider, locale) in
-        [(100, "default", "d", None), (950, "C", "c", Some("C")), (951, "POSIX", "c", Some("POSIX"))]
-    {
+    for (id, name, provider, locale) in COLLATIONS {
         rows.push([
             ("oid", oid(id)),
             ("collname", text(name)),

@@ -264,12 +264,7 @@ pub(crate) fn set_key(table: &mut TableDef, key: &KeyClause, constraint_id: Obje
         if columns.contains(&column.id) {
             return Err(SqlError::new("42701", format!("column \"{name}\" appears twice in primary key constraint")));
         }
-        if let DataType::Json | DataType::JsonPath = column.ty {
-            let message =
-                format!("data type {} has no default operator class for access method \"btree\"", column.ty.sql_name());
-            return Err(SqlError::new("42704", message)
-                .with_hint("You must specify an operator class for the index or define a default operator class for the data type."));
-        }
+        super::index::check_indexable(&column.ty, "btree")?;
         columns.push(column.id);
     }
     for id in &columns {

@@ -353,6 +353,7 @@ const OPERATOR_CLASSES: &[&str] = &[
     "name_ops",
     "numeric_ops",
     "oid_ops",
+    "pg_lsn_ops",
     "range_ops",
     "record_ops",
     "text_ops",
@@ -364,13 +365,16 @@ const OPERATOR_CLASSES: &[&str] = &[
     "uuid_ops",
     "varchar_ops",
     "varchar_pattern_ops",
+    "xid8_ops",
 ];
 
 /// 42704 for types without an order.
 pub(crate) fn check_indexable(ty: &DataType, method: &str) -> Result<()> {
     match ty {
-        DataType::Json => {
-            let message = format!("data type json has no default operator class for access method \"{method}\"");
+        DataType::Xid if method == "hash" => Ok(()),
+        DataType::Json | DataType::JsonPath | DataType::Xid | DataType::PgSnapshot | DataType::TxidSnapshot => {
+            let name = ty.sql_name();
+            let message = format!("data type {name} has no default operator class for access method \"{method}\"");
             let hint = "You must specify an operator class for the index or define a default operator class for the \
                         data type.";
             Err(SqlError::new("42704", message).with_hint(hint))

@@ -45,6 +45,10 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         "to_regclass" => |args, info| to_reg(&DataType::Regclass, args, info),
         "to_regtype" => |args, info| to_reg(&DataType::Regtype, args, info),
         "to_regproc" => |args, info| to_reg(&DataType::Regproc, args, info),
+        "to_regprocedure" => |args, info| to_reg(&DataType::Regprocedure, args, info),
+        "to_regoper" => |args, info| to_reg(&DataType::Regoper, args, info),
+        "to_regoperator" => |args, info| to_reg(&DataType::Regoperator, args, info),
+        "to_regcollation" => |args, info| to_reg(&DataType::Regcollation, args, info),
         "to_regnamespace" => |args, info| to_reg(&DataType::Regnamespace, args, info),
         "to_regrole" => |args, info| to_reg(&DataType::Regrole, args, info),
         "pg_get_indexdef" => |args, info| {
@@ -144,8 +148,16 @@ fn type_name(oid: u32, typmod: Option<i32>, info: &CallInfo) -> Result<String> {
 
 /// The object of a name, null if there is none.
 fn to_reg(ty: &DataType, args: &[Datum], info: &CallInfo) -> Result<Datum> {
-    let found = names::oid_of(Scope::of(system(info)?), ty, text_arg(args, 0)?);
-    Ok(found.map_or(Datum::Null, |oid| Datum::I64(i64::from(oid))))
+    let has_types = matches!(ty, DataType::Regprocedure | DataType::Regoperator);
+    match names::oid_of(Scope::of(system(info)?), ty, text_arg(args, 0)?) {
+        Ok(oid) => Ok(Datum::I64(i64::from(oid))),
+        // The whole need not be there, types of arguments must.
+        Err(error) => match error.sqlstate {
+            "42883" | "42725" | "3F000" | "42P01" => Ok(Datum::Null),
+            "42704" if !has_types => Ok(Datum::Null),
+            _ => Err(error),
+        },
+    }
 }
 
 /// The table of an argument of type regclass, if it is one that has storage.

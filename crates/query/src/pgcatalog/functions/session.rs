@@ -7,6 +7,7 @@ use crate::pgcatalog::rows;
 use crate::session::interrupt::Interrupt;
 use crate::session::names::TEMP_PREFIX;
 use basalt_expr::functions::{CallInfo, Kernel, ScalarKernel, SetKernel};
+use basalt_expr::unsigned::stored;
 use basalt_expr::{Error, Result, array_value};
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
@@ -95,6 +96,12 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
             let next = system(info)?.engine.published().0 + 1;
             Ok(Datum::I64(i64::try_from(next).unwrap_or(i64::MAX)))
         },
+        ("pg_current_wal_insert_lsn", _) => |_, info| Ok(Datum::I64(stored(system(info)?.engine.log_end().0))),
+        ("pg_current_wal_lsn" | "pg_current_wal_flush_lsn", _) => {
+            |_, info| Ok(Datum::I64(stored(system(info)?.engine.log_durable().0)))
+        }
+        // No log comes from elsewhere.
+        ("pg_last_wal_receive_lsn" | "pg_last_wal_replay_lsn", _) => |_, _| Ok(Datum::Null),
         ("txid_current_if_assigned", _) => |_, _| Ok(Datum::Null),
         ("pg_blocking_pids", _) => |_, _| array_value::encode(&DataType::Int4, &[]),
         _ => return None,
