@@ -10,6 +10,7 @@ pub use array::cast_array;
 
 use crate::array_value;
 use crate::bits;
+use crate::byte_char;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
@@ -201,7 +202,7 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
         (Range(kind), Multirange(_), _) => {
             basalt_types::range::encode_multirange(*kind, &crate::range_value::spans(from, value)?)
         }
-        (Char, Int4, Datum::Bytes(bytes)) => Datum::I32(char_code(bytes)),
+        (Char, Int4, Datum::Bytes(bytes)) => Datum::I32(i32::from(byte_char::byte(bytes) as i8)),
         _ => numbers::cast_number(from, to, value)?,
     })
 }
@@ -209,16 +210,6 @@ pub fn cast_datum(from: &DataType, to: &DataType, value: &Datum, explicit: bool,
 /// A timestamp's time of day; infinity has none.
 fn time_of(micros: i64) -> Datum {
     if is_finite_timestamp(micros) { Datum::I64(micros.rem_euclid(MICROS_PER_DAY)) } else { Datum::Null }
-}
-
-fn char_code(text: &[u8]) -> i32 {
-    match text {
-        [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
-            i32::from(((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0')) as i8)
-        }
-        [byte, ..] => i32::from(*byte),
-        [] => 0,
-    }
 }
 
 fn text_of<'a>(ty: &DataType, value: &'a Datum) -> Result<&'a str> {
@@ -243,8 +234,7 @@ fn cast_to_text(from: &DataType, to: &DataType, value: &Datum, explicit: bool, c
         }
         (DataType::Int4, Datum::I32(code)) if *to == DataType::Char => {
             let code = i8::try_from(*code).map_err(|_| Error::out_of_range("\"char\""))? as u8;
-            let text = if code == 0 { String::new() } else { format!("\\{code:03o}") };
-            return text::parse(&DataType::Char, &text, ctx);
+            return Ok(Datum::text(&byte_char::of_byte(code)));
         }
         // Text tells the length of a host, too, a name does not.
         (DataType::Inet | DataType::Cidr, Datum::Bytes(bytes)) if *to != DataType::Name => {
@@ -253,7 +243,7 @@ fn cast_to_text(from: &DataType, to: &DataType, value: &Datum, explicit: bool, c
         }
         // Padding is no part of a blank-padded value.
         (DataType::Bpchar(_), _) if !matches!(to, DataType::Bpchar(_)) => text_of(from, value)?.trim_end_matches(' '),
-        (from, _) if is_text(from) => text_of(from, value)?,
+        (from, _) if is_text(from) && *from != DataType::Char => text_of(from, value)?,
         (from, _) => {
             text::format(from, value, ctx, &mut printed)?;
             std::str::from_utf8(&printed).map_err(|error| Error::internal(error.to_string()))?

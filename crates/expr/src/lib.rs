@@ -7,6 +7,7 @@
 pub mod aggregates;
 pub mod array_value;
 pub mod bits;
+pub mod byte_char;
 pub mod cast;
 pub mod context;
 pub mod datetime;

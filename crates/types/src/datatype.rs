@@ -70,6 +70,7 @@ pub enum DataType {
     JsonPath,
     /// PostgreSQL's catalog types, for `pg_catalog`.
     Name,
+    /// One byte, as the character of that number (`expr/src/byte_char.rs`).
     Char,
     Oid,
     Regclass,

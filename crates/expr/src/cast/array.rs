@@ -48,7 +48,7 @@ fn same_values(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
         (Composite(_), Record) => true,
-        (Text | Varchar(_) | Name | Char | Unknown, Text | Varchar(None)) => true,
+        (Text | Varchar(_) | Name | Unknown, Text | Varchar(None)) => true,
         (Varchar(Some(have)), Varchar(Some(limit))) => have <= limit,
         (Jsonb, Json | Text) | (Json, Text) | (Cidr, Inet) => true,
         _ => false,

@@ -5,6 +5,7 @@
 
 use super::arg::*;
 use super::{CallInfo, Kernel};
+use crate::byte_char;
 use crate::error::{Error, Result};
 use crate::inet::Inet;
 use crate::macaddr;
@@ -66,12 +67,7 @@ fn hash(value: &Datum, info: &CallInfo, seed: u64) -> Result<Words> {
     Ok(match (&info.arg_types[0], value) {
         (DataType::Int2, Datum::I16(value)) => of_word(i32::from(*value) as u32, seed),
         (DataType::Char, Datum::Bytes(value)) => {
-            // A byte beyond ASCII rests as `\ooo`, and is negative.
-            let byte = match &**value {
-                [b'\\', a, b, c] => (a.wrapping_sub(b'0') << 6) | (b.wrapping_sub(b'0') << 3) | c.wrapping_sub(b'0'),
-                [byte, ..] => *byte,
-                [] => 0,
-            };
+            let byte = byte_char::byte(value);
             of_word(i32::from(byte as i8) as u32, seed)
         }
         (_, Datum::I32(value)) => of_word(*value as u32, seed),

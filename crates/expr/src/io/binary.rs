@@ -5,6 +5,7 @@ use super::column::{LogicalBuilder, utf8};
 use super::{array, datum_at, json, range, record, text};
 use crate::array_value;
 use crate::bits;
+use crate::byte_char;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
@@ -87,7 +88,7 @@ pub fn parse(ty: &DataType, bytes: &[u8], ctx: &EvalContext) -> Result<Datum> {
         | DataType::Regproc
         | DataType::Regnamespace
         | DataType::Regrole => Datum::I64(i64::from(u32::from_be_bytes(fixed(bytes)?))),
-        DataType::Char => text::parse(ty, &format!("\\{:03o}", fixed::<1>(bytes)?[0]), ctx)?,
+        DataType::Char => Datum::text(&byte_char::of_byte(fixed::<1>(bytes)?[0])),
         DataType::Array(element) => array::parse_binary(element, bytes, ctx)?,
         DataType::Range(kind) => range::parse_binary(*kind, bytes, ctx)?,
         DataType::Multirange(kind) => range::parse_binary_multirange(*kind, bytes, ctx)?,
@@ -270,7 +271,7 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         (DataType::PgSnapshot | DataType::TxidSnapshot, Datum::Bytes(value)) => {
             Snapshot::parse(utf8(value)?)?.write_binary(out);
         }
-        (DataType::Char, Datum::Bytes(value)) => put_char(value, out),
+        (DataType::Char, Datum::Bytes(value)) => out.push(byte_char::byte(value)),
         (DataType::Array(element), Datum::Bytes(value)) => array::format_binary(element, value, ctx, out)?,
         (_, Datum::Bytes(value)) => out.extend_from_slice(value),
         (ty, other) => return Err(Error::internal(format!("{other:?} is no {}", ty.sql_name()))),
@@ -292,14 +293,6 @@ fn put_interval(value: Interval, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.micros.to_be_bytes());
     out.extend_from_slice(&value.days.to_be_bytes());
     out.extend_from_slice(&value.months.to_be_bytes());
-}
-
-fn put_char(value: &[u8], out: &mut Vec<u8>) {
-    out.push(match value {
-        [b'\\', a, b, c] => (a.wrapping_sub(b'0')) << 6 | (b.wrapping_sub(b'0')) << 3 | (c.wrapping_sub(b'0')),
-        [byte, ..] => *byte,
-        [] => 0,
-    });
 }
 
 fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {

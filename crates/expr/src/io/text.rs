@@ -3,6 +3,7 @@
 use super::column::{Cells, LogicalBuilder, utf8};
 use super::{array, bytea, datum_at, fit_bpchar, fit_varchar, float, json, parts, range, record};
 use crate::bits;
+use crate::byte_char;
 use crate::context::EvalContext;
 use crate::datetime::*;
 use crate::error::{Error, Result};
@@ -37,7 +38,7 @@ pub fn parse(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<Datum> {
         DataType::Varchar(limit) => Datum::text(fit_varchar(text, *limit, false)?),
         DataType::Bpchar(length) => Datum::text(&fit_bpchar(text, *length, false)?),
         DataType::Name => Datum::text(cut_name(text)),
-        DataType::Char => Datum::text(&char_text(text)),
+        DataType::Char => Datum::text(&byte_char::parse(text)),
         DataType::Bytea => Datum::Bytes(bytea::parse(bytes)?.into()),
         DataType::Date => Datum::I32(parse_date(text, ctx)?),
         DataType::Time => Datum::I64(parse_time(text, ctx)?),
@@ -95,25 +96,6 @@ fn cut_name(text: &str) -> &str {
         end -= 1;
     }
     &text[..end]
-}
-
-/// `"char"` holds one byte; one beyond ASCII shows as `\ooo`, which is how it is kept.
-fn char_text(text: &str) -> String {
-    match text.as_bytes() {
-        [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
-            let byte = (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0');
-            if byte == 0 {
-                String::new()
-            } else if byte < 0x80 {
-                char::from(byte).to_string()
-            } else {
-                text.to_string()
-            }
-        }
-        [] => String::new(),
-        [byte, ..] if *byte < 0x80 => char::from(*byte).to_string(),
-        [byte, ..] => format!("\\{byte:03o}"),
-    }
 }
 
 fn parse_named_oid(ty: &DataType, text: &str, ctx: &EvalContext) -> Result<u32> {
@@ -197,6 +179,7 @@ fn format_bytes(ty: &DataType, value: &[u8], ctx: &EvalContext, out: &mut Vec<u8
     match ty {
         DataType::Numeric(_) => Numeric::decode(value)?.write_text(out),
         DataType::Bytea => bytea::write(value, ctx.bytea_output, out),
+        DataType::Char => byte_char::write(value, out),
         DataType::Inet => out.extend_from_slice(Inet::decode(value)?.print().as_bytes()),
         DataType::Cidr => out.extend_from_slice(Inet::decode(value)?.with_length().as_bytes()),
         DataType::Array(element) => array::format(element, value, ctx, out)?,
@@ -305,7 +288,6 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
         | DataType::Jsonb
         | DataType::JsonPath
         | DataType::Name
-        | DataType::Char
         | DataType::Bit(_)
         | DataType::Varbit(_)
         | DataType::PgSnapshot
