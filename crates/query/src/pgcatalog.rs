@@ -32,6 +32,7 @@ mod signatures;
 mod time_modifiers;
 mod typing;
 mod user_types;
+mod view_columns;
 
 pub use functions::registry;
 pub(crate) use functions::sequences::COLUMNS as SEQUENCE_COLUMNS;

@@ -4,6 +4,7 @@ use super::deparse::Deparser;
 use super::indexes::{self, Index};
 use super::names::Scope;
 use super::relations::{self, Relation};
+use super::view_columns::{self, Named};
 use super::{SystemContext, procs, readable, typing, user_types};
 use crate::bind::{self, BindContext};
 use crate::session::names::quote_identifier;
@@ -242,7 +243,11 @@ pub(super) fn generated_columns(
 
 /// `pg_get_viewdef`: the body as it was written, with the names that things have now.
 pub(super) fn view_body(system: &SystemContext, view: &ViewDef) -> String {
-    format!(" {};", readable::query(Scope::of(system), &view.sql))
+    let readable = |sql: &str| readable::query(Scope::of(system), sql);
+    match view_columns::named(system, view) {
+        Named::Inside(sql) => format!(" {};", readable(&sql)),
+        Named::Around(name) => format!(" SELECT * FROM ({}) {name};", readable(&view.sql)),
+    }
 }
 
 pub(super) fn view(system: &SystemContext, oid: u32) -> Option<String> {

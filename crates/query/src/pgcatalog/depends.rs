@@ -55,6 +55,10 @@ fn pg_depend(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
     for view in relations::kept_queries(system) {
         let rule = (PG_REWRITE, rule_oid(&view), 0);
         push(rule, (PG_CLASS, view.id.0, 0), "i")?;
+        if system.catalog.table(view.id).is_some() {
+            // By such rows pg_dump finds materialized views that read others, and refreshes those first.
+            push((PG_CLASS, view.id.0, 0), (PG_NAMESPACE, view.namespace.0, 0), "n")?;
+        }
         for read in relations_of(&view) {
             push(rule, (PG_CLASS, read.0, 0), "n")?;
         }

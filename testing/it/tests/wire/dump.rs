@@ -49,6 +49,15 @@ CREATE VIEW app.big AS
 CREATE VIEW app.counts AS SELECT name, count(*) AS n FROM app.big GROUP BY name;
 COMMENT ON VIEW app.big IS 'big ones';
 CREATE VIEW app.few AS SELECT id, amount FROM app.orders WHERE amount < 10 WITH LOCAL CHECK OPTION;
+CREATE VIEW app.named (who, much, "a b") AS SELECT name, n, 1 FROM app.counts;
+CREATE VIEW app.renamed AS SELECT name AS k FROM app.counts ORDER BY k;
+ALTER VIEW app.renamed RENAME COLUMN k TO key;
+CREATE VIEW app.both_names (v) AS SELECT 1 UNION SELECT 2;
+CREATE MATERIALIZED VIEW app.sums (customer, total) AS SELECT o.customer, sum(o.amount) FROM app.orders o GROUP BY 1;
+CREATE UNIQUE INDEX sums_customer ON app.sums (customer);
+COMMENT ON MATERIALIZED VIEW app.sums IS 'what each spent';
+CREATE MATERIALIZED VIEW app.most AS SELECT max(total) AS most FROM app.sums;
+CREATE MATERIALIZED VIEW app.later AS SELECT id FROM app.orders WITH NO DATA;
 CREATE TABLE plain (l numeric(5,2)[], a int, b text, c bytea, d boolean, e char(3), f interval, g uuid, h real, i smallint, k date);
 CREATE TABLE self (id int PRIMARY KEY, parent int REFERENCES self (id) DEFERRABLE INITIALLY DEFERRED, serial serial);
 INSERT INTO app.customers (name, mail, m, a, tags, rank) VALUES
