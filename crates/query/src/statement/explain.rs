@@ -1,5 +1,7 @@
 //! EXPLAIN: the plan as lines of text or as JSON. With ANALYZE the statement is run.
 
+use super::define::{exists, skipping};
+use super::resolve;
 use super::rows::text_rows;
 use crate::bind::{BoundWith, InsertSource, ParamTypes, RowSource, Write};
 use crate::error::{Result, SqlError};
@@ -8,7 +10,7 @@ use crate::plan::{HeldRows, Plan, Query};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
 use crate::session::prepared::Bound;
-use crate::syntax::{Definition, ExplainFormat, ExplainOptions, Rows, Statement, Utility};
+use crate::syntax::{Definition, ExplainFormat, ExplainOptions, Name, Rows, Statement, Utility};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
@@ -41,36 +43,7 @@ pub(crate) async fn run(
             }
             other => Err(SqlError::internal(format!("{} has no plan", other.tag()))),
         },
-        Statement::Define(definition) => {
-            let (head, rows) = match &**definition {
-                Definition::CreateTable(create) => {
-                    let Some((rows, _, _)) = &create.query else {
-                        return Err(SqlError::internal("no query to explain"));
-                    };
-                    (format!("Create Table {}", create.name), rows.clone())
-                }
-                Definition::CreateMaterialized(create) => {
-                    (format!("Create Materialized View {}", create.name), Rows::Query(create.query.clone()))
-                }
-                other => return Err(SqlError::internal(format!("{} has no plan", other.tag()))),
-            };
-            if options.analyze {
-                let message = format!("EXPLAIN ANALYZE of {} is not supported", definition.tag());
-                return Err(SqlError::not_supported(message).with_hint("Use EXPLAIN ANALYZE of its query."));
-            }
-            match &rows {
-                Rows::Query(query) => {
-                    let query = Statement::Query(query.clone());
-                    explained(session, options, Some(head), &query, sql, params, ParamTypes::none()).await
-                }
-                Rows::Execute(name, args) => {
-                    let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
-                    let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
-                    let types = ParamTypes::fixed(prepared.types.clone());
-                    explained(session, options, Some(head), statement, &prepared.sql, params, types).await
-                }
-            }
-        }
+        Statement::Define(definition) => of_definition(session, options, definition, sql, params).await,
         statement => {
             let types = if params.is_empty() { ParamTypes::none() } else { ParamTypes::fixed(types) };
             explained(session, options, None, statement, sql, params, types).await
@@ -78,10 +51,90 @@ pub(crate) async fn run(
     }
 }
 
+/// CREATE TABLE AS and CREATE MATERIALIZED VIEW by the plan of their query, REFRESH without one.
+async fn of_definition(
+    session: &mut Session,
+    options: &ExplainOptions,
+    definition: &Definition,
+    sql: &Arc<str>,
+    params: Vec<Datum>,
+) -> Result<Outcome> {
+    let (kind, name, if_not_exists, rows) = match definition {
+        Definition::CreateTable(create) => {
+            let Some((rows, _, _)) = &create.query else { return Err(SqlError::internal("no query to explain")) };
+            ("Table", &create.name, create.if_not_exists, rows.clone())
+        }
+        Definition::CreateMaterialized(create) => {
+            let rows = Rows::Query(create.query.clone());
+            ("Materialized View", &create.name, create.if_not_exists, rows)
+        }
+        Definition::RefreshMaterialized { .. } => {
+            return without_plan(options, "Utility Statement", Some("Utility statements have no plan structure"));
+        }
+        other => return Err(SqlError::internal(format!("{} has no plan", other.tag()))),
+    };
+    if is_there(session, name)? {
+        if !if_not_exists {
+            return Err(exists("42P07", "relation", &name.name));
+        }
+        skipping(session, "42P07", format!("relation \"{}\" already exists", name.name));
+        return without_plan(options, definition.tag(), None);
+    }
+    let creation = Creation { head: format!("Create {kind} {name}"), definition, sql };
+    match &rows {
+        Rows::Query(query) => {
+            let query = Statement::Query(query.clone());
+            explained(session, options, Some(creation), &query, sql, params, ParamTypes::none()).await
+        }
+        Rows::Execute(name, args) => {
+            let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
+            let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+            let types = ParamTypes::fixed(prepared.types.clone());
+            explained(session, options, Some(creation), statement, &prepared.sql, params, types).await
+        }
+    }
+}
+
+/// Whether a relation of the name is in the schema that a new one would go to.
+fn is_there(session: &mut Session, name: &Name) -> Result<bool> {
+    let namespace = resolve::creation_namespace_of(session, name, false)?;
+    Ok(session.txn()?.catalog().relation_exists(namespace.id, &name.name))
+}
+
+/// The answer for what has no plan: as text, a line or nothing.
+fn without_plan(options: &ExplainOptions, what: &str, line: Option<&str>) -> Result<Outcome> {
+    let told = match options.format {
+        ExplainFormat::Text => line.map(str::to_string),
+        ExplainFormat::Json => Some(format!("[\n  {}\n]", quoted(what))),
+        ExplainFormat::Xml => {
+            let tag = what.replace(' ', "-");
+            Some(format!("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <{tag} />\n</explain>"))
+        }
+        ExplainFormat::Yaml => Some(format!("- {}", quoted(what))),
+    };
+    outcome(options, told.into_iter().collect())
+}
+
+fn outcome(options: &ExplainOptions, lines: Vec<String>) -> Result<Outcome> {
+    let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+    let Outcome::Rows(mut stream) = text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")? else {
+        return Err(SqlError::internal("a plan is told in rows"));
+    };
+    stream.columns = columns(options);
+    Ok(Outcome::Rows(stream))
+}
+
+/// A definition that is told by the plan of its query; ANALYZE makes what it defines.
+struct Creation<'a> {
+    head: String,
+    definition: &'a Definition,
+    sql: &'a Arc<str>,
+}
+
 async fn explained(
     session: &mut Session,
     options: &ExplainOptions,
-    head: Option<String>,
+    creation: Option<Creation<'_>>,
     statement: &Statement,
     sql: &Arc<str>,
     params: Vec<Datum>,
@@ -89,20 +142,26 @@ async fn explained(
 ) -> Result<Outcome> {
     if options.analyze {
         session.check_writes(statement)?;
+        if let Some(creation) = &creation {
+            session.refuse_if_read_only(creation.definition.tag())?;
+        }
     }
     let clock = session.db.os().clock.clone();
     let started = clock.unix_micros();
     let (bound, eval, _) = session.plan(statement, sql, params, types).await?;
     let planned = clock.unix_micros();
-    let (mut steps, mut rows) = of_bound(session, &bound, &eval, options.analyze).await?;
+    let (mut steps, mut rows) = of_bound(session, &bound, &eval, options.analyze && creation.is_none()).await?;
     if options.analyze && rows.is_none() {
-        let given = executed(session, &bound, &eval).await?;
+        let given = match &creation {
+            Some(creation) => count_of(&super::define::run(session, creation.definition, creation.sql).await?),
+            None => executed(session, &bound, &eval).await?,
+        };
         steps.iter_mut().for_each(|step| step.rows = Some(given));
         rows = Some(given);
     }
     let ended = clock.unix_micros();
-    if let Some(head) = head {
-        steps = vec![Step { inputs: steps, ..Step::new(head) }];
+    if let Some(creation) = creation {
+        steps = vec![Step { inputs: steps, ..Step::new(creation.head) }];
     }
     let times = Times {
         planning: (planned - started) as f64 / 1e3,
@@ -118,12 +177,7 @@ async fn explained(
         ExplainFormat::Yaml => vec![as_yaml(options, &steps, &times, &output)],
         ExplainFormat::Text => as_text(options, &steps, &times, &output, rows),
     };
-    let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
-    let Outcome::Rows(mut stream) = text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")? else {
-        return Err(SqlError::internal("a plan is told in rows"));
-    };
-    stream.columns = columns(options);
-    Ok(Outcome::Rows(stream))
+    outcome(options, lines)
 }
 
 /// Milliseconds.
@@ -305,7 +359,12 @@ async fn executed(session: &mut Session, bound: &Bound, eval: &Arc<EvalContext>)
             }
             Ok(rows)
         }
-        Outcome::Command { tag } => Ok(tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)),
-        _ => Ok(0),
+        other => Ok(count_of(&other)),
     }
+}
+
+/// The number at the end of a command's tag.
+fn count_of(outcome: &Outcome) -> usize {
+    let Outcome::Command { tag } = outcome else { return 0 };
+    tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
 }

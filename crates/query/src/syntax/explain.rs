@@ -60,7 +60,7 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Statement> {
 fn creates_as(definition: &Definition) -> bool {
     match definition {
         Definition::CreateTable(create) => create.query.is_some(),
-        Definition::CreateMaterialized(_) => true,
+        Definition::CreateMaterialized(_) | Definition::RefreshMaterialized { .. } => true,
         _ => false,
     }
 }

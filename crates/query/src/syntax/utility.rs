@@ -353,6 +353,12 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
             true => None,
             false => Some(reader.ident()?),
         }),
+        "load" => {
+            let path = reader.string()?;
+            return Err(SqlError::new("58P01", format!("could not access file \"{path}\": No such file or directory"))
+                .with_hint("Basalt has what it has built in, and loads no libraries."));
+        }
+        "security" => return Err(security_label(reader)?),
         "listen" => Utility::Listen(reader.ident()?),
         "notify" => {
             let channel = reader.ident()?;
@@ -372,6 +378,30 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Utility>> {
         "checkpoint" => Utility::Checkpoint,
         other => return Err(unsupported(other)),
     }))
+}
+
+/// Behind SECURITY: nothing provides labels. 22023.
+fn security_label(reader: &mut Reader<'_>) -> Result<SqlError> {
+    reader.expect_word("label")?;
+    let provider = match reader.word("for") {
+        true => Some(reader.string_opt().map_or_else(|| reader.ident(), Ok)?),
+        false => None,
+    };
+    reader.expect_word("on")?;
+    while !reader.at_end() && !reader.word("is") {
+        reader.skip();
+    }
+    if !reader.word("null") {
+        reader.string()?;
+    }
+    reader.expect_end()?;
+    Ok(SqlError::new(
+        "22023",
+        match provider {
+            Some(provider) => format!("security label provider \"{provider}\" is not loaded"),
+            None => "no security label providers have been loaded".to_string(),
+        },
+    ))
 }
 
 fn unsupported(verb: &str) -> SqlError {
