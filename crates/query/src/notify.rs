@@ -12,6 +12,7 @@ use basalt_types::ObjectId;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// As PostgreSQL's: payloads are shorter.
@@ -130,6 +131,35 @@ impl Pending {
     }
 }
 
+/// Tells a session that something waits for it, without a look into its inbox.
+#[derive(Default, Debug)]
+pub struct Arrival {
+    waits: AtomicBool,
+    told: Notify,
+}
+
+impl Arrival {
+    pub fn is_there(&self) -> bool {
+        self.waits.load(Ordering::Acquire)
+    }
+
+    /// Returns when something waits.
+    pub async fn wait(&self) {
+        loop {
+            let told = self.told.notified();
+            if self.is_there() {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    fn tell(&self) {
+        self.waits.store(true, Ordering::Release);
+        self.told.notify_waiters();
+    }
+}
+
 /// What waits for one session.
 struct Inbox {
     database: ObjectId,
@@ -137,7 +167,7 @@ struct Inbox {
     channels: Vec<String>,
     waiting: VecDeque<Arc<Notification>>,
     bytes: usize,
-    arrival: Arc<Notify>,
+    arrival: Arc<Arrival>,
     interrupt: Arc<Interrupt>,
 }
 
@@ -152,7 +182,7 @@ impl Inbox {
         }
         self.bytes = bytes;
         self.waiting.push_back(notification.clone());
-        self.arrival.notify_waiters();
+        self.arrival.tell();
     }
 }
 
@@ -169,7 +199,7 @@ pub struct Notifications {
 pub struct Speaker {
     pub pid: i32,
     pub database: ObjectId,
-    pub arrival: Arc<Notify>,
+    pub arrival: Arc<Arrival>,
     pub interrupt: Arc<Interrupt>,
 }
 
@@ -199,13 +229,10 @@ impl Notifications {
         let mut inboxes = self.inboxes.lock();
         let Some(inbox) = inboxes.get_mut(&pid) else { return Vec::new() };
         inbox.bytes = 0;
+        inbox.arrival.waits.store(false, Ordering::Release);
         let waiting = std::mem::take(&mut inbox.waiting).into_iter();
         // It may have stopped listening meanwhile.
         waiting.filter(|one| inbox.channels.contains(&one.channel)).collect()
-    }
-
-    pub fn has_any(&self, pid: i32) -> bool {
-        self.inboxes.lock().get(&pid).is_some_and(|inbox| !inbox.waiting.is_empty())
     }
 
     pub fn channels(&self, pid: i32) -> Vec<String> {

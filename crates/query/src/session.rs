@@ -28,7 +28,7 @@ pub use outcome::{CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
 use crate::database::{Database, SessionEntry, Stats};
 use crate::error::{Result, SqlError};
-use crate::notify::Pending;
+use crate::notify::{Arrival, Pending};
 use crate::settings::Settings;
 use crate::system::{AskedSetting, SessionInfo};
 use basalt_engine::privilege::{self, AclKey, ObjectClass};
@@ -43,7 +43,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// What a client asks for when it connects.
 #[derive(Clone, Debug, Default)]
@@ -113,7 +112,7 @@ pub struct Session {
     /// What the transaction says when it commits.
     pub(crate) outgoing: Arc<Pending>,
     /// Told when a notification comes.
-    pub(crate) arrival: Arc<Notify>,
+    pub(crate) arrival: Arc<Arrival>,
     /// `statement_timestamp()`.
     pub(crate) statement_micros: i64,
     /// Monotonic start of the running statement, and its text.

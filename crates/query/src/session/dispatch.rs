@@ -145,7 +145,10 @@ impl Session {
         for _ in 0..REBINDS_MAX {
             let catalog = self.txn()?.catalog();
             let eval = self.eval_context(params.clone(), &catalog);
-            let superuser = catalog.role_named(role).is_some_and(|role| role.superuser);
+            let superuser = match role == self.user {
+                true => self.superuser,
+                false => catalog.role_named(role).is_some_and(|role| role.superuser),
+            };
             let needs = Arc::new(Mutex::new(Needs::of(superuser, role)));
             let current = statement::cursor::current(self, statement)?;
             let ctx = BindContext { needs: Some(needs.clone()), current, ..self.bind_context(&catalog, sql, &eval) };

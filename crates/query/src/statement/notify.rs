@@ -35,25 +35,19 @@ impl Session {
     /// What others said on the channels that this session listens to; nothing inside of a transaction.
     pub fn take_notifications(&mut self) -> Vec<Arc<Notification>> {
         match self.block.scope {
-            Scope::None => self.db.notifications().take(self.backend_key().0),
+            Scope::None if self.arrival.is_there() => self.db.notifications().take(self.backend_key().0),
             _ => Vec::new(),
         }
     }
 
     /// Waits until there is something to take. Inside of a transaction there never is.
     pub fn notified(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (db, pid, arrival) = (self.db.clone(), self.backend_key().0, self.arrival.clone());
+        let arrival = self.arrival.clone();
         let waits = self.block.scope == Scope::None;
         async move {
-            if !waits {
-                std::future::pending::<()>().await;
-            }
-            loop {
-                let arrived = arrival.notified();
-                if db.notifications().has_any(pid) {
-                    return;
-                }
-                arrived.await;
+            match waits {
+                true => arrival.wait().await,
+                false => std::future::pending().await,
             }
         }
     }
