@@ -114,14 +114,26 @@ fn type_functions() -> impl Iterator<Item = Proc> {
             defaults: 0,
             ret,
         };
+        let has_modifier = fact.functions[4].0 != 0;
+        let taken = |form: u32, name: &str| [vec![form], told_of_type(name, has_modifier)].concat();
         let procs = [
-            of(input, vec![CSTRING], fact.oid),
+            of(input, taken(CSTRING, input.1), fact.oid),
             of(output, vec![fact.oid], CSTRING),
-            of(receive, vec![INTERNAL], fact.oid),
+            of(receive, taken(INTERNAL, receive.1), fact.oid),
             of(send, vec![fact.oid], DataType::Bytea.oid()),
         ];
         procs.into_iter().filter(|proc| proc.oid != 0)
     })
+}
+
+/// What an input or receive function takes beside the value: the type that is asked for, where it serves many, and its
+/// modifier.
+fn told_of_type(name: &str, has_modifier: bool) -> Vec<u32> {
+    let serves_many = name.starts_with("array_") || name.starts_with("record_") || name.contains("range_");
+    match has_modifier || serves_many {
+        true => vec![DataType::Oid.oid(), DataType::Int4.oid()],
+        false => Vec::new(),
+    }
 }
 
 pub(super) fn by_oid(oid: u32) -> Option<&'static Proc> {
