@@ -22,6 +22,13 @@ struct Folding<'a> {
     strict: bool,
 }
 
+impl Folding<'_> {
+    /// What is not below this is not computed.
+    fn limit(self) -> Volatility {
+        if self.stable { Volatility::Volatile } else { Volatility::Stable }
+    }
+}
+
 impl Expr {
     /// Computes what can be computed now. `ctx` gives parameters and the session's settings; with
     /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
@@ -68,13 +75,13 @@ impl Expr {
         match self {
             Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
                 // What is constant and was not folded fails, and must, unless it would have had to by now.
-                let fails = !how.strict && args.iter().any(|arg| arg.any(&mut Expr::is_over_constants));
+                let fails = !how.strict && args.iter().any(|arg| arg.any(&mut |node| node.is_over_constants(how)));
                 let keep = function.returns_set || fails;
                 Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
             }
             // Null equals nothing.
             Expr::NullIf { left, right, equal } if left.is_null_const() || right.is_null_const() => {
-                let fails = !how.strict && right.any(&mut Expr::is_over_constants);
+                let fails = !how.strict && right.any(&mut |node| node.is_over_constants(how));
                 Ok(if fails { Expr::NullIf { left, right, equal } } else { *left })
             }
             node => node.value(how),
@@ -83,7 +90,7 @@ impl Expr {
 
     /// The value of a node whose operands are constants.
     fn value(self, how: Folding) -> Result<Expr> {
-        let limit = if how.stable { Volatility::Volatile } else { Volatility::Stable };
+        let limit = how.limit();
         let operands = self.children().into_iter().all(|child| matches!(child, Expr::Const { .. }));
         if matches!(&self, Expr::Call { function, .. } if !matches!(function.kernel, Kernel::Native { .. })) {
             return Ok(self);
@@ -108,10 +115,10 @@ impl Expr {
         }
     }
 
-    /// Whether it computes something from constants alone, that always comes to the same.
-    fn is_over_constants(&self) -> bool {
+    /// Whether it computes something from constants alone, that always comes to the same as far as this folding goes.
+    fn is_over_constants(&self, how: Folding) -> bool {
         let operands = self.children();
-        self.own_volatility() == Volatility::Immutable
+        self.own_volatility() < how.limit()
             && !operands.is_empty()
             && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
     }

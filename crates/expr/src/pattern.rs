@@ -126,7 +126,8 @@ pub(crate) fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<St
     while let Some(char) = chars.next() {
         match char {
             char if Some(char) == escape => {
-                let next = chars.next().ok_or_else(|| Error::new("22025", "invalid escape sequence"))?;
+                // At the end it escapes nothing, and says nothing.
+                let Some(next) = chars.next() else { break };
                 if next == '"' {
                     out.push_str(separator(&mut separators)?);
                     continue;

@@ -50,7 +50,8 @@ impl Registry {
         fitting.retain(|_| !shadowed.next().unwrap_or(false));
         let patterns: Vec<&[TypePattern]> = fitting.iter().map(|(patterns, _)| patterns.as_slice()).collect();
         match candidates::choose(&patterns, args, false) {
-            Choice::One(index) => settle(fitting[index].1, &fitting[index].0, args),
+            Choice::One(index) => settle(fitting[index].1, &fitting[index].0, args)
+                .map_err(|error| unless_alike(error, || no_function(name, args))),
             Choice::None => Err(no_function(name, args)),
             Choice::Many => Err(ambiguous_function(name, args)),
         }
@@ -67,7 +68,8 @@ impl Registry {
             .collect();
         let patterns: Vec<&[TypePattern]> = fitting.iter().map(|operator| operator.function.args.as_slice()).collect();
         match candidates::choose(&patterns, &args, true) {
-            Choice::One(index) => settle(fitting[index].function, patterns[index], &args),
+            Choice::One(index) => settle(fitting[index].function, patterns[index], &args)
+                .map_err(|error| unless_alike(error, || no_operator(symbol, left, right))),
             Choice::None => Err(no_operator(symbol, left, right)),
             Choice::Many => {
                 Err(Error::new("42725", format!("operator is not unique: {}", operator_text(symbol, left, right)))
@@ -109,6 +111,11 @@ pub fn resolve_operator(symbol: &str, left: Option<&DataType>, right: &DataType)
 /// [`Registry::resolve_aggregate`] among the built-in aggregates.
 pub fn resolve_aggregate(name: &str, args: &[DataType]) -> Result<ResolvedAggregate> {
     Registry::builtin().resolve_aggregate(name, args)
+}
+
+/// A domain is not its base type where arguments of polymorphic types are compared: no candidate is left then.
+fn unless_alike(error: Error, none: impl FnOnce() -> Error) -> Error {
+    if error.message.ends_with(candidates::NOT_ALIKE) { none() } else { error }
 }
 
 fn settle(function: &'static Function, patterns: &[TypePattern], args: &[DataType]) -> Result<Resolved> {

@@ -63,8 +63,10 @@ pub(super) fn any_all(
     let Datum::Bytes(bytes) = value else { return Ok(Vector::Const(Datum::Null)) };
     let elements = array_value::elements(&element_ty, &bytes)?;
     let probe = left.vector(input)?;
+    // Without elements even a null is none of them.
     if function.is_equality()
         && !all
+        && !elements.is_empty()
         && let Vector::Array(probe) = &probe
         && let Some(found) = probe_set(probe, &left.ty(), &elements, &element_ty)
     {

@@ -83,14 +83,24 @@ fn interval_epoch(span: Interval) -> f64 {
 
 fn truncations(args: &str) -> Option<Kernel> {
     Some(match args {
+        // Of infinity nothing is cut off, by whatever name.
         "text,timestamp" => kernel!(|field: Txt, at: Micros| -> Micros {
-            date_trunc(Field::parse(field, "timestamp without time zone")?, at, None)
+            match is_finite_timestamp(at) {
+                true => date_trunc(Field::parse(field, "timestamp without time zone")?, at, None),
+                false => Ok(at),
+            }
         }),
         "text,timestamptz" => kernel!(|field: Txt, at: Micros; info| -> Micros {
-            date_trunc(Field::parse(field, "timestamp with time zone")?, at, Some(&info.ctx.timezone))
+            match is_finite_timestamp(at) {
+                true => date_trunc(Field::parse(field, "timestamp with time zone")?, at, Some(&info.ctx.timezone)),
+                false => Ok(at),
+            }
         }),
         "text,timestamptz,text" => kernel!(|field: Txt, at: Micros, zone: Txt| -> Micros {
-            date_trunc(Field::parse(field, "timestamp with time zone")?, at, Some(&find_zone(zone)?))
+            match is_finite_timestamp(at) {
+                true => date_trunc(Field::parse(field, "timestamp with time zone")?, at, Some(&find_zone(zone)?)),
+                false => Ok(at),
+            }
         }),
         "text,interval" => {
             kernel!(|field: Txt, span: Span| -> Span { trunc_interval(Field::parse(field, "interval")?, span) })

@@ -89,7 +89,8 @@ fn end(args: &[Datum], at: usize, info: &CallInfo) -> Result<Option<i128>> {
     Ok(match &args[at] {
         Datum::Null => None,
         Datum::I64(micros) => Some(i128::from(*micros)),
-        Datum::Fixed16(bytes) => Some(u128::from_be_bytes(*bytes) as i128),
+        // Bytes that sort as unsigned.
+        Datum::Fixed16(bytes) => Some((u128::from_be_bytes(*bytes) ^ 1 << 127) as i128),
         other => return Err(mismatch(&info.arg_types[at], other)),
     })
 }

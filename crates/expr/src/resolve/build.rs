@@ -39,7 +39,7 @@ pub fn call(registry: &Registry, name: &str, args: Vec<Expr>, ctx: &EvalContext)
         return coerce(arg, &ty, CastContext::Explicit, ctx);
     }
     match registry.resolve_function(name, &types(&args)) {
-        Ok(resolved) => apply(resolved, args, ctx),
+        Ok(resolved) => written_out(registry, apply(resolved, args, ctx)?, ctx),
         Err(error) => match (crate::functions::pattern_types::type_named(name), args.len()) {
             (Some(ty), 1) if !name.starts_with('_') => {
                 let arg = args.into_iter().next().expect("one argument");
@@ -47,6 +47,24 @@ pub fn call(registry: &Registry, name: &str, args: Vec<Expr>, ctx: &EvalContext)
             }
             _ => Err(error),
         },
+    }
+}
+
+/// Calls of functions that PostgreSQL defines in SQL, as their definitions: their parts may be constants.
+fn written_out(registry: &Registry, call: Expr, ctx: &EvalContext) -> Result<Expr> {
+    let Expr::Call { function, mut args, ty } = call else { return Ok(call) };
+    match (function.name.as_str(), args.len()) {
+        // Of a null nothing is computed.
+        ("substring", 3) if args.iter().all(|arg| arg.ty() == DataType::Text && !arg.is_null_const()) => {
+            let escaped = args.split_off(1);
+            args.push(self::call(registry, "similar_to_escape", escaped, ctx)?);
+            self::call(registry, "substring", args, ctx)
+        }
+        ("quote_literal" | "quote_nullable", 1) if args[0].ty() != DataType::Text => {
+            let text = coerce(args.remove(0), &DataType::Text, CastContext::Explicit, ctx)?;
+            self::call(registry, &function.name, vec![text], ctx)
+        }
+        _ => Ok(Expr::Call { function, args, ty }),
     }
 }
 

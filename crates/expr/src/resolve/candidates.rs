@@ -167,6 +167,12 @@ struct Solution {
     compatible: Option<DataType>,
 }
 
+pub(super) const NOT_ALIKE: &str = "are not all alike";
+
+fn not_alike(pattern: &str) -> Error {
+    Error::new("42804", format!("arguments declared \"{pattern}\" {NOT_ALIKE}"))
+}
+
 fn solve(patterns: &[TypePattern], inputs: &[DataType]) -> Result<Solution> {
     let mut solution = Solution::default();
     let mut compatible = Vec::new();
@@ -178,7 +184,7 @@ fn solve(patterns: &[TypePattern], inputs: &[DataType]) -> Result<Solution> {
             (TypePattern::AnyRange | TypePattern::AnyMultirange, ty) => match ty.underlying() {
                 DataType::Range(kind) | DataType::Multirange(kind) => {
                     if solution.range.is_some_and(|found| found != *kind) {
-                        return Err(Error::new("42804", "arguments declared \"anyrange\" are not all alike"));
+                        return Err(not_alike("anyrange"));
                     }
                     solution.range = Some(*kind);
                     kind.subtype()
@@ -203,8 +209,11 @@ fn solve(patterns: &[TypePattern], inputs: &[DataType]) -> Result<Solution> {
                 }
             }
             Some(found) => {
-                return Err(Error::new("42804", "arguments declared \"anyelement\" are not all alike")
-                    .with_detail(format!("{} versus {}", found.sql_name(), element.sql_name())));
+                return Err(not_alike("anyelement").with_detail(format!(
+                    "{} versus {}",
+                    found.sql_name(),
+                    element.sql_name()
+                )));
             }
         }
     }

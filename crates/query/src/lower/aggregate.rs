@@ -11,6 +11,7 @@ use arrow_schema::{DataType as ArrowType, Field, FieldRef, Fields};
 use basalt_expr::aggregates::{GroupsAccumulator as BasaltGroups, ResolvedAggregate, unwritten};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
+use basalt_types::batch::bytes_of;
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result as DfResult;
@@ -143,6 +144,8 @@ impl AggregateUDFImpl for AggregateUdf {
                 by_sort_keys: self.by_sort_keys,
                 sort: self.sort.clone(),
                 columns: args.expr_fields.iter().map(|field| vec![new_empty_array(field.data_type())]).collect(),
+                bytes: 0,
+                rows_ahead: DISTINCT_ROWS,
             }),
             Body::Call(resolved) => Box::new(OneGroup::new(resolved)?),
             Body::First(ty) => Box::new(First { value: None, rank: i64::MAX, ty: ty.to_arrow() }),
@@ -336,9 +339,33 @@ struct Collect {
     sort: Vec<SortOptions>,
     /// Pieces of each argument.
     columns: Vec<Vec<ArrayRef>>,
+    /// What they take. They are slices of batches that other groups share: each counts its own part.
+    bytes: usize,
+    /// With DISTINCT: how many rows may come until equal ones are left out.
+    rows_ahead: usize,
 }
 
+/// Rows of a DISTINCT that are kept at least before equal ones are left out.
+const DISTINCT_ROWS: usize = 1024;
+
 impl Collect {
+    fn add(&mut self, pieces: Vec<ArrayRef>) -> DfResult<()> {
+        let rows = pieces.first().map_or(0, |piece| piece.len());
+        self.bytes += bytes_of(&pieces) + pieces.len() * size_of::<ArrayRef>();
+        self.columns.iter_mut().zip(pieces).for_each(|(kept, piece)| kept.push(piece));
+        if !self.distinct || rows < self.rows_ahead {
+            self.rows_ahead = self.rows_ahead.saturating_sub(rows);
+            return Ok(());
+        }
+        let columns = self.whole()?;
+        let kept = self.kept(&columns)?;
+        let columns = columns.iter().map(|column| take(column, &kept, None)).collect::<Result<Vec<_>, _>>()?;
+        self.bytes = bytes_of(&columns) + columns.len() * size_of::<ArrayRef>();
+        self.columns = columns.into_iter().map(|column| vec![column]).collect();
+        self.rows_ahead = DISTINCT_ROWS.max(kept.len());
+        Ok(())
+    }
+
     fn whole(&self) -> DfResult<Vec<ArrayRef>> {
         let join = |pieces: &Vec<ArrayRef>| {
             let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| piece.as_ref()).collect();
@@ -391,10 +418,7 @@ impl Collect {
 
 impl Accumulator for Collect {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        for (pieces, column) in self.columns.iter_mut().zip(values) {
-            pieces.push(column.clone());
-        }
-        Ok(())
+        self.add(values[..self.columns.len()].to_vec())
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
@@ -413,9 +437,7 @@ impl Accumulator for Collect {
     }
 
     fn size(&self) -> usize {
-        // Pieces are slices of batches that other groups share: each counts its own part.
-        let part = |piece: &ArrayRef| piece.to_data().get_slice_memory_size().unwrap_or(0) + size_of::<ArrayRef>();
-        self.columns.iter().flatten().map(part).sum()
+        size_of::<Collect>() + self.bytes
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
@@ -424,8 +446,11 @@ impl Accumulator for Collect {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
-        for (pieces, state) in self.columns.iter_mut().zip(states) {
-            pieces.extend(state.as_list::<i32>().iter().flatten());
+        let lists: Vec<_> = states.iter().map(|state| state.as_list::<i32>()).collect();
+        for row in 0..lists.first().map_or(0, |list| list.len()) {
+            if lists.iter().all(|list| list.is_valid(row)) {
+                self.add(lists.iter().map(|list| list.value(row)).collect())?;
+            }
         }
         Ok(())
     }

@@ -15,6 +15,7 @@ use basalt_expr::array_value;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use basalt_types::batch::bytes_of;
 use basalt_types::{DataType, Datum};
 use datafusion::common::ScalarValue;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -243,7 +244,7 @@ impl ApplyUdf {
         let (query, ctx) = given(&self.query, &self.ctx, &[], &[]);
         let _owner = SharedOwner(ctx.shared.clone());
         let batches = Arc::new(runtime.run_inline(&query, &ctx)?);
-        self.memory.try_grow(batches.iter().map(RecordBatch::get_array_memory_size).sum())?;
+        self.memory.try_grow(batches.iter().map(|batch| bytes_of(batch.columns())).sum())?;
         *rows = Some(batches.clone());
         Ok(batches)
     }

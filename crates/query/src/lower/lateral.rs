@@ -1,5 +1,6 @@
 //! LATERAL where no join stands for it: the right side runs once per row of the left, whose values are constants
-//! in it. Its rows leave as they come; a LEFT JOIN gives nulls where there are none.
+//! in it. Its rows leave as they come; a LEFT JOIN gives nulls where there are none. Short results are remembered by
+//! the left's values, as long as there is memory for them.
 
 use super::apply::{given, outer_columns, part};
 use super::node::{Columns, Node, Operator};
@@ -7,16 +8,20 @@ use super::shared::SharedOwner;
 use super::stage::{Stage, Work};
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, JoinKind, OutputColumn, Plan, Query};
+use crate::plan::{ColId, JoinKind, OutputColumn, Plan, Query, is_volatile};
 use crate::run::{QueryRuntime, RunContext};
+use ahash::AHashMap;
 use arrow::compute::{concat_batches, take};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_schema::{Field, FieldRef};
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
+use basalt_types::batch::bytes_of;
+use basalt_types::row::put_datum;
 use basalt_types::{DataType, Datum};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -50,6 +55,7 @@ impl Lowerer<'_> {
         }
         let outer = outer_columns(self.query, &plan, None);
         let args = outer.iter().map(|(id, ty)| self.column(*id, ty)).collect::<Result<Vec<_>>>()?;
+        let remembers = !is_volatile(&plan, &self.query.subqueries);
         let outputs = columns.iter().map(|(id, ty)| OutputColumn::computed(*id, ty.clone())).collect();
         let added: Vec<FieldRef> =
             columns.iter().map(|(id, ty)| Arc::new(Field::new(name_of(*id), ty.to_arrow(), true))).collect();
@@ -58,6 +64,7 @@ impl Lowerer<'_> {
             outer,
             added,
             keeps,
+            remembers,
             ctx: self.ctx.clone(),
             runtime: self.applier.runtime(),
         });
@@ -66,6 +73,11 @@ impl Lowerer<'_> {
     }
 }
 
+/// A result of more is computed anew each time.
+const KNOWN_BYTES_MAX: usize = 64 << 10;
+/// What an entry takes beside its values, about.
+const KNOWN_ENTRY_BYTES: usize = 256;
+
 /// What runs for each row.
 struct Side {
     query: Query,
@@ -73,6 +85,8 @@ struct Side {
     added: Vec<FieldRef>,
     /// A row without matches stays, with nulls.
     keeps: bool,
+    /// Equal values of the left have equal rows.
+    remembers: bool,
     ctx: RunContext,
     runtime: Weak<QueryRuntime>,
 }
@@ -109,6 +123,8 @@ impl Stage for Loops {
         let looping = Looping {
             side: self.side.clone(),
             rows_max: work.context.session_config().batch_size(),
+            known: AHashMap::new(),
+            memory: MemoryConsumer::new("Apply").register(work.context.memory_pool()),
             work,
             left: None,
             right: None,
@@ -130,12 +146,49 @@ struct Looping {
     rows_max: usize,
     left: Option<Left>,
     /// The right side for the left row at hand.
-    right: Option<(SendableRecordBatchStream, SharedOwner)>,
+    right: Option<Right>,
+    /// Short results by the left's values, encoded.
+    known: AHashMap<Vec<u8>, Arc<[RecordBatch]>>,
+    memory: MemoryReservation,
     /// That row has given a row.
     given: bool,
     /// Rows that are to leave together.
     ready: VecDeque<RecordBatch>,
     rows: usize,
+}
+
+enum Right {
+    Known { batches: Arc<[RecordBatch]>, next: usize },
+    Running { stream: SendableRecordBatchStream, kept: Option<Kept>, _owner: SharedOwner },
+}
+
+/// A result that may turn out to be short.
+struct Kept {
+    key: Vec<u8>,
+    batches: Vec<RecordBatch>,
+    bytes: usize,
+}
+
+impl Right {
+    async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
+        match self {
+            Right::Known { batches, next } => {
+                *next += 1;
+                Ok(batches.get(*next - 1).cloned())
+            }
+            Right::Running { stream, kept, .. } => {
+                let batch = stream.next().await.transpose()?;
+                if let (Some(result), Some(batch)) = (kept.as_mut(), &batch) {
+                    result.bytes += bytes_of(batch.columns());
+                    result.batches.push(batch.clone());
+                    if result.bytes > KNOWN_BYTES_MAX {
+                        *kept = None;
+                    }
+                }
+                Ok(batch)
+            }
+        }
+    }
 }
 
 /// A batch of the left side, and the row that comes next.
@@ -148,8 +201,8 @@ struct Left {
 impl Looping {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         while self.rows < self.rows_max {
-            if let Some((stream, _)) = &mut self.right {
-                match stream.next().await.transpose()? {
+            if let Some(right) = &mut self.right {
+                match right.next().await? {
                     Some(batch) if batch.num_rows() > 0 => {
                         self.given = true;
                         let columns = batch.columns().to_vec();
@@ -157,7 +210,7 @@ impl Looping {
                     }
                     Some(_) => {}
                     None => {
-                        self.right = None;
+                        self.remember();
                         if !self.given && self.side.keeps {
                             let nulls = self.side.added.iter().map(|field| new_null_array(field.data_type(), 1));
                             self.add(nulls.collect(), 1)?;
@@ -197,13 +250,30 @@ impl Looping {
         let Some(left) = &self.left else { return Ok(()) };
         let columns = self.side.outer.iter().zip(&left.outer);
         let values: Vec<Datum> = columns.map(|((_, ty), column)| value_at(ty, column.as_ref(), left.row)).collect();
+        self.given = false;
+        let mut key = Vec::new();
+        values.iter().for_each(|value| put_datum(value, &mut key));
+        if let Some(batches) = self.known.get(&key) {
+            self.right = Some(Right::Known { batches: batches.clone(), next: 0 });
+            return Ok(());
+        }
         let runtime = self.side.runtime.upgrade().ok_or_else(|| SqlError::new("57P01", "shutting down"))?;
         let (query, ctx) = given(&self.side.query, &self.side.ctx, &self.side.outer, &values);
         let owner = SharedOwner(ctx.shared.clone());
         let plan = Box::pin(runtime.prepare(&query, &ctx, false)).await?;
-        self.right = Some((execute_stream(plan, runtime.state().task_ctx())?, owner));
-        self.given = false;
+        let stream = execute_stream(plan, runtime.state().task_ctx())?;
+        let kept = self.side.remembers.then(|| Kept { bytes: key.len(), key, batches: Vec::new() });
+        self.right = Some(Right::Running { stream, kept, _owner: owner });
         Ok(())
+    }
+
+    /// The right side has come to its end.
+    fn remember(&mut self) {
+        if let Some(Right::Running { kept: Some(Kept { key, batches, bytes }), .. }) = self.right.take()
+            && self.memory.try_grow(bytes + KNOWN_ENTRY_BYTES).is_ok()
+        {
+            self.known.insert(key, batches.into());
+        }
     }
 
     fn add(&mut self, right: Vec<ArrayRef>, rows: usize) -> DfResult<()> {

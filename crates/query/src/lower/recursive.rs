@@ -14,6 +14,7 @@ use arrow::row::{RowConverter, SortField};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use basalt_types::DataType;
+use basalt_types::batch::bytes_of;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DfResult;
@@ -204,7 +205,7 @@ impl Rounds {
                     batch = seen.fresh(&batch, &self.memory)?;
                 }
                 if batch.num_rows() > 0 {
-                    self.memory.try_grow(batch.get_array_memory_size())?;
+                    self.memory.try_grow(bytes_of(batch.columns()))?;
                     self.given.push(batch.clone());
                     return Ok(Some(batch));
                 }
@@ -212,7 +213,7 @@ impl Rounds {
             if self.given.is_empty() {
                 return Ok(None);
             }
-            let held = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>();
+            let held = |batches: &[RecordBatch]| batches.iter().map(|batch| bytes_of(batch.columns())).sum::<usize>();
             let last = std::mem::replace(&mut *self.recursion.working.lock(), std::mem::take(&mut self.given));
             self.memory.shrink(held(&last).min(self.memory.size()));
             self.step = reset_plan_states(self.step.clone())?;

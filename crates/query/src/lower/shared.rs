@@ -13,6 +13,7 @@ use ahash::{AHashMap, AHashSet};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 use basalt_types::DataType;
+use basalt_types::batch::bytes_of;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result as DfResult};
@@ -140,7 +141,7 @@ async fn produce(
             asked.await;
         }
         let Some(batch) = stream.next().await.transpose()? else { return Ok(()) };
-        memory.try_grow(batch.get_array_memory_size()).map_err(SqlError::from)?;
+        memory.try_grow(bytes_of(batch.columns())).map_err(SqlError::from)?;
         rows.state.lock().batches.push(batch);
         rows.grown.notify_waiters();
     }

@@ -15,6 +15,7 @@ use basalt_expr::functions::Volatility;
 use basalt_expr::tree::{Expr, Truth};
 use basalt_types::{DataType, Datum};
 use datafusion::common::Spans;
+use datafusion::logical_expr::ExprSchemable;
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder, Operator, Subquery as DfSubquery};
 use std::sync::Arc;
@@ -152,8 +153,12 @@ impl Lowerer<'_> {
             if let Some(local) = self.local.last_mut() {
                 local.extend(columns);
             }
-            if let Some((left, right)) = self.comparable(left, right, Operator::Eq)? {
+            if let Some((left, mut right)) = self.comparable(left, right, Operator::Eq)? {
                 let name = self.fresh_name("s");
+                // DataFusion forgets about nulls where no column may be null: what is computed from columns may be.
+                if negated && !matches!(left, DfExpr::Column(_)) {
+                    right = EvalUdf::nullable(right.get_type(lowered.schema())?, self.ctx, right);
+                }
                 let lowered = LogicalPlanBuilder::from(lowered).project(vec![right.alias(name)])?.build()?;
                 let expr = InSubquery::new(Box::new(left), wrap(lowered), negated);
                 return Ok(DfExpr::InSubquery(expr));

@@ -30,6 +30,8 @@ enum Body {
     Value(Expr),
     /// The key of the only argument ([`keys`]).
     Key(DataType),
+    /// The only argument, of which plans think that it may be null.
+    Nullable,
     /// The value of a subquery's only row: the argument is a value and how many rows there were.
     OnlyRow(DataType),
 }
@@ -99,6 +101,11 @@ impl EvalUdf {
         Self::call(Body::Key(ty.clone()), "key".into(), key_type, ctx, vec![arg], true)
     }
 
+    /// The same value, said to be null perhaps. A constant stays a call.
+    pub fn nullable(ty: ArrowType, ctx: &RunContext, arg: DfExpr) -> DfExpr {
+        Self::call(Body::Nullable, "nullable".into(), ty, ctx, vec![arg], false)
+    }
+
     /// The value of what [`super::aggregate::counted_value`] gives; 21000 where it comes of several rows.
     pub fn only_row(ty: &DataType, ctx: &RunContext, counted: DfExpr) -> DfExpr {
         Self::call(Body::OnlyRow(ty.clone()), "only_row".into(), ty.to_arrow(), ctx, vec![counted], true)
@@ -113,7 +120,7 @@ impl EvalUdf {
     pub fn cost(&self) -> f64 {
         match &self.body {
             Body::Value(expr) => expr.cost(),
-            Body::Key(_) | Body::OnlyRow(_) => 0.0,
+            Body::Key(_) | Body::Nullable | Body::OnlyRow(_) => 0.0,
         }
     }
 
@@ -121,7 +128,7 @@ impl EvalUdf {
     pub fn is_harmless(&self) -> bool {
         match &self.body {
             Body::Value(expr) => expr.is_harmless(),
-            Body::Key(_) => true,
+            Body::Key(_) | Body::Nullable => true,
             Body::OnlyRow(_) => false,
         }
     }
@@ -134,6 +141,7 @@ impl EvalUdf {
     fn argument_type(&self, index: usize) -> Option<ArrowType> {
         let template = match &self.body {
             Body::Key(ty) => return Some(ty.to_arrow()),
+            Body::Nullable => return Some(self.ty.clone()),
             Body::OnlyRow(ty) => return Some(super::aggregate::counted_type(ty)),
             Body::Value(template) => template,
         };
@@ -153,6 +161,7 @@ impl EvalUdf {
         match &self.body {
             Body::Value(expr) => Ok(expr.eval(args, rows, &self.eval)?),
             Body::Key(ty) => keys::key_array(ty, &args[0]),
+            Body::Nullable => Ok(args[0].clone()),
             Body::OnlyRow(_) => only_row(&args[0]),
         }
     }

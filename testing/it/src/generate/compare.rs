@@ -20,7 +20,7 @@ pub fn compare(basalt: &Answer, postgres: &Answer, ordered: bool) -> Verdict {
     match states {
         (None, None) => {}
         (Some(ours), Some(theirs)) if ours == theirs => return Verdict::Same,
-        (Some(_), Some(_)) if [basalt, postgres].into_iter().filter_map(Answer::error).all(is_runtime) => {
+        (Some(_), Some(_)) if [basalt, postgres].into_iter().filter_map(Answer::error).all(is_of_a_row) => {
             return Verdict::OrderOfEvaluation;
         }
         (Some(ours), theirs) => {
@@ -53,7 +53,15 @@ fn told(state: Option<&str>) -> String {
 fn is_runtime(error: &Fields) -> bool {
     let state = error.sqlstate();
     let is_format = state == "42601" && ["decimal point", "bound flags"].iter().any(|of| error.message().contains(of));
-    state.starts_with("22") || matches!(state, "21000" | "0A000" | "54000" | "23502" | "23505") || is_format
+    // Found out where values are compared.
+    let is_compared = state == "42883" && error.message().contains("could not identify an equality operator");
+    let is_value = state.starts_with("22") || matches!(state, "21000" | "0A000" | "54000" | "23502" | "23505");
+    is_value || is_format || is_compared
+}
+
+/// The same, and what a table asks of its rows: another row may be met first.
+fn is_of_a_row(error: &Fields) -> bool {
+    is_runtime(error) || error.sqlstate() == "23514"
 }
 
 fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
@@ -75,8 +83,8 @@ fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
     if own == other {
         return None;
     }
-    // Of equal numbers that are written differently, groups and sets keep any.
-    let plain = |rows: &[String]| rows.iter().map(|row| without_zeros(row)).collect::<Vec<_>>();
+    // Of equal numbers and intervals that are written differently, groups and sets keep any.
+    let plain = |rows: &[String]| rows.iter().map(|row| in_days(&without_zeros(row))).collect::<Vec<_>>();
     let (mut own, mut other) = (plain(&own), plain(&other));
     if !ordered {
         own.sort();
@@ -118,6 +126,27 @@ fn without_zeros(row: &str) -> String {
         rest = &tail[end..];
     }
     out + rest
+}
+
+/// `1 year 2 mons 3 days` as `423 days`.
+fn in_days(row: &str) -> String {
+    let cell = |cell: &str| {
+        let words: Vec<&str> = cell.split(' ').collect();
+        let mut days = 0;
+        let mut at = 0;
+        while let (Some(Ok(count)), Some(unit)) = (words.get(at).map(|word| word.parse::<i64>()), words.get(at + 1)) {
+            days += count
+                * match unit.trim_end_matches('s') {
+                    "year" => 360,
+                    "mon" => 30,
+                    "day" => 1,
+                    _ => break,
+                };
+            at += 2;
+        }
+        if at == 0 { cell.to_string() } else { format!("{days} days {}", words[at..].join(" ")) }
+    };
+    row.split('|').map(cell).collect::<Vec<_>>().join("|")
 }
 
 #[cfg(test)]

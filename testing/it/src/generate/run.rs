@@ -357,7 +357,8 @@ impl Both {
     }
 
     fn tell(&mut self, sql: &str, small: &str, what: &str) -> Result<()> {
-        let known = |known: &String| small.contains(known.as_str()) || what.contains(known.as_str());
+        let prepared = if small.starts_with("EXECUTE") { self.prepared.as_str() } else { "" };
+        let known = |known: &String| [small, what, prepared].iter().any(|text| text.contains(known.as_str()));
         if self.options.known.iter().any(known) {
             self.report.known += 1;
             return Ok(());

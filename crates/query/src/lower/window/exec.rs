@@ -17,6 +17,7 @@ use basalt_expr::eval::vector::value_at;
 use basalt_expr::window::{
     Frames, Offset, RangeKey, Rows, edge_value, nth_value, ntile, over_frames, ranking, shifted,
 };
+use basalt_types::batch::bytes_of;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -148,7 +149,7 @@ impl Worker {
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 if self.ready.is_empty() {
-                    self.memory.try_resize(self.kept.iter().map(RecordBatch::get_array_memory_size).sum())?;
+                    self.memory.try_resize(self.kept.iter().map(|batch| bytes_of(batch.columns())).sum())?;
                 }
                 return Ok(Some(batch));
             }
@@ -175,7 +176,7 @@ impl Worker {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        self.memory.try_grow(batch.get_array_memory_size())?;
+        self.memory.try_grow(bytes_of(batch.columns()))?;
         let begins = self.last_beginning(&batch)?;
         let Some(begins) = begins else {
             self.kept_rows += batch.num_rows();
@@ -220,14 +221,14 @@ impl Worker {
         let batch = match batches {
             [one] => one.clone(),
             several => {
-                let bytes = several.iter().map(RecordBatch::get_array_memory_size).sum();
+                let bytes = several.iter().map(|batch| bytes_of(batch.columns())).sum();
                 self.memory.try_grow(bytes)?;
                 concat_batches(&self.below, several)?
             }
         };
         let inputs = self.columns(&batch, 0..self.inputs.len())?;
         let results = self.results(&inputs, rows)?;
-        self.memory.try_grow(results.iter().map(|result| result.get_array_memory_size()).sum())?;
+        self.memory.try_grow(bytes_of(&results))?;
         let columns = batch.columns().iter().cloned().chain(results).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let done = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?;

@@ -4,6 +4,7 @@ use crate::error::{Result, SqlError};
 use crate::session::outcome::RowSource;
 use crate::syntax::FetchRows;
 use arrow_array::{RecordBatch, UInt32Array};
+use basalt_types::batch::bytes_of;
 use datafusion::execution::memory_pool::MemoryReservation;
 
 /// What a cursor keeps that is not declared SCROLL.
@@ -107,7 +108,7 @@ impl Kept {
         while !self.complete && self.rows < needed {
             match source.next(usize::MAX).await? {
                 Some(batch) => {
-                    let bytes = batch.get_array_memory_size();
+                    let bytes = bytes_of(batch.columns());
                     let fits = self.memory.size().saturating_add(bytes) <= self.bytes_max;
                     let grown = self.memory.try_grow(bytes);
                     if self.bytes_max == usize::MAX {

@@ -9,6 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType as ArrowType;
 use basalt_expr::eval::vector::from_values;
+use basalt_types::batch::bytes_of;
 use basalt_types::{DataType, Datum};
 use datafusion::execution::memory_pool::MemoryReservation;
 use std::sync::Arc;
@@ -81,7 +82,7 @@ impl<'a> Taken<'a> {
             arrays.push(own(interleave(&sources, &self.places).map_err(misfit)?)?);
         }
         let taken = record_batch(arrays, self.places.len())?;
-        self.memory.try_grow(taken.get_array_memory_size())?;
+        self.memory.try_grow(bytes_of(taken.columns()))?;
         self.batches.push(taken);
         self.places.clear();
         self.changed.clear();

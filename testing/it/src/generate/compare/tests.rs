@@ -1,6 +1,6 @@
 //! What counts as a difference.
 
-use super::{Verdict, compare, without_zeros};
+use super::{Verdict, compare, in_days, without_zeros};
 use crate::wire::{Answer, Column, Fields, Reply};
 
 fn rows(values: &[&str]) -> Answer {
@@ -28,6 +28,19 @@ fn errors_compare_by_sqlstate() {
     assert!(matches!(compare(&error("42883"), &error("42601"), false), Verdict::Different(_)));
     assert!(matches!(compare(&rows(&["1"]), &error("22012"), false), Verdict::Different(_)));
     assert!(matches!(compare(&error("22012"), &rows(&["1"]), false), Verdict::Different(_)));
+}
+
+#[test]
+fn which_row_fails_first_does_not_matter() {
+    assert_eq!(compare(&error("22012"), &error("23514"), false), Verdict::OrderOfEvaluation);
+    assert!(matches!(compare(&rows(&["1"]), &error("23514"), false), Verdict::Different(_)));
+}
+
+#[test]
+fn equal_intervals_are_equal() {
+    assert_eq!(compare(&rows(&["30 days"]), &rows(&["1 mon"]), true), Verdict::Same);
+    assert_eq!(in_days("x|1 year 2 mons -3 days 04:05:06|a day"), "x|417 days 04:05:06|a day");
+    assert!(matches!(compare(&rows(&["31 days"]), &rows(&["1 mon"]), true), Verdict::Different(_)));
 }
 
 #[test]
