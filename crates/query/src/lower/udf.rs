@@ -5,7 +5,7 @@ use crate::error::SqlError;
 use crate::run::RunContext;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, new_empty_array, new_null_array};
 use arrow_schema::DataType as ArrowType;
 use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
@@ -233,6 +233,10 @@ impl ScalarUDFImpl for EvalUdf {
             return Err(SqlError::canceled().into());
         }
         let rows = args.number_rows;
+        if rows == 0 {
+            // Not even constants are computed.
+            return Ok(ColumnarValue::Array(new_empty_array(&self.ty)));
+        }
         let mut columns = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         for (index, column) in columns.iter_mut().enumerate() {
             // To see what becomes of nulls, the optimizer gives nulls of no type.
