@@ -5,6 +5,9 @@ use crate::wire::{Answer, Fields, Reply};
 /// First id of what users make: such oids differ between servers.
 const FIRST_USER_OID: u32 = 16384;
 
+/// What a difference of the order alone begins with.
+pub const OTHER_ORDER: &str = "in another order, ";
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Same,
@@ -93,9 +96,15 @@ fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
     if own == other {
         return None;
     }
+    let sorted = |rows: &[String]| {
+        let mut rows = rows.to_vec();
+        rows.sort();
+        rows
+    };
+    let order = if sorted(&own) == sorted(&other) { OTHER_ORDER } else { "" };
     let first = own.iter().zip(&other).position(|(a, b)| a != b).unwrap_or(own.len().min(other.len()));
     let show = |rows: &[String]| rows.get(first).cloned().unwrap_or_else(|| "no row".into());
-    Some(format!("row {first}: {}, PostgreSQL's {}", show(&own), show(&other)))
+    Some(format!("{order}row {first}: {}, PostgreSQL's {}", show(&own), show(&other)))
 }
 
 fn rows(reply: &Reply) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Runs generated statements on both servers.
 
 use super::catalog::Catalog;
-use super::compare::{Verdict, compare, may_be_order};
+use super::compare::{OTHER_ORDER, Verdict, compare, may_be_order};
 use super::literals::simple;
 use super::node::Node;
 use super::schema::MOODS;
@@ -359,7 +359,10 @@ impl Both {
     fn tell(&mut self, sql: &str, small: &str, what: &str) -> Result<()> {
         let prepared = if small.starts_with("EXECUTE") { self.prepared.as_str() } else { "" };
         let known = |known: &String| [small, what, prepared].iter().any(|text| text.contains(known.as_str()));
-        if self.options.known.iter().any(known) {
+        // PostgreSQL takes columns that a join makes equal for equal where a grouping set has a null in the place of one.
+        let has_sets = ["CUBE", "ROLLUP", "GROUPING SETS"].iter().any(|word| small.contains(word));
+        let forgets_nulls = what.starts_with(OTHER_ORDER) && has_sets && small.contains("JOIN");
+        if forgets_nulls || self.options.known.iter().any(known) {
             self.report.known += 1;
             return Ok(());
         }

@@ -47,3 +47,11 @@ fn equal_intervals_are_equal() {
 fn trailing_zeros_go() {
     assert_eq!(without_zeros("1.500|2.0|10|-0.00|a1.0b"), "1.5|2|10|0|a1b");
 }
+
+#[test]
+fn a_difference_of_the_order_alone_is_told_as_such() {
+    let Verdict::Different(what) = compare(&rows(&["1", "2"]), &rows(&["2", "1"]), true) else { panic!("equal") };
+    assert!(what.starts_with(super::OTHER_ORDER), "{what}");
+    let Verdict::Different(what) = compare(&rows(&["1", "3"]), &rows(&["2", "1"]), true) else { panic!("equal") };
+    assert!(!what.starts_with(super::OTHER_ORDER), "{what}");
+}
