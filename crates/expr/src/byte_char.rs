@@ -8,8 +8,11 @@ pub fn of_byte(byte: u8) -> String {
     if byte == 0 { String::new() } else { char::from(byte).to_string() }
 }
 
-/// The byte of what [`of_byte`] gave.
+/// The byte of what [`of_byte`] gave. Bytes beyond ASCII once rested as they are shown.
 pub fn byte(stored: &[u8]) -> u8 {
+    if let [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] = stored {
+        return (a - b'0').wrapping_shl(6) | (b - b'0') << 3 | (c - b'0');
+    }
     let first = std::str::from_utf8(stored).ok().and_then(|text| text.chars().next());
     first.and_then(|first| u8::try_from(u32::from(first)).ok()).unwrap_or(0)
 }
@@ -48,6 +51,7 @@ mod tests {
             write(stored.as_bytes(), &mut shown);
             assert_eq!(parse(&String::from_utf8_lossy(&shown)), *stored);
         }
+        assert_eq!(byte(b"\\351"), 0o351);
         assert_eq!(parse("\\400"), "");
         assert_eq!(parse("é"), "\u{c3}");
     }

@@ -135,6 +135,8 @@ impl Pending {
 #[derive(Default, Debug)]
 pub struct Arrival {
     waits: AtomicBool,
+    /// The session has ended; what it asked for may be decided later.
+    left: AtomicBool,
     told: Notify,
 }
 
@@ -245,13 +247,16 @@ impl Notifications {
         fullest as f64 / WAITING_BYTES_MAX as f64
     }
 
-    pub fn leave(&self, pid: i32) {
-        self.inboxes.lock().remove(&pid);
+    pub fn leave(&self, speaker: &Speaker) {
+        let mut inboxes = self.inboxes.lock();
+        speaker.arrival.left.store(true, Ordering::Release);
+        inboxes.remove(&speaker.pid);
     }
 }
 
 fn apply(inboxes: &mut BTreeMap<i32, Inbox>, speaker: &Speaker, change: &Change) {
     match change {
+        Change::Listen(_) if speaker.arrival.left.load(Ordering::Acquire) => {}
         Change::Listen(channel) => {
             let inbox = inboxes.entry(speaker.pid).or_insert_with(|| Inbox {
                 database: speaker.database,

@@ -399,7 +399,7 @@ impl Drop for Session {
         self.undo(None);
         self.db.advisory().release_since(self.pid, 0);
         self.db.advisory().release_session(self.pid);
-        self.db.notifications().leave(self.pid);
+        self.db.notifications().leave(&self.speaker());
         self.drop_temp_schema();
         self.db.leave(self.pid);
     }

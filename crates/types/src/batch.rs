@@ -129,6 +129,17 @@ impl ColumnBuilder {
     }
 }
 
+/// The same values in buffers of their own: texts that were taken out of a column keep all of it in memory.
+pub fn own(array: ArrayRef) -> ArrayRef {
+    use arrow_array::cast::AsArray;
+    use arrow_schema::DataType as ArrowType;
+    match array.data_type() {
+        ArrowType::Utf8View => Arc::new(array.as_string_view().gc()),
+        ArrowType::BinaryView => Arc::new(array.as_binary_view().gc()),
+        _ => array,
+    }
+}
+
 /// Bytes of a batch's values: of a slice only its own.
 pub fn bytes_of(columns: &[ArrayRef]) -> usize {
     use arrow_array::cast::AsArray;

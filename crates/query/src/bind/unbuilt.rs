@@ -3,7 +3,7 @@
 
 use crate::error::SqlError;
 
-const TEXT_SEARCH: &str = "Use LIKE, regular expressions or an inverted index.";
+const TEXT_SEARCH: &str = "Use LIKE or regular expressions.";
 const GEOMETRY: &str = "Keep coordinates in columns of double precision.";
 const XML: &str = "Keep the document as text, or as jsonb.";
 const LARGE_OBJECTS: &str = "Keep the bytes in a column of bytea.";

@@ -16,7 +16,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_nu
 use arrow_schema::{Field, FieldRef};
 use basalt_expr::eval::vector::value_at;
 use basalt_expr::tree::Expr;
-use basalt_types::batch::bytes_of;
+use basalt_types::batch::{bytes_of, own};
 use basalt_types::row::put_datum;
 use basalt_types::{DataType, Datum};
 use datafusion::error::Result as DfResult;
@@ -75,6 +75,10 @@ impl Lowerer<'_> {
 
 /// A result of more is computed anew each time.
 const KNOWN_BYTES_MAX: usize = 64 << 10;
+/// What all that is remembered may take.
+const ALL_KNOWN_BYTES_MAX: usize = 8 << 20;
+/// Results after which nothing is remembered any more if none was asked for again.
+const UNASKED_MAX: usize = 1000;
 /// What an entry takes beside its values, about.
 const KNOWN_ENTRY_BYTES: usize = 256;
 
@@ -124,6 +128,8 @@ impl Stage for Loops {
             side: self.side.clone(),
             rows_max: work.context.session_config().batch_size(),
             known: AHashMap::new(),
+            hits: 0,
+            remembers: self.side.remembers,
             memory: MemoryConsumer::new("Apply").register(work.context.memory_pool()),
             work,
             left: None,
@@ -149,6 +155,9 @@ struct Looping {
     right: Option<Right>,
     /// Short results by the left's values, encoded.
     known: AHashMap<Vec<u8>, Arc<[RecordBatch]>>,
+    /// How often one of them was asked for.
+    hits: usize,
+    remembers: bool,
     memory: MemoryReservation,
     /// That row has given a row.
     given: bool,
@@ -177,8 +186,11 @@ impl Right {
                 Ok(batches.get(*next - 1).cloned())
             }
             Right::Running { stream, kept, .. } => {
-                let batch = stream.next().await.transpose()?;
-                if let (Some(result), Some(batch)) = (kept.as_mut(), &batch) {
+                let mut batch = stream.next().await.transpose()?;
+                if let (Some(result), Some(batch)) = (kept.as_mut(), &mut batch) {
+                    let columns = batch.columns().iter().cloned().map(own).collect();
+                    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                    *batch = RecordBatch::try_new_with_options(batch.schema(), columns, &options)?;
                     result.bytes += bytes_of(batch.columns());
                     result.batches.push(batch.clone());
                     if result.bytes > KNOWN_BYTES_MAX {
@@ -254,6 +266,7 @@ impl Looping {
         let mut key = Vec::new();
         values.iter().for_each(|value| put_datum(value, &mut key));
         if let Some(batches) = self.known.get(&key) {
+            self.hits += 1;
             self.right = Some(Right::Known { batches: batches.clone(), next: 0 });
             return Ok(());
         }
@@ -262,7 +275,7 @@ impl Looping {
         let owner = SharedOwner(ctx.shared.clone());
         let plan = Box::pin(runtime.prepare(&query, &ctx, false)).await?;
         let stream = execute_stream(plan, runtime.state().task_ctx())?;
-        let kept = self.side.remembers.then(|| Kept { bytes: key.len(), key, batches: Vec::new() });
+        let kept = self.remembers.then(|| Kept { bytes: key.len(), key, batches: Vec::new() });
         self.right = Some(Right::Running { stream, kept, _owner: owner });
         Ok(())
     }
@@ -270,9 +283,15 @@ impl Looping {
     /// The right side has come to its end.
     fn remember(&mut self) {
         if let Some(Right::Running { kept: Some(Kept { key, batches, bytes }), .. }) = self.right.take()
+            && self.memory.size() + bytes <= ALL_KNOWN_BYTES_MAX
             && self.memory.try_grow(bytes + KNOWN_ENTRY_BYTES).is_ok()
         {
             self.known.insert(key, batches.into());
+            if self.hits == 0 && self.known.len() >= UNASKED_MAX {
+                self.remembers = false;
+                self.known = AHashMap::new();
+                self.memory.free();
+            }
         }
     }
 
@@ -281,9 +300,9 @@ impl Looping {
         let origin = UInt32Array::from(vec![left.row as u32; rows]);
         let mut columns = Vec::with_capacity(self.work.schema.fields().len());
         for column in left.batch.columns() {
-            columns.push(take(column, &origin, None)?);
+            columns.push(own(take(column, &origin, None)?));
         }
-        columns.extend(right);
+        columns.extend(right.into_iter().map(own));
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         self.ready.push_back(RecordBatch::try_new_with_options(self.work.schema.clone(), columns, &options)?);
         self.rows += rows;

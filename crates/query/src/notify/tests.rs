@@ -65,8 +65,18 @@ fn a_full_inbox_ends_its_session_and_holds_nobody_up() {
     }
     assert!(of.interrupt.is_terminated());
     assert!(notifications.usage() > 0.9 && notifications.usage() <= 1.0);
-    notifications.leave(1);
+    notifications.leave(&of);
     assert_eq!(notifications.usage(), 0.0);
+}
+
+#[test]
+fn a_session_that_has_left_listens_to_nothing() {
+    let notifications = Notifications::default();
+    let of = speaker(1, 5);
+    notifications.leave(&of);
+    // Its transaction commits all the same.
+    listen(&notifications, &of, &[Change::Listen("x".into())]);
+    assert!(notifications.channels(1).is_empty());
 }
 
 #[test]

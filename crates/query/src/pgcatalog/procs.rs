@@ -239,7 +239,8 @@ fn pg_language(_: &SystemContext, rows: &mut Rows) -> Result {
 }
 
 fn pg_am(_: &SystemContext, rows: &mut Rows) -> Result {
-    for (id, name, kind) in [(super::class::HEAP, "heap", "t"), (super::class::BTREE, "btree", "i")] {
+    use super::class::{BTREE, HASH, HEAP};
+    for (id, name, kind) in [(HEAP, "heap", "t"), (BTREE, "btree", "i"), (HASH, "hash", "i")] {
         rows.push([("oid", oid(id)), ("amname", text(name)), ("amhandler", oid(0)), ("amtype", text(kind))])?;
     }
     Ok(())

@@ -9,13 +9,14 @@ use super::comment::PG_CLASS;
 use super::create_table::{many_keys, set_key};
 use super::define::{exists, skipping};
 use super::resolve::{self, Relation, no_relation};
-use super::{checks, drop, foreign_key, index, sequence, table_options, truncate, unique, view};
+use super::{checks, drop, foreign_key, index, sequence, table_options, truncate, type_users, unique, view};
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, Deferral, KeyClause, KeyConstraint, Name, ObjectKind, UniqueClause};
 use basalt_engine::{CatalogEdit, CommentKey, SequenceDef, TableLock};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{CheckDef, ForeignKey, IndexConstraint, IndexDef};
+use basalt_types::usertype::row_type_oid;
 use basalt_types::{ColumnId, ObjectId, TableDef};
 use rewrite::Rewrite;
 use std::sync::Arc;
@@ -204,6 +205,10 @@ fn contains_nulls(table: &str, column: &str) -> SqlError {
 impl Change {
     async fn action(&mut self, session: &mut Session, action: &AlterAction) -> Result<()> {
         let catalog = session.txn()?.catalog();
+        if matches!(action, AlterAction::AddColumn { .. } | AlterAction::DropColumn { .. }) {
+            let what = format!("table \"{}\"", self.table.name);
+            type_users::check_keys(&catalog, row_type_oid(self.table.id), &what)?;
+        }
         match action {
             AlterAction::AddColumn { column, if_not_exists } => self.add_column(session, column, *if_not_exists).await,
             AlterAction::DropColumn { name, if_exists, cascade } => {

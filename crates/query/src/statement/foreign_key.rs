@@ -193,6 +193,49 @@ pub(crate) fn are_compatible(child: &DataType, parent: &DataType) -> bool {
         || basalt_expr::cast::find_cast(&child, &parent) == Some(CastContext::Implicit)
 }
 
+/// What foreign keys ask of a column's new type, in `table` as it will be. `before` is its type so far; `keeps`:
+/// without a USING that computes other values. 42804 where the types do not go together, 0A000 where rows would have to
+/// be compared anew.
+pub(crate) fn check_retyped(
+    catalog: &Catalog,
+    table: &TableDef,
+    column: ColumnId,
+    before: &DataType,
+    keeps: bool,
+) -> Result<()> {
+    use DataType::*;
+    let now = &table.column(column).ty;
+    let same_values = |of: fn(&DataType) -> bool| of(before) && of(now);
+    let keeps = keeps
+        && (before == now
+            || same_values(|ty| matches!(ty, Int2 | Int4 | Int8))
+            || same_values(|ty| matches!(ty, Text | Varchar(_))));
+    let own = table.foreign_keys.iter().map(|key| {
+        let parent =
+            if key.parent == table.id { Some(table) } else { catalog.tables.get(&key.parent).map(|parent| &**parent) };
+        (Some(table), key, parent)
+    });
+    let others = catalog.references_to(table.id).filter(|(child, _)| child.id != table.id);
+    let others = others.map(|(child, key)| (Some(&**child), key, Some(table)));
+    for (child, key, parent) in own.chain(others) {
+        let (Some(child), Some(parent)) = (child, parent) else { continue };
+        for (of_child, of_parent) in key.columns.iter().zip(&key.parent_columns) {
+            let is_child = child.id == table.id && *of_child == column;
+            let is_parent = parent.id == table.id && *of_parent == column;
+            if !(is_child || is_parent) {
+                continue;
+            }
+            check_types(child, *of_child, parent, *of_parent, &key.name)?;
+            if !keeps {
+                let message = format!("cannot change values of a column of foreign key \"{}\"", key.name);
+                return Err(SqlError::not_supported(message)
+                    .with_hint("Drop the constraint, change the type, and add the constraint again."));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_types(table: &TableDef, column: ColumnId, parent: &TableDef, other: ColumnId, name: &str) -> Result<()> {
     let (child, parent) = (table.column(column), parent.column(other));
     let of_arrays = [&child.ty, &parent.ty].iter().any(|ty| matches!(ty.underlying(), DataType::Array(_)));

@@ -11,18 +11,18 @@ use super::row_path::RowPath;
 use super::{table_options, truncate};
 use crate::bind::{self, ParamTypes, pinned};
 use crate::error::{Result, SqlError};
-use crate::plan::Query;
+use crate::plan::{OutputColumn, Query};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::session::prepared::Bound;
-use crate::syntax::{CreateMaterialized, Name, Rows, Statement, parse_query_text};
+use crate::syntax::{CreateMaterialized, Isolation, Name, Rows, Statement, parse_query_text};
 use crate::system::SystemContext;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use basalt_engine::{Catalog, CatalogEdit, RowLock, ScanBatch, ScanSpec, TableLock, WaitPolicy};
 use basalt_exec::{Scan, Stop};
 use basalt_expr::EvalContext;
-use basalt_types::schema::{Materialized, PartitionDef};
+use basalt_types::schema::{ColumnDef, Materialized, PartitionDef};
 use basalt_types::{Key, ObjectId, TableDef, TabletId};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -132,6 +132,13 @@ pub(crate) async fn refresh(session: &mut Session, name: &Name, concurrently: bo
         };
         return Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutTable(Arc::new(emptied))])?);
     }
+    if session.block.isolation == Isolation::RepeatableRead {
+        // Rows that came after the snapshot would stay.
+        return Err(SqlError::not_supported(
+            "REFRESH MATERIALIZED VIEW is not supported in REPEATABLE READ transactions",
+        )
+        .with_hint("Refresh it in a transaction of its own, or at READ COMMITTED."));
+    }
     let (query, eval) = planned(session, &table, &kept.sql).await?;
     let table = match kept.populated {
         true => {
@@ -190,12 +197,17 @@ async fn planned(session: &mut Session, table: &TableDef, sql: &str) -> Result<(
         .await
         .map_err(|error| SqlError { position: None, ..error })?;
     let Bound::Query(query) = bound else { return Err(SqlError::internal("a kept query changes rows")) };
-    let mut query = Query::clone(&query);
-    // `SELECT *` of a table that has got more columns since.
-    query.columns.truncate(table.live_columns().count());
+    // `(value).*` of a composite type that has other attributes since.
+    let is_same = |(now, then): (&OutputColumn, &ColumnDef)| now.ty.oid() == then.ty.oid();
+    if query.columns.len() != table.live_columns().count()
+        || !query.columns.iter().zip(table.live_columns()).all(is_same)
+    {
+        let message = format!("the query of materialized view \"{}\" has other columns than the view", table.name);
+        return Err(SqlError::not_supported(message).with_hint("Drop the view and create it again."));
+    }
     let system = eval.system.clone().and_then(|system| system.downcast::<SystemContext>().ok());
     let system = system.map(|system| Arc::new(SystemContext { user: table.owner.clone(), ..(*system).clone() }) as _);
-    Ok((Arc::new(query), Arc::new(EvalContext { system, ..(*eval).clone() })))
+    Ok((query, Arc::new(EvalContext { system, ..(*eval).clone() })))
 }
 
 /// Deletes every row that the snapshot sees: nobody else writes to the table meanwhile.

@@ -7,7 +7,7 @@ use crate::session::names::quote_identifier;
 use crate::syntax::parse_query_text;
 use basalt_engine::{Catalog, CatalogEdit, TableLock, TypeDef, TypeKind, TypeUser};
 use basalt_types::usertype::row_type_oid;
-use basalt_types::{DataType, ObjectId, TableDef};
+use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
 /// What a domain newly asks of its values.
@@ -22,6 +22,33 @@ pub(crate) fn stored_column(catalog: &Catalog, oid: u32) -> Option<String> {
     let mut columns = catalog.tables.values().flat_map(|table| table.live_columns().map(move |column| (table, column)));
     let (table, column) = columns.find(|(_, column)| Catalog::mentions(&column.ty, oid))?;
     Some(format!("{}.{}", table.name, column.name))
+}
+
+/// `table.column` of a column in a key or an index whose values are made of a type: the bytes of keys have a part for
+/// each of its attributes.
+fn keyed_column(catalog: &Catalog, oid: u32) -> Option<String> {
+    let of_table = |table: &Arc<TableDef>| {
+        let is_keyed = |column: ColumnId| {
+            let primary = table.primary_key.iter().any(|key| key.columns.contains(&column));
+            primary
+                || table.indexes.iter().any(|index| index.plain_columns().is_none_or(|plain| plain.contains(&column)))
+        };
+        let mut columns = table.live_columns().filter(|column| Catalog::mentions(&column.ty, oid));
+        let column = columns.find(|column| is_keyed(column.id))?;
+        Some(format!("{}.{}", table.name, column.name))
+    };
+    catalog.tables.values().find_map(of_table)
+}
+
+/// 0A000 while keys hold values of a composite type that is to have other attributes.
+pub(crate) fn check_keys(catalog: &Catalog, oid: u32, what: &str) -> Result<()> {
+    match keyed_column(catalog, oid) {
+        None => Ok(()),
+        Some(user) => {
+            Err(SqlError::not_supported(format!("cannot alter {what} because a key holds column \"{user}\""))
+                .with_hint("Drop the constraint or index, and make it again afterwards."))
+        }
+    }
 }
 
 /// Looks through all columns of a domain, and of domains over it: 23502 or 23514 for a value that would not do,

@@ -435,6 +435,7 @@ fn attributes(
     let TypeKind::Composite(attributes) = &mut def.kind else {
         return Err(SqlError::new("42P01", format!("relation \"{name}\" does not exist")));
     };
+    type_users::check_keys(&session.txn()?.catalog(), id.0, &format!("type \"{name}\""))?;
     for action in actions {
         match action {
             AttributeAction::Add(clause) => {

@@ -7,7 +7,7 @@ use crate::session::Session;
 use crate::statement::columns::{Columns, check_default, check_generated};
 use crate::statement::comment::PG_CLASS;
 use crate::statement::define::skipping;
-use crate::statement::{checks, drop, sequence};
+use crate::statement::{checks, drop, foreign_key, sequence};
 use crate::syntax::{ColumnClause, IdentityClause, KeyClause, SequenceOptions};
 use basalt_engine::CatalogEdit;
 use basalt_expr::cast::CastContext;
@@ -355,6 +355,8 @@ impl Change {
         if column.generated.is_some() {
             self.complete = true;
         }
+        let catalog = session.txn()?.catalog();
+        foreign_key::check_retyped(&catalog, &self.table, id, &column.ty, using.is_none())?;
         self.retype_indexes(id)?;
         // Conditions and keys must have a meaning for the new type.
         self.rebind(&ctx)

@@ -5,11 +5,9 @@ use super::super::rows::record_batch;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, HeldRows};
 use arrow::compute::interleave;
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType as ArrowType;
+use arrow_array::{Array, RecordBatch};
 use basalt_expr::eval::vector::from_values;
-use basalt_types::batch::bytes_of;
+use basalt_types::batch::{bytes_of, own};
 use basalt_types::{DataType, Datum};
 use datafusion::execution::memory_pool::MemoryReservation;
 use std::sync::Arc;
@@ -79,7 +77,7 @@ impl<'a> Taken<'a> {
         for (at, (_, ty)) in self.columns.iter().enumerate() {
             let changed = from_values(ty, self.changed.iter().map(|values| &values[at]), self.changed.len())?;
             let sources: [&dyn Array; 2] = [batch.column(at), &changed];
-            arrays.push(own(interleave(&sources, &self.places).map_err(misfit)?)?);
+            arrays.push(own(interleave(&sources, &self.places).map_err(misfit)?));
         }
         let taken = record_batch(arrays, self.places.len())?;
         self.memory.try_grow(bytes_of(taken.columns()))?;
@@ -95,14 +93,6 @@ impl<'a> Taken<'a> {
 }
 
 /// Views refer to the buffers that they were made from: here they get their own.
-fn own(array: ArrayRef) -> Result<ArrayRef> {
-    Ok(match array.data_type() {
-        ArrowType::Utf8View => Arc::new(array.as_string_view().gc()),
-        ArrowType::BinaryView => Arc::new(array.as_binary_view().gc()),
-        _ => array,
-    })
-}
-
 fn misfit(error: arrow_schema::ArrowError) -> SqlError {
     SqlError::internal(format!("locked rows do not go together: {error}"))
 }
