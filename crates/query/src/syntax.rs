@@ -35,7 +35,7 @@ mod types;
 mod utility;
 mod written;
 
-pub use absent::DropAbsent;
+pub use absent::Absent;
 pub(crate) use clauses::{
     EMPTY_SET, GROUP_BY_DISTINCT, GROUPING_SETS, REPEATABLE, TABLESAMPLE, USING_OPERATOR, WITH_TIES, exclude_marker,
     marked,

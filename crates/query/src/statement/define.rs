@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::session::outcome::Outcome;
-use crate::syntax::{AlterAction, Definition, DropAbsent, ObjectKind};
+use crate::syntax::{Absent, AlterAction, Definition, ObjectKind};
 use std::sync::Arc;
 
 pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Arc<str>) -> Result<Outcome> {
@@ -87,7 +87,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::GrantRole { grant, .. } => role::grant(session, grant)?,
         Definition::GrantPrivileges(grant) => privilege::run(session, grant)?,
         Definition::DefaultPrivileges(defaults) => privilege::run_defaults(session, defaults)?,
-        Definition::DropAbsent(absent) => drop_absent(session, absent)?,
+        Definition::Absent(absent) => absent_objects(session, absent)?,
         Definition::DropOwned { roles, cascade } => owned::drop_all(session, roles, *cascade)?,
         Definition::ReassignOwned { roles, to } => owned::reassign(session, roles, to)?,
         Definition::RoleSetting(clause) => role::setting(session, clause)?,
@@ -123,7 +123,7 @@ async fn fill_schema(session: &mut Session, name: &str, elements: &[Definition],
 }
 
 /// Of what is not there, IF EXISTS says so with a notice. 0A000 for functions that are built in.
-fn drop_absent(session: &mut Session, absent: &DropAbsent) -> Result<()> {
+fn absent_objects(session: &mut Session, absent: &Absent) -> Result<()> {
     let registry = session.db.registry().clone();
     let is_built_in = |name: &String| registry.is_aggregate(name) || !registry.functions(name).is_empty();
     if let Some(name) = absent.functions.iter().find(|name| is_built_in(name)) {

@@ -1,4 +1,4 @@
-//! DROP of what cannot be there: kinds of objects that nothing here makes (PostgreSQL manual, DROP FUNCTION and others).
+//! DROP and ALTER of what cannot be there: kinds of objects that nothing here makes (PostgreSQL manual, DROP FUNCTION and others).
 //! With IF EXISTS it is passed over with a notice, as scripts that set up a database anew expect.
 
 use super::Reader;
@@ -7,7 +7,7 @@ use sqlparser::tokenizer::Token;
 
 /// Objects of a kind that do not exist.
 #[derive(Clone, Debug)]
-pub struct DropAbsent {
+pub struct Absent {
     /// As command tags have it: `DROP TRIGGER`.
     pub tag: &'static str,
     pub if_exists: bool,
@@ -39,8 +39,75 @@ const CALLED: [(&str, &str); 4] = [
     ("aggregate", "DROP AGGREGATE"),
 ];
 
+/// As [`PLAIN`], for ALTER.
+const ALTERED: [(&[&str], &str, &str, &str); 16] = [
+    (&["extension"], "ALTER EXTENSION", "extension", "42704"),
+    (&["procedural", "language"], "ALTER LANGUAGE", "language", "42704"),
+    (&["language"], "ALTER LANGUAGE", "language", "42704"),
+    (&["foreign", "table"], "ALTER FOREIGN TABLE", "relation", "42P01"),
+    (&["foreign", "data", "wrapper"], "ALTER FOREIGN DATA WRAPPER", "foreign-data wrapper", "42704"),
+    (&["server"], "ALTER SERVER", "server", "42704"),
+    (&["publication"], "ALTER PUBLICATION", "publication", "42704"),
+    (&["subscription"], "ALTER SUBSCRIPTION", "subscription", "42704"),
+    (&["event", "trigger"], "ALTER EVENT TRIGGER", "event trigger", "42704"),
+    (&["statistics"], "ALTER STATISTICS", "statistics object", "42704"),
+    (&["conversion"], "ALTER CONVERSION", "conversion", "42704"),
+    (&["tablespace"], "ALTER TABLESPACE", "tablespace", "42704"),
+    (&["text", "search", "configuration"], "ALTER TEXT SEARCH CONFIGURATION", "text search configuration", "42704"),
+    (&["text", "search", "dictionary"], "ALTER TEXT SEARCH DICTIONARY", "text search dictionary", "42704"),
+    (&["text", "search", "parser"], "ALTER TEXT SEARCH PARSER", "text search parser", "42704"),
+    (&["text", "search", "template"], "ALTER TEXT SEARCH TEMPLATE", "text search template", "42704"),
+];
+const OF_TABLES_ALTERED: [(&str, &str); 3] =
+    [("trigger", "ALTER TRIGGER"), ("rule", "ALTER RULE"), ("policy", "ALTER POLICY")];
+const CALLED_ALTERED: [(&str, &str); 4] = [
+    ("function", "ALTER FUNCTION"),
+    ("procedure", "ALTER PROCEDURE"),
+    ("routine", "ALTER ROUTINE"),
+    ("aggregate", "ALTER AGGREGATE"),
+];
+
+/// Behind ALTER, if such a kind follows. What should become of the object is passed over.
+pub(super) fn alter(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
+    let found = altered(reader)?;
+    if found.is_some() {
+        while !reader.at_end() {
+            reader.take_token();
+        }
+    }
+    Ok(found)
+}
+
+fn altered(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
+    for (words, tag, kind, sqlstate) in ALTERED {
+        if reader.words(words) {
+            let if_exists = reader.if_exists();
+            let objects = vec![format!("{kind} \"{}\"", reader.object_name()?)];
+            return Ok(Some(Absent { tag, if_exists, sqlstate, objects, functions: Vec::new() }));
+        }
+    }
+    for (word, tag) in OF_TABLES_ALTERED {
+        if reader.word(word) {
+            let name = reader.ident()?;
+            reader.expect_word("on")?;
+            let of = if word == "rule" { "relation" } else { "table" };
+            let objects = vec![format!("{word} \"{name}\" for {of} \"{}\"", reader.object_name()?)];
+            return Ok(Some(Absent { tag, if_exists: false, sqlstate: "42704", objects, functions: Vec::new() }));
+        }
+    }
+    for (word, tag) in CALLED_ALTERED {
+        if reader.word(word) {
+            let name = reader.object_name()?;
+            let objects = vec![format!("{word} {name}({})", arguments(reader)?)];
+            let functions = vec![name.name];
+            return Ok(Some(Absent { tag, if_exists: false, sqlstate: "42883", objects, functions }));
+        }
+    }
+    Ok(None)
+}
+
 /// Behind DROP, if such a kind follows.
-pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<DropAbsent>> {
+pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
     let (mut objects, mut functions) = (Vec::new(), Vec::new());
     for (words, tag, kind, sqlstate) in PLAIN {
         if reader.words(words) {
@@ -49,7 +116,7 @@ pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<DropAbsent>> {
                 objects.push(format!("{kind} \"{name}\""));
             }
             super::ddl::cascade(reader);
-            return Ok(Some(DropAbsent { tag, if_exists, sqlstate, objects, functions }));
+            return Ok(Some(Absent { tag, if_exists, sqlstate, objects, functions }));
         }
     }
     for (word, tag) in OF_TABLES {
@@ -61,7 +128,7 @@ pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<DropAbsent>> {
             super::ddl::cascade(reader);
             let of = if word == "rule" || if_exists { "relation" } else { "table" };
             objects.push(format!("{word} \"{name}\" for {of} \"{table}\""));
-            return Ok(Some(DropAbsent { tag, if_exists, sqlstate: "42704", objects, functions }));
+            return Ok(Some(Absent { tag, if_exists, sqlstate: "42704", objects, functions }));
         }
     }
     for (word, tag) in CALLED {
@@ -76,7 +143,7 @@ pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<DropAbsent>> {
                 objects.push(format!("{word} {name}({arguments})"));
             }
             super::ddl::cascade(reader);
-            return Ok(Some(DropAbsent { tag, if_exists, sqlstate: "42883", objects, functions }));
+            return Ok(Some(Absent { tag, if_exists, sqlstate: "42883", objects, functions }));
         }
     }
     Ok(None)

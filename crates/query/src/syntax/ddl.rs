@@ -4,7 +4,7 @@ use super::index::{self, CreateIndex, ReindexTarget};
 use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
 use super::sequence::{self, SequenceOptions};
 use super::table::{self, AlterAction, CreateTable};
-use super::{DropAbsent, Name, Reader, absent, materialized, types, utility};
+use super::{Absent, Name, Reader, absent, materialized, types, utility};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
@@ -125,7 +125,7 @@ pub enum Definition {
     },
     GrantPrivileges(Box<super::PrivilegeGrant>),
     DefaultPrivileges(Box<super::DefaultPrivileges>),
-    DropAbsent(DropAbsent),
+    Absent(Absent),
     DropOwned {
         roles: Vec<String>,
         cascade: bool,
@@ -183,7 +183,7 @@ impl Definition {
             Definition::GrantPrivileges(_) => "GRANT",
             Definition::DefaultPrivileges(_) => "ALTER DEFAULT PRIVILEGES",
             Definition::DropOwned { .. } => "DROP OWNED",
-            Definition::DropAbsent(absent) => absent.tag,
+            Definition::Absent(absent) => absent.tag,
             Definition::ReassignOwned { .. } => "REASSIGN OWNED",
             Definition::GrantRole { grant: RoleGrant { revoke: true, .. }, .. } => "REVOKE ROLE",
             Definition::GrantRole { .. } => "GRANT ROLE",
@@ -418,6 +418,9 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
     if reader.words(&["default", "privileges"]) {
         return super::privilege::defaults(reader);
     }
+    if let Some(absent) = absent::alter(reader)? {
+        return Ok(Definition::Absent(absent));
+    }
     if let Some(command) = types::alter(reader)? {
         return Ok(Definition::Type(Box::new(command)));
     }
@@ -489,7 +492,7 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
         return Ok(Definition::DropOwned { roles, cascade });
     }
     if let Some(absent) = absent::drop(reader)? {
-        return Ok(Definition::DropAbsent(absent));
+        return Ok(Definition::Absent(absent));
     }
     if let Some(command) = types::drop(reader)? {
         return Ok(Definition::Type(Box::new(command)));

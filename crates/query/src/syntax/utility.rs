@@ -205,13 +205,13 @@ pub(super) fn parse_transaction(reader: &mut Reader<'_>) -> Result<Option<Transa
         TransactionVerb::Begin { modes: modes(reader)?, start: true }
     } else if reader.word("commit") || reader.word("end") {
         if reader.word("prepared") {
-            return Err(two_phase());
+            return Err(no_prepared(&reader.string()?));
         }
         optional_noise(reader);
         TransactionVerb::Commit { chain: chain(reader)? }
     } else if reader.word("rollback") || reader.word("abort") {
         if reader.word("prepared") {
-            return Err(two_phase());
+            return Err(no_prepared(&reader.string()?));
         }
         optional_noise(reader);
         if reader.word("to") {
@@ -238,6 +238,11 @@ pub(super) fn parse_transaction(reader: &mut Reader<'_>) -> Result<Option<Transa
         return Ok(None);
     };
     Ok(Some(verb))
+}
+
+/// Nothing prepares transactions.
+fn no_prepared(identifier: &str) -> SqlError {
+    SqlError::new("42704", format!("prepared transaction with identifier \"{identifier}\" does not exist"))
 }
 
 fn two_phase() -> SqlError {
