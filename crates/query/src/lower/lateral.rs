@@ -5,7 +5,7 @@
 use super::apply::{given, outer_columns, part};
 use super::node::{Columns, Node, Operator};
 use super::shared::SharedOwner;
-use super::stage::{Stage, Work};
+use super::stage::{Batches, Stage, Work, stream_of};
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, OutputColumn, Plan, Query, is_volatile};
@@ -24,7 +24,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -138,10 +137,7 @@ impl Stage for Loops {
             ready: VecDeque::new(),
             rows: 0,
         };
-        let batches = futures::stream::try_unfold(looping, |mut looping| async move {
-            Ok(looping.next().await?.map(|batch| (batch, looping)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        Ok(stream_of(looping, schema))
     }
 }
 
@@ -210,7 +206,7 @@ struct Left {
     row: usize,
 }
 
-impl Looping {
+impl Batches for Looping {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         while self.rows < self.rows_max {
             if let Some(right) = &mut self.right {
@@ -256,7 +252,9 @@ impl Looping {
             }
         }
     }
+}
 
+impl Looping {
     /// Starts the right side for the left row at hand.
     async fn open(&mut self) -> DfResult<()> {
         let Some(left) = &self.left else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use super::Lowerer;
 use super::node::{Node, Operator, as_column, with_computed};
-use super::stage::{Stage, Work};
+use super::stage::{Batches, Stage, Work, stream_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{Plan, SortKey};
 use arrow::row::{OwnedRow, RowConverter, SortField};
@@ -15,7 +15,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::Distribution;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use std::sync::Arc;
 
@@ -132,10 +131,7 @@ impl Stage for Ties {
     fn run(&self, work: Work) -> DfResult<SendableRecordBatchStream> {
         let schema = work.schema.clone();
         let cutter = Cutter { spec: self.0.clone(), work, met: 0, last: None, converter: None, ended: false };
-        let batches = futures::stream::try_unfold(cutter, |mut cutter| async move {
-            Ok(cutter.next().await?.map(|batch| (batch, cutter)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        Ok(stream_of(cutter, schema))
     }
 }
 
@@ -150,7 +146,7 @@ struct Cutter {
     ended: bool,
 }
 
-impl Cutter {
+impl Batches for Cutter {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         while !self.ended && self.spec.limit > 0 {
             let Some(batch) = self.work.input.next().await.transpose()? else { return Ok(None) };
@@ -161,7 +157,9 @@ impl Cutter {
         }
         Ok(None)
     }
+}
 
+impl Cutter {
     fn cut(&mut self, batch: &RecordBatch) -> DfResult<RecordBatch> {
         let elapsed = self.work.elapsed.clone();
         let _timer = elapsed.timer();

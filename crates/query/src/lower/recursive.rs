@@ -5,6 +5,7 @@
 
 use super::node::{Columns, Node, Operator};
 use super::shared::{WorkingTable, leaf_schema, renamed};
+use super::stage::{Batches, stream_of};
 use super::{Lowerer, keys, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, CteId, Plan, SetColumn};
@@ -23,7 +24,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, reset_plan_states};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PlanProperties,
 };
@@ -178,10 +178,7 @@ impl ExecutionPlan for RecursionExec {
             context,
             given: Vec::new(),
         };
-        let batches = futures::stream::try_unfold(rounds, |mut rounds| async move {
-            Ok(rounds.next().await?.map(|batch| (batch, rounds)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.recursion.schema.clone(), batches)))
+        Ok(stream_of(rounds, self.recursion.schema.clone()))
     }
 }
 
@@ -196,7 +193,7 @@ struct Rounds {
     given: Vec<RecordBatch>,
 }
 
-impl Rounds {
+impl Batches for Rounds {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         loop {
             while let Some(batch) = self.current.next().await.transpose()? {

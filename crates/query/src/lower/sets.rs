@@ -4,7 +4,7 @@
 //! those that end first are filled with nulls.
 
 use super::node::{Columns, Node, Operator, as_column, with_computed};
-use super::stage::{Stage, Work};
+use super::stage::{Batches, Stage, Work, stream_of};
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan};
@@ -22,7 +22,6 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -137,10 +136,7 @@ impl Stage for ProjectSet {
             work,
             current: None,
         };
-        let batches = futures::stream::try_unfold(expander, |mut expander| async move {
-            Ok(expander.next().await?.map(|batch| (batch, expander)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        Ok(stream_of(expander, schema))
     }
 }
 
@@ -174,7 +170,7 @@ struct Expanding {
     given: i64,
 }
 
-impl Expander {
+impl Batches for Expander {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         loop {
             if let Some(expanding) = &mut self.current {

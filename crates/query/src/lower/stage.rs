@@ -1,6 +1,7 @@
 //! Operators of our own over one input, as they run: one `ExecutionPlan` for all of them.
 
 use super::node::{Columns, Operator, appending};
+use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
@@ -54,6 +55,18 @@ pub(super) struct Work {
     pub context: Arc<TaskContext>,
     /// What it computes, the input's own work apart.
     pub elapsed: Time,
+}
+
+/// Something that gives batches one after the other, from what it holds.
+pub(super) trait Batches: Send + 'static {
+    fn next(&mut self) -> impl Future<Output = Result<Option<RecordBatch>>> + Send;
+}
+
+/// What `from` gives, until its end.
+pub(super) fn stream_of(from: impl Batches, schema: SchemaRef) -> SendableRecordBatchStream {
+    let batches =
+        futures::stream::try_unfold(from, |mut from| async move { Ok(from.next().await?.map(|batch| (batch, from))) });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
 struct StageExec {

@@ -19,6 +19,26 @@ use std::sync::Arc;
 /// As PostgreSQL's.
 pub(crate) const COLUMNS_MAX: usize = 1600;
 
+/// Whether IF NOT EXISTS passes over a relation that has the name, with its notice. 42P07 without it, 42710 for a type's
+/// name.
+pub(crate) fn is_there(
+    session: &mut Session,
+    catalog: &Catalog,
+    namespace: ObjectId,
+    name: &str,
+    if_not_exists: bool,
+) -> Result<bool> {
+    super::types::check_relation_name(catalog, namespace, name)?;
+    let found = catalog.relation_exists(namespace, name);
+    if found && !if_not_exists {
+        return Err(exists("42P07", "relation", name));
+    }
+    if found {
+        skipping(session, "42P07", format!("relation \"{name}\" already exists"));
+    }
+    Ok(found)
+}
+
 /// The rows that `AS query` gave, if there is one.
 pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<str>) -> Result<Option<u64>> {
     let namespace = resolve::creation_namespace_of(session, &create.name, create.temporary)?;
@@ -26,13 +46,8 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
     if create.on_commit.is_some() && !resolve::is_temporary(&catalog, namespace.id) {
         return Err(SqlError::new("42P16", "ON COMMIT can only be used on temporary tables"));
     }
-    super::types::check_relation_name(&catalog, namespace.id, &create.name.name)?;
-    if catalog.relation_exists(namespace.id, &create.name.name) {
-        if create.if_not_exists {
-            skipping(session, "42P07", format!("relation \"{}\" already exists", create.name.name));
-            return Ok(None);
-        }
-        return Err(exists("42P07", "relation", &create.name.name));
+    if is_there(session, &catalog, namespace.id, &create.name.name, create.if_not_exists)? {
+        return Ok(None);
     }
     let query = match &create.query {
         Some((rows, _, _)) => Some(bind_rows(session, rows, sql).await?),

@@ -4,8 +4,7 @@
 //! query gives now, in one transaction and in the same tablets: snapshots from before see what was there before. WITH NO
 //! DATA gives it new tablets, as TRUNCATE does, and says that it may not be read.
 
-use super::create_table::{add_query_columns, bind_rows, fill};
-use super::define::{exists, skipping};
+use super::create_table::{add_query_columns, bind_rows, fill, is_there};
 use super::resolve::{self, Relation, no_relation};
 use super::row_path::RowPath;
 use super::{table_options, truncate};
@@ -42,13 +41,8 @@ pub(crate) async fn create(session: &mut Session, create: &CreateMaterialized, s
         return Err(SqlError::not_supported("materialized views cannot be temporary")
             .with_hint("Use CREATE TEMPORARY TABLE … AS."));
     }
-    super::types::check_relation_name(&catalog, namespace.id, &create.name.name)?;
-    if catalog.relation_exists(namespace.id, &create.name.name) {
-        if create.if_not_exists {
-            skipping(session, "42P07", format!("relation \"{}\" already exists", create.name.name));
-            return Ok(None);
-        }
-        return Err(exists("42P07", "relation", &create.name.name));
+    if is_there(session, &catalog, namespace.id, &create.name.name, create.if_not_exists)? {
+        return Ok(None);
     }
     let (query, params) = bind_rows(session, &Rows::Query(create.query.clone()), sql).await?;
     let catalog = session.txn()?.catalog();

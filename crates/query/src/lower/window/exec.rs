@@ -7,7 +7,7 @@
 use super::spec::{Argument, Call, Frame, Function, Spec};
 use crate::error::{Result, SqlError};
 use crate::lower::node::{Columns, Operator};
-use crate::lower::stage::{Stage, Work};
+use crate::lower::stage::{Batches, Stage, Work, stream_of};
 use arrow::compute::{SortOptions, concat_batches};
 use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
@@ -24,7 +24,6 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::Distribution;
 use datafusion::physical_plan::metrics::Time;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -90,10 +89,7 @@ impl Stage for WindowAgg {
             memory: MemoryConsumer::new("WindowAgg").register(context.memory_pool()),
             elapsed,
         };
-        let batches = futures::stream::try_unfold(worker, |mut worker| async move {
-            Ok(worker.next().await?.map(|batch| (batch, worker)))
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        Ok(stream_of(worker, schema))
     }
 }
 
@@ -144,7 +140,7 @@ fn differs(rows: Option<&EncodedRows>, row: usize) -> bool {
     rows.is_some_and(|rows| row > 0 && rows.row(row) != rows.row(row - 1))
 }
 
-impl Worker {
+impl Batches for Worker {
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
@@ -170,7 +166,9 @@ impl Worker {
             }
         }
     }
+}
 
+impl Worker {
     /// Keeps a batch, and computes the partitions that end in it.
     fn take_in(&mut self, batch: RecordBatch) -> DfResult<()> {
         if batch.num_rows() == 0 {
