@@ -27,6 +27,17 @@ impl Folding<'_> {
     fn limit(self) -> Volatility {
         if self.stable { Volatility::Volatile } else { Volatility::Stable }
     }
+
+    /// Whether what these operands compute must be computed although the result is null without them. What is
+    /// constant and was not folded fails, and must, unless it would have had to by now. Beside a null that only
+    /// execution knows, everything is computed.
+    fn may_fail(self, operands: &[Expr]) -> bool {
+        let fails = |operand: &Expr| match self.stable {
+            true => !matches!(operand, Expr::Const { .. } | Expr::Column { .. } | Expr::Hole { .. }),
+            false => operand.any(&mut |node| node.is_over_constants(self)),
+        };
+        !self.strict && operands.iter().any(fails)
+    }
 }
 
 impl Expr {
@@ -34,7 +45,15 @@ impl Expr {
     /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
     /// touched. An operand whose computation fails stays as it is.
     pub fn fold(self, ctx: &EvalContext, stable: bool) -> Expr {
-        self.folded(Folding { ctx, params: stable, stable, strict: false }).expect("only strict folding fails")
+        let fold = |expr: Expr, stable_too| {
+            let how = Folding { ctx, params: stable, stable: stable_too, strict: false };
+            expr.folded(how).expect("only strict folding fails")
+        };
+        match stable {
+            // What is null before a stable call is computed spares its neighbours, as when PostgreSQL plans.
+            true => fold(fold(self, false), true),
+            false => fold(self, false),
+        }
     }
 
     /// As [`Expr::fold`] for the execution at hand, with the errors that PostgreSQL meets while it plans.
@@ -74,15 +93,16 @@ impl Expr {
         }
         match self {
             Expr::Call { function, args, ty } if function.strict && args.iter().any(Expr::is_null_const) => {
-                // What is constant and was not folded fails, and must, unless it would have had to by now.
-                let fails = !how.strict && args.iter().any(|arg| arg.any(&mut |node| node.is_over_constants(how)));
-                let keep = function.returns_set || fails;
+                let keep = function.returns_set || how.may_fail(&args);
                 Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
             }
             // Null equals nothing.
             Expr::NullIf { left, right, equal } if left.is_null_const() || right.is_null_const() => {
-                let fails = !how.strict && right.any(&mut |node| node.is_over_constants(how));
-                Ok(if fails { Expr::NullIf { left, right, equal } } else { *left })
+                Ok(if how.may_fail(std::slice::from_ref(&*right)) {
+                    Expr::NullIf { left, right, equal }
+                } else {
+                    *left
+                })
             }
             node => node.value(how),
         }

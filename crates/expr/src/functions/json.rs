@@ -65,6 +65,16 @@ fn strings(array: &Datum, ty: &DataType) -> Result<Vec<Option<String>>> {
     elements.iter().map(|value| string_of(value, element)).collect()
 }
 
+/// [`strings`] where an array of more than one dimension is refused.
+fn flat_strings(array: &Datum, ty: &DataType) -> Result<Vec<Option<String>>> {
+    if let (Datum::Bytes(bytes), DataType::Array(element)) = (array, ty)
+        && array_value::decode(element, bytes)?.dimensions.len() > 1
+    {
+        return Err(Error::new("2202E", "wrong number of array subscripts"));
+    }
+    strings(array, ty)
+}
+
 fn string_of(value: &Datum, ty: &DataType) -> Result<Option<String>> {
     match value {
         Datum::Null => Ok(None),

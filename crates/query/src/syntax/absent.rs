@@ -18,58 +18,70 @@ pub struct Absent {
     pub functions: Vec<String>,
 }
 
-/// Words, tag, and how messages call one.
-const PLAIN: [(&[&str], &str, &str, &str); 10] = [
-    (&["extension"], "DROP EXTENSION", "extension", "42704"),
-    (&["procedural", "language"], "DROP LANGUAGE", "language", "42704"),
-    (&["language"], "DROP LANGUAGE", "language", "42704"),
-    (&["foreign", "table"], "DROP FOREIGN TABLE", "foreign table", "42P01"),
-    (&["foreign", "data", "wrapper"], "DROP FOREIGN DATA WRAPPER", "foreign-data wrapper", "42704"),
-    (&["server"], "DROP SERVER", "server", "42704"),
-    (&["publication"], "DROP PUBLICATION", "publication", "42704"),
-    (&["subscription"], "DROP SUBSCRIPTION", "subscription", "42704"),
-    (&["event", "trigger"], "DROP EVENT TRIGGER", "event trigger", "42704"),
-    (&["statistics"], "DROP STATISTICS", "statistics object", "42704"),
-];
-const OF_TABLES: [(&str, &str); 3] = [("trigger", "DROP TRIGGER"), ("rule", "DROP RULE"), ("policy", "DROP POLICY")];
-const CALLED: [(&str, &str); 4] = [
-    ("function", "DROP FUNCTION"),
-    ("procedure", "DROP PROCEDURE"),
-    ("routine", "DROP ROUTINE"),
-    ("aggregate", "DROP AGGREGATE"),
-];
+/// DROP's tag and ALTER's, of the same kind.
+type Tags = [&'static str; 2];
+const DROP: usize = 0;
+const ALTER: usize = 1;
 
-/// As [`PLAIN`], for ALTER.
-const ALTERED: [(&[&str], &str, &str, &str); 16] = [
-    (&["extension"], "ALTER EXTENSION", "extension", "42704"),
-    (&["procedural", "language"], "ALTER LANGUAGE", "language", "42704"),
-    (&["language"], "ALTER LANGUAGE", "language", "42704"),
-    (&["foreign", "table"], "ALTER FOREIGN TABLE", "relation", "42P01"),
-    (&["foreign", "data", "wrapper"], "ALTER FOREIGN DATA WRAPPER", "foreign-data wrapper", "42704"),
-    (&["server"], "ALTER SERVER", "server", "42704"),
-    (&["publication"], "ALTER PUBLICATION", "publication", "42704"),
-    (&["subscription"], "ALTER SUBSCRIPTION", "subscription", "42704"),
-    (&["event", "trigger"], "ALTER EVENT TRIGGER", "event trigger", "42704"),
-    (&["statistics"], "ALTER STATISTICS", "statistics object", "42704"),
-    (&["conversion"], "ALTER CONVERSION", "conversion", "42704"),
-    (&["tablespace"], "ALTER TABLESPACE", "tablespace", "42704"),
-    (&["text", "search", "configuration"], "ALTER TEXT SEARCH CONFIGURATION", "text search configuration", "42704"),
-    (&["text", "search", "dictionary"], "ALTER TEXT SEARCH DICTIONARY", "text search dictionary", "42704"),
-    (&["text", "search", "parser"], "ALTER TEXT SEARCH PARSER", "text search parser", "42704"),
-    (&["text", "search", "template"], "ALTER TEXT SEARCH TEMPLATE", "text search template", "42704"),
+/// Words, tags, and how messages call one.
+const PLAIN: [(&[&str], Tags, &str, &str); 16] = [
+    (&["extension"], ["DROP EXTENSION", "ALTER EXTENSION"], "extension", "42704"),
+    (&["procedural", "language"], ["DROP LANGUAGE", "ALTER LANGUAGE"], "language", "42704"),
+    (&["language"], ["DROP LANGUAGE", "ALTER LANGUAGE"], "language", "42704"),
+    (&["foreign", "table"], ["DROP FOREIGN TABLE", "ALTER FOREIGN TABLE"], "foreign table", "42P01"),
+    (
+        &["foreign", "data", "wrapper"],
+        ["DROP FOREIGN DATA WRAPPER", "ALTER FOREIGN DATA WRAPPER"],
+        "foreign-data wrapper",
+        "42704",
+    ),
+    (&["server"], ["DROP SERVER", "ALTER SERVER"], "server", "42704"),
+    (&["publication"], ["DROP PUBLICATION", "ALTER PUBLICATION"], "publication", "42704"),
+    (&["subscription"], ["DROP SUBSCRIPTION", "ALTER SUBSCRIPTION"], "subscription", "42704"),
+    (&["event", "trigger"], ["DROP EVENT TRIGGER", "ALTER EVENT TRIGGER"], "event trigger", "42704"),
+    (&["statistics"], ["DROP STATISTICS", "ALTER STATISTICS"], "statistics object", "42704"),
+    (&["conversion"], ["DROP CONVERSION", "ALTER CONVERSION"], "conversion", "42704"),
+    (&["tablespace"], ["DROP TABLESPACE", "ALTER TABLESPACE"], "tablespace", "42704"),
+    (
+        &["text", "search", "configuration"],
+        ["DROP TEXT SEARCH CONFIGURATION", "ALTER TEXT SEARCH CONFIGURATION"],
+        "text search configuration",
+        "42704",
+    ),
+    (
+        &["text", "search", "dictionary"],
+        ["DROP TEXT SEARCH DICTIONARY", "ALTER TEXT SEARCH DICTIONARY"],
+        "text search dictionary",
+        "42704",
+    ),
+    (
+        &["text", "search", "parser"],
+        ["DROP TEXT SEARCH PARSER", "ALTER TEXT SEARCH PARSER"],
+        "text search parser",
+        "42704",
+    ),
+    (
+        &["text", "search", "template"],
+        ["DROP TEXT SEARCH TEMPLATE", "ALTER TEXT SEARCH TEMPLATE"],
+        "text search template",
+        "42704",
+    ),
 ];
-const OF_TABLES_ALTERED: [(&str, &str); 3] =
-    [("trigger", "ALTER TRIGGER"), ("rule", "ALTER RULE"), ("policy", "ALTER POLICY")];
-const CALLED_ALTERED: [(&str, &str); 4] = [
-    ("function", "ALTER FUNCTION"),
-    ("procedure", "ALTER PROCEDURE"),
-    ("routine", "ALTER ROUTINE"),
-    ("aggregate", "ALTER AGGREGATE"),
+const OF_TABLES: [(&str, Tags); 3] = [
+    ("trigger", ["DROP TRIGGER", "ALTER TRIGGER"]),
+    ("rule", ["DROP RULE", "ALTER RULE"]),
+    ("policy", ["DROP POLICY", "ALTER POLICY"]),
+];
+const CALLED: [(&str, Tags); 4] = [
+    ("function", ["DROP FUNCTION", "ALTER FUNCTION"]),
+    ("procedure", ["DROP PROCEDURE", "ALTER PROCEDURE"]),
+    ("routine", ["DROP ROUTINE", "ALTER ROUTINE"]),
+    ("aggregate", ["DROP AGGREGATE", "ALTER AGGREGATE"]),
 ];
 
 /// Behind ALTER, if such a kind follows. What should become of the object is passed over.
 pub(super) fn alter(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
-    let found = altered(reader)?;
+    let found = read(reader, ALTER)?;
     if found.is_some() {
         while !reader.at_end() {
             reader.take_token();
@@ -78,75 +90,61 @@ pub(super) fn alter(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
     Ok(found)
 }
 
-fn altered(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
-    for (words, tag, kind, sqlstate) in ALTERED {
+/// Behind DROP, if such a kind follows.
+pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
+    let found = read(reader, DROP)?;
+    if found.is_some() {
+        super::ddl::cascade(reader);
+    }
+    Ok(found)
+}
+
+/// DROP takes several names, ALTER one.
+fn read(reader: &mut Reader<'_>, verb: usize) -> Result<Option<Absent>> {
+    for (words, tags, kind, sqlstate) in PLAIN {
         if reader.words(words) {
             let if_exists = reader.if_exists();
-            let objects = vec![format!("{kind} \"{}\"", reader.object_name()?)];
-            return Ok(Some(Absent { tag, if_exists, sqlstate, objects, functions: Vec::new() }));
+            let names = names(reader, verb, Reader::object_name)?;
+            // ALTER FOREIGN TABLE looks among all relations.
+            let kind = if verb == ALTER && sqlstate == "42P01" { "relation" } else { kind };
+            let objects = names.iter().map(|name| format!("{kind} \"{name}\"")).collect();
+            return Ok(Some(Absent { tag: tags[verb], if_exists, sqlstate, objects, functions: Vec::new() }));
         }
     }
-    for (word, tag) in OF_TABLES_ALTERED {
+    for (word, tags) in OF_TABLES {
         if reader.word(word) {
+            let if_exists = verb == DROP && reader.if_exists();
             let name = reader.ident()?;
             reader.expect_word("on")?;
-            let of = if word == "rule" { "relation" } else { "table" };
+            let of = if word == "rule" || if_exists { "relation" } else { "table" };
             let objects = vec![format!("{word} \"{name}\" for {of} \"{}\"", reader.object_name()?)];
-            return Ok(Some(Absent { tag, if_exists: false, sqlstate: "42704", objects, functions: Vec::new() }));
+            let sqlstate = "42704";
+            return Ok(Some(Absent { tag: tags[verb], if_exists, sqlstate, objects, functions: Vec::new() }));
         }
     }
-    for (word, tag) in CALLED_ALTERED {
+    for (word, tags) in CALLED {
         if reader.word(word) {
-            let name = reader.object_name()?;
-            let objects = vec![format!("{word} {name}({})", arguments(reader)?)];
-            let functions = vec![name.name];
-            return Ok(Some(Absent { tag, if_exists: false, sqlstate: "42883", objects, functions }));
+            let if_exists = verb == DROP && reader.if_exists();
+            let called = names(reader, verb, |reader| {
+                let name = reader.object_name()?;
+                Ok((format!("{word} {name}({})", arguments(reader)?), name.name))
+            })?;
+            let (objects, functions) = called.into_iter().unzip();
+            return Ok(Some(Absent { tag: tags[verb], if_exists, sqlstate: "42883", objects, functions }));
         }
     }
     Ok(None)
 }
 
-/// Behind DROP, if such a kind follows.
-pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<Absent>> {
-    let (mut objects, mut functions) = (Vec::new(), Vec::new());
-    for (words, tag, kind, sqlstate) in PLAIN {
-        if reader.words(words) {
-            let if_exists = reader.if_exists();
-            for name in reader.list(Reader::object_name)? {
-                objects.push(format!("{kind} \"{name}\""));
-            }
-            super::ddl::cascade(reader);
-            return Ok(Some(Absent { tag, if_exists, sqlstate, objects, functions }));
-        }
+fn names<'t, T>(
+    reader: &mut Reader<'t>,
+    verb: usize,
+    mut one: impl FnMut(&mut Reader<'t>) -> Result<T>,
+) -> Result<Vec<T>> {
+    match verb {
+        DROP => reader.list(one),
+        _ => Ok(vec![one(reader)?]),
     }
-    for (word, tag) in OF_TABLES {
-        if reader.word(word) {
-            let if_exists = reader.if_exists();
-            let name = reader.ident()?;
-            reader.expect_word("on")?;
-            let table = reader.object_name()?;
-            super::ddl::cascade(reader);
-            let of = if word == "rule" || if_exists { "relation" } else { "table" };
-            objects.push(format!("{word} \"{name}\" for {of} \"{table}\""));
-            return Ok(Some(Absent { tag, if_exists, sqlstate: "42704", objects, functions }));
-        }
-    }
-    for (word, tag) in CALLED {
-        if reader.word(word) {
-            let if_exists = reader.if_exists();
-            let called = reader.list(|reader| {
-                let name = reader.object_name()?;
-                Ok((arguments(reader)?, name))
-            })?;
-            for (arguments, name) in called {
-                functions.push(name.name.clone());
-                objects.push(format!("{word} {name}({arguments})"));
-            }
-            super::ddl::cascade(reader);
-            return Ok(Some(Absent { tag, if_exists, sqlstate: "42883", objects, functions }));
-        }
-    }
-    Ok(None)
 }
 
 /// The types in parentheses, as far as they are written; none without them.

@@ -2,7 +2,7 @@
 
 use super::access::subscript_text;
 use super::set_path::{Change, set_path};
-use super::{List, invalid, path_of, strings, text_from};
+use super::{List, flat_strings, invalid, text_from};
 use crate::error::{Error, Result};
 use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
@@ -17,18 +17,20 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         "jsonb_delete" => deletion(args.split(',').nth(1).unwrap_or("")),
         "jsonb_delete_path" => scalar!(|args, info| {
             let json = Txt::of(&args[0], &info.arg_types[0])?;
+            let path = flat_strings(&args[1], &info.arg_types[1])?;
             refuse_scalar(json, "cannot delete path in scalar")?;
-            changed(json, &strings(&args[1], &info.arg_types[1])?, "", Change::Delete)
+            changed(json, &path, "", Change::Delete)
         }),
         "jsonb_set" => scalar!(|args, info| set(args, info)),
         "jsonb_set_lax" => scalar!(|args, info| set_lax(args, info)),
         "jsonb_insert" => scalar!(|args, info| {
             let json = Txt::of(&args[0], &info.arg_types[0])?;
+            let path = flat_strings(&args[1], &info.arg_types[1])?;
             refuse_scalar(json, "cannot set path in scalar")?;
             let after = matches!(args.get(3), Some(Datum::Bool(true)));
             let change = if after { Change::InsertAfter } else { Change::InsertBefore };
             let new = Txt::of(&args[2], &info.arg_types[2])?;
-            changed(json, &strings(&args[1], &info.arg_types[1])?, new, change)
+            changed(json, &path, new, change)
         }),
         "jsonb_strip_nulls" => kernel!(|json: Txt| -> Txt { strip_nulls(json, ", ", ": ") }),
         "json_strip_nulls" => kernel!(|json: Txt| -> Txt {
@@ -54,11 +56,12 @@ fn changed(json: &str, path: &[Option<String>], new: &str, change: Change) -> Re
 
 fn set(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     let json = Txt::of(&args[0], &info.arg_types[0])?;
+    let path = flat_strings(&args[1], &info.arg_types[1])?;
     refuse_scalar(json, "cannot set path in scalar")?;
     let creates = !matches!(args.get(3), Some(Datum::Bool(false)));
     let new = Txt::of(&args[2], &info.arg_types[2])?;
     let change = if creates { Change::Create } else { Change::Replace };
-    changed(json, &strings(&args[1], &info.arg_types[1])?, new, change)
+    changed(json, &path, new, change)
 }
 
 const TREATMENTS: &str =
@@ -95,8 +98,9 @@ fn set_lax(args: &[Datum], info: &CallInfo) -> Result<Datum> {
         }
         "delete_key" => {
             let json = Txt::of(&args[0], &info.arg_types[0])?;
+            let path = flat_strings(&args[1], &info.arg_types[1])?;
             refuse_scalar(json, "cannot delete path in scalar")?;
-            changed(json, &strings(&args[1], &info.arg_types[1])?, "", Change::Delete)
+            changed(json, &path, "", Change::Delete)
         }
         _ => Err(invalid(TREATMENTS)),
     }
@@ -168,11 +172,8 @@ pub(crate) fn deletion(right: &str) -> Kernel {
         "int4" => kernel!(|json: Txt, index: I4| -> Txt { without_element(json, index) }),
         _ => scalar!(|args, info| {
             let json = Txt::of(&args[0], &info.arg_types[0])?;
-            let keys = path_of(args, info.arg_types)?;
-            let keys: ahash::AHashSet<String> = match keys {
-                Some(keys) => keys.into_iter().collect(),
-                None => strings(&args[1], &info.arg_types[1])?.into_iter().flatten().collect(),
-            };
+            let keys = flat_strings(&args[1], &info.arg_types[1])?;
+            let keys: ahash::AHashSet<String> = keys.into_iter().flatten().collect();
             Ok(Datum::text(&without(json, |found| keys.contains(found))?))
         }),
     }

@@ -9,7 +9,6 @@ use super::super::locking::expose;
 use super::super::scope::{Clause, Scope};
 use super::assign::null_of;
 use super::modify::{Searching, factor_name};
-use super::returning::Beside;
 use super::target::{Target, Verb};
 use super::{Action, BoundModify, SearchKind};
 use crate::error::{Result, SqlError};
@@ -214,6 +213,6 @@ impl Binder<'_> {
             });
         }
         let search = self.search(&target, searching, SearchKind::Merge, choice, actions, true);
-        self.finish_search(target, Beside::default(), search, None)
+        self.finish_search(target, search, None, Vec::new())
     }
 }

@@ -9,7 +9,7 @@ use super::super::row_rules::RowCheck;
 use super::super::scope::{Clause, Scope};
 use super::returning::Beside;
 use super::target::{Target, Verb};
-use super::{Action, BoundModify, Point, PointAccess, PointChange, RowSource, Search, SearchKind, over_row};
+use super::{Action, BoundModify, Point, PointAccess, PointChange, Returning, RowSource, Search, SearchKind, over_row};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, LockRows, LockTarget, OnLocked, Plan};
 use crate::syntax::cursor_of;
@@ -107,22 +107,23 @@ impl Binder<'_> {
         };
         target.enter(self.scope());
         self.scope().clause = Clause::Update;
-        let set = assignments.map(|assignments| self.assignments(&target, assignments)).transpose()?;
-        let updates = if set.is_some() { privilege::UPDATE } else { 0 };
-        self.need_more(updates, set.iter().flatten().map(|(column, _)| column.0 as i16));
         let identity = [self.fresh(), self.fresh(), self.fresh()];
         let by_cursor = selection.is_some_and(|selection| cursor_of(selection).is_some());
         let filter = match by_cursor {
             true => Some(self.current_of(&target, identity)?),
             false => self.where_condition(selection)?,
         };
+        // As in PostgreSQL, SET comes last: errors and the types of parameters follow that order.
+        let (returning, extra) = self.returning_between(&target, &beside, returning)?;
+        let set = assignments.map(|assignments| self.assignments(&target, assignments)).transpose()?;
+        let updates = if set.is_some() { privilege::UPDATE } else { 0 };
+        self.need_more(updates, set.iter().flatten().map(|(column, _)| column.0 as i16));
         self.scopes.pop();
         let rules = self.target_rules(&target)?;
         if from.is_empty()
             && !by_cursor
             && let Some(point) = self.point(&target, set.as_deref(), filter.as_ref())
         {
-            let (returning, _) = self.returning(&target, &beside, returning)?;
             if returning.as_ref().is_none_or(|clause| clause.query.is_none()) {
                 self.tables.clear();
             }
@@ -158,19 +159,33 @@ impl Binder<'_> {
         };
         let repeats = !from.is_empty();
         let search = self.search(&target, searching, kind, None, vec![action], repeats);
-        self.finish_search(target, beside, search, returning)
+        self.finish_search(target, search, returning, extra)
     }
 
-    /// Binds RETURNING and puts everything together.
+    /// Binds RETURNING in the midst of the search: what that has of subqueries and tables so far stays its own.
+    fn returning_between(
+        &mut self,
+        target: &Target,
+        beside: &Beside,
+        items: Option<&[ast::SelectItem]>,
+    ) -> Result<(Option<Returning>, Vec<(ColId, DataType)>)> {
+        let scope = self.scopes.pop();
+        let (subqueries, tables) = (std::mem::take(&mut self.subqueries), std::mem::take(&mut self.tables));
+        let bound = self.returning(target, beside, items)?;
+        (self.subqueries, self.tables) = (subqueries, tables);
+        self.scopes.extend(scope);
+        Ok(bound)
+    }
+
+    /// Puts everything together. `extra`: what RETURNING reads of FROM or USING.
     pub fn finish_search(
         &mut self,
         target: Target,
-        beside: Beside,
         mut search: Search,
-        returning: Option<&[ast::SelectItem]>,
+        returning: Option<Returning>,
+        extra: Vec<(ColId, DataType)>,
     ) -> Result<BoundModify> {
         let rules = self.target_rules(&target)?;
-        let (returning, extra) = self.returning(&target, &beside, returning)?;
         for (id, ty) in extra {
             search.extra.push(search.step.columns.len());
             let Plan::Project { exprs, .. } = &mut search.query.plan else {
