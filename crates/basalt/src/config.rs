@@ -163,6 +163,7 @@ impl StartConfig {
         if let Some(bytes) = number("basalt.query_memory_limit") {
             config.query_memory_bytes_max = bytes;
         }
+        config.temp_bytes_max = number("basalt.temp_limit").filter(|bytes| *bytes > 0);
         let set = |field: &mut usize, name| *field = number(name).map_or(*field, |value| value as usize);
         set(&mut config.query_workers, "basalt.query_workers");
         set(&mut config.connections_max, "max_connections");

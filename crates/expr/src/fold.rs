@@ -96,6 +96,9 @@ impl Expr {
                 let keep = function.returns_set || how.may_fail(&args);
                 Ok(if keep { Expr::Call { function, args, ty } } else { Expr::null(ty) })
             }
+            Expr::Cast { expr, to, .. } if expr.is_null_const() && !matches!(to, DataType::Domain(_)) => {
+                Ok(Expr::null(to))
+            }
             // Null equals nothing.
             Expr::NullIf { left, right, equal } if left.is_null_const() || right.is_null_const() => {
                 Ok(if how.may_fail(std::slice::from_ref(&*right)) {

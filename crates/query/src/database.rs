@@ -24,6 +24,8 @@ pub struct DatabaseConfig {
     pub temp_dir: PathBuf,
     /// What running queries may hold together.
     pub query_memory_bytes_max: u64,
+    /// What they may spill to disk together; `None` is half of what is free at start.
+    pub temp_bytes_max: Option<u64>,
     /// Threads of the query runtime.
     pub query_workers: usize,
     pub connections_max: usize,
@@ -42,6 +44,7 @@ impl DatabaseConfig {
         DatabaseConfig {
             temp_dir: temp_dir.into(),
             query_memory_bytes_max: 2 << 30,
+            temp_bytes_max: None,
             query_workers: 2,
             connections_max: 500,
             superuser_reserved_connections: 3,
@@ -139,7 +142,11 @@ impl Database {
 
     /// Starts the query runtime over an open engine. 58030 if its threads or its directory cannot be made.
     pub fn new(engine: Arc<Engine>, os: Os, config: DatabaseConfig) -> Result<Arc<Database>> {
+        // The log and the files are on that disk, too: no query may fill it.
+        let free = || config.temp_dir.ancestors().find_map(|dir| os.fs.free_bytes(dir).ok());
+        let temp_bytes_max = config.temp_bytes_max.or_else(|| Some(free()? / 2)).unwrap_or(u64::MAX);
         let runtime = QueryRuntime::new(RuntimeConfig {
+            temp_bytes_max,
             workers: config.query_workers,
             memory_bytes_max: config.query_memory_bytes_max,
             temp_dir: config.temp_dir.clone(),

@@ -192,6 +192,7 @@ impl From<DataFusionError> for SqlError {
     /// Finds the error that Basalt's own code put into DataFusion's; otherwise maps DataFusion's kinds.
     fn from(error: DataFusionError) -> SqlError {
         match error {
+            DataFusionError::IoError(error) => from_io(&error),
             DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
                 Ok(error) => *error,
                 Err(inner) => match inner.downcast::<DataFusionError>() {
@@ -210,12 +211,25 @@ impl From<DataFusionError> for SqlError {
                     Ok(error) => *error,
                     Err(inner) => SqlError::internal(inner.to_string()),
                 },
+                datafusion::arrow::error::ArrowError::IoError(_, error) => from_io(&error),
                 datafusion::arrow::error::ArrowError::DivideByZero => SqlError::new("22012", "division by zero"),
                 other => SqlError::internal(other.to_string()),
             },
             DataFusionError::Collection(mut errors) if !errors.is_empty() => SqlError::from(errors.swap_remove(0)),
             other => SqlError::internal(other.to_string()),
         }
+    }
+}
+
+/// An operator could not write or read what it spilled.
+fn from_io(error: &std::io::Error) -> SqlError {
+    if error.to_string().contains("used disk space during the spilling") {
+        return SqlError::new("53400", "temporary files of queries exceed basalt.temp_limit")
+            .with_hint("Let the query read less at once, or raise basalt.temp_limit.");
+    }
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => SqlError::new("53100", format!("cannot write a temporary file: {error}")),
+        _ => SqlError::new("58030", format!("cannot use a temporary file: {error}")),
     }
 }
 
@@ -230,6 +244,11 @@ fn from_shared(shared: &Arc<DataFusionError>) -> SqlError {
         DataFusionError::ResourcesExhausted(message) => {
             SqlError::from(DataFusionError::ResourcesExhausted(message.clone()))
         }
+        DataFusionError::IoError(error) => from_io(error),
+        DataFusionError::ArrowError(inner, _) => match &**inner {
+            datafusion::arrow::error::ArrowError::IoError(_, error) => from_io(error),
+            other => SqlError::internal(other.to_string()),
+        },
         other => SqlError::internal(other.to_string()),
     }
 }

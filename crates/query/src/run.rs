@@ -43,6 +43,8 @@ pub struct RuntimeConfig {
     pub workers: usize,
     /// What operators of all running queries may hold together before they spill or fail.
     pub memory_bytes_max: u64,
+    /// What they may have on disk together.
+    pub temp_bytes_max: u64,
     /// Where operators spill.
     pub temp_dir: PathBuf,
 }

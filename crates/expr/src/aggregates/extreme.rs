@@ -1,9 +1,9 @@
 //! `min` and `max` of every ordered type.
 
 use super::{Binding, GroupsAccumulator, for_each_row};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::vector::{VectorBuilder, value_at};
-use crate::operators::compare_datums;
+use crate::operators::{check_comparable, compare_datums};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
@@ -34,7 +34,7 @@ fn make(ty: &DataType, wanted: Ordering) -> Box<dyn GroupsAccumulator> {
         DataType::Time => plain!(Time64MicrosecondType),
         DataType::Timestamp | DataType::TimestampTz => plain!(TimestampMicrosecondType),
         DataType::Numeric(_) if matches!(ty.phys(), Some(PhysType::I64 | PhysType::I128)) => plain!(Decimal128Type),
-        _ => Box::new(Extreme { ty: ty.clone(), wanted, best: Vec::new() }),
+        _ => Box::new(Extreme { ty: ty.clone(), wanted, best: Vec::new(), has_compared: false }),
     }
 }
 
@@ -101,6 +101,24 @@ struct Extreme {
     ty: DataType,
     wanted: Ordering,
     best: Vec<Datum>,
+    /// Whether the type has been found to have an order.
+    has_compared: bool,
+}
+
+impl Extreme {
+    /// 42883 for arrays of what has no order, which only a second value brings to light.
+    fn compare(&mut self, group: usize, value: &Datum) -> Result<Ordering> {
+        if !self.has_compared {
+            if let DataType::Array(element) = &self.ty
+                && check_comparable(element, "<").is_err()
+            {
+                let message = format!("could not identify a comparison function for type {}", element.sql_name());
+                return Err(Error::new("42883", message));
+            }
+            self.has_compared = true;
+        }
+        Ok(compare_datums(&self.ty, value, &self.best[group]))
+    }
 }
 
 impl GroupsAccumulator for Extreme {
@@ -114,11 +132,10 @@ impl GroupsAccumulator for Extreme {
         self.best.resize(total_groups, Datum::Null);
         for_each_row(groups, args, filter, |row, group| {
             let value = value_at(&self.ty, args[0].as_ref(), row);
-            let best = &mut self.best[group];
-            let ordering = if best.is_null() { self.wanted } else { compare_datums(&self.ty, &value, best) };
+            let ordering = if self.best[group].is_null() { self.wanted } else { self.compare(group, &value)? };
             // Of equal values that look different the later stays, of padded strings the earlier, as in PostgreSQL.
             if ordering == self.wanted || (ordering.is_eq() && !matches!(self.ty, DataType::Bpchar(_))) {
-                *best = value;
+                self.best[group] = value;
             }
             Ok(())
         })

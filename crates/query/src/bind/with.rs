@@ -137,6 +137,10 @@ impl Binder<'_> {
         for column in columns.iter_mut().filter(|column| column.ty == DataType::Unknown) {
             column.ty = DataType::Text;
         }
+        // A step may give more decimals than what the base happens to be computed in.
+        for column in columns.iter_mut().filter(|column| column.typmod == -1) {
+            column.ty = column.ty.base();
+        }
         rename(name, &mut columns, &cte.alias.columns, place)?;
         let clauses = cte.from.as_ref().and_then(clauses_of).transpose()?;
         let clauses_place = cte.from.as_ref().and_then(|from| position::of_ident(&self.ctx.sql, from));

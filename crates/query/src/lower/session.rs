@@ -16,7 +16,9 @@ use std::sync::Arc;
 /// One state for all queries: configuration, optimizer rules, memory pool and spill directory.
 pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     let pool = FairSpillPool::new(usize::try_from(config.memory_bytes_max).unwrap_or(usize::MAX));
-    let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Directories(vec![config.temp_dir.clone()]));
+    let disk = DiskManagerBuilder::default()
+        .with_mode(DiskManagerMode::Directories(vec![config.temp_dir.clone()]))
+        .with_max_temp_directory_size(config.temp_bytes_max);
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(pool))
         .with_disk_manager_builder(disk)

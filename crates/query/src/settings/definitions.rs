@@ -213,6 +213,14 @@ pub static DEFINITIONS: &[Definition] = {
         define("basalt.query_workers", int(1, 1024, None), "2", Postmaster, BASALT, "Threads that run queries."),
         define("basalt.segment_rows", int(65_536, i64::MAX, None), "1048576", Postmaster, BASALT, "Rows per segment."),
         define(
+            "basalt.temp_limit",
+            int(0, i64::MAX, Bytes),
+            "0",
+            Postmaster,
+            BASALT,
+            "Disk space that running queries may spill to together; 0 is half of what is free at start.",
+        ),
+        define(
             "block_size",
             int(8192, 8192, None),
             "8192",

@@ -329,6 +329,9 @@ impl Both {
             "nth_value",
             "lead",
             "lag",
+            "EXCLUDE",
+            "FOLLOWING",
+            "PRECEDING",
         ];
         let shown = if small.starts_with("EXECUTE") { &self.prepared } else { &small };
         let words: HashSet<&str> = shown.split(|c: char| !c.is_ascii_alphabetic() && c != '_').collect();

@@ -174,3 +174,20 @@ fn connections_beyond_the_limit_are_refused_at_once() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn what_queries_spill_has_a_limit() -> Result<()> {
+    let options = BasaltOptions::default().set("basalt.query_memory_limit=64MB").set("basalt.temp_limit=8MB");
+    let server = Basalt::start_with(options)?;
+    let mut wire = server.connect()?;
+    let sorted = "SELECT count(*) FROM (SELECT md5(g::text) || repeat('x', 300) AS t, g FROM generate_series(1, 400000) g \
+                  ORDER BY 1 OFFSET 1) q WHERE t > 'a'";
+    assert_eq!(wire.simple(sorted, None)?.sqlstate(), Some("53400"));
+    // What it had spilled is gone.
+    for _ in 0..3 {
+        let little = sorted.replace("400000", "2000");
+        assert!(wire.simple(&little, None)?.sqlstate().is_none());
+        assert_eq!(wire.simple(sorted, None)?.sqlstate(), Some("53400"));
+    }
+    Ok(())
+}
