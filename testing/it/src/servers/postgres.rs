@@ -49,7 +49,7 @@ impl Postgres {
             .arg(&data)
             .args(["-h", "127.0.0.1", "-p", &addr.port().to_string()])
             .args(["-c", "fsync=off", "-c", "unix_socket_directories=", "-c", "timezone=UTC"])
-            .args(["-c", "autovacuum=off", "-c", "log_timezone=UTC"])
+            .args(["-c", "autovacuum=off", "-c", "log_timezone=UTC", "-c", "temp_file_limit=2GB"])
             .current_dir(dir.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
