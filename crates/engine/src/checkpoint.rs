@@ -302,7 +302,8 @@ impl Engine {
 
     /// Whether enough was logged, or enough time has passed, for the next checkpoint.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let logged = self.log.end().0.saturating_sub(self.checkpoints.current.lock().made.log_end.0);
+        let last_end = self.checkpoints.current.lock().made.log_end;
+        let logged = self.log.end().0.saturating_sub(last_end.0).max(self.log.bytes_on_disk_since(last_end));
         let age = self.os.clock.monotonic().saturating_sub(self.checkpoints.last_at());
         let changed = self.published() > self.checkpoints.last_version() || self.sequences.has_changed();
         changed && (logged >= self.config.checkpoint_log_bytes || age >= self.config.checkpoint_interval)

@@ -398,6 +398,15 @@ impl Log {
         Lsn(self.shared.state.lock().files.front().map_or(self.shared.stream.origin, |file| file.first))
     }
 
+    /// What the files that begin at `lsn` or later, and have been written to, take of the disk. Every start begins a
+    /// file: that may be much more than the records in them.
+    pub fn bytes_on_disk_since(&self, lsn: Lsn) -> u64 {
+        let state = self.shared.state.lock();
+        let end = state.image.end();
+        let written = state.files.iter().filter(|file| file.first >= lsn.0 && file.first < end);
+        written.map(|file| file.file_bytes).sum()
+    }
+
     /// Gives up all files that lie wholly below `lsn` (and below what is durable). Does I/O. After this, replay
     /// is possible from [`Log::first_lsn`] on. Room that is not used again is given back by and by.
     pub fn release_before(&self, lsn: Lsn) -> Result<()> {

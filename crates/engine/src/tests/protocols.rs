@@ -106,6 +106,29 @@ async fn an_open_writer_does_not_make_every_round_a_checkpoint() {
     assert!(!f.engine.checkpoint_is_due(), "next to nothing was logged since the last one");
 }
 
+/// Every start begins a log file. A process that is killed again and again must not fill the disk with them.
+#[tokio::test]
+async fn log_files_of_many_starts_are_given_up() {
+    let config = |dir: &tempfile::TempDir| EngineConfig { checkpoint_log_bytes: 8 << 20, ..config(dir) };
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(Os::real(), config(&dir), &|_| {}).unwrap();
+    let mut f = Fixture { dir, engine };
+    f.create_table(1, true).await;
+    let mut most = 0;
+    for start in 0..40 {
+        let Fixture { dir, engine } = f;
+        drop(engine);
+        let engine = Engine::open(Os::real(), config(&dir), &|_| {}).unwrap();
+        f = Fixture { dir, engine };
+        insert(&f, start..start + 1, "one").await;
+        if f.engine.checkpoint_is_due() {
+            f.engine.checkpoint().unwrap();
+        }
+        most = most.max(f.engine.os().fs.list(&f.dir.path().join("log")).unwrap().len());
+    }
+    assert!(most <= 24, "{most} files of 1 MiB, though a checkpoint is due after 8");
+}
+
 #[tokio::test]
 async fn files_of_a_load_that_was_cancelled_are_removed() {
     let f = Fixture::new();
