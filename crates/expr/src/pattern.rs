@@ -128,7 +128,7 @@ pub(crate) fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<St
             char if Some(char) == escape => {
                 // At the end it escapes nothing, and says nothing.
                 let Some(next) = chars.next() else { break };
-                if next == '"' {
+                if next == '"' && !in_bracket {
                     out.push_str(separator(&mut separators)?);
                     continue;
                 }
@@ -140,6 +140,7 @@ pub(crate) fn similar_to_regex(pattern: &str, escape: Option<char>) -> Result<St
                 in_bracket = false;
                 out.push(']');
             }
+            '\\' if in_bracket => out.push_str("\\\\"),
             char if in_bracket => out.push(char),
             '[' => {
                 in_bracket = true;

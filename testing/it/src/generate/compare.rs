@@ -93,7 +93,9 @@ fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
         own.sort();
         other.sort();
     }
-    if own == other {
+    if own == other
+        || own.len() == other.len() && own.iter().zip(&other).all(|(own, other)| same_but_for_sums(own, other))
+    {
         return None;
     }
     let sorted = |rows: &[String]| {
@@ -113,6 +115,17 @@ fn rows(reply: &Reply) -> Vec<String> {
         Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
     };
     reply.rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join("|")).collect()
+}
+
+/// Whether rows differ in the last digits of fractions alone: sums of floats depend on the order of their rows.
+fn same_but_for_sums(own: &str, other: &str) -> bool {
+    let same = |(own, other): (&str, &str)| {
+        let long = |cell: &str| cell.contains('.') && cell.len() >= 15;
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-11 * a.abs().max(b.abs());
+        own == other
+            || long(own) && long(other) && matches!((own.parse(), other.parse()), (Ok(a), Ok(b)) if close(a, b))
+    };
+    own.split('|').count() == other.split('|').count() && own.split('|').zip(other.split('|')).all(same)
 }
 
 /// `1.50` as `1.5`, `-0` as `0`.
@@ -137,7 +150,7 @@ fn without_zeros(row: &str) -> String {
     out + rest
 }
 
-/// `1 year 2 mons 3 days` as `423 days`.
+/// Intervals by their length, as PostgreSQL compares them: `1 mon -1 days +24:00:00` as `30 days 00:00:00`.
 fn in_days(row: &str) -> String {
     let cell = |cell: &str| {
         let words: Vec<&str> = cell.split(' ').collect();
@@ -153,9 +166,38 @@ fn in_days(row: &str) -> String {
                 };
             at += 2;
         }
-        if at == 0 { cell.to_string() } else { format!("{days} days {}", words[at..].join(" ")) }
+        let time = match words[at..] {
+            [] => Some((0, "")),
+            [time] => seconds(time),
+            _ => None,
+        };
+        match time {
+            Some((whole, part)) => {
+                let whole = days * 86_400 + whole;
+                let (hours, rest) = (whole.rem_euclid(86_400) / 3600, whole.rem_euclid(3600));
+                let days = whole.div_euclid(86_400);
+                let days = if days == 0 { String::new() } else { format!("{days} days ") };
+                format!("{days}{hours:02}:{:02}:{:02}{part}", rest / 60, rest % 60)
+            }
+            None => cell.to_string(),
+        }
     };
     row.split('|').map(cell).collect::<Vec<_>>().join("|")
+}
+
+/// Whole seconds of `[+-]hh:mm:ss[.ffffff]`, and the part behind. Negative parts are left alone.
+fn seconds(time: &str) -> Option<(i64, &str)> {
+    let (sign, digits) = match time.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, time.trim_start_matches('+')),
+    };
+    let (whole, part) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    if sign < 0 && !part.is_empty() {
+        return None;
+    }
+    let parts: Vec<i64> = whole.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    Some((sign * (hours * 3600 + minutes * 60 + seconds), part))
 }
 
 #[cfg(test)]

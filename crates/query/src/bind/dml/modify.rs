@@ -251,14 +251,15 @@ impl Binder<'_> {
         let scan = target.plan(None);
         let key = point::key_of(&target.table, &scan, filter?, &self.ctx.eval)?;
         let places = target.positions();
+        let folded = |expr: &Expr| over_row(expr.clone(), &places).fold(&self.ctx.eval, false);
         let change = match set {
             Some(set) => {
-                let set = set.iter().map(|(id, expr)| (*id, over_row(expr.clone(), &places)));
+                let set = set.iter().map(|(id, expr)| (*id, folded(expr)));
                 PointChange::Update(set.collect())
             }
             None => PointChange::Delete,
         };
-        let filter = filter.map(|filter| over_row(filter.clone(), &places));
+        let filter = filter.map(folded);
         Some(Point { access: PointAccess { key }, filter, change })
     }
 

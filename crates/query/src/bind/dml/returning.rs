@@ -61,7 +61,8 @@ impl Binder<'_> {
         let mut places = target.positions();
         let width = target.table.columns.len();
         places.extend(used.iter().enumerate().map(|(index, (id, _))| (*id, width + index)));
-        let exprs = exprs.into_iter().map(|expr| over_row(target.inlined(expr), &places)).collect();
+        let exprs = exprs.into_iter().map(|expr| over_row(target.inlined(expr), &places).fold(&self.ctx.eval, false));
+        let exprs = exprs.collect();
         Ok((Some(Returning { columns, exprs, query: None }), used))
     }
 

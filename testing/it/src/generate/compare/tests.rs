@@ -40,7 +40,20 @@ fn which_row_fails_first_does_not_matter() {
 fn equal_intervals_are_equal() {
     assert_eq!(compare(&rows(&["30 days"]), &rows(&["1 mon"]), true), Verdict::Same);
     assert_eq!(in_days("x|1 year 2 mons -3 days 04:05:06|a day"), "x|417 days 04:05:06|a day");
+    assert_eq!(
+        in_days("-1 days +24:00:00|1 mon -30 days 00:00:01.5|-24:00:00"),
+        "00:00:00|00:00:01.5|-1 days 00:00:00"
+    );
     assert!(matches!(compare(&rows(&["31 days"]), &rows(&["1 mon"]), true), Verdict::Different(_)));
+}
+
+#[test]
+fn sums_of_floats_are_equal_but_for_their_last_digits() {
+    let (a, b) = (rows(&["x|57.295779513180285"]), rows(&["x|57.29577951318772"]));
+    assert_eq!(compare(&a, &b, true), Verdict::Same);
+    assert!(matches!(compare(&a, &rows(&["x|57.29577951"]), true), Verdict::Different(_)));
+    assert!(matches!(compare(&rows(&["1.5"]), &rows(&["1.6"]), true), Verdict::Different(_)));
+    assert!(matches!(compare(&a, &rows(&["y|57.29577951318772"]), true), Verdict::Different(_)));
 }
 
 #[test]
