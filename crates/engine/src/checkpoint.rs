@@ -19,7 +19,7 @@ use crate::tablet::{EntryStamps, ReadView, Tablet};
 use crate::{Catalog, Engine, Error, Result};
 use basalt_cold::{FileKind, Files, RowFileWriter};
 use basalt_hot::{Reader, Rows};
-use basalt_meta::{FileInfo, FileStamps, Pin};
+use basalt_meta::{FileInfo, FileStamps, Pin, PinReason};
 use basalt_types::{FileId, Lsn, ReadAt, Rid, Version};
 use body::{Body, ListedFile, SequenceBody, TabletBody};
 use parking_lot::Mutex;
@@ -159,7 +159,7 @@ impl Engine {
         let _no_moves = self.move_gate.write();
         let turn = self.order.take_turn();
         let version = turn.last();
-        let pin = self.pins.pin("checkpoint", self.os.clock.monotonic(), || version);
+        let pin = self.pins.pin(PinReason::Checkpoint, self.os.clock.monotonic(), || version);
         let sequences_changed = self.sequences.has_changed();
         let (sequences, log_end) = self.sequences.capture(|| self.log.end());
         let sequences = sequences.into_iter();

@@ -109,11 +109,16 @@ impl DataFile {
 
     /// One row, all columns in column-id order.
     pub fn row_at(&self, table: &TableDef, ordinal: u32) -> Result<Vec<Datum>> {
+        let live: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
+        self.columns_at(table, ordinal, &live)
+    }
+
+    /// The same with at least the given columns; the others may be null.
+    pub fn columns_at(&self, table: &TableDef, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<Datum>> {
         match self {
             DataFile::Segment(segment) => {
-                let live: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
                 let mut values = vec![Datum::Null; table.columns.len()];
-                for (id, value) in live.iter().zip(segment.row_at(ordinal, &live)?) {
+                for (id, value) in columns.iter().zip(segment.row_at(ordinal, columns)?) {
                     values[id.position()] = value.unwrap_or_else(|| table.column(*id).missing.clone());
                 }
                 Ok(values)

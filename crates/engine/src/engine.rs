@@ -9,7 +9,7 @@ use crate::sequence::{self, Sequences};
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use basalt_cold::{BlockCache, Files, LocatorBudget};
-use basalt_meta::{CommitOrder, FileKind, Pin, PinTable, TxnTable};
+use basalt_meta::{CommitOrder, FileKind, Pin, PinReason, PinTable, TxnTable};
 use basalt_sched::Os;
 use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
 use basalt_wal::Log;
@@ -171,8 +171,12 @@ impl Engine {
         self.order.published()
     }
 
-    pub(crate) fn pin(&self, reason: &'static str, at_least: Version) -> Pin {
+    pub(crate) fn pin(&self, reason: PinReason, at_least: Version) -> Pin {
         self.pins.pin(reason, self.os.clock.monotonic(), || self.order.published().max(at_least))
+    }
+
+    pub(crate) fn renew_pin(&self, pin: &mut Pin, reason: PinReason, at_least: Version) {
+        pin.renew(reason, self.os.clock.monotonic(), || self.order.published().max(at_least));
     }
 
     /// Versions that somebody may read, ascending; the last is the newest published.
@@ -187,7 +191,7 @@ impl Engine {
 
     /// Reads committed data outside of any transaction, at the greater of `at_least` and published.
     pub fn read(self: &Arc<Self>, at_least: Version) -> ReadContext {
-        let pin = Arc::new(self.pin("read", at_least));
+        let pin = Arc::new(self.pin(PinReason::Read, at_least));
         let at = ReadAt::version(pin.version());
         ReadContext::new(self.clone(), pin, at)
     }
@@ -279,6 +283,11 @@ impl Engine {
             true => Err(Error::ShuttingDown),
             false => Ok(()),
         }
+    }
+
+    /// Whether anybody has, or waits for, a table alone. If not, what is read at a snapshot of now needs no lock.
+    pub fn is_table_excluded(&self) -> bool {
+        self.locks.is_table_excluded()
     }
 
     /// The tablet that a row (all columns) belongs to.

@@ -17,9 +17,10 @@ mod tests;
 use crate::{Error, Result};
 use basalt_types::{Key, ObjectId, TabletId, TxnId};
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -110,7 +111,7 @@ impl Mode {
     }
 
     /// Whether holding `self` makes asking for `wanted` superfluous: it conflicts with at least as much.
-    fn covers(self, wanted: Mode) -> bool {
+    pub fn covers(self, wanted: Mode) -> bool {
         wanted.conflicts().0 & !self.conflicts().0 == 0
     }
 
@@ -146,6 +147,8 @@ struct Table {
     /// What each waiting owner waits for: an owner waits for one thing at a time.
     waiting: HashMap<Owner, Object, ahash::RandomState>,
     held_count: usize,
+    /// Who has asked for a table alone and has not ended.
+    excluding: HashSet<Owner, ahash::RandomState>,
     /// Why nobody may wait any more.
     stopped: Option<Error>,
 }
@@ -153,6 +156,8 @@ struct Table {
 pub struct Locks {
     table: Mutex<Table>,
     held_max: usize,
+    /// The size of `excluding`.
+    excluding_count: AtomicUsize,
 }
 
 /// What [`Locks::acquire`] came to.
@@ -182,13 +187,16 @@ enum Grant {
 
 impl Locks {
     pub fn new(held_max: usize) -> Locks {
-        Locks { table: Mutex::default(), held_max }
+        Locks { table: Mutex::default(), held_max, excluding_count: AtomicUsize::new(0) }
     }
 
     /// Takes a lock until [`Locks::release_all`]. Dropping the future leaves the queue.
     pub async fn acquire(&self, owner: Owner, object: &Object, mode: Mode, policy: WaitPolicy) -> Result<Acquired> {
         let (receiver, acquired) = {
             let mut table = self.table.lock();
+            if matches!(object, Object::Table(_)) && mode.excludes_all() && table.excluding.insert(owner) {
+                self.excluding_count.fetch_add(1, Ordering::SeqCst);
+            }
             match table.try_grant(owner, object, mode, self.held_max)? {
                 Grant::First => return Ok(Acquired::Granted),
                 Grant::Held => return Ok(Acquired::Held),
@@ -221,6 +229,16 @@ impl Locks {
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::ShuttingDown),
         }
+    }
+
+    /// Takes a lock if nobody is in the way. Not for a table alone.
+    pub fn try_acquire(&self, owner: Owner, object: &Object, mode: Mode) -> Result<bool> {
+        Ok(!matches!(self.table.lock().try_grant(owner, object, mode, self.held_max)?, Grant::Blocked))
+    }
+
+    /// Whether anybody has, or waits for, a table alone: whoever reads without a lock must not now.
+    pub fn is_table_excluded(&self) -> bool {
+        self.excluding_count.load(Ordering::SeqCst) > 0
     }
 
     /// Takes a lock that cannot be contended: on an object nobody else can name yet.
@@ -280,7 +298,14 @@ impl Locks {
 
     /// Lets go of everything; waiters are granted in order. Others take and release locks in between.
     pub fn release_all(&self, owner: Owner) {
-        let Some(held) = self.table.lock().held.remove(&owner) else { return };
+        let held = {
+            let mut table = self.table.lock();
+            if !table.excluding.is_empty() && table.excluding.remove(&owner) {
+                self.excluding_count.fetch_sub(1, Ordering::SeqCst);
+            }
+            table.held.remove(&owner)
+        };
+        let Some(held) = held else { return };
         for chunk in held.chunks(CHUNK_LOCKS) {
             let mut table = self.table.lock();
             table.held_count -= chunk.len();

@@ -10,9 +10,9 @@ use crate::tablet::Tablet;
 use crate::txn::CurrentRow;
 use crate::{Engine, Error, Result, route};
 use arrow_array::ArrayRef;
-use basalt_hot::{Lookup, Reader};
-use basalt_meta::Pin;
-use basalt_types::{ColumnId, ColumnPredicate, Key, ReadAt, Rid, TableDef, TabletId};
+use basalt_hot::{Found, Lookup, Reader};
+use basalt_meta::{Pin, PinReason};
+use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, TableDef, TabletId, Version};
 use cold_scan::ColdScan;
 use hot_scan::HotScan;
 use row_file_scan::RowFileScan;
@@ -28,6 +28,20 @@ pub struct ReadContext {
     engine: Arc<Engine>,
     _pin: Arc<Pin>,
     at: ReadAt,
+}
+
+/// A snapshot that its owner moves on from statement to statement, for single rows read outside of transactions.
+pub struct RollingSnapshot {
+    engine: Arc<Engine>,
+    pin: Pin,
+}
+
+/// A row where it lies.
+pub enum SeenRow<'r> {
+    /// In hot, as `types::row` encodes it.
+    Encoded(&'r [u8]),
+    /// From a file, in column-id order; columns that were not asked for may be null.
+    Values(Vec<Datum>),
 }
 
 /// What a scan wants.
@@ -128,6 +142,66 @@ impl ReadContext {
 
     /// Which tablet holds a primary key; `None` if it takes more than the key to know.
     pub fn tablet_of(&self, table: &TableDef, key: &Key) -> Option<TabletId> {
+        route::tablet_of_key(table, key.as_bytes())
+    }
+}
+
+impl RollingSnapshot {
+    pub fn new(engine: &Arc<Engine>) -> RollingSnapshot {
+        let mut pin = engine.pin(PinReason::Read, Version::ZERO);
+        pin.rest();
+        RollingSnapshot { engine: engine.clone(), pin }
+    }
+
+    /// Pins the greater of `at_least` and what is published.
+    pub fn begin(&mut self, at_least: Version) -> ReadAt {
+        self.engine.renew_pin(&mut self.pin, PinReason::Read, at_least);
+        ReadAt::version(self.pin.version())
+    }
+
+    /// Lets go until the next statement.
+    pub fn end(&mut self) {
+        self.pin.rest();
+    }
+}
+
+impl Engine {
+    /// Looks at one row by its key, at a snapshot that the caller keeps pinned. `columns`, ascending: those that
+    /// `look` needs. It may run under a latch: it must be short, and never call back into the engine. `None`: there
+    /// is no such row.
+    pub fn look<R>(
+        &self,
+        table: &TableDef,
+        tablet: TabletId,
+        key: &[u8],
+        at: ReadAt,
+        columns: &[ColumnId],
+        look: impl FnOnce(SeenRow<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let tablet = self.tablet(tablet)?;
+        let view = tablet.view();
+        let txns = &*self.txns;
+        let mut look = Some(look);
+        let mut seen = |row: SeenRow<'_>| look.take().map(|look| look(row));
+        let found = tablet.hot.look(key, &Reader { at, view: view.number, txns }, |found| match found {
+            Found::Row { row, .. } => seen(SeenRow::Encoded(row)),
+            // As in [`ReadContext::get`].
+            Found::Deleted | Found::Elsewhere | Found::Absent => None,
+        });
+        if found.is_some() {
+            return Ok(found);
+        }
+        for place in tablet.places(&view, key) {
+            let (file, ordinal) = place?;
+            if file.sees_row(ordinal, &at, txns)? && !file.deletes.is_deleted(ordinal, &at, txns) {
+                return Ok(seen(SeenRow::Values(file.data.columns_at(table, ordinal, columns)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Which tablet holds a primary key; `None` if it takes more than the key to know.
+    pub fn tablet_of(&self, table: &TableDef, key: &[u8]) -> Option<TabletId> {
         route::tablet_of_key(table, key)
     }
 }

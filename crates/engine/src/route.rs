@@ -1,7 +1,7 @@
 //! Which tablet a row belongs to.
 
 use basalt_types::schema::Distribution;
-use basalt_types::{ColumnId, Datum, Key, TableDef, TabletId, key};
+use basalt_types::{ColumnId, Datum, TableDef, TabletId, key};
 
 /// By the row's distribution columns; a table with one tablet has no choice. Rows with a null in a
 /// distribution column go to the first tablet.
@@ -22,13 +22,13 @@ pub fn tablet_of_row(table: &TableDef, values: &[Datum]) -> TabletId {
 }
 
 /// By the primary key alone: possible if the distribution columns are exactly the key's, in order.
-pub fn tablet_of_key(table: &TableDef, key: &Key) -> Option<TabletId> {
+pub fn tablet_of_key(table: &TableDef, key: &[u8]) -> Option<TabletId> {
     let tablets = &table.partitions[0].tablets;
     if tablets.len() == 1 {
         return Some(tablets[0]);
     }
     let by_key = table.primary_key.as_ref().is_some_and(|primary| is_hash_of(table, &primary.columns));
-    by_key.then(|| tablets[slot(key.as_bytes(), tablets.len())])
+    by_key.then(|| tablets[slot(key, tablets.len())])
 }
 
 fn is_hash_of(table: &TableDef, columns: &[ColumnId]) -> bool {

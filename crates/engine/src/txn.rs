@@ -24,7 +24,7 @@ use crate::read::ReadContext;
 use crate::record::Edits;
 use crate::tablet::{FileEntry, Tablet};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
-use basalt_meta::{Pin, SequenceDef};
+use basalt_meta::{Pin, PinReason, SequenceDef};
 use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -65,6 +65,8 @@ pub struct Txn {
     catalog_edits: Vec<CatalogEdit>,
     /// The committed catalog with `catalog_edits`, while there are any.
     own_catalog: Option<Arc<Catalog>>,
+    /// Table locks known to be held.
+    tables: Vec<(ObjectId, Mode)>,
     /// The row lock that is being taken. Whoever cancels a statement may leave one here.
     looking: Option<Object>,
     /// Row locks held by one who has not looked whether an undecided batch brings their keys.
@@ -79,7 +81,7 @@ pub struct Txn {
 impl Txn {
     pub(crate) fn new(engine: Arc<Engine>, options: TxnOptions) -> Txn {
         let owner = engine.next_owner();
-        let pin = Arc::new(engine.pin("transaction", options.session_version));
+        let pin = Arc::new(engine.pin(PinReason::Transaction, options.session_version));
         Txn {
             engine,
             options,
@@ -91,6 +93,7 @@ impl Txn {
             operations: 0,
             catalog_edits: Vec::new(),
             own_catalog: None,
+            tables: Vec::new(),
             looking: None,
             unlooked: HashSet::new(),
             met: options.session_version,
@@ -114,7 +117,14 @@ impl Txn {
     pub fn next_statement(&mut self) {
         self.seq += 1;
         if !self.options.repeatable_read {
-            self.pin = Arc::new(self.engine.pin("statement", self.met));
+            // What the catalog's tables hold is seen, durable or not.
+            let catalog = self.engine.catalog().committed;
+            self.note_met(catalog);
+            match Arc::get_mut(&mut self.pin) {
+                Some(pin) => self.engine.renew_pin(pin, PinReason::Statement, self.met),
+                // Something still reads at the snapshot before: a cursor.
+                None => self.pin = Arc::new(self.engine.pin(PinReason::Statement, self.met)),
+            }
         }
         if !self.catalog_edits.is_empty() {
             // See what others have committed meanwhile. If it clashes, commit will say so.
@@ -128,6 +138,22 @@ impl Txn {
     pub fn read(&self) -> ReadContext {
         let at = ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq };
         ReadContext::new(self.engine.clone(), self.pin.clone(), at)
+    }
+
+    /// The same without keeping anything pinned beyond this transaction's statement.
+    pub fn read_at(&self) -> ReadAt {
+        ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq }
+    }
+
+    /// Whether the snapshot holds what the tables of a catalog hold. Not so if the catalog was committed since: start
+    /// the statement again.
+    pub fn sees(&self, catalog: &Catalog) -> bool {
+        self.options.repeatable_read || catalog.committed <= self.pin.version()
+    }
+
+    /// Whether [`Txn::catalog`] is this transaction's own.
+    pub fn edits_catalog(&self) -> bool {
+        self.own_catalog.is_some()
     }
 
     pub fn has_writes(&self) -> bool {
@@ -155,6 +181,19 @@ impl Txn {
             self.note_met(last);
         }
         Ok(())
+    }
+
+    /// [`Txn::lock_table`] for a mode that others may hold too, if nobody is in the way. False: somebody is.
+    pub fn try_lock_table(&mut self, table: ObjectId, mode: TableLock) -> Result<bool> {
+        let mode = Mode::from(mode);
+        if self.tables.iter().any(|(held, had)| *held == table && had.covers(mode)) {
+            return Ok(true);
+        }
+        let taken = self.engine.locks.try_acquire(self.owner, &Object::Table(table), mode)?;
+        if taken {
+            self.tables.push((table, mode));
+        }
+        Ok(taken)
     }
 
     /// The writer's id, drawn now if this is its first write.

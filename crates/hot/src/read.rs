@@ -3,7 +3,7 @@
 use crate::page::{Header, Page};
 use crate::slab::NONE;
 use crate::store::{Place, Store};
-use crate::{Lookup, Reader, Rows};
+use crate::{Found, Reader, Rows};
 use basalt_types::{Key, Rid, Version};
 use std::ops::Bound;
 
@@ -20,16 +20,14 @@ enum Seen<'s> {
 }
 
 impl Store {
-    pub fn get(&self, key: &[u8], reader: &Reader<'_>) -> Lookup {
-        let Ok(place) = self.locate(key) else { return Lookup::Absent };
+    pub fn get(&self, key: &[u8], reader: &Reader<'_>) -> Found<'_> {
+        let Ok(place) = self.locate(key) else { return Found::Absent };
         let (newest, _, row) = self.pages[place.page].entry(place.slot);
         match self.seen(newest, row, reader) {
-            Seen::Row(header, row) => {
-                Lookup::Row { row: row.to_vec(), stamp: header.stamp, seq: header.seq, rid: Rid(header.rid) }
-            }
-            Seen::Deleted => Lookup::Deleted,
-            Seen::Elsewhere => Lookup::Elsewhere,
-            Seen::Nothing => Lookup::Absent,
+            Seen::Row(header, row) => Found::Row { row, stamp: header.stamp, seq: header.seq, rid: Rid(header.rid) },
+            Seen::Deleted => Found::Deleted,
+            Seen::Elsewhere => Found::Elsewhere,
+            Seen::Nothing => Found::Absent,
         }
     }
 

@@ -27,7 +27,7 @@
 use crate::slab::NONE;
 use crate::store::Store;
 use crate::sweep::Live;
-use crate::{Change, Lookup, Newest, Reader, Rows, Swept};
+use crate::{Change, Found, Lookup, Newest, Reader, Rows, Swept};
 use basalt_types::{Key, Rid, Stamp, TxnId, Version, ViewNo};
 use parking_lot::RwLock;
 use std::ops::Bound;
@@ -50,7 +50,12 @@ impl HotTablet {
 
     /// The version of `key` that the reader sees, or where to look for it.
     pub fn get(&self, key: &[u8], reader: &Reader<'_>) -> Lookup {
-        self.store.read().get(key, reader)
+        self.store.read().get(key, reader).into()
+    }
+
+    /// The same in place: `look` runs under the latch, and must be short and never call back into a tablet.
+    pub fn look<R>(&self, key: &[u8], reader: &Reader<'_>, look: impl FnOnce(Found<'_>) -> R) -> R {
+        look(self.store.read().get(key, reader))
     }
 
     /// The newest version whatever its stamp: what a writer that holds the row's lock builds upon.

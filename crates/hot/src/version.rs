@@ -12,6 +12,19 @@ pub struct Reader<'a> {
     pub txns: &'a dyn TxnStates,
 }
 
+/// Where a reader finds a key, as long as the tablet is latched for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found<'r> {
+    /// Here: the version that the reader sees.
+    Row { row: &'r [u8], stamp: Stamp, seq: u32, rid: Rid },
+    /// As [`Lookup::Deleted`].
+    Deleted,
+    /// As [`Lookup::Elsewhere`].
+    Elsewhere,
+    /// As [`Lookup::Absent`].
+    Absent,
+}
+
 /// Where a reader finds a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lookup {
@@ -23,6 +36,17 @@ pub enum Lookup {
     Elsewhere,
     /// Hot knows no version that the reader sees: if the key exists for it, it is in a file.
     Absent,
+}
+
+impl From<Found<'_>> for Lookup {
+    fn from(found: Found<'_>) -> Lookup {
+        match found {
+            Found::Row { row, stamp, seq, rid } => Lookup::Row { row: row.to_vec(), stamp, seq, rid },
+            Found::Deleted => Lookup::Deleted,
+            Found::Elsewhere => Lookup::Elsewhere,
+            Found::Absent => Lookup::Absent,
+        }
+    }
 }
 
 /// The newest version of a key, whoever wrote it and whether or not it is decided.

@@ -7,7 +7,7 @@ use crate::privilege::{AclKey, Acls, DefaultKey, ObjectClass, default_acl};
 use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::{ForeignKey, IndexDef};
 use basalt_types::usertype::row_type_oid;
-use basalt_types::{Attribute, CompositeDef, ObjectId, TableDef, TabletId};
+use basalt_types::{Attribute, CompositeDef, ObjectId, TableDef, TabletId, Version};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,6 +108,9 @@ pub enum CheckOption {
 pub struct Catalog {
     /// Grows by one with every commit that edits: plans are valid for one version.
     pub version: u64,
+    /// The commit that made it. Snapshots before it do not hold what its tables hold.
+    #[serde(skip)]
+    pub committed: Version,
     pub databases: BTreeMap<ObjectId, Arc<Database>>,
     pub namespaces: BTreeMap<ObjectId, Arc<Namespace>>,
     pub tables: BTreeMap<ObjectId, Arc<TableDef>>,
@@ -159,6 +162,7 @@ impl Catalog {
         let role = Role { superuser: true, login: true, ..Role::new(SUPERUSER, &owner) };
         let mut catalog = Catalog {
             version: 1,
+            committed: Version::ZERO,
             databases: BTreeMap::from([(database.id, Arc::new(database))]),
             namespaces: BTreeMap::new(),
             tables: BTreeMap::new(),

@@ -22,7 +22,7 @@ pub use edit::CatalogEdit;
 pub use error::{Error, Result};
 pub use filelist::{FileInfo, FileKind, FileStamps};
 pub use order::CommitOrder;
-pub use pins::{Pin, PinTable};
+pub use pins::{Pin, PinReason, PinTable};
 pub use role::{Membership, Role, RoleSetting};
 pub use sequence::{SequenceDef, SequenceOwner, SequenceValue};
 pub use txns::TxnTable;

@@ -1,23 +1,62 @@
 //! Who still reads what: snapshots of statements, transactions, cursors, backups, checkpoints.
 //!
 //! Garbage collection obeys this one table. A pin holds a version; dropping it lets go.
+//!
+//! A pin is a slot with a version in it. Whoever pins writes the version that is current into its slot and looks
+//! whether it still is; whoever collects asks for the published version first and looks at the slots then. So either
+//! the collector sees the slot, or the pin is at least at what the collector took for published: nobody waits for
+//! anybody (hazard pointers; Michael, 2004).
 
 use basalt_types::Version;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-#[derive(Default)]
-pub struct PinTable {
-    inner: Mutex<Inner>,
+/// What a pin is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PinReason {
+    Transaction,
+    Statement,
+    Read,
+    Check,
+    Checkpoint,
+}
+
+impl PinReason {
+    const ALL: [PinReason; 5] =
+        [PinReason::Transaction, PinReason::Statement, PinReason::Read, PinReason::Check, PinReason::Checkpoint];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            PinReason::Transaction => "transaction",
+            PinReason::Statement => "statement",
+            PinReason::Read => "read",
+            PinReason::Check => "check",
+            PinReason::Checkpoint => "checkpoint",
+        }
+    }
 }
 
 #[derive(Default)]
-struct Inner {
-    next: u64,
-    /// Version, then pin number: the first is the oldest.
-    pins: BTreeMap<(Version, u64), PinInfo>,
+pub struct PinTable {
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    all: Vec<Arc<Slot>>,
+    free: Vec<Arc<Slot>>,
+}
+
+/// Greater than every version.
+const EMPTY: u64 = u64::MAX;
+
+struct Slot {
+    version: AtomicU64,
+    /// Monotonic clock when it was taken, in microseconds.
+    since: AtomicU64,
+    reason: AtomicU8,
 }
 
 /// A line of `basalt.pins`.
@@ -32,38 +71,54 @@ pub struct PinInfo {
 /// Keeps everything that a reader at `version` can see.
 pub struct Pin {
     table: Arc<PinTable>,
+    slot: Arc<Slot>,
     version: Version,
-    number: u64,
 }
 
 impl PinTable {
-    /// Pins the version that `current` reads. It is read under the table's lock, so that no garbage
-    /// collection that started earlier misses it.
-    pub fn pin(self: &Arc<Self>, reason: &'static str, since: Duration, current: impl FnOnce() -> Version) -> Pin {
-        let mut inner = self.inner.lock();
-        let version = current();
-        let number = inner.next;
-        inner.next += 1;
-        inner.pins.insert((version, number), PinInfo { version, reason, since });
-        Pin { table: self.clone(), version, number }
+    /// Pins the version that `current` reads, which never falls.
+    pub fn pin(self: &Arc<Self>, reason: PinReason, since: Duration, current: impl Fn() -> Version) -> Pin {
+        let slot = {
+            let mut slots = self.slots.lock();
+            slots.free.pop().unwrap_or_else(|| {
+                let slot = Slot { version: AtomicU64::new(EMPTY), since: AtomicU64::new(0), reason: AtomicU8::new(0) };
+                let slot = Arc::new(slot);
+                slots.all.push(slot.clone());
+                slot
+            })
+        };
+        let mut pin = Pin { table: self.clone(), slot, version: Version::ZERO };
+        pin.renew(reason, since, current);
+        pin
     }
 
-    /// All pinned versions below `published`, and it, ascending, without duplicates. `published` is read
-    /// under the table's lock: a later pin is never below the last element. Pins above it (of sessions
-    /// that read their own commits before those are durable) need nothing older than it needs.
+    /// All pinned versions below `published`, and it, ascending, without duplicates. `published` is read before the
+    /// slots are: a later pin is never below the last element. Pins above it (of sessions that read their own commits
+    /// before those are durable) need nothing older than it needs.
     pub fn live(&self, published: impl FnOnce() -> Version) -> Vec<Version> {
-        let inner = self.inner.lock();
         let published = published();
-        let mut live: Vec<Version> =
-            inner.pins.keys().map(|(version, _)| *version).take_while(|version| *version < published).collect();
-        drop(inner);
+        fence(Ordering::SeqCst);
+        let slots = self.slots.lock();
+        let versions = slots.all.iter().map(|slot| Version(slot.version.load(Ordering::Acquire)));
+        let mut live: Vec<Version> = versions.filter(|version| *version < published).collect();
+        drop(slots);
+        live.sort_unstable();
         live.push(published);
         live.dedup();
         live
     }
 
     pub fn list(&self) -> Vec<PinInfo> {
-        self.inner.lock().pins.values().cloned().collect()
+        let slots = self.slots.lock();
+        let info = |slot: &Arc<Slot>| {
+            let version = slot.version.load(Ordering::Acquire);
+            let reason = PinReason::ALL[usize::from(slot.reason.load(Ordering::Relaxed))].name();
+            let since = Duration::from_micros(slot.since.load(Ordering::Relaxed));
+            (version != EMPTY).then_some(PinInfo { version: Version(version), reason, since })
+        };
+        let mut list: Vec<PinInfo> = slots.all.iter().filter_map(info).collect();
+        list.sort_by_key(|pin| pin.version);
+        list
     }
 }
 
@@ -71,10 +126,98 @@ impl Pin {
     pub fn version(&self) -> Version {
         self.version
     }
+
+    /// Lets go of the version and pins the one that `current` reads.
+    pub fn renew(&mut self, reason: PinReason, since: Duration, current: impl Fn() -> Version) {
+        self.slot.reason.store(reason as u8, Ordering::Relaxed);
+        self.slot.since.store(since.as_micros() as u64, Ordering::Relaxed);
+        let mut version = current();
+        loop {
+            self.slot.version.store(version.0, Ordering::Release);
+            fence(Ordering::SeqCst);
+            let now = current();
+            if now == version {
+                break;
+            }
+            version = now;
+        }
+        self.version = version;
+    }
+
+    /// Lets go of the version until [`Pin::renew`].
+    pub fn rest(&mut self) {
+        self.slot.version.store(EMPTY, Ordering::Release);
+    }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        self.table.inner.lock().pins.remove(&(self.version, self.number));
+        self.slot.version.store(EMPTY, Ordering::Release);
+        self.table.slots.lock().free.push(self.slot.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(version: u64) -> impl Fn() -> Version {
+        move || Version(version)
+    }
+
+    #[test]
+    fn what_is_pinned_lives_until_it_is_let_go() {
+        let table = Arc::new(PinTable::default());
+        let first = table.pin(PinReason::Transaction, Duration::ZERO, at(3));
+        let mut second = table.pin(PinReason::Statement, Duration::from_micros(7), at(5));
+        let again = table.pin(PinReason::Read, Duration::ZERO, at(3));
+        assert_eq!(table.live(at(9)), [Version(3), Version(5), Version(9)]);
+        assert_eq!(table.live(at(5)), [Version(3), Version(5)]);
+        drop(first);
+        second.renew(PinReason::Statement, Duration::from_micros(8), at(8));
+        assert_eq!(table.live(at(9)), [Version(3), Version(8), Version(9)]);
+        let list = table.list();
+        assert_eq!(list.len(), 2);
+        assert_eq!((list[1].version, list[1].reason, list[1].since.as_micros()), (Version(8), "statement", 8));
+        second.rest();
+        drop(again);
+        assert_eq!(table.live(at(9)), [Version(9)]);
+        // Slots are used again.
+        let third = table.pin(PinReason::Check, Duration::ZERO, at(4));
+        assert_eq!((table.slots.lock().all.len(), third.version()), (3, Version(4)));
+    }
+
+    /// No collector ever takes a version for dead that a pin holds, while versions go on.
+    #[test]
+    fn collectors_never_miss_a_pin() {
+        let table = Arc::new(PinTable::default());
+        let published = AtomicU64::new(1);
+        let collected = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..200_000 {
+                    published.fetch_add(1, Ordering::Release);
+                }
+            });
+            scope.spawn(|| {
+                while published.load(Ordering::Acquire) < 200_000 {
+                    let live = table.live(|| Version(published.load(Ordering::Acquire)));
+                    // Everything below the oldest is dead from here on.
+                    collected.fetch_max(live[0].0, Ordering::SeqCst);
+                }
+            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let current = || Version(published.load(Ordering::Acquire));
+                    let mut pin = table.pin(PinReason::Statement, Duration::ZERO, current);
+                    while published.load(Ordering::Acquire) < 200_000 {
+                        pin.renew(PinReason::Statement, Duration::ZERO, current);
+                        for _ in 0..4 {
+                            assert!(collected.load(Ordering::SeqCst) <= pin.version().0);
+                        }
+                    }
+                });
+            }
+        });
     }
 }

@@ -70,7 +70,11 @@ impl Engine {
         let files = files()?;
         let next_catalog = match catalog.is_empty() {
             true => None,
-            false => Some(self.catalog().apply(catalog)?),
+            false => {
+                let mut next = self.catalog().apply(catalog)?;
+                next.committed = turn.next();
+                Some(next)
+            }
         };
         let mut bytes = Vec::with_capacity(64);
         record::commit(&mut bytes, txn, turn.next(), catalog);

@@ -171,7 +171,7 @@ impl Txn {
     pub fn latest(&mut self) -> ReadContext {
         let last = self.engine.order.take_turn().last();
         self.note_met(last);
-        let pin = Arc::new(self.engine.pin("check", last));
+        let pin = Arc::new(self.engine.pin(basalt_meta::PinReason::Check, last));
         let at = basalt_types::ReadAt { snapshot: pin.version(), own: self.id(), seq: u32::MAX };
         ReadContext::new(self.engine.clone(), pin, at)
     }
