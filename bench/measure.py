@@ -13,6 +13,7 @@ import inserts
 import load
 import memory
 import servers
+import serving
 import size
 
 MEASUREMENTS = {
@@ -22,6 +23,7 @@ MEASUREMENTS = {
     "size": size.on_disk,
     "recovery": crash.recovery,
     "memory": memory.while_loading,
+    "serving": serving.shapes,
 }
 DEFAULT = ["load", "inserts", "paced", "size", "recovery"]
 
@@ -35,6 +37,8 @@ def arguments():
     parser.add_argument("--scale-factor", type=float, help="of TPC-H for size [default: 1; quick: 0.1]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
+    parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving [default: 60]")
+    parser.add_argument("--shapes", nargs="*", help="parts of the names of serving's shapes [default: all]")
     parser.add_argument("--port", type=int, default=56400, help="first of two ports for the servers [default: 56400]")
     parser.add_argument("--only", choices=["basalt", "postgres"], help="measure one of the two")
     options = parser.parse_args()

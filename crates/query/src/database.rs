@@ -4,6 +4,7 @@ use crate::advisory::AdvisoryLocks;
 use crate::error::{Result, SqlError};
 use crate::notify::Notifications;
 use crate::pgcatalog;
+use crate::plans::PlanCache;
 use crate::run::{QueryRuntime, RuntimeConfig};
 use crate::session::interrupt::Interrupt;
 use crate::settings::{Settings, takes_a_restart};
@@ -117,6 +118,7 @@ pub struct Database {
     config: DatabaseConfig,
     runtime: Arc<QueryRuntime>,
     registry: Arc<Registry>,
+    plans: PlanCache,
     stats: Stats,
     advisory: AdvisoryLocks,
     notifications: Notifications,
@@ -134,6 +136,10 @@ type Layer<'a> = (&'static str, &'a String, &'a String);
 impl Database {
     pub(crate) fn advisory(&self) -> &AdvisoryLocks {
         &self.advisory
+    }
+
+    pub(crate) fn plans(&self) -> &PlanCache {
+        &self.plans
     }
 
     pub(crate) fn notifications(&self) -> &Notifications {
@@ -162,6 +168,7 @@ impl Database {
             config,
             runtime,
             registry,
+            plans: PlanCache::default(),
             advisory: AdvisoryLocks::default(),
             notifications: Notifications::default(),
             stats: Stats::default(),

@@ -14,6 +14,8 @@ mod lower;
 mod notify;
 pub mod pgcatalog;
 pub mod plan;
+mod plans;
+mod row;
 pub mod run;
 pub mod scram;
 pub mod session;
@@ -25,6 +27,7 @@ pub mod system;
 pub use database::{Database, DatabaseConfig};
 pub use error::{Severity, SqlError};
 pub use notify::Notification;
+pub use row::RowSink;
 pub use session::{
     CopyIn, CopyOut, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus,
 };

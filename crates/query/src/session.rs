@@ -13,6 +13,7 @@ pub(crate) mod constraints;
 mod context;
 mod dispatch;
 mod extended;
+mod inline;
 pub mod interrupt;
 pub mod names;
 mod offload;
@@ -20,17 +21,21 @@ pub mod outcome;
 pub(crate) mod params;
 pub(crate) mod prepared;
 pub(crate) mod sequences;
+mod surroundings;
 pub(crate) mod temp;
 
 pub use crate::syntax::Parsed;
 pub use block::Scope;
-pub use outcome::{CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
+pub use outcome::{Columns, CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
 use crate::database::{Database, SessionEntry, Stats};
 use crate::error::{Result, SqlError};
 use crate::notify::{Arrival, Pending};
+use crate::plans::Known;
+use crate::row::Scratch;
 use crate::settings::Settings;
 use crate::system::{AskedSetting, SessionInfo};
+use basalt_engine::RollingSnapshot;
 use basalt_engine::privilege::{self, AclKey, ObjectClass};
 use basalt_expr::EvalContext;
 use basalt_types::Version;
@@ -43,6 +48,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use surroundings::Surroundings;
 
 /// What a client asks for when it connects.
 #[derive(Clone, Debug, Default)]
@@ -84,11 +90,17 @@ pub struct Session {
     pub(crate) login: Arc<basalt_engine::Role>,
     /// Who the session is and was, as they were then, the latest last.
     roles: Vec<Arc<basalt_engine::Role>>,
+    /// The catalog in which they were looked up last.
+    followed: Option<Arc<basalt_engine::Catalog>>,
+    /// How often it was found out who the session is.
+    identity: u64,
+    surroundings: Mutex<Option<Arc<Surroundings>>>,
     pub(crate) database: Arc<basalt_engine::Database>,
     client_addr: Option<SocketAddr>,
     pub(crate) settings: Settings,
-    /// What ParameterStatus last told.
+    /// What ParameterStatus last told, and when it was looked.
     reported: Vec<(&'static str, String)>,
+    reported_of: Arc<crate::settings::Effective>,
     pub(crate) block: Block,
     pub(crate) statements: HashMap<String, Arc<Prepared>>,
     pub(crate) portals: HashMap<String, Portal>,
@@ -117,6 +129,13 @@ pub struct Session {
     pub(crate) statement_micros: i64,
     /// Monotonic start of the running statement, and its text.
     running: Option<(Duration, Arc<str>)>,
+    /// For rows that are read outside of transactions.
+    snapshot: RollingSnapshot,
+    scratch: Scratch,
+    /// For texts of simple queries; those that were run last, by their hashes.
+    text: Vec<u8>,
+    text_hasher: ahash::RandomState,
+    recent: Vec<Option<Arc<Known>>>,
 }
 
 impl Session {
@@ -181,10 +200,14 @@ impl Session {
             session_user: role.name.clone(),
             superuser: role.superuser,
             roles: vec![role.clone()],
+            followed: None,
+            identity: 0,
+            surroundings: Mutex::default(),
             login: role,
             database,
             client_addr: params.client_addr,
             reported: settings.reported(),
+            reported_of: settings.effective().clone(),
             settings,
             block: Block::default(),
             statements: HashMap::new(),
@@ -204,6 +227,11 @@ impl Session {
             arrival: Arc::default(),
             statement_micros: started_micros,
             running: None,
+            snapshot: RollingSnapshot::new(db.engine()),
+            scratch: Scratch::default(),
+            text: Vec::new(),
+            text_hasher: ahash::RandomState::new(),
+            recent: Vec::new(),
         })
     }
 
@@ -238,11 +266,20 @@ impl Session {
 
     /// Reported settings that changed since the last call.
     pub fn take_parameter_changes(&mut self) -> Vec<(String, String)> {
+        if Arc::ptr_eq(&self.reported_of, self.settings.effective()) {
+            return Vec::new();
+        }
+        self.reported_of = self.settings.effective().clone();
         let now = self.settings.reported();
         let changed = now.iter().zip(&self.reported).filter(|(now, before)| now != before);
         let changes = changed.map(|((name, value), _)| (name.to_string(), value.clone())).collect();
         self.reported = now;
         changes
+    }
+
+    /// Whether there are any to take.
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty() || !self.bind_warnings.lock().is_empty()
     }
 
     pub fn take_notices(&mut self) -> Vec<SqlError> {

@@ -9,6 +9,7 @@ mod connection;
 mod copy;
 mod extended;
 mod frontend;
+mod inline;
 mod input;
 mod login;
 mod output;

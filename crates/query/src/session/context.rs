@@ -1,7 +1,6 @@
 //! What a statement of this session is bound and run with.
 
 use super::Session;
-use super::catalog_names::SessionNames;
 use super::names::TEMP_PREFIX;
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
@@ -49,39 +48,22 @@ impl Session {
 
     /// Parameters, clock and formats of the current statement.
     pub(crate) fn eval_context(&self, params: Vec<Datum>, catalog: &Arc<Catalog>) -> Arc<EvalContext> {
-        let effective = self.settings.effective();
-        let (clock, random) = (self.db.os().clock.clone(), self.db.os().random.clone());
+        let (now_micros, statement_micros) = self.moments();
+        let eval = self.surroundings(catalog).eval.clone();
+        Arc::new(EvalContext { params, now_micros, statement_micros, ..eval })
+    }
+
+    /// Start of the transaction, and of the statement.
+    pub(crate) fn moments(&self) -> (i64, i64) {
         let statement_micros = self.statement_micros;
-        Arc::new(EvalContext {
-            params,
-            timezone: effective.timezone,
-            now_micros: if self.block.now_micros == 0 { statement_micros } else { self.block.now_micros },
-            statement_micros,
-            clock: Arc::new(move || clock.unix_micros()),
-            random: Arc::new(move |bytes| random.fill(bytes)),
-            generator: self.generator.clone(),
-            date_format: effective.date_format,
-            date_order: effective.date_order,
-            interval_style: effective.interval_style,
-            bytea_output: effective.bytea_output,
-            extra_float_digits: effective.extra_float_digits,
-            names: Some(Arc::new(SessionNames {
-                catalog: catalog.clone(),
-                database: self.database.id,
-                search_path: self.lookup_path(catalog),
-                registry: self.db.registry().clone(),
-                domains: Default::default(),
-            })),
-            system: Some(self.system_context(catalog)),
-            literals: None,
-        })
+        (if self.block.now_micros == 0 { statement_micros } else { self.block.now_micros }, statement_micros)
     }
 
     pub(crate) fn bind_context(&self, catalog: &Arc<Catalog>, sql: &Arc<str>, eval: &Arc<EvalContext>) -> BindContext {
         BindContext {
             catalog: catalog.clone(),
             database: self.database.id,
-            search_path: self.lookup_path(catalog),
+            search_path: self.surroundings(catalog).names.search_path.clone(),
             registry: self.db.registry().clone(),
             eval: eval.clone(),
             sql: sql.clone(),
@@ -92,46 +74,29 @@ impl Session {
         }
     }
 
+    /// For plans, which may read system tables.
     pub(crate) fn system_context(&self, catalog: &Arc<Catalog>) -> Arc<SystemContext> {
         let prepared = self.statements.values().filter(|prepared| !prepared.name.is_empty());
-        let cursors = self.portals.iter();
+        let prepared = prepared.map(|prepared| PreparedInfo {
+            name: prepared.name.clone(),
+            sql: prepared.sql.clone(),
+            types: prepared.types.iter().map(DataType::oid).collect(),
+            from_sql: prepared.from_sql,
+            made_micros: prepared.made_micros,
+        });
+        let cursors = self.portals.iter().map(|(name, portal)| CursorInfo {
+            name: name.clone(),
+            sql: portal.prepared.sql.clone(),
+            holds: portal.hold,
+            binary: portal.cursor.as_ref().is_some_and(|cursor| cursor.binary),
+            scrolls: portal.cursor.as_ref().is_some_and(|cursor| cursor.scrolls),
+            made_micros: portal.made_micros,
+        });
+        let around = self.surroundings(catalog);
         Arc::new(SystemContext {
-            catalog: catalog.clone(),
-            engine: self.db.engine().clone(),
-            db: self.db.clone(),
-            user: self.user.clone(),
-            session_user: self.session_user.clone(),
-            database: self.database.name.clone(),
-            search_path: self.search_path(catalog),
-            lookup_path: self.lookup_path(catalog),
-            backend_pid: self.pid,
-            client_addr: self.client_addr,
-            settings: self.settings.clone(),
-            prepared: prepared
-                .map(|prepared| PreparedInfo {
-                    name: prepared.name.clone(),
-                    sql: prepared.sql.clone(),
-                    types: prepared.types.iter().map(DataType::oid).collect(),
-                    from_sql: prepared.from_sql,
-                    made_micros: prepared.made_micros,
-                })
-                .collect(),
-            cursors: cursors
-                .map(|(name, portal)| CursorInfo {
-                    name: name.clone(),
-                    sql: portal.prepared.sql.clone(),
-                    holds: portal.hold,
-                    binary: portal.cursor.as_ref().is_some_and(|cursor| cursor.binary),
-                    scrolls: portal.cursor.as_ref().is_some_and(|cursor| cursor.scrolls),
-                    made_micros: portal.made_micros,
-                })
-                .collect(),
-            asked: self.asked.clone(),
-            notices: self.told.clone(),
-            failed: self.failed.clone(),
-            sequences: self.sequences.clone(),
-            outgoing: self.outgoing.clone(),
-            read_only: self.block.read_only,
+            prepared: prepared.collect(),
+            cursors: cursors.collect(),
+            ..SystemContext::clone(&around.system)
         })
     }
 
@@ -149,6 +114,7 @@ impl Session {
     }
 
     fn identify(&mut self) {
+        self.identity += 1;
         let catalog = self.catalog_now();
         if let Some(login) = catalog.roles.get(&self.login.id) {
             self.login = login.clone();
@@ -179,6 +145,9 @@ impl Session {
     /// Anybody may have changed, renamed or dropped the session's roles since its last statement.
     pub(super) fn follow_roles(&mut self) {
         let catalog = self.catalog_now();
+        if self.followed.as_ref().is_some_and(|followed| Arc::ptr_eq(followed, &catalog)) {
+            return;
+        }
         let is_current = |name: &String| {
             let known = self.roles.iter().rev().find(|role| role.name == *name);
             known.is_some_and(|role| catalog.roles.get(&role.id).is_some_and(|now| Arc::ptr_eq(now, role)))
@@ -186,6 +155,7 @@ impl Session {
         if !(is_current(&self.user) && (self.user == self.session_user || is_current(&self.session_user))) {
             self.identify();
         }
+        self.followed = Some(catalog);
     }
 
     /// 42501 unless the session's user is a superuser.

@@ -2,11 +2,12 @@
 
 use super::Session;
 use super::interrupt::guard;
-use super::outcome::{Outcome, RowSource, RowStream};
+use super::outcome::{Columns, Outcome, RowSource, RowStream};
 use super::prepared::{Bound, CachedPlan, Prepared};
 use crate::bind::{self, BindContext, Needs, ParamTypes, RowSource as ModifySource, Write};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
+use crate::row::RowPlan;
 use crate::statement;
 use crate::syntax::{Statement, strength_name};
 use basalt_engine::{Catalog, TableLock, WaitPolicy};
@@ -82,8 +83,11 @@ impl Session {
     ) -> Result<Outcome> {
         self.check_writes(statement)?;
         self.next_statement()?;
-        let catalog = self.txn()?.catalog();
-        let cached = prepared.plan.lock().as_ref().and_then(|plan| {
+        let txn = self.txn()?;
+        let (catalog, own) = (txn.catalog(), txn.edits_catalog());
+        let sees = txn.sees(&catalog);
+        // Versions number catalogs that were committed.
+        let cached = prepared.plan.lock().as_ref().filter(|_| sees && !own).and_then(|plan| {
             let valid =
                 plan.catalog_version == catalog.version && Arc::ptr_eq(&plan.settings, self.settings.effective());
             valid.then(|| plan.bound.clone())
@@ -102,12 +106,13 @@ impl Session {
         if !same_columns(&bound, prepared) {
             return Err(SqlError::not_supported("cached plan must not change result type"));
         }
-        if bind::current_of(statement).is_some() {
+        if bind::current_of(statement).is_some() || self.txn()?.edits_catalog() {
             return self.run_bound(&bound, &eval).await;
         }
         *prepared.plan.lock() = Some(CachedPlan {
             catalog_version: catalog.version,
             settings: self.settings.effective().clone(),
+            row: RowPlan::of(&bound, &eval).map(Arc::new),
             bound: bound.clone(),
         });
         self.run_bound(&bound, &eval).await
@@ -144,6 +149,10 @@ impl Session {
     ) -> Result<(Bound, Arc<EvalContext>, Arc<Catalog>)> {
         for _ in 0..REBINDS_MAX {
             let catalog = self.txn()?.catalog();
+            if !self.txn()?.sees(&catalog) {
+                self.next_statement()?;
+                continue;
+            }
             let eval = self.eval_context(params.clone(), &catalog);
             let superuser = match role == self.user {
                 true => self.superuser,
@@ -244,17 +253,17 @@ impl Session {
         statement: &Statement,
         sql: &Arc<str>,
         types: Vec<DataType>,
-    ) -> Result<(Vec<DataType>, Option<Vec<super::ResultColumn>>)> {
+    ) -> Result<(Vec<DataType>, Option<Columns>)> {
         match statement {
             statement if statement.has_plan() => {
                 let catalog = self.current_catalog();
                 let eval = self.eval_context(Vec::new(), &catalog);
                 let (bound, types) = self.bind_against(statement, sql, &catalog, &eval, ParamTypes::open(types))?;
-                Ok((types.finish()?, bound.columns()))
+                Ok((types.finish()?, bound.columns().map(Columns::from)))
             }
             Statement::Explain { options, statement } => {
                 let (types, _) = self.describe(statement, sql, types)?;
-                Ok((types, Some(statement::explain::columns(options))))
+                Ok((types, Some(statement::explain::columns(options).into())))
             }
             Statement::Utility(utility) => Ok((types, statement::utility::columns(self, utility)?)),
             _ => Ok((types, None)),
@@ -275,7 +284,7 @@ fn same_columns(bound: &Bound, prepared: &Prepared) -> bool {
         (None, None) => true,
         (Some(now), Some(then)) => {
             now.len() == then.len()
-                && now.iter().zip(then).all(|(now, then)| now.name == then.name && now.ty == then.ty)
+                && now.iter().zip(then.iter()).all(|(now, then)| now.name == then.name && now.ty == then.ty)
         }
         _ => false,
     }

@@ -1,10 +1,11 @@
 //! The extended protocol: prepare, bind, describe, execute, close, sync.
 
-use super::outcome::{Outcome, ResultColumn, RowStream, StreamSource};
+use super::outcome::{Columns, Outcome, ResultColumn, RowStream, StreamSource};
 use super::prepared::{Portal, Prepared};
-use super::{Session, TransactionStatus, no_portal, params};
+use super::{Scope, Session, TransactionStatus, no_portal, params};
 use crate::error::{Result, SqlError};
 use crate::syntax::{Statement, TransactionVerb};
+use basalt_expr::EvalContext;
 use basalt_types::DataType;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Session {
     }
 
     /// Parameter types and result columns (`None`: no rows).
-    pub fn describe_statement(&self, name: &str) -> Result<(Vec<DataType>, Option<Vec<ResultColumn>>)> {
+    pub fn describe_statement(&self, name: &str) -> Result<(Vec<DataType>, Option<Columns>)> {
         let prepared = self.statement_named(name)?;
         Ok((prepared.types.clone(), prepared.columns.clone()))
     }
@@ -142,7 +143,8 @@ impl Session {
         if !params.is_empty() {
             let formats = params::spread(param_formats, params.len(), "parameter")?;
             let catalog = self.current_catalog();
-            let eval = self.eval_context(Vec::new(), &catalog);
+            let (now_micros, statement_micros) = self.moments();
+            let eval = EvalContext { now_micros, statement_micros, ..self.surroundings(&catalog).eval.clone() };
             for (at, ((value, ty), format)) in params.iter().zip(&prepared.types).zip(formats).enumerate() {
                 let decoded = params::decode(ty, *value, format, &eval);
                 values.push(decoded.map_err(|error| match error.sqlstate {
@@ -156,9 +158,14 @@ impl Session {
         let columns = match &prepared.columns {
             Some(columns) => {
                 let formats = params::spread(result_formats, columns.len(), "result")?;
-                let formatted =
-                    columns.iter().zip(formats).map(|(column, format)| ResultColumn { format, ..column.clone() });
-                Some(formatted.collect())
+                match formats.iter().all(|format| *format == 0) {
+                    true => Some(columns.clone()),
+                    false => {
+                        let formatted = columns.iter().zip(formats);
+                        let formatted = formatted.map(|(column, format)| ResultColumn { format, ..column.clone() });
+                        Some(formatted.collect())
+                    }
+                }
             }
             None => None,
         };
@@ -178,7 +185,7 @@ impl Session {
         Ok(())
     }
 
-    pub fn describe_portal(&self, portal: &str) -> Result<Option<Vec<ResultColumn>>> {
+    pub fn describe_portal(&self, portal: &str) -> Result<Option<Columns>> {
         self.portals.get(portal).map(|portal| portal.columns.clone()).ok_or_else(|| no_portal(portal))
     }
 
@@ -213,13 +220,7 @@ impl Session {
     }
 
     /// Leaves the rows with the portal where they may be asked for in parts.
-    fn park(
-        &mut self,
-        name: &str,
-        stream: RowStream,
-        columns: Option<Vec<ResultColumn>>,
-        rows_max: usize,
-    ) -> RowStream {
+    fn park(&mut self, name: &str, stream: RowStream, columns: Option<Columns>, rows_max: usize) -> RowStream {
         let columns = columns.unwrap_or(stream.columns);
         let source = match (stream.source, self.portals.get_mut(name)) {
             (StreamSource::Own(rows), Some(portal)) if rows_max != usize::MAX => {
@@ -247,6 +248,15 @@ impl Session {
             self.portals.retain(|_, portal| portal.hold);
         }
         Ok(())
+    }
+
+    /// [`Session::sync`] if there is nothing to commit, to roll back or to wait for.
+    pub fn sync_inline(&mut self) -> bool {
+        let waits = self.block.scope == Scope::Implicit || self.block.undoing.is_some();
+        if !waits && self.block.scope == Scope::None {
+            self.portals.retain(|_, portal| portal.hold);
+        }
+        !waits
     }
 
     pub(super) fn commit_failed(&self, error: &SqlError) {

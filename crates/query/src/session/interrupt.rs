@@ -2,8 +2,9 @@
 
 use crate::error::{Result, SqlError};
 use parking_lot::Mutex;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -90,7 +91,13 @@ impl Deadline {
 }
 
 /// Drives `work` until it ends, the session ends (57P01), it is canceled (57014), or the deadline passes (57014).
+///
+/// Most work has ended when it was polled once: then there is nobody to wait for.
 pub async fn guard<T>(interrupt: &Interrupt, deadline: Deadline, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut work = std::pin::pin!(work);
+    if let Poll::Ready(result) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+        return result;
+    }
     let timeout = async {
         match deadline.0 {
             Some(at) => tokio::time::sleep_until(at).await,

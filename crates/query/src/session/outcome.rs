@@ -28,6 +28,9 @@ pub struct ResultColumn {
     pub format: i16,
 }
 
+/// Shared between executions.
+pub type Columns = Arc<[ResultColumn]>;
+
 impl ResultColumn {
     pub(crate) fn text(name: &str) -> ResultColumn {
         ResultColumn { name: name.to_string(), ty: DataType::Text, typmod: -1, table_oid: 0, column_no: 0, format: 0 }
@@ -110,7 +113,7 @@ impl RowSource {
 
 /// Rows of a running query. Ask for the next until `None`, then for the tag.
 pub struct RowStream {
-    pub columns: Vec<ResultColumn>,
+    pub columns: Columns,
     pub(crate) source: StreamSource,
     /// `SELECT`, `INSERT 0`, `SHOW`: what the tag begins with.
     pub(crate) verb: &'static str,
@@ -126,9 +129,9 @@ pub(crate) enum StreamSource {
 }
 
 impl RowStream {
-    pub(crate) fn new(columns: Vec<ResultColumn>, source: RowSource, verb: &'static str) -> RowStream {
+    pub(crate) fn new(columns: impl Into<Columns>, source: RowSource, verb: &'static str) -> RowStream {
         let source = StreamSource::Own(source);
-        RowStream { columns, source, verb, rows: 0, rows_max: usize::MAX, suspended: false }
+        RowStream { columns: columns.into(), source, verb, rows: 0, rows_max: usize::MAX, suspended: false }
     }
 
     /// Batches of at most 8,192 rows; one column per entry of `columns`, in `DataType::to_arrow` form.

@@ -1,8 +1,9 @@
 //! Prepared statements and portals.
 
-use super::outcome::{ResultColumn, RowSource};
+use super::outcome::{Columns, ResultColumn, RowSource};
 pub(crate) use crate::bind::Bound;
 use crate::plan::OutputColumn;
+use crate::row::RowPlan;
 use crate::settings::Effective;
 use crate::statement::cursor::Cursor;
 use crate::syntax::Statement;
@@ -37,6 +38,8 @@ pub(crate) struct CachedPlan {
     pub catalog_version: u64,
     pub settings: Arc<Effective>,
     pub bound: Bound,
+    /// What the row engine runs, if it can.
+    pub row: Option<Arc<RowPlan>>,
 }
 
 pub(crate) struct Prepared {
@@ -46,7 +49,8 @@ pub(crate) struct Prepared {
     /// `None`: an empty statement.
     pub statement: Option<Statement>,
     pub types: Vec<DataType>,
-    pub columns: Option<Vec<ResultColumn>>,
+    /// All in text.
+    pub columns: Option<Columns>,
     pub plan: Mutex<Option<CachedPlan>>,
     /// By PREPARE.
     pub from_sql: bool,
@@ -57,7 +61,7 @@ pub(crate) struct Prepared {
 pub(crate) struct Portal {
     pub prepared: Arc<Prepared>,
     pub params: Vec<Datum>,
-    pub columns: Option<Vec<ResultColumn>>,
+    pub columns: Option<Columns>,
     /// Rows once execution began.
     pub rows: Option<RowSource>,
     /// How rows are counted in the tag.

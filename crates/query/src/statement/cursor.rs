@@ -13,7 +13,7 @@ pub(crate) use kept::Kept;
 use crate::bind::ParamTypes;
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
-use crate::session::outcome::{Outcome, RowSource, RowStream, StreamSource};
+use crate::session::outcome::{Columns, Outcome, RowSource, RowStream, StreamSource};
 use crate::session::prepared::{Bound, Portal, Prepared, result_columns};
 use crate::session::{Scope, Session};
 use crate::syntax::{Declare, FetchRows, Statement, strength_name};
@@ -71,7 +71,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     let rows = Some(super::lock_rows::rows(session, &Arc::new(query), &eval).await?);
     let format = i16::from(declared.binary);
     let columns = given.into_iter().map(|column| crate::session::ResultColumn { format, ..column });
-    let columns = Some(columns.collect::<Vec<_>>());
+    let columns: Option<Columns> = Some(columns.collect());
     let prepared = Arc::new(Prepared {
         name: String::new(),
         sql: sql.clone(),
@@ -148,7 +148,7 @@ pub(crate) async fn fetch(session: &mut Session, name: &str, wanted: FetchRows, 
     Ok(Outcome::Rows(RowStream { columns, source, verb: "FETCH", rows: 0, rows_max, suspended: false }))
 }
 
-fn given(columns: Vec<crate::session::ResultColumn>, batches: Vec<RecordBatch>, only_move: bool) -> Outcome {
+fn given(columns: Columns, batches: Vec<RecordBatch>, only_move: bool) -> Outcome {
     if only_move {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         return Outcome::Command { tag: format!("MOVE {rows}") };

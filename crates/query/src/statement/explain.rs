@@ -120,7 +120,7 @@ fn outcome(options: &ExplainOptions, lines: Vec<String>) -> Result<Outcome> {
     let Outcome::Rows(mut stream) = text_rows(vec![ResultColumn::text("QUERY PLAN")], &rows, "EXPLAIN")? else {
         return Err(SqlError::internal("a plan is told in rows"));
     };
-    stream.columns = columns(options);
+    stream.columns = columns(options).into();
     Ok(Outcome::Rows(stream))
 }
 

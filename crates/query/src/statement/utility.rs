@@ -4,7 +4,7 @@ use super::resolve::Relation;
 use super::{cursor, resolve, set, vacuum};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
-use crate::session::outcome::{Outcome, ResultColumn};
+use crate::session::outcome::{Columns, Outcome};
 use crate::session::prepared::Prepared;
 use crate::session::{Scope, Session};
 use crate::syntax::{Statement, Utility};
@@ -75,10 +75,10 @@ fn lock_privileges(mode: TableLock) -> Privileges {
 }
 
 /// Columns of the rows that a utility statement gives; `None` if it gives none.
-pub(crate) fn columns(session: &Session, utility: &Utility) -> Result<Option<Vec<ResultColumn>>> {
+pub(crate) fn columns(session: &Session, utility: &Utility) -> Result<Option<Columns>> {
     Ok(match utility {
-        Utility::Show(name) => Some(set::show_columns(name)),
-        Utility::ShowAll => Some(set::show_all_columns()),
+        Utility::Show(name) => Some(set::show_columns(name).into()),
+        Utility::ShowAll => Some(set::show_all_columns().into()),
         Utility::Execute { name, .. } => session.statement_named(name)?.columns.clone(),
         Utility::Fetch { cursor, only_move: false, .. } => {
             session.portals.get(cursor).and_then(|portal| portal.columns.clone())

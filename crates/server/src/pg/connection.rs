@@ -6,7 +6,11 @@ use super::{Client, Fault, Peer, login};
 use crate::listen::{Shared, Stage, reached};
 use crate::wire::Wire;
 use basalt_query::{Session, SqlError};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
@@ -46,23 +50,66 @@ async fn say_goodbye(mut client: Client, fault: Fault, peer: Peer) {
     }
 }
 
+/// What ends a connection from outside. Each is asked again and again: it keeps its place among those that wait.
+struct Ends {
+    terminated: BoxFuture<'static, SqlError>,
+    draining: BoxFuture<'static, ()>,
+    stopped: BoxFuture<'static, ()>,
+}
+
+impl Ends {
+    fn of(session: &Session, shared: &Shared) -> Ends {
+        let stage = |least| {
+            let mut stage = shared.stage.clone();
+            async move { reached(&mut stage, least).await }
+        };
+        Ends {
+            terminated: Box::pin(session.terminated()),
+            draining: Box::pin(stage(Stage::Draining)),
+            stopped: Box::pin(stage(Stage::Stopped)),
+        }
+    }
+
+    /// Does a client's work to its end, unless the session or the server ends before.
+    async fn or_done<T>(&mut self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let mut work = std::pin::pin!(work);
+        poll_fn(|cx| {
+            if let Poll::Ready(result) = work.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            if let Poll::Ready(error) = self.terminated.poll_unpin(cx) {
+                return Poll::Ready(Err(Fault::Fatal(error)));
+            }
+            self.stopped.poll_unpin(cx).map(|()| Err(shutting_down()))
+        })
+        .await
+    }
+
+    /// Waits for a client that need not say anything; it ends as soon as the server wants to.
+    async fn or_heard<T>(&mut self, words: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let mut words = std::pin::pin!(words);
+        poll_fn(|cx| {
+            if let Poll::Ready(error) = self.terminated.poll_unpin(cx) {
+                return Poll::Ready(Err(Fault::Fatal(error)));
+            }
+            if let Poll::Ready(result) = words.as_mut().poll(cx) {
+                return Poll::Ready(result);
+            }
+            self.draining.poll_unpin(cx).map(|()| Err(shutting_down()))
+        })
+        .await
+    }
+}
+
 impl Connection {
     async fn run(mut self, shared: &Shared, peer: Peer) {
-        let mut stage = shared.stage.clone();
-        let mut terminated = std::pin::pin!(self.session.terminated());
+        let mut ends = Ends::of(&self.session, shared);
         let fault = loop {
-            let message = tokio::select! {
-                biased;
-                error = &mut terminated => break Fault::Fatal(error),
-                message = self.next_message() => message,
-                _ = reached(&mut stage, Stage::Draining) => Err(shutting_down()),
-            };
-            let step = match message {
-                Ok(message) => tokio::select! {
-                    biased;
-                    error = &mut terminated => break Fault::Fatal(error),
-                    step = self.step(message) => step,
-                    _ = reached(&mut stage, Stage::Stopped) => Err(shutting_down()),
+            let step = match self.serve_arrived() {
+                Ok(Some(message)) => ends.or_done(self.step_apart(message)).await,
+                Ok(None) => match ends.or_done(self.flushed()).await {
+                    Ok(()) => ends.or_heard(self.listen()).await,
+                    Err(fault) => Err(fault),
                 },
                 Err(fault) => Err(fault),
             };
@@ -71,33 +118,46 @@ impl Connection {
             }
         };
         let Connection { client, session, .. } = self;
+        drop(ends);
         // Ends the transaction and gives its locks back before the client hears of it.
         drop(session);
         say_goodbye(client, fault, peer).await;
     }
 
+    async fn flushed(&mut self) -> Result<(), Fault> {
+        Ok(self.client.flush().await?)
+    }
+
     /// Waits for the client, at most as long as its transaction may be idle.
-    async fn next_message(&mut self) -> Result<Message, Fault> {
+    async fn listen(&mut self) -> Result<(), Fault> {
         match self.session.idle_timeout() {
-            None => self.message_between_notifications().await,
-            Some(limit) => timeout(limit.after, self.message_between_notifications())
+            None => self.listen_between_notifications().await,
+            Some(limit) => timeout(limit.after, self.listen_between_notifications())
                 .await
                 .unwrap_or_else(|_| Err(Fault::Fatal(limit.error))),
         }
     }
 
     /// Waits for the client, and tells it meanwhile what it listens to.
-    async fn message_between_notifications(&mut self) -> Result<Message, Fault> {
+    async fn listen_between_notifications(&mut self) -> Result<(), Fault> {
         loop {
             if self.notifications() {
                 self.client.flush().await?;
             }
             tokio::select! {
                 biased;
-                message = self.client.input.message(&mut self.client.wire) => return message,
+                more = self.client.input.more(&mut self.client.wire) => return more,
                 () = self.session.notified() => {}
             }
         }
+    }
+
+    /// A message that may have to wait. Who waits for an answer to one before does not wait for this.
+    async fn step_apart(&mut self, message: Message) -> Result<(), Fault> {
+        if self.client.out.holds_answer() {
+            self.client.flush().await?;
+        }
+        self.step(message).await
     }
 
     async fn step(&mut self, message: Message) -> Result<(), Fault> {
@@ -126,15 +186,15 @@ impl Connection {
         }
     }
 
-    /// Ends an answer: changed settings, the state of the transaction, and everything goes out.
-    pub(super) async fn ready(&mut self) -> Result<(), Fault> {
+    /// Ends an answer: changed settings, the state of the transaction. Everything goes out when nothing more is to be
+    /// answered.
+    pub(super) fn ready(&mut self) {
         for (name, value) in self.session.take_parameter_changes() {
             self.client.out.parameter_status(&name, &value);
         }
         self.notices();
         self.notifications();
         self.client.out.ready(self.session.status());
-        Ok(self.client.flush().await?)
     }
 
     pub(super) fn notices(&mut self) {

@@ -3,10 +3,10 @@
 //! Answers stay in the send buffer until Sync or Flush. The first error is sent at once, and then every
 //! message up to Sync is skipped.
 
-use super::Fault;
 use super::connection::Connection;
 use super::frontend::{Frontend, Target};
-use basalt_query::SqlError;
+use super::{Fault, Output};
+use basalt_query::{Session, SqlError};
 
 impl Connection {
     /// Does what a message says (or reports why it could not be read).
@@ -17,13 +17,18 @@ impl Connection {
         };
         match result {
             Err(Fault::Statement(error)) => {
-                self.session.fail();
-                self.skipping = true;
-                self.report(&error);
+                self.refuse(&error);
                 Ok(self.client.flush().await?)
             }
             other => other,
         }
+    }
+
+    /// Reports an error: what follows up to Sync is skipped.
+    pub(super) fn refuse(&mut self, error: &SqlError) {
+        self.session.fail();
+        self.skipping = true;
+        self.report(error);
     }
 
     async fn extended_step(&mut self, message: Frontend<'_>) -> Result<(), Fault> {
@@ -37,7 +42,7 @@ impl Connection {
                 self.session.bind(bind.portal, bind.statement, &bind.params, formats.0, formats.1)?;
                 self.client.out.bind_complete();
             }
-            Frontend::Describe { target, name } => self.describe(target, name)?,
+            Frontend::Describe { target, name } => self.client.out.describe(&self.session, target, name)?,
             Frontend::Execute { portal, max_rows } => {
                 let outcome = self.client.unless_gone(self.session.execute(portal, max_rows)).await?;
                 let done = self.deliver(outcome, false).await?;
@@ -56,22 +61,6 @@ impl Connection {
         Ok(self.client.flush_if_full().await?)
     }
 
-    fn describe(&mut self, target: Target, name: &str) -> Result<(), SqlError> {
-        let columns = match target {
-            Target::Statement => {
-                let (params, columns) = self.session.describe_statement(name)?;
-                self.client.out.parameter_description(&params);
-                columns
-            }
-            Target::Portal => self.session.describe_portal(name)?,
-        };
-        match columns {
-            Some(columns) => self.client.out.row_description(&columns),
-            None => self.client.out.no_data(),
-        }
-        Ok(())
-    }
-
     /// Ends the pipeline and its implicit transaction.
     pub(super) async fn sync(&mut self) -> Result<(), Fault> {
         self.skipping = false;
@@ -80,6 +69,25 @@ impl Connection {
             Err(Fault::Statement(error)) => self.report(&error),
             Err(fault) => return Err(fault),
         }
-        self.ready().await
+        self.ready();
+        Ok(())
+    }
+}
+
+impl Output {
+    pub(super) fn describe(&mut self, session: &Session, target: Target, name: &str) -> Result<(), SqlError> {
+        let columns = match target {
+            Target::Statement => {
+                let (params, columns) = session.describe_statement(name)?;
+                self.parameter_description(&params);
+                columns
+            }
+            Target::Portal => session.describe_portal(name)?,
+        };
+        match columns {
+            Some(columns) => self.row_description(&columns),
+            None => self.no_data(),
+        }
+        Ok(())
     }
 }

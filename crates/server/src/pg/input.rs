@@ -9,6 +9,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const READ_BYTES: usize = 16 << 10;
+/// Tag and length of a message.
+const HEADER: usize = 5;
 /// Largest first packet, as PostgreSQL's MAX_STARTUP_PACKET_LENGTH.
 const STARTUP_BYTES_MAX: usize = 10_000;
 
@@ -47,7 +49,37 @@ impl Input {
 
     /// The next message. [`Fault::Closed`] if the client has gone, between messages or inside of one.
     pub async fn message(&mut self, wire: &mut (impl AsyncRead + Unpin)) -> Result<Message, Fault> {
-        self.fill(wire, 5).await?;
+        self.fill(wire, HEADER).await?;
+        let (tag, len) = self.header()?;
+        self.fill(wire, HEADER + len).await?;
+        self.buf.advance(HEADER);
+        Ok(Message { tag, body: self.buf.split_to(len).freeze() })
+    }
+
+    /// Tag and body of the next message, if all of it has arrived. It stays until [`Input::pass`] or
+    /// [`Input::message`].
+    pub fn peek(&self) -> Result<Option<(u8, &[u8])>, Fault> {
+        if self.buf.len() < HEADER {
+            return Ok(None);
+        }
+        let (tag, len) = self.header()?;
+        Ok(self.buf.get(HEADER..HEADER + len).map(|body| (tag, body)))
+    }
+
+    /// Passes over a message with a body of so many bytes.
+    pub fn pass(&mut self, body_bytes: usize) {
+        self.buf.advance(HEADER + body_bytes);
+    }
+
+    /// The next message, which [`Input::peek`] has seen.
+    pub fn take(&mut self) -> Result<Message, Fault> {
+        let (tag, len) = self.header()?;
+        self.buf.advance(HEADER);
+        Ok(Message { tag, body: self.buf.split_to(len).freeze() })
+    }
+
+    /// Tag and length of the body of the message that begins the buffer.
+    fn header(&self) -> Result<(u8, usize), Fault> {
         let tag = self.buf[0];
         let Some(max) = body_bytes_max(tag, self.large_bytes_max) else {
             return Err(malformed(format!("invalid frontend message type {tag}")).into());
@@ -58,9 +90,21 @@ impl Input {
                 malformed(format!("invalid message length {len} of message type \"{}\"", tag.escape_ascii())).into()
             );
         }
-        self.fill(wire, 1 + len).await?;
-        self.buf.advance(5);
-        Ok(Message { tag, body: self.buf.split_to(len - 4).freeze() })
+        Ok((tag, len - 4))
+    }
+
+    /// Reads what comes next. [`Fault::Closed`] if nothing will.
+    pub async fn more(&mut self, wire: &mut (impl AsyncRead + Unpin)) -> Result<(), Fault> {
+        // At least to the end of the message that has begun.
+        let missing = match self.buf.len() < HEADER {
+            true => 0,
+            false => (HEADER + self.header()?.1).saturating_sub(self.buf.len()),
+        };
+        self.buf.reserve(missing.min(self.buf.len()).max(READ_BYTES));
+        match wire.read_buf(&mut self.buf).await? {
+            0 => Err(Fault::Closed),
+            _ => Ok(()),
+        }
     }
 
     /// Reads until `count` bytes are there.

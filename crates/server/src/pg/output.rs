@@ -4,7 +4,7 @@
 //! ends. Nothing is sent until [`Output::flush`]; whoever fills the buffer in a loop flushes when
 //! [`Output::is_full`], so that a slow client holds one buffer and no more.
 
-use basalt_query::{Notification, ResultColumn, Severity, SqlError, TransactionStatus};
+use basalt_query::{Notification, ResultColumn, RowSink, Severity, SqlError, TransactionStatus};
 use basalt_types::DataType;
 use std::io;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -19,7 +19,15 @@ pub struct Output {
     buf: Vec<u8>,
     /// How much of `buf` the wire has taken: a dropped flush goes on where it stopped.
     sent: usize,
+    /// Where the lengths of the row that is being written, and of its cell, stand.
+    row_at: usize,
+    cell_at: usize,
+    /// Whether a client may wait for what is not sent yet.
+    answers: bool,
 }
+
+/// The length of a null.
+const NULL: i32 = -1;
 
 /// An open message: where its length stands.
 #[must_use]
@@ -41,6 +49,7 @@ impl Output {
         }
         wire.flush().await?;
         self.sent = 0;
+        self.answers = false;
         self.buf.clear();
         if self.buf.capacity() > KEEP_BYTES_MAX {
             self.buf.shrink_to(FLUSH_BYTES);
@@ -48,14 +57,29 @@ impl Output {
         Ok(())
     }
 
+    /// Whether the end of an answer is not sent yet.
+    pub fn holds_answer(&self) -> bool {
+        self.answers
+    }
+
+    /// A place to go back to before anything is sent.
+    pub fn mark(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Takes back what was written since.
+    pub fn back_to(&mut self, mark: usize) {
+        self.buf.truncate(mark);
+    }
+
+    /// Makes a null of the cell that was begun.
+    pub fn drop_cell(&mut self) {
+        self.buf.truncate(self.cell_at + 4);
+    }
+
     /// What is not sent yet.
     pub fn bytes_ref(&self) -> &[u8] {
         &self.buf[self.sent..]
-    }
-
-    /// For cells, which know how to write themselves.
-    pub fn bytes(&mut self) -> &mut Vec<u8> {
-        &mut self.buf
     }
 
     pub fn begin(&mut self, tag: u8) -> Frame {
@@ -170,6 +194,7 @@ impl Output {
     }
 
     pub fn ready(&mut self, status: TransactionStatus) {
+        self.answers = true;
         let frame = self.begin(b'Z');
         self.buf.push(match status {
             TransactionStatus::Idle => b'I',
@@ -236,6 +261,16 @@ impl Output {
         self.bare(b'c');
     }
 
+    /// `SELECT 7`.
+    pub fn command_complete_rows(&mut self, verb: &str, rows: u64) {
+        let frame = self.begin(b'C');
+        self.buf.extend_from_slice(verb.as_bytes());
+        self.buf.push(b' ');
+        self.buf.extend_from_slice(itoa::Buffer::new().format(rows).as_bytes());
+        self.buf.push(0);
+        self.end(frame);
+    }
+
     pub fn command_complete(&mut self, tag: &str) {
         let frame = self.begin(b'C');
         self.text(tag);
@@ -283,6 +318,47 @@ impl Output {
         let frame = self.begin(b'd');
         self.buf.extend_from_slice(bytes);
         self.end(frame);
+    }
+}
+
+/// `'D' | length i32 | cells i16 | per cell: length i32 (-1: null), value`.
+impl RowSink for Output {
+    fn describe(&mut self, columns: &[ResultColumn]) {
+        self.row_description(columns);
+    }
+
+    fn begin_row(&mut self, cells: usize) {
+        self.row_at = self.begin(b'D').at;
+        self.i16(cells as i16);
+    }
+
+    fn begin_cell(&mut self) -> &mut Vec<u8> {
+        self.cell_at = self.buf.len();
+        self.i32(NULL);
+        &mut self.buf
+    }
+
+    fn end_cell(&mut self) -> Result<(), SqlError> {
+        let at = self.cell_at;
+        let len = i32::try_from(self.buf.len() - at - 4)
+            .map_err(|_| SqlError::new("54000", "a value is longer than 2147483647 bytes"))?;
+        self.buf[at..at + 4].copy_from_slice(&len.to_be_bytes());
+        Ok(())
+    }
+
+    fn null(&mut self) {
+        self.i32(NULL);
+    }
+
+    fn end_row(&mut self) -> Result<(), SqlError> {
+        match self.end_checked(Frame { at: self.row_at }) {
+            true => Ok(()),
+            false => Err(SqlError::new("54000", "a result row is longer than 2147483647 bytes")),
+        }
+    }
+
+    fn drop_row(&mut self) {
+        self.take_back(Frame { at: self.row_at });
     }
 }
 

@@ -30,7 +30,8 @@ impl Connection {
             }
             Err(fault) => return Err(fault),
         }
-        self.ready().await
+        self.ready();
+        Ok(())
     }
 
     async fn run_statements(&mut self, sql: &str) -> Result<(), Fault> {

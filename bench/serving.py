@@ -1,0 +1,138 @@
+"""Row work over the wire: pgbench's own scripts and shapes that no script has, with the server's CPU time per transaction."""
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import time
+
+import data
+import inserts
+import servers
+
+SCALE = 10
+ROWS = 200_000
+
+SETUP = f"""\
+CREATE TABLE by_text (k text PRIMARY KEY, v int, t text);
+INSERT INTO by_text SELECT 'user' || g, g, md5(g::text) FROM generate_series(1, {ROWS}) g;
+CREATE TABLE by_two (a int, b bigint, v text, at timestamptz, PRIMARY KEY (a, b));
+INSERT INTO by_two SELECT g % 1000, g / 1000, md5(g::text), now() FROM generate_series(1, {ROWS}) g;
+CREATE TABLE child (id int PRIMARY KEY, parent text, n numeric(10,2));
+INSERT INTO child SELECT g, 'user' || (g * 7 % {ROWS} + 1), g / 3.0 FROM generate_series(1, {ROWS}) g;
+"""
+
+KEY = f"\\set k random(1, {ROWS})\n"
+TWO = f"\\set a random(0, 999)\n\\set b random(0, {ROWS // 1000 - 1})\n"
+ACCOUNT = f"\\set aid random(1, {SCALE * 100_000})\n"
+
+# Name: what pgbench runs, with which options.
+SHAPES = {
+    "select prepared": dict(builtin="select-only", options=["-M", "prepared", "-c", "16", "-j", "2"]),
+    "select simple": dict(builtin="select-only", options=["-M", "simple", "-c", "16", "-j", "2"]),
+    "select extended": dict(builtin="select-only", options=["-M", "extended", "-c", "16", "-j", "2"]),
+    "select one client": dict(builtin="select-only", options=["-M", "prepared", "-c", "1"]),
+    "tpcb prepared": dict(builtin="tpcb-like", options=["-M", "prepared", "-c", "16", "-j", "2"]),
+    "tpcb simple": dict(builtin="tpcb-like", options=["-M", "simple", "-c", "16", "-j", "2"]),
+    "text key": dict(script=KEY + "SELECT v, t FROM by_text WHERE k = 'user' || :k;\n", options=["-M", "prepared", "-c", "16", "-j", "2"]),
+    "two-column key": dict(script=TWO + "SELECT v, at FROM by_two WHERE a = :a AND b = :b;\n", options=["-M", "prepared", "-c", "16", "-j", "2"]),
+    "join of two gets": dict(
+        script=KEY + "SELECT c.n, p.v, p.t FROM child c JOIN by_text p ON p.k = c.parent WHERE c.id = :k;\n",
+        options=["-M", "prepared", "-c", "16", "-j", "2"],
+    ),
+    "range with limit": dict(
+        script=TWO + "SELECT b, v FROM by_two WHERE a = :a AND b >= :b ORDER BY b LIMIT 10;\n",
+        options=["-M", "prepared", "-c", "16", "-j", "2"],
+    ),
+    "update by key": dict(
+        script=ACCOUNT + "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n",
+        options=["-M", "prepared", "-c", "16", "-j", "2"],
+    ),
+    "100 gets in flight": dict(
+        script="\\startpipeline\n" + (ACCOUNT + "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n") * 100 + "\\endpipeline\n",
+        options=["-M", "prepared", "-c", "4", "-j", "2"],
+    ),
+}
+
+
+def cpu_seconds(server):
+    """User and system time of all processes that the server has and had."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    root, total = server.pid(), 0
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        # From the third field on: state, parent, …, utime, stime, cutime, cstime.
+        if int(entry) == root:
+            total += sum(int(field) for field in fields[11:15])
+        elif int(fields[1]) == root:
+            total += int(fields[11]) + int(fields[12])
+    return total / ticks
+
+
+def one(options, server, shape, seconds):
+    """Transactions per second, server CPU in microseconds and p99 in milliseconds of one run."""
+    command = ["pgbench", "-n", *shape["options"], "-T", str(seconds)]
+    if "builtin" in shape:
+        command += ["-b", shape["builtin"]]
+    else:
+        script = os.path.join(options.base, "shape.sql")
+        with open(script, "w") as file:
+            file.write(shape["script"])
+        command += ["-f", script]
+    logs = os.path.join(options.base, "latencies")
+    shutil.rmtree(logs, ignore_errors=True)
+    os.makedirs(logs)
+    command += ["-l", "--sampling-rate", "0.05", "--log-prefix", os.path.join(logs, "log"), server.url]
+    before = cpu_seconds(server)
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    # Backends that end are counted with their parent.
+    time.sleep(0.3)
+    used = cpu_seconds(server) - before
+    count = int(re.search(r"actually processed: (\d+)", output)[1])
+    failed = re.search(r"number of failed transactions: (\d+)", output)
+    assert failed is None or failed[1] == "0", output
+    latencies = sorted(inserts.read_latencies(logs)) or [0]
+    shutil.rmtree(logs)
+    p99 = latencies[min(int(len(latencies) * 0.99), len(latencies) - 1)] / 1000
+    return float(re.search(r"tps = ([\d.]+)", output)[1]), used / count * 1e6, p99
+
+
+def shapes(options, engines):
+    """Each shape on both servers in turn, round by round."""
+    seconds = 3 if options.quick else options.serving_seconds
+    wanted = {name: shape for name, shape in SHAPES.items() if not options.shapes or any(part in name for part in options.shapes)}
+    both = engines()
+    result = {"seconds": seconds, "rounds": options.rounds}
+    try:
+        for server in both:
+            server.start()
+            subprocess.run(["pgbench", "-q", "-i", "-s", str(SCALE), server.url], check=True, capture_output=True)
+            data.psql(server.url, SETUP)
+            data.psql(server.url, "VACUUM ANALYZE")
+        for name, shape in wanted.items():
+            runs = {server.name: [] for server in both}
+            for server in both:
+                one(options, server, shape, 2)
+            for _ in range(options.rounds):
+                for server in both:
+                    runs[server.name].append(one(options, server, shape, seconds))
+            line = {}
+            for server, values in runs.items():
+                tps, cpu, p99 = (statistics.median(column) for column in zip(*values))
+                line[server] = {"per_s": round(tps), "cpu_us": round(cpu, 1), "p99_ms": round(p99, 3)}
+            if len(line) == 2:
+                ours, theirs = line["basalt"], line["postgres"]
+                line["rate_ratio"] = round(ours["per_s"] / theirs["per_s"], 2)
+                line["cpu_ratio"] = round(ours["cpu_us"] / theirs["cpu_us"], 2)
+            result[name] = line
+            print(name, line, flush=True)
+    finally:
+        for server in both:
+            server.remove()
+    return result

@@ -1,0 +1,106 @@
+//! Texts with parameters in the place of literals, and the bounds of the cache.
+
+use super::text::{Literal, Literals, parametrize, statement_of};
+use super::{Advice, ENTRIES_MAX, PlanCache, PlanKey};
+use std::sync::Arc;
+
+/// The text and the literals; `None` if it is left alone.
+fn taken(sql: &str) -> Option<(String, Vec<String>)> {
+    let (mut key, mut literals) = (Vec::new(), Literals::new());
+    let shown = |literal: &Literal<'_>| match literal {
+        Literal::Int4(value) => value.to_string(),
+        Literal::Int8(value) => format!("{value}L"),
+        Literal::Text(text) => format!("'{text}'"),
+    };
+    parametrize(sql, &mut key, &mut literals)
+        .then(|| (statement_of(&key).unwrap().to_string(), literals.iter().map(shown).collect()))
+}
+
+#[test]
+fn literals_become_parameters_where_parameters_may_stand() {
+    let cases = [
+        ("SELECT a FROM t WHERE id = 5;", "SELECT a FROM t WHERE id = $1", vec!["5"]),
+        (
+            " select  a\n from t where id=2147483648 and b='x''y' ",
+            "select a from t where id=$1 and b=$2",
+            vec!["2147483648L", "'x''y'"],
+        ),
+        ("select a1 from t2 where t2.c3 > -7 limit 1", "select a1 from t2 where t2.c3 > -$1 limit $2", vec!["7", "1"]),
+        (
+            "select date '2020-01-01', 1.5, 2e3, \"a 1\" from t",
+            "select date '2020-01-01', 1.5, 2e3, \"a 1\" from t",
+            vec![],
+        ),
+        (
+            "update t set a = a + 1 where b in (1, 'q')",
+            "update t set a = a + $1 where b in ($2, $3)",
+            vec!["1", "1", "'q'"],
+        ),
+        ("select a from t order by 1", "select a from t order by 1", vec![]),
+        (
+            "select a from t where s = 'é' and q like 'x%'",
+            "select a from t where s = $1 and q like $2",
+            vec!["'é'", "'x%'"],
+        ),
+        ("select 99999999999999999999", "select 99999999999999999999", vec![]),
+    ];
+    for (sql, text, literals) in cases {
+        let literals: Vec<String> = literals.into_iter().map(String::from).collect();
+        assert_eq!(taken(sql), Some((text.to_string(), literals)), "{sql}");
+    }
+}
+
+#[test]
+fn unusual_texts_are_left_alone() {
+    let left = [
+        "",
+        "begin",
+        "select $1",
+        "select 1; select 2",
+        "select 1 -- one",
+        "select /* x */ 1",
+        "select E'a'",
+        "select 'a\\b'",
+        "select $$a$$",
+        "select U&'a'",
+        "select 'open",
+        "select \"open",
+        "select 'a' 'b'",
+        "values (1)",
+        "select 'a'\n'b'",
+    ];
+    for sql in left {
+        assert_eq!(taken(sql), None, "{sql}");
+    }
+}
+
+/// What different literals must not share has different keys.
+#[test]
+fn kinds_of_literals_are_part_of_the_key() {
+    let key = |sql: &str| {
+        let (mut key, mut literals) = (Vec::new(), Literals::new());
+        assert!(parametrize(sql, &mut key, &mut literals));
+        key
+    };
+    let first = key("select a from t where id = 1");
+    assert_eq!(first, key("select  a from t where id = 2"));
+    assert_ne!(first, key("select a from t where id = 3000000000"));
+    assert_ne!(first, key("select a from t where id = '1'"));
+    assert_ne!(first, key("select A from t where id = 1"));
+}
+
+#[test]
+fn the_cache_is_bounded_and_keeps_what_is_used() {
+    let cache = PlanCache::default();
+    let key = |n: usize| PlanKey { text: n.to_string().into_bytes().into(), around: Arc::from("") };
+    assert!(matches!(cache.advise(&key(0), 1), Advice::Leave));
+    assert!(matches!(cache.advise(&key(0), 1), Advice::Learn));
+    cache.tell(key(0), 1, None);
+    for n in 1..3 * ENTRIES_MAX {
+        assert!(matches!(cache.advise(&key(n), 1), Advice::Leave), "{n} comes for the first time");
+        // Comes again and again.
+        assert!(matches!(cache.advise(&key(0), 1), Advice::Leave));
+        assert!(matches!(cache.advise(&key(0), 2), Advice::Learn), "another catalog");
+    }
+    assert!(cache.entries.lock().len() <= ENTRIES_MAX);
+}

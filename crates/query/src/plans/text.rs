@@ -1,0 +1,188 @@
+//! A statement's text with parameters in the place of its literals.
+//!
+//! Only literals that stand where a parameter may stand are taken out: behind an operator, a parenthesis, a comma or
+//! one of a few words. Integers come as integers, strings as text of a type still to be found out, as the binder sees
+//! them. Everything else stays in the text.
+
+use smallvec::SmallVec;
+
+/// A literal of a statement, as it was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Literal<'t> {
+    Int4(i32),
+    Int8(i64),
+    /// Between its quotes, in which two are one.
+    Text(&'t str),
+}
+
+pub(crate) type Literals<'t> = SmallVec<[Literal<'t>; 8]>;
+
+/// Words behind which an expression begins.
+const BEFORE_VALUES: [&str; 14] = [
+    "select", "where", "and", "or", "not", "like", "ilike", "between", "when", "then", "else", "limit", "offset",
+    "having",
+];
+
+/// Words with which statements begin that may have row plans.
+const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
+
+/// Writes the text with parameters into `key`, then a zero byte and what each of them is. False: it is left alone
+/// (several statements, comments, parameters of its own, unusual literals, nothing to do).
+pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Literals<'t>) -> bool {
+    key.clear();
+    literals.clear();
+    let bytes = sql.as_bytes();
+    let mut at = skip_blanks(bytes, 0);
+    let first = word_at(bytes, at);
+    if !VERBS.iter().any(|verb| first.eq_ignore_ascii_case(verb.as_bytes())) {
+        return false;
+    }
+    let mut takes_value = false;
+    while at < bytes.len() {
+        let start = at;
+        match bytes[at] {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c => {
+                at = skip_blanks(bytes, at);
+                if at < bytes.len() && bytes[at] != b';' {
+                    key.push(b' ');
+                }
+                continue;
+            }
+            b';' => {
+                // Nothing may follow.
+                if skip_blanks(bytes, at + 1) < bytes.len() {
+                    return false;
+                }
+                break;
+            }
+            b'\'' => {
+                let Some(end) = end_of_string(bytes, at) else { return false };
+                // Two strings that only blanks part are one.
+                if bytes.get(skip_blanks(bytes, end)) == Some(&b'\'') {
+                    return false;
+                }
+                if takes_value {
+                    put_parameter(key, literals, Literal::Text(&sql[at + 1..end - 1]));
+                } else {
+                    key.extend_from_slice(&bytes[start..end]);
+                }
+                at = end;
+                takes_value = false;
+            }
+            b'0'..=b'9' => {
+                let end = at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                let goes_on = matches!(bytes.get(end), Some(b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | 0x80..));
+                let value = sql[at..end].parse::<i64>().ok().filter(|_| takes_value && !goes_on);
+                let end = if goes_on { end_of_word(bytes, end) } else { end };
+                match value {
+                    Some(value) => {
+                        let literal = i32::try_from(value).map_or(Literal::Int8(value), Literal::Int4);
+                        put_parameter(key, literals, literal);
+                    }
+                    None => key.extend_from_slice(&bytes[start..end]),
+                }
+                at = end;
+                takes_value = false;
+            }
+            b'"' => {
+                let Some(end) = end_of_name(bytes, at) else { return false };
+                key.extend_from_slice(&bytes[start..end]);
+                at = end;
+                takes_value = false;
+            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => {
+                let end = end_of_word(bytes, at);
+                let word = &bytes[start..end];
+                // E'…', B'…', X'…', N'…', U&'…'.
+                if matches!(bytes.get(end), Some(b'\'')) || matches!(word, b"U" | b"u") && bytes.get(end) == Some(&b'&')
+                {
+                    return false;
+                }
+                key.extend_from_slice(word);
+                at = end;
+                takes_value = BEFORE_VALUES.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+            }
+            b'-' if bytes.get(at + 1) == Some(&b'-') => return false,
+            b'/' if bytes.get(at + 1) == Some(&b'*') => return false,
+            // Parameters of its own, strings between dollars, anything odd.
+            b'$' | b'\\' | b'{' | b'}' | b'`' | 0..=0x1f => return false,
+            byte => {
+                key.push(byte);
+                at += 1;
+                takes_value = matches!(
+                    byte,
+                    b'(' | b',' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'!' | b'~' | b'|' | b'&'
+                );
+            }
+        }
+    }
+    while key.last() == Some(&b' ') {
+        key.pop();
+    }
+    key.push(0);
+    key.extend(literals.iter().map(|literal| match literal {
+        Literal::Int4(_) => b'4',
+        Literal::Int8(_) => b'8',
+        Literal::Text(_) => b't',
+    }));
+    true
+}
+
+/// The statement that a key stands for.
+pub(crate) fn statement_of(key: &[u8]) -> Option<&str> {
+    let end = key.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&key[..end]).ok()
+}
+
+fn put_parameter<'t>(key: &mut Vec<u8>, literals: &mut Literals<'t>, literal: Literal<'t>) {
+    literals.push(literal);
+    key.push(b'$');
+    let mut digits = [0; 5];
+    let mut rest = literals.len();
+    let mut at = digits.len();
+    while rest > 0 && at > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    key.extend_from_slice(&digits[at..]);
+}
+
+fn skip_blanks(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c)).count()
+}
+
+fn word_at(bytes: &[u8], at: usize) -> &[u8] {
+    &bytes[at..end_of_word(bytes, at)]
+}
+
+fn end_of_word(bytes: &[u8], at: usize) -> usize {
+    let goes_on = |byte: &&u8| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'0'..=b'9' | b'$' | b'.' | 0x80..);
+    at + bytes[at..].iter().take_while(goes_on).count()
+}
+
+/// Behind the closing quote of the string that begins at `at`.
+fn end_of_string(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        at += bytes[at..].iter().position(|byte| matches!(byte, b'\'' | b'\\'))?;
+        match (bytes[at], bytes.get(at + 1)) {
+            // What a backslash means is a setting.
+            (b'\\', _) => return None,
+            (_, Some(b'\'')) => at += 2,
+            _ => return Some(at + 1),
+        }
+    }
+}
+
+fn end_of_name(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        at += bytes[at..].iter().position(|byte| *byte == b'"')?;
+        match bytes.get(at + 1) {
+            Some(b'"') => at += 2,
+            _ => return Some(at + 1),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Statements that need not wait for anybody: run on the spot, their rows straight into the client's buffer.
+
+use super::prepared::Prepared;
+use super::{Scope, Session};
+use crate::database::Stats;
+use crate::error::Result;
+use crate::plans::text::{Literals, parametrize};
+use crate::plans::{self, Advice, Known, PlanKey, TEXT_BYTES_MAX};
+use crate::row::{RowPlan, RowRun, RowSink};
+use crate::syntax::Isolation;
+use basalt_engine::{Catalog, TableLock};
+use basalt_expr::EvalContext;
+use basalt_types::{Datum, ReadAt};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Texts that a session keeps at hand.
+pub(super) const RECENT_TEXTS: usize = 16;
+
+/// How a statement may read at once.
+struct Admitted {
+    at: ReadAt,
+    catalog: Arc<Catalog>,
+    /// Outside of a transaction.
+    alone: bool,
+}
+
+impl Session {
+    /// Runs a portal to its end, if the row engine has a plan for it and nobody is in the way; gives the number of its
+    /// rows. `None`: it takes [`Session::execute`], and nothing has happened.
+    pub fn execute_inline(&mut self, portal: &str, sink: &mut dyn RowSink) -> Option<Result<u64>> {
+        let found = self.portals.get(portal)?;
+        if found.rows.is_some() || found.done || found.cursor.is_some() {
+            return None;
+        }
+        let (prepared, columns) = (found.prepared.clone(), found.columns.clone()?);
+        let (plan, version) = self.row_plan(&prepared)?;
+        let admitted = self.admit_inline(&plan, version)?;
+        let found = self.portals.get_mut(portal)?;
+        found.done = true;
+        let params = std::mem::take(&mut found.params);
+        let formats: SmallVec<[i16; 16]> = columns.iter().map(|column| column.format).collect();
+        self.statement_begins(&prepared.sql);
+        let result = self.run_inline(&plan, &admitted, params, &formats, sink);
+        match &result {
+            Ok(rows) => self.inline_done(*rows, &admitted),
+            Err(error) => self.statement_failed(error),
+        }
+        Some(result)
+    }
+
+    /// Runs the one statement of a simple query, if the plan cache knows its text but for the literals; describes its
+    /// rows and gives their number. `None`: it takes the ordinary path, and what went into `sink` is void.
+    pub fn query_inline(&mut self, sql: &str, sink: &mut dyn RowSink) -> Option<u64> {
+        if sql.len() > TEXT_BYTES_MAX || self.block.scope == Scope::Implicit {
+            return None;
+        }
+        let mut text = std::mem::take(&mut self.text);
+        let mut literals = Literals::new();
+        let rows = match parametrize(sql, &mut text, &mut literals) {
+            true => self.query_known(sql, &text, &literals, sink),
+            false => None,
+        };
+        self.text = text;
+        rows
+    }
+
+    fn query_known(&mut self, sql: &str, text: &[u8], literals: &Literals<'_>, sink: &mut dyn RowSink) -> Option<u64> {
+        let known = self.known(sql, text, literals)?;
+        // The statement is about to begin.
+        let statement_micros = self.db.os().clock.unix_micros();
+        let now_micros = if self.block.scope == Scope::None { statement_micros } else { self.block.now_micros };
+        let catalog = self.db.engine().catalog();
+        let eval = EvalContext { now_micros, statement_micros, ..self.surroundings(&catalog).eval.clone() };
+        let params = plans::values(literals, &known.types, &eval)?;
+        let admitted = self.admit_inline(&known.plan, known.catalog_version)?;
+        let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, known.columns.len());
+        self.statement_begins(&Arc::from(sql));
+        sink.describe(&known.columns);
+        match self.run_inline(&known.plan, &admitted, params, &formats, sink) {
+            Ok(rows) => {
+                self.inline_done(rows, &admitted);
+                if self.block.scope == Scope::None {
+                    self.portals.retain(|_, portal| portal.hold);
+                }
+                Some(rows)
+            }
+            // It is told by who runs it again.
+            Err(_) => {
+                self.interrupt.stop();
+                self.running = None;
+                None
+            }
+        }
+    }
+
+    /// What is known of a text, if it is worth knowing.
+    fn known(&mut self, sql: &str, text: &[u8], literals: &Literals<'_>) -> Option<Arc<Known>> {
+        let catalog = self.db.engine().catalog();
+        let around = self.surroundings(&catalog).words.clone();
+        let slot = self.text_hasher.hash_one(text) as usize % RECENT_TEXTS;
+        let is_this = |known: &Arc<Known>| {
+            known.catalog_version == catalog.version
+                && *known.key.text == *text
+                && (Arc::ptr_eq(&known.key.around, &around) || known.key.around == around)
+        };
+        if let Some(known) = self.recent.get(slot).and_then(Option::as_ref).filter(|known| is_this(known)) {
+            return Some(known.clone());
+        }
+        let key = PlanKey { text: text.into(), around };
+        let known = match self.db.plans().advise(&key, catalog.version) {
+            Advice::Known(known) => known,
+            Advice::Leave => return None,
+            Advice::Learn => {
+                let known = plans::learn(self, &catalog, sql, &key, literals);
+                self.db.plans().tell(key, catalog.version, known.clone());
+                known?
+            }
+        };
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT_TEXTS, None);
+        }
+        self.recent[slot] = Some(known.clone());
+        Some(known)
+    }
+
+    fn inline_done(&mut self, rows: u64, admitted: &Admitted) {
+        let stats = self.db.stats();
+        Stats::add(&stats.rows_returned, rows);
+        Stats::add(&stats.commits, u64::from(admitted.alone));
+        self.statement_done();
+    }
+
+    /// The plan, and the version of the catalog that it is for.
+    fn row_plan(&self, prepared: &Prepared) -> Option<(Arc<RowPlan>, u64)> {
+        let cached = prepared.plan.lock();
+        let cached = cached.as_ref().filter(|plan| Arc::ptr_eq(&plan.settings, self.settings.effective()))?;
+        Some((cached.row.clone()?, cached.catalog_version))
+    }
+
+    /// The snapshot comes first, then the catalog, which is at least as new. A statement outside of transactions takes
+    /// no lock: who has a table alone is seen, and whoever takes it later is not seen by this snapshot.
+    fn admit_inline(&mut self, plan: &RowPlan, version: u64) -> Option<Admitted> {
+        let engine = self.db.engine();
+        if self.block.scope == Scope::None {
+            let each_alone = self.settings.effective().default_isolation == Isolation::ReadCommitted;
+            if !plan.timeless || !each_alone || engine.is_table_excluded() {
+                return None;
+            }
+            let at = self.snapshot.begin(self.version);
+            let catalog = engine.catalog();
+            if catalog.version != version || catalog.committed > at.snapshot {
+                self.snapshot.end();
+                return None;
+            }
+            return Some(Admitted { at, catalog, alone: true });
+        }
+        if self.block.failed || self.block.lent.is_some() || self.block.undoing.is_some() {
+            return None;
+        }
+        let txn = self.block.txn.as_mut().filter(|txn| !txn.edits_catalog())?;
+        txn.next_statement();
+        let catalog = engine.catalog();
+        if catalog.version != version || !txn.sees(&catalog) {
+            return None;
+        }
+        let mut tables = plan.tables.iter();
+        let locked = tables.all(|table| matches!(txn.try_lock_table(*table, TableLock::AccessShare), Ok(true)));
+        locked.then(|| Admitted { at: txn.read_at(), catalog, alone: false })
+    }
+
+    fn run_inline(
+        &mut self,
+        plan: &RowPlan,
+        admitted: &Admitted,
+        params: Vec<Datum>,
+        formats: &[i16],
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        let (now_micros, statement_micros) = self.moments();
+        let around = self.surroundings(&admitted.catalog);
+        let eval = EvalContext { params, now_micros, statement_micros, ..around.eval.clone() };
+        let run =
+            RowRun { engine: self.db.engine(), at: admitted.at, eval: &eval, formats, scratch: &mut self.scratch };
+        let result = plan.run(run, sink);
+        if admitted.alone {
+            self.snapshot.end();
+        }
+        result
+    }
+}

@@ -1,0 +1,118 @@
+//! What statements see of their session besides its tables: names, settings, who it is. Made once and kept as long as
+//! nothing of it changes, so that a statement that needs little costs little.
+
+use super::Session;
+use super::catalog_names::SessionNames;
+use crate::settings::Effective;
+use crate::system::SystemContext;
+use basalt_engine::{Catalog, Database};
+use basalt_expr::EvalContext;
+use std::sync::Arc;
+
+pub(crate) struct Surroundings {
+    catalog: Arc<Catalog>,
+    /// Each change of a setting makes another.
+    settings: Arc<Effective>,
+    database: Arc<Database>,
+    identity: u64,
+    read_only: bool,
+    pub names: Arc<SessionNames>,
+    /// Without prepared statements and cursors, which only system tables ask for.
+    pub system: Arc<SystemContext>,
+    /// Without parameters, at no moment.
+    pub eval: EvalContext,
+    /// All that plans may depend on beside the catalog: equal words, equal plans.
+    pub words: Arc<str>,
+}
+
+impl Session {
+    /// Those of now, with the names of a catalog.
+    pub(crate) fn surroundings(&self, catalog: &Arc<Catalog>) -> Arc<Surroundings> {
+        let mut kept = self.surroundings.lock();
+        match &*kept {
+            Some(known) if known.are_of(self, catalog) => known.clone(),
+            _ => {
+                let words = kept.as_ref().map(|before| before.words.clone());
+                kept.insert(Arc::new(self.look_around(catalog, words))).clone()
+            }
+        }
+    }
+
+    /// `before`: the words of what was around until now.
+    fn look_around(&self, catalog: &Arc<Catalog>, before: Option<Arc<str>>) -> Surroundings {
+        let settings = self.settings.effective();
+        let (clock, random) = (self.db.os().clock.clone(), self.db.os().random.clone());
+        let names = Arc::new(SessionNames {
+            catalog: catalog.clone(),
+            database: self.database.id,
+            search_path: self.lookup_path(catalog),
+            registry: self.db.registry().clone(),
+            domains: Default::default(),
+        });
+        let system = Arc::new(SystemContext {
+            catalog: catalog.clone(),
+            engine: self.db.engine().clone(),
+            db: self.db.clone(),
+            user: self.user.clone(),
+            session_user: self.session_user.clone(),
+            database: self.database.name.clone(),
+            search_path: self.search_path(catalog),
+            lookup_path: names.search_path.clone(),
+            backend_pid: self.pid,
+            client_addr: self.client_addr,
+            settings: self.settings.clone(),
+            prepared: Vec::new(),
+            cursors: Vec::new(),
+            asked: self.asked.clone(),
+            notices: self.told.clone(),
+            failed: self.failed.clone(),
+            sequences: self.sequences.clone(),
+            outgoing: self.outgoing.clone(),
+            read_only: self.block.read_only,
+        });
+        let eval = EvalContext {
+            params: Vec::new(),
+            timezone: settings.timezone,
+            now_micros: 0,
+            statement_micros: 0,
+            clock: Arc::new(move || clock.unix_micros()),
+            random: Arc::new(move |bytes| random.fill(bytes)),
+            generator: self.generator.clone(),
+            date_format: settings.date_format,
+            date_order: settings.date_order,
+            interval_style: settings.interval_style,
+            bytea_output: settings.bytea_output,
+            extra_float_digits: settings.extra_float_digits,
+            names: Some(names.clone()),
+            system: Some(system.clone()),
+            literals: None,
+        };
+        Surroundings {
+            catalog: catalog.clone(),
+            settings: settings.clone(),
+            database: self.database.clone(),
+            identity: self.identity,
+            read_only: self.block.read_only,
+            words: self.in_words(&names, before),
+            names,
+            system,
+            eval,
+        }
+    }
+
+    fn in_words(&self, names: &SessionNames, before: Option<Arc<str>>) -> Arc<str> {
+        let identity = (&self.user, &self.session_user, self.superuser, self.database.id);
+        let words = format!("{identity:?} {:?} {:?}", names.search_path, self.settings.effective());
+        before.filter(|before| **before == *words).unwrap_or_else(|| words.into())
+    }
+}
+
+impl Surroundings {
+    fn are_of(&self, session: &Session, catalog: &Arc<Catalog>) -> bool {
+        Arc::ptr_eq(&self.catalog, catalog)
+            && Arc::ptr_eq(&self.settings, session.settings.effective())
+            && Arc::ptr_eq(&self.database, &session.database)
+            && self.identity == session.identity
+            && self.read_only == session.block.read_only
+    }
+}

@@ -1,0 +1,91 @@
+//! Messages that are answered on the spot: whatever has arrived is served in one go, without waiting for anything, and
+//! what it gives goes out together. A message that may have to wait is left to [`Connection::step`].
+
+use super::connection::Connection;
+use super::frontend::{self, Frontend, Target};
+use super::input::Message;
+use super::{Client, Fault, Output};
+use basalt_query::{Session, SqlError};
+
+impl Connection {
+    /// Serves the messages that have arrived, up to one that may have to wait, which it gives.
+    pub(super) fn serve_arrived(&mut self) -> Result<Option<Message>, Fault> {
+        loop {
+            let Connection { client: Client { input, out, .. }, session, skipping } = self;
+            let Some((tag, body)) = input.peek()? else { return Ok(None) };
+            if *skipping || out.is_full() {
+                return input.take().map(Some);
+            }
+            let served = serve(session, out, tag, body);
+            let body_bytes = body.len();
+            match served {
+                Ok(Served::Done) => input.pass(body_bytes),
+                Ok(Served::Ready) => {
+                    input.pass(body_bytes);
+                    self.ready();
+                }
+                Ok(Served::Not) => return input.take().map(Some),
+                Err(error) => {
+                    input.pass(body_bytes);
+                    self.refuse(&error);
+                }
+            }
+        }
+    }
+}
+
+enum Served {
+    Done,
+    /// The end of an answer.
+    Ready,
+    /// Nothing has happened: it may have to wait.
+    Not,
+}
+
+fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Result<Served, SqlError> {
+    if !matches!(tag, b'B' | b'D' | b'E' | b'C' | b'S' | b'Q') {
+        return Ok(Served::Not);
+    }
+    // What is no message is told in the usual way.
+    let Ok(message) = frontend::parse(tag, body) else { return Ok(Served::Not) };
+    match message {
+        Frontend::Bind(bind) => {
+            let formats = (&bind.param_formats, &bind.result_formats);
+            session.bind(bind.portal, bind.statement, &bind.params, formats.0, formats.1)?;
+            out.bind_complete();
+        }
+        Frontend::Describe { target, name } => out.describe(session, target, name)?,
+        Frontend::Execute { portal, max_rows: 0 } => match session.execute_inline(portal, out) {
+            Some(rows) => complete(session, out, rows?),
+            None => return Ok(Served::Not),
+        },
+        Frontend::Query { sql } => {
+            let mark = out.mark();
+            let Some(rows) = session.query_inline(sql, out) else {
+                out.back_to(mark);
+                return Ok(Served::Not);
+            };
+            complete(session, out, rows);
+            return Ok(Served::Ready);
+        }
+        Frontend::Close { target, name } => {
+            match target {
+                Target::Statement => session.close_statement(name),
+                Target::Portal => session.close_portal(name),
+            }
+            out.close_complete();
+        }
+        Frontend::Sync if session.sync_inline() => return Ok(Served::Ready),
+        _ => return Ok(Served::Not),
+    }
+    Ok(Served::Done)
+}
+
+fn complete(session: &mut Session, out: &mut Output, rows: u64) {
+    if session.has_notices() {
+        for notice in session.take_notices() {
+            out.error(&notice);
+        }
+    }
+    out.command_complete_rows("SELECT", rows);
+}
