@@ -81,7 +81,9 @@ pub struct Txn {
 impl Txn {
     pub(crate) fn new(engine: Arc<Engine>, options: TxnOptions) -> Txn {
         let owner = engine.next_owner();
-        let pin = Arc::new(engine.pin(PinReason::Transaction, options.session_version));
+        // What the catalog's tables hold is seen, durable or not.
+        let met = options.session_version.max(engine.catalog().committed);
+        let pin = Arc::new(engine.pin(PinReason::Transaction, met));
         Txn {
             engine,
             options,
@@ -96,7 +98,7 @@ impl Txn {
             tables: Vec::new(),
             looking: None,
             unlooked: HashSet::new(),
-            met: options.session_version,
+            met,
             ended: false,
             consequences: Default::default(),
             last_inserted: None,
@@ -179,6 +181,10 @@ impl Txn {
             // Whoever had it may have committed without being published yet: the next snapshot sees it.
             let last = self.engine.order.take_turn().last();
             self.note_met(last);
+        }
+        if !self.catalog_edits.is_empty() {
+            // So is what they did to the catalog, below this transaction's own edits.
+            self.own_catalog = Some(Arc::new(self.engine.catalog().apply(&self.catalog_edits)?));
         }
         Ok(())
     }

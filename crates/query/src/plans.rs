@@ -102,6 +102,11 @@ impl PlanCache {
         }
     }
 
+    /// A session has it at hand and uses it.
+    pub fn note_use(&self, known: &Known) {
+        known.used.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// What came of [`Advice::Learn`].
     pub fn tell(&self, key: PlanKey, catalog_version: u64, known: Option<Arc<Known>>) {
         let used = self.clock.load(Ordering::Relaxed);

@@ -6,7 +6,8 @@
 //! Where to start: [`Server::start`], then `pg/connection.rs` (the life of one connection after login).
 //!
 //! ```text
-//! listen ── accepts ──► pg/login ── Session ──► pg/connection ─┬─ pg/simple    (Query)
+//! listen ── accepts ──► pg/login ── Session ──► pg/connection ─┬─ pg/inline    (what need not wait)
+//!                                                             ├─ pg/simple    (Query)
 //!                                                             ├─ pg/extended  (Parse … Sync)
 //!                                                             ├─ pg/copy      (CopyData …)
 //!                                                             └─ pg/rows      (batches into the send buffer)

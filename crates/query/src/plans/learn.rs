@@ -10,6 +10,7 @@ use crate::statement::allowed;
 use crate::syntax;
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
+use basalt_expr::functions::Volatility;
 use basalt_expr::io::text;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
@@ -38,9 +39,36 @@ pub(crate) fn learn(
     let columns = |bound: &Bound| bound.columns().map(Columns::from);
     let columns = columns(&plain).filter(|plain| Some(plain) == columns(&shaped).as_ref())?;
     let (Bound::Query(plain), Bound::Query(query)) = (&plain, &shaped) else { return None };
-    let same = same(point_query(plain, &eval)?, point_query(query, &eval)?, &values, &eval);
+    let shaped_point = point_query(query, &eval).filter(is_plain)?;
+    let same = same(point_query(plain, &eval)?, shaped_point, &values, &eval);
     let plan = RowPlan::of(&shaped, &eval).filter(|_| same)?;
     Some(Arc::new(Known::new(key.clone(), catalog.version, plan, columns, types)))
+}
+
+/// Whether parameters stand in comparisons alone, as they are. Elsewhere (in casts, in functions named as types, in
+/// outputs) what a literal means may depend on how it is written.
+fn is_plain(point: &PointQuery) -> bool {
+    let has_params = |expr: &Expr| expr.any(&mut |node| matches!(node, Expr::Param { .. }));
+    !point.outputs.iter().any(has_params)
+        && point.access.key.iter().all(|part| is_value(part) || !has_params(part))
+        && point.filter.clone().split_and().iter().all(|condition| match condition {
+            Expr::Call { function, args, ty: DataType::Bool } if function.volatility == Volatility::Immutable => {
+                args.iter().all(|arg| is_value(arg) || !has_params(arg))
+            }
+            other => !has_params(other),
+        })
+}
+
+/// A parameter, negated or made one of a wider type.
+fn is_value(expr: &Expr) -> bool {
+    match expr {
+        Expr::Param { .. } => true,
+        Expr::Cast { expr, explicit: false, .. } => is_value(expr),
+        Expr::Call { function, args, .. } => {
+            matches!(function.name.as_str(), "int4um" | "int8um") && args.iter().all(is_value)
+        }
+        _ => false,
+    }
 }
 
 /// Literals as values of the parameters' types.

@@ -21,22 +21,13 @@ fn literals_become_parameters_where_parameters_may_stand() {
     let cases = [
         ("SELECT a FROM t WHERE id = 5;", "SELECT a FROM t WHERE id = $1", vec!["5"]),
         (
-            " select  a\n from t where id=2147483648 and b='x''y' ",
+            " select  a\n from t where id=2147483649 and b='x''y' ",
             "select a from t where id=$1 and b=$2",
-            vec!["2147483648L", "'x''y'"],
+            vec!["2147483649L", "'x''y'"],
         ),
         ("select a1 from t2 where t2.c3 > -7 limit 1", "select a1 from t2 where t2.c3 > -$1 limit $2", vec!["7", "1"]),
-        (
-            "select date '2020-01-01', 1.5, 2e3, \"a 1\" from t",
-            "select date '2020-01-01', 1.5, 2e3, \"a 1\" from t",
-            vec![],
-        ),
-        (
-            "update t set a = a + 1 where b in (1, 'q')",
-            "update t set a = a + $1 where b in ($2, $3)",
-            vec!["1", "1", "'q'"],
-        ),
-        ("select a from t order by 1", "select a from t order by 1", vec![]),
+        ("select 1.5, 2e3, \"a 1\", 2147483648 from t", "select 1.5, 2e3, \"a 1\", 2147483648 from t", vec![]),
+        ("select a + 1 from t where b in (1, 'q')", "select a + $1 from t where b in ($2, $3)", vec!["1", "1", "'q'"]),
         (
             "select a from t where s = 'é' and q like 'x%'",
             "select a from t where s = $1 and q like $2",
@@ -68,6 +59,11 @@ fn unusual_texts_are_left_alone() {
         "select 'a' 'b'",
         "values (1)",
         "select 'a'\n'b'",
+        "select a from t order by 1",
+        "select a from t group by 1",
+        "select '1'::interval hour",
+        "select a from t where d > date 'today'",
+        "update t set a = 1",
     ];
     for sql in left {
         assert_eq!(taken(sql), None, "{sql}");

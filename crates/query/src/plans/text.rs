@@ -2,7 +2,8 @@
 //!
 //! Only literals that stand where a parameter may stand are taken out: behind an operator, a parenthesis, a comma or
 //! one of a few words. Integers come as integers, strings as text of a type still to be found out, as the binder sees
-//! them. Everything else stays in the text.
+//! them. Other numbers stay in the text. A text with a string elsewhere is left alone: it may be a moment (`date
+//! 'today'`) or part of a type; so is one in which a number may stand for a column.
 
 use smallvec::SmallVec;
 
@@ -23,8 +24,15 @@ const BEFORE_VALUES: [&str; 14] = [
     "having",
 ];
 
-/// Words with which statements begin that may have row plans.
-const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
+/// The word with which statements begin that may have row plans.
+const VERB: &str = "select";
+
+/// Words that make a text one to leave alone.
+const STRANGE: [&str; 12] =
+    ["order", "group", "distinct", "union", "intersect", "except", "window", "over", "interval", "with", "for", "into"];
+
+/// `-2147483648` is of another type than this.
+const INT4_BEYOND: i64 = 1 << 31;
 
 /// Writes the text with parameters into `key`, then a zero byte and what each of them is. False: it is left alone
 /// (several statements, comments, parameters of its own, unusual literals, nothing to do).
@@ -33,8 +41,7 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
     literals.clear();
     let bytes = sql.as_bytes();
     let mut at = skip_blanks(bytes, 0);
-    let first = word_at(bytes, at);
-    if !VERBS.iter().any(|verb| first.eq_ignore_ascii_case(verb.as_bytes())) {
+    if !word_at(bytes, at).eq_ignore_ascii_case(VERB.as_bytes()) {
         return false;
     }
     let mut takes_value = false;
@@ -61,18 +68,18 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
                 if bytes.get(skip_blanks(bytes, end)) == Some(&b'\'') {
                     return false;
                 }
-                if takes_value {
-                    put_parameter(key, literals, Literal::Text(&sql[at + 1..end - 1]));
-                } else {
-                    key.extend_from_slice(&bytes[start..end]);
+                if !takes_value {
+                    return false;
                 }
+                put_parameter(key, literals, Literal::Text(&sql[at + 1..end - 1]));
                 at = end;
                 takes_value = false;
             }
             b'0'..=b'9' => {
                 let end = at + bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
                 let goes_on = matches!(bytes.get(end), Some(b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z' | 0x80..));
-                let value = sql[at..end].parse::<i64>().ok().filter(|_| takes_value && !goes_on);
+                let value = sql[at..end].parse::<i64>().ok();
+                let value = value.filter(|value| takes_value && !goes_on && *value != INT4_BEYOND);
                 let end = if goes_on { end_of_word(bytes, end) } else { end };
                 match value {
                     Some(value) => {
@@ -96,6 +103,9 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
                 // E'…', B'…', X'…', N'…', U&'…'.
                 if matches!(bytes.get(end), Some(b'\'')) || matches!(word, b"U" | b"u") && bytes.get(end) == Some(&b'&')
                 {
+                    return false;
+                }
+                if STRANGE.iter().any(|strange| word.eq_ignore_ascii_case(strange.as_bytes())) {
                     return false;
                 }
                 key.extend_from_slice(word);

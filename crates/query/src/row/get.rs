@@ -4,7 +4,6 @@ use super::{RowRun, RowSink};
 use crate::bind::point::PointQuery;
 use crate::error::{Result, SqlError};
 use basalt_engine::SeenRow;
-use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_expr::{EvalContext, io};
 use basalt_types::row::{Field, RowRef};
@@ -24,10 +23,8 @@ pub(super) struct Get {
     columns: Vec<ColumnId>,
     /// Of the table's columns up to the last that is looked at.
     types: Vec<PhysType>,
-    /// Where something is computed from the row, not only passed on.
+    /// Where something is computed from the row, not only passed on: that may take long, and is done with a copy.
     computes: bool,
-    /// Nothing that is computed asks anybody but the row: it may be computed where the row lies.
-    pure: bool,
     /// Whether constants may fail where there is no row.
     checks_constants: bool,
 }
@@ -88,7 +85,6 @@ impl Get {
         Some(Get {
             columns: columns.collect(),
             computes: !exprs.is_empty(),
-            pure: exprs.iter().all(|expr| expr.volatility() == Volatility::Immutable),
             checks_constants: exprs.iter().any(|expr| expr.any(&mut |node| is_call(node))),
             key,
             filter,
@@ -113,7 +109,7 @@ impl Get {
         let mut rows = 0;
         for tablet in tablets {
             let seen = engine.look(&self.table, tablet, &scratch.key, at, &self.columns, |row| match row {
-                SeenRow::Encoded(bytes) if !self.pure || bytes.len() > LOOK_BYTES_MAX => Err(bytes.to_vec()),
+                SeenRow::Encoded(bytes) if self.computes || bytes.len() > LOOK_BYTES_MAX => Err(bytes.to_vec()),
                 row => Ok(self.write(row, eval, formats, sink)),
             });
             let written = match seen? {

@@ -8,6 +8,12 @@ pub trait RowSink {
     /// What the rows to come look like.
     fn describe(&mut self, columns: &[ResultColumn]);
 
+    /// A place to go back to.
+    fn mark(&self) -> usize;
+
+    /// Takes back what came since.
+    fn back_to(&mut self, mark: usize);
+
     fn begin_row(&mut self, cells: usize);
 
     /// Begins the next cell of the row: its value is what the caller appends until [`RowSink::end_cell`].

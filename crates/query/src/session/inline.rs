@@ -3,7 +3,7 @@
 use super::prepared::Prepared;
 use super::{Scope, Session};
 use crate::database::Stats;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
 use crate::plans::{self, Advice, Known, PlanKey, TEXT_BYTES_MAX};
 use crate::row::{RowPlan, RowRun, RowSink};
@@ -25,6 +25,14 @@ struct Admitted {
     alone: bool,
 }
 
+/// What became of a run.
+enum Ran {
+    Done(u64),
+    Failed(SqlError),
+    /// It has to be begun again, with these parameters.
+    Void(Vec<Datum>),
+}
+
 impl Session {
     /// Runs a portal to its end, if the row engine has a plan for it and nobody is in the way; gives the number of its
     /// rows. `None`: it takes [`Session::execute`], and nothing has happened.
@@ -41,20 +49,33 @@ impl Session {
         let params = std::mem::take(&mut found.params);
         let formats: SmallVec<[i16; 16]> = columns.iter().map(|column| column.format).collect();
         self.statement_begins(&prepared.sql);
-        let result = self.run_inline(&plan, &admitted, params, &formats, sink);
-        match &result {
-            Ok(rows) => self.inline_done(*rows, &admitted),
-            Err(error) => self.statement_failed(error),
+        match self.run_inline(&plan, &admitted, params, &formats, sink) {
+            Ran::Done(rows) => {
+                self.inline_done(rows, &admitted);
+                Some(Ok(rows))
+            }
+            Ran::Failed(error) => {
+                self.statement_failed(&error);
+                Some(Err(error))
+            }
+            Ran::Void(params) => {
+                self.give_up();
+                if let Some(found) = self.portals.get_mut(portal) {
+                    (found.done, found.params) = (false, params);
+                }
+                None
+            }
         }
-        Some(result)
     }
 
     /// Runs the one statement of a simple query, if the plan cache knows its text but for the literals; describes its
-    /// rows and gives their number. `None`: it takes the ordinary path, and what went into `sink` is void.
+    /// rows and gives their number. `None`: it takes the ordinary path, and nothing has happened.
     pub fn query_inline(&mut self, sql: &str, sink: &mut dyn RowSink) -> Option<u64> {
         if sql.len() > TEXT_BYTES_MAX || self.block.scope == Scope::Implicit {
             return None;
         }
+        // Privileges are those of who the session is now.
+        self.follow_roles();
         let mut text = std::mem::take(&mut self.text);
         let mut literals = Literals::new();
         let rows = match parametrize(sql, &mut text, &mut literals) {
@@ -76,22 +97,29 @@ impl Session {
         let admitted = self.admit_inline(&known.plan, known.catalog_version)?;
         let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, known.columns.len());
         self.statement_begins(&Arc::from(sql));
+        let mark = sink.mark();
         sink.describe(&known.columns);
         match self.run_inline(&known.plan, &admitted, params, &formats, sink) {
-            Ok(rows) => {
+            Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 if self.block.scope == Scope::None {
                     self.portals.retain(|_, portal| portal.hold);
                 }
                 Some(rows)
             }
-            // It is told by who runs it again.
-            Err(_) => {
-                self.interrupt.stop();
-                self.running = None;
+            // An error is told by who runs it again.
+            Ran::Failed(_) | Ran::Void(_) => {
+                sink.back_to(mark);
+                self.give_up();
                 None
             }
         }
+    }
+
+    /// The statement is begun again on the ordinary path.
+    fn give_up(&mut self) {
+        self.interrupt.stop();
+        self.running = None;
     }
 
     /// What is known of a text, if it is worth knowing.
@@ -105,6 +133,7 @@ impl Session {
                 && (Arc::ptr_eq(&known.key.around, &around) || known.key.around == around)
         };
         if let Some(known) = self.recent.get(slot).and_then(Option::as_ref).filter(|known| is_this(known)) {
+            self.db.plans().note_use(known);
             return Some(known.clone());
         }
         let key = PlanKey { text: text.into(), around };
@@ -143,8 +172,13 @@ impl Session {
     fn admit_inline(&mut self, plan: &RowPlan, version: u64) -> Option<Admitted> {
         let engine = self.db.engine();
         if self.block.scope == Scope::None {
-            let each_alone = self.settings.effective().default_isolation == Isolation::ReadCommitted;
+            let effective = self.settings.effective();
+            let each_alone = effective.default_isolation == Isolation::ReadCommitted;
             if !plan.timeless || !each_alone || engine.is_table_excluded() {
+                return None;
+            }
+            // Commits of the session's own that it did not wait for: it has to now.
+            if effective.synchronous_commit && self.version > engine.published() {
                 return None;
             }
             let at = self.snapshot.begin(self.version);
@@ -166,7 +200,9 @@ impl Session {
         }
         let mut tables = plan.tables.iter();
         let locked = tables.all(|table| matches!(txn.try_lock_table(*table, TableLock::AccessShare), Ok(true)));
-        locked.then(|| Admitted { at: txn.read_at(), catalog, alone: false })
+        // Whoever had a table before may have changed it.
+        let stays = locked && engine.catalog().version == version;
+        stays.then(|| Admitted { at: txn.read_at(), catalog, alone: false })
     }
 
     fn run_inline(
@@ -176,16 +212,26 @@ impl Session {
         params: Vec<Datum>,
         formats: &[i16],
         sink: &mut dyn RowSink,
-    ) -> Result<u64> {
+    ) -> Ran {
         let (now_micros, statement_micros) = self.moments();
         let around = self.surroundings(&admitted.catalog);
         let eval = EvalContext { params, now_micros, statement_micros, ..around.eval.clone() };
-        let run =
-            RowRun { engine: self.db.engine(), at: admitted.at, eval: &eval, formats, scratch: &mut self.scratch };
+        let engine = self.db.engine();
+        let run = RowRun { engine, at: admitted.at, eval: &eval, formats, scratch: &mut self.scratch };
+        let mark = sink.mark();
         let result = plan.run(run, sink);
+        // Without a lock tables may have been changed or dropped meanwhile: what was read then is nothing.
+        let void = admitted.alone && engine.catalog().version != admitted.catalog.version;
         if admitted.alone {
             self.snapshot.end();
         }
-        result
+        match result {
+            _ if void => {
+                sink.back_to(mark);
+                Ran::Void(eval.params)
+            }
+            Ok(rows) => Ran::Done(rows),
+            Err(error) => Ran::Failed(error),
+        }
     }
 }

@@ -62,11 +62,29 @@ impl Interrupt {
         loop {
             let notified = self.notify.notified();
             if self.terminated.load(Ordering::SeqCst) {
-                let administrator = || SqlError::fatal("57P01", "terminating connection due to administrator command");
-                return self.reason.lock().clone().unwrap_or_else(administrator);
+                return self.told();
             }
             notified.await;
         }
+    }
+
+    /// What has ended the statement already. Work that is always ready meets it here.
+    fn look(&self, deadline: Deadline) -> Result<()> {
+        if self.terminated.load(Ordering::SeqCst) {
+            return Err(self.told());
+        }
+        if self.state.load(Ordering::SeqCst) == CANCELED {
+            return Err(SqlError::canceled());
+        }
+        match deadline.0.is_some_and(|at| Instant::now() >= at) {
+            true => Err(timed_out()),
+            false => Ok(()),
+        }
+    }
+
+    fn told(&self) -> SqlError {
+        let administrator = || SqlError::fatal("57P01", "terminating connection due to administrator command");
+        self.reason.lock().clone().unwrap_or_else(administrator)
     }
 
     async fn canceled(&self) -> SqlError {
@@ -94,6 +112,7 @@ impl Deadline {
 ///
 /// Most work has ended when it was polled once: then there is nobody to wait for.
 pub async fn guard<T>(interrupt: &Interrupt, deadline: Deadline, work: impl Future<Output = Result<T>>) -> Result<T> {
+    interrupt.look(deadline)?;
     let mut work = std::pin::pin!(work);
     if let Poll::Ready(result) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
         return result;
@@ -108,9 +127,13 @@ pub async fn guard<T>(interrupt: &Interrupt, deadline: Deadline, work: impl Futu
         biased;
         error = interrupt.terminated() => Err(error),
         error = interrupt.canceled() => Err(error),
-        () = timeout => Err(SqlError::new("57014", "canceling statement due to statement timeout")),
+        () = timeout => Err(timed_out()),
         result = work => result,
     }
+}
+
+fn timed_out() -> SqlError {
+    SqlError::new("57014", "canceling statement due to statement timeout")
 }
 
 /// Lets loops over many rows be interrupted and share their thread: await it once per row.

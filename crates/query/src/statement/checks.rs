@@ -111,7 +111,7 @@ async fn any_false(
     let spec =
         ScanSpec { table: table.clone(), columns: columns.clone(), predicates: Vec::new(), with_identity: false };
     let stop = Stop::default();
-    let scan = Scan::start(&session.txn()?.read(), spec, stop.clone())?;
+    let scan = Scan::start(&session.txn()?.latest(), spec, stop.clone())?;
     let search = session.db.runtime().spawn_blocking(stop, move || {
         let mut worker = scan.worker();
         while let Some(batch) = worker.next_batch()? {

@@ -27,7 +27,10 @@ impl Connection {
                 Ok(Served::Not) => return input.take().map(Some),
                 Err(error) => {
                     input.pass(body_bytes);
-                    self.refuse(&error);
+                    match Fault::from(error) {
+                        Fault::Statement(error) => self.refuse(&error),
+                        fault => return Err(fault),
+                    }
                 }
             }
         }
@@ -60,11 +63,7 @@ fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Resul
             None => return Ok(Served::Not),
         },
         Frontend::Query { sql } => {
-            let mark = out.mark();
-            let Some(rows) = session.query_inline(sql, out) else {
-                out.back_to(mark);
-                return Ok(Served::Not);
-            };
+            let Some(rows) = session.query_inline(sql, out) else { return Ok(Served::Not) };
             complete(session, out, rows);
             return Ok(Served::Ready);
         }

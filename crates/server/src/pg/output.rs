@@ -62,16 +62,6 @@ impl Output {
         self.answers
     }
 
-    /// A place to go back to before anything is sent.
-    pub fn mark(&self) -> usize {
-        self.buf.len()
-    }
-
-    /// Takes back what was written since.
-    pub fn back_to(&mut self, mark: usize) {
-        self.buf.truncate(mark);
-    }
-
     /// Makes a null of the cell that was begun.
     pub fn drop_cell(&mut self) {
         self.buf.truncate(self.cell_at + 4);
@@ -325,6 +315,15 @@ impl Output {
 impl RowSink for Output {
     fn describe(&mut self, columns: &[ResultColumn]) {
         self.row_description(columns);
+    }
+
+    fn mark(&self) -> usize {
+        self.buf.len()
+    }
+
+    /// Nothing is sent in between.
+    fn back_to(&mut self, mark: usize) {
+        self.buf.truncate(mark);
     }
 
     fn begin_row(&mut self, cells: usize) {

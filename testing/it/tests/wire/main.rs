@@ -17,6 +17,7 @@ mod limits;
 mod login;
 mod notifications;
 mod row_locks;
+mod serving;
 mod shell;
 mod terminate;
 mod torture;

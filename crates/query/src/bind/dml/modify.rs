@@ -7,7 +7,7 @@ use super::super::near::{invalid_reference, out_of_reach};
 use super::super::point;
 use super::super::row_rules::RowCheck;
 use super::super::scope::{Clause, Scope};
-use super::returning::Beside;
+use super::returning::{Beside, Columns};
 use super::target::{Target, Verb};
 use super::{Action, BoundModify, Point, PointAccess, PointChange, Returning, RowSource, Search, SearchKind, over_row};
 use crate::error::{Result, SqlError};
@@ -168,7 +168,7 @@ impl Binder<'_> {
         target: &Target,
         beside: &Beside,
         items: Option<&[ast::SelectItem]>,
-    ) -> Result<(Option<Returning>, Vec<(ColId, DataType)>)> {
+    ) -> Result<(Option<Returning>, Columns)> {
         let scope = self.scopes.pop();
         let (subqueries, tables) = (std::mem::take(&mut self.subqueries), std::mem::take(&mut self.tables));
         let bound = self.returning(target, beside, items)?;
@@ -183,7 +183,7 @@ impl Binder<'_> {
         target: Target,
         mut search: Search,
         returning: Option<Returning>,
-        extra: Vec<(ColId, DataType)>,
+        extra: Columns,
     ) -> Result<BoundModify> {
         let rules = self.target_rules(&target)?;
         for (id, ty) in extra {

@@ -20,7 +20,8 @@ pub(in crate::bind) struct Beside {
     pub columns: Columns,
 }
 
-type Columns = Vec<(ColId, DataType)>;
+/// Columns by id, with their types.
+pub(in crate::bind) type Columns = Vec<(ColId, DataType)>;
 
 impl Binder<'_> {
     /// Binds the clause when no other part of the statement has subqueries that are not taken yet. Gives the columns

@@ -32,7 +32,8 @@ async fn any_batch(
     wanted: fn(&ScanBatch) -> bool,
 ) -> Result<bool> {
     let spec = ScanSpec { table: table.clone(), columns, predicates, with_identity: false };
-    let read = session.txn()?.read();
+    // What was committed before the lock was granted counts, seen by the snapshot or not.
+    let read = session.txn()?.latest();
     let stop = Stop::default();
     let scan = Scan::start(&read, spec, stop.clone())?;
     let search = session.db.runtime().spawn_blocking(stop, move || {
@@ -76,9 +77,9 @@ pub(super) async fn run(
 ) -> Result<()> {
     let columns = before.live_columns().map(|column| column.id).collect();
     let spec = ScanSpec { table: before.clone(), columns, predicates: Vec::new(), with_identity: false };
-    // What the old definition's tablets hold at this snapshot, whatever the new one does to them.
+    // What the old definition's tablets hold now that nobody else writes to them, whatever the new one does to them.
     let stop = Stop::default();
-    let scan = Scan::start(&session.txn()?.read(), spec, stop.clone())?;
+    let scan = Scan::start(&session.txn()?.latest(), spec, stop.clone())?;
     edits.push(CatalogEdit::PutTable(after.clone()));
     drop::apply(session, edits, what, cascade)?;
     session.next_statement()?;

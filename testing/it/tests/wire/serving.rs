@@ -1,0 +1,161 @@
+//! What is served without waiting, beside sessions that change roles and tables.
+
+use anyhow::{Result, ensure};
+use basalt_it::servers::Basalt;
+use basalt_it::wire::Wire;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Time for a statement to come to its wait.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_known_text_asks_for_privileges_each_time() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut admin = server.connect()?;
+    admin.run("CREATE TABLE secret (id int PRIMARY KEY, v text)")?;
+    admin.run("INSERT INTO secret VALUES (1, 'one'), (2, 'two')")?;
+    admin.run("CREATE ROLE alice LOGIN SUPERUSER")?;
+    let mut alice = Wire::connect(server.addr, "alice", "basalt")?;
+    let mut idle = Wire::connect(server.addr, "alice", "basalt")?;
+    for id in [1, 2, 1, 2] {
+        assert_eq!(alice.run(&format!("SELECT v FROM secret WHERE id = {id}"))?.rows.len(), 1);
+    }
+    admin.run("ALTER ROLE alice NOSUPERUSER")?;
+    for wire in [&mut alice, &mut idle] {
+        for id in [1, 2, 1] {
+            let answer = wire.simple(&format!("SELECT v FROM secret WHERE id = {id}"), None)?;
+            assert_eq!(answer.sqlstate(), Some("42501"));
+        }
+    }
+    admin.run("GRANT SELECT (id) ON secret TO alice")?;
+    for _ in 0..3 {
+        assert_eq!(alice.run("SELECT id FROM secret WHERE id = 1")?.rows.len(), 1);
+        assert_eq!(alice.simple("SELECT v FROM secret WHERE id = 1", None)?.sqlstate(), Some("42501"));
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_that_are_always_ready_end_in_time() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("SET statement_timeout = '300ms'")?;
+    for sql in [
+        "SELECT repeat('x', 100) FROM generate_series(1, 6000000)",
+        "COPY (SELECT repeat('x', 100) FROM generate_series(1, 6000000)) TO STDOUT",
+    ] {
+        assert_eq!(wire.simple(sql, None)?.sqlstate(), Some("57014"), "{sql}");
+    }
+    wire.run("SET statement_timeout = 0")?;
+    wire.send_simple("SELECT repeat('x', 100) FROM generate_series(1, 6000000)")?;
+    std::thread::sleep(A_WHILE);
+    Wire::cancel(server.addr, wire.key)?;
+    assert_eq!(wire.answer(None)?.sqlstate(), Some("57014"));
+    Ok(())
+}
+
+/// What others commit while a change of a table waits for its lock is part of the table that it writes anew.
+#[test]
+fn a_table_that_is_rewritten_keeps_what_its_lock_waited_for() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE t (id int PRIMARY KEY, v int)")?;
+    a.run("INSERT INTO t VALUES (1, 1)")?;
+    a.run("BEGIN; INSERT INTO t VALUES (2, 2)")?;
+    b.send_simple("ALTER TABLE t ALTER v TYPE bigint")?;
+    std::thread::sleep(A_WHILE);
+    a.run("COMMIT")?;
+    ensure!(b.answer(None)?.error().is_none());
+    assert_eq!(b.run("SELECT count(*), sum(v) FROM t")?.rows[0], [Some(b"2".to_vec()), Some(b"3".to_vec())]);
+    // Rows that break a rule are found, too.
+    a.run("BEGIN; INSERT INTO t VALUES (3, NULL)")?;
+    b.send_simple("ALTER TABLE t ALTER v SET NOT NULL")?;
+    std::thread::sleep(A_WHILE);
+    a.run("COMMIT")?;
+    assert_eq!(b.answer(None)?.sqlstate(), Some("23502"));
+    Ok(())
+}
+
+/// A transaction that has changed the catalog itself sees what others did to it while it waited.
+#[test]
+fn changes_of_a_catalog_meet_below_own_ones() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE t (id int PRIMARY KEY, v int)")?;
+    a.run("INSERT INTO t VALUES (1, 1), (2, 2)")?;
+    a.run("BEGIN; CREATE TABLE x (i int)")?;
+    b.run("BEGIN; ALTER TABLE t ALTER v TYPE bigint")?;
+    a.send_simple("ALTER TABLE t ADD COLUMN c int")?;
+    std::thread::sleep(A_WHILE);
+    b.run("COMMIT")?;
+    ensure!(a.answer(None)?.error().is_none());
+    a.run("COMMIT")?;
+    let found = a.run("SELECT count(*), sum(v), count(c), min(pg_typeof(v)::text) FROM t")?;
+    let texts: Vec<_> = (0..4).map(|at| found.text(0, at)).collect();
+    assert_eq!(texts, [Some("2"), Some("3"), Some("0"), Some("bigint")]);
+    a.run("BEGIN; CREATE TABLE y (i int)")?;
+    b.run("BEGIN; TRUNCATE t")?;
+    a.send_simple("SELECT count(*) FROM t")?;
+    std::thread::sleep(A_WHILE);
+    b.run("COMMIT")?;
+    assert_eq!(a.answer(None)?.last().text(0, 0), Some("0"));
+    a.run("COMMIT")?;
+    Ok(())
+}
+
+/// Reads without locks, beside a table whose rows are written anew, emptied and filled: a row is there or not, and
+/// never anything else.
+#[test]
+fn reads_without_locks_see_whole_tables() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE t (id int PRIMARY KEY, v int, w text)")?;
+    wire.run("INSERT INTO t SELECT g, 7, 'w' FROM generate_series(1, 100) g")?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Result<()> {
+        let readers: Vec<_> = (0..3)
+            .map(|reader| {
+                let (server, done) = (&server, &done);
+                scope.spawn(move || -> Result<u64> {
+                    let mut wire = server.connect()?;
+                    let mut seen = 0;
+                    for id in (1..=100).cycle() {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let sql = format!("SELECT v, w FROM t WHERE id = {id}");
+                        let answer = match reader {
+                            0 => wire.extended(&sql, true)?,
+                            _ => wire.simple(&sql, None)?,
+                        };
+                        // The type has changed since the statement was prepared.
+                        if reader == 0 && answer.sqlstate() == Some("0A000") {
+                            continue;
+                        }
+                        ensure!(answer.error().is_none(), "{sql}: {:?}", answer.error());
+                        for row in &answer.last().rows {
+                            ensure!(row[1].as_deref() == Some(b"w"), "{sql}: {row:?}");
+                            ensure!(row[0].is_some(), "{sql}: {row:?}");
+                            seen += 1;
+                        }
+                    }
+                    Ok(seen)
+                })
+            })
+            .collect();
+        for round in 0..25 {
+            let ty = if round % 2 == 0 { "bigint" } else { "int" };
+            wire.run(&format!("ALTER TABLE t ALTER v TYPE {ty}"))?;
+            wire.run("BEGIN; TRUNCATE t; INSERT INTO t SELECT g, 7, 'w' FROM generate_series(1, 100) g; COMMIT")?;
+            wire.run("ALTER TABLE t ADD COLUMN extra int DEFAULT 5")?;
+            wire.run("ALTER TABLE t DROP COLUMN extra")?;
+        }
+        done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            let seen = reader.join().expect("no panic")?;
+            ensure!(seen > 0, "a reader saw nothing");
+        }
+        Ok(())
+    })
+}
