@@ -134,7 +134,7 @@ impl Connection {
             None => self.listen_between_notifications().await,
             Some(limit) => timeout(limit.after, self.listen_between_notifications())
                 .await
-                .unwrap_or_else(|_| Err(Fault::Fatal(limit.error))),
+                .unwrap_or(Err(Fault::Fatal(limit.error))),
         }
     }
 
