@@ -147,7 +147,7 @@ struct Table {
     /// What each waiting owner waits for: an owner waits for one thing at a time.
     waiting: HashMap<Owner, Object, ahash::RandomState>,
     held_count: usize,
-    /// Who has asked for a table alone and has not ended.
+    /// Who has a table alone, or asks for one.
     excluding: HashSet<Owner, ahash::RandomState>,
     /// Why nobody may wait any more.
     stopped: Option<Error>,
@@ -192,14 +192,22 @@ impl Locks {
 
     /// Takes a lock until [`Locks::release_all`]. Dropping the future leaves the queue.
     pub async fn acquire(&self, owner: Owner, object: &Object, mode: Mode, policy: WaitPolicy) -> Result<Acquired> {
+        let mut asked = Excludes { locks: self, owner, counts: false };
         let (receiver, acquired) = {
             let mut table = self.table.lock();
             if matches!(object, Object::Table(_)) && mode.excludes_all() && table.excluding.insert(owner) {
                 self.excluding_count.fetch_add(1, Ordering::SeqCst);
+                asked.counts = true;
             }
             match table.try_grant(owner, object, mode, self.held_max)? {
-                Grant::First => return Ok(Acquired::Granted),
-                Grant::Held => return Ok(Acquired::Held),
+                Grant::First => {
+                    asked.counts = false;
+                    return Ok(Acquired::Granted);
+                }
+                Grant::Held => {
+                    asked.counts = false;
+                    return Ok(Acquired::Held);
+                }
                 Grant::Blocked => {}
             }
             match policy {
@@ -225,7 +233,10 @@ impl Locks {
         };
         std::mem::forget(leave);
         match outcome {
-            Ok(Ok(())) => Ok(acquired),
+            Ok(Ok(())) => {
+                asked.counts = false;
+                Ok(acquired)
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::ShuttingDown),
         }
@@ -471,6 +482,21 @@ impl Table {
         }
         if entry.holders.is_empty() && entry.queue.is_empty() {
             self.entries.remove(object);
+        }
+    }
+}
+
+/// Whoever asked for a table alone for the first time, and has not got it yet: in vain if this is dropped so.
+struct Excludes<'a> {
+    locks: &'a Locks,
+    owner: Owner,
+    counts: bool,
+}
+
+impl Drop for Excludes<'_> {
+    fn drop(&mut self) {
+        if self.counts && self.locks.table.lock().excluding.remove(&self.owner) {
+            self.locks.excluding_count.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }

@@ -214,3 +214,37 @@ async fn foreign_locks_are_told_whatever_their_number() {
     assert_eq!(locks.held_count(), 0);
     assert!(locks.table.lock().entries.is_empty());
 }
+
+/// Reads without locks are off while somebody has a table alone or asks for it, and no longer.
+#[tokio::test]
+async fn who_asked_for_a_table_alone_in_vain_keeps_nobody_out() {
+    let locks = Arc::new(Locks::new(100));
+    let (table, other) = (Object::Table(ObjectId(7)), Object::Table(ObjectId(8)));
+    let alone = || Mode::from(TableLock::AccessExclusive);
+    let ask = |owner, object: &Object, policy| {
+        let (locks, object) = (locks.clone(), object.clone());
+        async move { locks.acquire(Owner(owner), &object, alone(), policy).await }
+    };
+    assert!(locks.try_acquire(Owner(1), &table, TableLock::AccessShare.into()).unwrap());
+    assert!(!locks.is_table_excluded());
+    assert!(ask(2, &table, WaitPolicy::Fail).await.is_err());
+    assert_eq!(ask(2, &table, WaitPolicy::Skip).await.unwrap(), Acquired::Skipped);
+    assert!(ask(2, &table, WaitPolicy::Wait(Some(Duration::from_millis(5)))).await.is_err());
+    assert!(!locks.is_table_excluded());
+    {
+        let mut waits = pin!(ask(2, &table, WAIT));
+        assert!(futures::poll!(waits.as_mut()).is_pending());
+        assert!(locks.is_table_excluded(), "a reader comes behind who waits");
+    }
+    assert!(!locks.is_table_excluded(), "it was cancelled");
+    // What is held counts until the end, whatever is refused besides.
+    assert_eq!(ask(2, &other, WAIT).await.unwrap(), Acquired::Granted);
+    assert!(ask(2, &table, WaitPolicy::Fail).await.is_err());
+    assert!(locks.is_table_excluded());
+    locks.release_all(Owner(2));
+    assert!(!locks.is_table_excluded());
+    assert_eq!(ask(3, &other, WAIT).await.unwrap(), Acquired::Granted);
+    locks.release_all(Owner(3));
+    locks.release_all(Owner(1));
+    assert!(!locks.is_table_excluded() && locks.held_count() == 0);
+}
