@@ -7,7 +7,7 @@ use super::near::invalid_reference;
 use super::position;
 use super::scope::{Clause, ScopeColumn, ScopeRelation, WholeRow};
 use crate::error::{Result, SqlError};
-use crate::plan::{JoinKind, OutputColumn, Plan};
+use crate::plan::{JoinKind, Plan};
 use crate::syntax::{LockingClause, columns_of_item, forms, is_unnamed};
 use basalt_engine::{SequenceDef, ViewDef, privilege};
 use basalt_expr::cast::CastContext;
@@ -111,7 +111,7 @@ impl Binder<'_> {
                         .at(place)
                         .with_hint("For example, FROM (SELECT ...) [AS] foo."));
                 }
-                relation_of(name, bound.plan, &bound.columns, alias.as_ref())
+                self.relation_of(name, bound, alias.as_ref())
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let mut bound = self.joined(table_with_joins, None)?;
@@ -129,6 +129,27 @@ impl Binder<'_> {
             factor if is_function(factor) => self.function_factor(factor, Plan::Unit, false),
             other => Err(SqlError::not_supported(format!("FROM item {other} is not supported"))),
         }
+    }
+
+    /// A query's rows as a relation. Outputs that are the same are columns apart: grouping sets tell them apart.
+    fn relation_of(&mut self, name: String, mut bound: Bound, alias: Option<&TableAlias>) -> Result<FromItem> {
+        let mut own = Vec::new();
+        for at in 1..bound.columns.len() {
+            let (before, rest) = bound.columns.split_at_mut(at);
+            let column = &mut rest[0];
+            if before.iter().any(|other| other.id == column.id) {
+                let id = self.fresh();
+                self.set_typmod(id, column.typmod);
+                own.push((id, Expr::Hole { id: column.id, ty: column.ty.clone() }));
+                column.id = id;
+            }
+        }
+        if !own.is_empty() {
+            let passed = bound.plan.columns().into_iter().map(|(id, ty)| (id, Expr::Hole { id, ty }));
+            let exprs = passed.chain(own).collect();
+            bound.plan = Plan::Project { input: Box::new(bound.plan), exprs };
+        }
+        relation_of(name, bound, alias)
     }
 
     /// A derived table: sees nothing of its siblings unless it is lateral.
@@ -152,7 +173,7 @@ impl Binder<'_> {
             self.refuse_to_lock(&shown, "a WITH query")?;
             self.scope().is_step |= self.ctes[index].is_working;
             let bound = self.cte(index)?;
-            return relation_of(shown, bound.plan, &bound.columns, alias);
+            return self.relation_of(shown, bound, alias);
         }
         let shown = alias.map_or_else(|| parts.last().cloned().unwrap_or_default(), |alias| names::fold(&alias.name));
         self.check_schema(&parts, position::of_name(&self.ctx.sql, name))?;
@@ -176,7 +197,7 @@ impl Binder<'_> {
                 let lock = if locking.is_some() { privilege::UPDATE } else { 0 };
                 self.next_locking.extend(locking);
                 let bound = self.view(&view)?;
-                let mut item = relation_of(shown, bound.plan, &bound.columns, alias)?;
+                let mut item = self.relation_of(shown, bound, alias)?;
                 let columns = (1..).zip(&item.visible).map(|(number, column)| (column.id, number));
                 self.need(view.id, privilege::SELECT | lock, columns);
                 item.relations[0].oid = view.id.0;
@@ -851,7 +872,8 @@ fn relation_named(name: String, columns: Vec<ScopeColumn>) -> ScopeRelation {
 }
 
 /// A query's output as a relation.
-fn relation_of(name: String, plan: Plan, columns: &[OutputColumn], alias: Option<&TableAlias>) -> Result<FromItem> {
+fn relation_of(name: String, bound: Bound, alias: Option<&TableAlias>) -> Result<FromItem> {
+    let Bound { plan, columns } = bound;
     let columns: Vec<ScopeColumn> = columns
         .iter()
         .map(|column| ScopeColumn {

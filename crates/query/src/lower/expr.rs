@@ -17,7 +17,7 @@ impl Lowerer<'_> {
         self.lower_expr(&self.folded(expr)?)
     }
 
-    fn folded(&self, expr: &Expr) -> Result<Expr> {
+    pub(super) fn folded(&self, expr: &Expr) -> Result<Expr> {
         Ok(match self.ctx.inner {
             true => expr.clone().fold(&self.ctx.eval, true),
             false => expr.clone().fold_strict(&self.ctx.eval)?,

@@ -135,6 +135,8 @@ impl Lowerer<'_> {
 
     /// `left = ANY (subquery)` in a filter, as a semi or anti join.
     fn any(&mut self, plan: &Plan, columns: &[ColId], condition: &Expr, negated: bool, by_key: bool) -> Result<DfExpr> {
+        // A side that comes to null makes all of it null, which a join would not know.
+        let condition = &self.folded(condition)?;
         let inner_only = |expr: &Expr| matches!(expr, Expr::Hole { id, .. } if columns.contains(id));
         let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
         // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own. Beside others
