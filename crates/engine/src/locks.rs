@@ -192,22 +192,31 @@ impl Locks {
 
     /// Takes a lock until [`Locks::release_all`]. Dropping the future leaves the queue.
     pub async fn acquire(&self, owner: Owner, object: &Object, mode: Mode, policy: WaitPolicy) -> Result<Acquired> {
-        let mut asked = Excludes { locks: self, owner, counts: false };
+        let excludes = self.exclude(owner, object, mode);
+        let acquired = self.request(owner, object, mode, policy).await?;
+        if acquired != Acquired::Skipped {
+            // Counted until the end.
+            std::mem::forget(excludes);
+        }
+        Ok(acquired)
+    }
+
+    /// Counts whoever asks for a table alone, if it is not counted yet.
+    fn exclude(&self, owner: Owner, object: &Object, mode: Mode) -> Option<Excludes<'_>> {
+        let alone = matches!(object, Object::Table(_)) && mode.excludes_all();
+        let counts = alone && self.table.lock().excluding.insert(owner);
+        counts.then(|| {
+            self.excluding_count.fetch_add(1, Ordering::SeqCst);
+            Excludes { locks: self, owner }
+        })
+    }
+
+    async fn request(&self, owner: Owner, object: &Object, mode: Mode, policy: WaitPolicy) -> Result<Acquired> {
         let (receiver, acquired) = {
             let mut table = self.table.lock();
-            if matches!(object, Object::Table(_)) && mode.excludes_all() && table.excluding.insert(owner) {
-                self.excluding_count.fetch_add(1, Ordering::SeqCst);
-                asked.counts = true;
-            }
             match table.try_grant(owner, object, mode, self.held_max)? {
-                Grant::First => {
-                    asked.counts = false;
-                    return Ok(Acquired::Granted);
-                }
-                Grant::Held => {
-                    asked.counts = false;
-                    return Ok(Acquired::Held);
-                }
+                Grant::First => return Ok(Acquired::Granted),
+                Grant::Held => return Ok(Acquired::Held),
                 Grant::Blocked => {}
             }
             match policy {
@@ -233,10 +242,7 @@ impl Locks {
         };
         std::mem::forget(leave);
         match outcome {
-            Ok(Ok(())) => {
-                asked.counts = false;
-                Ok(acquired)
-            }
+            Ok(Ok(())) => Ok(acquired),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::ShuttingDown),
         }
@@ -490,12 +496,11 @@ impl Table {
 struct Excludes<'a> {
     locks: &'a Locks,
     owner: Owner,
-    counts: bool,
 }
 
 impl Drop for Excludes<'_> {
     fn drop(&mut self) {
-        if self.counts && self.locks.table.lock().excluding.remove(&self.owner) {
+        if self.locks.table.lock().excluding.remove(&self.owner) {
             self.locks.excluding_count.fetch_sub(1, Ordering::SeqCst);
         }
     }

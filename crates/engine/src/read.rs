@@ -6,13 +6,13 @@ mod prefix;
 mod row_batch;
 mod row_file_scan;
 
-use crate::tablet::Tablet;
+use crate::tablet::{FileEntry, ReadView, Tablet};
 use crate::txn::CurrentRow;
 use crate::{Engine, Error, Result, route};
 use arrow_array::ArrayRef;
 use basalt_hot::{Found, Lookup, Reader};
 use basalt_meta::{Pin, PinReason};
-use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, TableDef, TabletId, Version};
+use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, TableDef, TabletId, TxnStates, Version};
 use cold_scan::ColdScan;
 use hot_scan::HotScan;
 use row_file_scan::RowFileScan;
@@ -130,20 +130,32 @@ impl ReadContext {
             // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
             Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
-        for place in tablet.places(&view, key.as_bytes()) {
-            let (file, ordinal) = place?;
-            if file.sees_row(ordinal, &self.at, txns)? && !file.deletes.is_deleted(ordinal, &self.at, txns) {
-                let (stamp, _) = file.stamp_of(ordinal)?;
-                return Ok(Some(found(stamp, Rid(0), file.data.row_at(table, ordinal)?)));
-            }
-        }
-        Ok(None)
+        let Some((file, ordinal)) = in_files(&tablet, &view, key.as_bytes(), &self.at, txns)? else { return Ok(None) };
+        let (stamp, _) = file.stamp_of(ordinal)?;
+        Ok(Some(found(stamp, Rid(0), file.data.row_at(table, ordinal)?)))
     }
 
     /// Which tablet holds a primary key; `None` if it takes more than the key to know.
     pub fn tablet_of(&self, table: &TableDef, key: &Key) -> Option<TabletId> {
         route::tablet_of_key(table, key.as_bytes())
     }
+}
+
+/// Where the files of a view have the row of a key that a reader sees.
+fn in_files<'v>(
+    tablet: &Tablet,
+    view: &'v ReadView,
+    key: &'v [u8],
+    at: &ReadAt,
+    txns: &dyn TxnStates,
+) -> Result<Option<(&'v Arc<FileEntry>, u32)>> {
+    for place in tablet.places(view, key) {
+        let (file, ordinal) = place?;
+        if file.sees_row(ordinal, at, txns)? && !file.deletes.is_deleted(ordinal, at, txns) {
+            return Ok(Some((file, ordinal)));
+        }
+    }
+    Ok(None)
 }
 
 impl RollingSnapshot {
@@ -191,13 +203,10 @@ impl Engine {
         if found.is_some() {
             return Ok(found);
         }
-        for place in tablet.places(&view, key) {
-            let (file, ordinal) = place?;
-            if file.sees_row(ordinal, &at, txns)? && !file.deletes.is_deleted(ordinal, &at, txns) {
-                return Ok(seen(SeenRow::Values(file.data.columns_at(table, ordinal, columns)?)));
-            }
+        match in_files(&tablet, &view, key, &at, txns)? {
+            Some((file, ordinal)) => Ok(seen(SeenRow::Values(file.data.columns_at(table, ordinal, columns)?))),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// Which tablet holds a primary key; `None` if it takes more than the key to know.

@@ -45,22 +45,25 @@ impl Expr {
     /// `stable` false (plans that outlive the statement) neither parameters nor stable functions are
     /// touched. An operand whose computation fails stays as it is.
     pub fn fold(self, ctx: &EvalContext, stable: bool) -> Expr {
-        let fold = |expr: Expr, stable_too| {
-            let how = Folding { ctx, params: stable, stable: stable_too, strict: false };
-            expr.folded(how).expect("only strict folding fails")
-        };
-        match stable {
-            // What is null before a stable call is computed spares its neighbours, as when PostgreSQL plans.
-            true => fold(fold(self, false), true),
-            false => fold(self, false),
-        }
+        // What is null before a stable call is computed spares its neighbours, as when PostgreSQL plans.
+        let planned = self.leniently(Folding { ctx, params: stable, stable: false, strict: false });
+        if stable { planned.fold_stable(ctx) } else { planned }
+    }
+
+    /// What is left to compute of a planned expression when it is executed.
+    fn fold_stable(self, ctx: &EvalContext) -> Expr {
+        self.leniently(Folding { ctx, params: true, stable: true, strict: false })
+    }
+
+    fn leniently(self, how: Folding) -> Expr {
+        self.folded(how).expect("only strict folding fails")
     }
 
     /// As [`Expr::fold`] for the execution at hand, with the errors that PostgreSQL meets while it plans.
     pub fn fold_strict(self, ctx: &EvalContext) -> Result<Expr> {
         // A failure over what a stable call gives comes when rows are computed, if they are.
         let planned = self.folded(Folding { ctx, params: true, stable: false, strict: true })?;
-        Ok(planned.fold(ctx, true))
+        Ok(planned.fold_stable(ctx))
     }
 
     /// The error that [`Expr::fold_strict`] meets, for expressions that may be computed for no row at all.

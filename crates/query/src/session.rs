@@ -277,11 +277,6 @@ impl Session {
         changes
     }
 
-    /// Whether there are any to take.
-    pub fn has_notices(&self) -> bool {
-        !self.notices.is_empty() || !self.bind_warnings.lock().is_empty()
-    }
-
     pub fn take_notices(&mut self) -> Vec<SqlError> {
         let mut warnings = std::mem::take(&mut *self.bind_warnings.lock());
         // A statement may be bound more than once.

@@ -149,7 +149,16 @@ impl Binder<'_> {
             let exprs = passed.chain(own).collect();
             bound.plan = Plan::Project { input: Box::new(bound.plan), exprs };
         }
-        relation_of(name, bound, alias)
+        let columns = bound.columns.into_iter().map(|column| ScopeColumn {
+            name: column.name,
+            id: column.id,
+            ty: column.ty,
+            typmod: column.typmod,
+            table_oid: column.table_oid,
+            column_no: column.column_no,
+        });
+        let columns = rename_all(columns.collect(), alias)?;
+        Ok(FromItem { plan: bound.plan, relations: vec![relation_named(name, columns.clone())], visible: columns })
     }
 
     /// A derived table: sees nothing of its siblings unless it is lateral.
@@ -869,24 +878,6 @@ pub(super) fn scope_column(name: String, id: crate::plan::ColId, ty: DataType) -
 fn relation_named(name: String, columns: Vec<ScopeColumn>) -> ScopeRelation {
     let row = WholeRow::Columns;
     ScopeRelation { name, schema: None, oid: 0, columns, key: Vec::new(), hidden: false, marker: None, row }
-}
-
-/// A query's output as a relation.
-fn relation_of(name: String, bound: Bound, alias: Option<&TableAlias>) -> Result<FromItem> {
-    let Bound { plan, columns } = bound;
-    let columns: Vec<ScopeColumn> = columns
-        .iter()
-        .map(|column| ScopeColumn {
-            name: column.name.clone(),
-            id: column.id,
-            ty: column.ty.clone(),
-            typmod: column.typmod,
-            table_oid: column.table_oid,
-            column_no: column.column_no,
-        })
-        .collect();
-    let columns = rename_all(columns, alias)?;
-    Ok(FromItem { plan, relations: vec![relation_named(name, columns.clone())], visible: columns })
 }
 
 fn renamed(columns: &[ScopeColumn], alias: &TableAlias) -> Result<Vec<ScopeColumn>> {

@@ -6,6 +6,7 @@
 //! 'today'`) or part of a type; so is one in which a number may stand for a column.
 
 use smallvec::SmallVec;
+use std::io::Write;
 
 /// A literal of a statement, as it was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,16 +147,7 @@ pub(crate) fn statement_of(key: &[u8]) -> Option<&str> {
 
 fn put_parameter<'t>(key: &mut Vec<u8>, literals: &mut Literals<'t>, literal: Literal<'t>) {
     literals.push(literal);
-    key.push(b'$');
-    let mut digits = [0; 5];
-    let mut rest = literals.len();
-    let mut at = digits.len();
-    while rest > 0 && at > 0 {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    key.extend_from_slice(&digits[at..]);
+    write!(key, "${}", literals.len()).expect("a vector takes all");
 }
 
 fn skip_blanks(bytes: &[u8], at: usize) -> usize {

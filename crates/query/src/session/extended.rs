@@ -2,7 +2,7 @@
 
 use super::outcome::{Columns, Outcome, ResultColumn, RowStream, StreamSource};
 use super::prepared::{Portal, Prepared};
-use super::{Scope, Session, TransactionStatus, no_portal, params};
+use super::{Scope, Session, no_portal, params};
 use crate::error::{Result, SqlError};
 use crate::syntax::{Statement, TransactionVerb};
 use basalt_expr::EvalContext;
@@ -244,9 +244,7 @@ impl Session {
     /// Ends an implicit transaction of the extended protocol: commits it, or rolls it back after an error.
     pub async fn sync(&mut self) -> Result<()> {
         self.end_implicit().await.inspect_err(|error| self.commit_failed(error))?;
-        if self.status() == TransactionStatus::Idle {
-            self.portals.retain(|_, portal| portal.hold);
-        }
+        self.sync_inline();
         Ok(())
     }
 

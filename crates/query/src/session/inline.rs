@@ -49,7 +49,8 @@ impl Session {
         let params = std::mem::take(&mut found.params);
         let formats: SmallVec<[i16; 16]> = columns.iter().map(|column| column.format).collect();
         self.statement_begins(&prepared.sql);
-        match self.run_inline(&plan, &admitted, params, &formats, sink) {
+        let eval = EvalContext { params, ..self.surroundings(&admitted.catalog).eval.clone() };
+        match self.run_inline(&plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 Some(Ok(rows))
@@ -87,19 +88,20 @@ impl Session {
     }
 
     fn query_known(&mut self, sql: &str, text: &[u8], literals: &Literals<'_>, sink: &mut dyn RowSink) -> Option<u64> {
-        let known = self.known(sql, text, literals)?;
+        let catalog = self.db.engine().catalog();
+        let around = self.surroundings(&catalog);
+        let known = self.known(sql, text, literals, &catalog, &around.words)?;
         // The statement is about to begin.
         let statement_micros = self.db.os().clock.unix_micros();
         let now_micros = if self.block.scope == Scope::None { statement_micros } else { self.block.now_micros };
-        let catalog = self.db.engine().catalog();
-        let eval = EvalContext { now_micros, statement_micros, ..self.surroundings(&catalog).eval.clone() };
-        let params = plans::values(literals, &known.types, &eval)?;
+        let mut eval = EvalContext { now_micros, statement_micros, ..around.eval.clone() };
+        eval.params = plans::values(literals, &known.types, &eval)?;
         let admitted = self.admit_inline(&known.plan, known.catalog_version)?;
         let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, known.columns.len());
         self.statement_begins(&Arc::from(sql));
         let mark = sink.mark();
         sink.describe(&known.columns);
-        match self.run_inline(&known.plan, &admitted, params, &formats, sink) {
+        match self.run_inline(&known.plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 if self.block.scope == Scope::None {
@@ -123,25 +125,30 @@ impl Session {
     }
 
     /// What is known of a text, if it is worth knowing.
-    fn known(&mut self, sql: &str, text: &[u8], literals: &Literals<'_>) -> Option<Arc<Known>> {
-        let catalog = self.db.engine().catalog();
-        let around = self.surroundings(&catalog).words.clone();
+    fn known(
+        &mut self,
+        sql: &str,
+        text: &[u8],
+        literals: &Literals<'_>,
+        catalog: &Arc<Catalog>,
+        around: &Arc<str>,
+    ) -> Option<Arc<Known>> {
         let slot = self.text_hasher.hash_one(text) as usize % RECENT_TEXTS;
         let is_this = |known: &Arc<Known>| {
             known.catalog_version == catalog.version
                 && *known.key.text == *text
-                && (Arc::ptr_eq(&known.key.around, &around) || known.key.around == around)
+                && (Arc::ptr_eq(&known.key.around, around) || known.key.around == *around)
         };
         if let Some(known) = self.recent.get(slot).and_then(Option::as_ref).filter(|known| is_this(known)) {
             self.db.plans().note_use(known);
             return Some(known.clone());
         }
-        let key = PlanKey { text: text.into(), around };
+        let key = PlanKey { text: text.into(), around: around.clone() };
         let known = match self.db.plans().advise(&key, catalog.version) {
             Advice::Known(known) => known,
             Advice::Leave => return None,
             Advice::Learn => {
-                let known = plans::learn(self, &catalog, sql, &key, literals);
+                let known = plans::learn(self, catalog, sql, &key, literals);
                 self.db.plans().tell(key, catalog.version, known.clone());
                 known?
             }
@@ -209,13 +216,11 @@ impl Session {
         &mut self,
         plan: &RowPlan,
         admitted: &Admitted,
-        params: Vec<Datum>,
+        mut eval: EvalContext,
         formats: &[i16],
         sink: &mut dyn RowSink,
     ) -> Ran {
-        let (now_micros, statement_micros) = self.moments();
-        let around = self.surroundings(&admitted.catalog);
-        let eval = EvalContext { params, now_micros, statement_micros, ..around.eval.clone() };
+        (eval.now_micros, eval.statement_micros) = self.moments();
         let engine = self.db.engine();
         let run = RowRun { engine, at: admitted.at, eval: &eval, formats, scratch: &mut self.scratch };
         let mark = sink.mark();

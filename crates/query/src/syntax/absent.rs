@@ -23,60 +23,38 @@ type Tags = [&'static str; 2];
 const DROP: usize = 0;
 const ALTER: usize = 1;
 
+macro_rules! tags {
+    ($kind:literal) => {
+        [concat!("DROP ", $kind), concat!("ALTER ", $kind)]
+    };
+}
+
 /// Words, tags, and how messages call one.
 const PLAIN: [(&[&str], Tags, &str, &str); 16] = [
-    (&["extension"], ["DROP EXTENSION", "ALTER EXTENSION"], "extension", "42704"),
-    (&["procedural", "language"], ["DROP LANGUAGE", "ALTER LANGUAGE"], "language", "42704"),
-    (&["language"], ["DROP LANGUAGE", "ALTER LANGUAGE"], "language", "42704"),
-    (&["foreign", "table"], ["DROP FOREIGN TABLE", "ALTER FOREIGN TABLE"], "foreign table", "42P01"),
-    (
-        &["foreign", "data", "wrapper"],
-        ["DROP FOREIGN DATA WRAPPER", "ALTER FOREIGN DATA WRAPPER"],
-        "foreign-data wrapper",
-        "42704",
-    ),
-    (&["server"], ["DROP SERVER", "ALTER SERVER"], "server", "42704"),
-    (&["publication"], ["DROP PUBLICATION", "ALTER PUBLICATION"], "publication", "42704"),
-    (&["subscription"], ["DROP SUBSCRIPTION", "ALTER SUBSCRIPTION"], "subscription", "42704"),
-    (&["event", "trigger"], ["DROP EVENT TRIGGER", "ALTER EVENT TRIGGER"], "event trigger", "42704"),
-    (&["statistics"], ["DROP STATISTICS", "ALTER STATISTICS"], "statistics object", "42704"),
-    (&["conversion"], ["DROP CONVERSION", "ALTER CONVERSION"], "conversion", "42704"),
-    (&["tablespace"], ["DROP TABLESPACE", "ALTER TABLESPACE"], "tablespace", "42704"),
-    (
-        &["text", "search", "configuration"],
-        ["DROP TEXT SEARCH CONFIGURATION", "ALTER TEXT SEARCH CONFIGURATION"],
-        "text search configuration",
-        "42704",
-    ),
-    (
-        &["text", "search", "dictionary"],
-        ["DROP TEXT SEARCH DICTIONARY", "ALTER TEXT SEARCH DICTIONARY"],
-        "text search dictionary",
-        "42704",
-    ),
-    (
-        &["text", "search", "parser"],
-        ["DROP TEXT SEARCH PARSER", "ALTER TEXT SEARCH PARSER"],
-        "text search parser",
-        "42704",
-    ),
-    (
-        &["text", "search", "template"],
-        ["DROP TEXT SEARCH TEMPLATE", "ALTER TEXT SEARCH TEMPLATE"],
-        "text search template",
-        "42704",
-    ),
+    (&["extension"], tags!("EXTENSION"), "extension", "42704"),
+    (&["procedural", "language"], tags!("LANGUAGE"), "language", "42704"),
+    (&["language"], tags!("LANGUAGE"), "language", "42704"),
+    (&["foreign", "table"], tags!("FOREIGN TABLE"), "foreign table", "42P01"),
+    (&["foreign", "data", "wrapper"], tags!("FOREIGN DATA WRAPPER"), "foreign-data wrapper", "42704"),
+    (&["server"], tags!("SERVER"), "server", "42704"),
+    (&["publication"], tags!("PUBLICATION"), "publication", "42704"),
+    (&["subscription"], tags!("SUBSCRIPTION"), "subscription", "42704"),
+    (&["event", "trigger"], tags!("EVENT TRIGGER"), "event trigger", "42704"),
+    (&["statistics"], tags!("STATISTICS"), "statistics object", "42704"),
+    (&["conversion"], tags!("CONVERSION"), "conversion", "42704"),
+    (&["tablespace"], tags!("TABLESPACE"), "tablespace", "42704"),
+    (&["text", "search", "configuration"], tags!("TEXT SEARCH CONFIGURATION"), "text search configuration", "42704"),
+    (&["text", "search", "dictionary"], tags!("TEXT SEARCH DICTIONARY"), "text search dictionary", "42704"),
+    (&["text", "search", "parser"], tags!("TEXT SEARCH PARSER"), "text search parser", "42704"),
+    (&["text", "search", "template"], tags!("TEXT SEARCH TEMPLATE"), "text search template", "42704"),
 ];
-const OF_TABLES: [(&str, Tags); 3] = [
-    ("trigger", ["DROP TRIGGER", "ALTER TRIGGER"]),
-    ("rule", ["DROP RULE", "ALTER RULE"]),
-    ("policy", ["DROP POLICY", "ALTER POLICY"]),
-];
+const OF_TABLES: [(&str, Tags); 3] =
+    [("trigger", tags!("TRIGGER")), ("rule", tags!("RULE")), ("policy", tags!("POLICY"))];
 const CALLED: [(&str, Tags); 4] = [
-    ("function", ["DROP FUNCTION", "ALTER FUNCTION"]),
-    ("procedure", ["DROP PROCEDURE", "ALTER PROCEDURE"]),
-    ("routine", ["DROP ROUTINE", "ALTER ROUTINE"]),
-    ("aggregate", ["DROP AGGREGATE", "ALTER AGGREGATE"]),
+    ("function", tags!("FUNCTION")),
+    ("procedure", tags!("PROCEDURE")),
+    ("routine", tags!("ROUTINE")),
+    ("aggregate", tags!("AGGREGATE")),
 ];
 
 /// Behind ALTER, if such a kind follows. What should become of the object is passed over.

@@ -6,11 +6,8 @@ use super::{Client, Fault, Peer, login};
 use crate::listen::{Shared, Stage, reached};
 use crate::wire::Wire;
 use basalt_query::{Session, SqlError};
-use futures::FutureExt;
 use futures::future::BoxFuture;
-use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
@@ -72,32 +69,22 @@ impl Ends {
 
     /// Does a client's work to its end, unless the session or the server ends before.
     async fn or_done<T>(&mut self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let mut work = std::pin::pin!(work);
-        poll_fn(|cx| {
-            if let Poll::Ready(result) = work.as_mut().poll(cx) {
-                return Poll::Ready(result);
-            }
-            if let Poll::Ready(error) = self.terminated.poll_unpin(cx) {
-                return Poll::Ready(Err(Fault::Fatal(error)));
-            }
-            self.stopped.poll_unpin(cx).map(|()| Err(shutting_down()))
-        })
-        .await
+        tokio::select! {
+            biased;
+            result = work => result,
+            error = &mut self.terminated => Err(Fault::Fatal(error)),
+            () = &mut self.stopped => Err(shutting_down()),
+        }
     }
 
     /// Waits for a client that need not say anything; it ends as soon as the server wants to.
     async fn or_heard<T>(&mut self, words: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let mut words = std::pin::pin!(words);
-        poll_fn(|cx| {
-            if let Poll::Ready(error) = self.terminated.poll_unpin(cx) {
-                return Poll::Ready(Err(Fault::Fatal(error)));
-            }
-            if let Poll::Ready(result) = words.as_mut().poll(cx) {
-                return Poll::Ready(result);
-            }
-            self.draining.poll_unpin(cx).map(|()| Err(shutting_down()))
-        })
-        .await
+        tokio::select! {
+            biased;
+            error = &mut self.terminated => Err(Fault::Fatal(error)),
+            result = words => result,
+            () = &mut self.draining => Err(shutting_down()),
+        }
     }
 }
 
@@ -198,9 +185,7 @@ impl Connection {
     }
 
     pub(super) fn notices(&mut self) {
-        for notice in self.session.take_notices() {
-            self.client.out.error(&notice);
-        }
+        self.client.out.notices(&mut self.session);
     }
 
     /// What has come on the channels that the session listens to; whether anything has.

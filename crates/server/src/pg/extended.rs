@@ -5,6 +5,7 @@
 
 use super::connection::Connection;
 use super::frontend::{Frontend, Target};
+use super::inline::answer;
 use super::{Fault, Output};
 use basalt_query::{Session, SqlError};
 
@@ -37,25 +38,16 @@ impl Connection {
                 self.session.prepare(statement, sql, &param_oids).await?;
                 self.client.out.parse_complete();
             }
-            Frontend::Bind(bind) => {
-                let formats = (&bind.param_formats, &bind.result_formats);
-                self.session.bind(bind.portal, bind.statement, &bind.params, formats.0, formats.1)?;
-                self.client.out.bind_complete();
-            }
-            Frontend::Describe { target, name } => self.client.out.describe(&self.session, target, name)?,
             Frontend::Execute { portal, max_rows } => {
                 let outcome = self.client.unless_gone(self.session.execute(portal, max_rows)).await?;
                 let done = self.deliver(outcome, false).await?;
                 self.complete(done);
             }
-            Frontend::Close { target, name } => {
-                match target {
-                    Target::Statement => self.session.close_statement(name),
-                    Target::Portal => self.session.close_portal(name),
+            other => {
+                if !answer(&mut self.session, &mut self.client.out, &other)? {
+                    unreachable!("{other:?} is no message of the extended protocol");
                 }
-                self.client.out.close_complete();
             }
-            other => unreachable!("{other:?} is no message of the extended protocol"),
         }
         // A client that sends without end and never says Sync must not fill the buffer.
         Ok(self.client.flush_if_full().await?)
@@ -75,6 +67,12 @@ impl Connection {
 }
 
 impl Output {
+    pub(super) fn notices(&mut self, session: &mut Session) {
+        for notice in session.take_notices() {
+            self.error(&notice);
+        }
+    }
+
     pub(super) fn describe(&mut self, session: &Session, target: Target, name: &str) -> Result<(), SqlError> {
         let columns = match target {
             Target::Statement => {

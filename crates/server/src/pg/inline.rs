@@ -52,21 +52,34 @@ fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Resul
     // What is no message is told in the usual way.
     let Ok(message) = frontend::parse(tag, body) else { return Ok(Served::Not) };
     match message {
+        Frontend::Execute { portal, max_rows: 0 } => match session.execute_inline(portal, out) {
+            Some(rows) => {
+                complete(session, out, rows?);
+                Ok(Served::Done)
+            }
+            None => Ok(Served::Not),
+        },
+        Frontend::Query { sql } => match session.query_inline(sql, out) {
+            Some(rows) => {
+                complete(session, out, rows);
+                Ok(Served::Ready)
+            }
+            None => Ok(Served::Not),
+        },
+        Frontend::Sync if session.sync_inline() => Ok(Served::Ready),
+        other if answer(session, out, &other)? => Ok(Served::Done),
+        _ => Ok(Served::Not),
+    }
+}
+
+/// Answers a message of the extended protocol that never waits. False: it is none.
+pub(super) fn answer(session: &mut Session, out: &mut Output, message: &Frontend<'_>) -> Result<bool, SqlError> {
+    match message {
         Frontend::Bind(bind) => {
-            let formats = (&bind.param_formats, &bind.result_formats);
-            session.bind(bind.portal, bind.statement, &bind.params, formats.0, formats.1)?;
+            session.bind(bind.portal, bind.statement, &bind.params, &bind.param_formats, &bind.result_formats)?;
             out.bind_complete();
         }
-        Frontend::Describe { target, name } => out.describe(session, target, name)?,
-        Frontend::Execute { portal, max_rows: 0 } => match session.execute_inline(portal, out) {
-            Some(rows) => complete(session, out, rows?),
-            None => return Ok(Served::Not),
-        },
-        Frontend::Query { sql } => {
-            let Some(rows) = session.query_inline(sql, out) else { return Ok(Served::Not) };
-            complete(session, out, rows);
-            return Ok(Served::Ready);
-        }
+        Frontend::Describe { target, name } => out.describe(session, *target, name)?,
         Frontend::Close { target, name } => {
             match target {
                 Target::Statement => session.close_statement(name),
@@ -74,17 +87,12 @@ fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Resul
             }
             out.close_complete();
         }
-        Frontend::Sync if session.sync_inline() => return Ok(Served::Ready),
-        _ => return Ok(Served::Not),
+        _ => return Ok(false),
     }
-    Ok(Served::Done)
+    Ok(true)
 }
 
 fn complete(session: &mut Session, out: &mut Output, rows: u64) {
-    if session.has_notices() {
-        for notice in session.take_notices() {
-            out.error(&notice);
-        }
-    }
+    out.notices(session);
     out.command_complete_rows("SELECT", rows);
 }

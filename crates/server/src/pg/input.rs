@@ -50,10 +50,9 @@ impl Input {
     /// The next message. [`Fault::Closed`] if the client has gone, between messages or inside of one.
     pub async fn message(&mut self, wire: &mut (impl AsyncRead + Unpin)) -> Result<Message, Fault> {
         self.fill(wire, HEADER).await?;
-        let (tag, len) = self.header()?;
+        let (_, len) = self.header()?;
         self.fill(wire, HEADER + len).await?;
-        self.buf.advance(HEADER);
-        Ok(Message { tag, body: self.buf.split_to(len).freeze() })
+        self.take()
     }
 
     /// Tag and body of the next message, if all of it has arrived. It stays until [`Input::pass`] or
@@ -71,7 +70,7 @@ impl Input {
         self.buf.advance(HEADER + body_bytes);
     }
 
-    /// The next message, which [`Input::peek`] has seen.
+    /// The next message, all of which has arrived.
     pub fn take(&mut self) -> Result<Message, Fault> {
         let (tag, len) = self.header()?;
         self.buf.advance(HEADER);
@@ -100,6 +99,12 @@ impl Input {
             true => 0,
             false => (HEADER + self.header()?.1).saturating_sub(self.buf.len()),
         };
+        self.read(wire, missing).await
+    }
+
+    /// Reads once, with room for what is missing at least.
+    async fn read(&mut self, wire: &mut (impl AsyncRead + Unpin), missing: usize) -> Result<(), Fault> {
+        // Grows by doubling, as bytes arrive.
         self.buf.reserve(missing.min(self.buf.len()).max(READ_BYTES));
         match wire.read_buf(&mut self.buf).await? {
             0 => Err(Fault::Closed),
@@ -110,12 +115,7 @@ impl Input {
     /// Reads until `count` bytes are there.
     async fn fill(&mut self, wire: &mut (impl AsyncRead + Unpin), count: usize) -> Result<(), Fault> {
         while self.buf.len() < count {
-            // Grows by doubling, as bytes arrive.
-            let missing = count - self.buf.len();
-            self.buf.reserve(missing.min(self.buf.len()).max(READ_BYTES));
-            if wire.read_buf(&mut self.buf).await? == 0 {
-                return Err(Fault::Closed);
-            }
+            self.read(wire, count - self.buf.len()).await?;
         }
         Ok(())
     }

@@ -57,9 +57,7 @@ async fn open(client: &mut Client, startup: Startup, peer: Peer, shared: &Shared
     }
     let (pid, secret) = session.backend_key();
     client.out.backend_key(pid, secret);
-    for notice in session.take_notices() {
-        client.out.error(&notice);
-    }
+    client.out.notices(&mut session);
     client.out.ready(TransactionStatus::Idle);
     client.flush().await?;
     Ok(session)

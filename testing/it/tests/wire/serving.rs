@@ -2,12 +2,20 @@
 
 use anyhow::{Result, ensure};
 use basalt_it::servers::Basalt;
-use basalt_it::wire::Wire;
+use basalt_it::wire::{Answer, Wire};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Time for a statement to come to its wait.
 const A_WHILE: Duration = Duration::from_millis(300);
+
+/// What a statement answers that waits for the transaction of `holder`, which commits meanwhile.
+fn after_commit_of(holder: &mut Wire, waiter: &mut Wire, sql: &str) -> Result<Answer> {
+    waiter.send_simple(sql)?;
+    std::thread::sleep(A_WHILE);
+    holder.run("COMMIT")?;
+    waiter.answer(None)
+}
 
 #[test]
 fn a_known_text_asks_for_privileges_each_time() -> Result<()> {
@@ -63,17 +71,11 @@ fn a_table_that_is_rewritten_keeps_what_its_lock_waited_for() -> Result<()> {
     a.run("CREATE TABLE t (id int PRIMARY KEY, v int)")?;
     a.run("INSERT INTO t VALUES (1, 1)")?;
     a.run("BEGIN; INSERT INTO t VALUES (2, 2)")?;
-    b.send_simple("ALTER TABLE t ALTER v TYPE bigint")?;
-    std::thread::sleep(A_WHILE);
-    a.run("COMMIT")?;
-    ensure!(b.answer(None)?.error().is_none());
+    ensure!(after_commit_of(&mut a, &mut b, "ALTER TABLE t ALTER v TYPE bigint")?.error().is_none());
     assert_eq!(b.run("SELECT count(*), sum(v) FROM t")?.rows[0], [Some(b"2".to_vec()), Some(b"3".to_vec())]);
     // Rows that break a rule are found, too.
     a.run("BEGIN; INSERT INTO t VALUES (3, NULL)")?;
-    b.send_simple("ALTER TABLE t ALTER v SET NOT NULL")?;
-    std::thread::sleep(A_WHILE);
-    a.run("COMMIT")?;
-    assert_eq!(b.answer(None)?.sqlstate(), Some("23502"));
+    assert_eq!(after_commit_of(&mut a, &mut b, "ALTER TABLE t ALTER v SET NOT NULL")?.sqlstate(), Some("23502"));
     Ok(())
 }
 
@@ -86,20 +88,14 @@ fn changes_of_a_catalog_meet_below_own_ones() -> Result<()> {
     a.run("INSERT INTO t VALUES (1, 1), (2, 2)")?;
     a.run("BEGIN; CREATE TABLE x (i int)")?;
     b.run("BEGIN; ALTER TABLE t ALTER v TYPE bigint")?;
-    a.send_simple("ALTER TABLE t ADD COLUMN c int")?;
-    std::thread::sleep(A_WHILE);
-    b.run("COMMIT")?;
-    ensure!(a.answer(None)?.error().is_none());
+    ensure!(after_commit_of(&mut b, &mut a, "ALTER TABLE t ADD COLUMN c int")?.error().is_none());
     a.run("COMMIT")?;
     let found = a.run("SELECT count(*), sum(v), count(c), min(pg_typeof(v)::text) FROM t")?;
     let texts: Vec<_> = (0..4).map(|at| found.text(0, at)).collect();
     assert_eq!(texts, [Some("2"), Some("3"), Some("0"), Some("bigint")]);
     a.run("BEGIN; CREATE TABLE y (i int)")?;
     b.run("BEGIN; TRUNCATE t")?;
-    a.send_simple("SELECT count(*) FROM t")?;
-    std::thread::sleep(A_WHILE);
-    b.run("COMMIT")?;
-    assert_eq!(a.answer(None)?.last().text(0, 0), Some("0"));
+    assert_eq!(after_commit_of(&mut b, &mut a, "SELECT count(*) FROM t")?.last().text(0, 0), Some("0"));
     a.run("COMMIT")?;
     Ok(())
 }
