@@ -8,7 +8,9 @@ use crate::{Error, Result, rows};
 use basalt_cold::segment::Keys;
 use basalt_cold::{BlockCache, Files, ROW_GROUP_ROWS, RowFile, Segment};
 use basalt_meta::FileKind;
-use basalt_types::{ColumnId, Datum, FileId, Key, TableDef, Version};
+use crate::read::SeenRow;
+use arrow_array::ArrayRef;
+use basalt_types::{ColumnId, Datum, FileId, Key, TableDef, Version, batch};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -131,6 +133,34 @@ impl DataFile {
         }
     }
 
+    /// Keys and some columns of the rows at ascending ordinals.
+    pub fn rows_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> basalt_cold::Result<ColdRows> {
+        Ok(match self {
+            DataFile::Segment(segment) => ColdRows {
+                keys: segment.keys_at(ordinals)?,
+                values: ColdValues::Columns(segment.read_at(ordinals, columns)?),
+            },
+            DataFile::Rows(file) => {
+                let mut keys = Keys::default();
+                let mut rows = Vec::with_capacity(ordinals.len());
+                for ordinal in ordinals {
+                    let entry = file.entry_at(*ordinal)?;
+                    keys.push(entry.key.as_bytes());
+                    rows.push(entry.row.unwrap_or_default());
+                }
+                ColdRows { keys, values: ColdValues::Rows(rows) }
+            }
+        })
+    }
+
+    /// Whether ordinals are in key order.
+    pub fn is_sorted(&self) -> bool {
+        match self {
+            DataFile::Segment(segment) => segment.meta().sorted,
+            DataFile::Rows(_) => true,
+        }
+    }
+
     /// Whether it is as large as it should be because its rows are.
     pub fn is_wide(&self) -> bool {
         match self {
@@ -144,6 +174,58 @@ impl DataFile {
         match self {
             DataFile::Segment(segment) => segment.verify(),
             DataFile::Rows(file) => file.verify(),
+        }
+    }
+}
+
+/// Some rows of a file ([`DataFile::rows_at`]).
+#[derive(Default)]
+pub struct ColdRows {
+    keys: Keys,
+    values: ColdValues,
+}
+
+enum ColdValues {
+    /// `None`: a column that the file lacks.
+    Columns(Vec<Option<ArrayRef>>),
+    Rows(Vec<Box<[u8]>>),
+}
+
+impl Default for ColdValues {
+    fn default() -> ColdValues {
+        ColdValues::Rows(Vec::new())
+    }
+}
+
+impl ColdRows {
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn key(&self, at: usize) -> &[u8] {
+        self.keys.get(at)
+    }
+
+    /// A row, of which `columns` were read. `values`, in column-id order, is where they are put if they have to be.
+    pub fn seen<'r>(
+        &'r self,
+        at: usize,
+        table: &TableDef,
+        columns: &[ColumnId],
+        values: &'r mut [Datum],
+    ) -> SeenRow<'r> {
+        match &self.values {
+            ColdValues::Columns(arrays) => {
+                for (id, array) in columns.iter().zip(arrays) {
+                    let column = table.column(*id);
+                    values[id.position()] = match (array, column.ty.phys()) {
+                        (Some(array), Some(phys)) => batch::datum_at(phys, array, at),
+                        _ => column.missing.clone(),
+                    };
+                }
+                SeenRow::Values(values)
+            }
+            ColdValues::Rows(rows) => SeenRow::Encoded(&rows[at]),
         }
     }
 }

@@ -40,7 +40,10 @@ pub use engine::{Engine, EngineStats, FileLine, RecoveryProgress, TabletLine};
 pub use error::{Error, Result};
 pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
-pub use read::{BATCH_ROWS, ReadContext, RollingSnapshot, ScanBatch, ScanSpec, ScanStats, SeenRow, TabletScan};
+pub use read::{
+    BATCH_ROWS, Direction, KeyRange, ReadContext, RollingSnapshot, ScanBatch, ScanSpec, ScanStats, SeenRow, TabletScan,
+    Walk, WalkSpec, behind_prefix,
+};
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use txn::{Consequence, CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
 

@@ -5,6 +5,7 @@ mod hot_scan;
 mod prefix;
 mod row_batch;
 mod row_file_scan;
+mod walk;
 
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use crate::txn::CurrentRow;
@@ -18,6 +19,7 @@ use hot_scan::HotScan;
 use row_file_scan::RowFileScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+pub use walk::{Direction, KeyRange, Walk, WalkSpec, behind_prefix};
 
 /// Rows per batch: a page of a segment.
 pub const BATCH_ROWS: usize = 8192;
@@ -41,7 +43,7 @@ pub enum SeenRow<'r> {
     /// In hot, as `types::row` encodes it.
     Encoded(&'r [u8]),
     /// From a file, in column-id order; columns that were not asked for may be null.
-    Values(Vec<Datum>),
+    Values(&'r [Datum]),
 }
 
 /// What a scan wants.
@@ -204,7 +206,7 @@ impl Engine {
             return Ok(found);
         }
         match in_files(&tablet, &view, key, &at, txns)? {
-            Some((file, ordinal)) => Ok(seen(SeenRow::Values(file.data.columns_at(table, ordinal, columns)?))),
+            Some((file, ordinal)) => Ok(seen(SeenRow::Values(&file.data.columns_at(table, ordinal, columns)?))),
             None => Ok(None),
         }
     }

@@ -8,7 +8,7 @@
 use crate::context::EvalContext;
 use crate::error::Error;
 use crate::eval::vector::Vector;
-use basalt_types::{DataType, Datum};
+use basalt_types::{CompareOp, DataType, Datum};
 use std::fmt;
 use std::sync::Arc;
 
@@ -91,6 +91,26 @@ impl Function {
     /// Whether it is an equality, by PostgreSQL's names (`int4eq`, `network_eq`).
     pub fn is_equality(&self) -> bool {
         names_equality(&self.name)
+    }
+
+    /// What it compares its two arguments by, by PostgreSQL's names (`int4eq`, `text_le`, …).
+    pub fn comparison(&self) -> Option<CompareOp> {
+        let name = self.name.as_str();
+        // Other functions end in the same letters: `has_table_privilege`, `int4range`.
+        let compares = self.ret == TypePattern::Exact(DataType::Bool) && self.volatility == Volatility::Immutable;
+        let is_other = name.contains("regex") || name.contains("like") || name.ends_with("range") || name.len() < 5;
+        if self.args.len() != 2 || !compares || is_other {
+            return None;
+        }
+        match &name[name.len() - 2..] {
+            "eq" if self.is_equality() => Some(CompareOp::Eq),
+            "ne" => Some(CompareOp::NotEq),
+            "lt" => Some(CompareOp::Lt),
+            "le" => Some(CompareOp::LtEq),
+            "gt" => Some(CompareOp::Gt),
+            "ge" => Some(CompareOp::GtEq),
+            _ => None,
+        }
     }
 }
 

@@ -82,6 +82,58 @@ impl Store {
         chunk.cut_short()
     }
 
+    /// As [`scan`](Store::scan), from the end of the range to its beginning.
+    pub fn scan_back(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        reader: &Reader<'_>,
+        rows_max: usize,
+        out: &mut Rows,
+    ) -> Option<Key> {
+        let (rows_end, bytes_end) = (out.len() + rows_max.max(1), out.bytes() + SCAN_BYTES_MAX);
+        let mut keys_left = SCAN_KEYS_MAX;
+        let mut place = self.place_behind(to);
+        while place.page != NONE {
+            let page = &self.pages[place.page];
+            let least = match from {
+                Bound::Unbounded => 0,
+                Bound::Included(key) => page.find(key).unwrap_or_else(|slot| slot),
+                Bound::Excluded(key) => page.find(key).map_or_else(|slot| slot, |slot| slot + 1),
+            };
+            for slot in (least..place.slot).rev() {
+                let (newest, key, row) = page.entry(slot);
+                if let Seen::Row(header, row) = self.seen(newest, row, reader) {
+                    out.push(key, row, Rid(header.rid), header.stamp);
+                }
+                keys_left -= 1;
+                if out.len() >= rows_end || out.bytes() >= bytes_end || keys_left == 0 {
+                    return Some(Key::from(key));
+                }
+            }
+            if least > 0 {
+                return None;
+            }
+            place = match page.prev {
+                NONE => return None,
+                prev => Place { page: prev, slot: self.pages[prev].len() },
+            };
+        }
+        None
+    }
+
+    /// Behind the last key of a range.
+    fn place_behind(&self, to: Bound<&[u8]>) -> Place {
+        match to {
+            Bound::Unbounded => self.last_place(),
+            Bound::Excluded(key) => self.locate(key).unwrap_or_else(|place| place),
+            Bound::Included(key) => match self.locate(key) {
+                Ok(place) => Place { slot: place.slot + 1, ..place },
+                Err(place) => place,
+            },
+        }
+    }
+
     pub fn scan_settled(
         &self,
         from: Bound<&[u8]>,

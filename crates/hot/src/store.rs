@@ -320,6 +320,11 @@ impl Store {
         Place { page: self.first, slot: 0 }
     }
 
+    /// Behind the greatest key.
+    pub fn last_place(&self) -> Place {
+        Place { page: self.last, slot: self.pages[self.last].len() }
+    }
+
     fn insert(&mut self, place: Place, key: &[u8], header: Header, row: Option<&[u8]>) -> u32 {
         let place = self.make_room(place, key, Page::need(key, row));
         self.edit(place.page, |page| page.insert(place.slot, key, header, row));

@@ -146,6 +146,18 @@ impl HotTablet {
         self.store.read().scan(from, to, reader, rows_max, out)
     }
 
+    /// As [`scan`](HotTablet::scan), in descending key order: go on to `Bound::Excluded(last)`.
+    pub fn scan_back(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        reader: &Reader<'_>,
+        rows_max: usize,
+        out: &mut Rows,
+    ) -> Option<Key> {
+        self.store.read().scan_back(from, to, reader, rows_max, out)
+    }
+
     /// What freeze may take: rows whose newest version is stamped with a version ≤ `upto` and not moved.
     /// Resumes as [`scan`](HotTablet::scan).
     pub fn scan_settled(

@@ -10,6 +10,7 @@ mod inline;
 mod late;
 mod lift;
 mod prune;
+pub mod row_count;
 
 pub use inline::is_volatile;
 

@@ -1,21 +1,38 @@
-//! The row engine: statements that reach few rows, each through an index (DESIGN.md 7, engine 1).
+//! The row engine: statements that reach few rows, each through a key or an index (DESIGN.md 7, engine 1).
 //!
 //! A plan is compiled once for a bound statement and kept with it ([`RowPlan::of`]). It runs on the thread of its
 //! connection without waiting, and its rows go cell by cell into the connection's send buffer ([`RowSink`]): no
 //! batches, no tasks, nothing allocated for a row that is only passed on. It means what the other engines mean: the
 //! same expressions of `expr`, the same errors.
+//!
+//! How many rows a statement reaches is known only when it has reached them. So every statement whose conditions name a
+//! key, or the beginning of one, has a row plan; one that turns out to look at too many rows gives up, and the column
+//! engine answers ([`RowPlan::is_promising`]).
 
+mod access;
 mod compile;
+mod gather;
 mod get;
+mod nested;
+mod shape;
 mod sink;
+mod totals;
 
 pub use sink::RowSink;
 
 use crate::error::Result;
+use crate::statement::rows::RowsBuilder;
 use basalt_engine::Engine;
 use basalt_expr::EvalContext;
+use basalt_expr::tree::Expr;
 use basalt_types::{ObjectId, ReadAt};
 use get::Get;
+use nested::{Nested, Top};
+use shape::Output;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Executions that do not try again after one that looked at too many rows.
+const RUNS_SKIPPED: u32 = 64;
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -24,7 +41,15 @@ pub(crate) struct RowPlan {
     pub tables: Vec<ObjectId>,
     /// Nothing in it depends on the moment: it needs no transaction of its own.
     pub timeless: bool,
-    source: Get,
+    body: Body,
+    /// Executions left that will not try.
+    skips: AtomicU32,
+}
+
+#[derive(PartialEq, Debug)]
+enum Body {
+    Get(Get),
+    Nested(Box<Nested>),
 }
 
 /// What a run may use again.
@@ -39,14 +64,158 @@ pub(crate) struct RowRun<'a> {
     /// Kept pinned by the caller.
     pub at: ReadAt,
     pub eval: &'a EvalContext,
-    /// One per output: 0 text, 1 binary.
-    pub formats: &'a [i16],
     pub scratch: &'a mut Scratch,
 }
 
+/// Where rows go.
+pub(crate) enum RowOut<'a> {
+    Cells {
+        sink: &'a mut dyn RowSink,
+        /// One per output: 0 text, 1 binary.
+        formats: &'a [i16],
+    },
+    Batches(&'a mut RowsBuilder),
+}
+
+/// What an expression of a plan is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A part of a key, or a number of rows.
+    Value,
+    Condition,
+    Output,
+}
+
 impl RowPlan {
-    /// Gives the rows to `sink`, and their number. After an error nothing of the row at hand is left there.
-    pub fn run(&self, run: RowRun<'_>, sink: &mut dyn RowSink) -> Result<u64> {
-        self.source.run(run, sink)
+    fn new(tables: Vec<ObjectId>, body: Body) -> RowPlan {
+        RowPlan { tables, timeless: false, body, skips: AtomicU32::new(0) }
     }
+
+    /// Gives the rows to `out`, and their number. `None`: there is too much to look at; what was given is nothing.
+    /// After an error nothing of the row at hand is left in `out`.
+    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
+        match &self.body {
+            Body::Get(get) => get.run(run, out).map(Some),
+            Body::Nested(nested) => {
+                let rows = nested.run(run, out)?;
+                if rows.is_none() {
+                    self.skips.store(RUNS_SKIPPED, Ordering::Relaxed);
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// Whether it is worth trying: a run of late did not look at too many rows.
+    pub fn is_promising(&self) -> bool {
+        let skips = self.skips.load(Ordering::Relaxed);
+        if skips > 0 {
+            self.skips.store(skips - 1, Ordering::Relaxed);
+        }
+        skips == 0
+    }
+
+    /// Whether both do the same, expression by expression.
+    pub fn is_same(&self, other: &RowPlan) -> bool {
+        self.tables == other.tables && self.body == other.body
+    }
+
+    pub fn exprs(&self) -> Vec<&Expr> {
+        self.parts().into_iter().map(|(_, expr)| expr).collect()
+    }
+
+    pub fn parts(&self) -> Vec<(Role, &Expr)> {
+        let mut out = Vec::new();
+        let shape = match &self.body {
+            Body::Get(get) => {
+                out.extend(get.key.iter().map(|part| (Role::Value, &part.value)));
+                Some(&get.shape)
+            }
+            Body::Nested(nested) => {
+                for step in &nested.steps {
+                    out.extend(step.access.exprs().into_iter().map(|expr| (Role::Value, expr)));
+                    let conditions = step.matches.iter().chain(&step.passes);
+                    out.extend(conditions.map(|expr| (Role::Condition, expr)));
+                }
+                out.extend(nested.limit.iter().chain(&nested.offset).map(|expr| (Role::Value, expr)));
+                match &nested.top {
+                    Top::Direct(shape) => Some(shape),
+                    Top::Rows { outputs, keys, .. } => {
+                        out.extend(outputs.iter().chain(keys).map(|expr| (Role::Output, expr)));
+                        None
+                    }
+                    Top::Totals(totals) => {
+                        out.extend(totals.exprs().map(|expr| (Role::Output, expr)));
+                        None
+                    }
+                }
+            }
+        };
+        if let Some(shape) = shape {
+            out.extend(shape.filter.iter().map(|expr| (Role::Condition, expr)));
+            out.extend(shape.outputs.iter().filter_map(Output::computed).map(|expr| (Role::Output, expr)));
+        }
+        out
+    }
+
+    /// What EXPLAIN says: each step takes the rows of the next ones.
+    pub fn explained(&self) -> Explained {
+        match &self.body {
+            Body::Get(get) => Explained::leaf(format!("Point Get on {}", get.shape.lens.table.name)),
+            Body::Nested(nested) => nested.explained(),
+        }
+    }
+
+    /// The same plan with other expressions.
+    pub fn rewrite(&mut self, change: &mut impl FnMut(Expr) -> Expr) {
+        let shape = match &mut self.body {
+            Body::Get(get) => {
+                get.key.iter_mut().for_each(|part| replace(&mut part.value, change));
+                Some(&mut get.shape)
+            }
+            Body::Nested(nested) => {
+                for step in &mut nested.steps {
+                    step.access.exprs_mut().into_iter().for_each(|expr| replace(expr, change));
+                    step.matches.iter_mut().chain(&mut step.passes).for_each(|expr| replace(expr, change));
+                }
+                nested.limit.iter_mut().chain(&mut nested.offset).for_each(|expr| replace(expr, change));
+                match &mut nested.top {
+                    Top::Direct(shape) => Some(shape),
+                    Top::Rows { outputs, keys, .. } => {
+                        outputs.iter_mut().chain(keys).for_each(|expr| replace(expr, change));
+                        None
+                    }
+                    Top::Totals(totals) => {
+                        totals.exprs_mut().for_each(|expr| replace(expr, change));
+                        None
+                    }
+                }
+            }
+        };
+        if let Some(shape) = shape {
+            shape.filter.iter_mut().for_each(|expr| replace(expr, change));
+            shape.outputs_mut().for_each(|expr| replace(expr, change));
+        }
+    }
+}
+
+/// A step of a plan in words.
+pub(crate) struct Explained {
+    pub title: String,
+    pub inputs: Vec<Explained>,
+}
+
+impl Explained {
+    fn leaf(title: String) -> Explained {
+        Explained { title, inputs: Vec::new() }
+    }
+
+    fn above(self, title: &str) -> Explained {
+        Explained { title: title.into(), inputs: vec![self] }
+    }
+}
+
+fn replace(expr: &mut Expr, change: &mut impl FnMut(Expr) -> Expr) {
+    let taken = std::mem::replace(expr, Expr::bool(false));
+    *expr = change(taken);
 }

@@ -25,6 +25,7 @@ pub(crate) mod modify;
 pub(crate) mod notify;
 pub(crate) mod owned;
 pub(crate) mod point_get;
+pub(crate) mod row_query;
 pub(crate) mod privilege;
 pub(crate) mod references;
 pub(crate) mod resolve;

@@ -5,7 +5,9 @@ mod index;
 mod materialized;
 
 pub use foreign_key::{ForeignKey, ReferentialAction};
-pub use index::{Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, encode_values, prefix_key};
+pub use index::{
+    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, encode_present, encode_values, prefix_key,
+};
 pub use materialized::Materialized;
 
 use crate::{ColumnId, DataType, Datum, Key, ObjectId, PhysType, TabletId, key};

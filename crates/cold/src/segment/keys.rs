@@ -47,7 +47,7 @@ impl Keys {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    pub(crate) fn push(&mut self, key: &[u8]) {
+    pub fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len() as u32);
     }

@@ -312,6 +312,15 @@ impl Segment {
         Ok(all)
     }
 
+    /// The keys of the rows at ascending ordinals.
+    pub fn keys_at(&self, ordinals: &[u32]) -> Result<Keys> {
+        let columns = self.read_at(ordinals, &self.layout.schema.key_columns())?;
+        let columns: Vec<ArrayRef> = columns.into_iter().flatten().collect();
+        let mut keys = Keys::default();
+        self.sound(0, encode_keys(&self.layout.schema, &columns, 0..ordinals.len(), &mut keys))?;
+        Ok(keys)
+    }
+
     /// Ordinals of the rows with this key, ascending: usually none or one; more when versions of one row
     /// met in this file. Asks the filter first.
     pub fn find(&self, key: &[u8]) -> Result<Vec<u32>> {

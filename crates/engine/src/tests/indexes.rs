@@ -2,7 +2,7 @@
 
 use super::*;
 use basalt_types::schema::{IndexColumn, IndexDef, IndexSource};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 fn index_of_v(f: &Fixture, name: &str, unique: bool) -> Arc<IndexDef> {
     let (id, tablet) = (f.engine.next_object_id(), f.engine.next_tablet_id());
@@ -80,6 +80,59 @@ fn assert_agree(read: &ReadContext, table: &Arc<TableDef>) {
         for (text, place) in rows.iter().step_by(17) {
             let values = basalt_types::schema::encode_values(&index.columns, &[Datum::text(text)]);
             assert!(read.rows_by_entry(index, &values).unwrap().contains(place), "{text}");
+        }
+    }
+    assert_walks(read, table);
+}
+
+/// Walks in both directions give the keys of ranges in order, each once.
+fn assert_walks(read: &ReadContext, table: &Arc<TableDef>) {
+    let rows: Vec<(String, Place)> = rows_with_places(read, table).into_iter().collect();
+    let mut keys: Vec<&Key> = rows.iter().map(|(_, (_, key))| key).collect();
+    keys.sort();
+    let known: HashSet<(&str, &Key)> = rows.iter().map(|(text, (_, key))| (text.as_str(), key)).collect();
+    let bounds: Vec<&Key> = keys.iter().copied().step_by(keys.len() / 5 + 1).collect();
+    let mut ranges = vec![KeyRange::default()];
+    for from in &bounds {
+        ranges.push(KeyRange { from: from.as_bytes().to_vec(), to: None });
+        ranges.push(KeyRange { from: Vec::new(), to: Some(from.as_bytes().to_vec()) });
+        for to in &bounds {
+            ranges.push(KeyRange { from: from.as_bytes().to_vec(), to: Some(to.as_bytes().to_vec()) });
+        }
+    }
+    let tablets: Vec<TabletId> = table.tablets().collect();
+    for (at, range) in ranges.into_iter().enumerate() {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let within = |key: &&&Key| {
+                key.as_bytes() >= &range.from[..] && range.to.as_ref().is_none_or(|to| key.as_bytes() < &to[..])
+            };
+            let mut expected: Vec<Key> = keys.iter().filter(within).map(|key| (*key).clone()).collect();
+            if direction == Direction::Descending {
+                expected.reverse();
+            }
+            let spec = WalkSpec {
+                table,
+                tablets: &tablets,
+                range: range.clone(),
+                direction,
+                columns: &[ColumnId(2)],
+                at: read.at(),
+                rows_hint: at % 40,
+            };
+            let mut walk = read.engine().walk(spec).unwrap().expect("files are in key order");
+            let mut found = Vec::new();
+            while let Some((key, row)) = walk.next_row().unwrap() {
+                let text = match row {
+                    SeenRow::Encoded(bytes) => crate::rows::decode(table, bytes).unwrap()[1].clone(),
+                    SeenRow::Values(values) => values[1].clone(),
+                };
+                let Datum::Bytes(text) = text else { panic!("{text:?}") };
+                let text = String::from_utf8(text.to_vec()).unwrap();
+                let key = Key::from(key);
+                assert!(known.contains(&(text.as_str(), &key)), "{text}");
+                found.push(key);
+            }
+            assert_eq!(found, expected, "{range:?} {direction:?}");
         }
     }
 }

@@ -172,6 +172,8 @@ impl<'a> Runner<'_, 'a> {
             Head::Bool(value) => Item::bool(*value),
             Head::Number(value) => Item::number(value),
             Head::String(text) => Item::string(text),
+            // Without variables, as for the operators, each is null.
+            Head::Variable(_) if self.execution.vars.is_none() => Item::null(),
             Head::Variable(name) => {
                 let value = self.variable(name)?;
                 let base = self.base;

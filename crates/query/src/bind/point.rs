@@ -92,7 +92,7 @@ fn equal_to(conjunct: &Expr, id: ColId, ty: &DataType) -> Option<Expr> {
 }
 
 /// Equality of keys is equality of their bytes: only types where a value has one form.
-fn is_exact(from: &DataType, to: &DataType) -> bool {
+pub(crate) fn is_exact(from: &DataType, to: &DataType) -> bool {
     use DataType::*;
     match (from, to) {
         (Int2, Int2 | Int4 | Int8) | (Int4, Int4 | Int8) | (Int8, Int8) => true,

@@ -4,9 +4,9 @@ use super::udf::EvalUdf;
 use super::{Lowerer, keys};
 use crate::error::{Result, SqlError};
 use arrow_schema::DataType as ArrowType;
-use basalt_expr::functions::{Function, TypePattern, Volatility};
+use basalt_expr::functions::Function;
 use basalt_expr::tree::{Expr, Truth};
-use basalt_types::{DataType, Datum};
+use basalt_types::{CompareOp, DataType, Datum};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr as DfExpr, Operator, binary_expr, cast};
@@ -300,24 +300,15 @@ impl Lowerer<'_> {
     }
 }
 
-/// The operator behind a comparison function, by PostgreSQL's names (`int4eq`, `text_le`, …).
+/// The operator behind a comparison function.
 pub(super) fn comparison(function: &Function) -> Option<Operator> {
-    let name = function.name.as_str();
-    // Other functions end in the same letters: `has_table_privilege`, `int4range`.
-    let compares = function.ret == TypePattern::Exact(DataType::Bool) && function.volatility == Volatility::Immutable;
-    let is_other = name.contains("regex") || name.contains("like") || name.ends_with("range") || name.len() < 5;
-    let is_other = is_other || (name.ends_with("eq") && !function.is_equality());
-    if function.args.len() != 2 || !compares || is_other {
-        return None;
-    }
-    Some(match &name[name.len() - 2..] {
-        "eq" => Operator::Eq,
-        "ne" => Operator::NotEq,
-        "lt" => Operator::Lt,
-        "le" => Operator::LtEq,
-        "gt" => Operator::Gt,
-        "ge" => Operator::GtEq,
-        _ => return None,
+    Some(match function.comparison()? {
+        CompareOp::Eq => Operator::Eq,
+        CompareOp::NotEq => Operator::NotEq,
+        CompareOp::Lt => Operator::Lt,
+        CompareOp::LtEq => Operator::LtEq,
+        CompareOp::Gt => Operator::Gt,
+        CompareOp::GtEq => Operator::GtEq,
     })
 }
 

@@ -5,6 +5,7 @@ use super::Lowerer;
 use super::node::{Node, Operator, as_column, with_computed};
 use super::stage::{Batches, Stage, Work, stream_of};
 use crate::error::{Result, SqlError};
+use crate::plan::row_count::{CountPlace, LIMIT, OFFSET, row_count};
 use crate::plan::{Plan, SortKey};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -18,11 +19,6 @@ use datafusion::physical_plan::Distribution;
 use futures::StreamExt;
 use std::sync::Arc;
 
-/// A row count and what is wrong with a negative one.
-type Place = (&'static str, &'static str);
-const LIMIT: Place = ("2201W", "LIMIT must not be negative");
-const OFFSET: Place = ("2201X", "OFFSET must not be negative");
-
 impl Lowerer<'_> {
     pub(super) fn limit(&mut self, input: &Plan, limit: Option<&Expr>, offset: Option<&Expr>) -> Result<LogicalPlan> {
         // As PostgreSQL, which looks at OFFSET first.
@@ -35,13 +31,10 @@ impl Lowerer<'_> {
         Ok(LogicalPlanBuilder::from(input).limit(offset.unwrap_or(0), limit)?.build()?)
     }
 
-    fn count(&mut self, expr: Option<&Expr>, (sqlstate, message): Place) -> Result<Option<usize>> {
+    fn count(&mut self, expr: Option<&Expr>, place: CountPlace) -> Result<Option<usize>> {
         let Some(expr) = expr else { return Ok(None) };
-        match self.one_value(expr)? {
-            Datum::Null => Ok(None),
-            Datum::I64(count) => usize::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message)),
-            other => Err(SqlError::internal(format!("a row count is {other:?}"))),
-        }
+        let count = row_count(&self.one_value(expr)?, place)?;
+        Ok(count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
     }
 
     /// The value of an expression without columns. 0A000 if it has outer columns: then the query around is run row

@@ -102,7 +102,11 @@ fn order_of(plan: &mut Plan) -> Vec<SortKey> {
                 let passed = exprs.iter().find(|(_, expr)| *expr == key.expr).map(|(id, _)| *id);
                 match (passed, &mut key.expr) {
                     (Some(out), Expr::Hole { id, .. }) => *id = out,
-                    (None, Expr::Hole { id, .. }) => exprs.push((*id, key.expr.clone())),
+                    (None, Expr::Hole { id, .. }) => {
+                        // Under its id stands what filled the place of columns that nobody read.
+                        exprs.retain(|(known, _)| known != id);
+                        exprs.push((*id, key.expr.clone()));
+                    }
                     _ => {}
                 }
             }

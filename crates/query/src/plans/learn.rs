@@ -2,9 +2,8 @@
 
 use super::text::{Literal, Literals, statement_of};
 use super::{Known, PlanKey};
-use crate::bind::point::{PointQuery, point_query};
 use crate::bind::{self, BindContext, Bound, Needs, ParamTypes};
-use crate::row::RowPlan;
+use crate::row::{Role, RowPlan};
 use crate::session::{Columns, Session};
 use crate::statement::allowed;
 use crate::syntax;
@@ -38,25 +37,28 @@ pub(crate) fn learn(
     let values = values(literals, &types, &eval)?;
     let columns = |bound: &Bound| bound.columns().map(Columns::from);
     let columns = columns(&plain).filter(|plain| Some(plain) == columns(&shaped).as_ref())?;
-    let (Bound::Query(plain), Bound::Query(query)) = (&plain, &shaped) else { return None };
-    let shaped_point = point_query(query, &eval).filter(is_plain)?;
-    let same = same(point_query(plain, &eval)?, shaped_point, &values, &eval);
-    let plan = RowPlan::of(&shaped, &eval).filter(|_| same)?;
-    Some(Arc::new(Known::new(key.clone(), catalog.version, plan, columns, types)))
+    let plan = RowPlan::of(&shaped, &eval).filter(is_plain)?;
+    let example = given(RowPlan::of(&shaped, &eval)?, &values, &eval);
+    let as_written = given(RowPlan::of(&plain, &eval)?, &[], &eval);
+    let same = example.is_same(&as_written);
+    same.then(|| Arc::new(Known::new(key.clone(), catalog.version, plan, columns, types)))
 }
 
 /// Whether parameters stand in comparisons alone, as they are. Elsewhere (in casts, in functions named as types, in
 /// outputs) what a literal means may depend on how it is written.
-fn is_plain(point: &PointQuery) -> bool {
+fn is_plain(plan: &RowPlan) -> bool {
     let has_params = |expr: &Expr| expr.any(&mut |node| matches!(node, Expr::Param { .. }));
-    !point.outputs.iter().any(has_params)
-        && point.access.key.iter().all(|part| is_value(part) || !has_params(part))
-        && point.filter.clone().split_and().iter().all(|condition| match condition {
-            Expr::Call { function, args, ty: DataType::Bool } if function.volatility == Volatility::Immutable => {
-                args.iter().all(|arg| is_value(arg) || !has_params(arg))
-            }
-            other => !has_params(other),
-        })
+    let is_plain_condition = |condition: &Expr| match condition {
+        Expr::Call { function, args, ty: DataType::Bool } if function.volatility == Volatility::Immutable => {
+            args.iter().all(|arg| is_value(arg) || !has_params(arg))
+        }
+        other => !has_params(other),
+    };
+    plan.parts().into_iter().all(|(role, expr)| match role {
+        Role::Value => is_value(expr) || !has_params(expr),
+        Role::Condition => expr.clone().split_and().iter().all(is_plain_condition),
+        Role::Output => !has_params(expr),
+    })
 }
 
 /// A parameter, negated or made one of a wider type.
@@ -105,9 +107,9 @@ fn bound(
     (!warned).then_some((bound, types))
 }
 
-/// Whether the second, with `values` for its parameters, is the first.
-fn same(plain: PointQuery, shaped: PointQuery, values: &[Datum], eval: &EvalContext) -> bool {
-    let given = |expr: Expr| {
+/// The plan with `values` for its parameters.
+fn given(mut plan: RowPlan, values: &[Datum], eval: &EvalContext) -> RowPlan {
+    plan.rewrite(&mut |expr| {
         let expr = expr.rewrite(&mut |node| match node {
             Expr::Param { index, ty } => match values.get(index) {
                 Some(value) => Expr::Const { value: value.clone(), ty },
@@ -116,13 +118,6 @@ fn same(plain: PointQuery, shaped: PointQuery, values: &[Datum], eval: &EvalCont
             other => other,
         });
         expr.fold(eval, false)
-    };
-    let parts = |query: PointQuery| -> Vec<Expr> {
-        let exprs = query.access.key.into_iter().chain(query.outputs).chain([query.filter]);
-        exprs.map(given).collect()
-    };
-    Arc::ptr_eq(&plain.table, &shaped.table)
-        && plain.lock.is_none()
-        && shaped.lock.is_none()
-        && parts(plain) == parts(shaped)
+    });
+    plan
 }

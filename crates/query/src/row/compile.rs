@@ -1,26 +1,315 @@
 //! From a bound statement to a row plan, if it has one.
 
-use super::RowPlan;
+use super::access::Access;
+use super::gather::{Gathered, Relation, Way, needs};
 use super::get::Get;
+use super::nested::{Nested, Step, Top};
+use super::shape::{Lens, Shape};
+use super::totals::Totals;
+use super::{Body, RowPlan};
 use crate::bind::Bound;
 use crate::bind::point::point_query;
+use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey};
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
+use basalt_expr::operators::SortOrder;
 use basalt_expr::tree::Expr;
+use basalt_types::ObjectId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tables that a plan joins at most.
+const RELATIONS_MAX: usize = 8;
 
 impl RowPlan {
     /// `eval` decides nothing that another execution of the same plan could see otherwise.
     pub fn of(bound: &Bound, eval: &EvalContext) -> Option<RowPlan> {
-        let Bound::Query(query) = bound else { return None };
-        let point = point_query(query, eval)?;
-        if point.lock.is_some() {
-            return None;
+        match bound {
+            Bound::Query(query) => RowPlan::of_query(query, eval),
+            _ => None,
         }
-        let exprs: Vec<&Expr> = point.access.key.iter().chain(&point.outputs).chain([&point.filter]).collect();
-        let timeless = exprs.iter().all(|expr| expr.volatility() == Volatility::Immutable);
-        if exprs.iter().any(|expr| expr.volatility() == Volatility::Volatile) {
-            return None;
-        }
-        Some(RowPlan { tables: vec![point.table.id], timeless, source: Get::of(point)? })
     }
+
+    pub fn of_query(query: &Query, eval: &EvalContext) -> Option<RowPlan> {
+        let (body, tables) = match point_query(query, eval) {
+            Some(point) if point.lock.is_some() => return None,
+            Some(point) => {
+                let table = point.table.id;
+                (Body::Get(Get::of(point)?), vec![table])
+            }
+            None => nested(query, eval)?,
+        };
+        let mut plan = RowPlan::new(tables, body);
+        let volatility = plan.exprs().into_iter().map(|expr| expr.volatility()).max();
+        plan.timeless = volatility.is_none_or(|volatility| volatility == Volatility::Immutable);
+        (volatility != Some(Volatility::Volatile)).then_some(plan)
+    }
+}
+
+/// What stands above tables and joins.
+struct Peeled<'p> {
+    below: &'p Plan,
+    outputs: Vec<Expr>,
+    sort: Vec<SortKey>,
+    totals: Option<Vec<(ColId, AggregateCall)>>,
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+}
+
+fn peeled(query: &Query) -> Option<Peeled<'_>> {
+    let outputs = query.columns.iter().map(|column| Expr::Hole { id: column.id, ty: column.ty.clone() }).collect();
+    let mut out =
+        Peeled { below: &query.plan, outputs, sort: Vec::new(), totals: None, limit: None, offset: None };
+    if let Plan::Limit { input, limit, offset, ties: false } = out.below {
+        (out.below, out.limit, out.offset) = (input, limit.clone(), offset.clone());
+    }
+    loop {
+        out.below = match out.below {
+            Plan::Sort { input, keys } if out.sort.is_empty() && out.totals.is_none() => {
+                out.sort.clone_from(keys);
+                input
+            }
+            // One row, whatever came in which order.
+            Plan::Sort { input, .. } if out.totals.is_some() => input,
+            Plan::Project { input, exprs } => {
+                let defined: BTreeMap<ColId, &Expr> = exprs.iter().map(|(id, expr)| (*id, expr)).collect();
+                let mut define = |expr: &mut Expr| {
+                    let taken = std::mem::replace(expr, Expr::bool(false));
+                    *expr = taken.rewrite(&mut |node| match node {
+                        Expr::Hole { id, ty } => {
+                            defined.get(&id).map_or(Expr::Hole { id, ty }, |expr| (*expr).clone())
+                        }
+                        other => other,
+                    });
+                };
+                match &mut out.totals {
+                    Some(calls) => calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).for_each(&mut define),
+                    None => {
+                        out.outputs.iter_mut().for_each(&mut define);
+                        out.sort.iter_mut().for_each(|key| define(&mut key.expr));
+                    }
+                }
+                input
+            }
+            Plan::Aggregate { input, groups, aggregates, sets: None } if groups.is_empty() && out.totals.is_none() => {
+                out.sort.clear();
+                out.totals = Some(aggregates.clone());
+                input
+            }
+            Plan::Filter { .. } | Plan::Join { .. } | Plan::Scan { .. } => return Some(out),
+            _ => return None,
+        };
+    }
+}
+
+fn nested(query: &Query, eval: &EvalContext) -> Option<(Body, Vec<ObjectId>)> {
+    if !query.subqueries.is_empty() || !query.ctes.is_empty() || !query.row_locks.is_empty() {
+        return None;
+    }
+    if query.columns.iter().any(|column| column.ty.phys().is_none()) {
+        return None;
+    }
+    let mut top = peeled(query)?;
+    let gathered = Gathered::of(top.below)?;
+    if gathered.relations.len() > RELATIONS_MAX {
+        return None;
+    }
+    top.outputs = top.outputs.into_iter().map(|expr| gathered.over_tables(expr)).collect();
+    for key in &mut top.sort {
+        key.expr = gathered.over_tables(std::mem::replace(&mut key.expr, Expr::bool(false)));
+    }
+    for (_, call) in top.totals.iter_mut().flatten() {
+        for expr in call.exprs_mut() {
+            *expr = gathered.over_tables(std::mem::replace(expr, Expr::bool(false)));
+        }
+    }
+    let is_counted = |count: &Option<Expr>| count.as_ref().is_none_or(|count| needs(count).is_empty());
+    if !is_counted(&top.limit) || !is_counted(&top.offset) {
+        return None;
+    }
+    let tables: Vec<ObjectId> = gathered.relations.iter().map(|relation| relation.table.id).collect();
+    let body = Compiler::new(gathered, eval).body(top)?;
+    Some((body, tables))
+}
+
+struct Compiler<'e> {
+    eval: &'e EvalContext,
+    relations: Vec<Relation>,
+    /// Not placed yet.
+    conditions: Vec<Expr>,
+    known: BTreeSet<ColId>,
+    /// Of columns, in the frame.
+    registers: BTreeMap<ColId, usize>,
+    width: usize,
+    steps: Vec<Step>,
+    sorted: bool,
+}
+
+impl Compiler<'_> {
+    fn new(gathered: Gathered, eval: &EvalContext) -> Compiler<'_> {
+        Compiler {
+            eval,
+            relations: gathered.relations,
+            conditions: gathered.conditions,
+            known: BTreeSet::new(),
+            registers: BTreeMap::new(),
+            width: 0,
+            steps: Vec::new(),
+            sorted: false,
+        }
+    }
+
+    fn body(mut self, top: Peeled<'_>) -> Option<Body> {
+        let ordered_for = |compiler: &Compiler<'_>| if compiler.steps.is_empty() { top.sort.as_slice() } else { &[] };
+        let single = self.relations.len() == 1;
+        let mut direct = None;
+        while !self.relations.is_empty() {
+            let keys = ordered_for(&self).to_vec();
+            let (at, way, in_order) = self.next_way(&keys, top.limit.is_some())?;
+            if self.steps.is_empty() {
+                self.sorted = in_order;
+            }
+            let relation = self.relations.remove(at);
+            if single && top.totals.is_none() && (top.sort.is_empty() || self.sorted) {
+                direct = Some(self.shape(&relation, &way, &top.outputs)?);
+            }
+            self.place(relation, way)?;
+        }
+        // A condition of no table at all.
+        if !self.conditions.is_empty() {
+            return None;
+        }
+        let resolve = |expr: Expr| over_registers(expr, &self.registers);
+        let sort = if self.sorted { Vec::new() } else { top.sort };
+        let top_node = match (direct, top.totals) {
+            (Some(shape), _) => Top::Direct(shape),
+            (None, Some(calls)) => {
+                let ids: BTreeMap<ColId, usize> = calls.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+                let outputs = top.outputs.into_iter().map(|expr| over_registers(expr, &ids));
+                Top::Totals(Totals::of(calls, outputs.collect::<Option<_>>()?, &resolve)?)
+            }
+            (None, None) => Top::Rows {
+                types: top.outputs.iter().map(Expr::ty).collect(),
+                outputs: top.outputs.into_iter().map(resolve).collect::<Option<_>>()?,
+                orders: sort
+                    .iter()
+                    .map(|key| SortOrder { descending: key.descending, nulls_first: key.nulls_first })
+                    .collect(),
+                key_types: sort.iter().map(|key| key.expr.ty()).collect(),
+                keys: sort.into_iter().map(|key| resolve(key.expr)).collect::<Option<_>>()?,
+            },
+        };
+        Some(Body::Nested(Box::new(Nested {
+            steps: self.steps,
+            top: top_node,
+            registers: self.width,
+            limit: top.limit,
+            offset: top.offset,
+        })))
+    }
+
+    /// The table that comes next, and whether its rows are in the order of `keys`.
+    fn next_way(&self, keys: &[SortKey], limited: bool) -> Option<(usize, Way, bool)> {
+        let mut best: Option<(usize, Way, bool)> = None;
+        for (at, relation) in self.relations.iter().enumerate() {
+            let conditions = relation.optional.as_ref().unwrap_or(&self.conditions);
+            // A left join's other side comes once all that it needs is there.
+            let ready = match &relation.optional {
+                None => true,
+                Some(own) => own.iter().all(|condition| {
+                    needs(condition).iter().all(|id| self.known.contains(id) || relation.defines(*id))
+                }) && (!self.steps.is_empty()),
+            };
+            if !ready {
+                continue;
+            }
+            for mut way in relation.ways(conditions, &self.known, self.eval) {
+                let alone = self.relations.len() == 1 && self.steps.is_empty();
+                let in_order = !keys.is_empty() && way.order_as(keys, relation, alone);
+                let first_ones = in_order && limited && alone;
+                if !way.is_bounded() && !first_ones {
+                    continue;
+                }
+                let better = best.as_ref().is_none_or(|(_, known, ordered)| {
+                    // What comes in order need not be sorted; but a whole key finds one row.
+                    let weight = |way: &Way, ordered: bool| (way.rank.0 > 3 && limited && !ordered, way.rank);
+                    weight(&way, in_order) < weight(known, *ordered)
+                });
+                if better {
+                    best = Some((at, way, in_order));
+                }
+            }
+        }
+        best
+    }
+
+    /// A single table's rows, straight to the client.
+    fn shape(&self, relation: &Relation, way: &Way, outputs: &[Expr]) -> Option<Shape> {
+        let places: BTreeMap<ColId, usize> =
+            relation.columns.iter().map(|(id, column)| (*id, column.position())).collect();
+        let rest = self.conditions.iter().enumerate().filter(|(at, _)| !way.settled.contains(at));
+        let rest = rest.map(|(_, condition)| over_registers(condition.clone(), &places)).collect::<Option<Vec<_>>>()?;
+        let filter = (!rest.is_empty()).then(|| Expr::and(rest));
+        let outputs = outputs.iter().map(|expr| over_registers(expr.clone(), &places)).collect::<Option<_>>()?;
+        Shape::new(relation.table.clone(), filter, outputs)
+    }
+
+    /// Makes the table the next step.
+    fn place(&mut self, relation: Relation, way: Way) -> Option<()> {
+        let mut access: Access = way.access;
+        for expr in access.exprs_mut() {
+            let taken = std::mem::replace(expr, Expr::bool(false));
+            *expr = over_registers(taken, &self.registers)?;
+        }
+        let base = self.width;
+        let mut columns = relation.columns.clone();
+        columns.sort_by_key(|(_, column)| *column);
+        columns.dedup_by_key(|(_, column)| *column);
+        for (id, column) in &relation.columns {
+            let at = columns.iter().position(|(_, known)| known == column)?;
+            self.registers.insert(*id, base + at);
+            self.known.insert(*id);
+        }
+        self.width += columns.len();
+        let lens = Lens::new(relation.table.clone(), columns.iter().map(|(_, column)| column.position()).collect())?;
+        let optional = relation.optional.is_some();
+        let own = match relation.optional {
+            Some(own) => unsettled(own, &way.settled),
+            None => {
+                self.conditions = unsettled(std::mem::take(&mut self.conditions), &way.settled);
+                Vec::new()
+            }
+        };
+        let (ready, later): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut self.conditions)
+            .into_iter()
+            .partition(|condition| needs(condition).is_subset(&self.known));
+        self.conditions = later;
+        let joined = |conditions: Vec<Expr>| {
+            let resolved = conditions.into_iter().map(|condition| over_registers(condition, &self.registers));
+            let resolved = resolved.collect::<Option<Vec<_>>>()?;
+            Some((!resolved.is_empty()).then(|| Expr::and(resolved)))
+        };
+        let (matches, passes) = (joined(own)?, joined(ready)?);
+        self.steps.push(Step::new(access, lens, base, optional, matches, passes)?);
+        Some(())
+    }
+}
+
+fn unsettled(conditions: Vec<Expr>, settled: &[usize]) -> Vec<Expr> {
+    conditions.into_iter().enumerate().filter(|(at, _)| !settled.contains(at)).map(|(_, condition)| condition).collect()
+}
+
+/// Column ids as places. `None`: one has no place.
+fn over_registers(expr: Expr, registers: &BTreeMap<ColId, usize>) -> Option<Expr> {
+    let mut complete = true;
+    let resolved = expr.rewrite(&mut |node| match node {
+        Expr::Hole { id, ty } => match registers.get(&id) {
+            Some(index) => Expr::Column { index: *index, ty },
+            None => {
+                complete = false;
+                Expr::Hole { id, ty }
+            }
+        },
+        other => other,
+    });
+    complete.then_some(resolved)
 }

@@ -236,6 +236,9 @@ impl Session {
                     let rows = statement::point_get::run(self, &point, eval).await?;
                     return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
                 }
+                if let Some(rows) = statement::row_query::run(self, query, eval)? {
+                    return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
+                }
                 let rows = statement::lock_rows::rows(self, query, eval).await?;
                 Ok(Outcome::Rows(RowStream::new(columns, rows, "SELECT")))
             }

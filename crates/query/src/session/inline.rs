@@ -6,7 +6,7 @@ use crate::database::Stats;
 use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
 use crate::plans::{self, Advice, Known, PlanKey, TEXT_BYTES_MAX};
-use crate::row::{RowPlan, RowRun, RowSink};
+use crate::row::{RowOut, RowPlan, RowRun, RowSink};
 use crate::syntax::Isolation;
 use basalt_engine::{Catalog, TableLock};
 use basalt_expr::EvalContext;
@@ -177,6 +177,9 @@ impl Session {
     /// The snapshot comes first, then the catalog, which is at least as new. A statement outside of transactions takes
     /// no lock: who has a table alone is seen, and whoever takes it later is not seen by this snapshot.
     fn admit_inline(&mut self, plan: &RowPlan, version: u64) -> Option<Admitted> {
+        if !plan.is_promising() {
+            return None;
+        }
         let engine = self.db.engine();
         if self.block.scope == Scope::None {
             let effective = self.settings.effective();
@@ -222,21 +225,21 @@ impl Session {
     ) -> Ran {
         (eval.now_micros, eval.statement_micros) = self.moments();
         let engine = self.db.engine();
-        let run = RowRun { engine, at: admitted.at, eval: &eval, formats, scratch: &mut self.scratch };
+        let run = RowRun { engine, at: admitted.at, eval: &eval, scratch: &mut self.scratch };
         let mark = sink.mark();
-        let result = plan.run(run, sink);
+        let result = plan.run(run, &mut RowOut::Cells { sink, formats });
         // Without a lock tables may have been changed or dropped meanwhile: what was read then is nothing.
         let void = admitted.alone && engine.catalog().version != admitted.catalog.version;
         if admitted.alone {
             self.snapshot.end();
         }
         match result {
-            _ if void => {
+            Ok(Some(rows)) if !void => Ran::Done(rows),
+            Err(error) if !void => Ran::Failed(error),
+            _ => {
                 sink.back_to(mark);
                 Ran::Void(eval.params)
             }
-            Ok(rows) => Ran::Done(rows),
-            Err(error) => Ran::Failed(error),
         }
     }
 }

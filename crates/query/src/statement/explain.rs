@@ -7,6 +7,7 @@ use crate::bind::{BoundWith, InsertSource, ParamTypes, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::explain::{Step, escaped, quoted};
 use crate::plan::{HeldRows, Plan, Query};
+use crate::row::{Explained, RowPlan};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
 use crate::session::prepared::Bound;
@@ -287,10 +288,13 @@ async fn of_bound(
                 let (inputs, _) = of_query(session, query.clone(), eval, false).await?;
                 Ok((vec![Step { inputs, ..Step::new("Lock Rows") }], None))
             }
-            None => {
-                let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
-                Ok((steps, analyze.then_some(rows)))
-            }
+            None => match RowPlan::of_query(query, eval) {
+                Some(plan) => Ok((vec![of_row_plan(plan.explained())], None)),
+                None => {
+                    let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
+                    Ok((steps, analyze.then_some(rows)))
+                }
+            },
         },
         Bound::Write(write) => Ok((vec![of_write(session, write, eval).await?], None)),
         Bound::With(with) => {
@@ -307,6 +311,11 @@ async fn of_bound(
             Ok((steps, None))
         }
     }
+}
+
+fn of_row_plan(plan: Explained) -> Step {
+    let inputs = plan.inputs.into_iter().map(of_row_plan).collect();
+    Step { inputs, ..Step::new(plan.title) }
 }
 
 /// The commands of WITH are not run for EXPLAIN: what they would give is taken as no rows.

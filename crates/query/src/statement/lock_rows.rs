@@ -14,6 +14,7 @@ pub(super) use self::second_look::SecondLook;
 use self::taken::Taken;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
+use crate::plan::row_count::{CountPlace, LIMIT, OFFSET, row_count};
 use crate::plan::{ColId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query};
 use crate::run::{BatchStream, QueryRuntime, RunContext};
 use crate::session::Session;
@@ -161,8 +162,8 @@ enum Fate {
 impl Locker<'_> {
     async fn run(&self, txn: &mut Txn) -> Result<HeldRows> {
         self.refuse_outer_columns()?;
-        let limit = self.count(self.step.limit.as_ref(), "2201W", "LIMIT must not be negative")?;
-        let offset = self.count(self.step.offset.as_ref(), "2201X", "OFFSET must not be negative")?.unwrap_or(0);
+        let limit = self.count(self.step.limit.as_ref(), LIMIT)?;
+        let offset = self.count(self.step.offset.as_ref(), OFFSET)?.unwrap_or(0);
         let wanted = limit.map(|limit| limit.saturating_add(offset));
         let memory = self.means.runtime.reservation("locked rows");
         let mut taken = Taken::new(&self.step.columns, offset, wanted, memory);
@@ -225,15 +226,12 @@ impl Locker<'_> {
         }
     }
 
-    fn count(&self, expr: Option<&Expr>, sqlstate: &'static str, message: &str) -> Result<Option<u64>> {
+    fn count(&self, expr: Option<&Expr>, place: CountPlace) -> Result<Option<u64>> {
         let Some(expr) = expr else { return Ok(None) };
         if expr.any(&mut |node| matches!(node, Expr::Hole { .. })) {
             return Err(SqlError::not_supported("subqueries in LIMIT and OFFSET are not supported yet"));
         }
-        match expr.eval_scalar(&[], &self.means.eval)? {
-            Datum::I64(count) => u64::try_from(count).map(Some).map_err(|_| SqlError::new(sqlstate, message)),
-            _ => Ok(None),
-        }
+        row_count(&expr.eval_scalar(&[], &self.means.eval)?, place)
     }
 
     /// Outputs, then the identity of each locked row, then the kept columns; at most so many rows.

@@ -118,6 +118,11 @@ pub fn encode_values(columns: &[IndexColumn], values: &[Datum]) -> Vec<u8> {
     out
 }
 
+/// How the entry of any value but null goes on.
+pub fn encode_present(out: &mut Vec<u8>) {
+    out.push(VALUE);
+}
+
 impl IndexDef {
     pub fn tablet(&self) -> TabletId {
         self.entries.partitions[0].tablets[0]

@@ -366,6 +366,18 @@ fn check_scan(hot: &HotTablet, present: &Versions, reader: &Reader<'_>, rng: &mu
     }
     let found: Vec<_> = out.iter().map(|row| (row.key, row.row.to_vec(), row.rid, row.stamp)).collect();
     assert_eq!(found, expected);
+    let from = from.as_ref().map(Vec::as_slice);
+    out.clear();
+    let mut next = hot.scan_back(from, to.as_ref().map(Vec::as_slice), reader, rows_max, &mut out);
+    while let Some(last) = next {
+        chunk.clear();
+        next = hot.scan_back(from, Bound::Excluded(last.as_bytes()), reader, rows_max, &mut chunk);
+        assert!(chunk.len() <= rows_max);
+        chunk.iter().for_each(|row| out.push(row.key, row.row, row.rid, row.stamp));
+    }
+    let mut found: Vec<_> = out.iter().map(|row| (row.key, row.row.to_vec(), row.rid, row.stamp)).collect();
+    found.reverse();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -1,0 +1,300 @@
+//! A walk over a range of keys in key order: hot and every file that has some of it, merged.
+//!
+//! For one reader each visible key is in one place only (`hot/tablet.rs`, invariant), so the merge drops nothing. Files
+//! whose keys come later are opened when the walk reaches them.
+
+use super::SeenRow;
+use crate::data_file::{ColdRows, DataFile};
+use crate::tablet::{FileEntry, ReadView, Tablet};
+use crate::{Engine, Result};
+use basalt_hot::{Reader, Rows};
+use basalt_types::{ColumnId, Datum, Key, ReadAt, TableDef, TabletId, TxnStates};
+use std::cmp::Ordering;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+/// Rows that a source of a walk looks at together: at first, and at most.
+const CHUNK_MIN: usize = 16;
+const CHUNK_MAX: usize = 1024;
+
+/// Keys from `from` up to, and without, `to`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeyRange {
+    pub from: Vec<u8>,
+    /// `None`: to the greatest.
+    pub to: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys that begin with `prefix`.
+    pub fn of_prefix(prefix: &[u8]) -> KeyRange {
+        KeyRange { from: prefix.to_vec(), to: behind_prefix(prefix) }
+    }
+}
+
+/// The least key that is greater than all that begin with `prefix`; `None` if there is none.
+pub fn behind_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
+    Some(next)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// Where a [`Walk`] goes, and what it brings.
+pub struct WalkSpec<'a> {
+    pub table: &'a TableDef,
+    /// Of the table.
+    pub tablets: &'a [TabletId],
+    pub range: KeyRange,
+    pub direction: Direction,
+    /// Columns that the rows need, ascending.
+    pub columns: &'a [ColumnId],
+    /// The caller keeps it pinned.
+    pub at: ReadAt,
+    /// How many rows it will take, about.
+    pub rows_hint: usize,
+}
+
+/// Gives rows one by one ([`Walk::next_row`]).
+pub struct Walk<'a> {
+    engine: &'a Engine,
+    spec: WalkSpec<'a>,
+    open: Vec<Source>,
+    /// Files with rows further on; the next one last.
+    waiting: Vec<Waiting>,
+    /// The source of the row that was given last.
+    given: Option<usize>,
+    values: Vec<Datum>,
+}
+
+struct Waiting {
+    tablet: Arc<Tablet>,
+    view: Arc<ReadView>,
+    file: usize,
+    /// No row of it comes before this key.
+    bound: Vec<u8>,
+}
+
+/// Rows of one place, in the order of the walk.
+struct Source {
+    tablet: Arc<Tablet>,
+    view: Arc<ReadView>,
+    chunk: Chunk,
+    /// In the chunk.
+    at: usize,
+    chunk_rows: usize,
+}
+
+enum Chunk {
+    /// The range that is left, if any.
+    Hot { rows: Rows, rest: Option<(Bound<Key>, Bound<Key>)> },
+    /// The ordinals that are left. Rows lie in ascending order.
+    File { file: Arc<FileEntry>, rows: ColdRows, rest: Range<u32>, backwards: bool },
+}
+
+impl Engine {
+    /// Begins a walk. `None`: a file that has some of the range is not in key order.
+    pub fn walk<'a>(&'a self, spec: WalkSpec<'a>) -> Result<Option<Walk<'a>>> {
+        let values = vec![Datum::Null; spec.table.columns.len()];
+        let mut walk = Walk { engine: self, open: Vec::new(), waiting: Vec::new(), given: None, values, spec };
+        if walk.spec.range.to.as_ref().is_some_and(|to| *to <= walk.spec.range.from) {
+            return Ok(Some(walk));
+        }
+        for id in walk.spec.tablets {
+            let tablet = self.tablet(*id)?;
+            let view = tablet.view();
+            for (at, file) in view.files.iter().enumerate() {
+                let Some(bound) = walk.bound_of(file) else { continue };
+                if !file.data.is_sorted() {
+                    return Ok(None);
+                }
+                walk.waiting.push(Waiting { tablet: tablet.clone(), view: view.clone(), file: at, bound });
+            }
+            let (from, to) = (&walk.spec.range.from, &walk.spec.range.to);
+            let to = to.as_ref().map_or(Bound::Unbounded, |to| Bound::Excluded(Key::from(&to[..])));
+            let rest = Some((Bound::Included(Key::from(&from[..])), to));
+            let chunk = Chunk::Hot { rows: Rows::new(), rest };
+            walk.open_source(tablet, view, chunk)?;
+        }
+        let direction = walk.spec.direction;
+        walk.waiting.sort_by(|a, b| direction.order(&b.bound, &a.bound));
+        Ok(Some(walk))
+    }
+}
+
+impl Direction {
+    /// Of two keys as the walk meets them.
+    fn order(self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Direction::Ascending => a.cmp(b),
+            Direction::Descending => b.cmp(a),
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// The next row and its key.
+    pub fn next_row(&mut self) -> Result<Option<(&[u8], SeenRow<'_>)>> {
+        if let Some(given) = self.given.take() {
+            self.step(given)?;
+        }
+        let nearest = loop {
+            let nearest = self.nearest();
+            let head = nearest.map(|nearest| self.open[nearest].key());
+            // What is equal may be behind it.
+            let is_near = |waiting: &Waiting| match head {
+                Some(head) => self.spec.direction.order(&waiting.bound, head).is_le(),
+                None => true,
+            };
+            match self.waiting.pop_if(|waiting| is_near(waiting)) {
+                Some(waiting) => self.open_file(waiting)?,
+                None => break nearest,
+            }
+        };
+        self.given = nearest;
+        let Some(nearest) = nearest else { return Ok(None) };
+        let source = &self.open[nearest];
+        let row = match &source.chunk {
+            Chunk::Hot { rows, .. } => SeenRow::Encoded(rows.get(source.at).row),
+            Chunk::File { rows, backwards, .. } => {
+                let at = place_of(source.at, rows, *backwards);
+                rows.seen(at, self.spec.table, self.spec.columns, &mut self.values)
+            }
+        };
+        Ok(Some((source.key(), row)))
+    }
+
+    fn nearest(&self) -> Option<usize> {
+        let order = |a: &usize, b: &usize| self.spec.direction.order(self.open[*a].key(), self.open[*b].key());
+        (0..self.open.len()).min_by(order)
+    }
+
+    /// Where rows of a file begin for this walk; `None`: it has none in the range.
+    fn bound_of(&self, file: &FileEntry) -> Option<Vec<u8>> {
+        let (least, greatest) = file.data.key_range()?;
+        let KeyRange { from, to } = &self.spec.range;
+        if greatest.as_bytes() < &from[..] || to.as_ref().is_some_and(|to| least.as_bytes() >= &to[..]) {
+            return None;
+        }
+        let bound = match (self.spec.direction, to) {
+            (Direction::Ascending, _) => least.as_bytes().max(from),
+            (Direction::Descending, Some(to)) => greatest.as_bytes().min(to),
+            (Direction::Descending, None) => greatest.as_bytes(),
+        };
+        Some(bound.to_vec())
+    }
+
+    fn open_file(&mut self, waiting: Waiting) -> Result<()> {
+        let Waiting { tablet, view, file, .. } = waiting;
+        let file = view.files[file].clone();
+        if !file.sees_uniform(&self.spec.at, &*self.engine.txns) {
+            return Ok(());
+        }
+        let KeyRange { from, to } = &self.spec.range;
+        let first = file.data.lower_bound(from)?;
+        let end = to.as_ref().map_or(Ok(file.data.rows()), |to| file.data.lower_bound(to))?;
+        let backwards = self.spec.direction == Direction::Descending;
+        self.open_source(tablet, view, Chunk::File { file, rows: ColdRows::default(), rest: first..end, backwards })
+    }
+
+    fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
+        let chunk_rows = self.spec.rows_hint.clamp(CHUNK_MIN, CHUNK_MAX);
+        let mut source = Source { tablet, view, chunk, at: 0, chunk_rows };
+        if source.fill(self.engine, &self.spec)? {
+            self.open.push(source);
+        }
+        Ok(())
+    }
+
+    /// Past a row that was given.
+    fn step(&mut self, given: usize) -> Result<()> {
+        let source = &mut self.open[given];
+        source.at += 1;
+        if source.at == source.chunk.rows() && !source.fill(self.engine, &self.spec)? {
+            self.open.swap_remove(given);
+        }
+        Ok(())
+    }
+}
+
+impl Source {
+    fn key(&self) -> &[u8] {
+        match &self.chunk {
+            Chunk::Hot { rows, .. } => rows.get(self.at).key,
+            Chunk::File { rows, backwards, .. } => rows.key(place_of(self.at, rows, *backwards)),
+        }
+    }
+
+    /// Looks at the next rows. False: there are none.
+    fn fill(&mut self, engine: &Engine, spec: &WalkSpec<'_>) -> Result<bool> {
+        let txns = &*engine.txns;
+        self.at = 0;
+        loop {
+            match &mut self.chunk {
+                Chunk::Hot { rows, rest } => {
+                    rows.clear();
+                    let Some((from, to)) = rest.take() else { return Ok(false) };
+                    let reader = Reader { at: spec.at, view: self.view.number, txns };
+                    let bounds = (from.as_ref().map(Key::as_bytes), to.as_ref().map(Key::as_bytes));
+                    *rest = match spec.direction {
+                        Direction::Ascending => {
+                            let last = self.tablet.hot.scan(bounds.0, bounds.1, &reader, self.chunk_rows, rows);
+                            last.map(|last| (Bound::Excluded(last), to))
+                        }
+                        Direction::Descending => {
+                            let last = self.tablet.hot.scan_back(bounds.0, bounds.1, &reader, self.chunk_rows, rows);
+                            last.map(|last| (from, Bound::Excluded(last)))
+                        }
+                    };
+                }
+                Chunk::File { file, rows, rest, backwards } => {
+                    if rest.start >= rest.end {
+                        return Ok(false);
+                    }
+                    let count = rest.len().min(self.chunk_rows) as u32;
+                    let next = if *backwards { rest.end - count..rest.end } else { rest.start..rest.start + count };
+                    *rest = if *backwards { rest.start..next.start } else { next.end..rest.end };
+                    *rows = file.data.rows_at(&visible(file, next, &spec.at, txns)?, spec.columns)?;
+                }
+            }
+            self.chunk_rows = (self.chunk_rows * 2).min(CHUNK_MAX);
+            if self.chunk.rows() > 0 {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Chunk {
+    fn rows(&self) -> usize {
+        match self {
+            Chunk::Hot { rows, .. } => rows.len(),
+            Chunk::File { rows, .. } => rows.len(),
+        }
+    }
+}
+
+/// Where the row of a walk's chunk lies.
+fn place_of(at: usize, rows: &ColdRows, backwards: bool) -> usize {
+    if backwards { rows.len() - 1 - at } else { at }
+}
+
+/// Those ordinals of a file, seen as a whole, whose rows the reader sees.
+fn visible(file: &FileEntry, ordinals: Range<u32>, at: &ReadAt, txns: &dyn TxnStates) -> Result<Vec<u32>> {
+    let all_older = |data: &DataFile| data.greatest_stamp().is_some_and(|greatest| greatest <= at.snapshot);
+    let all_arrived = file.uniform().is_some() || all_older(&file.data);
+    let mut seen = Vec::with_capacity(ordinals.len());
+    for ordinal in ordinals {
+        let arrived = all_arrived || file.sees_row(ordinal, at, txns)?;
+        if arrived && !file.deletes.is_deleted(ordinal, at, txns) {
+            seen.push(ordinal);
+        }
+    }
+    Ok(seen)
+}

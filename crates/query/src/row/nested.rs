@@ -1,0 +1,516 @@
+//! Tables one after the other: for each row of the first those of the second, and so on. What comes out is passed on,
+//! sorted, or added up.
+
+use super::access::{Access, Part, Places};
+use super::shape::{Lens, Shape, cell, ended};
+use super::totals::{Adding, Totals};
+use super::{Explained, RowOut, RowRun};
+use crate::error::{Result, SqlError};
+use crate::plan::row_count::{LIMIT, OFFSET, row_count};
+use basalt_engine::{Direction, Engine, KeyRange, SeenRow, WalkSpec};
+use basalt_expr::EvalContext;
+use basalt_expr::operators::{SortOrder, compare_rows};
+use basalt_expr::tree::Expr;
+use basalt_types::schema::IndexDef;
+use basalt_types::{DataType, Datum, Key, ReadAt, TabletId};
+use smallvec::SmallVec;
+
+/// Rows (of tables and of indexes) that a run looks at: what takes more is for the column engine.
+const LOOKS_MAX: usize = 4096;
+/// A longer row is copied before it is written, as in [`super::get`].
+const LOOK_BYTES_MAX: usize = 16 << 10;
+
+#[derive(PartialEq, Debug)]
+pub(super) struct Nested {
+    pub steps: Vec<Step>,
+    pub top: Top,
+    /// Length of the frame: the columns of all tables.
+    pub registers: usize,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+}
+
+/// One table. Expressions are over the frame.
+#[derive(PartialEq, Debug)]
+pub(super) struct Step {
+    pub access: Access,
+    pub lens: Lens,
+    /// Of an index's entries: where their rows are.
+    entries: Option<Lens>,
+    /// Where its columns begin in the frame.
+    base: usize,
+    /// The other side of a left join.
+    optional: bool,
+    /// Which rows match, of such a side.
+    pub matches: Option<Expr>,
+    /// Which rows go on.
+    pub passes: Option<Expr>,
+}
+
+#[derive(PartialEq, Debug)]
+pub(super) enum Top {
+    /// Rows of the only table.
+    Direct(Shape),
+    Rows {
+        outputs: Vec<Expr>,
+        types: Vec<DataType>,
+        /// What they are sorted by, if anything.
+        keys: Vec<Expr>,
+        key_types: Vec<DataType>,
+        orders: Vec<SortOrder>,
+    },
+    Totals(Totals),
+}
+
+impl Step {
+    pub fn new(
+        access: Access,
+        lens: Lens,
+        base: usize,
+        optional: bool,
+        matches: Option<Expr>,
+        passes: Option<Expr>,
+    ) -> Option<Step> {
+        let entries = match &access.index {
+            Some(index) => Some(Lens::new(index.entries.clone(), vec![1, 2])?),
+            None => None,
+        };
+        Some(Step { access, lens, entries, base, optional, matches, passes })
+    }
+}
+
+impl Step {
+    fn title(&self) -> String {
+        let Access { index, prefix, whole, direction, .. } = &self.access;
+        let table = &self.lens.table.name;
+        let by = index.as_ref().map_or(String::new(), |index| format!(" by {}", index.name));
+        let backwards = if *direction == Direction::Descending { " Backward" } else { "" };
+        let many = prefix.iter().any(|part| matches!(part, Part::Many(_)));
+        match (whole, many) {
+            (true, false) => format!("Point Get on {table}{by}"),
+            (true, true) => format!("Point Gets on {table}{by}"),
+            (false, _) => format!("Key Range{backwards} on {table}{by}"),
+        }
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    /// There are as many rows as are wanted.
+    Enough,
+    /// It takes too long.
+    TooLong,
+}
+
+impl Nested {
+    /// The number of rows, or `None` if there is too much to look at: then what was given is nothing.
+    pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
+        let RowRun { engine, at, eval, .. } = run;
+        let count = |expr: &Option<Expr>, place| match expr {
+            Some(expr) => row_count(&expr.eval_scalar(&[], eval)?, place),
+            None => Ok(None),
+        };
+        // As PostgreSQL, which looks at OFFSET first.
+        let skip = count(&self.offset, OFFSET)?.unwrap_or(0);
+        let left = count(&self.limit, LIMIT)?.unwrap_or(u64::MAX);
+        let adding = match &self.top {
+            Top::Totals(totals) => Some(totals.begin()),
+            _ => None,
+        };
+        let wanted = usize::try_from(left.saturating_add(skip)).unwrap_or(usize::MAX);
+        let mut visit = Visit {
+            nested: self,
+            engine,
+            at,
+            eval,
+            out,
+            wanted,
+            looks_left: LOOKS_MAX,
+            skip,
+            left,
+            rows: 0,
+            arrived: 0,
+            held: Vec::new(),
+            adding,
+        };
+        let mut frame = vec![Datum::Null; self.registers];
+        let flow = if left == 0 { Flow::Enough } else { visit.step(0, &mut frame)? };
+        if flow == Flow::TooLong {
+            return Ok(None);
+        }
+        visit.finish()?;
+        Ok(Some(visit.rows))
+    }
+}
+
+struct Visit<'a, 'o, 'w> {
+    nested: &'a Nested,
+    engine: &'a Engine,
+    at: ReadAt,
+    eval: &'a EvalContext,
+    out: &'o mut RowOut<'w>,
+    /// Rows that are enough.
+    wanted: usize,
+    looks_left: usize,
+    skip: u64,
+    left: u64,
+    /// Given.
+    rows: u64,
+    /// That came through all steps.
+    arrived: u64,
+    /// Rows to be sorted: keys and outputs.
+    held: Vec<(Vec<Datum>, Vec<Datum>)>,
+    adding: Option<Adding>,
+}
+
+impl<'a> Visit<'a, '_, '_> {
+    /// Goes through the rows of a step, and for each through the steps behind it.
+    fn step(&mut self, at: usize, frame: &mut Vec<Datum>) -> Result<Flow> {
+        let nested = self.nested;
+        let Some(step) = nested.steps.get(at) else { return self.arrive(frame) };
+        let mut matched = false;
+        match step.access.places(frame, self.eval)? {
+            Places::Keys(keys) => {
+                for key in &keys {
+                    let flow = match &step.access.index {
+                        None => self.by_key(at, key, frame, &mut matched)?,
+                        Some(index) => self.by_entry(at, index, key, frame, &mut matched)?,
+                    };
+                    if flow != Flow::On {
+                        return Ok(flow);
+                    }
+                }
+            }
+            Places::Ranges(ranges) => {
+                for range in ranges {
+                    let flow = match &step.access.index {
+                        None => self.by_range(at, range, frame, &mut matched)?,
+                        Some(index) => self.by_entries(at, index, range, frame, &mut matched)?,
+                    };
+                    if flow != Flow::On {
+                        return Ok(flow);
+                    }
+                }
+            }
+        }
+        if !step.optional || matched {
+            return Ok(Flow::On);
+        }
+        frame[step.base..][..step.lens.columns.len()].fill(Datum::Null);
+        if !self.holds(&step.passes, frame)? {
+            return Ok(Flow::On);
+        }
+        self.step(at + 1, frame)
+    }
+
+    fn holds(&self, condition: &Option<Expr>, frame: &[Datum]) -> Result<bool> {
+        match condition {
+            Some(condition) => Ok(condition.eval_scalar(frame, self.eval)? == Datum::Bool(true)),
+            None => Ok(true),
+        }
+    }
+
+    fn looks(&mut self) -> bool {
+        self.looks_left = self.looks_left.saturating_sub(1);
+        self.looks_left > 0
+    }
+
+    /// The row of a whole primary key.
+    fn by_key(&mut self, at: usize, key: &[u8], frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
+        let table = &self.nested.steps[at].lens.table;
+        let tablets: SmallVec<[TabletId; 1]> = match self.engine.tablet_of(table, key) {
+            Some(tablet) => SmallVec::from_buf([tablet]),
+            None => table.tablets().collect(),
+        };
+        for tablet in tablets {
+            let flow = self.by_place(at, tablet, key, frame, matched)?;
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn by_place(
+        &mut self,
+        at: usize,
+        tablet: TabletId,
+        key: &[u8],
+        frame: &mut Vec<Datum>,
+        matched: &mut bool,
+    ) -> Result<Flow> {
+        if !self.looks() {
+            return Ok(Flow::TooLong);
+        }
+        let nested = self.nested;
+        let Step { lens, base, .. } = &nested.steps[at];
+        let (engine, read_at) = (self.engine, self.at);
+        if let Top::Direct(shape) = &nested.top {
+            let copies = shape.computes || self.skip > 0 || matches!(self.out, RowOut::Batches(_));
+            let seen = engine.look(&lens.table, tablet, key, read_at, &lens.columns, |row| match row {
+                SeenRow::Encoded(bytes) if copies || bytes.len() > LOOK_BYTES_MAX => Err(bytes.to_vec()),
+                row => Ok(self.direct(shape, &row)),
+            });
+            return match seen? {
+                Some(Ok(flow)) => flow,
+                Some(Err(bytes)) => self.direct(shape, &SeenRow::Encoded(&bytes)),
+                None => Ok(Flow::On),
+            };
+        }
+        let slots = &mut frame[*base..][..lens.columns.len()];
+        let seen = engine.look(&lens.table, tablet, key, read_at, &lens.columns, |row| lens.read(&row, slots))?;
+        match seen {
+            Some(read) => {
+                read?;
+                self.go_on(at, frame, matched)
+            }
+            None => Ok(Flow::On),
+        }
+    }
+
+    /// A row of the step is in the frame.
+    fn go_on(&mut self, at: usize, frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
+        let nested = self.nested;
+        let step = &nested.steps[at];
+        if !self.holds(&step.matches, frame)? {
+            return Ok(Flow::On);
+        }
+        *matched = true;
+        if !self.holds(&step.passes, frame)? {
+            return Ok(Flow::On);
+        }
+        self.step(at + 1, frame)
+    }
+
+    fn by_range(
+        &mut self,
+        at: usize,
+        range: KeyRange,
+        frame: &mut Vec<Datum>,
+        matched: &mut bool,
+    ) -> Result<Flow> {
+        let nested = self.nested;
+        let Step { lens, base, access, .. } = &nested.steps[at];
+        let tablets: SmallVec<[TabletId; 4]> = lens.table.tablets().collect();
+        let spec = WalkSpec {
+            table: &lens.table,
+            tablets: &tablets,
+            range,
+            direction: access.direction,
+            columns: &lens.columns,
+            at: self.at,
+            rows_hint: self.wanted,
+        };
+        let Some(mut walk) = self.engine.walk(spec)? else { return Ok(Flow::TooLong) };
+        while let Some((_, row)) = walk.next_row()? {
+            if !self.looks() {
+                return Ok(Flow::TooLong);
+            }
+            let flow = match &nested.top {
+                Top::Direct(shape) => self.direct(shape, &row)?,
+                _ => {
+                    lens.read(&row, &mut frame[*base..][..lens.columns.len()])?;
+                    self.go_on(at, frame, matched)?
+                }
+            };
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// The row of a unique index's entry.
+    fn by_entry(
+        &mut self,
+        at: usize,
+        index: &IndexDef,
+        key: &[u8],
+        frame: &mut Vec<Datum>,
+        matched: &mut bool,
+    ) -> Result<Flow> {
+        if !self.looks() {
+            return Ok(Flow::TooLong);
+        }
+        let nested = self.nested;
+        let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
+        let read = |row: SeenRow<'_>| base_of(entries, &row, index);
+        let seen = self.engine.look(&entries.table, index.tablet(), key, self.at, &entries.columns, read)?;
+        match seen.transpose()? {
+            Some((tablet, key)) => self.by_place(at, tablet, key.as_bytes(), frame, matched),
+            None => Ok(Flow::On),
+        }
+    }
+
+    fn by_entries(
+        &mut self,
+        at: usize,
+        index: &IndexDef,
+        range: KeyRange,
+        frame: &mut Vec<Datum>,
+        matched: &mut bool,
+    ) -> Result<Flow> {
+        let nested = self.nested;
+        let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
+        let spec = WalkSpec {
+            table: &entries.table,
+            tablets: &[index.tablet()],
+            range,
+            direction: nested.steps[at].access.direction,
+            columns: &entries.columns,
+            at: self.at,
+            rows_hint: self.wanted,
+        };
+        let Some(mut walk) = self.engine.walk(spec)? else { return Ok(Flow::TooLong) };
+        while let Some((_, row)) = walk.next_row()? {
+            if !self.looks() {
+                return Ok(Flow::TooLong);
+            }
+            let (tablet, key) = base_of(entries, &row, index)?;
+            let flow = self.by_place(at, tablet, key.as_bytes(), frame, matched)?;
+            if flow != Flow::On {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// A row of the only table.
+    fn direct(&mut self, shape: &Shape, row: &SeenRow<'_>) -> Result<Flow> {
+        if self.skip > 0 {
+            if shape.passes(row, self.eval)? {
+                self.arrived += 1;
+                self.skip -= 1;
+            }
+            return Ok(Flow::On);
+        }
+        if !shape.write(row, self.eval, self.out)? {
+            return Ok(Flow::On);
+        }
+        self.arrived += 1;
+        Ok(self.given())
+    }
+
+    /// One more row was given.
+    fn given(&mut self) -> Flow {
+        self.rows += 1;
+        if self.rows == self.left { Flow::Enough } else { Flow::On }
+    }
+
+    /// A row has come through all steps.
+    fn arrive(&mut self, frame: &[Datum]) -> Result<Flow> {
+        self.arrived += 1;
+        let (outputs, keys) = match &self.nested.top {
+            Top::Rows { outputs, keys, .. } => (outputs, keys),
+            Top::Totals(totals) => {
+                let adding = self.adding.as_mut();
+                adding.map_or(Ok(()), |adding| totals.add(adding, frame, self.eval))?;
+                return Ok(Flow::On);
+            }
+            Top::Direct(_) => return Ok(Flow::On),
+        };
+        let computed = |exprs: &[Expr]| {
+            let values = exprs.iter().map(|expr| Ok(expr.eval_scalar(frame, self.eval)?));
+            values.collect::<Result<Vec<Datum>>>()
+        };
+        if !keys.is_empty() {
+            let row = (computed(keys)?, computed(outputs)?);
+            self.held.push(row);
+            return Ok(Flow::On);
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(Flow::On);
+        }
+        let values = computed(outputs)?;
+        self.give(&values)?;
+        Ok(self.given())
+    }
+
+    fn give(&mut self, values: &[Datum]) -> Result<()> {
+        let types = match &self.nested.top {
+            Top::Rows { types, .. } => types,
+            Top::Totals(totals) => &totals.types,
+            Top::Direct(_) => return Err(SqlError::internal("rows of one table go straight to the client")),
+        };
+        match self.out {
+            RowOut::Batches(builder) => builder.push(values),
+            RowOut::Cells { sink, formats } => {
+                sink.begin_row(values.len());
+                let mut cells = types.iter().zip(values).zip(*formats);
+                let written = cells.try_for_each(|((ty, value), format)| cell(ty, value, *format, self.eval, &mut **sink));
+                ended(written, &mut **sink)
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.arrived == 0 {
+            // Errors of constants come even where there is no row.
+            self.nested.exprs().into_iter().try_for_each(|expr| expr.check_constants(self.eval))?;
+        }
+        let mut rows = std::mem::take(&mut self.held);
+        if let Top::Rows { key_types, orders, .. } = &self.nested.top {
+            rows.sort_by(|(a, _), (b, _)| compare_rows(key_types, orders, a, b));
+        }
+        if let (Top::Totals(totals), Some(adding)) = (&self.nested.top, self.adding.take()) {
+            rows.push((Vec::new(), totals.end(adding, self.eval)?));
+        }
+        for (_, values) in rows {
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            if self.rows == self.left {
+                break;
+            }
+            self.give(&values)?;
+            self.rows += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Nested {
+    pub fn explained(&self) -> Explained {
+        let mut steps: Vec<Explained> = self.steps.iter().map(|step| Explained::leaf(step.title())).collect();
+        let mut plan = match steps.len() {
+            1 => steps.remove(0),
+            _ => Explained { title: "Nested Loop".into(), inputs: steps },
+        };
+        match &self.top {
+            Top::Rows { keys, .. } if !keys.is_empty() => plan = plan.above("Sort"),
+            Top::Totals(_) => plan = plan.above("Aggregate"),
+            Top::Rows { .. } | Top::Direct(_) => {}
+        }
+        if self.limit.is_some() || self.offset.is_some() { plan.above("Limit") } else { plan }
+    }
+
+    pub fn exprs(&self) -> Vec<&Expr> {
+        let mut out = Vec::new();
+        for step in &self.steps {
+            out.extend(step.access.exprs());
+            out.extend(step.matches.iter().chain(&step.passes));
+        }
+        match &self.top {
+            Top::Direct(shape) => out.extend(shape.exprs()),
+            Top::Rows { outputs, keys, .. } => out.extend(outputs.iter().chain(keys)),
+            Top::Totals(totals) => out.extend(totals.exprs()),
+        }
+        out.extend(self.limit.iter().chain(&self.offset));
+        out
+    }
+}
+
+/// Where the row of an entry is.
+fn base_of(entries: &Lens, row: &SeenRow<'_>, index: &IndexDef) -> Result<(TabletId, Key)> {
+    let mut values = [Datum::Null, Datum::Null, Datum::Null];
+    entries.read(row, &mut values[1..])?;
+    IndexDef::base_of(&values).ok_or_else(|| no_entries(index))
+}
+
+fn no_entries(index: &IndexDef) -> SqlError {
+    SqlError::internal(format!("index {} has an entry without a row", index.name))
+}

@@ -1,0 +1,255 @@
+//! A row of one table on its way to the client: the columns that are looked at, what is left of the condition, the
+//! results.
+
+use super::RowOut;
+use crate::error::{Result, SqlError};
+use basalt_engine::SeenRow;
+use basalt_expr::tree::Expr;
+use basalt_expr::{EvalContext, io};
+use basalt_types::row::{Field, RowRef, decode_value};
+use basalt_types::{ColumnId, DataType, Datum, PhysType, TableDef};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Some columns of a table's rows.
+#[derive(PartialEq, Debug)]
+pub(super) struct Lens {
+    pub table: Arc<TableDef>,
+    /// Ascending.
+    pub columns: Vec<ColumnId>,
+    /// Of the table's columns up to the last of them.
+    types: Vec<PhysType>,
+}
+
+/// Fields of a row, as far as somebody looks.
+type Fields<'r> = SmallVec<[Field<'r>; 32]>;
+
+impl Lens {
+    /// `used`: positions of columns. `None`: one has a type that rows do not hold.
+    pub fn new(table: Arc<TableDef>, mut used: Vec<usize>) -> Option<Lens> {
+        used.sort_unstable();
+        used.dedup();
+        let width = used.last().map_or(0, |last| last + 1);
+        let types = table.columns[..width].iter().map(|column| column.ty.phys()).collect::<Option<_>>()?;
+        Some(Lens { columns: used.into_iter().map(ColumnId::from_position).collect(), types, table })
+    }
+
+    /// Those that the row has: it may be older than columns of its table.
+    fn fields<'r>(&'r self, bytes: &'r [u8]) -> Result<Fields<'r>> {
+        let damaged = || SqlError::from(basalt_engine::Error::Corrupt(format!("a row of {}", self.table.name)));
+        let row = RowRef::new(bytes).ok_or_else(damaged)?;
+        row.fields(&self.types).collect::<Option<Fields<'r>>>().ok_or_else(damaged)
+    }
+
+    fn value(&self, fields: &Fields<'_>, at: usize) -> Result<Datum> {
+        Ok(match fields.get(at) {
+            Some(Field::Value(bytes)) => decode_value(self.types[at], bytes)
+                .ok_or_else(|| SqlError::internal(format!("a value of {} has another form", self.table.name)))?,
+            Some(Field::Null) => Datum::Null,
+            None => self.table.columns[at].missing.clone(),
+        })
+    }
+
+    /// The row in column-id order, null where nobody looks.
+    fn decoded(&self, fields: &Fields<'_>) -> Result<Vec<Datum>> {
+        let mut values = vec![Datum::Null; self.table.columns.len()];
+        for id in &self.columns {
+            values[id.position()] = self.value(fields, id.position())?;
+        }
+        Ok(values)
+    }
+
+    /// The columns that are looked at, one after the other.
+    pub fn read(&self, row: &SeenRow<'_>, out: &mut [Datum]) -> Result<()> {
+        match row {
+            SeenRow::Values(values) => {
+                for (id, slot) in self.columns.iter().zip(out) {
+                    *slot = values[id.position()].clone();
+                }
+            }
+            SeenRow::Encoded(bytes) => {
+                let fields = self.fields(bytes)?;
+                for (id, slot) in self.columns.iter().zip(out) {
+                    *slot = self.value(&fields, id.position())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Results from one row of one table.
+#[derive(PartialEq, Debug)]
+pub(super) struct Shape {
+    pub lens: Lens,
+    /// Over the row in column-id order.
+    pub filter: Option<Expr>,
+    pub outputs: Vec<Output>,
+    /// Where something is computed from the row, not only passed on: that may take long, and is done with a copy.
+    pub computes: bool,
+    /// Whether constants may fail where there is no row.
+    checks_constants: bool,
+}
+
+#[derive(PartialEq, Debug)]
+pub(super) enum Output {
+    Column { position: usize, ty: DataType },
+    Computed { expr: Expr, ty: DataType },
+}
+
+impl Output {
+    pub fn computed(&self) -> Option<&Expr> {
+        match self {
+            Output::Computed { expr, .. } => Some(expr),
+            Output::Column { .. } => None,
+        }
+    }
+}
+
+impl Shape {
+    /// Expressions are over the row in column-id order.
+    pub fn new(table: Arc<TableDef>, filter: Option<Expr>, outputs: Vec<Expr>) -> Option<Shape> {
+        let mut used = Vec::new();
+        let mut note = |expr: &Expr| {
+            expr.walk(&mut |node| {
+                if let Expr::Column { index, .. } = node {
+                    used.push(*index);
+                }
+                true
+            });
+        };
+        outputs.iter().chain(&filter).for_each(&mut note);
+        let outputs = outputs.into_iter().map(|expr| match expr {
+            Expr::Column { index, ty } => Output::Column { position: index, ty },
+            expr => Output::Computed { ty: expr.ty(), expr },
+        });
+        let outputs: Vec<Output> = outputs.collect();
+        let is_call = |node: &Expr| !matches!(node, Expr::Const { .. } | Expr::Param { .. } | Expr::Column { .. });
+        let lens = Lens::new(table, used)?;
+        let mut shape = Shape { lens, filter, outputs, computes: false, checks_constants: false };
+        let computes = shape.exprs().next().is_some();
+        let checks_constants = shape.exprs().any(|expr| expr.any(&mut |node| is_call(node)));
+        (shape.computes, shape.checks_constants) = (computes, checks_constants);
+        Some(shape)
+    }
+
+    /// What is computed.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.filter.iter().chain(self.outputs.iter().filter_map(Output::computed))
+    }
+
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.outputs.iter_mut().filter_map(|output| match output {
+            Output::Computed { expr, .. } => Some(expr),
+            Output::Column { .. } => None,
+        })
+    }
+
+    /// Errors of constants come even where there is no row.
+    pub fn check_constants(&self, eval: &EvalContext) -> Result<()> {
+        if self.checks_constants {
+            self.exprs().try_for_each(|expr| expr.check_constants(eval))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the row passes.
+    pub fn passes(&self, row: &SeenRow<'_>, eval: &EvalContext) -> Result<bool> {
+        let Some(filter) = &self.filter else { return Ok(true) };
+        let passed = match row {
+            SeenRow::Encoded(bytes) => filter.eval_scalar(&self.lens.decoded(&self.lens.fields(bytes)?)?, eval)?,
+            SeenRow::Values(values) => filter.eval_scalar(values, eval)?,
+        };
+        Ok(passed == Datum::Bool(true))
+    }
+
+    /// Gives the row, if it passes.
+    pub fn write(&self, row: &SeenRow<'_>, eval: &EvalContext, out: &mut RowOut<'_>) -> Result<bool> {
+        let decoded;
+        let decodes = self.computes || matches!(out, RowOut::Batches(_));
+        let (fields, values): (Fields<'_>, &[Datum]) = match row {
+            SeenRow::Encoded(bytes) => {
+                let fields = self.lens.fields(bytes)?;
+                decoded = if decodes { self.lens.decoded(&fields)? } else { Vec::new() };
+                (fields, &decoded)
+            }
+            SeenRow::Values(values) => (Fields::new(), values),
+        };
+        if let Some(filter) = &self.filter
+            && filter.eval_scalar(values, eval)? != Datum::Bool(true)
+        {
+            return Ok(false);
+        }
+        let (sink, formats) = match out {
+            RowOut::Cells { sink, formats } => (&mut **sink, *formats),
+            RowOut::Batches(builder) => {
+                let values = self.outputs.iter().map(|output| match output {
+                    Output::Column { position, .. } => Ok(values[*position].clone()),
+                    Output::Computed { expr, .. } => Ok(expr.eval_scalar(values, eval)?),
+                });
+                builder.push(&values.collect::<Result<Vec<Datum>>>()?)?;
+                return Ok(true);
+            }
+        };
+        sink.begin_row(self.outputs.len());
+        let written = self.outputs.iter().zip(formats).try_for_each(|(output, format)| match output {
+            Output::Column { position, ty } => match fields.get(*position) {
+                Some(Field::Value(bytes)) => stored_cell(ty, self.lens.types[*position], bytes, *format, eval, sink),
+                Some(Field::Null) => {
+                    sink.null();
+                    Ok(())
+                }
+                None => {
+                    let missing = &self.lens.table.columns[*position].missing;
+                    cell(ty, values.get(*position).unwrap_or(missing), *format, eval, sink)
+                }
+            },
+            Output::Computed { expr, ty } => cell(ty, &expr.eval_scalar(values, eval)?, *format, eval, sink),
+        });
+        ended(written, sink)?;
+        Ok(true)
+    }
+}
+
+/// Ends a row, or takes it back.
+pub(super) fn ended(written: Result<()>, sink: &mut dyn super::RowSink) -> Result<()> {
+    written.and_then(|()| sink.end_row()).inspect_err(|_| sink.drop_row())
+}
+
+pub(super) fn cell(
+    ty: &DataType,
+    value: &Datum,
+    format: i16,
+    eval: &EvalContext,
+    sink: &mut dyn super::RowSink,
+) -> Result<()> {
+    if value.is_null() {
+        sink.null();
+        return Ok(());
+    }
+    let out = sink.begin_cell();
+    match format {
+        0 => io::text::format(ty, value, eval, out)?,
+        _ => io::binary::format(ty, value, eval, out)?,
+    }
+    sink.end_cell()
+}
+
+/// The same for a value as rows store it.
+fn stored_cell(
+    ty: &DataType,
+    phys: PhysType,
+    bytes: &[u8],
+    format: i16,
+    eval: &EvalContext,
+    sink: &mut dyn super::RowSink,
+) -> Result<()> {
+    // Text looks the same everywhere.
+    if matches!(ty, DataType::Text | DataType::Varchar(_)) {
+        sink.begin_cell().extend_from_slice(bytes);
+        return sink.end_cell();
+    }
+    let value = decode_value(phys, bytes)
+        .ok_or_else(|| SqlError::internal(format!("a value of type {} has another form", ty.sql_name())))?;
+    cell(ty, &value, format, eval, sink)
+}
