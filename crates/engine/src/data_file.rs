@@ -4,12 +4,12 @@
 //! map; so lookups, marks, checks, moves and recovery ask here and do not care which it is. Only scans and
 //! merges look inside: each encoding has its own fast way to many rows.
 
+use crate::read::SeenRow;
 use crate::{Error, Result, rows};
+use arrow_array::ArrayRef;
 use basalt_cold::segment::Keys;
 use basalt_cold::{BlockCache, Files, ROW_GROUP_ROWS, RowFile, Segment};
 use basalt_meta::FileKind;
-use crate::read::SeenRow;
-use arrow_array::ArrayRef;
 use basalt_types::{ColumnId, Datum, FileId, Key, TableDef, Version, batch};
 use std::ops::Range;
 use std::sync::Arc;

@@ -153,6 +153,11 @@ impl Txn {
         self.options.repeatable_read || catalog.committed <= self.pin.version()
     }
 
+    /// Whether indexes have entries for all rows that the snapshot sees: it may be older than one of them.
+    pub fn sees_indexes(&self, catalog: &Catalog) -> bool {
+        !self.options.repeatable_read || !self.edits_catalog() && catalog.committed <= self.pin.version()
+    }
+
     /// Whether [`Txn::catalog`] is this transaction's own.
     pub fn edits_catalog(&self) -> bool {
         self.own_catalog.is_some()

@@ -68,14 +68,18 @@ impl Expr {
 
     /// The error that [`Expr::fold_strict`] meets, for expressions that may be computed for no row at all.
     pub fn check_constants(&self, ctx: &EvalContext) -> Result<()> {
-        let mut is_computed = |node: &Expr| !node.children().is_empty() && node.is_fixed();
-        if self.any(&mut is_computed) {
+        if self.has_constants() {
             self.clone().fold_strict(ctx)?;
         }
         Ok(())
     }
 
     /// Whether no operand is a column or another call.
+    /// Whether a part of it is computed before there are rows.
+    pub fn has_constants(&self) -> bool {
+        self.any(&mut |node| !node.children().is_empty() && node.is_fixed())
+    }
+
     fn is_fixed(&self) -> bool {
         self.children().iter().all(|operand| matches!(operand, Expr::Const { .. } | Expr::Param { .. }))
     }

@@ -6,7 +6,7 @@
 //! same expressions of `expr`, the same errors.
 //!
 //! How many rows a statement reaches is known only when it has reached them. So every statement whose conditions name a
-//! key, or the beginning of one, has a row plan; one that turns out to look at too many rows gives up, and the column
+//! key, or the beginning of one, has a row plan; one that turns out to take too much gives up, and the column
 //! engine answers ([`RowPlan::is_promising`]).
 
 mod access;
@@ -31,8 +31,8 @@ use nested::{Nested, Top};
 use shape::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Executions that do not try again after one that looked at too many rows.
-const RUNS_SKIPPED: u32 = 64;
+/// Executions that do not try again after one that took too much: none after the first, twice as many each time.
+const RUNS_SKIPPED_MAX: u32 = 63;
 
 /// A compiled statement.
 #[derive(Debug)]
@@ -41,9 +41,12 @@ pub(crate) struct RowPlan {
     pub tables: Vec<ObjectId>,
     /// Nothing in it depends on the moment: it needs no transaction of its own.
     pub timeless: bool,
+    /// It reads through indexes other than primary keys.
+    pub indexed: bool,
     body: Body,
-    /// Executions left that will not try.
+    /// Executions left that will not try, and how many it were last.
     skips: AtomicU32,
+    skipped: AtomicU32,
 }
 
 #[derive(PartialEq, Debug)]
@@ -88,25 +91,35 @@ pub(crate) enum Role {
 
 impl RowPlan {
     fn new(tables: Vec<ObjectId>, body: Body) -> RowPlan {
-        RowPlan { tables, timeless: false, body, skips: AtomicU32::new(0) }
+        let indexed = match &body {
+            Body::Get(_) => false,
+            Body::Nested(nested) => nested.steps.iter().any(|step| step.access.index.is_some()),
+        };
+        RowPlan { tables, timeless: false, indexed, body, skips: AtomicU32::new(0), skipped: AtomicU32::new(0) }
     }
 
-    /// Gives the rows to `out`, and their number. `None`: there is too much to look at; what was given is nothing.
+    /// Gives the rows to `out`, and their number. `None`: it takes too much; what was given is nothing.
     /// After an error nothing of the row at hand is left in `out`.
     pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
         match &self.body {
             Body::Get(get) => get.run(run, out).map(Some),
             Body::Nested(nested) => {
                 let rows = nested.run(run, out)?;
-                if rows.is_none() {
-                    self.skips.store(RUNS_SKIPPED, Ordering::Relaxed);
+                let skipped = self.skipped.load(Ordering::Relaxed);
+                match rows {
+                    Some(_) if skipped == 0 => {}
+                    Some(_) => self.skipped.store(skipped / 2, Ordering::Relaxed),
+                    None => {
+                        self.skips.store(skipped, Ordering::Relaxed);
+                        self.skipped.store((2 * skipped + 1).min(RUNS_SKIPPED_MAX), Ordering::Relaxed);
+                    }
                 }
                 Ok(rows)
             }
         }
     }
 
-    /// Whether it is worth trying: a run of late did not look at too many rows.
+    /// Whether it is worth trying: runs of late did not take too much.
     pub fn is_promising(&self) -> bool {
         let skips = self.skips.load(Ordering::Relaxed);
         if skips > 0 {

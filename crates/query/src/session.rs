@@ -19,6 +19,7 @@ pub mod names;
 mod offload;
 pub mod outcome;
 pub(crate) mod params;
+mod parsed;
 pub(crate) mod prepared;
 pub(crate) mod sequences;
 mod surroundings;
@@ -132,10 +133,14 @@ pub struct Session {
     /// For rows that are read outside of transactions.
     snapshot: RollingSnapshot,
     scratch: Scratch,
+    /// The statement has just been tried by the row engine.
+    pub(crate) took_too_much: bool,
     /// For texts of simple queries; those that were run last, by their hashes.
     text: Vec<u8>,
     text_hasher: ahash::RandomState,
     recent: Vec<Option<Arc<Known>>>,
+    /// Of unnamed statements, likewise.
+    parsed: Vec<Option<parsed::Parsed>>,
 }
 
 impl Session {
@@ -229,9 +234,11 @@ impl Session {
             running: None,
             snapshot: RollingSnapshot::new(db.engine()),
             scratch: Scratch::default(),
+            took_too_much: false,
             text: Vec::new(),
             text_hasher: ahash::RandomState::new(),
             recent: Vec::new(),
+            parsed: Vec::new(),
         })
     }
 

@@ -25,6 +25,7 @@ impl ReadContext {
             columns: &columns,
             at: self.at,
             rows_hint: 0,
+            looks_max: usize::MAX,
         };
         let Some(mut walk) = self.engine.walk(spec)? else {
             return Err(Error::Internal(format!("a file of {} is not in key order", table.name)));
@@ -32,7 +33,8 @@ impl ReadContext {
         while let Some((key, row)) = walk.next_row()? {
             let values = match row {
                 SeenRow::Encoded(bytes) => {
-                    let damaged = || Error::Corrupt(format!("row {:?} of {} does not fit its table", Key::from(key), table.name));
+                    let damaged =
+                        || Error::Corrupt(format!("row {:?} of {} does not fit its table", Key::from(key), table.name));
                     rows::decode(table, bytes).ok_or_else(damaged)?
                 }
                 SeenRow::Values(values) => values.to_vec(),

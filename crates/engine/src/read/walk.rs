@@ -16,6 +16,11 @@ use std::sync::Arc;
 /// Rows that a source of a walk looks at together: at first, and at most.
 const CHUNK_MIN: usize = 16;
 const CHUNK_MAX: usize = 1024;
+/// Looks that it takes to find where a range begins in hot, and in a file.
+const HOT_LOOKS: usize = 2;
+const FILE_LOOKS: usize = 16;
+/// Keys that one scan of hot passes over at most.
+const HOT_KEYS_MAX: usize = 4096;
 
 /// Keys from `from` up to, and without, `to`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -57,8 +62,10 @@ pub struct WalkSpec<'a> {
     pub columns: &'a [ColumnId],
     /// The caller keeps it pinned.
     pub at: ReadAt,
-    /// How many rows it will take, about.
+    /// How many rows it will take, about; 0 if nobody knows.
     pub rows_hint: usize,
+    /// How much it may look at ([`Walk::looked`]) before it ends early.
+    pub looks_max: usize,
 }
 
 /// Gives rows one by one ([`Walk::next_row`]).
@@ -71,6 +78,7 @@ pub struct Walk<'a> {
     /// The source of the row that was given last.
     given: Option<usize>,
     values: Vec<Datum>,
+    looked: usize,
 }
 
 struct Waiting {
@@ -102,7 +110,8 @@ impl Engine {
     /// Begins a walk. `None`: a file that has some of the range is not in key order.
     pub fn walk<'a>(&'a self, spec: WalkSpec<'a>) -> Result<Option<Walk<'a>>> {
         let values = vec![Datum::Null; spec.table.columns.len()];
-        let mut walk = Walk { engine: self, open: Vec::new(), waiting: Vec::new(), given: None, values, spec };
+        let mut walk =
+            Walk { engine: self, open: Vec::new(), waiting: Vec::new(), given: None, values, looked: 0, spec };
         if walk.spec.range.to.as_ref().is_some_and(|to| *to <= walk.spec.range.from) {
             return Ok(Some(walk));
         }
@@ -119,6 +128,7 @@ impl Engine {
             let (from, to) = (&walk.spec.range.from, &walk.spec.range.to);
             let to = to.as_ref().map_or(Bound::Unbounded, |to| Bound::Excluded(Key::from(&to[..])));
             let rest = Some((Bound::Included(Key::from(&from[..])), to));
+            walk.looked += HOT_LOOKS;
             let chunk = Chunk::Hot { rows: Rows::new(), rest };
             walk.open_source(tablet, view, chunk)?;
         }
@@ -139,12 +149,25 @@ impl Direction {
 }
 
 impl<'a> Walk<'a> {
-    /// The next row and its key.
+    /// Keys and places looked at so far, those that the reader does not see included.
+    pub fn looked(&self) -> usize {
+        self.looked
+    }
+
+    /// Whether it ended before its range did.
+    pub fn is_spent(&self) -> bool {
+        self.looked > self.spec.looks_max
+    }
+
+    /// The next row and its key. `None` at the end of the range, or if the walk [is spent](Walk::is_spent).
     pub fn next_row(&mut self) -> Result<Option<(&[u8], SeenRow<'_>)>> {
         if let Some(given) = self.given.take() {
             self.step(given)?;
         }
         let nearest = loop {
+            if self.is_spent() {
+                return Ok(None);
+            }
             let nearest = self.nearest();
             let head = nearest.map(|nearest| self.open[nearest].key());
             // What is equal may be behind it.
@@ -157,6 +180,9 @@ impl<'a> Walk<'a> {
                 None => break nearest,
             }
         };
+        if self.is_spent() {
+            return Ok(None);
+        }
         self.given = nearest;
         let Some(nearest) = nearest else { return Ok(None) };
         let source = &self.open[nearest];
@@ -196,6 +222,7 @@ impl<'a> Walk<'a> {
         if !file.sees_uniform(&self.spec.at, &*self.engine.txns) {
             return Ok(());
         }
+        self.looked += FILE_LOOKS;
         let KeyRange { from, to } = &self.spec.range;
         let first = file.data.lower_bound(from)?;
         let end = to.as_ref().map_or(Ok(file.data.rows()), |to| file.data.lower_bound(to))?;
@@ -206,7 +233,7 @@ impl<'a> Walk<'a> {
     fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
         let chunk_rows = self.spec.rows_hint.clamp(CHUNK_MIN, CHUNK_MAX);
         let mut source = Source { tablet, view, chunk, at: 0, chunk_rows };
-        if source.fill(self.engine, &self.spec)? {
+        if source.fill(self.engine, &self.spec, &mut self.looked)? {
             self.open.push(source);
         }
         Ok(())
@@ -216,7 +243,7 @@ impl<'a> Walk<'a> {
     fn step(&mut self, given: usize) -> Result<()> {
         let source = &mut self.open[given];
         source.at += 1;
-        if source.at == source.chunk.rows() && !source.fill(self.engine, &self.spec)? {
+        if source.at == source.chunk.rows() && !source.fill(self.engine, &self.spec, &mut self.looked)? {
             self.open.swap_remove(given);
         }
         Ok(())
@@ -231,11 +258,14 @@ impl Source {
         }
     }
 
-    /// Looks at the next rows. False: there are none.
-    fn fill(&mut self, engine: &Engine, spec: &WalkSpec<'_>) -> Result<bool> {
+    /// Looks at the next rows. False: there are none, or the walk is spent.
+    fn fill(&mut self, engine: &Engine, spec: &WalkSpec<'_>, looked: &mut usize) -> Result<bool> {
         let txns = &*engine.txns;
         self.at = 0;
         loop {
+            if *looked > spec.looks_max {
+                return Ok(false);
+            }
             match &mut self.chunk {
                 Chunk::Hot { rows, rest } => {
                     rows.clear();
@@ -252,6 +282,8 @@ impl Source {
                             last.map(|last| (from, Bound::Excluded(last)))
                         }
                     };
+                    // What ends before it is full has passed over many keys.
+                    *looked += if rest.is_some() && rows.len() < self.chunk_rows { HOT_KEYS_MAX } else { rows.len() };
                 }
                 Chunk::File { file, rows, rest, backwards } => {
                     if rest.start >= rest.end {
@@ -260,6 +292,7 @@ impl Source {
                     let count = rest.len().min(self.chunk_rows) as u32;
                     let next = if *backwards { rest.end - count..rest.end } else { rest.start..rest.start + count };
                     *rest = if *backwards { rest.start..next.start } else { next.end..rest.end };
+                    *looked += next.len();
                     *rows = file.data.rows_at(&visible(file, next, &spec.at, txns)?, spec.columns)?;
                 }
             }
@@ -289,10 +322,11 @@ fn place_of(at: usize, rows: &ColdRows, backwards: bool) -> usize {
 fn visible(file: &FileEntry, ordinals: Range<u32>, at: &ReadAt, txns: &dyn TxnStates) -> Result<Vec<u32>> {
     let all_older = |data: &DataFile| data.greatest_stamp().is_some_and(|greatest| greatest <= at.snapshot);
     let all_arrived = file.uniform().is_some() || all_older(&file.data);
+    let live = file.deletes.live(ordinals.clone(), at, txns);
     let mut seen = Vec::with_capacity(ordinals.len());
-    for ordinal in ordinals {
-        let arrived = all_arrived || file.sees_row(ordinal, at, txns)?;
-        if arrived && !file.deletes.is_deleted(ordinal, at, txns) {
+    for (position, ordinal) in ordinals.enumerate() {
+        let is_live = live.as_ref().is_none_or(|live| live.value(position));
+        if is_live && (all_arrived || file.sees_row(ordinal, at, txns)?) {
             seen.push(ordinal);
         }
     }

@@ -118,6 +118,7 @@ fn assert_walks(read: &ReadContext, table: &Arc<TableDef>) {
                 columns: &[ColumnId(2)],
                 at: read.at(),
                 rows_hint: at % 40,
+                looks_max: usize::MAX,
             };
             let mut walk = read.engine().walk(spec).unwrap().expect("files are in key order");
             let mut found = Vec::new();

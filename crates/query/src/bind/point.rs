@@ -19,7 +19,9 @@ pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, eval: &EvalCo
         let (id, _) = columns.iter().find(|(_, column)| column == key)?;
         let ty = &table.column(*key).ty;
         let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, *id, ty))?;
-        out.push(resolve::coerce(value, ty, CastContext::Assignment, eval).ok()?);
+        // Text is not cut.
+        let fits = matches!(ty, DataType::Varchar(_));
+        out.push(if fits { value } else { resolve::coerce(value, ty, CastContext::Assignment, eval).ok()? });
     }
     Some(out)
 }
@@ -46,10 +48,18 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         Plan::LockRows(step) if step.limit.is_none() && step.offset.is_none() => (&step.input, step.targets.first()),
         plan => (plan, None),
     };
-    while let Plan::Sort { input, .. } = plan {
+    while let Plan::Sort { input, keys } = plan {
+        if keys.iter().any(|key| !matches!(key.expr, Expr::Hole { .. })) {
+            return None;
+        }
         plan = input;
     }
     let Plan::Project { input, exprs } = plan else { return None };
+    // What only an order asks for is left out, unless it may fail.
+    let is_output = |id: &ColId| query.columns.iter().any(|column| column.id == *id);
+    if exprs.iter().any(|(id, expr)| !is_output(id) && !expr.is_total()) {
+        return None;
+    }
     let Plan::Filter { input: scan, condition } = &**input else { return None };
     let Plan::Scan { table, identity, .. } = &**scan else { return None };
     if identity.is_some() != lock.is_some() {
@@ -80,8 +90,7 @@ fn equal_to(conjunct: &Expr, id: ColId, ty: &DataType) -> Option<Expr> {
     if !function.is_equality() {
         return None;
     }
-    let is_column = |expr: &Expr| matches!(expr, Expr::Hole { id: known, .. } if *known == id);
-    let value = match (is_column(left), is_column(right)) {
+    let value = match (is_column(left, id, ty), is_column(right, id, ty)) {
         (true, false) => right,
         (false, true) => left,
         _ => return None,
@@ -89,6 +98,24 @@ fn equal_to(conjunct: &Expr, id: ColId, ty: &DataType) -> Option<Expr> {
     let fixed = !value.any(&mut |node| matches!(node, Expr::Hole { .. } | Expr::Column { .. }))
         && value.volatility() < basalt_expr::functions::Volatility::Volatile;
     (fixed && is_exact(&value.ty(), ty)).then(|| value.clone())
+}
+
+/// A column of this type as comparisons have it: `varchar` is compared as text.
+pub(crate) fn is_column(expr: &Expr, id: ColId, ty: &DataType) -> bool {
+    match expr {
+        Expr::Hole { id: known, .. } => *known == id,
+        Expr::Cast { expr, to: DataType::Text, .. } => {
+            matches!(ty, DataType::Varchar(_)) && matches!(**expr, Expr::Hole { id: known, .. } if known == id)
+        }
+        _ => false,
+    }
+}
+
+/// Whether equality with a value of the first type is equality of the bytes of keys: as [`is_exact`], or an integer,
+/// which is no key if it does not fit.
+pub(crate) fn is_comparable(from: &DataType, to: &DataType) -> bool {
+    let is_integer = |ty: &DataType| matches!(ty, DataType::Int2 | DataType::Int4 | DataType::Int8);
+    is_exact(from, to) || is_integer(from) && is_integer(to)
 }
 
 /// Equality of keys is equality of their bytes: only types where a value has one form.

@@ -9,10 +9,11 @@ use basalt_types::schema::{IndexDef, encode_present, encode_values, prefix_key};
 use basalt_types::{DataType, Datum, key};
 use std::sync::Arc;
 
-/// A key column's value, of the column's type.
+/// A key column's value, of the column's type or of another integer type.
 #[derive(PartialEq, Debug)]
 pub(super) struct KeyPart {
     pub value: Expr,
+    /// Of the column.
     pub ty: DataType,
 }
 
@@ -25,9 +26,9 @@ pub(super) struct KeyList {
 
 #[derive(PartialEq, Debug)]
 pub(super) enum ListValues {
-    /// Each of the column's type.
+    /// Each of the column's type, or another integer.
     Each(Vec<Expr>),
-    /// An array whose elements are of this type, which is the column's or narrower.
+    /// An array whose elements are of this type, likewise.
     Array(Expr, DataType),
 }
 
@@ -62,11 +63,16 @@ pub(super) struct Access {
 pub(super) enum Places {
     Keys(Vec<Vec<u8>>),
     Ranges(Vec<KeyRange>),
+    TooMany,
 }
 
+/// A longer array is not looked into.
+const ARRAY_BYTES_MAX: usize = 256 << 10;
+
 impl Access {
-    /// Values of expressions come from `frame`. Keys ascend, and none comes twice.
-    pub fn places(&self, frame: &[Datum], eval: &EvalContext) -> Result<Places> {
+    /// Values of expressions come from `frame`. Keys ascend, and none comes twice. At most `most`, and each value of a
+    /// list takes one of them.
+    pub fn places(&self, frame: &[Datum], eval: &EvalContext, most: &mut usize) -> Result<Places> {
         let mut prefixes = vec![Vec::with_capacity(24)];
         for (at, part) in self.prefix.iter().enumerate() {
             match part {
@@ -78,7 +84,11 @@ impl Access {
                     prefixes.iter_mut().for_each(|prefix| self.put(at, &part.ty, &value, prefix));
                 }
                 Part::Many(list) => {
-                    let values = list.values(frame, eval)?;
+                    let Some(values) = list.values(frame, eval)? else { return Ok(Places::TooMany) };
+                    let Some(left) = most.checked_sub(values.len().saturating_mul(prefixes.len())) else {
+                        return Ok(Places::TooMany);
+                    };
+                    *most = left;
                     let grown = prefixes.iter().flat_map(|prefix| {
                         values.iter().map(|value| {
                             let mut grown = prefix.clone();
@@ -192,16 +202,17 @@ enum EncodedEdge {
 }
 
 impl KeyPart {
+    /// Null, too, where the column's type has no such value.
     fn value(&self, frame: &[Datum], eval: &EvalContext) -> Result<Datum> {
-        Ok(self.value.eval_scalar(frame, eval)?)
+        Ok(fitted(self.value.eval_scalar(frame, eval)?, &self.ty))
     }
 
     /// False: null, which no key is.
     pub fn encode(&self, frame: &[Datum], eval: &EvalContext, out: &mut Vec<u8>) -> Result<bool> {
         let computed;
         let value = match &self.value {
-            Expr::Param { index, .. } => eval.params.get(*index).unwrap_or(&Datum::Null),
-            Expr::Const { value, .. } => value,
+            Expr::Param { index, ty } if *ty == self.ty => eval.params.get(*index).unwrap_or(&Datum::Null),
+            Expr::Const { value, ty } if *ty == self.ty => value,
             _ => {
                 computed = self.value(frame, eval)?;
                 &computed
@@ -216,32 +227,38 @@ impl KeyPart {
 }
 
 impl KeyList {
-    /// Those that are not null.
-    fn values(&self, frame: &[Datum], eval: &EvalContext) -> Result<Vec<Datum>> {
-        let mut values = match &self.values {
+    /// Those that are not null, and that the column's type has. `None`: too many.
+    fn values(&self, frame: &[Datum], eval: &EvalContext) -> Result<Option<Vec<Datum>>> {
+        let values = match &self.values {
             ListValues::Each(each) => {
                 each.iter().map(|value| Ok(value.eval_scalar(frame, eval)?)).collect::<Result<Vec<Datum>>>()?
             }
             ListValues::Array(array, element) => match array.eval_scalar(frame, eval)? {
+                Datum::Bytes(bytes) if bytes.len() > ARRAY_BYTES_MAX => return Ok(None),
                 Datum::Bytes(bytes) => {
                     let decoded = element.phys().and_then(|phys| ArrayValue::decode(phys, &bytes));
-                    let decoded = decoded.ok_or_else(|| SqlError::internal("an array has another form"))?;
-                    decoded.elements.into_iter().map(|value| widened(value, &self.ty)).collect()
+                    decoded.ok_or_else(|| SqlError::internal("an array has another form"))?.elements
                 }
                 _ => Vec::new(),
             },
         };
-        values.retain(|value| !value.is_null());
-        Ok(values)
+        let fitted = values.into_iter().map(|value| fitted(value, &self.ty));
+        Ok(Some(fitted.filter(|value| !value.is_null()).collect()))
     }
 }
 
-/// An integer in the form of a wider type.
-fn widened(value: Datum, to: &DataType) -> Datum {
-    match (value, to) {
-        (Datum::I16(value), DataType::Int4) => Datum::I32(value.into()),
-        (Datum::I16(value), DataType::Int8) => Datum::I64(value.into()),
-        (Datum::I32(value), DataType::Int8) => Datum::I64(value.into()),
-        (value, _) => value,
+/// An integer in the form of another integer type; null if that does not have it.
+fn fitted(value: Datum, to: &DataType) -> Datum {
+    let wide = match &value {
+        Datum::I16(value) => i64::from(*value),
+        Datum::I32(value) => i64::from(*value),
+        Datum::I64(value) => *value,
+        _ => return value,
+    };
+    match to {
+        DataType::Int2 => i16::try_from(wide).map_or(Datum::Null, Datum::I16),
+        DataType::Int4 => i32::try_from(wide).map_or(Datum::Null, Datum::I32),
+        DataType::Int8 => Datum::I64(wide),
+        _ => value,
     }
 }

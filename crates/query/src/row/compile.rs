@@ -1,7 +1,7 @@
 //! From a bound statement to a row plan, if it has one.
 
 use super::access::Access;
-use super::gather::{Gathered, Relation, Way, needs};
+use super::gather::{Gathered, Relation, Way, are_repeatable, needs};
 use super::get::Get;
 use super::nested::{Nested, Step, Top};
 use super::shape::{Lens, Shape};
@@ -36,7 +36,7 @@ impl RowPlan {
                 let table = point.table.id;
                 (Body::Get(Get::of(point)?), vec![table])
             }
-            None => nested(query, eval)?,
+            None => nested(query)?,
         };
         let mut plan = RowPlan::new(tables, body);
         let volatility = plan.exprs().into_iter().map(|expr| expr.volatility()).max();
@@ -57,8 +57,7 @@ struct Peeled<'p> {
 
 fn peeled(query: &Query) -> Option<Peeled<'_>> {
     let outputs = query.columns.iter().map(|column| Expr::Hole { id: column.id, ty: column.ty.clone() }).collect();
-    let mut out =
-        Peeled { below: &query.plan, outputs, sort: Vec::new(), totals: None, limit: None, offset: None };
+    let mut out = Peeled { below: &query.plan, outputs, sort: Vec::new(), totals: None, limit: None, offset: None };
     if let Plan::Limit { input, limit, offset, ties: false } = out.below {
         (out.below, out.limit, out.offset) = (input, limit.clone(), offset.clone());
     }
@@ -68,16 +67,19 @@ fn peeled(query: &Query) -> Option<Peeled<'_>> {
                 out.sort.clone_from(keys);
                 input
             }
-            // One row, whatever came in which order.
-            Plan::Sort { input, .. } if out.totals.is_some() => input,
-            Plan::Project { input, exprs } => {
+            // Below sums the order of rows is nothing, but a key may fail.
+            Plan::Sort { input, keys } if out.totals.is_some() => {
+                if keys.iter().any(|key| !matches!(key.expr, Expr::Hole { .. })) {
+                    return None;
+                }
+                input
+            }
+            Plan::Project { input, exprs } if are_repeatable(exprs) => {
                 let defined: BTreeMap<ColId, &Expr> = exprs.iter().map(|(id, expr)| (*id, expr)).collect();
                 let mut define = |expr: &mut Expr| {
                     let taken = std::mem::replace(expr, Expr::bool(false));
                     *expr = taken.rewrite(&mut |node| match node {
-                        Expr::Hole { id, ty } => {
-                            defined.get(&id).map_or(Expr::Hole { id, ty }, |expr| (*expr).clone())
-                        }
+                        Expr::Hole { id, ty } => defined.get(&id).map_or(Expr::Hole { id, ty }, |expr| (*expr).clone()),
                         other => other,
                     });
                 };
@@ -91,7 +93,10 @@ fn peeled(query: &Query) -> Option<Peeled<'_>> {
                 input
             }
             Plan::Aggregate { input, groups, aggregates, sets: None } if groups.is_empty() && out.totals.is_none() => {
-                out.sort.clear();
+                // One row needs no order, but a key may fail.
+                if out.sort.drain(..).any(|key| !matches!(key.expr, Expr::Hole { .. })) {
+                    return None;
+                }
                 out.totals = Some(aggregates.clone());
                 input
             }
@@ -101,7 +106,7 @@ fn peeled(query: &Query) -> Option<Peeled<'_>> {
     }
 }
 
-fn nested(query: &Query, eval: &EvalContext) -> Option<(Body, Vec<ObjectId>)> {
+fn nested(query: &Query) -> Option<(Body, Vec<ObjectId>)> {
     if !query.subqueries.is_empty() || !query.ctes.is_empty() || !query.row_locks.is_empty() {
         return None;
     }
@@ -127,12 +132,11 @@ fn nested(query: &Query, eval: &EvalContext) -> Option<(Body, Vec<ObjectId>)> {
         return None;
     }
     let tables: Vec<ObjectId> = gathered.relations.iter().map(|relation| relation.table.id).collect();
-    let body = Compiler::new(gathered, eval).body(top)?;
+    let body = Compiler::new(gathered).body(top)?;
     Some((body, tables))
 }
 
-struct Compiler<'e> {
-    eval: &'e EvalContext,
+struct Compiler {
     relations: Vec<Relation>,
     /// Not placed yet.
     conditions: Vec<Expr>,
@@ -144,10 +148,9 @@ struct Compiler<'e> {
     sorted: bool,
 }
 
-impl Compiler<'_> {
-    fn new(gathered: Gathered, eval: &EvalContext) -> Compiler<'_> {
+impl Compiler {
+    fn new(gathered: Gathered) -> Compiler {
         Compiler {
-            eval,
             relations: gathered.relations,
             conditions: gathered.conditions,
             known: BTreeSet::new(),
@@ -159,7 +162,7 @@ impl Compiler<'_> {
     }
 
     fn body(mut self, top: Peeled<'_>) -> Option<Body> {
-        let ordered_for = |compiler: &Compiler<'_>| if compiler.steps.is_empty() { top.sort.as_slice() } else { &[] };
+        let ordered_for = |compiler: &Compiler| if compiler.steps.is_empty() { top.sort.as_slice() } else { &[] };
         let single = self.relations.len() == 1;
         let mut direct = None;
         while !self.relations.is_empty() {
@@ -198,13 +201,16 @@ impl Compiler<'_> {
                 keys: sort.into_iter().map(|key| resolve(key.expr)).collect::<Option<_>>()?,
             },
         };
-        Some(Body::Nested(Box::new(Nested {
+        let mut nested = Nested {
             steps: self.steps,
             top: top_node,
             registers: self.width,
             limit: top.limit,
             offset: top.offset,
-        })))
+            checks_constants: false,
+        };
+        nested.checks_constants = nested.exprs().into_iter().any(Expr::has_constants);
+        Some(Body::Nested(Box::new(nested)))
     }
 
     /// The table that comes next, and whether its rows are in the order of `keys`.
@@ -215,14 +221,16 @@ impl Compiler<'_> {
             // A left join's other side comes once all that it needs is there.
             let ready = match &relation.optional {
                 None => true,
-                Some(own) => own.iter().all(|condition| {
-                    needs(condition).iter().all(|id| self.known.contains(id) || relation.defines(*id))
-                }) && (!self.steps.is_empty()),
+                Some(own) => {
+                    own.iter().all(|condition| {
+                        needs(condition).iter().all(|id| self.known.contains(id) || relation.defines(*id))
+                    }) && (!self.steps.is_empty())
+                }
             };
             if !ready {
                 continue;
             }
-            for mut way in relation.ways(conditions, &self.known, self.eval) {
+            for mut way in relation.ways(conditions, &self.known) {
                 let alone = self.relations.len() == 1 && self.steps.is_empty();
                 let in_order = !keys.is_empty() && way.order_as(keys, relation, alone);
                 let first_ones = in_order && limited && alone;

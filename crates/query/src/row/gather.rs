@@ -1,13 +1,10 @@
 //! A plan of joins, filters and projections as what it comes to: tables, conditions, and which table comes after which.
 
 use super::access::{Access, Edge, KeyList, KeyPart, ListValues, Part};
-use crate::bind::point::is_exact;
+use crate::bind::point::{is_column, is_comparable, is_exact};
 use crate::plan::{ColId, JoinKind, Plan, SortKey};
 use basalt_engine::Direction;
-use basalt_expr::EvalContext;
-use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Volatility;
-use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::IndexDef;
 use basalt_types::{ColumnId, CompareOp, DataType, TableDef};
@@ -63,6 +60,8 @@ impl Gathered {
                 self.conditions.extend(condition.clone().split_and());
                 self.add(input)?;
             }
+            // What is volatile is computed for each row, read or not.
+            Plan::Project { exprs, .. } if !are_repeatable(exprs) => return None,
             Plan::Project { input, exprs } => {
                 for (id, expr) in exprs {
                     if !matches!(expr, Expr::Hole { id: passed, .. } if passed == id) {
@@ -95,6 +94,11 @@ impl Gathered {
         }
         Some(())
     }
+}
+
+/// Whether it makes no difference how often they are computed.
+pub(super) fn are_repeatable(exprs: &[(ColId, Expr)]) -> bool {
+    exprs.iter().all(|(_, expr)| expr.volatility() < Volatility::Volatile)
 }
 
 fn over_tables(expr: Expr, computed: &BTreeMap<ColId, Expr>) -> Expr {
@@ -138,13 +142,13 @@ impl Relation {
     }
 
     /// The ways to the rows, given the columns of tables before it.
-    pub fn ways(&self, conditions: &[Expr], known: &BTreeSet<ColId>, eval: &EvalContext) -> Vec<Way> {
+    pub fn ways(&self, conditions: &[Expr], known: &BTreeSet<ColId>) -> Vec<Way> {
         let keys = self.table.primary_key.iter().map(|key| (None, key.columns.clone()));
         let plain = |index: &&Arc<IndexDef>| index.predicate.is_none();
         let indexes = self.table.indexes.iter().filter(plain);
         let indexes = indexes.filter_map(|index| Some((Some(index), index.plain_columns()?)));
         let ways = keys.chain(indexes);
-        ways.map(|(index, columns)| self.way_by(index.cloned(), &columns, conditions, known, eval)).collect()
+        ways.map(|(index, columns)| self.way_by(index.cloned(), &columns, conditions, known)).collect()
     }
 
     fn way_by(
@@ -153,9 +157,8 @@ impl Relation {
         columns: &[ColumnId],
         conditions: &[Expr],
         known: &BTreeSet<ColId>,
-        eval: &EvalContext,
     ) -> Way {
-        let mut finder = Finder { conditions, known, eval, settled: Vec::new() };
+        let mut finder = Finder { conditions, known, settled: Vec::new() };
         let (mut prefix, mut key, mut many) = (Vec::new(), Vec::new(), 0);
         let (mut lower, mut upper) = (None, None);
         let mut complete = true;
@@ -185,7 +188,9 @@ impl Relation {
             (true, 0) => (u8::from(index.is_some()), 0),
             (true, _) => (2 + u8::from(index.is_some()), 0),
             // More is better.
-            (false, _) if !prefix.is_empty() => (4 + u8::from(index.is_some()), 64 - (2 * prefix.len() + bounds).min(64)),
+            (false, _) if !prefix.is_empty() => {
+                (4 + u8::from(index.is_some()), 64 - (2 * prefix.len() + bounds).min(64))
+            }
             (false, _) if bounds > 0 => (6 + u8::from(index.is_some()), 2 - bounds),
             (false, _) => (8 + u8::from(index.is_some()), 0),
         };
@@ -213,8 +218,11 @@ impl Way {
                 continue;
             }
             let Some(column) = columns.next() else {
-                // The whole of a unique key: nothing is left to order.
-                return alone && self.access.index.is_none();
+                if alone && self.access.index.is_none() {
+                    // The whole of a unique key: nothing is left to order.
+                    break;
+                }
+                return false;
             };
             let is_it = relation.columns.iter().any(|(known, of)| known == id && *of == column);
             let no_nulls = self.access.index.is_none() || relation.table.column(column).not_null;
@@ -250,7 +258,6 @@ fn sorts_as_bytes(ty: &DataType) -> bool {
 struct Finder<'c> {
     conditions: &'c [Expr],
     known: &'c BTreeSet<ColId>,
-    eval: &'c EvalContext,
     settled: Vec<usize>,
 }
 
@@ -270,7 +277,7 @@ impl Finder<'_> {
             let Expr::Call { function, args, .. } = condition else { return None };
             let [left, right] = args.as_slice() else { return None };
             let op = function.comparison()?;
-            let (value, op) = match (is_column(left, id), is_column(right, id)) {
+            let (value, op) = match (is_column(left, id, ty), is_column(right, id, ty)) {
                 (true, false) => (right, op),
                 (false, true) => (left, mirrored(op)),
                 _ => return None,
@@ -278,7 +285,8 @@ impl Finder<'_> {
             if !ops.contains(&op) || self.settled.contains(&at) {
                 return None;
             }
-            let part = KeyPart { value: self.fitting(value, ty)?, ty: ty.clone() };
+            let exactly = op != CompareOp::Eq;
+            let part = KeyPart { value: self.fitting(value, ty, exactly)?, ty: ty.clone() };
             self.settled.push(at);
             Some((part, op))
         })
@@ -287,14 +295,16 @@ impl Finder<'_> {
     fn many(&mut self, id: ColId, ty: &DataType) -> Option<KeyList> {
         self.conditions.iter().enumerate().find_map(|(at, condition)| {
             let values = match condition {
-                Expr::InList { expr, list, equal, negated: false } if is_column(expr, id) && equal.is_equality() => {
-                    ListValues::Each(list.iter().map(|value| self.fitting(value, ty)).collect::<Option<_>>()?)
+                Expr::InList { expr, list, equal, negated: false }
+                    if is_column(expr, id, ty) && equal.is_equality() =>
+                {
+                    ListValues::Each(list.iter().map(|value| self.fitting(value, ty, false)).collect::<Option<_>>()?)
                 }
                 Expr::AnyAll { left, function, array, all: false }
-                    if is_column(left, id) && function.comparison() == Some(CompareOp::Eq) =>
+                    if is_column(left, id, ty) && function.comparison() == Some(CompareOp::Eq) =>
                 {
                     let DataType::Array(element) = array.ty() else { return None };
-                    let fits = self.is_fixed(array) && is_exact(&element, ty);
+                    let fits = self.is_fixed(array) && is_comparable(&element, ty);
                     ListValues::Array(fits.then(|| (**array).clone())?, (*element).clone())
                 }
                 _ => return None,
@@ -304,19 +314,15 @@ impl Finder<'_> {
         })
     }
 
-    /// A value that the column's rows do not decide, in the column's type.
-    fn fitting(&self, value: &Expr, ty: &DataType) -> Option<Expr> {
-        let fits = self.is_fixed(value) && is_exact(&value.ty(), ty);
-        fits.then(|| resolve::coerce(value.clone(), ty, CastContext::Assignment, self.eval).ok())?
+    /// A value that the column's rows do not decide. `exactly`: the column's type holds every value of its type.
+    fn fitting(&self, value: &Expr, ty: &DataType, exactly: bool) -> Option<Expr> {
+        let fits = if exactly { is_exact(&value.ty(), ty) } else { is_comparable(&value.ty(), ty) };
+        (fits && self.is_fixed(value)).then(|| value.clone())
     }
 
     fn is_fixed(&self, value: &Expr) -> bool {
         value.volatility() < Volatility::Volatile && needs(value).is_subset(self.known)
     }
-}
-
-fn is_column(expr: &Expr, id: ColId) -> bool {
-    matches!(expr, Expr::Hole { id: known, .. } if *known == id)
 }
 
 /// The same comparison with its sides changed.

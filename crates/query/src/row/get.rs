@@ -6,7 +6,6 @@ use super::{RowOut, RowRun};
 use crate::bind::point::PointQuery;
 use crate::error::Result;
 use basalt_engine::SeenRow;
-use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::TabletId;
 use smallvec::SmallVec;
@@ -33,10 +32,11 @@ impl Get {
 
     pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<u64> {
         let RowRun { engine, at, eval, scratch } = run;
+        self.shape.check_constants(eval)?;
         scratch.key.clear();
         for part in &self.key {
             if !part.encode(&[], eval, &mut scratch.key)? {
-                return self.nothing(eval);
+                return Ok(0);
             }
         }
         let Shape { lens, computes, .. } = &self.shape;
@@ -58,12 +58,7 @@ impl Get {
             };
             rows += u64::from(written);
         }
-        if rows == 0 { self.nothing(eval) } else { Ok(rows) }
-    }
-
-    fn nothing(&self, eval: &EvalContext) -> Result<u64> {
-        self.shape.check_constants(eval)?;
-        Ok(0)
+        Ok(rows)
     }
 }
 

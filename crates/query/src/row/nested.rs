@@ -7,16 +7,22 @@ use super::totals::{Adding, Totals};
 use super::{Explained, RowOut, RowRun};
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{LIMIT, OFFSET, row_count};
-use basalt_engine::{Direction, Engine, KeyRange, SeenRow, WalkSpec};
+use basalt_engine::{Direction, Engine, KeyRange, SeenRow, Walk, WalkSpec};
 use basalt_expr::EvalContext;
 use basalt_expr::operators::{SortOrder, compare_rows};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::IndexDef;
 use basalt_types::{DataType, Datum, Key, ReadAt, TabletId};
 use smallvec::SmallVec;
+use std::time::Duration;
 
-/// Rows (of tables and of indexes) that a run looks at: what takes more is for the column engine.
-const LOOKS_MAX: usize = 4096;
+/// What a run takes at most; what takes more is for the column engine. Keys (of tables and of indexes) that are looked
+/// at, bytes of the rows found, and time.
+const LOOKS_MAX: usize = 16 << 10;
+const BYTES_MAX: usize = 4 << 20;
+const TIME_MAX: Duration = Duration::from_millis(5);
+/// Rows between two looks at the clock.
+const ROWS_PER_TIME: usize = 32;
 /// A longer row is copied before it is written, as in [`super::get`].
 const LOOK_BYTES_MAX: usize = 16 << 10;
 
@@ -28,6 +34,8 @@ pub(super) struct Nested {
     pub registers: usize,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
+    /// Whether constants may fail, whatever rows there are.
+    pub checks_constants: bool,
 }
 
 /// One table. Expressions are over the frame.
@@ -119,7 +127,18 @@ impl Nested {
             Top::Totals(totals) => Some(totals.begin()),
             _ => None,
         };
-        let wanted = usize::try_from(left.saturating_add(skip)).unwrap_or(usize::MAX);
+        if self.checks_constants {
+            // Errors of constants come before all rows.
+            self.exprs().into_iter().try_for_each(|expr| expr.check_constants(eval))?;
+        }
+        let wanted = match left.checked_add(skip) {
+            Some(wanted) if left < u64::MAX => usize::try_from(wanted).unwrap_or(usize::MAX),
+            // Nobody knows.
+            _ => 0,
+        };
+        if skip > LOOKS_MAX as u64 {
+            return Ok(None);
+        }
         let mut visit = Visit {
             nested: self,
             engine,
@@ -128,10 +147,12 @@ impl Nested {
             out,
             wanted,
             looks_left: LOOKS_MAX,
+            bytes_left: BYTES_MAX,
+            begun: engine.os().clock.monotonic(),
+            seen: 0,
             skip,
             left,
             rows: 0,
-            arrived: 0,
             held: Vec::new(),
             adding,
         };
@@ -151,15 +172,17 @@ struct Visit<'a, 'o, 'w> {
     at: ReadAt,
     eval: &'a EvalContext,
     out: &'o mut RowOut<'w>,
-    /// Rows that are enough.
+    /// Rows that are enough; 0 if nobody knows.
     wanted: usize,
     looks_left: usize,
+    bytes_left: usize,
+    begun: Duration,
+    /// Rows found.
+    seen: usize,
     skip: u64,
     left: u64,
     /// Given.
     rows: u64,
-    /// That came through all steps.
-    arrived: u64,
     /// Rows to be sorted: keys and outputs.
     held: Vec<(Vec<Datum>, Vec<Datum>)>,
     adding: Option<Adding>,
@@ -171,7 +194,8 @@ impl<'a> Visit<'a, '_, '_> {
         let nested = self.nested;
         let Some(step) = nested.steps.get(at) else { return self.arrive(frame) };
         let mut matched = false;
-        match step.access.places(frame, self.eval)? {
+        match step.access.places(frame, self.eval, &mut self.looks_left)? {
+            Places::TooMany => return Ok(Flow::TooLong),
             Places::Keys(keys) => {
                 for key in &keys {
                     let flow = match &step.access.index {
@@ -212,9 +236,18 @@ impl<'a> Visit<'a, '_, '_> {
         }
     }
 
-    fn looks(&mut self) -> bool {
-        self.looks_left = self.looks_left.saturating_sub(1);
+    /// Takes from what may be looked at. False: there is too little left.
+    fn looks(&mut self, count: usize) -> bool {
+        self.looks_left = self.looks_left.saturating_sub(count);
         self.looks_left > 0
+    }
+
+    /// A row was found. False: that is too much, or takes too long.
+    fn may_go_on(&mut self, bytes: usize) -> bool {
+        self.seen += 1;
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        let in_time = || self.engine.os().clock.monotonic().saturating_sub(self.begun) < TIME_MAX;
+        self.bytes_left > 0 && (!self.seen.is_multiple_of(ROWS_PER_TIME) || in_time())
     }
 
     /// The row of a whole primary key.
@@ -241,7 +274,7 @@ impl<'a> Visit<'a, '_, '_> {
         frame: &mut Vec<Datum>,
         matched: &mut bool,
     ) -> Result<Flow> {
-        if !self.looks() {
+        if !self.looks(1) {
             return Ok(Flow::TooLong);
         }
         let nested = self.nested;
@@ -260,12 +293,10 @@ impl<'a> Visit<'a, '_, '_> {
             };
         }
         let slots = &mut frame[*base..][..lens.columns.len()];
-        let seen = engine.look(&lens.table, tablet, key, read_at, &lens.columns, |row| lens.read(&row, slots))?;
-        match seen {
-            Some(read) => {
-                read?;
-                self.go_on(at, frame, matched)
-            }
+        let read = |row: SeenRow<'_>| lens.read(&row, slots).map(|()| weight(&row));
+        match engine.look(&lens.table, tablet, key, read_at, &lens.columns, read)?.transpose()? {
+            Some(bytes) if self.may_go_on(bytes) => self.go_on(at, frame, matched),
+            Some(_) => Ok(Flow::TooLong),
             None => Ok(Flow::On),
         }
     }
@@ -284,13 +315,7 @@ impl<'a> Visit<'a, '_, '_> {
         self.step(at + 1, frame)
     }
 
-    fn by_range(
-        &mut self,
-        at: usize,
-        range: KeyRange,
-        frame: &mut Vec<Datum>,
-        matched: &mut bool,
-    ) -> Result<Flow> {
+    fn by_range(&mut self, at: usize, range: KeyRange, frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
         let nested = self.nested;
         let Step { lens, base, access, .. } = &nested.steps[at];
         let tablets: SmallVec<[TabletId; 4]> = lens.table.tablets().collect();
@@ -302,24 +327,30 @@ impl<'a> Visit<'a, '_, '_> {
             columns: &lens.columns,
             at: self.at,
             rows_hint: self.wanted,
+            looks_max: self.looks_left,
         };
         let Some(mut walk) = self.engine.walk(spec)? else { return Ok(Flow::TooLong) };
         while let Some((_, row)) = walk.next_row()? {
-            if !self.looks() {
-                return Ok(Flow::TooLong);
-            }
             let flow = match &nested.top {
                 Top::Direct(shape) => self.direct(shape, &row)?,
                 _ => {
                     lens.read(&row, &mut frame[*base..][..lens.columns.len()])?;
-                    self.go_on(at, frame, matched)?
+                    match self.may_go_on(weight(&row)) {
+                        true => self.go_on(at, frame, matched)?,
+                        false => Flow::TooLong,
+                    }
                 }
             };
             if flow != Flow::On {
                 return Ok(flow);
             }
         }
-        Ok(Flow::On)
+        self.walked(&walk)
+    }
+
+    /// Whether a walk that gives no more rows has come to its end.
+    fn walked(&mut self, walk: &Walk<'_>) -> Result<Flow> {
+        Ok(if self.looks(walk.looked()) && !walk.is_spent() { Flow::On } else { Flow::TooLong })
     }
 
     /// The row of a unique index's entry.
@@ -331,7 +362,7 @@ impl<'a> Visit<'a, '_, '_> {
         frame: &mut Vec<Datum>,
         matched: &mut bool,
     ) -> Result<Flow> {
-        if !self.looks() {
+        if !self.looks(1) {
             return Ok(Flow::TooLong);
         }
         let nested = self.nested;
@@ -362,35 +393,34 @@ impl<'a> Visit<'a, '_, '_> {
             columns: &entries.columns,
             at: self.at,
             rows_hint: self.wanted,
+            looks_max: self.looks_left,
         };
         let Some(mut walk) = self.engine.walk(spec)? else { return Ok(Flow::TooLong) };
         while let Some((_, row)) = walk.next_row()? {
-            if !self.looks() {
-                return Ok(Flow::TooLong);
-            }
             let (tablet, key) = base_of(entries, &row, index)?;
             let flow = self.by_place(at, tablet, key.as_bytes(), frame, matched)?;
             if flow != Flow::On {
                 return Ok(flow);
             }
         }
-        Ok(Flow::On)
+        self.walked(&walk)
     }
 
     /// A row of the only table.
     fn direct(&mut self, shape: &Shape, row: &SeenRow<'_>) -> Result<Flow> {
+        if !self.may_go_on(weight(row)) {
+            return Ok(Flow::TooLong);
+        }
         if self.skip > 0 {
-            if shape.passes(row, self.eval)? {
-                self.arrived += 1;
+            if shape.skip(row, self.eval)? {
                 self.skip -= 1;
             }
             return Ok(Flow::On);
         }
-        if !shape.write(row, self.eval, self.out)? {
-            return Ok(Flow::On);
+        match shape.write(row, self.eval, self.out)? {
+            true => Ok(self.given()),
+            false => Ok(Flow::On),
         }
-        self.arrived += 1;
-        Ok(self.given())
     }
 
     /// One more row was given.
@@ -401,7 +431,6 @@ impl<'a> Visit<'a, '_, '_> {
 
     /// A row has come through all steps.
     fn arrive(&mut self, frame: &[Datum]) -> Result<Flow> {
-        self.arrived += 1;
         let (outputs, keys) = match &self.nested.top {
             Top::Rows { outputs, keys, .. } => (outputs, keys),
             Top::Totals(totals) => {
@@ -420,11 +449,11 @@ impl<'a> Visit<'a, '_, '_> {
             self.held.push(row);
             return Ok(Flow::On);
         }
+        let values = computed(outputs)?;
         if self.skip > 0 {
             self.skip -= 1;
             return Ok(Flow::On);
         }
-        let values = computed(outputs)?;
         self.give(&values)?;
         Ok(self.given())
     }
@@ -440,16 +469,16 @@ impl<'a> Visit<'a, '_, '_> {
             RowOut::Cells { sink, formats } => {
                 sink.begin_row(values.len());
                 let mut cells = types.iter().zip(values).zip(*formats);
-                let written = cells.try_for_each(|((ty, value), format)| cell(ty, value, *format, self.eval, &mut **sink));
+                let written =
+                    cells.try_for_each(|((ty, value), format)| cell(ty, value, *format, self.eval, &mut **sink));
                 ended(written, &mut **sink)
             }
         }
     }
 
     fn finish(&mut self) -> Result<()> {
-        if self.arrived == 0 {
-            // Errors of constants come even where there is no row.
-            self.nested.exprs().into_iter().try_for_each(|expr| expr.check_constants(self.eval))?;
+        if self.left == 0 {
+            return Ok(());
         }
         let mut rows = std::mem::take(&mut self.held);
         if let Top::Rows { key_types, orders, .. } = &self.nested.top {
@@ -501,6 +530,20 @@ impl Nested {
         }
         out.extend(self.limit.iter().chain(&self.offset));
         out
+    }
+}
+
+/// Bytes of a row, about.
+fn weight(row: &SeenRow<'_>) -> usize {
+    match row {
+        SeenRow::Encoded(bytes) => bytes.len(),
+        SeenRow::Values(values) => values
+            .iter()
+            .map(|value| match value {
+                Datum::Bytes(bytes) => bytes.len(),
+                _ => size_of::<u64>(),
+            })
+            .sum(),
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Shape {
     pub outputs: Vec<Output>,
     /// Where something is computed from the row, not only passed on: that may take long, and is done with a copy.
     pub computes: bool,
-    /// Whether constants may fail where there is no row.
+    /// Whether constants may fail, whatever rows there are.
     checks_constants: bool,
 }
 
@@ -124,11 +124,10 @@ impl Shape {
             expr => Output::Computed { ty: expr.ty(), expr },
         });
         let outputs: Vec<Output> = outputs.collect();
-        let is_call = |node: &Expr| !matches!(node, Expr::Const { .. } | Expr::Param { .. } | Expr::Column { .. });
         let lens = Lens::new(table, used)?;
         let mut shape = Shape { lens, filter, outputs, computes: false, checks_constants: false };
         let computes = shape.exprs().next().is_some();
-        let checks_constants = shape.exprs().any(|expr| expr.any(&mut |node| is_call(node)));
+        let checks_constants = shape.exprs().any(Expr::has_constants);
         (shape.computes, shape.checks_constants) = (computes, checks_constants);
         Some(shape)
     }
@@ -145,7 +144,7 @@ impl Shape {
         })
     }
 
-    /// Errors of constants come even where there is no row.
+    /// Errors of constants come before all rows.
     pub fn check_constants(&self, eval: &EvalContext) -> Result<()> {
         if self.checks_constants {
             self.exprs().try_for_each(|expr| expr.check_constants(eval))?;
@@ -153,14 +152,24 @@ impl Shape {
         Ok(())
     }
 
-    /// Whether the row passes.
-    pub fn passes(&self, row: &SeenRow<'_>, eval: &EvalContext) -> Result<bool> {
-        let Some(filter) = &self.filter else { return Ok(true) };
-        let passed = match row {
-            SeenRow::Encoded(bytes) => filter.eval_scalar(&self.lens.decoded(&self.lens.fields(bytes)?)?, eval)?,
-            SeenRow::Values(values) => filter.eval_scalar(values, eval)?,
+    /// Whether the row passes. Its results are computed, and not given.
+    pub fn skip(&self, row: &SeenRow<'_>, eval: &EvalContext) -> Result<bool> {
+        let decoded;
+        let values: &[Datum] = match row {
+            SeenRow::Encoded(bytes) => {
+                decoded = self.lens.decoded(&self.lens.fields(bytes)?)?;
+                &decoded
+            }
+            SeenRow::Values(values) => values,
         };
-        Ok(passed == Datum::Bool(true))
+        if let Some(filter) = &self.filter
+            && filter.eval_scalar(values, eval)? != Datum::Bool(true)
+        {
+            return Ok(false);
+        }
+        let computed = self.outputs.iter().filter_map(Output::computed);
+        computed.into_iter().try_for_each(|expr| expr.eval_scalar(values, eval).map(drop))?;
+        Ok(true)
     }
 
     /// Gives the row, if it passes.

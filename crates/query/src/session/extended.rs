@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// An error ends the message's work: the transaction fails.
-    fn extended<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(super) fn extended<T>(&mut self, result: Result<T>) -> Result<T> {
         result.inspect_err(|error| self.statement_failed(error))
     }
 
@@ -49,7 +49,11 @@ impl Session {
             Some(parsed) => (parsed.sql, Some(parsed.statement)),
             None => (Arc::from(sql), None),
         };
-        self.add_statement(name, text, statement, types, false)
+        self.add_statement(name, text, statement, types, false)?;
+        if name.is_empty() {
+            self.note_parsed(sql, param_oids);
+        }
+        Ok(())
     }
 
     /// Binds once to learn types and columns, and keeps the statement.

@@ -205,7 +205,7 @@ impl Session {
         let txn = self.block.txn.as_mut().filter(|txn| !txn.edits_catalog())?;
         txn.next_statement();
         let catalog = engine.catalog();
-        if catalog.version != version || !txn.sees(&catalog) {
+        if catalog.version != version || !txn.sees(&catalog) || plan.indexed && !txn.sees_indexes(&catalog) {
             return None;
         }
         let mut tables = plan.tables.iter();
@@ -233,6 +233,7 @@ impl Session {
         if admitted.alone {
             self.snapshot.end();
         }
+        self.took_too_much = matches!(result, Ok(None));
         match result {
             Ok(Some(rows)) if !void => Ran::Done(rows),
             Err(error) if !void => Ran::Failed(error),

@@ -13,7 +13,8 @@ use basalt_types::{DataType, Datum, TabletId};
 pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalContext) -> Result<Vec<RecordBatch>> {
     let types: Vec<DataType> = point.outputs.iter().map(|output| output.ty()).collect();
     let mut rows = RowsBuilder::new(types)?;
-    let mut found = false;
+    // Errors of constants come before all rows.
+    std::iter::once(&point.filter).chain(&point.outputs).try_for_each(|expr| expr.check_constants(eval))?;
     let Some(key) = point.access.key(&point.table, eval)? else { return rows.finish() };
     let read = session.txn()?.read();
     let tablets: Vec<TabletId> = match read.tablet_of(&point.table, &key) {
@@ -33,11 +34,6 @@ pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalCo
         }
         let values = point.outputs.iter().map(|output| Ok(output.eval_scalar(&row.values, eval)?));
         rows.push(&values.collect::<Result<Vec<Datum>>>()?)?;
-        found = true;
-    }
-    if !found {
-        // Errors of constants come even where there is no row.
-        std::iter::once(&point.filter).chain(&point.outputs).try_for_each(|expr| expr.check_constants(eval))?;
     }
     rows.finish()
 }

@@ -105,7 +105,7 @@ fn discard(session: &mut Session, what: &str) -> Result<()> {
         session.discard_temp()?;
     }
     if what == "PLANS" {
-        session.statements.values().for_each(|prepared| *prepared.plan.lock() = None);
+        session.forget_plans();
     }
     Ok(())
 }

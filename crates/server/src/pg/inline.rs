@@ -46,12 +46,20 @@ enum Served {
 }
 
 fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Result<Served, SqlError> {
-    if !matches!(tag, b'B' | b'D' | b'E' | b'C' | b'S' | b'Q') {
+    if !matches!(tag, b'P' | b'B' | b'D' | b'E' | b'C' | b'S' | b'Q') {
         return Ok(Served::Not);
     }
     // What is no message is told in the usual way.
     let Ok(message) = frontend::parse(tag, body) else { return Ok(Served::Not) };
     match message {
+        Frontend::Parse { statement, sql, param_oids } => match session.prepare_known(statement, sql, &param_oids) {
+            Some(known) => {
+                known?;
+                out.parse_complete();
+                Ok(Served::Done)
+            }
+            None => Ok(Served::Not),
+        },
         Frontend::Execute { portal, max_rows: 0 } => match session.execute_inline(portal, out) {
             Some(rows) => {
                 complete(session, out, rows?);

@@ -155,3 +155,111 @@ fn reads_without_locks_see_whole_tables() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn an_unnamed_text_that_comes_again_means_what_it_means_now() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut admin, mut wire) = (server.connect()?, server.connect()?);
+    admin.run("CREATE TABLE t (id int PRIMARY KEY, v text)")?;
+    admin.run("INSERT INTO t VALUES (1, 'one')")?;
+    admin.run("CREATE SCHEMA other")?;
+    admin.run("CREATE TABLE other.t (id int PRIMARY KEY, v text)")?;
+    admin.run("INSERT INTO other.t VALUES (1, 'other')")?;
+    let sql = "SELECT v FROM t WHERE id = 1";
+    let twice = |wire: &mut Wire| -> Result<String> {
+        let mut told = String::new();
+        for _ in 0..3 {
+            let answer = wire.extended(sql, false)?;
+            told = match answer.sqlstate() {
+                Some(sqlstate) => sqlstate.to_string(),
+                None => answer.last().text(0, 0).unwrap_or_default().to_string(),
+            };
+        }
+        Ok(told)
+    };
+    assert_eq!(twice(&mut wire)?, "one");
+    // Another path, another table.
+    wire.run("SET search_path = other, public")?;
+    assert_eq!(twice(&mut wire)?, "other");
+    wire.run("RESET search_path")?;
+    assert_eq!(twice(&mut wire)?, "one");
+    // A table of its own comes before all others, in a transaction too.
+    wire.run("BEGIN; CREATE TEMP TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 7)")?;
+    assert_eq!(twice(&mut wire)?, "7");
+    wire.run("ROLLBACK")?;
+    assert_eq!(twice(&mut wire)?, "one");
+    // Another type, another error, no table.
+    admin.run("ALTER TABLE t ALTER v TYPE bytea USING v::bytea")?;
+    assert_eq!(twice(&mut wire)?, "\\x6f6e65");
+    admin.run("ALTER TABLE t RENAME v TO w")?;
+    assert_eq!(twice(&mut wire)?, "42703");
+    admin.run("DROP TABLE t")?;
+    assert_eq!(twice(&mut wire)?, "42P01");
+    // A transaction that has failed.
+    admin.run("CREATE TABLE t (id int PRIMARY KEY, v text)")?;
+    assert_eq!(twice(&mut wire)?, "");
+    wire.run("BEGIN")?;
+    ensure!(wire.simple("SELECT 1 / 0", None)?.error().is_some());
+    assert_eq!(twice(&mut wire)?, "25P02");
+    wire.run("ROLLBACK")?;
+    assert_eq!(twice(&mut wire)?, "");
+    Ok(())
+}
+
+#[test]
+fn an_old_snapshot_reads_through_no_younger_index() -> Result<()> {
+    let server = Basalt::start()?;
+    let (mut a, mut b) = (server.connect()?, server.connect()?);
+    a.run("CREATE TABLE t (id int PRIMARY KEY, a int)")?;
+    a.run("INSERT INTO t VALUES (1, 5), (2, 6)")?;
+    a.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")?;
+    b.run("CREATE INDEX i ON t (a)")?;
+    b.run("UPDATE t SET a = 7 WHERE id = 1")?;
+    for sql in ["SELECT id FROM t WHERE a = 5", "SELECT id FROM t WHERE a IN (5, 7)"] {
+        for _ in 0..3 {
+            assert_eq!(a.run(sql)?.rows.len(), 1, "{sql}");
+            assert_eq!(a.extended(sql, false)?.last().rows.len(), 1, "{sql}");
+        }
+    }
+    assert_eq!(a.run("SELECT id FROM t WHERE a = 7")?.rows.len(), 0);
+    a.run("COMMIT")?;
+    // An index of its own has entries of rows that it does not see.
+    a.run("DROP INDEX i")?;
+    a.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")?;
+    b.run("UPDATE t SET a = 8 WHERE id = 2")?;
+    a.run("CREATE INDEX i ON t (a)")?;
+    assert_eq!(a.run("SELECT id FROM t WHERE a = 6")?.rows.len(), 1);
+    assert_eq!(a.run("SELECT id FROM t WHERE a = 8")?.rows.len(), 0);
+    a.run("COMMIT")?;
+    assert_eq!(a.run("SELECT id FROM t WHERE a = 8")?.rows.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn what_turns_out_to_be_much_is_answered_all_the_same() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE p (a int, b int, c int, v text, PRIMARY KEY (a, b, c))")?;
+    wire.run("INSERT INTO p SELECT g % 100, g / 100, g, repeat('x', 100) FROM generate_series(1, 60000) g")?;
+    let list: Vec<String> = (0..3000).map(|n| n.to_string()).collect();
+    let list = list.join(",");
+    for (sql, expected) in [
+        ("SELECT count(*) FROM p WHERE a >= 0".to_string(), "60000"),
+        (format!("SELECT count(*) FROM p WHERE a IN ({list}) AND b IN ({list}) AND c IN ({list})"), "2999"),
+        (format!("SELECT count(*) FROM p WHERE a = ANY('{{{list}}}') AND b = ANY('{{{list}}}')"), "60000"),
+        ("SELECT count(*) FROM p x JOIN p y ON y.a = x.b WHERE x.a = 1".to_string(), "60000"),
+        ("SELECT sum(length(v)) FROM p WHERE a BETWEEN 1 AND 90".to_string(), "5400000"),
+        ("SELECT c FROM p WHERE a > 1 ORDER BY a, b, c OFFSET 50000 LIMIT 1".to_string(), "20085"),
+    ] {
+        for _ in 0..4 {
+            assert_eq!(wire.run(&sql)?.text(0, 0), Some(expected), "{}", &sql[..60]);
+            assert_eq!(wire.extended(&sql, false)?.last().text(0, 0), Some(expected), "{}", &sql[..60]);
+        }
+    }
+    wire.run("DELETE FROM p WHERE c < 59990")?;
+    for _ in 0..3 {
+        assert_eq!(wire.run("SELECT c FROM p ORDER BY a, b, c LIMIT 1")?.text(0, 0), Some("60000"));
+        assert_eq!(wire.run("SELECT c FROM p WHERE a >= 0 ORDER BY a DESC, b DESC LIMIT 1")?.text(0, 0), Some("59999"));
+    }
+    Ok(())
+}
