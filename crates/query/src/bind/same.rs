@@ -7,16 +7,23 @@ use basalt_expr::tree::Expr;
 use sqlparser::ast;
 
 impl Binder<'_> {
-    /// Remembers how a subquery was written; those that compare with an operand are never the same.
+    /// Remembers how a subquery was written.
     pub fn note_text(&mut self, hole: &Expr, query: &ast::Query) {
+        self.note_compared(hole, "", query);
+    }
+
+    /// The same of one that is compared with an operand: `operand` says how.
+    pub fn note_compared(&mut self, hole: &Expr, operand: &str, query: &ast::Query) {
         let Expr::Hole { id, .. } = hole else { return };
         let kind = match self.subqueries.get(id).map(|subquery| &subquery.kind) {
             Some(SubqueryKind::Scalar { .. }) => "",
             Some(SubqueryKind::Exists) => "exists",
             Some(SubqueryKind::Array { .. }) => "array",
+            Some(SubqueryKind::Any { .. }) if !operand.is_empty() => "any",
+            Some(SubqueryKind::All { .. }) if !operand.is_empty() => "all",
             _ => return,
         };
-        let text = format!("{}{kind}{query}", self.scopes.len());
+        let text = format!("{}{operand} {kind}{query}", self.scopes.len());
         self.subquery_texts.push((*id, text));
     }
 

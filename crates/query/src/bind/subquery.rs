@@ -90,6 +90,7 @@ impl Binder<'_> {
             None => vec![self.expr(expr)?],
         };
         let any = self.any_subquery(left, "=", query, false)?;
+        self.note_compared(&any, &format!("{expr} ="), query);
         Ok(negate(any, negated))
     }
 
@@ -97,11 +98,13 @@ impl Binder<'_> {
     pub fn any_all(&mut self, left: &ast::Expr, op: &BinaryOperator, right: &ast::Expr, all: bool) -> Result<Expr> {
         let symbol = symbol(op);
         if let Some(query) = query_of(right) {
-            let left = match self.row_items(left)? {
+            let operands = match self.row_items(left)? {
                 Some(items) => items,
                 None => vec![self.expr(left)?],
             };
-            return self.any_subquery(left, &symbol, query, all);
+            let compared = self.any_subquery(operands, &symbol, query, all)?;
+            self.note_compared(&compared, &format!("{left} {symbol}"), query);
+            return Ok(compared);
         }
         let (left, array) = (self.expr(left)?, self.expr(right)?);
         let expr = resolve::any_all(self.registry(), left, &symbol, array, all, &self.ctx.eval)?;
