@@ -55,7 +55,9 @@ fn written_out(registry: &Registry, call: Expr, ctx: &EvalContext) -> Result<Exp
     let Expr::Call { function, mut args, ty } = call else { return Ok(call) };
     match (function.name.as_str(), args.len()) {
         // Of a null nothing is computed.
-        ("substring", 3) if args.iter().all(|arg| arg.ty() == DataType::Text && !arg.is_null_const()) => {
+        ("substring", 3)
+            if args.iter().all(|arg| arg.ty() == DataType::Text && !arg.clone().fold(ctx, false).is_null_const()) =>
+        {
             let escaped = args.split_off(1);
             args.push(self::call(registry, "similar_to_escape", escaped, ctx)?);
             self::call(registry, "substring", args, ctx)
