@@ -206,6 +206,20 @@ impl ColdRows {
         self.keys.get(at)
     }
 
+    /// How many have keys below this one.
+    pub fn before(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.key(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// A row, of which `columns` were read. `values`, in column-id order, is where they are put if they have to be.
     pub fn seen<'r>(
         &'r self,

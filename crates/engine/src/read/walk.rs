@@ -102,8 +102,9 @@ struct Source {
 enum Chunk {
     /// The range that is left, if any.
     Hot { rows: Rows, rest: Option<(Bound<Key>, Bound<Key>)> },
-    /// The ordinals that are left. Rows lie in ascending order.
-    File { file: Arc<FileEntry>, rows: ColdRows, rest: Range<u32>, backwards: bool },
+    /// The ordinals that are left; where the range ends among them is seen by the keys. Rows lie in ascending order;
+    /// those of the range are the first, or backwards the last.
+    File { file: Arc<FileEntry>, rows: ColdRows, within: usize, rest: Range<u32>, backwards: bool },
 }
 
 impl Engine {
@@ -224,10 +225,13 @@ impl<'a> Walk<'a> {
         }
         self.looked += FILE_LOOKS;
         let KeyRange { from, to } = &self.spec.range;
-        let first = file.data.lower_bound(from)?;
-        let end = to.as_ref().map_or(Ok(file.data.rows()), |to| file.data.lower_bound(to))?;
         let backwards = self.spec.direction == Direction::Descending;
-        self.open_source(tablet, view, Chunk::File { file, rows: ColdRows::default(), rest: first..end, backwards })
+        let rest = match (backwards, to) {
+            (false, _) => file.data.lower_bound(from)?..file.data.rows(),
+            (true, Some(to)) => 0..file.data.lower_bound(to)?,
+            (true, None) => 0..file.data.rows(),
+        };
+        self.open_source(tablet, view, Chunk::File { file, rows: ColdRows::default(), within: 0, rest, backwards })
     }
 
     fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
@@ -285,7 +289,8 @@ impl Source {
                     // What ends before it is full has passed over many keys.
                     *looked += if rest.is_some() && rows.len() < self.chunk_rows { HOT_KEYS_MAX } else { rows.len() };
                 }
-                Chunk::File { file, rows, rest, backwards } => {
+                Chunk::File { file, rows, within, rest, backwards } => {
+                    *within = 0;
                     if rest.start >= rest.end {
                         return Ok(false);
                     }
@@ -294,6 +299,24 @@ impl Source {
                     *rest = if *backwards { rest.start..next.start } else { next.end..rest.end };
                     *looked += next.len();
                     *rows = file.data.rows_at(&visible(file, next, &spec.at, txns)?, spec.columns)?;
+                    let KeyRange { from, to } = &spec.range;
+                    let beyond = match (*backwards, to) {
+                        (true, _) => rows.before(from),
+                        (false, Some(to)) => rows.len() - rows.before(to),
+                        (false, None) => 0,
+                    };
+                    *within = rows.len() - beyond;
+                    if beyond > 0 {
+                        *rest = 0..0;
+                    } else if rows.len() == 0 {
+                        // No key tells where the range ends.
+                        match (*backwards, to) {
+                            (true, _) => rest.start = rest.start.max(file.data.lower_bound(from)?),
+                            (false, Some(to)) => rest.end = rest.end.min(file.data.lower_bound(to)?),
+                            (false, None) => {}
+                        }
+                        *looked += FILE_LOOKS;
+                    }
                 }
             }
             self.chunk_rows = (self.chunk_rows * 2).min(CHUNK_MAX);
@@ -308,7 +331,7 @@ impl Chunk {
     fn rows(&self) -> usize {
         match self {
             Chunk::Hot { rows, .. } => rows.len(),
-            Chunk::File { rows, .. } => rows.len(),
+            Chunk::File { within, .. } => *within,
         }
     }
 }
