@@ -48,6 +48,10 @@ SHAPES = {
         script=ACCOUNT + "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n",
         options=["-M", "prepared", "-c", "16", "-j", "2"],
     ),
+    "any of 1000 keys": dict(
+        script="SELECT abalance FROM pgbench_accounts WHERE aid = ANY(:keys);\n",
+        options=["-M", "prepared", "-c", "4", "-j", "2", "-D", "keys={" + ",".join(str(1 + n * 997 % (SCALE * 100_000)) for n in range(1000)) + "}"],
+    ),
     "100 gets in flight": dict(
         script="\\startpipeline\n" + (ACCOUNT + "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n") * 100 + "\\endpipeline\n",
         options=["-M", "prepared", "-c", "4", "-j", "2"],
