@@ -12,6 +12,7 @@ import crash
 import inserts
 import load
 import memory
+import oltp
 import servers
 import serving
 import size
@@ -24,13 +25,16 @@ MEASUREMENTS = {
     "recovery": crash.recovery,
     "memory": memory.while_loading,
     "serving": serving.shapes,
+    "tpcc": oltp.tpcc,
+    "ycsb": oltp.ycsb,
+    "ch": oltp.ch,
 }
 DEFAULT = ["load", "inserts", "paced", "size", "recovery"]
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: all but memory]")
+    parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: {', '.join(DEFAULT)}]")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
     parser.add_argument("--rounds", type=int, help="rounds of load and inserts [default: 5; quick: 3]")
     parser.add_argument("--paced-seconds", type=int, help="length of the paced test [default: 600; quick: 60]")
@@ -39,10 +43,17 @@ def arguments():
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
     parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving [default: 60]")
     parser.add_argument("--shapes", nargs="*", help="parts of the names of serving's shapes [default: all]")
+    parser.add_argument("--oltp-seconds", type=int, default=60, help="length of one run of tpcc, ycsb and ch [default: 60; quick: 5]")
+    parser.add_argument("--clients", type=int, default=16, help="of tpcc, ycsb and ch [default: 16]")
+    parser.add_argument("--isolation", default="read committed", help="of tpcc, ycsb and ch [default: read committed]")
+    parser.add_argument("--warehouses", type=int, help="of tpcc and ch [default: 10; quick: 2]")
+    parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
+    parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")
+    parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb [default: all]")
     parser.add_argument("--port", type=int, default=56400, help="first of two ports for the servers [default: 56400]")
     parser.add_argument("--only", choices=["basalt", "postgres"], help="measure one of the two")
     options = parser.parse_args()
-    defaults = {"rounds": (5, 3), "paced_seconds": (600, 60), "scale_factor": (1, 0.1), "log_mb": (1000, 100)}
+    defaults = {"rounds": (5, 3), "paced_seconds": (600, 60), "scale_factor": (1, 0.1), "log_mb": (1000, 100), "warehouses": (10, 2), "ycsb_rows": (1_000_000, 100_000)}
     for name, (full, quick) in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else full)

@@ -1,0 +1,235 @@
+"""TPC-C, YCSB and CH-benCHmark by the client in oltp/: rates, latencies, the server's CPU time per transaction."""
+import hashlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import time
+
+import data
+import serving
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+QUERIES = sorted(pathlib.Path(__file__).parent.glob("oltp/ch/q*.sql"))
+# YCSB's own order: what inserts comes last, E on rows loaded anew.
+WORKLOADS = ["A", "B", "C", "F", "D", "E"]
+QUERY_SECONDS_MAX = 300
+
+
+def client():
+    """The client's binary: BENCH_CLIENT, or built here."""
+    if "BENCH_CLIENT" in os.environ:
+        return os.environ["BENCH_CLIENT"]
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/basalt/target"))
+    environment = os.environ | {"CARGO_TARGET_DIR": target}
+    subprocess.run(["cargo", "build", "-q", "--release", "-p", "basalt-bench"], check=True, cwd=ROOT, env=environment)
+    return os.path.join(target, "release/basalt-bench")
+
+
+def ask(binary, *command):
+    """What the client says in its last line; one that broke off is an error, broken conditions are not."""
+    return last_line(subprocess.run([binary, *command], stdout=subprocess.PIPE, text=True).stdout, command)
+
+
+def last_line(output, command):
+    lines = output.splitlines()
+    if not lines:
+        raise RuntimeError(f"the client failed: {' '.join(command)}")
+    return json.loads(lines[-1])
+
+
+def load(options, binary, server, *what):
+    result = ask(binary, "load", *what, "--url", server.url)
+    # What PostgreSQL's autovacuum would do some minutes later; Basalt has no statistics and cools by itself.
+    if server.name == "postgres":
+        data.psql(server.url, "VACUUM ANALYZE")
+    return result
+
+
+def lengths(options):
+    seconds, warmup = (5, 1) if options.quick else (options.oltp_seconds, 10)
+    return ["--seconds", str(seconds), "--warmup", str(warmup), "--clients", str(options.clients), "--isolation", options.isolation]
+
+
+def run(options, binary, server, seed, *what):
+    """One run of the client; CPU time counts the transactions of the warm-up, too."""
+    before = serving.cpu_seconds(server)
+    result = ask(binary, "run", *what, "--url", server.url, "--seed", str(seed), *lengths(options))
+    # Backends that end are counted with their parent.
+    time.sleep(0.3)
+    used = serving.cpu_seconds(server) - before
+    result["cpu_us"] = round(used / max(result["with_warmup"], 1) * 1e6, 1)
+    return result
+
+
+def median_of(runs, *path):
+    values = []
+    for result in runs:
+        for name in path:
+            result = result.get(name, {})
+        if result != {}:
+            values.append(result)
+    return round(statistics.median(values), 3) if values else None
+
+
+def summary(runs, rate):
+    line = {name: median_of(runs, name) for name in [rate, "cpu_us", "client_cpu_us", "p50_ms", "p99_ms"]}
+    line["retries"] = sum(result["retries"] for result in runs)
+    errors = {}
+    for result in runs:
+        for sqlstate, error in result["errors"].items():
+            known = errors.setdefault(sqlstate, {"count": 0, "example": error["example"]})
+            known["count"] += error["count"]
+    line["errors"] = errors
+    kinds = sorted({kind for result in runs for kind in result["kinds"]})
+    line["kinds"] = {kind: {name: median_of(runs, "kinds", kind, name) for name in ["p50_ms", "p99_ms"]} for kind in kinds}
+    return line
+
+
+def compare(line, rate):
+    """Adds ratios where both were measured."""
+    ours, theirs = line.get("basalt"), line.get("postgres")
+    if ours and theirs and theirs[rate] and theirs["cpu_us"]:
+        line["rate_ratio"] = round(ours[rate] / theirs[rate], 2)
+        line["cpu_ratio"] = round(ours["cpu_us"] / theirs["cpu_us"], 2)
+
+
+def tell(name, line):
+    """The figures of one line, without those of each kind."""
+    shown = {key: {k: v for k, v in value.items() if k != "kinds"} if isinstance(value, dict) else value for key, value in line.items()}
+    print(name, shown, flush=True)
+
+
+def tpcc(options, engines):
+    """All five transactions, round by round in turn, and then the consistency conditions."""
+    binary, both = client(), engines()
+    result = {"warehouses": options.warehouses, "clients": options.clients, "isolation": options.isolation, "rounds": options.rounds}
+    try:
+        result["load"] = {}
+        for server in both:
+            server.start()
+            result["load"][server.name] = load(options, binary, server, "tpcc", "--warehouses", str(options.warehouses))
+        runs = {server.name: [] for server in both}
+        for seed in range(options.rounds):
+            for server in both:
+                runs[server.name].append(run(options, binary, server, seed, "tpcc"))
+        line = {name: summary(results, "new_orders_per_minute") for name, results in runs.items()}
+        for server in both:
+            line[server.name]["consistency"] = ask(binary, "check", "tpcc", "--url", server.url)
+        compare(line, "new_orders_per_minute")
+        tell("tpcc", line)
+        result |= line
+        broken = [server.name for server in both if not line[server.name]["consistency"]["consistent"]]
+        assert not broken, f"inconsistent: {json.dumps({name: line[name]['consistency'] for name in broken})}"
+    finally:
+        for server in both:
+            server.remove()
+    return result
+
+
+def ycsb(options, engines):
+    """The core workloads one after the other, each round by round in turn."""
+    binary, both = client(), engines()
+    result = {"rows": options.ycsb_rows, "indexes": options.ycsb_indexes, "clients": options.clients, "rounds": options.rounds}
+    rows = ["ycsb", "--rows", str(options.ycsb_rows), "--indexes", str(options.ycsb_indexes)]
+    try:
+        for server in both:
+            server.start()
+        for workload in options.workloads or WORKLOADS:
+            runs = {server.name: [] for server in both}
+            for server in both:
+                if workload == "E" or not result.get("load", {}).get(server.name):
+                    result.setdefault("load", {})[server.name] = load(options, binary, server, *rows)
+            for seed in range(options.rounds):
+                for server in both:
+                    runs[server.name].append(run(options, binary, server, seed, "ycsb", "--workload", workload))
+            line = {name: summary(results, "per_s") for name, results in runs.items()}
+            compare(line, "per_s")
+            tell(workload, line)
+            result[workload] = line
+    finally:
+        for server in both:
+            server.remove()
+    return result
+
+
+def query(server, path):
+    """Seconds and a digest of the rows, or the error."""
+    command = ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", server.url, "-f", str(path)]
+    began = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=QUERY_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return QUERY_SECONDS_MAX, {"error": f"not done in {QUERY_SECONDS_MAX} s"}
+    seconds = time.monotonic() - began
+    if done.returncode != 0:
+        return seconds, {"error": done.stderr.decode().strip()}
+    return seconds, {"rows": done.stdout.count(b"\n"), "digest": hashlib.md5(done.stdout).hexdigest()}
+
+
+def queries_alone(options, both):
+    """Each query on both servers in turn over the population, where both must give the same rows."""
+    result = {}
+    for path in QUERIES:
+        line, answers = {}, {}
+        for _ in range(options.rounds):
+            for server in both:
+                seconds, answers[server.name] = query(server, path)
+                line.setdefault(server.name, []).append(seconds)
+        line = {name: round(statistics.median(values), 3) for name, values in line.items()}
+        for name, answer in answers.items():
+            if "error" in answer:
+                line[f"{name}_error"] = answer["error"]
+        if len(both) == 2:
+            line["same"] = answers["basalt"] == answers["postgres"]
+            line["time_ratio"] = round(line["basalt"] / line["postgres"], 2)
+        print(path.stem, line, flush=True)
+        result[path.stem] = line
+    return result
+
+
+def queries_beside(options, binary, server, skipped):
+    """One stream of queries while terminals run: what each leaves to the other."""
+    wanted = [path for path in QUERIES if path.stem not in skipped]
+    command = [binary, "run", "tpcc", "--url", server.url, *lengths(options)]
+    began, done, failed = time.monotonic(), 0, {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as terminals:
+        while terminals.poll() is None:
+            path = wanted[done % len(wanted)]
+            _, answer = query(server, path)
+            if "error" in answer:
+                failed[path.stem] = answer["error"]
+            done += 1
+        elapsed = time.monotonic() - began
+        result = last_line(terminals.stdout.read(), command)
+    line = summary([result | {"cpu_us": 0}], "new_orders_per_minute")
+    del line["cpu_us"]
+    line["queries_per_hour"] = round(done / elapsed * 3600)
+    line["failed_queries"] = failed
+    return line
+
+
+def ch(options, engines):
+    """CH-benCHmark's 22 queries over TPC-C's tables: alone, and beside terminals."""
+    binary, both = client(), engines()
+    result = {"warehouses": options.warehouses, "rounds": options.rounds}
+    try:
+        for server in both:
+            server.start()
+            load(options, binary, server, "tpcc", "--warehouses", str(options.warehouses))
+        result["alone"] = queries_alone(options, both)
+        # Left out on both, so that both have the same to do.
+        skipped = {name for name, line in result["alone"].items() if any(key.endswith("_error") for key in line)}
+        result["beside"] = {"skipped": sorted(skipped)}
+        for server in both:
+            line = queries_beside(options, binary, server, skipped)
+            line["consistency"] = ask(binary, "check", "tpcc", "--url", server.url)
+            result["beside"][server.name] = line
+        tell("beside terminals", result["beside"])
+        different = [name for name, line in result["alone"].items() if not line.get("same", True)]
+        assert not different, f"different rows or errors: {json.dumps({name: result['alone'][name] for name in different})}"
+    finally:
+        for server in both:
+            server.remove()
+    return result
