@@ -219,6 +219,32 @@ impl Wire {
         self.answer(None)
     }
 
+    /// Makes `sql` the prepared statement of this name; parameters get the types that the server finds.
+    pub fn prepare(&mut self, name: &str, sql: &str) -> Result<Answer> {
+        let mut frame = Vec::new();
+        put_message(&mut frame, b'P', &parse_body(name, sql));
+        put_message(&mut frame, b'S', &[]);
+        self.send_raw(&frame)?;
+        self.answer(None)
+    }
+
+    /// Runs a prepared statement with values as text.
+    pub fn execute(&mut self, name: &str, values: &[String]) -> Result<Answer> {
+        let mut frame = Vec::new();
+        put_bound(&mut frame, name, values);
+        self.send_raw(&frame)?;
+        self.answer(None)
+    }
+
+    /// Runs `sql` as the unnamed statement in one flight, with values as text.
+    pub fn with_values(&mut self, sql: &str, values: &[String]) -> Result<Answer> {
+        let mut frame = Vec::new();
+        put_message(&mut frame, b'P', &parse_body("", sql));
+        put_bound(&mut frame, "", values);
+        self.send_raw(&frame)?;
+        self.answer(None)
+    }
+
     /// Reads up to ReadyForQuery.
     pub fn answer(&mut self, copy_data: Option<&[u8]>) -> Result<Answer> {
         let mut replies = Vec::new();
@@ -313,6 +339,31 @@ pub fn put_message(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
     out.push(kind);
     out.extend((body.len() as u32 + 4).to_be_bytes());
     out.extend(body);
+}
+
+fn parse_body(name: &str, sql: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    put_text(&mut body, name);
+    put_text(&mut body, sql);
+    body.extend([0, 0]);
+    body
+}
+
+/// Bind, describe, execute, sync.
+fn put_bound(frame: &mut Vec<u8>, name: &str, values: &[String]) {
+    let mut bind = vec![0];
+    put_text(&mut bind, name);
+    bind.extend([0, 0]);
+    bind.extend((values.len() as u16).to_be_bytes());
+    for value in values {
+        bind.extend((value.len() as u32).to_be_bytes());
+        bind.extend(value.as_bytes());
+    }
+    bind.extend([0, 0]);
+    put_message(frame, b'B', &bind);
+    put_message(frame, b'D', b"P\0");
+    put_message(frame, b'E', &[0, 0, 0, 0, 0]);
+    put_message(frame, b'S', &[]);
 }
 
 struct Body<'a>(&'a [u8]);

@@ -1,0 +1,55 @@
+//! What goes on beside the clients: rows are moved, indexes come and go, tables are altered.
+
+use super::{Rest, Shared};
+use crate::wire::Wire;
+use anyhow::{Result, bail};
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Of a table `@`, in any order; what an earlier one has made or not decides whether it does something.
+const MOVES: [&str; 3] = ["VACUUM @", "VACUUM @", "VACUUM FULL @"];
+const CHANGES: [&str; 14] = [
+    "VACUUM @",
+    "VACUUM @",
+    "VACUUM FULL @",
+    "CHECKPOINT",
+    "CREATE INDEX IF NOT EXISTS @_grp ON @ (grp)",
+    "DROP INDEX IF EXISTS @_grp",
+    "CREATE INDEX IF NOT EXISTS @_note ON @ (note, id)",
+    "DROP INDEX IF EXISTS @_note",
+    "CREATE UNIQUE INDEX IF NOT EXISTS @_both ON @ (grp, code)",
+    "DROP INDEX IF EXISTS @_both",
+    "ALTER TABLE @ ADD COLUMN IF NOT EXISTS more int",
+    "ALTER TABLE @ ADD COLUMN IF NOT EXISTS most text DEFAULT 'some'",
+    "ALTER TABLE @ DROP COLUMN IF EXISTS more",
+    "ALTER TABLE @ DROP COLUMN IF EXISTS most",
+];
+/// It gives way to the clients: lock timeout, deadlock, conflict.
+const GIVEN_UP: [&str; 3] = ["55P03", "40P01", "40001"];
+
+/// How often what was done.
+pub fn disturb(wire: &mut Wire, shared: &Shared) -> Result<BTreeMap<String, usize>> {
+    let (statements, pause_ms_max) = match shared.options.rest {
+        Rest::Hot => return Ok(BTreeMap::new()),
+        Rest::Cold => (&MOVES[..], 15),
+        Rest::Mixed => (&CHANGES[..], 60),
+    };
+    let mut random = StdRng::seed_from_u64(shared.options.seed);
+    let mut counts = BTreeMap::new();
+    wire.run("SET lock_timeout = '200ms'")?;
+    wire.run("SET client_min_messages = 'error'")?;
+    while !shared.is_over() {
+        let sql = statements[random.random_range(0..statements.len())];
+        let table = ["lists0", "lists1"][random.random_range(0..2)];
+        let answer = wire.simple(&sql.replace('@', table), None);
+        let outcome = match answer?.error() {
+            None => "",
+            Some(error) if GIVEN_UP.contains(&error.sqlstate()) => ", given up",
+            Some(error) => bail!("{sql}: {} {}", error.sqlstate(), error.message()),
+        };
+        *counts.entry(format!("{sql}{outcome}")).or_default() += 1;
+        std::thread::sleep(Duration::from_millis(random.random_range(0..pause_ms_max)));
+    }
+    Ok(counts)
+}
