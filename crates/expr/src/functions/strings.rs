@@ -130,7 +130,9 @@ fn pieces(name: &str, args: &str) -> Option<Kernel> {
             kernel!(|text: Txt, count: I4| -> Txt { Ok(text[..byte_at(text, kept(text, count))].to_string()) })
         }
         ("right", "text,int4") => kernel!(|text: Txt, count: I4| -> Txt {
-            let skipped = (chars(text) as usize).saturating_sub(kept(text, count));
+            // PostgreSQL negates the least number in vain, and skips nothing.
+            let kept = if count == i32::MIN { usize::MAX } else { kept(text, count) };
+            let skipped = (chars(text) as usize).saturating_sub(kept);
             Ok(text[byte_at(text, skipped)..].to_string())
         }),
         ("split_part", "text,text,int4") => kernel!(|text: Txt, delimiter: Txt, field: I4| -> Txt {

@@ -66,6 +66,15 @@ fn written_out(registry: &Registry, call: Expr, ctx: &EvalContext) -> Result<Exp
             let text = coerce(args.remove(0), &DataType::Text, CastContext::Explicit, ctx)?;
             self::call(registry, &function.name, vec![text], ctx)
         }
+        ("textanycat", 2) | ("anytextcat", 2) => {
+            let text = |arg| coerce(arg, &DataType::Text, CastContext::Explicit, ctx);
+            let right = args.pop().map(text).transpose()?;
+            let left = args.pop().map(text).transpose()?;
+            match right {
+                Some(right) => operator(registry, "||", left, right, ctx),
+                None => Err(Error::new("XX000", "an operator has no operands")),
+            }
+        }
         _ => Ok(Expr::Call { function, args, ty }),
     }
 }
@@ -73,7 +82,7 @@ fn written_out(registry: &Registry, call: Expr, ctx: &EvalContext) -> Result<Exp
 /// `left symbol right`, or `symbol right`.
 pub fn operator(registry: &Registry, symbol: &str, left: Option<Expr>, right: Expr, ctx: &EvalContext) -> Result<Expr> {
     let resolved = registry.resolve_operator(symbol, left.as_ref().map(Expr::ty).as_ref(), &right.ty())?;
-    apply(resolved, left.into_iter().chain([right]).collect(), ctx)
+    written_out(registry, apply(resolved, left.into_iter().chain([right]).collect(), ctx)?, ctx)
 }
 
 /// An aggregate and its arguments, cast to what it takes. `count(*)` has none.

@@ -2,6 +2,8 @@
 
 use crate::wire::{Answer, Fields, Reply};
 
+/// The type of `char(n)`.
+const BPCHAR: u32 = 1042;
 /// First id of what users make: such oids differ between servers.
 const FIRST_USER_OID: u32 = 16384;
 
@@ -58,8 +60,10 @@ fn is_runtime(error: &Fields) -> bool {
     let is_format = state == "42601" && ["decimal point", "bound flags"].iter().any(|of| error.message().contains(of));
     // Found out where values are compared.
     let is_compared = state == "42883" && error.message().contains("could not identify an equality operator");
+    // Names of encodings that are values.
+    let is_encoding = state == "42704" && error.message().contains("encoding");
     let is_value = state.starts_with("22") || matches!(state, "21000" | "0A000" | "54000" | "23502" | "23505");
-    is_value || is_format || is_compared
+    is_value || is_format || is_compared || is_encoding
 }
 
 /// The same, and what a table asks of its rows: another row may be met first.
@@ -86,8 +90,10 @@ fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
     if own == other {
         return None;
     }
-    // Of equal numbers and intervals that are written differently, groups and sets keep any.
-    let plain = |rows: &[String]| rows.iter().map(|row| in_days(&without_zeros(row))).collect::<Vec<_>>();
+    // Of equal numbers, intervals and padded texts that are written differently, groups and sets keep any.
+    let padded: Vec<bool> = ours.columns.iter().flatten().map(|column| column.type_oid == BPCHAR).collect();
+    let plain_row = |row: &String| in_days(&without_zeros(&without_padding(row, &padded)));
+    let plain = |rows: &[String]| rows.iter().map(plain_row).collect::<Vec<_>>();
     let (mut own, mut other) = (plain(&own), plain(&other));
     if !ordered {
         own.sort();
@@ -126,6 +132,15 @@ fn same_but_for_sums(own: &str, other: &str) -> bool {
             || long(own) && long(other) && matches!((own.parse(), other.parse()), (Ok(a), Ok(b)) if close(a, b))
     };
     own.split('|').count() == other.split('|').count() && own.split('|').zip(other.split('|')).all(same)
+}
+
+/// Cells of padded columns without the spaces at their end.
+fn without_padding(row: &str, padded: &[bool]) -> String {
+    let cells = row.split('|').enumerate().map(|(at, cell)| match padded.get(at) {
+        Some(true) => cell.trim_end_matches(' '),
+        _ => cell,
+    });
+    cells.collect::<Vec<_>>().join("|")
 }
 
 /// `1.50` as `1.5`, `-0` as `0`.

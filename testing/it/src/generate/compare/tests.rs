@@ -1,6 +1,6 @@
 //! What counts as a difference.
 
-use super::{Verdict, compare, in_days, without_zeros};
+use super::{BPCHAR, Verdict, compare, in_days, without_zeros};
 use crate::wire::{Answer, Column, Fields, Reply};
 
 fn rows(values: &[&str]) -> Answer {
@@ -45,6 +45,18 @@ fn equal_intervals_are_equal() {
         "00:00:00|00:00:01.5|-1 days 00:00:00"
     );
     assert!(matches!(compare(&rows(&["31 days"]), &rows(&["1 mon"]), true), Verdict::Different(_)));
+}
+
+#[test]
+fn padded_texts_are_equal_whatever_their_length() {
+    let texts = |values: &[&str], type_oid| {
+        let mut answer = rows(values);
+        answer.replies[0].columns = Some(vec![Column { name: "c0".into(), type_oid, format: 0 }]);
+        answer
+    };
+    assert_eq!(compare(&texts(&["a  "], BPCHAR), &texts(&["a"], BPCHAR), true), Verdict::Same);
+    assert!(matches!(compare(&texts(&["a  "], 25), &texts(&["a"], 25), true), Verdict::Different(_)));
+    assert!(matches!(compare(&texts(&[" a"], BPCHAR), &texts(&["a"], BPCHAR), true), Verdict::Different(_)));
 }
 
 #[test]
