@@ -26,6 +26,7 @@ const ENV_OPTIONS: &[&str] = &[
     "BASALT_SOCKET",
     "BASALT_CONFIG",
     "BASALT_FAILPOINT",
+    "BASALT_WEAKEN",
     "BASALT_TLS_CERT",
     "BASALT_TLS_KEY",
     "BASALT_LOG",

@@ -70,6 +70,19 @@ impl DataFile {
         }
     }
 
+    /// [`DataFile::find`] for ascending keys: calls `found` with the position of a key and an ordinal.
+    pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> basalt_cold::Result<()> {
+        match self {
+            DataFile::Segment(segment) => segment.find_many(keys, found),
+            DataFile::Rows(file) => {
+                for (at, key) in keys.iter().enumerate() {
+                    file.find(key)?.into_iter().for_each(|ordinal| found(at, ordinal));
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// The first ordinal whose key is not below `key`.
     pub fn lower_bound(&self, key: &[u8]) -> basalt_cold::Result<u32> {
         match self {
@@ -151,6 +164,17 @@ impl DataFile {
                 ColdRows { keys, values: ColdValues::Rows(rows) }
             }
         })
+    }
+
+    /// The same without keys.
+    pub fn values_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> basalt_cold::Result<ColdRows> {
+        match self {
+            DataFile::Segment(segment) => {
+                let values = ColdValues::Columns(segment.read_at(ordinals, columns)?);
+                Ok(ColdRows { keys: Keys::default(), values })
+            }
+            DataFile::Rows(_) => self.rows_at(ordinals, columns),
+        }
     }
 
     /// Whether ordinals are in key order.

@@ -7,6 +7,7 @@ use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
 use crate::sequence::{self, Sequences};
 use crate::tablet::{FileEntry, Tablet};
+use crate::validation::Recent;
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use basalt_cold::{BlockCache, Files, LocatorBudget};
 use basalt_meta::{CommitOrder, FileKind, Pin, PinReason, PinTable, TxnTable};
@@ -53,6 +54,7 @@ pub struct Engine {
     pub(crate) background: Background,
     pub(crate) checkpoints: crate::checkpoint::State,
     pub(crate) sequences: Sequences,
+    pub(crate) recent: Recent,
     pub(crate) index_values: std::sync::OnceLock<Box<crate::IndexValues>>,
     _directory: Box<dyn Send + Sync>,
 }
@@ -117,6 +119,7 @@ impl Engine {
             background,
             checkpoints: recovered.checkpoints,
             sequences: Sequences::new(recovered.sequences),
+            recent: Recent::default(),
             index_values: std::sync::OnceLock::new(),
             _directory: recovered.directory,
             config,

@@ -7,6 +7,9 @@ use std::time::Duration;
 pub enum Error {
     #[error("could not serialize access due to concurrent {0}")]
     Serialization(&'static str),
+    /// What a serializable transaction has read was changed since.
+    #[error("could not serialize access due to read/write dependencies among transactions")]
+    Dependencies,
     #[error("deadlock detected")]
     Deadlock,
     #[error("could not obtain lock on {0}")]
@@ -52,7 +55,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Serialization(_) | Error::Deadlock => ErrorKind::Conflict,
+            Error::Serialization(_) | Error::Dependencies | Error::Deadlock => ErrorKind::Conflict,
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => ErrorKind::Retry,
             Error::TooManyLocks { .. } | Error::NoSpace { .. } | Error::TooLarge(_) | Error::Memory(_) => {
                 ErrorKind::Limit

@@ -28,6 +28,7 @@ mod sequence;
 mod tablet;
 mod txn;
 mod unlisted;
+mod validation;
 
 #[cfg(test)]
 mod tests;
@@ -41,11 +42,12 @@ pub use error::{Error, Result};
 pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{
-    BATCH_ROWS, Direction, KeyRange, ReadContext, RollingSnapshot, ScanBatch, ScanSpec, ScanStats, SeenRow, TabletScan,
-    Walk, WalkSpec, behind_prefix,
+    BATCH_ROWS, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, ScanBatch, ScanSpec, ScanStats, SeenRow,
+    SeenRows, TabletScan, Walk, WalkSpec, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
-pub use txn::{Consequence, CurrentRow, Inserted, Locked, Savepoint, Txn, TxnOptions};
+pub use txn::{Consequence, CurrentRow, Inserted, Isolation, Locked, Savepoint, Txn, TxnOptions};
+pub use validation::ReadSet;
 
 pub use basalt_meta::{
     Catalog, CatalogEdit, CheckOption, CommentKey, Database, FileKind, Membership, Namespace, Role, RoleSetting,

@@ -2,6 +2,7 @@
 
 mod cold_scan;
 mod hot_scan;
+mod many;
 mod prefix;
 mod row_batch;
 mod row_file_scan;
@@ -9,13 +10,15 @@ mod walk;
 
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use crate::txn::CurrentRow;
+use crate::validation::{ReadSet, ScanRead};
 use crate::{Engine, Error, Result, route};
 use arrow_array::ArrayRef;
 use basalt_hot::{Found, Lookup, Reader};
 use basalt_meta::{Pin, PinReason};
-use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, TableDef, TabletId, TxnStates, Version};
+use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, Stamp, TableDef, TabletId, TxnStates, Version};
 use cold_scan::ColdScan;
 use hot_scan::HotScan;
+pub use many::SeenRows;
 use row_file_scan::RowFileScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -30,6 +33,15 @@ pub struct ReadContext {
     engine: Arc<Engine>,
     _pin: Arc<Pin>,
     at: ReadAt,
+    noted: Option<Arc<ReadSet>>,
+}
+
+/// How single rows are read: at which moment, and where it is noted what was read.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    pub at: ReadAt,
+    /// Of a serializable transaction.
+    pub noted: Option<&'a ReadSet>,
 }
 
 /// A snapshot that its owner moves on from statement to statement, for single rows read outside of transactions.
@@ -93,7 +105,16 @@ pub struct ScanBatch {
 
 impl ReadContext {
     pub(crate) fn new(engine: Arc<Engine>, pin: Arc<Pin>, at: ReadAt) -> ReadContext {
-        ReadContext { engine, _pin: pin, at }
+        ReadContext { engine, _pin: pin, at, noted: None }
+    }
+
+    /// The same; what is read is noted.
+    pub(crate) fn noting(self, noted: Option<Arc<ReadSet>>) -> ReadContext {
+        ReadContext { noted, ..self }
+    }
+
+    pub fn reading(&self) -> Reading<'_> {
+        Reading { at: self.at, noted: self.noted.as_deref() }
     }
 
     pub fn at(&self) -> ReadAt {
@@ -106,6 +127,10 @@ impl ReadContext {
 
     /// Pins every tablet of the table and cuts it into parts (row group by row group; hot in ranges).
     pub fn scan(&self, spec: ScanSpec) -> Result<(Vec<TabletScan>, Arc<ScanStats>)> {
+        if let Some(noted) = &self.noted {
+            let (columns, predicates) = (spec.columns.clone(), spec.predicates.clone());
+            noted.note_scan(ScanRead { table: spec.table.clone(), columns, predicates });
+        }
         let stats = Arc::new(ScanStats::default());
         let shared = Arc::new(Shared { read: self.clone(), spec, stats: stats.clone() });
         let mut parts = Vec::new();
@@ -120,6 +145,9 @@ impl ReadContext {
 
     /// One row by primary key (or hidden key), at this snapshot.
     pub fn get(&self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        if let Some(noted) = &self.noted {
+            noted.note_key(tablet, key.as_bytes());
+        }
         let tablet = self.engine.tablet(tablet)?;
         let view = tablet.view();
         let txns = &*self.engine.txns;
@@ -188,10 +216,13 @@ impl Engine {
         table: &TableDef,
         tablet: TabletId,
         key: &[u8],
-        at: ReadAt,
+        Reading { at, noted }: Reading<'_>,
         columns: &[ColumnId],
         look: impl FnOnce(SeenRow<'_>) -> R,
     ) -> Result<Option<R>> {
+        if let Some(noted) = noted {
+            noted.note_key(tablet, key);
+        }
         let tablet = self.tablet(tablet)?;
         let view = tablet.view();
         let txns = &*self.txns;
@@ -207,6 +238,24 @@ impl Engine {
         }
         match in_files(&tablet, &view, key, &at, txns)? {
             Some((file, ordinal)) => Ok(seen(SeenRow::Values(&file.data.columns_at(table, ordinal, columns)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// The stamp of a row that a reader sees, as scans with identity give it.
+    pub fn stamp_of(&self, tablet: TabletId, key: &[u8], at: ReadAt) -> Result<Option<Stamp>> {
+        let tablet = self.tablet(tablet)?;
+        let view = tablet.view();
+        let txns = &*self.txns;
+        let in_hot = tablet.hot.look(key, &Reader { at, view: view.number, txns }, |found| match found {
+            Found::Row { stamp, .. } => Some(stamp),
+            Found::Deleted | Found::Elsewhere | Found::Absent => None,
+        });
+        if in_hot.is_some() {
+            return Ok(in_hot);
+        }
+        match in_files(&tablet, &view, key, &at, txns)? {
+            Some((file, ordinal)) => Ok(Some(file.stamp_of(ordinal)?.0)),
             None => Ok(None),
         }
     }

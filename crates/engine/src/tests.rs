@@ -13,9 +13,11 @@ mod evict;
 mod failures;
 mod indexes;
 mod locator;
+mod many;
 mod moves;
 mod protocols;
 mod sequences;
+mod serializable;
 
 struct Fixture {
     dir: TempDir,
@@ -53,8 +55,11 @@ impl Fixture {
     }
 
     fn begin_at(&self, repeatable_read: bool) -> Txn {
-        let options =
-            TxnOptions { repeatable_read, synchronous_commit: true, session_version: self.engine.published() };
+        self.begin_with(if repeatable_read { Isolation::RepeatableRead } else { Isolation::ReadCommitted })
+    }
+
+    fn begin_with(&self, isolation: Isolation) -> Txn {
+        let options = TxnOptions { isolation, synchronous_commit: true, session_version: self.engine.published() };
         self.engine.begin(options)
     }
 
@@ -498,7 +503,8 @@ async fn unused_files_are_deleted() {
 async fn commits_that_do_not_wait_become_durable_soon() {
     let f = Fixture::new();
     let table = f.create_table(1, true).await;
-    let options = TxnOptions { repeatable_read: false, synchronous_commit: false, session_version: Version::ZERO };
+    let options =
+        TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit: false, session_version: Version::ZERO };
     let mut txn = f.engine.begin(options);
     txn.insert(&table, &row(1, "soon")).await.unwrap();
     let version = txn.commit().await.unwrap();

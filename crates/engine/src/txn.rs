@@ -23,19 +23,56 @@ use crate::locks::{Mode, Object, Owner};
 use crate::read::ReadContext;
 use crate::record::Edits;
 use crate::tablet::{FileEntry, Tablet};
+use crate::validation::{ReadSet, Running};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
 use basalt_meta::{Pin, PinReason, SequenceDef};
-use basalt_types::{Lsn, ObjectId, ReadAt, TabletId, TxnId, Version};
+use basalt_types::{Key, Lsn, ObjectId, ReadAt, TableDef, TabletId, TxnId, Version};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Changes, or locks, beyond which the end of a transaction is long work.
 const SHORT_MAX: usize = 1_000;
 
+/// PostgreSQL manual 13.2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    /// Each statement has its snapshot.
+    ReadCommitted,
+    /// One snapshot for the whole transaction, and 40001 for who changes what was changed since.
+    RepeatableRead,
+    /// And 40001 for who writes and has read what was changed since ([`ReadSet`]).
+    Serializable,
+}
+
+impl Isolation {
+    /// As SQL has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+            Isolation::Serializable => "serializable",
+        }
+    }
+
+    /// By its name; READ UNCOMMITTED is READ COMMITTED.
+    pub fn named(name: &str) -> Option<Isolation> {
+        match name.to_ascii_lowercase().as_str() {
+            "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
+            "repeatable read" => Some(Isolation::RepeatableRead),
+            "serializable" => Some(Isolation::Serializable),
+            _ => None,
+        }
+    }
+
+    /// Whether there is one snapshot for all statements of a transaction.
+    pub fn has_one_snapshot(self) -> bool {
+        self != Isolation::ReadCommitted
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TxnOptions {
-    /// One snapshot for the whole transaction, and 40001 on conflicts.
-    pub repeatable_read: bool,
+    pub isolation: Isolation,
     /// Whether commit waits for the log (`synchronous_commit`).
     pub synchronous_commit: bool,
     /// The greatest version that the session has met: its snapshots are never below.
@@ -76,13 +113,20 @@ pub struct Txn {
     ended: bool,
     consequences: consequences::Consequences,
     last_inserted: Option<(TabletId, basalt_types::Key)>,
+    /// Of a serializable one.
+    running: Option<Running>,
 }
 
 impl Txn {
     pub(crate) fn new(engine: Arc<Engine>, options: TxnOptions) -> Txn {
         let owner = engine.next_owner();
         // What the catalog's tables hold is seen, durable or not.
-        let met = options.session_version.max(engine.catalog().committed);
+        let mut met = options.session_version.max(engine.catalog().committed);
+        let running = (options.isolation == Isolation::Serializable).then(|| {
+            let (running, last) = Running::enter(&engine);
+            met = met.max(last);
+            running
+        });
         let pin = Arc::new(engine.pin(PinReason::Transaction, met));
         Txn {
             engine,
@@ -102,6 +146,7 @@ impl Txn {
             ended: false,
             consequences: Default::default(),
             last_inserted: None,
+            running,
         }
     }
 
@@ -118,7 +163,7 @@ impl Txn {
     /// seen by it. Call before planning each statement.
     pub fn next_statement(&mut self) {
         self.seq += 1;
-        if !self.options.repeatable_read {
+        if !self.repeatable_read() || basalt_sched::failpoint::is_weakened("snapshot") {
             // What the catalog's tables hold is seen, durable or not.
             let catalog = self.engine.catalog().committed;
             self.note_met(catalog);
@@ -139,7 +184,7 @@ impl Txn {
     /// How the current statement reads. Cheap to clone; keeps its snapshot pinned.
     pub fn read(&self) -> ReadContext {
         let at = ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq };
-        ReadContext::new(self.engine.clone(), self.pin.clone(), at)
+        ReadContext::new(self.engine.clone(), self.pin.clone(), at).noting(self.reads())
     }
 
     /// The same without keeping anything pinned beyond this transaction's statement.
@@ -147,15 +192,34 @@ impl Txn {
         ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq }
     }
 
+    /// All of a table counts as read from now on: by a cursor that is read when the transaction has ended.
+    pub fn note_all(&self, table: &TableDef) {
+        if let Some(running) = &self.running {
+            running.reads.note_all(table);
+        }
+    }
+
+    /// A key was looked for, or answered for.
+    pub(crate) fn note_key(&self, tablet: TabletId, key: &Key) {
+        if let Some(running) = &self.running {
+            running.reads.note_key(tablet, key.as_bytes());
+        }
+    }
+
+    /// Where what is read is noted.
+    pub fn reads(&self) -> Option<Arc<ReadSet>> {
+        self.running.as_ref().map(|running| running.reads.clone())
+    }
+
     /// Whether the snapshot holds what the tables of a catalog hold. Not so if the catalog was committed since: start
     /// the statement again.
     pub fn sees(&self, catalog: &Catalog) -> bool {
-        self.options.repeatable_read || catalog.committed <= self.pin.version()
+        self.repeatable_read() || catalog.committed <= self.pin.version()
     }
 
     /// Whether indexes have entries for all rows that the snapshot sees: it may be older than one of them.
     pub fn sees_indexes(&self, catalog: &Catalog) -> bool {
-        !self.options.repeatable_read || !self.edits_catalog() && catalog.committed <= self.pin.version()
+        !self.repeatable_read() || !self.edits_catalog() && catalog.committed <= self.pin.version()
     }
 
     /// Whether [`Txn::catalog`] is this transaction's own.
@@ -169,7 +233,8 @@ impl Txn {
 
     /// Whether it takes long to end it or to go back to a savepoint: no work for a thread that serves others.
     pub fn is_long(&self) -> bool {
-        self.writes.len() > SHORT_MAX || self.engine.locks.held_by(self.owner) > SHORT_MAX
+        let looks_long = || self.running.as_ref().is_some_and(Running::has_much_to_look_at);
+        self.writes.len() > SHORT_MAX || self.engine.locks.held_by(self.owner) > SHORT_MAX || looks_long()
     }
 
     /// The greatest version that this transaction has met.
@@ -299,6 +364,7 @@ impl Txn {
             self.engine.forget_sequences(sequences_put(&self.catalog_edits), &committed);
         }
         self.engine.locks.release_all(self.owner);
+        self.running = None;
     }
 
     fn edits(&mut self) -> Edits {
@@ -324,8 +390,9 @@ impl Txn {
         self.seq
     }
 
+    /// Whether there is one snapshot for all statements.
     pub(crate) fn repeatable_read(&self) -> bool {
-        self.options.repeatable_read
+        self.options.isolation.has_one_snapshot()
     }
 
     pub(crate) fn snapshot(&self) -> Version {

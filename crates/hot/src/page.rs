@@ -180,6 +180,11 @@ impl Page {
         self.heads.find(key, |i| self.key(i))
     }
 
+    /// The first slot of keys from this one on, or behind it.
+    pub fn slot_of(&self, key: &[u8], behind: bool) -> usize {
+        self.find(key).map_or_else(|slot| slot, |slot| slot + usize::from(behind))
+    }
+
     #[inline]
     pub fn key(&self, slot: usize) -> &[u8] {
         key_at(&self.bytes, &self.slots, slot)

@@ -21,7 +21,18 @@ enum Seen<'s> {
 
 impl Store {
     pub fn get(&self, key: &[u8], reader: &Reader<'_>) -> Found<'_> {
-        let Ok(place) = self.locate(key) else { return Found::Absent };
+        let mut near = NONE;
+        self.get_near(&mut near, key, reader)
+    }
+
+    /// The same; `near` is the page where the last key was looked for, and becomes that of this one.
+    pub fn get_near(&self, near: &mut u32, key: &[u8], reader: &Reader<'_>) -> Found<'_> {
+        let located = self.locate_near(*near, key);
+        let (Ok(place) | Err(place)) = located;
+        *near = place.page;
+        if located.is_err() {
+            return Found::Absent;
+        }
         let (newest, _, row) = self.pages[place.page].entry(place.slot);
         match self.seen(newest, row, reader) {
             Seen::Row(header, row) => Found::Row { row, stamp: header.stamp, seq: header.seq, rid: Rid(header.rid) },
@@ -98,8 +109,8 @@ impl Store {
             let page = &self.pages[place.page];
             let least = match from {
                 Bound::Unbounded => 0,
-                Bound::Included(key) => page.find(key).unwrap_or_else(|slot| slot),
-                Bound::Excluded(key) => page.find(key).map_or_else(|slot| slot, |slot| slot + 1),
+                Bound::Included(key) => page.slot_of(key, false),
+                Bound::Excluded(key) => page.slot_of(key, true),
             };
             for slot in (least..place.slot).rev() {
                 let (newest, key, row) = page.entry(slot);
@@ -126,11 +137,8 @@ impl Store {
     fn place_behind(&self, to: Bound<&[u8]>) -> Place {
         match to {
             Bound::Unbounded => self.last_place(),
-            Bound::Excluded(key) => self.locate(key).unwrap_or_else(|place| place),
-            Bound::Included(key) => match self.locate(key) {
-                Ok(place) => Place { slot: place.slot + 1, ..place },
-                Err(place) => place,
-            },
+            Bound::Excluded(key) => self.place_of(key, false),
+            Bound::Included(key) => self.place_of(key, true),
         }
     }
 
@@ -193,11 +201,8 @@ impl<'s, 'k> Chunk<'s, 'k> {
     fn new(store: &'s Store, from: Bound<&[u8]>, to: Bound<&'k [u8]>, rows_max: usize, out: &Rows) -> Chunk<'s, 'k> {
         let place = match from {
             Bound::Unbounded => store.first_place(),
-            Bound::Included(key) => store.locate(key).unwrap_or_else(|place| place),
-            Bound::Excluded(key) => match store.locate(key) {
-                Ok(place) => Place { slot: place.slot + 1, ..place },
-                Err(place) => place,
-            },
+            Bound::Included(key) => store.place_of(key, false),
+            Bound::Excluded(key) => store.place_of(key, true),
         };
         Chunk {
             store,
@@ -217,8 +222,8 @@ impl<'s, 'k> Chunk<'s, 'k> {
             let from = self.place.slot;
             let beyond = match self.to {
                 Bound::Unbounded => page.len(),
-                Bound::Included(key) => page.find(key).map_or_else(|slot| slot, |slot| slot + 1),
-                Bound::Excluded(key) => page.find(key).unwrap_or_else(|slot| slot),
+                Bound::Included(key) => page.slot_of(key, true),
+                Bound::Excluded(key) => page.slot_of(key, false),
             };
             let next = if beyond < page.len() { NONE } else { page.next };
             self.place = Place { page: next, slot: 0 };

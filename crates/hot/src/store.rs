@@ -74,6 +74,12 @@ impl Store {
         self.locate_in(self.index.find(key), key)
     }
 
+    /// The first place of keys from this one on, or behind it.
+    pub fn place_of(&self, key: &[u8], behind: bool) -> Place {
+        let page = self.index.find(key);
+        Place { page, slot: self.pages[page].slot_of(key, behind) }
+    }
+
     /// `locate` for writers: keys greater than all need no descent, nor do keys within the page at hand.
     pub fn locate_near(&self, page: u32, key: &[u8]) -> Result<Place, Place> {
         let last = &self.pages[self.last];

@@ -34,6 +34,8 @@ use std::ops::Bound;
 
 /// Keys that one hold of the latch writes.
 const WRITE_CHUNK: usize = 256;
+/// Keys that one hold of the latch looks up.
+const READ_CHUNK: usize = 64;
 /// Pages that one call of `sweep` visits.
 const SWEEP_PAGES: usize = 256;
 
@@ -56,6 +58,17 @@ impl HotTablet {
     /// The same in place: `look` runs under the latch, and must be short and never call back into a tablet.
     pub fn look<R>(&self, key: &[u8], reader: &Reader<'_>, look: impl FnOnce(Found<'_>) -> R) -> R {
         look(self.store.read().get(key, reader))
+    }
+
+    /// [`look`](HotTablet::look) for several keys (ascending ones are fastest), each by its position.
+    pub fn look_many(&self, keys: &[&[u8]], reader: &Reader<'_>, mut look: impl FnMut(usize, Found<'_>)) {
+        for (at, chunk) in keys.chunks(READ_CHUNK).enumerate() {
+            let store = self.store.read();
+            let mut near = NONE;
+            for (i, key) in chunk.iter().enumerate() {
+                look(at * READ_CHUNK + i, store.get_near(&mut near, key, reader));
+            }
+        }
     }
 
     /// The newest version whatever its stamp: what a writer that holds the row's lock builds upon.

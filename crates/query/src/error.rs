@@ -164,6 +164,11 @@ impl From<basalt_engine::Error> for SqlError {
         }
         let sqlstate = match &error {
             Error::Serialization(_) => "40001",
+            Error::Dependencies => {
+                return SqlError::new("40001", error.to_string())
+                    .with_detail("What the transaction has read was changed since.")
+                    .with_hint("The transaction might succeed if retried.");
+            }
             Error::Deadlock => "40P01",
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => "55P03",
             Error::TooManyLocks { .. } => "53200",

@@ -9,6 +9,7 @@ mod aggregate;
 mod apply;
 mod common;
 mod conditions;
+mod connected;
 mod copies;
 mod expr;
 mod fence;

@@ -480,6 +480,13 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
+impl SortKey {
+    /// Nothing is computed for it.
+    pub fn is_column(&self) -> bool {
+        matches!(self.expr, Expr::Hole { .. })
+    }
+}
+
 /// Groups by position.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GroupingSets {

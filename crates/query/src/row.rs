@@ -22,10 +22,10 @@ pub use sink::RowSink;
 
 use crate::error::Result;
 use crate::statement::rows::RowsBuilder;
-use basalt_engine::Engine;
+use basalt_engine::{Engine, Reading};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
-use basalt_types::{ObjectId, ReadAt};
+use basalt_types::ObjectId;
 use get::Get;
 use nested::{Nested, Top};
 use shape::Output;
@@ -64,8 +64,8 @@ pub(crate) struct Scratch {
 /// How a run reads, and what it computes with.
 pub(crate) struct RowRun<'a> {
     pub engine: &'a Engine,
-    /// Kept pinned by the caller.
-    pub at: ReadAt,
+    /// Its snapshot is kept pinned by the caller.
+    pub reading: Reading<'a>,
     pub eval: &'a EvalContext,
     pub scratch: &'a mut Scratch,
 }

@@ -333,6 +333,18 @@ pub struct BatchStream {
 }
 
 impl BatchStream {
+    /// Of what is at hand.
+    pub fn ready(batches: Result<Vec<RecordBatch>>) -> BatchStream {
+        let batches: Vec<Result<RecordBatch>> = match batches {
+            Ok(batches) => batches.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        let (sender, receiver) = mpsc::channel(batches.len().max(1));
+        // There is room for all, and the receiver is here.
+        batches.into_iter().for_each(|batch| drop(sender.try_send(batch)));
+        BatchStream { receiver, feeder: None }
+    }
+
     /// At most 8,192 rows; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(batch) = self.receiver.recv().await {

@@ -460,10 +460,8 @@ impl Effective {
             idle_in_transaction_timeout: timeout("idle_in_transaction_session_timeout"),
             idle_session_timeout: timeout("idle_session_timeout"),
             synchronous_commit: text("synchronous_commit") != "off",
-            default_isolation: match text("default_transaction_isolation").as_str() {
-                "repeatable read" => Isolation::RepeatableRead,
-                _ => Isolation::ReadCommitted,
-            },
+            default_isolation: Isolation::named(&text("default_transaction_isolation"))
+                .unwrap_or(Isolation::ReadCommitted),
             default_read_only: text("default_transaction_read_only") == "on",
             log_min_duration: match number("log_min_duration_statement") {
                 ms if ms >= 0 => Some(Duration::from_millis(ms as u64)),

@@ -15,6 +15,7 @@ struct Armed {
 }
 
 static ARMED: OnceLock<Armed> = OnceLock::new();
+static WEAKENED: OnceLock<String> = OnceLock::new();
 /// Some thread has armed a panic.
 static PANICS: AtomicBool = AtomicBool::new(false);
 
@@ -39,6 +40,20 @@ pub fn arm(spec: &str) -> bool {
         },
     };
     ARMED.set(Armed { name: name.to_string(), left: AtomicU64::new(hits) }).is_ok()
+}
+
+/// What [`weaken`] can leave out.
+pub const CHECKS: [&str; 3] = ["snapshot", "first-updater", "validation"];
+
+/// Leaves a check out, so that a test can show that it would notice (a control). Once, at start (the binary takes
+/// `BASALT_WEAKEN=check` from its environment). False if there is no such check.
+pub fn weaken(check: &str) -> bool {
+    CHECKS.contains(&check) && WEAKENED.set(check.to_string()).is_ok()
+}
+
+/// Whether a check is left out.
+pub fn is_weakened(check: &str) -> bool {
+    WEAKENED.get().is_some_and(|weakened| weakened == check)
 }
 
 /// Dies here if this place is armed and its turn has come. No destructor runs, nothing is flushed.

@@ -336,12 +336,7 @@ impl Segment {
         let mut found = Vec::new();
         if self.layout.sorted {
             let first = self.lower_bound_with(&mut cursor, key)?;
-            for ordinal in first..self.layout.rows {
-                if cursor.get(ordinal)? != key {
-                    break;
-                }
-                found.push(ordinal);
-            }
+            self.equal_from(first, &mut cursor, key, &mut |ordinal| found.push(ordinal))?;
             return Ok(found);
         }
         let section = self.layout.section(SECTION_KEY_HASHES);
@@ -357,6 +352,39 @@ impl Segment {
         Ok(found)
     }
 
+    /// [`find`](Self::find) for ascending keys: calls `found` with the position of a key and an ordinal.
+    pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> Result<()> {
+        if !self.layout.sorted {
+            for (at, key) in keys.iter().enumerate() {
+                self.find(key)?.into_iter().for_each(|ordinal| found(at, ordinal));
+            }
+            return Ok(());
+        }
+        let sparse = self.sparse()?;
+        let mut cursor = KeyCursor::new(self);
+        for (at, key) in keys.iter().enumerate() {
+            let rows = sparse.candidates(key, self.layout.rows);
+            // Asking the filter is worth a page.
+            if rows.is_empty() || !cursor.has_at_hand(rows.start) && !self.may_contain(crate::key_hash(key))? {
+                continue;
+            }
+            let first = cursor.lower_bound(rows, key)?;
+            self.equal_from(first, &mut cursor, key, &mut |ordinal| found(at, ordinal))?;
+        }
+        Ok(())
+    }
+
+    /// The rows from an ordinal on that have this key.
+    fn equal_from(&self, first: u32, cursor: &mut KeyCursor<'_>, key: &[u8], found: &mut dyn FnMut(u32)) -> Result<()> {
+        for ordinal in first..self.layout.rows {
+            if cursor.get(ordinal)? != key {
+                break;
+            }
+            found(ordinal);
+        }
+        Ok(())
+    }
+
     /// The first ordinal whose key is not below `key` ([`rows`](Self::rows) if there is none).
     ///
     /// # Panics
@@ -367,16 +395,7 @@ impl Segment {
     }
 
     fn lower_bound_with(&self, cursor: &mut KeyCursor<'_>, key: &[u8]) -> Result<u32> {
-        let Range { start: mut low, end: mut high } = self.sparse()?.candidates(key, self.layout.rows);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if cursor.get(middle)? < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+        cursor.lower_bound(self.sparse()?.candidates(key, self.layout.rows), key)
     }
 
     fn sparse(&self) -> Result<&SparseKeys> {

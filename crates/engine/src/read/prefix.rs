@@ -23,14 +23,14 @@ impl ReadContext {
             range: KeyRange::of_prefix(prefix.as_bytes()),
             direction: Direction::Ascending,
             columns: &columns,
-            at: self.at,
+            reading: self.reading(),
             rows_hint: 0,
             looks_max: usize::MAX,
         };
         let Some(mut walk) = self.engine.walk(spec)? else {
             return Err(Error::Internal(format!("a file of {} is not in key order", table.name)));
         };
-        while let Some((key, row)) = walk.next_row()? {
+        while let Some((_, key, row)) = walk.next_row()? {
             let values = match row {
                 SeenRow::Encoded(bytes) => {
                     let damaged =

@@ -3,7 +3,7 @@
 //! For one reader each visible key is in one place only (`hot/tablet.rs`, invariant), so the merge drops nothing. Files
 //! whose keys come later are opened when the walk reaches them.
 
-use super::SeenRow;
+use super::{Reading, SeenRow};
 use crate::data_file::{ColdRows, DataFile};
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use crate::{Engine, Result};
@@ -35,6 +35,11 @@ impl KeyRange {
     pub fn of_prefix(prefix: &[u8]) -> KeyRange {
         KeyRange { from: prefix.to_vec(), to: behind_prefix(prefix) }
     }
+
+    /// Whether it has some of the keys from `least` to `greatest`, both included.
+    pub(crate) fn overlaps(&self, least: &[u8], greatest: &[u8]) -> bool {
+        &self.from[..] <= greatest && self.to.as_ref().is_none_or(|to| least < &to[..])
+    }
 }
 
 /// The least key that is greater than all that begin with `prefix`; `None` if there is none.
@@ -60,8 +65,8 @@ pub struct WalkSpec<'a> {
     pub direction: Direction,
     /// Columns that the rows need, ascending.
     pub columns: &'a [ColumnId],
-    /// The caller keeps it pinned.
-    pub at: ReadAt,
+    /// The caller keeps its snapshot pinned.
+    pub reading: Reading<'a>,
     /// How many rows it will take, about; 0 if nobody knows.
     pub rows_hint: usize,
     /// How much it may look at ([`Walk::looked`]) before it ends early.
@@ -79,6 +84,8 @@ pub struct Walk<'a> {
     given: Option<usize>,
     values: Vec<Datum>,
     looked: usize,
+    /// The caller knows that there are no more rows.
+    ended: bool,
 }
 
 struct Waiting {
@@ -111,8 +118,16 @@ impl Engine {
     /// Begins a walk. `None`: a file that has some of the range is not in key order.
     pub fn walk<'a>(&'a self, spec: WalkSpec<'a>) -> Result<Option<Walk<'a>>> {
         let values = vec![Datum::Null; spec.table.columns.len()];
-        let mut walk =
-            Walk { engine: self, open: Vec::new(), waiting: Vec::new(), given: None, values, looked: 0, spec };
+        let mut walk = Walk {
+            engine: self,
+            open: Vec::new(),
+            waiting: Vec::new(),
+            given: None,
+            values,
+            looked: 0,
+            ended: false,
+            spec,
+        };
         if walk.spec.range.to.as_ref().is_some_and(|to| *to <= walk.spec.range.from) {
             return Ok(Some(walk));
         }
@@ -160,8 +175,8 @@ impl<'a> Walk<'a> {
         self.looked > self.spec.looks_max
     }
 
-    /// The next row and its key. `None` at the end of the range, or if the walk [is spent](Walk::is_spent).
-    pub fn next_row(&mut self) -> Result<Option<(&[u8], SeenRow<'_>)>> {
+    /// The next row, its tablet and its key. `None` at the end of the range, or if the walk [is spent](Walk::is_spent).
+    pub fn next_row(&mut self) -> Result<Option<(TabletId, &[u8], SeenRow<'_>)>> {
         if let Some(given) = self.given.take() {
             self.step(given)?;
         }
@@ -185,7 +200,10 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         self.given = nearest;
-        let Some(nearest) = nearest else { return Ok(None) };
+        let Some(nearest) = nearest else {
+            self.ended = true;
+            return Ok(None);
+        };
         let source = &self.open[nearest];
         let row = match &source.chunk {
             Chunk::Hot { rows, .. } => SeenRow::Encoded(rows.get(source.at).row),
@@ -194,7 +212,7 @@ impl<'a> Walk<'a> {
                 rows.seen(at, self.spec.table, self.spec.columns, &mut self.values)
             }
         };
-        Ok(Some((source.key(), row)))
+        Ok(Some((source.tablet.id, source.key(), row)))
     }
 
     fn nearest(&self) -> Option<usize> {
@@ -220,7 +238,7 @@ impl<'a> Walk<'a> {
     fn open_file(&mut self, waiting: Waiting) -> Result<()> {
         let Waiting { tablet, view, file, .. } = waiting;
         let file = view.files[file].clone();
-        if !file.sees_uniform(&self.spec.at, &*self.engine.txns) {
+        if !file.sees_uniform(&self.spec.reading.at, &*self.engine.txns) {
             return Ok(());
         }
         self.looked += FILE_LOOKS;
@@ -254,6 +272,25 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// What was walked over has been read.
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        let Some(noted) = self.spec.reading.noted else { return };
+        let mut range = std::mem::take(&mut self.spec.range);
+        if let (false, Some(given)) = (self.ended, self.given) {
+            let last = self.open[given].key().to_vec();
+            match self.spec.direction {
+                // Up to this key, and no further than the least one behind it.
+                Direction::Ascending => range.to = Some([&last[..], &[0]].concat()),
+                Direction::Descending => range.from = last,
+            }
+        }
+        for tablet in self.spec.tablets {
+            noted.note_range(*tablet, range.clone());
+        }
+    }
+}
+
 impl Source {
     fn key(&self) -> &[u8] {
         match &self.chunk {
@@ -274,7 +311,7 @@ impl Source {
                 Chunk::Hot { rows, rest } => {
                     rows.clear();
                     let Some((from, to)) = rest.take() else { return Ok(false) };
-                    let reader = Reader { at: spec.at, view: self.view.number, txns };
+                    let reader = Reader { at: spec.reading.at, view: self.view.number, txns };
                     let bounds = (from.as_ref().map(Key::as_bytes), to.as_ref().map(Key::as_bytes));
                     *rest = match spec.direction {
                         Direction::Ascending => {
@@ -298,7 +335,7 @@ impl Source {
                     let next = if *backwards { rest.end - count..rest.end } else { rest.start..rest.start + count };
                     *rest = if *backwards { rest.start..next.start } else { next.end..rest.end };
                     *looked += next.len();
-                    *rows = file.data.rows_at(&visible(file, next, &spec.at, txns)?, spec.columns)?;
+                    *rows = file.data.rows_at(&visible(file, next, &spec.reading.at, txns)?, spec.columns)?;
                     let KeyRange { from, to } = &spec.range;
                     let beyond = match (*backwards, to) {
                         (true, _) => rows.before(from),

@@ -107,6 +107,33 @@ impl Locate {
         Places { view, key, asks, found: Vec::new(), found_in: 0 }
     }
 
+    /// Where keys are, which ascend, in those files that are asked by their key ranges: calls `each` with the position
+    /// of a key, that of the file in the view, and an ordinal. False: there are other files, too.
+    fn in_runs(
+        &self,
+        view: &ReadView,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, u32, u32),
+    ) -> basalt_cold::Result<bool> {
+        let plan = self.plan(view);
+        let plan = plan.as_ref().expect("just made");
+        for run in &plan.runs {
+            let mut at = 0;
+            while at < keys.len() {
+                let Some(position) = file_in_run(view, run, keys[at]) else {
+                    at += 1;
+                    continue;
+                };
+                let file = &view.files[position as usize].data;
+                let greatest = file.key_range().expect("files of runs have rows").1.as_bytes();
+                let here = keys[at..].partition_point(|key| *key <= greatest);
+                file.find_many(&keys[at..at + here], &mut |i, ordinal| each(at + i, position, ordinal))?;
+                at += here;
+            }
+        }
+        Ok(plan.located.is_empty())
+    }
+
     fn plan(&self, view: &ReadView) -> Guard<Option<Arc<Plan>>> {
         let generation = self.generation.load(Ordering::Acquire);
         let cached = view.plan.0.load();
@@ -237,6 +264,16 @@ impl Tablet {
     /// Where a key is in the files of a view of this tablet.
     pub(crate) fn places<'v>(&self, view: &'v ReadView, key: &'v [u8]) -> Places<'v> {
         self.locate.places(view, key)
+    }
+
+    /// [`Locate::in_runs`] of this tablet.
+    pub(crate) fn places_in_runs(
+        &self,
+        view: &ReadView,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(usize, u32, u32),
+    ) -> basalt_cold::Result<bool> {
+        self.locate.in_runs(view, keys, each)
     }
 
     /// Enters files into the locator as far as that makes lookups cheaper and the budget allows.

@@ -1,9 +1,9 @@
 //! The end of a transaction that succeeds.
 
-use super::Txn;
+use super::{Change, Txn};
 use crate::record;
 use crate::{CatalogEdit, Engine, Error, Result};
-use basalt_types::{Lsn, Version};
+use basalt_types::{Lsn, TxnId, Version};
 use std::sync::Arc;
 
 impl Txn {
@@ -39,12 +39,32 @@ impl Txn {
             return Ok(None);
         }
         let engine = self.engine.clone();
+        let running = self.running.take();
+        let looked = running.as_ref().map(|running| running.look_ahead(&self.pin)).transpose();
+        let looked = match looked {
+            Ok(looked) => looked,
+            Err(error) => {
+                self.catalog_edits = edits.catalog;
+                return Err(error);
+            }
+        };
         let _whole = engine.whole("commit");
         let files = record::file_edits(&edits.files);
+        let last_look = || match (&running, &looked) {
+            (Some(running), Some(looked)) => running.look_last(looked, &self.pin).map(|()| files),
+            _ => Ok(files),
+        };
         // Once the record may be in the log, nothing is undone any more.
         self.ended = true;
-        let (version, end) =
-            engine.append_commit(Some(id), &edits.catalog, || Ok(files)).inspect_err(|_| self.ended = false)?;
+        let decided = engine.append_commit(Some((id, self.writes.changes())), &edits.catalog, last_look);
+        let (version, end) = match decided {
+            Ok(decided) => decided,
+            Err(error) => {
+                (self.ended, self.catalog_edits) = (false, edits.catalog);
+                return Err(error);
+            }
+        };
+        drop(running);
         basalt_sched::failpoint::hit("commit-appended");
         let changes = self.writes.split_off(0);
         engine.restamp(id, version, &changes);
@@ -57,11 +77,12 @@ impl Txn {
 
 impl Engine {
     /// Appends a commit record in its turn: the one place where versions are given and catalogs change.
-    /// `files`, encoded file edits, are asked for in the turn, when no other commit is under way; nothing is
-    /// appended if that fails. The work there must be bounded: everybody's commits wait.
+    /// `writer`: a transaction and what it changed. `files`, encoded file edits, are asked for in the turn, when no
+    /// other commit is under way; nothing is appended if that fails. The work there must be bounded: everybody's
+    /// commits wait.
     pub(crate) fn append_commit(
         self: &Arc<Self>,
-        txn: Option<basalt_types::TxnId>,
+        writer: Option<(TxnId, &[Change])>,
         catalog: &[CatalogEdit],
         files: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<(Version, Lsn)> {
@@ -77,11 +98,12 @@ impl Engine {
             }
         };
         let mut bytes = Vec::with_capacity(64);
-        record::commit(&mut bytes, txn, turn.next(), catalog);
+        record::commit(&mut bytes, writer.map(|(txn, _)| txn), turn.next(), catalog);
         let end = self.log.append(&[&bytes, &files])?.end;
         let version = turn.commit(end);
-        if let Some(txn) = txn {
+        if let Some((txn, changes)) = writer {
             self.txns.commit(txn, version);
+            self.recent.note(version, changes);
         }
         if let Some(next) = next_catalog {
             self.install_catalog(next);

@@ -56,6 +56,7 @@ impl Txn {
             }
             _ => return Ok(None),
         };
+        self.note_key(tablet.id, &key);
         if !held {
             self.engine.locks.release_last(self.owner, &object);
             self.unlooked.remove(&object);
@@ -180,6 +181,24 @@ impl Txn {
     pub fn seen_now(&self) -> ReadContext {
         let at = basalt_types::ReadAt { snapshot: self.snapshot(), own: self.id(), seq: u32::MAX };
         ReadContext::new(self.engine.clone(), self.pin.clone(), at)
+    }
+
+    /// [`Txn::seen_now`], noted as what a statement reads is.
+    pub fn seen_and_noted(&self) -> ReadContext {
+        self.seen_now().noting(self.reads())
+    }
+
+    /// 40001 if a row that stands in the way of another is not known to the transaction's one snapshot as it is: whoever
+    /// leaves it alone would have seen two moments.
+    pub fn check_known(&mut self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<()> {
+        if !self.repeatable_read() {
+            return Ok(());
+        }
+        self.note_key(tablet, key);
+        match self.latest().get(table, tablet, key)? {
+            Some(row) => self.check_unchanged(row.stamp, "update"),
+            None => Err(Error::Serialization("update")),
+        }
     }
 
     /// Whether at most one row has these values in the index of a deferrable constraint, once everybody who is

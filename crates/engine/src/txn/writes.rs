@@ -30,6 +30,11 @@ impl WriteSet {
         self.changes.len()
     }
 
+    /// In order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
     pub fn push(&mut self, change: Change) {
         self.changes.push(change);
     }

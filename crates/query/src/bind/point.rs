@@ -1,7 +1,7 @@
 //! Recognises conditions that name one row by its whole primary key.
 
 use super::dml::PointAccess;
-use crate::plan::{ColId, LockTarget, Plan};
+use crate::plan::{ColId, LockTarget, Plan, SortKey};
 use basalt_expr::EvalContext;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
@@ -49,7 +49,7 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         plan => (plan, None),
     };
     while let Plan::Sort { input, keys } = plan {
-        if keys.iter().any(|key| !matches!(key.expr, Expr::Hole { .. })) {
+        if !keys.iter().all(SortKey::is_column) {
             return None;
         }
         plan = input;

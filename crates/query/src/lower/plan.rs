@@ -1,5 +1,6 @@
 //! Plan nodes.
 
+use super::connected::connected;
 use super::{Lowerer, keys, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, Plan, SetColumn, SetOp, SortKey};
@@ -31,7 +32,10 @@ impl Lowerer<'_> {
                 self.project_set(input, sets, *ordinality, *keep_empty)
             }
             Plan::Filter { input, condition } => {
-                let input = self.plan(input)?;
+                let input = match connected(input, condition) {
+                    Some(connected) => self.plan(&connected)?,
+                    None => self.plan(input)?,
+                };
                 let condition = self.filter_expr(condition)?;
                 Ok(LogicalPlanBuilder::from(input).filter(condition)?.build()?)
             }

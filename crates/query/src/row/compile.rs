@@ -6,7 +6,7 @@ use super::get::Get;
 use super::nested::{Nested, Step, Top};
 use super::shape::{Lens, Shape};
 use super::totals::Totals;
-use super::{Body, RowPlan};
+use super::{Body, RowPlan, replace};
 use crate::bind::Bound;
 use crate::bind::point::point_query;
 use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey};
@@ -23,21 +23,24 @@ const RELATIONS_MAX: usize = 8;
 impl RowPlan {
     /// `eval` decides nothing that another execution of the same plan could see otherwise.
     pub fn of(bound: &Bound, eval: &EvalContext) -> Option<RowPlan> {
-        match bound {
-            Bound::Query(query) => RowPlan::of_query(query, eval),
-            _ => None,
+        let Bound::Query(query) = bound else { return None };
+        match point_query(query, eval) {
+            Some(point) if point.lock.is_some() => None,
+            Some(point) => {
+                let table = point.table.id;
+                RowPlan::compiled(Body::Get(Get::of(point)?), vec![table])
+            }
+            None => RowPlan::of_more(query),
         }
     }
 
-    pub fn of_query(query: &Query, eval: &EvalContext) -> Option<RowPlan> {
-        let (body, tables) = match point_query(query, eval) {
-            Some(point) if point.lock.is_some() => return None,
-            Some(point) => {
-                let table = point.table.id;
-                (Body::Get(Get::of(point)?), vec![table])
-            }
-            None => nested(query)?,
-        };
+    /// For a query that is known to be no get of one row.
+    pub fn of_more(query: &Query) -> Option<RowPlan> {
+        let (body, tables) = nested(query)?;
+        RowPlan::compiled(body, tables)
+    }
+
+    fn compiled(body: Body, tables: Vec<ObjectId>) -> Option<RowPlan> {
         let mut plan = RowPlan::new(tables, body);
         let volatility = plan.exprs().into_iter().map(|expr| expr.volatility()).max();
         plan.timeless = volatility.is_none_or(|volatility| volatility == Volatility::Immutable);
@@ -55,6 +58,22 @@ struct Peeled<'p> {
     offset: Option<Expr>,
 }
 
+impl Peeled<'_> {
+    /// The same over other columns: what is summed, or else what is given and what it is sorted by.
+    fn rewrite(&mut self, change: &mut impl FnMut(Expr) -> Expr) {
+        match &mut self.totals {
+            Some(calls) => {
+                let exprs = calls.iter_mut().flat_map(|(_, call)| call.exprs_mut());
+                exprs.for_each(|expr| replace(expr, change));
+            }
+            None => {
+                let keys = self.sort.iter_mut().map(|key| &mut key.expr);
+                self.outputs.iter_mut().chain(keys).for_each(|expr| replace(expr, change));
+            }
+        }
+    }
+}
+
 fn peeled(query: &Query) -> Option<Peeled<'_>> {
     let outputs = query.columns.iter().map(|column| Expr::Hole { id: column.id, ty: column.ty.clone() }).collect();
     let mut out = Peeled { below: &query.plan, outputs, sort: Vec::new(), totals: None, limit: None, offset: None };
@@ -69,32 +88,24 @@ fn peeled(query: &Query) -> Option<Peeled<'_>> {
             }
             // Below sums the order of rows is nothing, but a key may fail.
             Plan::Sort { input, keys } if out.totals.is_some() => {
-                if keys.iter().any(|key| !matches!(key.expr, Expr::Hole { .. })) {
+                if !keys.iter().all(SortKey::is_column) {
                     return None;
                 }
                 input
             }
             Plan::Project { input, exprs } if are_repeatable(exprs) => {
                 let defined: BTreeMap<ColId, &Expr> = exprs.iter().map(|(id, expr)| (*id, expr)).collect();
-                let mut define = |expr: &mut Expr| {
-                    let taken = std::mem::replace(expr, Expr::bool(false));
-                    *expr = taken.rewrite(&mut |node| match node {
+                out.rewrite(&mut |expr| {
+                    expr.rewrite(&mut |node| match node {
                         Expr::Hole { id, ty } => defined.get(&id).map_or(Expr::Hole { id, ty }, |expr| (*expr).clone()),
                         other => other,
-                    });
-                };
-                match &mut out.totals {
-                    Some(calls) => calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).for_each(&mut define),
-                    None => {
-                        out.outputs.iter_mut().for_each(&mut define);
-                        out.sort.iter_mut().for_each(|key| define(&mut key.expr));
-                    }
-                }
+                    })
+                });
                 input
             }
             Plan::Aggregate { input, groups, aggregates, sets: None } if groups.is_empty() && out.totals.is_none() => {
                 // One row needs no order, but a key may fail.
-                if out.sort.drain(..).any(|key| !matches!(key.expr, Expr::Hole { .. })) {
+                if !out.sort.drain(..).all(|key| key.is_column()) {
                     return None;
                 }
                 out.totals = Some(aggregates.clone());
@@ -118,15 +129,7 @@ fn nested(query: &Query) -> Option<(Body, Vec<ObjectId>)> {
     if gathered.relations.len() > RELATIONS_MAX {
         return None;
     }
-    top.outputs = top.outputs.into_iter().map(|expr| gathered.over_tables(expr)).collect();
-    for key in &mut top.sort {
-        key.expr = gathered.over_tables(std::mem::replace(&mut key.expr, Expr::bool(false)));
-    }
-    for (_, call) in top.totals.iter_mut().flatten() {
-        for expr in call.exprs_mut() {
-            *expr = gathered.over_tables(std::mem::replace(expr, Expr::bool(false)));
-        }
-    }
+    top.rewrite(&mut |expr| gathered.over_tables(expr));
     let is_counted = |count: &Option<Expr>| count.as_ref().is_none_or(|count| needs(count).is_empty());
     if !is_counted(&top.limit) || !is_counted(&top.offset) {
         return None;
@@ -172,7 +175,7 @@ impl Compiler {
                 self.sorted = in_order;
             }
             let relation = self.relations.remove(at);
-            if single && top.totals.is_none() && (top.sort.is_empty() || self.sorted) {
+            if single && relation.identity.is_none() && top.totals.is_none() && (top.sort.is_empty() || self.sorted) {
                 direct = Some(self.shape(&relation, &way, &top.outputs)?);
             }
             self.place(relation, way)?;
@@ -239,7 +242,7 @@ impl Compiler {
                 }
                 let better = best.as_ref().is_none_or(|(_, known, ordered)| {
                     // What comes in order need not be sorted; but a whole key finds one row.
-                    let weight = |way: &Way, ordered: bool| (way.rank.0 > 3 && limited && !ordered, way.rank);
+                    let weight = |way: &Way, ordered: bool| (!way.is_whole() && limited && !ordered, way.rank);
                     weight(&way, in_order) < weight(known, *ordered)
                 });
                 if better {
@@ -278,6 +281,11 @@ impl Compiler {
             self.known.insert(*id);
         }
         self.width += columns.len();
+        for id in relation.identity.iter().flatten() {
+            self.registers.insert(*id, self.width);
+            self.known.insert(*id);
+            self.width += 1;
+        }
         let lens = Lens::new(relation.table.clone(), columns.iter().map(|(_, column)| column.position()).collect())?;
         let optional = relation.optional.is_some();
         let own = match relation.optional {
@@ -297,7 +305,9 @@ impl Compiler {
             Some((!resolved.is_empty()).then(|| Expr::and(resolved)))
         };
         let (matches, passes) = (joined(own)?, joined(ready)?);
-        self.steps.push(Step::new(access, lens, base, optional, matches, passes)?);
+        let mut step = Step::new(access, lens, base, optional, matches, passes)?;
+        step.identified = relation.identity.is_some();
+        self.steps.push(step);
         Some(())
     }
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) struct Relation {
     pub table: Arc<TableDef>,
     pub columns: Vec<(ColId, ColumnId)>,
+    /// Tablet, key and stamp of the row, for who will change or lock it.
+    pub identity: Option<[ColId; 3]>,
     /// Of the nullable side of a left join: what has to hold for a row to match.
     pub optional: Option<Vec<Expr>>,
 }
@@ -52,9 +54,9 @@ impl Gathered {
 
     fn add(&mut self, plan: &Plan) -> Option<()> {
         match plan {
-            Plan::Scan { table, columns, identity: None } => {
-                let columns = columns.clone();
-                self.relations.push(Relation { table: table.clone(), columns, optional: None });
+            Plan::Scan { table, columns, identity } => {
+                let (columns, identity) = (columns.clone(), *identity);
+                self.relations.push(Relation { table: table.clone(), columns, identity, optional: None });
             }
             Plan::Filter { input, condition } => {
                 self.conditions.extend(condition.clone().split_and());
@@ -123,8 +125,11 @@ pub(super) fn needs(expr: &Expr) -> BTreeSet<ColId> {
     ids
 }
 
-/// How well an access finds its rows: less is better.
-pub(super) type Rank = (u8, usize);
+/// How well an access finds its rows: less is better. The kind of it, what is left open, whether by an index.
+pub(super) type Rank = (u8, usize, bool);
+
+/// The kind of an access that looks at all rows.
+const UNBOUNDED: u8 = 4;
 
 /// A way to a relation's rows.
 pub(super) struct Way {
@@ -138,7 +143,7 @@ pub(super) struct Way {
 
 impl Relation {
     pub fn defines(&self, id: ColId) -> bool {
-        self.columns.iter().any(|(known, _)| *known == id)
+        self.columns.iter().any(|(known, _)| *known == id) || self.identity.iter().flatten().any(|known| *known == id)
     }
 
     /// The ways to the rows, given the columns of tables before it.
@@ -184,15 +189,14 @@ impl Relation {
         }
         let whole = complete && index.as_ref().is_none_or(|index| index.unique && !index.is_deferrable());
         let bounds = usize::from(lower.is_some()) + usize::from(upper.is_some());
+        let by_index = index.is_some();
         let rank = match (whole, many) {
-            (true, 0) => (u8::from(index.is_some()), 0),
-            (true, _) => (2 + u8::from(index.is_some()), 0),
-            // More is better.
-            (false, _) if !prefix.is_empty() => {
-                (4 + u8::from(index.is_some()), 64 - (2 * prefix.len() + bounds).min(64))
-            }
-            (false, _) if bounds > 0 => (6 + u8::from(index.is_some()), 2 - bounds),
-            (false, _) => (8 + u8::from(index.is_some()), 0),
+            (true, 0) => (0, 0, by_index),
+            (true, _) => (1, 0, by_index),
+            // More is better, wherever it is.
+            (false, _) if !prefix.is_empty() => (2, 64 - (2 * prefix.len() + bounds).min(64), by_index),
+            (false, _) if bounds > 0 => (3, 2 - bounds, by_index),
+            (false, _) => (UNBOUNDED, 0, by_index),
         };
         let settled = finder.settled;
         let access = Access { index, prefix, whole, lower, upper, direction: Direction::Ascending };
@@ -201,9 +205,14 @@ impl Relation {
 }
 
 impl Way {
+    /// It names its rows by whole keys.
+    pub fn is_whole(&self) -> bool {
+        self.access.whole
+    }
+
     /// It looks at a part of the table only.
     pub fn is_bounded(&self) -> bool {
-        self.rank.0 < 8
+        self.rank.0 < UNBOUNDED
     }
 
     /// Whether rows come in this order, if the way is gone in some direction, which it then is. `alone`: no other

@@ -31,7 +31,7 @@ impl Get {
     }
 
     pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<u64> {
-        let RowRun { engine, at, eval, scratch } = run;
+        let RowRun { engine, reading, eval, scratch } = run;
         self.shape.check_constants(eval)?;
         scratch.key.clear();
         for part in &self.key {
@@ -47,7 +47,7 @@ impl Get {
         let copies = *computes || matches!(out, RowOut::Batches(_));
         let mut rows = 0;
         for tablet in tablets {
-            let seen = engine.look(&lens.table, tablet, &scratch.key, at, &lens.columns, |row| match row {
+            let seen = engine.look(&lens.table, tablet, &scratch.key, reading, &lens.columns, |row| match row {
                 SeenRow::Encoded(bytes) if copies || bytes.len() > LOOK_BYTES_MAX => Err(bytes.to_vec()),
                 row => Ok(self.shape.write(&row, eval, out)),
             });

@@ -7,22 +7,27 @@ use super::totals::{Adding, Totals};
 use super::{Explained, RowOut, RowRun};
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{LIMIT, OFFSET, row_count};
-use basalt_engine::{Direction, Engine, KeyRange, SeenRow, Walk, WalkSpec};
+use basalt_engine::{Direction, Engine, KeyRange, Reading, SeenRow, SeenRows, Walk, WalkSpec};
 use basalt_expr::EvalContext;
 use basalt_expr::operators::{SortOrder, compare_rows};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::IndexDef;
-use basalt_types::{DataType, Datum, Key, ReadAt, TabletId};
+use basalt_types::{DataType, Datum, Key, TableDef, TabletId};
+use cpu_time::ThreadTime;
 use smallvec::SmallVec;
 use std::time::Duration;
 
 /// What a run takes at most; what takes more is for the column engine. Keys (of tables and of indexes) that are looked
-/// at, bytes of the rows found, and time.
+/// at, bytes of the rows found, and time of the thread (others may have the processor meanwhile).
 const LOOKS_MAX: usize = 16 << 10;
 const BYTES_MAX: usize = 4 << 20;
 const TIME_MAX: Duration = Duration::from_millis(5);
 /// Rows between two looks at the clock.
 const ROWS_PER_TIME: usize = 32;
+/// Tablet, key and stamp.
+const IDENTITY: usize = 3;
+/// Keys that are looked up together.
+const KEYS_TOGETHER: usize = 256;
 /// A longer row is copied before it is written, as in [`super::get`].
 const LOOK_BYTES_MAX: usize = 16 << 10;
 
@@ -47,6 +52,8 @@ pub(super) struct Step {
     entries: Option<Lens>,
     /// Where its columns begin in the frame.
     base: usize,
+    /// Behind them come the tablet, the key and the stamp of the row.
+    pub identified: bool,
     /// The other side of a left join.
     optional: bool,
     /// Which rows match, of such a side.
@@ -83,11 +90,14 @@ impl Step {
             Some(index) => Some(Lens::new(index.entries.clone(), vec![1, 2])?),
             None => None,
         };
-        Some(Step { access, lens, entries, base, optional, matches, passes })
+        Some(Step { access, lens, entries, base, identified: false, optional, matches, passes })
     }
-}
 
-impl Step {
+    /// Its registers.
+    fn width(&self) -> usize {
+        self.lens.columns.len() + if self.identified { IDENTITY } else { 0 }
+    }
+
     fn title(&self) -> String {
         let Access { index, prefix, whole, direction, .. } = &self.access;
         let table = &self.lens.table.name;
@@ -115,7 +125,7 @@ enum Flow {
 impl Nested {
     /// The number of rows, or `None` if there is too much to look at: then what was given is nothing.
     pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
-        let RowRun { engine, at, eval, .. } = run;
+        let RowRun { engine, reading, eval, .. } = run;
         let count = |expr: &Option<Expr>, place| match expr {
             Some(expr) => row_count(&expr.eval_scalar(&[], eval)?, place),
             None => Ok(None),
@@ -142,13 +152,13 @@ impl Nested {
         let mut visit = Visit {
             nested: self,
             engine,
-            at,
+            reading,
             eval,
             out,
             wanted,
             looks_left: LOOKS_MAX,
             bytes_left: BYTES_MAX,
-            begun: engine.os().clock.monotonic(),
+            begun: ThreadTime::now(),
             seen: 0,
             skip,
             left,
@@ -169,14 +179,14 @@ impl Nested {
 struct Visit<'a, 'o, 'w> {
     nested: &'a Nested,
     engine: &'a Engine,
-    at: ReadAt,
+    reading: Reading<'a>,
     eval: &'a EvalContext,
     out: &'o mut RowOut<'w>,
     /// Rows that are enough; 0 if nobody knows.
     wanted: usize,
     looks_left: usize,
     bytes_left: usize,
-    begun: Duration,
+    begun: ThreadTime,
     /// Rows found.
     seen: usize,
     skip: u64,
@@ -196,6 +206,12 @@ impl<'a> Visit<'a, '_, '_> {
         let mut matched = false;
         match step.access.places(frame, self.eval, &mut self.looks_left)? {
             Places::TooMany => return Ok(Flow::TooLong),
+            Places::Keys(keys) if keys.len() > 1 && step.access.index.is_none() => {
+                let flow = self.by_keys(at, &keys, frame, &mut matched)?;
+                if flow != Flow::On {
+                    return Ok(flow);
+                }
+            }
             Places::Keys(keys) => {
                 for key in &keys {
                     let flow = match &step.access.index {
@@ -222,7 +238,7 @@ impl<'a> Visit<'a, '_, '_> {
         if !step.optional || matched {
             return Ok(Flow::On);
         }
-        frame[step.base..][..step.lens.columns.len()].fill(Datum::Null);
+        frame[step.base..][..step.width()].fill(Datum::Null);
         if !self.holds(&step.passes, frame)? {
             return Ok(Flow::On);
         }
@@ -246,7 +262,7 @@ impl<'a> Visit<'a, '_, '_> {
     fn may_go_on(&mut self, bytes: usize) -> bool {
         self.seen += 1;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        let in_time = || self.engine.os().clock.monotonic().saturating_sub(self.begun) < TIME_MAX;
+        let in_time = || self.begun.elapsed() < TIME_MAX;
         self.bytes_left > 0 && (!self.seen.is_multiple_of(ROWS_PER_TIME) || in_time())
     }
 
@@ -266,6 +282,52 @@ impl<'a> Visit<'a, '_, '_> {
         Ok(Flow::On)
     }
 
+    /// The rows of several whole primary keys, which ascend.
+    fn by_keys(&mut self, at: usize, keys: &[Vec<u8>], frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
+        let nested = self.nested;
+        let lens = &nested.steps[at].lens;
+        let mut rows = SeenRows::default();
+        let mut values = vec![Datum::Null; lens.table.columns.len()];
+        let together = if self.wanted == 0 { KEYS_TOGETHER } else { self.wanted.min(KEYS_TOGETHER) };
+        for keys in keys.chunks(together) {
+            if !self.looks(keys.len()) {
+                return Ok(Flow::TooLong);
+            }
+            for (tablet, keys) in by_tablet(self.engine, &lens.table, keys) {
+                self.engine.look_many(tablet, &keys, self.reading, &lens.columns, &mut rows)?;
+                for (position, key) in keys.iter().enumerate() {
+                    let Some(row) = rows.get(position, &lens.table, &lens.columns, &mut values) else { continue };
+                    let flow = self.row(at, (tablet, key), &row, frame, matched)?;
+                    if flow != Flow::On {
+                        return Ok(flow);
+                    }
+                }
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// A row of the step was found, and is kept by the caller.
+    fn row(
+        &mut self,
+        at: usize,
+        place: (TabletId, &[u8]),
+        row: &SeenRow<'_>,
+        frame: &mut Vec<Datum>,
+        matched: &mut bool,
+    ) -> Result<Flow> {
+        let nested = self.nested;
+        let Step { lens, base, .. } = &nested.steps[at];
+        if let Top::Direct(shape) = &nested.top {
+            return self.direct(shape, row);
+        }
+        lens.read(row, &mut frame[*base..][..lens.columns.len()])?;
+        match self.may_go_on(weight(row)) {
+            true => self.go_on(at, place, frame, matched),
+            false => Ok(Flow::TooLong),
+        }
+    }
+
     fn by_place(
         &mut self,
         at: usize,
@@ -279,10 +341,10 @@ impl<'a> Visit<'a, '_, '_> {
         }
         let nested = self.nested;
         let Step { lens, base, .. } = &nested.steps[at];
-        let (engine, read_at) = (self.engine, self.at);
+        let (engine, reading) = (self.engine, self.reading);
         if let Top::Direct(shape) = &nested.top {
             let copies = shape.computes || self.skip > 0 || matches!(self.out, RowOut::Batches(_));
-            let seen = engine.look(&lens.table, tablet, key, read_at, &lens.columns, |row| match row {
+            let seen = engine.look(&lens.table, tablet, key, reading, &lens.columns, |row| match row {
                 SeenRow::Encoded(bytes) if copies || bytes.len() > LOOK_BYTES_MAX => Err(bytes.to_vec()),
                 row => Ok(self.direct(shape, &row)),
             });
@@ -294,17 +356,29 @@ impl<'a> Visit<'a, '_, '_> {
         }
         let slots = &mut frame[*base..][..lens.columns.len()];
         let read = |row: SeenRow<'_>| lens.read(&row, slots).map(|()| weight(&row));
-        match engine.look(&lens.table, tablet, key, read_at, &lens.columns, read)?.transpose()? {
-            Some(bytes) if self.may_go_on(bytes) => self.go_on(at, frame, matched),
+        match engine.look(&lens.table, tablet, key, reading, &lens.columns, read)?.transpose()? {
+            Some(bytes) if self.may_go_on(bytes) => self.go_on(at, (tablet, key), frame, matched),
             Some(_) => Ok(Flow::TooLong),
             None => Ok(Flow::On),
         }
     }
 
     /// A row of the step is in the frame.
-    fn go_on(&mut self, at: usize, frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
+    fn go_on(
+        &mut self,
+        at: usize,
+        (tablet, key): (TabletId, &[u8]),
+        frame: &mut Vec<Datum>,
+        matched: &mut bool,
+    ) -> Result<Flow> {
         let nested = self.nested;
         let step = &nested.steps[at];
+        if step.identified {
+            let stamp = self.engine.stamp_of(tablet, key, self.reading.at)?;
+            let stamp = stamp.ok_or_else(|| SqlError::internal("a row is gone within one snapshot"))?;
+            let identity = [Datum::I64(i64::from(tablet.0)), Datum::Bytes(key.into()), Datum::I64(stamp.raw() as i64)];
+            frame[step.base + step.lens.columns.len()..][..IDENTITY].clone_from_slice(&identity);
+        }
         if !self.holds(&step.matches, frame)? {
             return Ok(Flow::On);
         }
@@ -317,35 +391,40 @@ impl<'a> Visit<'a, '_, '_> {
 
     fn by_range(&mut self, at: usize, range: KeyRange, frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
         let nested = self.nested;
-        let Step { lens, base, access, .. } = &nested.steps[at];
+        let Step { lens, access, .. } = &nested.steps[at];
         let tablets: SmallVec<[TabletId; 4]> = lens.table.tablets().collect();
-        let spec = WalkSpec {
-            table: &lens.table,
-            tablets: &tablets,
-            range,
-            direction: access.direction,
-            columns: &lens.columns,
-            at: self.at,
-            rows_hint: self.wanted,
-            looks_max: self.looks_left,
-        };
-        let Some(mut walk) = self.engine.walk(spec)? else { return Ok(Flow::TooLong) };
-        while let Some((_, row)) = walk.next_row()? {
-            let flow = match &nested.top {
-                Top::Direct(shape) => self.direct(shape, &row)?,
-                _ => {
-                    lens.read(&row, &mut frame[*base..][..lens.columns.len()])?;
-                    match self.may_go_on(weight(&row)) {
-                        true => self.go_on(at, frame, matched)?,
-                        false => Flow::TooLong,
-                    }
-                }
-            };
+        let Some(mut walk) = self.walk(lens, &tablets, range, access.direction)? else { return Ok(Flow::TooLong) };
+        while let Some((tablet, key, row)) = walk.next_row()? {
+            let flow = self.row(at, (tablet, key), &row, frame, matched)?;
             if flow != Flow::On {
                 return Ok(flow);
             }
         }
         self.walked(&walk)
+    }
+
+    /// The rows of a range, one after the other. `None`: there is too much to look at.
+    fn walk<'t>(
+        &self,
+        lens: &'t Lens,
+        tablets: &'t [TabletId],
+        range: KeyRange,
+        direction: Direction,
+    ) -> Result<Option<Walk<'t>>>
+    where
+        'a: 't,
+    {
+        let spec = WalkSpec {
+            table: &lens.table,
+            tablets,
+            range,
+            direction,
+            columns: &lens.columns,
+            reading: self.reading,
+            rows_hint: self.wanted,
+            looks_max: self.looks_left,
+        };
+        Ok(self.engine.walk(spec)?)
     }
 
     /// Whether a walk that gives no more rows has come to its end.
@@ -368,7 +447,7 @@ impl<'a> Visit<'a, '_, '_> {
         let nested = self.nested;
         let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
         let read = |row: SeenRow<'_>| base_of(entries, &row, index);
-        let seen = self.engine.look(&entries.table, index.tablet(), key, self.at, &entries.columns, read)?;
+        let seen = self.engine.look(&entries.table, index.tablet(), key, self.reading, &entries.columns, read)?;
         match seen.transpose()? {
             Some((tablet, key)) => self.by_place(at, tablet, key.as_bytes(), frame, matched),
             None => Ok(Flow::On),
@@ -385,18 +464,9 @@ impl<'a> Visit<'a, '_, '_> {
     ) -> Result<Flow> {
         let nested = self.nested;
         let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
-        let spec = WalkSpec {
-            table: &entries.table,
-            tablets: &[index.tablet()],
-            range,
-            direction: nested.steps[at].access.direction,
-            columns: &entries.columns,
-            at: self.at,
-            rows_hint: self.wanted,
-            looks_max: self.looks_left,
-        };
-        let Some(mut walk) = self.engine.walk(spec)? else { return Ok(Flow::TooLong) };
-        while let Some((_, row)) = walk.next_row()? {
+        let (tablets, direction) = ([index.tablet()], nested.steps[at].access.direction);
+        let Some(mut walk) = self.walk(entries, &tablets, range, direction)? else { return Ok(Flow::TooLong) };
+        while let Some((_, _, row)) = walk.next_row()? {
             let (tablet, key) = base_of(entries, &row, index)?;
             let flow = self.by_place(at, tablet, key.as_bytes(), frame, matched)?;
             if flow != Flow::On {
@@ -531,6 +601,26 @@ impl Nested {
         out.extend(self.limit.iter().chain(&self.offset));
         out
     }
+}
+
+/// Keys by the tablets where their rows are, or may be.
+fn by_tablet<'k>(engine: &Engine, table: &TableDef, keys: &'k [Vec<u8>]) -> Vec<(TabletId, Vec<&'k [u8]>)> {
+    let all = || keys.iter().map(Vec::as_slice).collect();
+    let mut tablets: Vec<(TabletId, Vec<&[u8]>)> = table.tablets().map(|tablet| (tablet, Vec::new())).collect();
+    if let [(_, of_only)] = tablets.as_mut_slice() {
+        *of_only = all();
+        return tablets;
+    }
+    for key in keys {
+        let tablet = engine.tablet_of(table, key);
+        // Its rows may be anywhere.
+        let Some(tablet) = tablet else { return table.tablets().map(|tablet| (tablet, all())).collect() };
+        if let Some((_, of_this)) = tablets.iter_mut().find(|(id, _)| *id == tablet) {
+            of_this.push(key);
+        }
+    }
+    tablets.retain(|(_, keys)| !keys.is_empty());
+    tablets
 }
 
 /// Bytes of a row, about.

@@ -72,6 +72,14 @@ impl Default for Block {
 }
 
 impl Block {
+    /// Who only reads has its place among serializable transactions at its snapshot, whatever it reads.
+    fn engine_isolation(&self) -> Isolation {
+        match self.isolation {
+            Isolation::Serializable if self.read_only => Isolation::RepeatableRead,
+            isolation => isolation,
+        }
+    }
+
     pub(crate) fn savepoint_count(&self) -> usize {
         self.savepoints.len()
     }
@@ -146,7 +154,7 @@ impl Session {
     pub(crate) fn next_statement(&mut self) -> Result<&mut Txn> {
         if self.block.txn.is_none() {
             self.block.txn = Some(self.db.engine().begin(TxnOptions {
-                repeatable_read: self.block.isolation == Isolation::RepeatableRead,
+                isolation: self.block.engine_isolation(),
                 synchronous_commit: self.settings.effective().synchronous_commit,
                 session_version: self.version,
             }));
@@ -230,6 +238,10 @@ impl Session {
                         self.refresh_identity();
                     }
                     Stats::add(&self.db.stats().rollbacks, 1);
+                    self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
+                    if synchronous {
+                        self.db.engine().wait_logged(logged).await?;
+                    }
                     return Err(error);
                 }
             }

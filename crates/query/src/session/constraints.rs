@@ -7,7 +7,7 @@ use crate::bind;
 use crate::error::{Result, Severity, SqlError};
 use crate::statement::references::{Enforcer, constraint_of};
 use crate::statement::row_path::RowPath;
-use crate::syntax::{Isolation, Name, SetConstraints, parse_expr_text};
+use crate::syntax::{Name, SetConstraints, parse_expr_text};
 use basalt_engine::{Catalog, Consequence, TableLock};
 use basalt_types::schema::ReferentialAction;
 use basalt_types::{ObjectId, TableDef};
@@ -125,7 +125,7 @@ impl Session {
             defaults,
             deferred,
             wait: self.wait_policy(),
-            repeatable_read: self.block.isolation == Isolation::RepeatableRead,
+            repeatable_read: self.block.isolation.has_one_snapshot(),
         })
     }
 

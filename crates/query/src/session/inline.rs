@@ -7,8 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
 use crate::plans::{self, Advice, Known, PlanKey, TEXT_BYTES_MAX};
 use crate::row::{RowOut, RowPlan, RowRun, RowSink};
-use crate::syntax::Isolation;
-use basalt_engine::{Catalog, TableLock};
+use basalt_engine::{Catalog, ReadSet, Reading, TableLock};
 use basalt_expr::EvalContext;
 use basalt_types::{Datum, ReadAt};
 use smallvec::SmallVec;
@@ -20,6 +19,8 @@ pub(super) const RECENT_TEXTS: usize = 16;
 /// How a statement may read at once.
 struct Admitted {
     at: ReadAt,
+    /// Of a serializable transaction.
+    noted: Option<Arc<ReadSet>>,
     catalog: Arc<Catalog>,
     /// Outside of a transaction.
     alone: bool,
@@ -183,8 +184,7 @@ impl Session {
         let engine = self.db.engine();
         if self.block.scope == Scope::None {
             let effective = self.settings.effective();
-            let each_alone = effective.default_isolation == Isolation::ReadCommitted;
-            if !plan.timeless || !each_alone || engine.is_table_excluded() {
+            if !plan.timeless || engine.is_table_excluded() {
                 return None;
             }
             // Commits of the session's own that it did not wait for: it has to now.
@@ -197,7 +197,7 @@ impl Session {
                 self.snapshot.end();
                 return None;
             }
-            return Some(Admitted { at, catalog, alone: true });
+            return Some(Admitted { at, noted: None, catalog, alone: true });
         }
         if self.block.failed || self.block.lent.is_some() || self.block.undoing.is_some() {
             return None;
@@ -212,7 +212,7 @@ impl Session {
         let locked = tables.all(|table| matches!(txn.try_lock_table(*table, TableLock::AccessShare), Ok(true)));
         // Whoever had a table before may have changed it.
         let stays = locked && engine.catalog().version == version;
-        stays.then(|| Admitted { at: txn.read_at(), catalog, alone: false })
+        stays.then(|| Admitted { at: txn.read_at(), noted: txn.reads(), catalog, alone: false })
     }
 
     fn run_inline(
@@ -225,7 +225,8 @@ impl Session {
     ) -> Ran {
         (eval.now_micros, eval.statement_micros) = self.moments();
         let engine = self.db.engine();
-        let run = RowRun { engine, at: admitted.at, eval: &eval, scratch: &mut self.scratch };
+        let reading = Reading { at: admitted.at, noted: admitted.noted.as_deref() };
+        let run = RowRun { engine, reading, eval: &eval, scratch: &mut self.scratch };
         let mark = sink.mark();
         let result = plan.run(run, &mut RowOut::Cells { sink, formats });
         // Without a lock tables may have been changed or dropped meanwhile: what was read then is nothing.

@@ -5,7 +5,7 @@ use super::Session;
 use super::names::TEMP_PREFIX;
 use crate::error::{Result, SqlError};
 use crate::statement::truncate::emptied;
-use basalt_engine::{Catalog, CatalogEdit, Engine, Namespace, TableLock, TxnOptions, WaitPolicy};
+use basalt_engine::{Catalog, CatalogEdit, Engine, Isolation, Namespace, TableLock, TxnOptions, WaitPolicy};
 use basalt_types::schema::OnCommit;
 use basalt_types::{ObjectId, Version};
 use futures::FutureExt;
@@ -100,7 +100,8 @@ impl Session {
 
 /// Waits for others that read the tables: superusers may.
 async fn drop_schema(engine: &Arc<Engine>, namespace: ObjectId) -> Result<()> {
-    let options = TxnOptions { repeatable_read: false, synchronous_commit: false, session_version: Version::ZERO };
+    let options =
+        TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit: false, session_version: Version::ZERO };
     let mut txn = engine.begin(options);
     let tables = txn.catalog();
     let tables = tables.tables.values().filter(|table| table.namespace == namespace).map(|table| table.id);

@@ -102,7 +102,7 @@ const fn int(min: i64, max: i64, unit: Unit) -> Kind {
 }
 
 const I32_MAX: i64 = i32::MAX as i64;
-const ISOLATION: Kind = Kind::Enum(&["repeatable read", "read committed", "read uncommitted"]);
+const ISOLATION: Kind = Kind::Enum(&["serializable", "repeatable read", "read committed", "read uncommitted"]);
 const LEVELS: Kind = Kind::Enum(&[
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "fatal", "panic",
 ]);

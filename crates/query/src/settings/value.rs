@@ -2,7 +2,6 @@
 
 use super::definitions::{Definition, Kind, Unit};
 use crate::error::{Result, SqlError};
-use crate::syntax::no_serializable;
 use basalt_expr::context::{DateFormat, DateOrder};
 
 /// Checks a value and gives the one form in which it is kept: numbers in the setting's unit, booleans as
@@ -37,11 +36,6 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
             )),
             Err(_) => Err(invalid(definition, text)),
         },
-        Kind::Enum(_)
-            if definition.name == "default_transaction_isolation" && text.eq_ignore_ascii_case("serializable") =>
-        {
-            Err(no_serializable())
-        }
         Kind::Enum(words) => canonical_word(definition, words, text),
         Kind::Text => Ok(text.to_string()),
         Kind::DateStyle => canonical_date_style(definition, text, (DateFormat::Iso, DateOrder::Mdy)),

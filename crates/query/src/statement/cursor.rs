@@ -65,6 +65,12 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     if let Some((_, strength)) = query.row_locks.first() {
         refuse_with_locks(declared, strength_name(*strength))?;
     }
+    if declared.hold {
+        // It may read when the transaction has ended.
+        let txn = session.txn()?;
+        let catalog = txn.catalog();
+        query.tables.iter().filter_map(|id| catalog.table(*id)).for_each(|table| txn.note_all(table));
+    }
     let given = result_columns(&query.columns);
     let mut query = Query::clone(&query);
     let places = current::identify(&mut query);

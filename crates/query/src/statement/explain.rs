@@ -288,7 +288,7 @@ async fn of_bound(
                 let (inputs, _) = of_query(session, query.clone(), eval, false).await?;
                 Ok((vec![Step { inputs, ..Step::new("Lock Rows") }], None))
             }
-            None => match RowPlan::of_query(query, eval) {
+            None => match RowPlan::of_more(query) {
                 Some(plan) => Ok((vec![of_row_plan(plan.explained())], None)),
                 None => {
                     let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
@@ -339,7 +339,13 @@ async fn of_write(session: &mut Session, write: &Write, eval: &Arc<EvalContext>)
             InsertSource::Values(rows) => vec![Step::new(format!("Values ({} rows)", rows.len()))],
         },
         Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => match &modify.source {
-            RowSource::Search(search) => of_query(session, super::search::explained(search), eval, false).await?.0,
+            RowSource::Search(search) => {
+                let query = super::search::explained(search);
+                match RowPlan::of_more(&query) {
+                    Some(plan) => vec![of_row_plan(plan.explained())],
+                    None => of_query(session, query, eval, false).await?.0,
+                }
+            }
             RowSource::Point(_) => vec![Step::new(format!("Point Get on {table}"))],
         },
         Write::Read(query) => of_query(session, query.clone(), eval, false).await?.0,

@@ -217,7 +217,9 @@ impl<'a> RowWriter<'a> {
                 }
                 Inserted::Duplicate { tablet, key, index } => match &self.insert.on_conflict {
                     None => return Err(self.path.duplicate(txn, index, &row)),
-                    Some(OnConflict { action: ConflictAction::DoNothing, .. }) => return Ok(()),
+                    Some(OnConflict { action: ConflictAction::DoNothing, .. }) => {
+                        return Ok(txn.check_known(&self.insert.table, tablet, &key)?);
+                    }
                     Some(OnConflict { action: ConflictAction::DoUpdate { columns, compute }, .. }) => {
                         let Some(current) = self.lock(txn, tablet, &key).await? else { continue };
                         let table = &self.insert.table;

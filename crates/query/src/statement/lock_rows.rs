@@ -12,6 +12,7 @@ mod taken;
 
 pub(super) use self::second_look::SecondLook;
 use self::taken::Taken;
+use super::row_query;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{CountPlace, LIMIT, OFFSET, row_count};
@@ -30,6 +31,7 @@ use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum, Key, Stamp, TabletId};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Under a LIMIT, rows beyond it that are found at first, in case some are locked or gone.
@@ -52,9 +54,12 @@ pub(crate) async fn rows(session: &mut Session, query: &Arc<Query>, eval: &Arc<E
     if !matches!(query.plan, Plan::LockRows(_)) {
         return Ok(RowSource::running(start(session, query, eval).await?));
     }
-    let query = locked(session, query, eval).await?;
-    let Plan::Rows { columns, rows } = query.plan else {
-        return Err(SqlError::internal("locked rows are not at hand"));
+    let (columns, rows) = match few(session, query, eval).await? {
+        Some(few) => few,
+        None => match locked(session, query, eval).await?.plan {
+            Plan::Rows { columns, rows } => (columns, rows),
+            _ => return Err(SqlError::internal("locked rows are not at hand")),
+        },
     };
     let place = |column: &OutputColumn| {
         let found = columns.iter().position(|(id, _)| *id == column.id);
@@ -66,6 +71,22 @@ pub(crate) async fn rows(session: &mut Session, query: &Arc<Query>, eval: &Arc<E
     };
     let batches = rows.batches.iter().map(in_order).collect::<Result<Vec<RecordBatch>>>()?;
     Ok(RowSource::held(HeldRows { batches, memory: rows.memory }))
+}
+
+/// Locks rows on this thread, if the row engine finds few of them. `None`: it does not, and nothing has happened.
+async fn few(
+    session: &mut Session,
+    query: &Query,
+    eval: &Arc<EvalContext>,
+) -> Result<Option<(Vec<(ColId, DataType)>, HeldRows)>> {
+    let Plan::LockRows(step) = &query.plan else { return Ok(None) };
+    let mut means = Means::of_rows(session, eval)?;
+    let first = Locker { step, query, means: &means, second_look: None }.first_query()?;
+    let Some(found) = row_query::few(session.txn()?, &first, eval)? else { return Ok(None) };
+    means.begin_with(found);
+    let locker = Locker { step, query, means: &means, second_look: SecondLook::of(step) };
+    let rows = locker.run(session.txn()?).await?;
+    Ok(Some((step.columns.clone(), rows)))
 }
 
 /// The query with rows in the place of every lock step.
@@ -81,6 +102,8 @@ pub(crate) struct Means {
     system: Arc<SystemContext>,
     pub eval: Arc<EvalContext>,
     pub wait: WaitPolicy,
+    /// What the first query gives, where that is known.
+    begun: Mutex<Option<Vec<RecordBatch>>>,
 }
 
 impl Means {
@@ -91,7 +114,25 @@ impl Means {
             system: session.system_context(&catalog),
             eval: eval.clone(),
             wait: session.wait_policy(),
+            begun: Mutex::default(),
         })
+    }
+
+    /// For queries of the row engine, which reads no system tables.
+    pub fn of_rows(session: &mut Session, eval: &Arc<EvalContext>) -> Result<Means> {
+        let catalog = session.txn()?.catalog();
+        Ok(Means {
+            runtime: session.db.runtime().clone(),
+            system: session.surroundings(&catalog).system.clone(),
+            eval: eval.clone(),
+            wait: session.wait_policy(),
+            begun: Mutex::default(),
+        })
+    }
+
+    /// The first query has been run.
+    pub fn begin_with(&mut self, found: Vec<RecordBatch>) {
+        self.begun = Mutex::new(Some(found));
     }
 
     /// The query with rows in the place of every lock step.
@@ -124,7 +165,14 @@ impl Means {
         Ok(())
     }
 
+    /// A few rows come by the row engine, on this thread.
     pub fn run(&self, txn: &Txn, query: Arc<Query>) -> BatchStream {
+        if let Some(batches) = self.begun.lock().take() {
+            return BatchStream::ready(Ok(batches));
+        }
+        if let Some(batches) = row_query::batches(txn, &query, &self.eval).transpose() {
+            return BatchStream::ready(batches);
+        }
         self.runtime.run(query, RunContext::new(txn.read(), self.eval.clone(), self.system.clone()))
     }
 }
@@ -162,12 +210,10 @@ enum Fate {
 impl Locker<'_> {
     async fn run(&self, txn: &mut Txn) -> Result<HeldRows> {
         self.refuse_outer_columns()?;
-        let limit = self.count(self.step.limit.as_ref(), LIMIT)?;
-        let offset = self.count(self.step.offset.as_ref(), OFFSET)?.unwrap_or(0);
-        let wanted = limit.map(|limit| limit.saturating_add(offset));
+        let (offset, wanted) = self.counts()?;
         let memory = self.means.runtime.reservation("locked rows");
         let mut taken = Taken::new(&self.step.columns, offset, wanted, memory);
-        let mut found_max = wanted.map(|wanted| wanted.saturating_add(ROWS_SPARE));
+        let mut found_max = found_at_first(wanted);
         let mut seen: AHashMap<Vec<u8>, u64> = AHashMap::new();
         loop {
             let mut found = 0;
@@ -208,6 +254,19 @@ impl Locker<'_> {
             }
         }
         Ok(taken.finish())
+    }
+
+    /// What is passed over, and how many rows are wanted with those.
+    fn counts(&self) -> Result<(u64, Option<u64>)> {
+        let limit = self.count(self.step.limit.as_ref(), LIMIT)?;
+        let offset = self.count(self.step.offset.as_ref(), OFFSET)?.unwrap_or(0);
+        Ok((offset, limit.map(|limit| limit.saturating_add(offset))))
+    }
+
+    /// What [`Locker::run`] begins with.
+    fn first_query(&self) -> Result<Arc<Query>> {
+        let (_, wanted) = self.counts()?;
+        Ok(self.query(found_at_first(wanted)))
     }
 
     fn refuse_outer_columns(&self) -> Result<()> {
@@ -367,6 +426,10 @@ impl Locker<'_> {
         }
         Ok(())
     }
+}
+
+fn found_at_first(wanted: Option<u64>) -> Option<u64> {
+    wanted.map(|wanted| wanted.saturating_add(ROWS_SPARE))
 }
 
 /// Locks the row behind a key as a target says. `None`: it is gone, or locked and to be skipped. With the stamp

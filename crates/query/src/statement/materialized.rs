@@ -14,7 +14,7 @@ use crate::plan::{OutputColumn, Query};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::session::prepared::Bound;
-use crate::syntax::{CreateMaterialized, Isolation, Name, Rows, Statement, parse_query_text};
+use crate::syntax::{CreateMaterialized, Name, Rows, Statement, parse_query_text};
 use crate::system::SystemContext;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -126,10 +126,10 @@ pub(crate) async fn refresh(session: &mut Session, name: &Name, concurrently: bo
         };
         return Ok(session.txn()?.edit_catalog(vec![CatalogEdit::PutTable(Arc::new(emptied))])?);
     }
-    if session.block.isolation == Isolation::RepeatableRead {
+    if session.block.isolation.has_one_snapshot() {
         // Rows that came after the snapshot would stay.
         return Err(SqlError::not_supported(
-            "REFRESH MATERIALIZED VIEW is not supported in REPEATABLE READ transactions",
+            "REFRESH MATERIALIZED VIEW is not supported in REPEATABLE READ and SERIALIZABLE transactions",
         )
         .with_hint("Refresh it in a transaction of its own, or at READ COMMITTED."));
     }

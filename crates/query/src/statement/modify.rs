@@ -6,7 +6,7 @@ use super::row_path::RowPath;
 use super::rows::{ReturningRows, Written};
 use super::search;
 use super::touched::Touched;
-use crate::bind::{BoundModify, Point, PointChange, RowSource};
+use crate::bind::{BoundModify, Point, PointChange, RowSource, Search};
 use crate::database::Stats;
 use crate::error::Result;
 use crate::session::Session;
@@ -40,20 +40,44 @@ pub(crate) async fn run(
             let rows = change_point(txn, point, &path, newest, wait, &mut returning, touched.as_deref()).await?;
             Written { rows, returning: returning.finish(txn, means.as_ref()).await? }
         }
-        RowSource::Search(_) => {
-            let means = Means::of(session, eval)?;
-            let plan = plan.clone();
-            let work = session.off_thread(move |txn| {
-                Box::pin(async move {
-                    let RowSource::Search(search) = &plan.source else { unreachable!("matched above") };
-                    search::run(txn, &means, &plan, search, &path, touched.as_deref()).await
-                })
-            });
-            work.await?
+        RowSource::Search(search) => {
+            if let Some(means) = few(session, plan, search, &path, eval)? {
+                search::run(session.txn()?, &means, plan, search, &path, touched.as_deref()).await?
+            } else {
+                let means = Means::of(session, eval)?;
+                let plan = plan.clone();
+                let work = session.off_thread(move |txn| {
+                    Box::pin(async move {
+                        let RowSource::Search(search) = &plan.source else { unreachable!("matched above") };
+                        search::run(txn, &means, &plan, search, &path, touched.as_deref()).await
+                    })
+                });
+                work.await?
+            }
         }
     };
     Stats::add(&session.db.stats().rows_written, written.rows);
     Ok(written)
+}
+
+/// The means of a search that finds few rows, which have been found: they are changed on the spot.
+fn few(
+    session: &mut Session,
+    plan: &BoundModify,
+    search: &Search,
+    path: &RowPath,
+    eval: &Arc<EvalContext>,
+) -> Result<Option<Means>> {
+    // It may read system tables.
+    if plan.returning.as_ref().is_some_and(|returning| returning.query.is_some()) {
+        return Ok(None);
+    }
+    let mut means = Means::of_rows(session, eval)?;
+    let found = search::few(session.txn()?, &means, plan, search, path)?;
+    Ok(found.map(|found| {
+        means.begin_with(found);
+        means
+    }))
 }
 
 /// The number of rows that were changed.

@@ -317,6 +317,10 @@ async fn check_reference(
             false => txn.latest(),
         };
         let Some((tablet, row_key)) = find_parent(&read, &parent, key, &wanted)? else {
+            if enforcer.repeatable_read {
+                // That there is none is what was read.
+                find_parent(&txn.seen_and_noted(), &parent, key, &wanted)?;
+            }
             return not_present(txn, enforcer, table, &parent, key, values);
         };
         let locked = txn.lock_row(&parent, tablet, &row_key, RowLock::KeyShare, enforcer.wait).await?;

@@ -6,6 +6,7 @@ use crate::plan::Query;
 use crate::row::{RowOut, RowPlan, RowRun, Scratch};
 use crate::session::Session;
 use arrow_array::RecordBatch;
+use basalt_engine::Txn;
 use basalt_expr::EvalContext;
 
 /// `None`: it has no such plan, or takes too much.
@@ -13,15 +14,28 @@ pub(crate) fn run(session: &mut Session, query: &Query, eval: &EvalContext) -> R
     if std::mem::take(&mut session.took_too_much) {
         return Ok(None);
     }
-    let Some(plan) = RowPlan::of_query(query, eval) else { return Ok(None) };
-    let txn = session.txn()?;
+    batches(session.txn()?, query, eval)
+}
+
+/// Rows that are locked or changed on the thread that found them, which serves others, too.
+const FEW_ROWS: usize = 128;
+
+/// The same of a query within a statement, if it gives few rows.
+pub(crate) fn few(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
+    let is_few = |batches: &Vec<RecordBatch>| batches.iter().map(RecordBatch::num_rows).sum::<usize>() <= FEW_ROWS;
+    Ok(batches(txn, query, eval)?.filter(is_few))
+}
+
+/// The same of a query within a statement.
+pub(crate) fn batches(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
+    let Some(plan) = RowPlan::of_more(query) else { return Ok(None) };
     if plan.indexed && !txn.sees_indexes(&txn.catalog()) {
         return Ok(None);
     }
     let read = txn.read();
     let types = query.columns.iter().map(|column| column.ty.clone()).collect();
     let mut rows = RowsBuilder::new(types)?;
-    let run = RowRun { engine: read.engine(), at: read.at(), eval, scratch: &mut Scratch::default() };
+    let run = RowRun { engine: read.engine(), reading: read.reading(), eval, scratch: &mut Scratch::default() };
     match plan.run(run, &mut RowOut::Batches(&mut rows))? {
         Some(_) => rows.finish().map(Some),
         None => Ok(None),

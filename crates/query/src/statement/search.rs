@@ -3,6 +3,7 @@
 
 use super::lock_rows::{Locker, Means, SecondLook};
 use super::row_path::RowPath;
+use super::row_query;
 use super::rows::{ReturningRows, Written};
 use super::touched::Touched;
 use crate::bind::{Action, BoundModify, Search, SearchKind};
@@ -17,6 +18,37 @@ use basalt_engine::{CurrentRow, Inserted, RowLock, Txn};
 use basalt_expr::eval::vector::value_at;
 use basalt_types::{DataType, Datum, Key, Stamp, TabletId};
 use std::sync::Arc;
+
+/// The rows of a search, if the row engine finds them and they are few.
+pub(crate) fn few(
+    txn: &Txn,
+    means: &Means,
+    modify: &BoundModify,
+    search: &Search,
+    path: &RowPath,
+) -> Result<Option<Vec<RecordBatch>>> {
+    if !search.query.row_locks.is_empty() {
+        return Ok(None);
+    }
+    let step = LockRows { input: search.query.plan.clone(), ..search.step.clone() };
+    let locker = Locker { step: &step, query: &search.query, means, second_look: None };
+    row_query::few(txn, &found_query(search, &locker, reads_old(search, modify, path)), &means.eval)
+}
+
+fn reads_old(search: &Search, modify: &BoundModify, path: &RowPath) -> bool {
+    search.kind != SearchKind::Delete || modify.returning.is_some() || path.wants_old()
+}
+
+/// Outputs, the identity of the target's row, what is kept, and the row as it is found.
+fn found_query(search: &Search, locker: &Locker<'_>, reads_old: bool) -> Arc<Query> {
+    let step = locker.step;
+    let target = &step.targets[0];
+    let identity = target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]);
+    let old = search.old.iter().filter(|_| reads_old);
+    let old = old.map(|(id, column)| (*id, target.table.column(*column).ty.clone()));
+    let columns = step.columns.iter().cloned().chain(identity).chain(step.kept.iter().cloned()).chain(old);
+    locker.query_of(step.input.clone(), columns)
+}
 
 /// Runs one search to its end.
 pub(crate) async fn run(
@@ -41,8 +73,7 @@ pub(crate) async fn run(
     let locker = Locker { step: &step, query: &query, means, second_look: SecondLook::of(&step) };
     let extra = search.extra.iter().map(|index| step.columns[*index].1.clone()).collect();
     let returning = ReturningRows::new(&modify.returning, &modify.table, extra)?;
-    let reads_old = search.kind != SearchKind::Delete || modify.returning.is_some() || path.wants_old();
-    let layout = Layout::new(search, reads_old);
+    let layout = Layout::new(search, reads_old(search, modify, path));
     let mut changer = Changer { search, path, touched, locker, layout, returning, rows: 0 };
     let mut stream = means.run(txn, changer.found_query());
     let mut pace = Pace::default();
@@ -94,13 +125,7 @@ impl Changer<'_> {
     }
 
     fn found_query(&self) -> Arc<Query> {
-        let step = self.step();
-        let target = &step.targets[0];
-        let identity = target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]);
-        let old = self.search.old.iter().filter(|_| self.layout.reads_old);
-        let old = old.map(|(id, column)| (*id, target.table.column(*column).ty.clone()));
-        let columns = step.columns.iter().cloned().chain(identity).chain(step.kept.iter().cloned()).chain(old);
-        self.locker.query_of(step.input.clone(), columns)
+        found_query(self.search, &self.locker, self.layout.reads_old)
     }
 
     fn value(&self, outputs: &Outputs, index: usize) -> Datum {

@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn};
 use crate::settings::{Settings, check_system_value};
-use crate::syntax::{Isolation, SetValue, TransactionModes, no_serializable};
+use crate::syntax::{Isolation, SetValue, TransactionModes};
 use basalt_engine::{Catalog, CatalogEdit};
 use basalt_types::ObjectId;
 
@@ -34,14 +34,9 @@ fn set_mode(session: &mut Session, name: &str, items: &[String]) -> Result<()> {
     let text = items.join(" ");
     let modes = match name {
         "transaction_isolation" => TransactionModes {
-            isolation: Some(match text.to_ascii_lowercase().as_str() {
-                "serializable" => return Err(no_serializable()),
-                "repeatable read" => Isolation::RepeatableRead,
-                "read committed" | "read uncommitted" => Isolation::ReadCommitted,
-                _ => {
-                    return Err(SqlError::new("22023", format!("invalid value for parameter \"{name}\": \"{text}\"")));
-                }
-            }),
+            isolation: Some(Isolation::named(&text).ok_or_else(|| {
+                SqlError::new("22023", format!("invalid value for parameter \"{name}\": \"{text}\""))
+            })?),
             read_only: None,
         },
         _ => TransactionModes {

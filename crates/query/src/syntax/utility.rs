@@ -5,26 +5,7 @@ use crate::error::{Result, SqlError};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Isolation {
-    ReadCommitted,
-    RepeatableRead,
-}
-
-impl Isolation {
-    pub fn name(self) -> &'static str {
-        match self {
-            Isolation::ReadCommitted => "read committed",
-            Isolation::RepeatableRead => "repeatable read",
-        }
-    }
-}
-
-/// 0A000, wherever the level is asked for.
-pub fn no_serializable() -> SqlError {
-    SqlError::not_supported("transaction isolation level SERIALIZABLE is not supported")
-        .with_hint("Use REPEATABLE READ, which is snapshot isolation, and lock what you decide upon.")
-}
+pub use basalt_engine::Isolation;
 
 /// What BEGIN and SET TRANSACTION may say; `None`: as before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -271,7 +252,7 @@ fn modes(reader: &mut Reader<'_>) -> Result<TransactionModes> {
     while !reader.at_end() {
         if reader.words(&["isolation", "level"]) {
             modes.isolation = Some(if reader.word("serializable") {
-                return Err(no_serializable());
+                Isolation::Serializable
             } else if reader.words(&["repeatable", "read"]) {
                 Isolation::RepeatableRead
             } else if reader.words(&["read", "committed"]) || reader.words(&["read", "uncommitted"]) {

@@ -3,8 +3,8 @@
 
 use crate::table::*;
 use basalt_engine::{
-    CatalogEdit, Engine, EngineConfig, Error, Locked, ReadContext, Result, RowLock, TableLock, Txn, TxnOptions,
-    WaitPolicy,
+    CatalogEdit, Engine, EngineConfig, Error, Isolation, Locked, ReadContext, Result, RowLock, TableLock, Txn,
+    TxnOptions, WaitPolicy,
 };
 use basalt_sched::Clock;
 use basalt_sched::os::real::RealClock;
@@ -35,7 +35,8 @@ fn start(seed: u64, shapes: &[(&str, Shape)]) -> (Arc<Engine>, Vec<Arc<TableDef>
 }
 
 fn begin(engine: &Arc<Engine>, repeatable_read: bool) -> Txn {
-    let options = TxnOptions { repeatable_read, synchronous_commit: true, session_version: Version::ZERO };
+    let isolation = if repeatable_read { Isolation::RepeatableRead } else { Isolation::ReadCommitted };
+    let options = TxnOptions { isolation, synchronous_commit: true, session_version: Version::ZERO };
     engine.begin(options)
 }
 

@@ -1,14 +1,14 @@
 //! Failing syncs, full disks and damaged files: what is promised stays true, and errors say what happened.
 
 use crate::table::*;
-use basalt_engine::{CatalogEdit, Engine, Error, Result, TxnOptions};
+use basalt_engine::{CatalogEdit, Engine, Error, Isolation, Result, TxnOptions};
 use basalt_sim::{Fault, Machine, Op, Rng, SimFs};
 use basalt_types::{ErrorKind, TableDef, Version};
 use std::path::Path;
 use std::sync::Arc;
 
 fn options() -> TxnOptions {
-    TxnOptions { repeatable_read: false, synchronous_commit: true, session_version: Version::ZERO }
+    TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit: true, session_version: Version::ZERO }
 }
 
 fn start(machine: &Machine) -> (Arc<Engine>, Arc<TableDef>) {

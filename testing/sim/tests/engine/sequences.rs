@@ -4,7 +4,7 @@
 //! power fails at a random change of the disk. What counts as told is what had been waited for
 //! (`Engine::wait_logged`). The control tells before it waits, and must be caught.
 
-use basalt_engine::{CatalogEdit, Engine, SequenceDef, SequenceValue, TxnOptions, catalog};
+use basalt_engine::{CatalogEdit, Engine, Isolation, SequenceDef, SequenceValue, TxnOptions, catalog};
 use basalt_sim::{Machine, Rng};
 use basalt_types::{DataType, ObjectId, Version};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,11 @@ fn definition(engine: &Engine, (name, increment, cache): (&str, i64, i64)) -> Se
 }
 
 fn begin(engine: &Arc<Engine>) -> basalt_engine::Txn {
-    engine.begin(TxnOptions { repeatable_read: false, synchronous_commit: true, session_version: Version::ZERO })
+    engine.begin(TxnOptions {
+        isolation: Isolation::ReadCommitted,
+        synchronous_commit: true,
+        session_version: Version::ZERO,
+    })
 }
 
 fn restarted(engine: &Engine, sequence: &SequenceDef) -> CatalogEdit {

@@ -13,7 +13,7 @@
 mod client;
 
 use crate::table::*;
-use basalt_engine::{CatalogEdit, Engine, EngineConfig, Error, FileKind, FileLine, TxnOptions, catalog};
+use basalt_engine::{CatalogEdit, Engine, EngineConfig, Error, FileKind, FileLine, Isolation, TxnOptions, catalog};
 use basalt_sched::Clock;
 use basalt_sched::os::real::RealClock;
 use basalt_sim::{Machine, Rng};
@@ -134,7 +134,7 @@ fn create_tables(engine: &Arc<Engine>) {
 }
 
 fn options(synchronous_commit: bool, session_version: Version) -> TxnOptions {
-    TxnOptions { repeatable_read: false, synchronous_commit, session_version }
+    TxnOptions { isolation: Isolation::ReadCommitted, synchronous_commit, session_version }
 }
 
 /// Load until the power fails.

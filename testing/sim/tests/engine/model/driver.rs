@@ -4,8 +4,8 @@ use super::ops::{Op, PINS, SLOTS, TXNS};
 use super::state::{Name, Overlay, Rows, State};
 use crate::table::*;
 use basalt_engine::{
-    CatalogEdit, CurrentRow, Engine, EngineConfig, Error, Inserted, Locked, ReadContext, RowLock, Savepoint, TableLock,
-    Txn, TxnOptions, WaitPolicy,
+    CatalogEdit, CurrentRow, Engine, EngineConfig, Error, Inserted, Isolation, Locked, ReadContext, RowLock, Savepoint,
+    TableLock, Txn, TxnOptions, WaitPolicy,
 };
 use basalt_sched::Os;
 use basalt_sim::{Machine, Rng};
@@ -268,7 +268,8 @@ impl Driver {
     }
 
     fn begin(&self, repeatable_read: bool, synchronous: bool) -> OpenTxn {
-        let options = TxnOptions { repeatable_read, synchronous_commit: synchronous, session_version: self.last };
+        let isolation = if repeatable_read { Isolation::RepeatableRead } else { Isolation::ReadCommitted };
+        let options = TxnOptions { isolation, synchronous_commit: synchronous, session_version: self.last };
         let txn = self.engine().begin(options);
         OpenTxn {
             snapshot: txn.read().at().snapshot,
