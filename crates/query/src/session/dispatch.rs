@@ -9,11 +9,12 @@ use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::row::RowPlan;
 use crate::statement;
-use crate::syntax::{Statement, strength_name};
+use crate::syntax::{Statement, TransactionVerb, strength_name};
 use basalt_engine::{Catalog, TableLock, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, ObjectId};
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// Times that a statement is bound again because the catalog changed while it waited for its locks.
@@ -23,13 +24,17 @@ impl Session {
     /// Runs a statement without parameters.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sql: &Arc<str>) -> Result<Outcome> {
         if let Statement::Transaction(verb) = statement {
-            let tag = self.run_transaction(verb).await?;
-            return Ok(Outcome::Command { tag: tag.to_string() });
+            return self.end_or_begin(verb).await;
         }
         self.refuse_if_failed()?;
         self.ensure_block();
         let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-        guard(&interrupt, deadline, self.dispatch_guarded(statement, sql)).await
+        guard(&interrupt, deadline, pin!(self.dispatch_guarded(statement, sql))).await
+    }
+
+    async fn end_or_begin(&mut self, verb: &TransactionVerb) -> Result<Outcome> {
+        let tag = self.run_transaction(verb).await?;
+        Ok(Outcome::Command { tag: tag.to_string() })
     }
 
     async fn dispatch_guarded(&mut self, statement: &Statement, sql: &Arc<str>) -> Result<Outcome> {
@@ -41,14 +46,16 @@ impl Session {
                 self.run_bound(&bound, &eval).await
             }
             Statement::Explain { options, statement } => {
-                statement::explain::run(self, options, statement, sql, (Vec::new(), Vec::new())).await
+                let run = statement::explain::run(self, options, statement, sql, (Vec::new(), Vec::new()));
+                Box::pin(run).await
             }
-            Statement::Copy(copy) => statement::copy::run(self, copy, sql).await,
+            // What comes seldom is kept apart: others' futures stay small.
+            Statement::Copy(copy) => Box::pin(statement::copy::run(self, copy, sql)).await,
             Statement::Define(definition) => {
                 self.refuse_if_read_only(definition.tag())?;
-                statement::define::run(self, definition, sql).await
+                Box::pin(statement::define::run(self, definition, sql)).await
             }
-            Statement::Utility(utility) => statement::utility::run(self, utility, sql).await,
+            Statement::Utility(utility) => Box::pin(statement::utility::run(self, utility, sql)).await,
             other => Err(SqlError::internal(format!("{} is handled before", other.verb()))),
         }
     }
@@ -61,7 +68,7 @@ impl Session {
                 self.refuse_if_failed()?;
                 self.ensure_block();
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-                guard(&interrupt, deadline, self.run_prepared(prepared, statement, params)).await
+                guard(&interrupt, deadline, pin!(self.run_prepared(prepared, statement, params))).await
             }
             Statement::Explain { options, statement } => {
                 self.refuse_if_failed()?;
@@ -69,9 +76,10 @@ impl Session {
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
                 let values = (params, prepared.types.clone());
                 let run = statement::explain::run(self, options, statement, &prepared.sql, values);
-                guard(&interrupt, deadline, run).await
+                guard(&interrupt, deadline, Box::pin(run)).await
             }
-            other => self.dispatch(other, &prepared.sql).await,
+            Statement::Transaction(verb) => self.end_or_begin(verb).await,
+            other => Box::pin(self.dispatch(other, &prepared.sql)).await,
         }
     }
 
@@ -239,14 +247,14 @@ impl Session {
                 if let Some(rows) = statement::row_query::run(self, query, eval)? {
                     return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
                 }
-                let rows = statement::lock_rows::rows(self, query, eval).await?;
+                let rows = Box::pin(statement::lock_rows::rows(self, query, eval)).await?;
                 Ok(Outcome::Rows(RowStream::new(columns, rows, "SELECT")))
             }
             Bound::Write(write) => {
                 let written = statement::write::run(self, write, eval, None).await?;
                 Ok(written.outcome(bound, write.tag()))
             }
-            Bound::With(with) => statement::write::run_with(self, with, eval).await,
+            Bound::With(with) => Box::pin(statement::write::run_with(self, with, eval)).await,
         }
     }
 

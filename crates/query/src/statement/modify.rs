@@ -42,7 +42,7 @@ pub(crate) async fn run(
         }
         RowSource::Search(search) => {
             if let Some(means) = few(session, plan, search, &path, eval)? {
-                search::run(session.txn()?, &means, plan, search, &path, touched.as_deref()).await?
+                Box::pin(search::run(session.txn()?, &means, plan, search, &path, touched.as_deref())).await?
             } else {
                 let means = Means::of(session, eval)?;
                 let plan = plan.clone();

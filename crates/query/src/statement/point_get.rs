@@ -26,8 +26,12 @@ pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalCo
         let Some(mut row) = read.get(&point.table, tablet, &key)? else { continue };
         if let Some(target) = &point.lock {
             let wait = session.wait_policy();
-            let Some(newest) = lock_row(session.txn()?, target, tablet, &key, None, wait).await? else { continue };
-            row = newest;
+            let (txn, seen) = (session.txn()?, row.stamp);
+            let Some(newest) = lock_row(txn, target, tablet, &key, Some(seen), wait).await? else { continue };
+            // As it was seen, it comes without its values.
+            if newest.stamp != seen || !newest.values.is_empty() {
+                row = newest;
+            }
         }
         if point.filter.eval_scalar(&row.values, eval)? != Datum::Bool(true) {
             continue;

@@ -7,6 +7,7 @@ use crate::listen::{Shared, Stage, reached};
 use crate::wire::Wire;
 use basalt_query::{Session, SqlError};
 use futures::future::BoxFuture;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -93,7 +94,8 @@ impl Connection {
         let mut ends = Ends::of(&self.session, shared);
         let fault = loop {
             let step = match self.serve_arrived() {
-                Ok(Some(message)) => ends.or_done(self.step_apart(message)).await,
+                // Pinned here: a future is large, and is not to be moved from hand to hand.
+                Ok(Some(message)) => ends.or_done(pin!(self.step_apart(message))).await,
                 Ok(None) => match ends.or_done(self.flushed()).await {
                     Ok(()) => ends.or_heard(self.listen()).await,
                     Err(fault) => Err(fault),

@@ -8,6 +8,7 @@ use super::frontend::{Frontend, Target};
 use super::inline::answer;
 use super::{Fault, Output};
 use basalt_query::{Session, SqlError};
+use std::pin::pin;
 
 impl Connection {
     /// Does what a message says (or reports why it could not be read).
@@ -39,7 +40,7 @@ impl Connection {
                 self.client.out.parse_complete();
             }
             Frontend::Execute { portal, max_rows } => {
-                let outcome = self.client.unless_gone(self.session.execute(portal, max_rows)).await?;
+                let outcome = self.client.unless_gone(pin!(self.session.execute(portal, max_rows))).await?;
                 let done = self.deliver(outcome, false).await?;
                 self.complete(done);
             }

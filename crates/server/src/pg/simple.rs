@@ -3,6 +3,7 @@
 use super::Fault;
 use super::connection::Connection;
 use basalt_query::{Outcome, RowStream, SqlError};
+use std::pin::pin;
 
 /// How a statement ended, as the client is told.
 pub enum Done {
@@ -42,11 +43,11 @@ impl Connection {
             return Ok(());
         };
         for statement in others {
-            let outcome = self.client.unless_gone(self.session.run_simple(statement)).await?;
+            let outcome = self.client.unless_gone(pin!(self.session.run_simple(statement))).await?;
             let done = self.deliver(outcome, true).await?;
             self.complete(done);
         }
-        let outcome = self.client.unless_gone(self.session.run_simple(last)).await?;
+        let outcome = self.client.unless_gone(pin!(self.session.run_simple(last))).await?;
         let done = self.deliver(outcome, true).await?;
         // CommandComplete of the last statement acknowledges the commit.
         self.session.finish_simple().await?;
