@@ -168,9 +168,8 @@ const WEAKENED: [(&str, Level, &[Kind]); 3] = [
 
 #[test]
 fn a_weakened_server_is_found() -> Result<()> {
-    let chosen = env("BASALT_HISTORY_WEAKEN").unwrap_or_default();
-    for (what, level, expected) in WEAKENED.into_iter().filter(|(what, ..)| chosen.split(',').any(|one| one == *what)) {
-        is_found(level, level, Some(what), expected)?;
+    if is_postgres() {
+        return Ok(());
     }
-    Ok(())
+    WEAKENED.into_iter().try_for_each(|(what, level, expected)| is_found(level, level, Some(what), expected))
 }

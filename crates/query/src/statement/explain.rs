@@ -285,7 +285,18 @@ async fn of_bound(
                 Ok((vec![step], None))
             }
             None if matches!(query.plan, Plan::LockRows(_)) || !query.row_locks.is_empty() => {
-                let (inputs, _) = of_query(session, query.clone(), eval, false).await?;
+                let few = match &query.plan {
+                    // How many rows it asks for at first does not matter, only that it asks for some.
+                    Plan::LockRows(step) => {
+                        let some = step.limit.as_ref().map(|_| 1);
+                        RowPlan::of_more(&super::lock_rows::found_query(step, query, some))
+                    }
+                    _ => None,
+                };
+                let inputs = match few {
+                    Some(plan) => vec![of_row_plan(plan.explained())],
+                    None => of_query(session, query.clone(), eval, false).await?.0,
+                };
                 Ok((vec![Step { inputs, ..Step::new("Lock Rows") }], None))
             }
             None => match RowPlan::of_more(query) {

@@ -293,25 +293,12 @@ impl Locker<'_> {
         row_count(&expr.eval_scalar(&[], &self.means.eval)?, place)
     }
 
-    /// Outputs, then the identity of each locked row, then the kept columns; at most so many rows.
     fn query(&self, rows_max: Option<u64>) -> Arc<Query> {
-        let mut plan = self.step.input.clone();
-        if let Some(rows_max) = rows_max.and_then(|rows| i64::try_from(rows).ok()) {
-            plan = Plan::Limit { input: Box::new(plan), limit: Some(Expr::int8(rows_max)), offset: None, ties: false };
-        }
-        let identities = self
-            .step
-            .targets
-            .iter()
-            .flat_map(|target| target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]));
-        let all = self.step.columns.iter().cloned().chain(identities).chain(self.step.kept.iter().cloned());
-        self.query_of(plan, all)
+        found_query(self.step, self.query, rows_max)
     }
 
     pub fn query_of(&self, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
-        let column = |(id, ty)| OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 };
-        let columns = columns.map(column).collect();
-        Arc::new(Query { plan, columns, tables: Vec::new(), row_locks: Vec::new(), ..self.query.clone() })
+        query_of(self.query, plan, columns)
     }
 
     /// Tablet, key and stamp of the row of a target.
@@ -426,6 +413,26 @@ impl Locker<'_> {
         }
         Ok(())
     }
+}
+
+/// What a lock step asks for: outputs, then the identity of each row to be locked, then the kept columns; at most so
+/// many rows.
+pub(crate) fn found_query(step: &LockRows, query: &Query, rows_max: Option<u64>) -> Arc<Query> {
+    let mut plan = step.input.clone();
+    if let Some(rows_max) = rows_max.and_then(|rows| i64::try_from(rows).ok()) {
+        plan = Plan::Limit { input: Box::new(plan), limit: Some(Expr::int8(rows_max)), offset: None, ties: false };
+    }
+    let identities = step
+        .targets
+        .iter()
+        .flat_map(|target| target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]));
+    query_of(query, plan, step.columns.iter().cloned().chain(identities).chain(step.kept.iter().cloned()))
+}
+
+fn query_of(query: &Query, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
+    let column = |(id, ty)| OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 };
+    let columns = columns.map(column).collect();
+    Arc::new(Query { plan, columns, tables: Vec::new(), row_locks: Vec::new(), ..query.clone() })
 }
 
 fn found_at_first(wanted: Option<u64>) -> Option<u64> {
