@@ -73,13 +73,11 @@ impl DataFile {
     /// [`DataFile::find`] for ascending keys: calls `found` with the position of a key and an ordinal.
     pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> basalt_cold::Result<()> {
         match self {
-            DataFile::Segment(segment) => segment.find_many(keys, found),
-            DataFile::Rows(file) => {
-                for (at, key) in keys.iter().enumerate() {
-                    file.find(key)?.into_iter().for_each(|ordinal| found(at, ordinal));
-                }
+            DataFile::Segment(segment) if segment.meta().sorted => segment.find_many(keys, found),
+            _ => keys.iter().enumerate().try_for_each(|(at, key)| {
+                self.find(key)?.into_iter().for_each(|ordinal| found(at, ordinal));
                 Ok(())
-            }
+            }),
         }
     }
 

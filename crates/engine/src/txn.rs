@@ -112,7 +112,7 @@ pub struct Txn {
     met: Version,
     ended: bool,
     consequences: consequences::Consequences,
-    last_inserted: Option<(TabletId, basalt_types::Key)>,
+    last_inserted: Option<(TabletId, Key)>,
     /// Of a serializable one.
     running: Option<Running>,
 }

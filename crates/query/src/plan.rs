@@ -255,6 +255,13 @@ pub struct LockRows {
 }
 
 impl LockRows {
+    /// What finds the rows gives: outputs, then the identity of each row to be locked, then the kept columns.
+    pub fn found_columns(&self) -> impl Iterator<Item = (ColId, DataType)> {
+        let types = [DataType::Int8, DataType::Bytea, DataType::Int8];
+        let identities = self.targets.iter().flat_map(move |target| target.identity.into_iter().zip(types.clone()));
+        self.columns.iter().cloned().chain(identities).chain(self.kept.iter().cloned())
+    }
+
     /// The column of `presence` that a projection defines, and does not merely pass on.
     pub fn presence_of(&self, plan: &Plan) -> Option<ColId> {
         let Plan::Project { exprs, .. } = plan else { return None };

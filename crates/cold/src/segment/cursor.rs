@@ -103,16 +103,7 @@ impl<'s> KeyCursor<'s> {
         if let Some(found) = self.lower_bound_of_int(&rows, key)? {
             return Ok(found);
         }
-        let Range { start: mut low, end: mut high } = rows;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.get(middle)? < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+        partition(rows, |ordinal| Ok(self.get(ordinal)? < key))
     }
 
     /// The same for a key of one integer, where all of the rows are in one page.
@@ -131,16 +122,7 @@ impl<'s> KeyCursor<'s> {
         if (rows.end - first) as usize > page.rows {
             return Ok(None);
         }
-        let Range { start: mut low, end: mut high } = rows.clone();
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if ints.get((middle - first) as usize) < wanted {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(Some(low))
+        partition(rows.clone(), |ordinal| Ok(ints.get((ordinal - first) as usize) < wanted)).map(Some)
     }
 
     pub fn get(&mut self, ordinal: u32) -> Result<&[u8]> {
@@ -155,4 +137,18 @@ impl<'s> KeyCursor<'s> {
         }
         Ok(&self.key)
     }
+}
+
+/// The first of these ordinals that is not below, or their end. Those below come first.
+fn partition(ordinals: Range<u32>, mut below: impl FnMut(u32) -> Result<bool>) -> Result<u32> {
+    let Range { start: mut low, end: mut high } = ordinals;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
 }

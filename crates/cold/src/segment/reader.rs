@@ -352,14 +352,8 @@ impl Segment {
         Ok(found)
     }
 
-    /// [`find`](Self::find) for ascending keys: calls `found` with the position of a key and an ordinal.
+    /// [`find`](Self::find) for ascending keys in a sorted file: calls `found` with the position of a key and an ordinal.
     pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> Result<()> {
-        if !self.layout.sorted {
-            for (at, key) in keys.iter().enumerate() {
-                self.find(key)?.into_iter().for_each(|ordinal| found(at, ordinal));
-            }
-            return Ok(());
-        }
         let sparse = self.sparse()?;
         let mut cursor = KeyCursor::new(self);
         for (at, key) in keys.iter().enumerate() {

@@ -67,13 +67,8 @@ fn written_out(registry: &Registry, call: Expr, ctx: &EvalContext) -> Result<Exp
             self::call(registry, &function.name, vec![text], ctx)
         }
         ("textanycat", 2) | ("anytextcat", 2) => {
-            let text = |arg| coerce(arg, &DataType::Text, CastContext::Explicit, ctx);
-            let right = args.pop().map(text).transpose()?;
-            let left = args.pop().map(text).transpose()?;
-            match right {
-                Some(right) => operator(registry, "||", left, right, ctx),
-                None => Err(Error::new("XX000", "an operator has no operands")),
-            }
+            let texts = args.into_iter().map(|arg| coerce(arg, &DataType::Text, CastContext::Explicit, ctx));
+            self::call(registry, "textcat", texts.collect::<Result<_>>()?, ctx)
         }
         _ => Ok(Expr::Call { function, args, ty }),
     }

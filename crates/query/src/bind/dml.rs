@@ -27,7 +27,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{ColId, LockRows, OutputColumn, Plan, Query};
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnDef, ColumnId, DataType, Datum, Key, TableDef};
+use basalt_types::{ColumnDef, ColumnId, Datum, Key, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -159,11 +159,6 @@ fn is_default(expr: &ast::Expr) -> bool {
 fn output(column: &ColumnDef, id: ColId) -> OutputColumn {
     let typmod = column.typmod();
     OutputColumn { id, name: column.name.clone(), ty: column.ty.clone(), typmod, table_oid: 0, column_no: 0 }
-}
-
-/// An output that no client sees.
-fn unnamed(id: ColId, ty: DataType) -> OutputColumn {
-    OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 }
 }
 
 /// Where each column of a scan stands in a row of its table.

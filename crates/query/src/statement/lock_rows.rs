@@ -297,10 +297,6 @@ impl Locker<'_> {
         found_query(self.step, self.query, rows_max)
     }
 
-    pub fn query_of(&self, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
-        query_of(self.query, plan, columns)
-    }
-
     /// Tablet, key and stamp of the row of a target.
     fn place<'b>(&self, batch: &'b RecordBatch, row: usize, target: usize) -> Result<(TabletId, &'b [u8], Stamp)> {
         let malformed = || SqlError::internal("a row to lock has no identity");
@@ -378,7 +374,7 @@ impl Locker<'_> {
     async fn look_again(&self, txn: &Txn, values: &AHashMap<ColId, Datum>) -> Result<Option<Vec<Datum>>> {
         let mut plan = self.step.input.clone();
         self.put_row(&mut plan, values)?;
-        let query = self.query_of(plan, self.step.columns.iter().cloned());
+        let query = query_of(self.query, plan, self.step.columns.iter().cloned());
         let mut stream = self.means.run(txn, query);
         while let Some(batch) = stream.next().await? {
             if batch.num_rows() > 0 {
@@ -415,23 +411,18 @@ impl Locker<'_> {
     }
 }
 
-/// What a lock step asks for: outputs, then the identity of each row to be locked, then the kept columns; at most so
-/// many rows.
+/// What a lock step asks for; at most so many rows.
 pub(crate) fn found_query(step: &LockRows, query: &Query, rows_max: Option<u64>) -> Arc<Query> {
     let mut plan = step.input.clone();
     if let Some(rows_max) = rows_max.and_then(|rows| i64::try_from(rows).ok()) {
         plan = Plan::Limit { input: Box::new(plan), limit: Some(Expr::int8(rows_max)), offset: None, ties: false };
     }
-    let identities = step
-        .targets
-        .iter()
-        .flat_map(|target| target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]));
-    query_of(query, plan, step.columns.iter().cloned().chain(identities).chain(step.kept.iter().cloned()))
+    query_of(query, plan, step.found_columns())
 }
 
-fn query_of(query: &Query, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
-    let column = |(id, ty)| OutputColumn { id, name: String::new(), ty, typmod: -1, table_oid: 0, column_no: 0 };
-    let columns = columns.map(column).collect();
+/// A plan within a query, with these outputs.
+pub(super) fn query_of(query: &Query, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
+    let columns = columns.map(|(id, ty)| OutputColumn::computed(id, ty)).collect();
     Arc::new(Query { plan, columns, tables: Vec::new(), row_locks: Vec::new(), ..query.clone() })
 }
 

@@ -72,12 +72,10 @@ fn few(
     if plan.returning.as_ref().is_some_and(|returning| returning.query.is_some()) {
         return Ok(None);
     }
+    let Some(found) = search::few(session.txn()?, plan, search, path, eval)? else { return Ok(None) };
     let mut means = Means::of_rows(session, eval)?;
-    let found = search::few(session.txn()?, &means, plan, search, path)?;
-    Ok(found.map(|found| {
-        means.begin_with(found);
-        means
-    }))
+    means.begin_with(found);
+    Ok(Some(means))
 }
 
 /// The number of rows that were changed.

@@ -1,53 +1,50 @@
 //! UPDATE, DELETE and MERGE of rows that a plan finds: each is locked, looked at again if it changed meanwhile
 //! (PostgreSQL manual 13.2.1; under REPEATABLE READ the engine answers 40001 instead), and changed.
 
-use super::lock_rows::{Locker, Means, SecondLook};
+use super::lock_rows::{Locker, Means, SecondLook, query_of};
 use super::row_path::RowPath;
 use super::row_query;
 use super::rows::{ReturningRows, Written};
 use super::touched::Touched;
 use crate::bind::{Action, BoundModify, Search, SearchKind};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, LockRows, OutputColumn, Query};
+use crate::plan::{ColId, LockRows, OutputColumn, Plan, Query};
 use crate::session::interrupt::Pace;
 use ahash::AHashMap;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use basalt_engine::{CurrentRow, Inserted, RowLock, Txn};
+use basalt_expr::EvalContext;
 use basalt_expr::eval::vector::value_at;
-use basalt_types::{DataType, Datum, Key, Stamp, TabletId};
+use basalt_types::{Datum, Key, Stamp, TabletId};
 use std::sync::Arc;
 
 /// The rows of a search, if the row engine finds them and they are few.
 pub(crate) fn few(
     txn: &Txn,
-    means: &Means,
     modify: &BoundModify,
     search: &Search,
     path: &RowPath,
+    eval: &EvalContext,
 ) -> Result<Option<Vec<RecordBatch>>> {
     if !search.query.row_locks.is_empty() {
         return Ok(None);
     }
-    let step = LockRows { input: search.query.plan.clone(), ..search.step.clone() };
-    let locker = Locker { step: &step, query: &search.query, means, second_look: None };
-    row_query::few(txn, &found_query(search, &locker, reads_old(search, modify, path)), &means.eval)
+    let query = found_query(search, &search.query, search.query.plan.clone(), reads_old(search, modify, path));
+    row_query::few(txn, &query, eval)
 }
 
 fn reads_old(search: &Search, modify: &BoundModify, path: &RowPath) -> bool {
     search.kind != SearchKind::Delete || modify.returning.is_some() || path.wants_old()
 }
 
-/// Outputs, the identity of the target's row, what is kept, and the row as it is found.
-fn found_query(search: &Search, locker: &Locker<'_>, reads_old: bool) -> Arc<Query> {
-    let step = locker.step;
-    let target = &step.targets[0];
-    let identity = target.identity.into_iter().zip([DataType::Int8, DataType::Bytea, DataType::Int8]);
+/// What the step asks for, and the row as it is found.
+fn found_query(search: &Search, query: &Query, plan: Plan, reads_old: bool) -> Arc<Query> {
+    let table = &search.step.targets[0].table;
     let old = search.old.iter().filter(|_| reads_old);
-    let old = old.map(|(id, column)| (*id, target.table.column(*column).ty.clone()));
-    let columns = step.columns.iter().cloned().chain(identity).chain(step.kept.iter().cloned()).chain(old);
-    locker.query_of(step.input.clone(), columns)
+    let old = old.map(|(id, column)| (*id, table.column(*column).ty.clone()));
+    query_of(query, plan, search.step.found_columns().chain(old))
 }
 
 /// Runs one search to its end.
@@ -125,7 +122,7 @@ impl Changer<'_> {
     }
 
     fn found_query(&self) -> Arc<Query> {
-        found_query(self.search, &self.locker, self.layout.reads_old)
+        found_query(self.search, self.locker.query, self.step().input.clone(), self.layout.reads_old)
     }
 
     fn value(&self, outputs: &Outputs, index: usize) -> Datum {
@@ -343,14 +340,6 @@ impl Changer<'_> {
 
 /// The plan of a search, for EXPLAIN.
 pub(crate) fn explained(search: &Search) -> Arc<Query> {
-    let column = |(id, ty): &(ColId, DataType)| OutputColumn {
-        id: *id,
-        name: String::new(),
-        ty: ty.clone(),
-        typmod: -1,
-        table_oid: 0,
-        column_no: 0,
-    };
-    let columns = search.step.columns.iter().map(column).collect();
+    let columns = search.step.columns.iter().map(|(id, ty)| OutputColumn::computed(*id, ty.clone())).collect();
     Arc::new(Query { columns, ..search.query.clone() })
 }

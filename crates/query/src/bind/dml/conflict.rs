@@ -4,10 +4,10 @@
 use super::super::binder::Binder;
 use super::super::scope::{Clause, Scope};
 use super::super::{BindContext, ParamTypes, names, pinned};
+use super::over_row;
 use super::target::Target;
-use super::{over_row, unnamed};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, Plan, Query};
+use crate::plan::{ColId, OutputColumn, Plan, Query};
 use basalt_engine::privilege;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{IndexDef, IndexSource};
@@ -86,7 +86,7 @@ impl Binder<'_> {
         let given = Plan::Given { slot: Plan::WRITTEN, columns: given };
         let input = proposed.with_computed(existing.with_computed(given));
         let exprs: Vec<(ColId, Expr)> = exprs.into_iter().map(|expr| (self.fresh(), expr)).collect();
-        let columns = exprs.iter().map(|(id, expr)| unnamed(*id, expr.ty())).collect();
+        let columns = exprs.iter().map(|(id, expr)| OutputColumn::computed(*id, expr.ty())).collect();
         self.take_query(Plan::Project { input: Box::new(input), exprs }, columns)
     }
 
