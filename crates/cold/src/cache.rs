@@ -84,15 +84,13 @@ impl BlockCache {
 struct Pool {
     shards: Vec<Mutex<Shard>>,
     bytes_max: AtomicU64,
-    hits: AtomicU64,
-    misses: AtomicU64,
 }
 
 impl Pool {
     fn new(bytes_max: u64) -> Pool {
         let mut shards = Vec::with_capacity(SHARDS);
         shards.resize_with(SHARDS, || Mutex::new(Shard::new(bytes_max / SHARDS as u64)));
-        Pool { shards, bytes_max: AtomicU64::new(bytes_max), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Pool { shards, bytes_max: AtomicU64::new(bytes_max) }
     }
 
     fn shard(&self, id: BlockId) -> &Mutex<Shard> {
@@ -101,10 +99,7 @@ impl Pool {
     }
 
     fn get(&self, id: BlockId) -> Option<Bytes> {
-        let found = self.shard(id).lock().get(id);
-        let counter = if found.is_some() { &self.hits } else { &self.misses };
-        counter.fetch_add(1, Relaxed);
-        found
+        self.shard(id).lock().get(id)
     }
 
     fn insert(&self, id: BlockId, block: Bytes) {
@@ -121,16 +116,13 @@ impl Pool {
     }
 
     fn stats(&self) -> CacheStats {
-        let mut stats = CacheStats {
-            bytes_max: self.bytes_max.load(Relaxed),
-            hits: self.hits.load(Relaxed),
-            misses: self.misses.load(Relaxed),
-            ..CacheStats::default()
-        };
+        let mut stats = CacheStats { bytes_max: self.bytes_max.load(Relaxed), ..CacheStats::default() };
         for shard in &self.shards {
             let shard = shard.lock();
             stats.bytes += shard.small_bytes + shard.main_bytes;
             stats.blocks += shard.blocks.len() as u64;
+            stats.hits += shard.hits;
+            stats.misses += shard.misses;
             stats.evictions += shard.evictions;
         }
         stats
@@ -158,6 +150,8 @@ struct Shard {
     ghost_names: HashSet<BlockId>,
     small_bytes: u64,
     main_bytes: u64,
+    hits: u64,
+    misses: u64,
     evictions: u64,
 }
 
@@ -172,12 +166,18 @@ impl Shard {
             ghost_names: HashSet::new(),
             small_bytes: 0,
             main_bytes: 0,
+            hits: 0,
+            misses: 0,
             evictions: 0,
         }
     }
 
     fn get(&mut self, id: BlockId) -> Option<Bytes> {
-        let block = self.blocks.get_mut(&id)?;
+        let Some(block) = self.blocks.get_mut(&id) else {
+            self.misses += 1;
+            return None;
+        };
+        self.hits += 1;
         block.frequency = (block.frequency + 1).min(FREQUENCY_MAX);
         Some(block.bytes.clone())
     }

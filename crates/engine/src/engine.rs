@@ -9,6 +9,8 @@ use crate::sequence::{self, Sequences};
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::Recent;
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
+use ahash::AHashMap;
+use arc_swap::ArcSwap;
 use basalt_cold::{BlockCache, Files, LocatorBudget};
 use basalt_meta::{CommitOrder, FileKind, Pin, PinReason, PinTable, TxnTable};
 use basalt_sched::Os;
@@ -16,6 +18,7 @@ use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, T
 use basalt_wal::Log;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,6 +34,9 @@ pub struct RecoveryProgress {
 /// How long a shutdown waits for encoders of statements that have ended.
 const ENCODERS_END: Duration = Duration::from_secs(5);
 
+/// All that there are, by id.
+type Tablets = AHashMap<TabletId, Arc<Tablet>>;
+
 pub struct Engine {
     pub(crate) config: EngineConfig,
     pub(crate) os: Os,
@@ -43,8 +49,8 @@ pub struct Engine {
     pub(crate) pins: Arc<PinTable>,
     pub(crate) locks: Locks,
     pub(crate) ids: Ids,
-    catalog: arc_swap::ArcSwap<Catalog>,
-    tablets: RwLock<HashMap<TabletId, Arc<Tablet>>>,
+    catalog: ArcSwap<Catalog>,
+    tablets: ArcSwap<Tablets>,
     /// Held shared while a move switches a view and appends its record; exclusively while a checkpoint
     /// takes all views at one version.
     pub(crate) move_gate: RwLock<()>,
@@ -111,8 +117,8 @@ impl Engine {
             txns: recovered.txns,
             pins: Arc::default(),
             ids: recovered.ids,
-            catalog: arc_swap::ArcSwap::from_pointee(recovered.catalog),
-            tablets: RwLock::new(recovered.tablets),
+            catalog: ArcSwap::from_pointee(recovered.catalog),
+            tablets: ArcSwap::from_pointee(recovered.tablets.into_iter().collect()),
             move_gate: RwLock::new(()),
             dropped: Mutex::new(recovered.dropped),
             encoding: Arc::default(),
@@ -139,6 +145,11 @@ impl Engine {
     /// The committed catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
+    }
+
+    /// The same for a look at it: threads that do nothing else do not meet at its count of owners.
+    pub fn catalog_at_hand(&self) -> impl Deref<Target = Arc<Catalog>> {
+        self.catalog.load()
     }
 
     pub fn begin(self: &Arc<Self>, options: TxnOptions) -> Txn {
@@ -200,31 +211,48 @@ impl Engine {
     }
 
     pub(crate) fn tablet(&self, id: TabletId) -> Result<Arc<Tablet>> {
-        let tablet = self.tablets.read().get(&id).cloned();
+        let tablet = self.tablets.load().get(&id).cloned();
         tablet.ok_or_else(|| Error::Internal(format!("tablet {id} is not there: its table was dropped")))
     }
 
     pub(crate) fn tablets(&self) -> Vec<Arc<Tablet>> {
-        let mut all: Vec<_> = self.tablets.read().values().cloned().collect();
+        let mut all: Vec<_> = self.tablets.load().values().cloned().collect();
         all.sort_by_key(|tablet| tablet.id);
         all
     }
 
     /// Makes the tablets that tables name and the engine lacks. Returns their ids.
     pub(crate) fn make_tablets<'a>(&self, tables: impl IntoIterator<Item = &'a Arc<TableDef>>) -> Vec<TabletId> {
-        let mut tablets = self.tablets.write();
+        let named = tables.into_iter().flat_map(|table| table.tablets().map(|id| (id, table.id)));
+        let known = self.tablets.load();
+        let named: Vec<(TabletId, ObjectId)> = named.filter(|(id, _)| !known.contains_key(id)).collect();
+        if named.is_empty() {
+            return Vec::new();
+        }
         let mut made = Vec::new();
-        for table in tables {
-            for id in table.tablets() {
-                tablets.entry(id).or_insert_with(|| {
-                    made.push(id);
-                    let tablet = Tablet::new(id, table.id, Vec::new(), Rid(1));
+        self.tablets.rcu(|tablets| {
+            let mut tablets = Tablets::clone(tablets);
+            made.clear();
+            for (id, table) in &named {
+                tablets.entry(*id).or_insert_with(|| {
+                    made.push(*id);
+                    let tablet = Tablet::new(*id, *table, Vec::new(), Rid(1));
                     tablet.relieved_upto.store(self.published().0, Ordering::Relaxed);
                     Arc::new(tablet)
                 });
             }
-        }
+            tablets
+        });
         made
+    }
+
+    fn take_tablet(&self, id: TabletId) -> Option<Arc<Tablet>> {
+        let before = self.tablets.rcu(|tablets| {
+            let mut tablets = Tablets::clone(tablets);
+            tablets.remove(&id);
+            tablets
+        });
+        before.get(&id).cloned()
     }
 
     /// A file found no room on the disk: log files kept for reuse are given up.
@@ -235,7 +263,7 @@ impl Engine {
     }
 
     pub(crate) fn forget_tablet(&self, id: TabletId) {
-        self.tablets.write().remove(&id);
+        self.take_tablet(id);
     }
 
     /// Makes a catalog the committed one. The caller holds the commit turn.
@@ -246,7 +274,7 @@ impl Engine {
         self.make_tablets(next.stored_tables());
         let gone = earlier.stored_tables().flat_map(|table| table.tablets()).filter(|id| next.table_of(*id).is_none());
         for id in gone.collect::<Vec<_>>() {
-            let Some(tablet) = self.tablets.write().remove(&id) else { continue };
+            let Some(tablet) = self.take_tablet(id) else { continue };
             let last_named = self.log.end();
             for file in &tablet.view().files {
                 self.drop_file(file, last_named);
@@ -317,13 +345,13 @@ impl Engine {
 
     /// Memory that hot rows hold.
     pub fn hot_bytes(&self) -> u64 {
-        self.tablets.read().values().map(|tablet| tablet.hot.bytes() as u64).sum()
+        self.tablets.load().values().map(|tablet| tablet.hot.bytes() as u64).sum()
     }
 
     /// The part of [`hot_bytes`](Engine::hot_bytes) that only older readers need: moving rows out does not
     /// free it.
     pub fn kept_bytes(&self) -> u64 {
-        self.tablets.read().values().map(|tablet| tablet.hot.kept_bytes() as u64).sum()
+        self.tablets.load().values().map(|tablet| tablet.hot.kept_bytes() as u64).sum()
     }
 
     /// Position behind the last record of the log.

@@ -297,12 +297,12 @@ impl Locks {
         keys
     }
 
-    /// Lets go of the lock that was taken last.
-    pub fn release_last(&self, owner: Owner, object: &Object) {
+    /// Lets go of one lock: most likely the one that was taken last.
+    pub fn release(&self, owner: Owner, object: &Object) {
         let mut table = self.table.lock();
         let Some(held) = table.held.get_mut(&owner) else { return };
-        debug_assert_eq!(held.last(), Some(object), "another was taken since");
-        held.pop();
+        let Some(at) = held.iter().rposition(|held| held == object) else { return };
+        held.remove(at);
         if held.is_empty() {
             table.held.remove(&owner);
         }

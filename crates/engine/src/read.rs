@@ -22,7 +22,7 @@ pub use many::SeenRows;
 use row_file_scan::RowFileScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-pub use walk::{Direction, KeyRange, Walk, WalkSpec, behind_prefix};
+pub use walk::{Direction, KeyRange, Walk, WalkSpec, WalkedRow, behind_prefix};
 
 /// Rows per batch: a page of a segment.
 pub const BATCH_ROWS: usize = 8192;

@@ -105,6 +105,8 @@ impl FileEntry {
 
 /// A tablet's files at one instant. Pinned by holding the `Arc`.
 pub struct ReadView {
+    /// Of all views that this process has made.
+    id: u64,
     pub number: ViewNo,
     /// In the order of their arrival.
     pub files: Vec<Arc<FileEntry>>,
@@ -113,7 +115,9 @@ pub struct ReadView {
 
 impl ReadView {
     fn new(number: ViewNo, files: Vec<Arc<FileEntry>>) -> ReadView {
-        ReadView { number, files, plan: locate::PlanCache::default() }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        ReadView { id, number, files, plan: locate::PlanCache::default() }
     }
 
     pub fn file(&self, id: FileId) -> Option<&Arc<FileEntry>> {

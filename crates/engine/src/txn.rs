@@ -29,6 +29,7 @@ use basalt_meta::{Pin, PinReason, SequenceDef};
 use basalt_types::{Key, Lsn, ObjectId, ReadAt, TableDef, TabletId, TxnId, Version};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Changes, or locks, beyond which the end of a transaction is long work.
 const SHORT_MAX: usize = 1_000;
@@ -104,6 +105,8 @@ pub struct Txn {
     own_catalog: Option<Arc<Catalog>>,
     /// Table locks known to be held.
     tables: Vec<(ObjectId, Mode)>,
+    /// How others' keys are waited for, where a statement does not say.
+    pub(crate) wait: WaitPolicy,
     /// The row lock that is being taken. Whoever cancels a statement may leave one here.
     looking: Option<Object>,
     /// Row locks held by one who has not looked whether an undecided batch brings their keys.
@@ -121,7 +124,7 @@ impl Txn {
     pub(crate) fn new(engine: Arc<Engine>, options: TxnOptions) -> Txn {
         let owner = engine.next_owner();
         // What the catalog's tables hold is seen, durable or not.
-        let mut met = options.session_version.max(engine.catalog().committed);
+        let mut met = options.session_version.max(engine.catalog_at_hand().committed);
         let running = (options.isolation == Isolation::Serializable).then(|| {
             let (running, last) = Running::enter(&engine);
             met = met.max(last);
@@ -140,6 +143,7 @@ impl Txn {
             catalog_edits: Vec::new(),
             own_catalog: None,
             tables: Vec::new(),
+            wait: WaitPolicy::Wait(None),
             looking: None,
             unlooked: HashSet::new(),
             met,
@@ -159,13 +163,23 @@ impl Txn {
         self.own_catalog.clone().unwrap_or_else(|| self.engine.catalog())
     }
 
+    /// The version of [`Txn::catalog`].
+    pub fn catalog_version(&self) -> u64 {
+        self.own_catalog.as_ref().map_or_else(|| self.engine.catalog_at_hand().version, |own| own.version)
+    }
+
+    /// How long waits for others' keys last at most (`lock_timeout`), from now on; `None`: for ever.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.wait = WaitPolicy::Wait(timeout);
+    }
+
     /// Starts the next statement: under READ COMMITTED a new snapshot; own rows written before it are
     /// seen by it. Call before planning each statement.
     pub fn next_statement(&mut self) {
         self.seq += 1;
         if !self.repeatable_read() || basalt_sched::failpoint::is_weakened("snapshot") {
             // What the catalog's tables hold is seen, durable or not.
-            let catalog = self.engine.catalog().committed;
+            let catalog = self.engine.catalog_at_hand().committed;
             self.note_met(catalog);
             match Arc::get_mut(&mut self.pin) {
                 Some(pin) => self.engine.renew_pin(pin, PinReason::Statement, self.met),

@@ -50,6 +50,15 @@ impl Expr {
         if stable { planned.fold_stable(ctx) } else { planned }
     }
 
+    /// [`Expr::fold`] for plans that outlive the statement, where it matters to whoever evaluates row by row: a null
+    /// that is known spares its neighbours.
+    pub fn fold_nulls(self, ctx: &EvalContext) -> Expr {
+        match self.any(&mut |node| matches!(node, Expr::Const { value: Datum::Null, .. })) {
+            true => self.fold(ctx, false),
+            false => self,
+        }
+    }
+
     /// What is left to compute of a planned expression when it is executed.
     fn fold_stable(self, ctx: &EvalContext) -> Expr {
         self.leniently(Folding { ctx, params: true, stable: true, strict: false })

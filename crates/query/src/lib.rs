@@ -29,5 +29,5 @@ pub use error::{Severity, SqlError};
 pub use notify::Notification;
 pub use row::RowSink;
 pub use session::{
-    CopyIn, CopyOut, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus,
+    CopyIn, CopyOut, Ended, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams, TransactionStatus,
 };

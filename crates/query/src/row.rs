@@ -25,10 +25,10 @@ use crate::statement::rows::RowsBuilder;
 use basalt_engine::{Engine, Reading};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
-use basalt_types::ObjectId;
+use basalt_types::{DataType, Datum, ObjectId};
 use get::Get;
 use nested::{Nested, Top};
-use shape::Output;
+use shape::{Output, cell, ended};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Executions that do not try again after one that took too much: none after the first, twice as many each time.
@@ -72,12 +72,29 @@ pub(crate) struct RowRun<'a> {
 
 /// Where rows go.
 pub(crate) enum RowOut<'a> {
-    Cells {
-        sink: &'a mut dyn RowSink,
-        /// One per output: 0 text, 1 binary.
-        formats: &'a [i16],
-    },
+    Cells(Cells<'a>),
     Batches(&'a mut RowsBuilder),
+}
+
+pub(crate) struct Cells<'a> {
+    pub sink: &'a mut dyn RowSink,
+    /// One per output: 0 text, 1 binary.
+    pub formats: &'a [i16],
+}
+
+impl RowOut<'_> {
+    /// One row of values of these types.
+    pub fn push(&mut self, types: &[DataType], values: &[Datum], eval: &EvalContext) -> Result<()> {
+        match self {
+            RowOut::Batches(builder) => builder.push(values),
+            RowOut::Cells(Cells { sink, formats }) => {
+                sink.begin_row(values.len());
+                let mut cells = types.iter().zip(values).zip(*formats);
+                let written = cells.try_for_each(|((ty, value), format)| cell(ty, value, *format, eval, &mut **sink));
+                ended(written, &mut **sink)
+            }
+        }
+    }
 }
 
 /// What an expression of a plan is for.
@@ -98,9 +115,15 @@ impl RowPlan {
         RowPlan { tables, timeless: false, indexed, body, skips: AtomicU32::new(0), skipped: AtomicU32::new(0) }
     }
 
-    /// Gives the rows to `out`, and their number. `None`: it takes too much; what was given is nothing.
-    /// After an error nothing of the row at hand is left in `out`.
+    /// Gives the rows to `out`, and their number. `None`: it takes too much, or another engine knows better whether it
+    /// fails; what was given is nothing. After an error nothing of the row at hand is left in `out`.
     pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
+        // A parameter that is null spares its neighbours when a statement is planned with it.
+        let spares = run.eval.params.iter().any(Datum::is_null);
+        self.run_as_compiled(run, out).or_else(|error| if spares { Ok(None) } else { Err(error) })
+    }
+
+    fn run_as_compiled(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
         match &self.body {
             Body::Get(get) => get.run(run, out).map(Some),
             Body::Nested(nested) => {

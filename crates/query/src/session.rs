@@ -7,6 +7,7 @@
 //! per verb in `statement`), then `statement_done` or `statement_failed`. A statement that returns rows is
 //! done when its stream ends.
 
+mod at_once;
 mod block;
 mod catalog_names;
 pub(crate) mod constraints;
@@ -27,6 +28,7 @@ pub(crate) mod temp;
 
 pub use crate::syntax::Parsed;
 pub use block::Scope;
+pub use inline::Ended;
 pub use outcome::{Columns, CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
 use crate::database::{Database, SessionEntry, Stats};

@@ -2,6 +2,7 @@
 
 pub(crate) mod allowed;
 pub(crate) mod alter_table;
+pub(crate) mod at_once;
 pub(crate) mod batch;
 pub(crate) mod checks;
 pub(crate) mod columns;

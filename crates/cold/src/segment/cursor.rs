@@ -9,8 +9,11 @@ use super::{KeySpec, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::Result;
 use crate::encoding::Damage;
 use crate::encoding::dictionary::Shared;
+use crate::encoding::ints::Ints;
 use basalt_types::{DataType, Datum, PhysType, key};
 use bytes::Bytes;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -35,25 +38,29 @@ impl<'s> PageCursor<'s> {
     }
 
     pub fn get(&mut self, ordinal: u32) -> Result<Datum> {
+        self.turn_to(ordinal)?;
         let (segment, ty) = (self.segment, self.segment.chunk_type(self.chunk));
-        let (page, first, offset) = self.page_of(ordinal)?;
-        let at = (ordinal - first) as usize;
+        let Some(loaded) = &self.page else { return Err(segment.out_of_range(ordinal)) };
+        let page = self.parse(loaded)?;
+        let at = (ordinal - loaded.first_ordinal) as usize;
         match at < page.rows {
-            true => segment.sound(offset, page.get(ty, at)),
+            true => segment.sound(loaded.offset, page.get(ty, at)),
             false => Err(segment.out_of_range(ordinal)),
         }
     }
 
-    /// The page of a row, the ordinal of the page's first row, and where the page is in the file.
-    fn page_of(&mut self, ordinal: u32) -> Result<(Page<'_>, u32, u64)> {
-        let segment = self.segment;
+    /// Has the page of a row at hand.
+    fn turn_to(&mut self, ordinal: u32) -> Result<()> {
         if !self.has_at_hand(ordinal) {
-            self.page = Some(load(segment, self.chunk, ordinal)?);
+            self.page = Some(load(self.segment, self.chunk, ordinal)?);
         }
-        let loaded = self.page.as_ref().ok_or_else(|| segment.out_of_range(ordinal))?;
-        let ty = segment.chunk_type(self.chunk);
+        Ok(())
+    }
+
+    fn parse<'c>(&self, loaded: &'c LoadedPage) -> Result<Page<'c>> {
+        let ty = self.segment.chunk_type(self.chunk);
         let page = Page::parse(&loaded.block, ty, loaded.rows, loaded.shared.as_deref());
-        Ok((segment.sound(loaded.offset, page)?, loaded.first_ordinal, loaded.offset))
+        self.segment.sound(loaded.offset, page)
     }
 
     fn has_at_hand(&self, ordinal: u32) -> bool {
@@ -100,43 +107,149 @@ impl<'s> KeyCursor<'s> {
 
     /// The first of these rows whose key is not below `key`, or their end. They are in key order.
     pub fn lower_bound(&mut self, rows: Range<u32>, key: &[u8]) -> Result<u32> {
-        if let Some(found) = self.lower_bound_of_int(&rows, key)? {
-            return Ok(found);
+        if let Some(mut page) = self.in_one_page(&rows, key)? {
+            return page.lower_bound(rows);
         }
         partition(rows, |ordinal| Ok(self.get(ordinal)? < key))
     }
 
-    /// The same for a key of one integer, where all of the rows are in one page.
-    fn lower_bound_of_int(&mut self, rows: &Range<u32>, key: &[u8]) -> Result<Option<u32>> {
-        let ([(cursor, _)], false) = (self.columns.as_mut_slice(), rows.is_empty()) else { return Ok(None) };
-        let wanted = match cursor.segment.chunk_type(cursor.chunk) {
-            PhysType::I32 => key.try_into().ok().map(|key| i64::from((u32::from_be_bytes(key) ^ 1 << 31) as i32)),
-            PhysType::I64 if cursor.segment.layout.schema.key != KeySpec::Hidden => {
-                key.try_into().ok().map(|key| (u64::from_be_bytes(key) ^ 1 << 63) as i64)
-            }
-            _ => None,
-        };
-        let Some(wanted) = wanted else { return Ok(None) };
-        let (page, first, _) = cursor.page_of(rows.start)?;
-        let (Validity::NoNulls, PageValues::Ints(ints)) = (page.validity, &page.values) else { return Ok(None) };
-        if (rows.end - first) as usize > page.rows {
+    /// Those of these rows that have `key`. They are in key order.
+    pub fn equal_range(&mut self, rows: Range<u32>, key: &[u8]) -> Result<Range<u32>> {
+        if let Some(mut page) = self.in_one_page(&rows, key)? {
+            let first = page.lower_bound(rows.clone())?;
+            return equal_from(first, rows.end, |ordinal| Ok(page.compare(ordinal)?.is_eq()));
+        }
+        let first = partition(rows.clone(), |ordinal| Ok(self.get(ordinal)? < key))?;
+        equal_from(first, rows.end, |ordinal| Ok(self.get(ordinal)? == key))
+    }
+
+    /// Rows of one page, to be compared with a key. `None`: they are in several.
+    fn in_one_page<'c>(&'c mut self, rows: &Range<u32>, key: &'c [u8]) -> Result<Option<KeyPage<'c>>> {
+        let first = rows.start / PAGE_ROWS * PAGE_ROWS;
+        if rows.is_empty() || rows.end - first > PAGE_ROWS {
             return Ok(None);
         }
-        partition(rows.clone(), |ordinal| Ok(ints.get((ordinal - first) as usize) < wanted)).map(Some)
+        self.columns.iter_mut().try_for_each(|(cursor, _)| cursor.turn_to(rows.start))?;
+        let hidden = self.is_hidden();
+        let (ints, rest, buffer) = (SmallVec::new(), SmallVec::new(), Vec::new());
+        let mut page = KeyPage { segment: self.segment, hidden, first, ints, rest, key, buffer };
+        for (cursor, ty) in &self.columns {
+            let Some(loaded) = &cursor.page else { return Ok(None) };
+            let Page { rows: in_page, validity, values } = cursor.parse(loaded)?;
+            if (rows.end - first) as usize > in_page {
+                return Ok(None);
+            }
+            let phys = self.segment.chunk_type(cursor.chunk);
+            let is_plain = matches!((validity, &values), (Validity::NoNulls, PageValues::Ints(_)));
+            let leads = is_plain && page.rest.is_empty();
+            match (leads.then(|| take_int(phys, hidden, &mut page.key)).flatten(), values) {
+                (Some(wanted), PageValues::Ints(ints)) => page.ints.push((ints, wanted)),
+                (_, values) => {
+                    let parsed = Page { rows: in_page, validity, values };
+                    page.rest.push(KeyColumn { page: parsed, phys, ty, offset: loaded.offset });
+                }
+            }
+        }
+        Ok(Some(page))
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.segment.layout.schema.key == KeySpec::Hidden
     }
 
     pub fn get(&mut self, ordinal: u32) -> Result<&[u8]> {
-        let hidden = self.segment.layout.schema.key == KeySpec::Hidden;
+        let hidden = self.is_hidden();
         self.key.clear();
         for (cursor, ty) in &mut self.columns {
-            match cursor.get(ordinal)? {
-                Datum::Null => return Err(self.segment.file.damaged(0, Damage("a key column holds a null"))),
-                Datum::I64(rid) if hidden => self.key.extend_from_slice(&rid.to_be_bytes()),
-                value => key::encode_column(ty, &value, &mut self.key),
-            }
+            put_part(self.segment, hidden, ty, &cursor.get(ordinal)?, &mut self.key)?;
         }
         Ok(&self.key)
     }
+}
+
+/// The key columns of a page, parsed, beside a key that its rows are compared with.
+struct KeyPage<'c> {
+    segment: &'c Segment,
+    hidden: bool,
+    first: u32,
+    /// Leading columns, each with the key's value.
+    ints: SmallVec<[(Ints<'c>, i64); 4]>,
+    /// Those behind them, whose part of the key is `key`.
+    rest: SmallVec<[KeyColumn<'c>; 2]>,
+    key: &'c [u8],
+    buffer: Vec<u8>,
+}
+
+struct KeyColumn<'c> {
+    page: Page<'c>,
+    phys: PhysType,
+    ty: &'c DataType,
+    offset: u64,
+}
+
+impl KeyPage<'_> {
+    fn lower_bound(&mut self, rows: Range<u32>) -> Result<u32> {
+        partition(rows, |ordinal| Ok(self.compare(ordinal)?.is_lt()))
+    }
+
+    /// A row's key beside the key.
+    fn compare(&mut self, ordinal: u32) -> Result<Ordering> {
+        let at = (ordinal - self.first) as usize;
+        for (ints, wanted) in &self.ints {
+            match ints.get(at).cmp(wanted) {
+                Ordering::Equal => {}
+                unequal => return Ok(unequal),
+            }
+        }
+        if self.rest.is_empty() {
+            // What is left of a longer key.
+            return Ok(0.cmp(&self.key.len()));
+        }
+        self.buffer.clear();
+        for column in &self.rest {
+            let value = self.segment.sound(column.offset, column.page.get(column.phys, at))?;
+            put_part(self.segment, self.hidden, column.ty, &value, &mut self.buffer)?;
+        }
+        Ok(self.buffer.as_slice().cmp(self.key))
+    }
+}
+
+/// Appends a column's part of a key.
+fn put_part(segment: &Segment, hidden: bool, ty: &DataType, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+    match value {
+        Datum::Null => return Err(segment.file.damaged(0, Damage("a key column holds a null"))),
+        Datum::I64(rid) if hidden => out.extend_from_slice(&rid.to_be_bytes()),
+        value => key::encode_column(ty, value, out),
+    }
+    Ok(())
+}
+
+/// Takes a column's integer from the front of a key, if it is one and all of it is there.
+fn take_int(phys: PhysType, hidden: bool, key: &mut &[u8]) -> Option<i64> {
+    let bytes = match phys {
+        PhysType::I16 => 2,
+        PhysType::I32 => 4,
+        PhysType::I64 => 8,
+        _ => return None,
+    };
+    let (part, rest) = key.split_at_checked(bytes)?;
+    let value = part.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let value = match hidden {
+        // Row ids are not negative.
+        true => i64::try_from(value).ok()?,
+        // As a signed number, whose sign bit is flipped.
+        false => (value as i64).wrapping_sub(1 << (8 * bytes - 1)),
+    };
+    *key = rest;
+    Some(value)
+}
+
+fn equal_from(first: u32, end: u32, mut is_equal: impl FnMut(u32) -> Result<bool>) -> Result<Range<u32>> {
+    let mut at = first;
+    while at < end && is_equal(at)? {
+        at += 1;
+    }
+    Ok(first..at)
 }
 
 /// The first of these ordinals that is not below, or their end. Those below come first.

@@ -335,8 +335,8 @@ impl Segment {
         let mut cursor = KeyCursor::new(self);
         let mut found = Vec::new();
         if self.layout.sorted {
-            let first = self.lower_bound_with(&mut cursor, key)?;
-            self.equal_from(first, &mut cursor, key, &mut |ordinal| found.push(ordinal))?;
+            let rows = self.sparse()?.candidates(key, self.layout.rows);
+            found.extend(cursor.equal_range(rows, key)?);
             return Ok(found);
         }
         let section = self.layout.section(SECTION_KEY_HASHES);
@@ -362,19 +362,7 @@ impl Segment {
             if rows.is_empty() || !cursor.has_at_hand(rows.start) && !self.may_contain(crate::key_hash(key))? {
                 continue;
             }
-            let first = cursor.lower_bound(rows, key)?;
-            self.equal_from(first, &mut cursor, key, &mut |ordinal| found(at, ordinal))?;
-        }
-        Ok(())
-    }
-
-    /// The rows from an ordinal on that have this key.
-    fn equal_from(&self, first: u32, cursor: &mut KeyCursor<'_>, key: &[u8], found: &mut dyn FnMut(u32)) -> Result<()> {
-        for ordinal in first..self.layout.rows {
-            if cursor.get(ordinal)? != key {
-                break;
-            }
-            found(ordinal);
+            cursor.equal_range(rows, key)?.for_each(|ordinal| found(at, ordinal));
         }
         Ok(())
     }
@@ -385,11 +373,7 @@ impl Segment {
     /// If the file is not sorted.
     pub fn lower_bound(&self, key: &[u8]) -> Result<u32> {
         assert!(self.layout.sorted, "{} is not sorted", self.file.path);
-        self.lower_bound_with(&mut KeyCursor::new(self), key)
-    }
-
-    fn lower_bound_with(&self, cursor: &mut KeyCursor<'_>, key: &[u8]) -> Result<u32> {
-        cursor.lower_bound(self.sparse()?.candidates(key, self.layout.rows), key)
+        KeyCursor::new(self).lower_bound(self.sparse()?.candidates(key, self.layout.rows), key)
     }
 
     fn sparse(&self) -> Result<&SparseKeys> {

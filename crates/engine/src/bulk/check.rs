@@ -8,14 +8,13 @@
 use crate::freeze::as_bytes;
 use crate::locks::{Mode, Object};
 use crate::tablet::{FileEntry, Place, Tablet};
-use crate::{Error, Result, RowLock, Txn, WaitPolicy};
+use crate::{Error, Result, RowLock, Txn};
 use basalt_hot::{Reader, Rows};
 use basalt_types::{FileId, Key, ReadAt, TableDef, TxnId, TxnState, TxnStates, Version};
 use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-const WAIT: WaitPolicy = WaitPolicy::Wait(None);
 const CHUNK_ROWS: usize = 1024;
 /// Files of overlapping keys that are compared one by one; more are asked through the locator.
 const COMPARED_MAX: usize = 3;
@@ -36,7 +35,7 @@ pub(super) async fn keys_are_new(
             if !txn.engine.locks.holds(txn.owner, &object) {
                 txn.unlooked.insert(object.clone());
             }
-            txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
+            txn.engine.locks.acquire(txn.owner, &object, Mode::from(RowLock::Update), txn.wait).await?;
         }
     }
     let newest = ReadAt { snapshot: Version::MAX, own: txn.id(), seq: u32::MAX };
@@ -227,14 +226,14 @@ impl Check<'_> {
         if !locks.holds(self.txn.owner, &object) {
             self.txn.unlooked.insert(object.clone());
         }
-        let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), WAIT).await?;
+        let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), self.txn.wait).await?;
         let place = {
             let _latch = self.tablet.latch.read();
             self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?
         };
         // Whoever takes it from now on meets this batch if there is no row.
         if acquired.is_first() {
-            locks.release_last(self.txn.owner, &object);
+            locks.release(self.txn.owner, &object);
             self.txn.unlooked.remove(&object);
         }
         Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. }))
@@ -242,7 +241,7 @@ impl Check<'_> {
 
     async fn wait_for(&self, other: TxnId) -> Result<()> {
         let locks = &self.txn.engine.locks;
-        locks.acquire(self.txn.owner, &Object::Txn(other), Mode::ENDED, WAIT).await.map(|_| ())
+        locks.acquire(self.txn.owner, &Object::Txn(other), Mode::ENDED, self.txn.wait).await.map(|_| ())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rows of one tablet whose keys begin alike: the way from an index's entries to rows.
 
-use super::walk::{Direction, KeyRange, WalkSpec};
+use super::walk::{Direction, KeyRange, WalkSpec, WalkedRow};
 use super::{ReadContext, SeenRow};
 use crate::{Error, Result, rows};
 use basalt_types::{ColumnId, Datum, Key, TableDef, TabletId};
@@ -24,13 +24,14 @@ impl ReadContext {
             direction: Direction::Ascending,
             columns: &columns,
             reading: self.reading(),
+            stamped: false,
             rows_hint: 0,
             looks_max: usize::MAX,
         };
         let Some(mut walk) = self.engine.walk(spec)? else {
             return Err(Error::Internal(format!("a file of {} is not in key order", table.name)));
         };
-        while let Some((_, key, row)) = walk.next_row()? {
+        while let Some(WalkedRow { key, row, .. }) = walk.next_row()? {
             let values = match row {
                 SeenRow::Encoded(bytes) => {
                     let damaged =

@@ -8,7 +8,7 @@ use crate::data_file::{ColdRows, DataFile};
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use crate::{Engine, Result};
 use basalt_hot::{Reader, Rows};
-use basalt_types::{ColumnId, Datum, Key, ReadAt, TableDef, TabletId, TxnStates};
+use basalt_types::{ColumnId, Datum, Key, ReadAt, Stamp, TableDef, TabletId, TxnStates};
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -67,10 +67,21 @@ pub struct WalkSpec<'a> {
     pub columns: &'a [ColumnId],
     /// The caller keeps its snapshot pinned.
     pub reading: Reading<'a>,
+    /// Whether rows come with their stamps.
+    pub stamped: bool,
     /// How many rows it will take, about; 0 if nobody knows.
     pub rows_hint: usize,
     /// How much it may look at ([`Walk::looked`]) before it ends early.
     pub looks_max: usize,
+}
+
+/// A row of a walk.
+pub struct WalkedRow<'w> {
+    pub tablet: TabletId,
+    pub key: &'w [u8],
+    /// If the walk was asked for it.
+    pub stamp: Option<Stamp>,
+    pub row: SeenRow<'w>,
 }
 
 /// Gives rows one by one ([`Walk::next_row`]).
@@ -111,7 +122,7 @@ enum Chunk {
     Hot { rows: Rows, rest: Option<(Bound<Key>, Bound<Key>)> },
     /// The ordinals that are left; where the range ends among them is seen by the keys. Rows lie in ascending order;
     /// those of the range are the first, or backwards the last.
-    File { file: Arc<FileEntry>, rows: ColdRows, within: usize, rest: Range<u32>, backwards: bool },
+    File { file: Arc<FileEntry>, rows: ColdRows, ordinals: Vec<u32>, within: usize, rest: Range<u32>, backwards: bool },
 }
 
 impl Engine {
@@ -175,8 +186,8 @@ impl<'a> Walk<'a> {
         self.looked > self.spec.looks_max
     }
 
-    /// The next row, its tablet and its key. `None` at the end of the range, or if the walk [is spent](Walk::is_spent).
-    pub fn next_row(&mut self) -> Result<Option<(TabletId, &[u8], SeenRow<'_>)>> {
+    /// The next row. `None` at the end of the range, or if the walk [is spent](Walk::is_spent).
+    pub fn next_row(&mut self) -> Result<Option<WalkedRow<'_>>> {
         if let Some(given) = self.given.take() {
             self.step(given)?;
         }
@@ -205,14 +216,19 @@ impl<'a> Walk<'a> {
             return Ok(None);
         };
         let source = &self.open[nearest];
-        let row = match &source.chunk {
-            Chunk::Hot { rows, .. } => SeenRow::Encoded(rows.get(source.at).row),
-            Chunk::File { rows, backwards, .. } => {
+        let (stamp, row) = match &source.chunk {
+            Chunk::Hot { rows, .. } => {
+                let row = rows.get(source.at);
+                (Some(row.stamp), SeenRow::Encoded(row.row))
+            }
+            Chunk::File { file, rows, ordinals, backwards, .. } => {
                 let at = place_of(source.at, rows, *backwards);
-                rows.seen(at, self.spec.table, self.spec.columns, &mut self.values)
+                let stamp = self.spec.stamped.then(|| file.stamp_of(ordinals[at])).transpose()?;
+                let row = rows.seen(at, self.spec.table, self.spec.columns, &mut self.values);
+                (stamp.map(|(stamp, _)| stamp), row)
             }
         };
-        Ok(Some((source.tablet.id, source.key(), row)))
+        Ok(Some(WalkedRow { tablet: source.tablet.id, key: source.key(), stamp, row }))
     }
 
     fn nearest(&self) -> Option<usize> {
@@ -249,7 +265,8 @@ impl<'a> Walk<'a> {
             (true, Some(to)) => 0..file.data.lower_bound(to)?,
             (true, None) => 0..file.data.rows(),
         };
-        self.open_source(tablet, view, Chunk::File { file, rows: ColdRows::default(), within: 0, rest, backwards })
+        let (rows, ordinals) = (ColdRows::default(), Vec::new());
+        self.open_source(tablet, view, Chunk::File { file, rows, ordinals, within: 0, rest, backwards })
     }
 
     fn open_source(&mut self, tablet: Arc<Tablet>, view: Arc<ReadView>, chunk: Chunk) -> Result<()> {
@@ -326,7 +343,7 @@ impl Source {
                     // What ends before it is full has passed over many keys.
                     *looked += if rest.is_some() && rows.len() < self.chunk_rows { HOT_KEYS_MAX } else { rows.len() };
                 }
-                Chunk::File { file, rows, within, rest, backwards } => {
+                Chunk::File { file, rows, ordinals, within, rest, backwards } => {
                     *within = 0;
                     if rest.start >= rest.end {
                         return Ok(false);
@@ -335,7 +352,8 @@ impl Source {
                     let next = if *backwards { rest.end - count..rest.end } else { rest.start..rest.start + count };
                     *rest = if *backwards { rest.start..next.start } else { next.end..rest.end };
                     *looked += next.len();
-                    *rows = file.data.rows_at(&visible(file, next, &spec.reading.at, txns)?, spec.columns)?;
+                    *ordinals = visible(file, next, &spec.reading.at, txns)?;
+                    *rows = file.data.rows_at(ordinals, spec.columns)?;
                     let KeyRange { from, to } = &spec.range;
                     let beyond = match (*backwards, to) {
                         (true, _) => rows.before(from),

@@ -14,11 +14,15 @@
 //! 3. The locator is filled without any latch, and no view is held while a file is read: an old view keeps
 //!    moved rows in hot.
 
+mod recent;
+
 use super::{FileEntry, ReadView, Tablet};
 use arc_swap::{ArcSwapOption, Guard};
 use basalt_cold::{Locator, LocatorBudget};
 use basalt_types::{FileId, Key};
 use parking_lot::{Mutex, RwLock};
+use recent::Search;
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,11 +61,27 @@ pub(super) struct PlanCache(ArcSwapOption<Plan>);
 pub(crate) struct Places<'v> {
     view: &'v ReadView,
     key: &'v [u8],
-    /// The next one last.
-    asks: Vec<Ask>,
-    /// Rows found by the last file that was asked, the next one last.
-    found: Vec<u32>,
-    found_in: u32,
+    search: Search,
+    /// How many of those found were given.
+    given: usize,
+    news: News,
+}
+
+/// Of a search: whether there is something to remember.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    No,
+    Yes,
+    /// A file could not be asked: the next one who looks is to meet that, too.
+    Failed,
+}
+
+/// A row of a file that has a key.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Of the file in the view.
+    position: u32,
+    ordinal: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,7 +109,17 @@ impl Locate {
     }
 
     pub fn places<'v>(&self, view: &'v ReadView, key: &'v [u8]) -> Places<'v> {
-        let mut asks = Vec::new();
+        if let Some(search) = recent::recall(view.id, key) {
+            return Places { view, key, search, given: 0, news: News::No };
+        }
+        let search = Search { found: SmallVec::new(), asks: self.asks(view, key) };
+        let news = if view.files.is_empty() { News::No } else { News::Yes };
+        Places { view, key, search, given: 0, news }
+    }
+
+    /// Which files are to be asked for a key, and for which row; the next one last.
+    fn asks(&self, view: &ReadView, key: &[u8]) -> SmallVec<[Ask; 4]> {
+        let mut asks = SmallVec::new();
         if !view.files.is_empty() {
             let plan = self.plan(view);
             let plan = plan.as_ref().expect("just made");
@@ -104,7 +134,7 @@ impl Locate {
             }
             asks.sort_unstable();
         }
-        Places { view, key, asks, found: Vec::new(), found_in: 0 }
+        asks
     }
 
     /// Where keys are, which ascend, in those files that are asked by their key ranges: calls `each` with the position
@@ -291,26 +321,45 @@ impl<'v> Iterator for Places<'v> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(ordinal) = self.found.pop() {
-                return Some(Ok((&self.view.files[self.found_in as usize], ordinal)));
+            if let Some(place) = self.search.found.get(self.given) {
+                self.given += 1;
+                return Some(Ok((&self.view.files[place.position as usize], place.ordinal)));
             }
-            let ask = self.asks.pop()?;
-            let file = &self.view.files[ask.position as usize];
-            let found = match ask.ordinal {
-                Some(Reverse(ordinal)) => match file.data.key_at(ordinal) {
-                    Ok(key) if key.as_bytes() == self.key => return Some(Ok((file, ordinal))),
-                    Ok(_) => continue,
-                    Err(error) => Err(error),
-                },
-                None => file.data.find(self.key),
-            };
-            match found {
-                Ok(mut ordinals) => {
-                    ordinals.reverse();
-                    (self.found, self.found_in) = (ordinals, ask.position);
-                }
+            let ask = self.search.asks.pop()?;
+            // Unless it comes to its end.
+            let before = std::mem::replace(&mut self.news, News::Failed);
+            match self.ask(ask) {
+                Ok(()) if before == News::Failed => {}
+                Ok(()) => self.news = News::Yes,
                 Err(error) => return Some(Err(error)),
             }
+        }
+    }
+}
+
+impl Places<'_> {
+    /// Adds what a file has.
+    fn ask(&mut self, Ask { position, ordinal }: Ask) -> basalt_cold::Result<()> {
+        let file = &self.view.files[position as usize].data;
+        match ordinal {
+            Some(Reverse(ordinal)) => {
+                if file.key_at(ordinal)?.as_bytes() == self.key {
+                    self.search.found.push(Place { position, ordinal });
+                }
+            }
+            None => {
+                let found = file.find(self.key)?.into_iter();
+                self.search.found.extend(found.map(|ordinal| Place { position, ordinal }));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Places<'_> {
+    fn drop(&mut self) {
+        if self.news == News::Yes {
+            recent::remember(self.view.id, self.key, std::mem::take(&mut self.search));
         }
     }
 }

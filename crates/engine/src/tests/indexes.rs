@@ -117,12 +117,13 @@ fn assert_walks(read: &ReadContext, table: &Arc<TableDef>) {
                 direction,
                 columns: &[ColumnId(2)],
                 reading: read.reading(),
+                stamped: false,
                 rows_hint: at % 40,
                 looks_max: usize::MAX,
             };
             let mut walk = read.engine().walk(spec).unwrap().expect("files are in key order");
             let mut found = Vec::new();
-            while let Some((_, key, row)) = walk.next_row().unwrap() {
+            while let Some(WalkedRow { key, row, .. }) = walk.next_row().unwrap() {
                 let text = match row {
                     SeenRow::Encoded(bytes) => crate::rows::decode(table, bytes).unwrap()[1].clone(),
                     SeenRow::Values(values) => values[1].clone(),

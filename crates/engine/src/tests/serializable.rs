@@ -61,6 +61,7 @@ fn read(f: &Fixture, txn: &Txn, what: Read) {
             direction: Direction::Ascending,
             columns: &[ColumnId(2)],
             reading: read.reading(),
+            stamped: false,
             rows_hint: 0,
             looks_max: usize::MAX,
         };

@@ -8,12 +8,10 @@ use super::{Inserted, Txn};
 use crate::index::RowEntry;
 use crate::locks::Object;
 use crate::tablet::Place;
-use crate::{CurrentRow, Error, ReadContext, Result, RowLock, WaitPolicy};
+use crate::{CurrentRow, Error, ReadContext, Result, RowLock};
 use basalt_types::schema::{Entry, IndexDef, prefix_key};
 use basalt_types::{Datum, Key, ObjectId, TableDef, TabletId};
 use std::sync::Arc;
-
-const WAIT: WaitPolicy = WaitPolicy::Wait(None);
 
 /// What an UPDATE does to one index.
 pub(super) struct EntryChange {
@@ -40,8 +38,9 @@ impl Txn {
     async fn claim_entry(&mut self, index: &Arc<IndexDef>, entry: &Entry) -> Result<Option<Inserted>> {
         let (tablet, key) = (self.tablet(index.tablet())?, entry.key());
         let object = Object::Row(tablet.id, key.clone());
-        let held = self.engine.locks.holds(self.owner, &object);
-        let values = match self.lock_settled(&tablet, &key, RowLock::Update, WAIT).await? {
+        // One that a canceled statement was granted, without looking under it, is new.
+        let held = self.has_looked(&object);
+        let values = match self.lock_settled(&tablet, &key, RowLock::Update, self.wait).await? {
             Some(Place::Hot { stamp, row, .. }) => {
                 self.note_stamp(stamp);
                 super::decode_row(&index.entries, &row, &tablet, &key)?
@@ -58,7 +57,7 @@ impl Txn {
         };
         self.note_key(tablet.id, &key);
         if !held {
-            self.engine.locks.release_last(self.owner, &object);
+            self.engine.locks.release(self.owner, &object);
             self.unlooked.remove(&object);
         }
         let (tablet, key) = IndexDef::base_of(&values)
@@ -70,7 +69,7 @@ impl Txn {
     async fn lock_entry(&mut self, old: &RowEntry) -> Result<()> {
         if old.entry.exclusive {
             let tablet = self.tablet(old.index.tablet())?;
-            self.lock_settled(&tablet, &old.entry.key(), RowLock::Update, WAIT).await?;
+            self.lock_settled(&tablet, &old.entry.key(), RowLock::Update, self.wait).await?;
         }
         Ok(())
     }
@@ -206,13 +205,13 @@ impl Txn {
     pub async fn is_unique(&mut self, table: &Arc<TableDef>, index: &IndexDef, values: &[u8]) -> Result<bool> {
         let tablet = self.tablet(index.tablet())?;
         // No entry has this key: those of a deferrable constraint end with their row's.
-        self.lock_settled(&tablet, &prefix_key(values, true), RowLock::Update, WAIT).await?;
+        self.lock_settled(&tablet, &prefix_key(values, true), RowLock::Update, self.wait).await?;
         let rows = self.latest().rows_by_entry(index, values)?;
         if rows.len() <= 1 {
             return Ok(true);
         }
         for (tablet, key) in rows {
-            self.lock_row(table, tablet, &key, RowLock::KeyShare, WAIT).await?;
+            self.lock_row(table, tablet, &key, RowLock::KeyShare, self.wait).await?;
         }
         Ok(self.latest().rows_by_entry(index, values)?.len() <= 1)
     }

@@ -51,8 +51,6 @@ pub enum Inserted {
     },
 }
 
-const WAIT: WaitPolicy = WaitPolicy::Wait(None);
-
 impl Txn {
     /// Locks one row by key and returns its newest committed (or own) version, which may have another key
     /// if that was changed since the snapshot. Under REPEATABLE READ a row changed since the snapshot is
@@ -202,7 +200,7 @@ impl Txn {
                 break Some(place);
             };
             if acquired.is_first() {
-                locks.release_last(self.owner, object);
+                locks.release(self.owner, object);
             }
             if locks.acquire(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped {
                 break None;
@@ -308,7 +306,7 @@ impl Txn {
 
     /// Locks a key for a new row. False: a live row has it.
     pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
-        match self.lock_settled(tablet, key, RowLock::Update, WAIT).await? {
+        match self.lock_settled(tablet, key, RowLock::Update, self.wait).await? {
             Some(Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) => {
                 if let Some(version) = self.version_of(stamp) {
                     self.note_met(version);

@@ -70,14 +70,14 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
     let mut outputs = Vec::with_capacity(query.columns.len());
     for column in &query.columns {
         let (_, expr) = exprs.iter().find(|(id, _)| *id == column.id)?;
-        let output = super::dml::over_row(expr.clone(), &places);
+        let output = super::dml::over_row(expr.clone(), &places).fold_nulls(eval);
         output.ty().phys()?;
         outputs.push(output);
     }
     Some(PointQuery {
         table: table.clone(),
         access: PointAccess { key },
-        filter: super::dml::over_row(condition.clone(), &places),
+        filter: super::dml::over_row(condition.clone(), &places).fold_nulls(eval),
         outputs,
         lock: lock.cloned(),
     })

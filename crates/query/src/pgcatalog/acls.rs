@@ -6,6 +6,7 @@ use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use crate::session::names::quote_identifier;
 use basalt_engine::Catalog;
+use basalt_engine::catalog::Namespace;
 use basalt_engine::privilege::{AclItem, AclKey, NAMES, ObjectClass, Privileges, SELECT, default_acl};
 use basalt_types::{Datum, ObjectId};
 
@@ -136,6 +137,16 @@ fn column_grants(system: &SystemContext, rows: &mut Rows, public: bool) -> Resul
 pub(super) fn of(catalog: &Catalog, class: ObjectClass, object: ObjectId, column: i16) -> Datum {
     let items = catalog.acls.get(AclKey { class, object, column });
     items.map_or(Datum::Null, |items| listed(catalog, items))
+}
+
+/// The same of a schema: PostgreSQL writes down what everybody may do in `public`, and pg_dump builds on that.
+pub(super) fn of_schema(catalog: &Catalog, schema: &Namespace) -> Datum {
+    match of(catalog, ObjectClass::Schema, schema.id, 0) {
+        Datum::Null if schema.name == "public" => {
+            listed(catalog, &catalog.acl(AclKey::of(ObjectClass::Schema, schema.id), &schema.owner))
+        }
+        items => items,
+    }
 }
 
 fn listed(catalog: &Catalog, items: &[AclItem]) -> Datum {

@@ -376,7 +376,7 @@ fn pg_namespace(system: &SystemContext, rows: &mut Rows) -> Result {
             ("oid", oid(namespace.id.0)),
             ("nspname", text(&namespace.name)),
             ("nspowner", oid(relations::role_oid(&system.catalog, &namespace.owner))),
-            ("nspacl", acls::of(&system.catalog, ObjectClass::Schema, namespace.id, 0)),
+            ("nspacl", acls::of_schema(&system.catalog, namespace)),
         ])?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::operators::SortOrder;
 use basalt_expr::tree::Expr;
-use basalt_types::ObjectId;
+use basalt_types::{ObjectId, PhysType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables that a plan joins at most.
@@ -28,20 +28,21 @@ impl RowPlan {
             Some(point) if point.lock.is_some() => None,
             Some(point) => {
                 let table = point.table.id;
-                RowPlan::compiled(Body::Get(Get::of(point)?), vec![table])
+                RowPlan::compiled(Body::Get(Get::of(point)?), vec![table], eval)
             }
-            None => RowPlan::of_more(query),
+            None => RowPlan::of_more(query, eval),
         }
     }
 
     /// For a query that is known to be no get of one row.
-    pub fn of_more(query: &Query) -> Option<RowPlan> {
+    pub fn of_more(query: &Query, eval: &EvalContext) -> Option<RowPlan> {
         let (body, tables) = nested(query)?;
-        RowPlan::compiled(body, tables)
+        RowPlan::compiled(body, tables, eval)
     }
 
-    fn compiled(body: Body, tables: Vec<ObjectId>) -> Option<RowPlan> {
+    fn compiled(body: Body, tables: Vec<ObjectId>, eval: &EvalContext) -> Option<RowPlan> {
         let mut plan = RowPlan::new(tables, body);
+        plan.rewrite(&mut |expr| expr.fold_nulls(eval));
         let volatility = plan.exprs().into_iter().map(|expr| expr.volatility()).max();
         plan.timeless = volatility.is_none_or(|volatility| volatility == Volatility::Immutable);
         (volatility != Some(Volatility::Volatile)).then_some(plan)
@@ -111,7 +112,7 @@ fn peeled(query: &Query) -> Option<Peeled<'_>> {
                 out.totals = Some(aggregates.clone());
                 input
             }
-            Plan::Filter { .. } | Plan::Join { .. } | Plan::Scan { .. } => return Some(out),
+            Plan::Filter { .. } | Plan::Join { .. } | Plan::Scan { .. } | Plan::Unit => return Some(out),
             _ => return None,
         };
     }
@@ -213,6 +214,10 @@ impl Compiler {
             checks_constants: false,
         };
         nested.checks_constants = nested.exprs().into_iter().any(Expr::has_constants);
+        // Where no row is to be found, whoever waits for others' rows is not to wait for a long computation.
+        if nested.steps.is_empty() && !nested.exprs().into_iter().all(is_brief) {
+            return None;
+        }
         Some(Body::Nested(Box::new(nested)))
     }
 
@@ -310,6 +315,16 @@ impl Compiler {
         self.steps.push(step);
         Some(())
     }
+}
+
+/// Whether an expression takes no time worth speaking of: what it computes with has a fixed size.
+fn is_brief(expr: &Expr) -> bool {
+    let is_fixed = |expr: &Expr| expr.ty().phys().is_some_and(|phys| phys != PhysType::Bytes);
+    !expr.any(&mut |node| match node {
+        Expr::Column { .. } | Expr::Param { .. } | Expr::Const { .. } => false,
+        Expr::Call { args, .. } if args.is_empty() => false,
+        node => !is_fixed(node),
+    })
 }
 
 fn unsettled(conditions: Vec<Expr>, settled: &[usize]) -> Vec<Expr> {

@@ -58,6 +58,8 @@ impl Gathered {
                 let (columns, identity) = (columns.clone(), *identity);
                 self.relations.push(Relation { table: table.clone(), columns, identity, optional: None });
             }
+            // One row of nothing.
+            Plan::Unit => {}
             Plan::Filter { input, condition } => {
                 self.conditions.extend(condition.clone().split_and());
                 self.add(input)?;

@@ -2,17 +2,17 @@
 //! sorted, or added up.
 
 use super::access::{Access, Part, Places};
-use super::shape::{Lens, Shape, cell, ended};
+use super::shape::{Lens, Shape};
 use super::totals::{Adding, Totals};
 use super::{Explained, RowOut, RowRun};
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{LIMIT, OFFSET, row_count};
-use basalt_engine::{Direction, Engine, KeyRange, Reading, SeenRow, SeenRows, Walk, WalkSpec};
+use basalt_engine::{Direction, Engine, KeyRange, Reading, SeenRow, SeenRows, Walk, WalkSpec, WalkedRow};
 use basalt_expr::EvalContext;
 use basalt_expr::operators::{SortOrder, compare_rows};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::IndexDef;
-use basalt_types::{DataType, Datum, Key, TableDef, TabletId};
+use basalt_types::{DataType, Datum, Key, Stamp, TableDef, TabletId};
 use cpu_time::ThreadTime;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -297,7 +297,7 @@ impl<'a> Visit<'a, '_, '_> {
                 self.engine.look_many(tablet, &keys, self.reading, &lens.columns, &mut rows)?;
                 for (position, key) in keys.iter().enumerate() {
                     let Some(row) = rows.get(position, &lens.table, &lens.columns, &mut values) else { continue };
-                    let flow = self.row(at, (tablet, key), &row, frame, matched)?;
+                    let flow = self.row(at, (tablet, key, None), &row, frame, matched)?;
                     if flow != Flow::On {
                         return Ok(flow);
                     }
@@ -311,7 +311,7 @@ impl<'a> Visit<'a, '_, '_> {
     fn row(
         &mut self,
         at: usize,
-        place: (TabletId, &[u8]),
+        place: (TabletId, &[u8], Option<Stamp>),
         row: &SeenRow<'_>,
         frame: &mut Vec<Datum>,
         matched: &mut bool,
@@ -357,7 +357,7 @@ impl<'a> Visit<'a, '_, '_> {
         let slots = &mut frame[*base..][..lens.columns.len()];
         let read = |row: SeenRow<'_>| lens.read(&row, slots).map(|()| weight(&row));
         match engine.look(&lens.table, tablet, key, reading, &lens.columns, read)?.transpose()? {
-            Some(bytes) if self.may_go_on(bytes) => self.go_on(at, (tablet, key), frame, matched),
+            Some(bytes) if self.may_go_on(bytes) => self.go_on(at, (tablet, key, None), frame, matched),
             Some(_) => Ok(Flow::TooLong),
             None => Ok(Flow::On),
         }
@@ -367,14 +367,17 @@ impl<'a> Visit<'a, '_, '_> {
     fn go_on(
         &mut self,
         at: usize,
-        (tablet, key): (TabletId, &[u8]),
+        (tablet, key, stamp): (TabletId, &[u8], Option<Stamp>),
         frame: &mut Vec<Datum>,
         matched: &mut bool,
     ) -> Result<Flow> {
         let nested = self.nested;
         let step = &nested.steps[at];
         if step.identified {
-            let stamp = self.engine.stamp_of(tablet, key, self.reading.at)?;
+            let stamp = match stamp {
+                Some(stamp) => Some(stamp),
+                None => self.engine.stamp_of(tablet, key, self.reading.at)?,
+            };
             let stamp = stamp.ok_or_else(|| SqlError::internal("a row is gone within one snapshot"))?;
             let identity = [Datum::I64(i64::from(tablet.0)), Datum::Bytes(key.into()), Datum::I64(stamp.raw() as i64)];
             frame[step.base + step.lens.columns.len()..][..IDENTITY].clone_from_slice(&identity);
@@ -391,11 +394,12 @@ impl<'a> Visit<'a, '_, '_> {
 
     fn by_range(&mut self, at: usize, range: KeyRange, frame: &mut Vec<Datum>, matched: &mut bool) -> Result<Flow> {
         let nested = self.nested;
-        let Step { lens, access, .. } = &nested.steps[at];
+        let Step { lens, access, identified, .. } = &nested.steps[at];
         let tablets: SmallVec<[TabletId; 4]> = lens.table.tablets().collect();
-        let Some(mut walk) = self.walk(lens, &tablets, range, access.direction)? else { return Ok(Flow::TooLong) };
-        while let Some((tablet, key, row)) = walk.next_row()? {
-            let flow = self.row(at, (tablet, key), &row, frame, matched)?;
+        let walk = self.walk(lens, &tablets, range, access.direction, *identified)?;
+        let Some(mut walk) = walk else { return Ok(Flow::TooLong) };
+        while let Some(WalkedRow { tablet, key, stamp, row }) = walk.next_row()? {
+            let flow = self.row(at, (tablet, key, stamp), &row, frame, matched)?;
             if flow != Flow::On {
                 return Ok(flow);
             }
@@ -410,6 +414,7 @@ impl<'a> Visit<'a, '_, '_> {
         tablets: &'t [TabletId],
         range: KeyRange,
         direction: Direction,
+        stamped: bool,
     ) -> Result<Option<Walk<'t>>>
     where
         'a: 't,
@@ -421,6 +426,7 @@ impl<'a> Visit<'a, '_, '_> {
             direction,
             columns: &lens.columns,
             reading: self.reading,
+            stamped,
             rows_hint: self.wanted,
             looks_max: self.looks_left,
         };
@@ -465,8 +471,9 @@ impl<'a> Visit<'a, '_, '_> {
         let nested = self.nested;
         let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
         let (tablets, direction) = ([index.tablet()], nested.steps[at].access.direction);
-        let Some(mut walk) = self.walk(entries, &tablets, range, direction)? else { return Ok(Flow::TooLong) };
-        while let Some((_, _, row)) = walk.next_row()? {
+        let walk = self.walk(entries, &tablets, range, direction, false)?;
+        let Some(mut walk) = walk else { return Ok(Flow::TooLong) };
+        while let Some(WalkedRow { row, .. }) = walk.next_row()? {
             let (tablet, key) = base_of(entries, &row, index)?;
             let flow = self.by_place(at, tablet, key.as_bytes(), frame, matched)?;
             if flow != Flow::On {
@@ -534,16 +541,7 @@ impl<'a> Visit<'a, '_, '_> {
             Top::Totals(totals) => &totals.types,
             Top::Direct(_) => return Err(SqlError::internal("rows of one table go straight to the client")),
         };
-        match self.out {
-            RowOut::Batches(builder) => builder.push(values),
-            RowOut::Cells { sink, formats } => {
-                sink.begin_row(values.len());
-                let mut cells = types.iter().zip(values).zip(*formats);
-                let written =
-                    cells.try_for_each(|((ty, value), format)| cell(ty, value, *format, self.eval, &mut **sink));
-                ended(written, &mut **sink)
-            }
-        }
+        self.out.push(types, values, self.eval)
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -576,6 +574,7 @@ impl Nested {
     pub fn explained(&self) -> Explained {
         let mut steps: Vec<Explained> = self.steps.iter().map(|step| Explained::leaf(step.title())).collect();
         let mut plan = match steps.len() {
+            0 => Explained::leaf("Result".into()),
             1 => steps.remove(0),
             _ => Explained { title: "Nested Loop".into(), inputs: steps },
         };

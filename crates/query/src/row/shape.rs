@@ -1,7 +1,7 @@
 //! A row of one table on its way to the client: the columns that are looked at, what is left of the condition, the
 //! results.
 
-use super::RowOut;
+use super::{Cells, RowOut};
 use crate::error::{Result, SqlError};
 use basalt_engine::SeenRow;
 use basalt_expr::tree::Expr;
@@ -190,7 +190,7 @@ impl Shape {
             return Ok(false);
         }
         let (sink, formats) = match out {
-            RowOut::Cells { sink, formats } => (&mut **sink, *formats),
+            RowOut::Cells(Cells { sink, formats }) => (&mut **sink, *formats),
             RowOut::Batches(builder) => {
                 let values = self.outputs.iter().map(|output| match output {
                     Output::Column { position, .. } => Ok(values[*position].clone()),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::session::ResultColumn;
 
 /// Takes rows cell by cell, in the form in which a client gets them.
-pub trait RowSink {
+pub trait RowSink: Send {
     /// What the rows to come look like.
     fn describe(&mut self, columns: &[ResultColumn]);
 

@@ -138,12 +138,17 @@ impl Session {
     }
 
     fn open_block(&mut self, scope: Scope, modes: TransactionModes) {
+        // As its first statement did.
+        let now_micros = match self.statement_micros {
+            0 => self.db.os().clock.unix_micros(),
+            began => began,
+        };
         let effective = self.settings.effective();
         self.block = Block {
             scope,
             isolation: modes.isolation.unwrap_or(effective.default_isolation),
             read_only: modes.read_only.unwrap_or(effective.default_read_only),
-            now_micros: self.db.os().clock.unix_micros(),
+            now_micros,
             mark: Some(self.settings.mark()),
             ..Block::default()
         };
@@ -159,7 +164,9 @@ impl Session {
                 session_version: self.version,
             }));
         }
+        let timeout = self.settings.effective().lock_timeout;
         let txn = self.txn()?;
+        txn.set_lock_timeout(timeout);
         txn.next_statement();
         Ok(txn)
     }
@@ -383,7 +390,7 @@ impl Session {
         found.ok_or_else(|| SqlError::new("3B001", format!("savepoint \"{name}\" does not exist")))
     }
 
-    fn begin(&mut self, modes: TransactionModes) -> Result<()> {
+    pub(super) fn begin(&mut self, modes: TransactionModes) -> Result<()> {
         match self.block.scope {
             Scope::Explicit => {
                 let warning = "there is already a transaction in progress";

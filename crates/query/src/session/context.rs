@@ -144,10 +144,15 @@ impl Session {
 
     /// Anybody may have changed, renamed or dropped the session's roles since its last statement.
     pub(super) fn follow_roles(&mut self) {
-        let catalog = self.catalog_now();
-        if self.followed.as_ref().is_some_and(|followed| Arc::ptr_eq(followed, &catalog)) {
+        let is_known = |catalog: &Arc<Catalog>| self.followed.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog));
+        let follows = match self.block.txn.as_ref().filter(|txn| txn.edits_catalog()) {
+            Some(txn) => is_known(&txn.catalog()),
+            None => is_known(&self.db.engine().catalog_at_hand()),
+        };
+        if follows {
             return;
         }
+        let catalog = self.catalog_now();
         let is_current = |name: &String| {
             let known = self.roles.iter().rev().find(|role| role.name == *name);
             known.is_some_and(|role| catalog.roles.get(&role.id).is_some_and(|now| Arc::ptr_eq(now, role)))

@@ -7,8 +7,10 @@ use super::prepared::{Bound, CachedPlan, Prepared};
 use crate::bind::{self, BindContext, Needs, ParamTypes, RowSource as ModifySource, Write};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
-use crate::row::RowPlan;
+use crate::row::{RowOut, RowPlan};
 use crate::statement;
+use crate::statement::at_once::AtOnce;
+use crate::statement::rows::RowsBuilder;
 use crate::syntax::{Statement, TransactionVerb, strength_name};
 use basalt_engine::{Catalog, TableLock, WaitPolicy};
 use basalt_expr::EvalContext;
@@ -104,7 +106,7 @@ impl Session {
             if self.lock_tables(&bound).await? {
                 self.next_statement()?;
             }
-            if self.txn()?.catalog().version == catalog.version {
+            if self.txn()?.catalog_version() == catalog.version {
                 let eval = self.eval_context(params, &catalog);
                 return self.run_bound(&bound, &eval).await;
             }
@@ -121,6 +123,7 @@ impl Session {
             catalog_version: catalog.version,
             settings: self.settings.effective().clone(),
             row: RowPlan::of(&bound, &eval).map(Arc::new),
+            at_once: AtOnce::of(&bound, locks_of(&bound), &catalog, &eval).map(Arc::new),
             bound: bound.clone(),
         });
         self.run_bound(&bound, &eval).await
@@ -173,7 +176,7 @@ impl Session {
             statement::allowed::check(&catalog, role, &needs.lock())?;
             refuse_materialized(&bound)?;
             let waited = self.lock_tables(&bound).await?;
-            if self.txn()?.catalog().version == catalog.version {
+            if self.txn()?.catalog_version() == catalog.version {
                 if waited {
                     // What was committed meanwhile is seen.
                     self.next_statement()?;
@@ -241,8 +244,9 @@ impl Session {
             Bound::Query(query) => {
                 let columns = super::prepared::result_columns(&query.columns);
                 if let Some(point) = bind::point::point_query(query, eval) {
-                    let rows = statement::point_get::run(self, &point, eval).await?;
-                    return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));
+                    let mut rows = RowsBuilder::new(point.outputs.iter().map(|output| output.ty()).collect())?;
+                    statement::point_get::run(self, &point, eval, &mut RowOut::Batches(&mut rows)).await?;
+                    return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows.finish()?), "SELECT")));
                 }
                 if let Some(rows) = statement::row_query::run(self, query, eval)? {
                     return Ok(Outcome::Rows(RowStream::new(columns, RowSource::ready(rows), "SELECT")));

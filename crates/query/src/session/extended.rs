@@ -20,6 +20,15 @@ fn no_statement(name: &str) -> SqlError {
     }
 }
 
+/// Whether no value of a type is written by the moment, as `today` is.
+fn is_timeless(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(
+        ty,
+        Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_) | Text | Varchar(_) | Bpchar(_) | Bytea | Uuid
+    )
+}
+
 impl Session {
     /// Parse. Oids of 0 (or none given) leave a parameter's type to its context.
     pub async fn prepare(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<()> {
@@ -147,10 +156,17 @@ impl Session {
         if !params.is_empty() {
             let formats = params::spread(param_formats, params.len(), "parameter")?;
             let catalog = self.current_catalog();
-            let (now_micros, statement_micros) = self.moments();
-            let eval = EvalContext { now_micros, statement_micros, ..self.surroundings(&catalog).eval.clone() };
+            let around = self.surroundings(&catalog);
+            let mut of_now = None;
+            let eval = match prepared.types.iter().all(is_timeless) {
+                true => &around.eval,
+                false => {
+                    let (now_micros, statement_micros) = self.moments();
+                    &*of_now.insert(EvalContext { now_micros, statement_micros, ..around.eval.clone() })
+                }
+            };
             for (at, ((value, ty), format)) in params.iter().zip(&prepared.types).zip(formats).enumerate() {
-                let decoded = params::decode(ty, *value, format, &eval);
+                let decoded = params::decode(ty, *value, format, eval);
                 values.push(decoded.map_err(|error| match error.sqlstate {
                     "22P03" => {
                         SqlError::new("22P03", format!("incorrect binary data format in bind parameter {}", at + 1))

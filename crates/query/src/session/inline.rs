@@ -6,8 +6,8 @@ use crate::database::Stats;
 use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
 use crate::plans::{self, Advice, Known, PlanKey, TEXT_BYTES_MAX};
-use crate::row::{RowOut, RowPlan, RowRun, RowSink};
-use basalt_engine::{Catalog, ReadSet, Reading, TableLock};
+use crate::row::{Cells, RowOut, RowPlan, RowRun, RowSink};
+use basalt_engine::{Catalog, ReadSet, Reading, TableLock, Txn};
 use basalt_expr::EvalContext;
 use basalt_types::{Datum, ReadAt};
 use smallvec::SmallVec;
@@ -26,6 +26,13 @@ struct Admitted {
     alone: bool,
 }
 
+/// How a statement ended, as its client is told.
+pub struct Ended {
+    pub verb: &'static str,
+    /// If they are told.
+    pub rows: Option<u64>,
+}
+
 /// What became of a run.
 enum Ran {
     Done(u64),
@@ -35,15 +42,18 @@ enum Ran {
 }
 
 impl Session {
-    /// Runs a portal to its end, if the row engine has a plan for it and nobody is in the way; gives the number of its
-    /// rows. `None`: it takes [`Session::execute`], and nothing has happened.
-    pub fn execute_inline(&mut self, portal: &str, sink: &mut dyn RowSink) -> Option<Result<u64>> {
+    /// Runs a portal to its end, if the row engine has a plan for it and nobody is in the way. `None`: it takes
+    /// [`Session::execute`], and nothing has happened.
+    pub fn execute_inline(&mut self, portal: &str, sink: &mut dyn RowSink) -> Option<Result<Ended>> {
         let found = self.portals.get(portal)?;
         if found.rows.is_some() || found.done || found.cursor.is_some() {
             return None;
         }
-        let (prepared, columns) = (found.prepared.clone(), found.columns.clone()?);
-        let (plan, version) = self.row_plan(&prepared)?;
+        let (prepared, columns) = (found.prepared.clone(), found.columns.clone());
+        let Some((plan, version)) = self.row_plan(&prepared) else {
+            return self.execute_at_once(portal, &prepared, sink);
+        };
+        let columns = columns?;
         let admitted = self.admit_inline(&plan, version)?;
         let found = self.portals.get_mut(portal)?;
         found.done = true;
@@ -54,7 +64,7 @@ impl Session {
         match self.run_inline(&plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
-                Some(Ok(rows))
+                Some(Ok(Ended { verb: "SELECT", rows: Some(rows) }))
             }
             Ran::Failed(error) => {
                 self.statement_failed(&error);
@@ -120,7 +130,7 @@ impl Session {
     }
 
     /// The statement is begun again on the ordinary path.
-    fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         self.interrupt.stop();
         self.running = None;
     }
@@ -202,16 +212,20 @@ impl Session {
         if self.block.failed || self.block.lent.is_some() || self.block.undoing.is_some() {
             return None;
         }
-        let txn = self.block.txn.as_mut().filter(|txn| !txn.edits_catalog())?;
-        txn.next_statement();
+        if self.block.txn.as_ref().is_some_and(Txn::edits_catalog) {
+            return None;
+        }
+        self.next_statement().ok()?;
+        let engine = self.db.engine();
         let catalog = engine.catalog();
+        let txn = self.block.txn.as_mut()?;
         if catalog.version != version || !txn.sees(&catalog) || plan.indexed && !txn.sees_indexes(&catalog) {
             return None;
         }
         let mut tables = plan.tables.iter();
         let locked = tables.all(|table| matches!(txn.try_lock_table(*table, TableLock::AccessShare), Ok(true)));
         // Whoever had a table before may have changed it.
-        let stays = locked && engine.catalog().version == version;
+        let stays = locked && engine.catalog_at_hand().version == version;
         stays.then(|| Admitted { at: txn.read_at(), noted: txn.reads(), catalog, alone: false })
     }
 
@@ -228,9 +242,9 @@ impl Session {
         let reading = Reading { at: admitted.at, noted: admitted.noted.as_deref() };
         let run = RowRun { engine, reading, eval: &eval, scratch: &mut self.scratch };
         let mark = sink.mark();
-        let result = plan.run(run, &mut RowOut::Cells { sink, formats });
+        let result = plan.run(run, &mut RowOut::Cells(Cells { sink, formats }));
         // Without a lock tables may have been changed or dropped meanwhile: what was read then is nothing.
-        let void = admitted.alone && engine.catalog().version != admitted.catalog.version;
+        let void = admitted.alone && engine.catalog_at_hand().version != admitted.catalog.version;
         if admitted.alone {
             self.snapshot.end();
         }

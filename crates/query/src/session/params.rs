@@ -40,6 +40,9 @@ pub(crate) fn decode(ty: &DataType, value: Option<&[u8]>, format: i16, eval: &Ev
     }
     let text =
         std::str::from_utf8(bytes).map_err(|error| basalt_expr::Error::invalid_utf8(bytes, error.valid_up_to()))?;
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(basalt_expr::Error::invalid_utf8(bytes, at).into());
+    }
     Ok(text::parse(ty, text, eval)?)
 }
 

@@ -5,6 +5,7 @@ pub(crate) use crate::bind::Bound;
 use crate::plan::OutputColumn;
 use crate::row::RowPlan;
 use crate::settings::Effective;
+use crate::statement::at_once::AtOnce;
 use crate::statement::cursor::Cursor;
 use crate::syntax::Statement;
 use basalt_types::{DataType, Datum};
@@ -40,6 +41,8 @@ pub(crate) struct CachedPlan {
     pub bound: Bound,
     /// What the row engine runs, if it can.
     pub row: Option<Arc<RowPlan>>,
+    /// What runs where its message is read, though it writes or locks.
+    pub at_once: Option<Arc<AtOnce>>,
 }
 
 pub(crate) struct Prepared {

@@ -404,3 +404,113 @@ fn errors_point_at_their_place_and_tell_what_was_perhaps_meant() {
         }
     });
 }
+
+/// Rows as text.
+#[derive(Default)]
+struct Told {
+    rows: Vec<Vec<String>>,
+    cell: Vec<u8>,
+}
+
+impl Told {
+    fn put(&mut self, cell: String) {
+        self.rows.last_mut().expect("a row was begun").push(cell);
+    }
+}
+
+impl crate::row::RowSink for Told {
+    fn describe(&mut self, _: &[ResultColumn]) {}
+
+    fn mark(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn back_to(&mut self, mark: usize) {
+        self.rows.truncate(mark);
+    }
+
+    fn begin_row(&mut self, _: usize) {
+        self.rows.push(Vec::new());
+    }
+
+    fn begin_cell(&mut self) -> &mut Vec<u8> {
+        self.cell.clear();
+        &mut self.cell
+    }
+
+    fn end_cell(&mut self) -> Result<()> {
+        let cell = String::from_utf8_lossy(&self.cell).into_owned();
+        self.put(cell);
+        Ok(())
+    }
+
+    fn null(&mut self) {
+        self.put("null".into());
+    }
+
+    fn end_row(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn drop_row(&mut self) {
+        self.rows.pop();
+    }
+}
+
+#[test]
+fn what_hardly_waits_runs_where_its_message_is_read() {
+    block_on(async {
+        let place = place();
+        let mut session = open(&place);
+        for sql in [
+            "CREATE TABLE t (id int PRIMARY KEY, v int, n serial)",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE TABLE parent (id int PRIMARY KEY)",
+            "CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent)",
+            "INSERT INTO parent VALUES (1)",
+        ] {
+            run(&mut session, sql).await;
+        }
+        for (sql, expected) in [
+            ("SELECT 1, 2 + 3", Some("1,5")),
+            ("SELECT repeat('x', 3 + pg_backend_pid() * 0)", None),
+            ("SELECT v FROM t WHERE id = 1", Some("1")),
+            ("SELECT v FROM t WHERE id = 1 FOR UPDATE", Some("1")),
+            ("SELECT v FROM t ORDER BY v FOR UPDATE", None),
+            ("INSERT INTO t VALUES (10, 1)", Some("")),
+            ("INSERT INTO t VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET v = t.v + 6 RETURNING v", Some("7")),
+            ("INSERT INTO t SELECT 10, 1", None),
+            ("UPDATE t SET v = v + 1 WHERE id = 1 RETURNING v, null::int", Some("2,null")),
+            ("UPDATE t SET v = v + 1 WHERE v = 1", None),
+            ("UPDATE t SET v = length(set_config('a.b', 'c', true)) WHERE id = 1", None),
+            ("DELETE FROM t WHERE id = 1", Some("")),
+            ("DELETE FROM parent WHERE id = 2", None),
+            ("INSERT INTO child VALUES (1, 1)", None),
+        ] {
+            session.prepare("s", sql, &[]).await.unwrap();
+            run(&mut session, "BEGIN").await;
+            session.bind("", "s", &[], &[], &[]).unwrap();
+            drop(session.execute("", 0).await.unwrap());
+            run(&mut session, "ROLLBACK").await;
+            run(&mut session, "BEGIN").await;
+            session.bind("", "s", &[], &[], &[]).unwrap();
+            let mut told = Told::default();
+            let ended = session.execute_inline("", &mut told).transpose().unwrap();
+            let told = told.rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join(" ");
+            assert_eq!(ended.map(|_| told).as_deref(), expected, "{sql}");
+            run(&mut session, "ROLLBACK").await;
+            session.close_statement("s");
+        }
+        for verb in ["BEGIN", "START TRANSACTION"] {
+            session.prepare("", &format!("{verb} ISOLATION LEVEL SERIALIZABLE"), &[]).await.unwrap();
+            session.bind("", "", &[], &[], &[]).unwrap();
+            let ended = session.execute_inline("", &mut Told::default()).unwrap().unwrap();
+            assert_eq!((ended.verb, ended.rows), (verb, None));
+            assert_eq!(run(&mut session, "SHOW transaction_isolation").await, "(serializable) SHOW");
+            // It warns, and is left to who does that.
+            session.bind("", "", &[], &[], &[]).unwrap();
+            assert!(session.execute_inline("", &mut Told::default()).is_none());
+            run(&mut session, "ROLLBACK").await;
+        }
+    });
+}

@@ -11,6 +11,10 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
     match definition.kind {
         Kind::Bool => match bool_of(text) {
             Some(true) => Ok("on".to_string()),
+            Some(false) if definition.name == "standard_conforming_strings" => {
+                Err(SqlError::not_supported("backslashes in '…' are always themselves")
+                    .with_hint("Write E'…' for strings with escapes."))
+            }
             Some(false) => Ok("off".to_string()),
             None => Err(SqlError::new("22023", format!("parameter \"{}\" requires a Boolean value", definition.name))),
         },

@@ -277,6 +277,7 @@ async fn of_bound(
     match bound {
         Bound::Query(query) => match crate::bind::point::point_query(query, eval) {
             Some(point) => {
+                std::iter::once(&point.filter).chain(&point.outputs).try_for_each(|expr| expr.check_constants(eval))?;
                 let get = Step::new(format!("Point Get on {}", point.table.name));
                 let step = match point.lock {
                     Some(_) => Step { inputs: vec![get], ..Step::new("Lock Rows") },
@@ -289,18 +290,18 @@ async fn of_bound(
                     // How many rows it asks for at first does not matter, only that it asks for some.
                     Plan::LockRows(step) => {
                         let some = step.limit.as_ref().map(|_| 1);
-                        RowPlan::of_more(&super::lock_rows::found_query(step, query, some))
+                        RowPlan::of_more(&super::lock_rows::found_query(step, query, some), eval)
                     }
                     _ => None,
                 };
                 let inputs = match few {
-                    Some(plan) => vec![of_row_plan(plan.explained())],
+                    Some(plan) => vec![of_row_plan(&plan, eval)?],
                     None => of_query(session, query.clone(), eval, false).await?.0,
                 };
                 Ok((vec![Step { inputs, ..Step::new("Lock Rows") }], None))
             }
-            None => match RowPlan::of_more(query) {
-                Some(plan) => Ok((vec![of_row_plan(plan.explained())], None)),
+            None => match RowPlan::of_more(query, eval) {
+                Some(plan) => Ok((vec![of_row_plan(&plan, eval)?], None)),
                 None => {
                     let (steps, rows) = of_query(session, query.clone(), eval, analyze).await?;
                     Ok((steps, analyze.then_some(rows)))
@@ -324,8 +325,13 @@ async fn of_bound(
     }
 }
 
-fn of_row_plan(plan: Explained) -> Step {
-    let inputs = plan.inputs.into_iter().map(of_row_plan).collect();
+fn of_row_plan(plan: &RowPlan, eval: &EvalContext) -> Result<Step> {
+    plan.exprs().into_iter().try_for_each(|expr| expr.check_constants(eval))?;
+    Ok(of_explained(plan.explained()))
+}
+
+fn of_explained(plan: Explained) -> Step {
+    let inputs = plan.inputs.into_iter().map(of_explained).collect();
     Step { inputs, ..Step::new(plan.title) }
 }
 
@@ -352,8 +358,8 @@ async fn of_write(session: &mut Session, write: &Write, eval: &Arc<EvalContext>)
         Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => match &modify.source {
             RowSource::Search(search) => {
                 let query = super::search::explained(search);
-                match RowPlan::of_more(&query) {
-                    Some(plan) => vec![of_row_plan(plan.explained())],
+                match RowPlan::of_more(&query, eval) {
+                    Some(plan) => vec![of_row_plan(&plan, eval)?],
                     None => of_query(session, query, eval, false).await?.0,
                 }
             }

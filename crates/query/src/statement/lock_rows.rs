@@ -34,8 +34,9 @@ use basalt_types::{DataType, Datum, Key, Stamp, TabletId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Under a LIMIT, rows beyond it that are found at first, in case some are locked or gone.
-const ROWS_SPARE: u64 = 64;
+/// Under a LIMIT, rows beyond it that are found at first, in case some are gone, or locked and passed over.
+const ROWS_SPARE: u64 = 1;
+const ROWS_SPARE_SKIPPING: u64 = 64;
 /// How many times more are found when they do not do.
 const ROWS_GROWTH: u64 = 16;
 
@@ -213,7 +214,7 @@ impl Locker<'_> {
         let (offset, wanted) = self.counts()?;
         let memory = self.means.runtime.reservation("locked rows");
         let mut taken = Taken::new(&self.step.columns, offset, wanted, memory);
-        let mut found_max = found_at_first(wanted);
+        let mut found_max = self.found_at_first(wanted);
         let mut seen: AHashMap<Vec<u8>, u64> = AHashMap::new();
         loop {
             let mut found = 0;
@@ -266,7 +267,13 @@ impl Locker<'_> {
     /// What [`Locker::run`] begins with.
     fn first_query(&self) -> Result<Arc<Query>> {
         let (_, wanted) = self.counts()?;
-        Ok(self.query(found_at_first(wanted)))
+        Ok(self.query(self.found_at_first(wanted)))
+    }
+
+    fn found_at_first(&self, wanted: Option<u64>) -> Option<u64> {
+        let skips = self.step.targets.iter().any(|target| target.on_locked == OnLocked::Skip);
+        let spare = if skips { ROWS_SPARE_SKIPPING } else { ROWS_SPARE };
+        wanted.map(|wanted| wanted.saturating_add(spare))
     }
 
     fn refuse_outer_columns(&self) -> Result<()> {
@@ -424,10 +431,6 @@ pub(crate) fn found_query(step: &LockRows, query: &Query, rows_max: Option<u64>)
 pub(super) fn query_of(query: &Query, plan: Plan, columns: impl Iterator<Item = (ColId, DataType)>) -> Arc<Query> {
     let columns = columns.map(|(id, ty)| OutputColumn::computed(id, ty)).collect();
     Arc::new(Query { plan, columns, tables: Vec::new(), row_locks: Vec::new(), ..query.clone() })
-}
-
-fn found_at_first(wanted: Option<u64>) -> Option<u64> {
-    wanted.map(|wanted| wanted.saturating_add(ROWS_SPARE))
 }
 
 /// Locks the row behind a key as a target says. `None`: it is gone, or locked and to be skipped. With the stamp

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     returned.try_for_each(|expr| expr.check_constants(eval))?;
     let written = match &plan.source {
         RowSource::Point(point) => {
-            // READ COMMITTED looks at the newest row anyway; REPEATABLE READ must not meet rows made later.
+            // What is locked is looked at again; other levels note what they have seen.
             let newest = session.block.isolation == Isolation::ReadCommitted;
             let means = match plan.returning.as_ref().is_some_and(|returning| returning.query.is_some()) {
                 true => Some(Means::of(session, eval)?),
@@ -101,9 +101,12 @@ async fn change_point(
     };
     let mut rows = 0;
     for tablet in tablets {
-        // A command beside this one in the statement changes rows of the snapshot only, each once.
-        let of_snapshot = !newest || touched.is_some();
-        if of_snapshot && read.get(table, tablet, &key)?.is_none() {
+        // Whatever is made later is not this statement's, committed or not.
+        let is_seen = match newest && touched.is_none() {
+            true => read.engine().stamp_of(tablet, key.as_bytes(), read.reading().at)?.is_some(),
+            false => read.get(table, tablet, &key)?.is_some(),
+        };
+        if !is_seen {
             continue;
         }
         if touched.is_some_and(|touched| touched.contains(table, tablet, &key)) {

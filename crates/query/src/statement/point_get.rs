@@ -1,21 +1,25 @@
 //! SELECT of one row by its whole primary key: a look-up, perhaps a lock, and a few expressions; no plan to run.
 
 use super::lock_rows::lock_row;
-use super::rows::RowsBuilder;
 use crate::bind::point::PointQuery;
 use crate::error::Result;
+use crate::row::RowOut;
 use crate::session::Session;
-use arrow_array::RecordBatch;
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, TabletId};
 
-/// The row, if there is one and it passes the whole condition; computed as the query asks.
-pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalContext) -> Result<Vec<RecordBatch>> {
+/// The row, if there is one and it passes the whole condition; computed as the query asks. Gives the number of rows.
+pub(crate) async fn run(
+    session: &mut Session,
+    point: &PointQuery,
+    eval: &EvalContext,
+    out: &mut RowOut<'_>,
+) -> Result<u64> {
     let types: Vec<DataType> = point.outputs.iter().map(|output| output.ty()).collect();
-    let mut rows = RowsBuilder::new(types)?;
+    let mut rows = 0;
     // Errors of constants come before all rows.
     std::iter::once(&point.filter).chain(&point.outputs).try_for_each(|expr| expr.check_constants(eval))?;
-    let Some(key) = point.access.key(&point.table, eval)? else { return rows.finish() };
+    let Some(key) = point.access.key(&point.table, eval)? else { return Ok(rows) };
     let read = session.txn()?.read();
     let tablets: Vec<TabletId> = match read.tablet_of(&point.table, &key) {
         Some(tablet) => vec![tablet],
@@ -37,7 +41,8 @@ pub(crate) async fn run(session: &mut Session, point: &PointQuery, eval: &EvalCo
             continue;
         }
         let values = point.outputs.iter().map(|output| Ok(output.eval_scalar(&row.values, eval)?));
-        rows.push(&values.collect::<Result<Vec<Datum>>>()?)?;
+        out.push(&types, &values.collect::<Result<Vec<Datum>>>()?, eval)?;
+        rows += 1;
     }
-    rows.finish()
+    Ok(rows)
 }

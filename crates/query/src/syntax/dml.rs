@@ -104,7 +104,8 @@ fn select_into(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         {
             return tokens;
         }
-        if depth == 0 && is_word(&token.token, "into") {
+        let is_name = at > 0 && tokens[at - 1].token == Token::Period;
+        if depth == 0 && !is_name && is_word(&token.token, "into") {
             into = Some(at);
             break;
         }

@@ -5,6 +5,7 @@
 //! | `SELECT`, `EXISTS (SELECT WHERE …)` | `SELECT "␁nothing"`, `EXISTS (SELECT "␁nothing" WHERE …)` |
 //! | `CUBE ((a)::date, b)` | `CUBE (((a)::date), b)` |
 //! | `FROM t*` | `FROM t` |
+//! | `t.user`, `s.order` | a name whatever the word is |
 //! | `WHERE CURRENT OF c` | `WHERE "␁current of"('c')` |
 //!
 //! And what it does not let: 42601 for calls without arguments that need some, `DISTINCT *`.
@@ -12,6 +13,7 @@
 use super::reader::{is_word, position_of};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 const NOTHING: &str = "\u{1}nothing";
@@ -92,8 +94,21 @@ fn is_qualified(tokens: &[TokenWithSpan], at: usize) -> bool {
     at > 0 && tokens[at - 1].token == Token::Period
 }
 
+/// Words behind a period are names, also those that are calls or clauses elsewhere.
+fn named_behind_periods(tokens: &mut [TokenWithSpan]) {
+    for at in 1..tokens.len() {
+        let (before, this) = tokens.split_at_mut(at);
+        if before[at - 1].token == Token::Period
+            && let Token::Word(word) = &mut this[0].token
+        {
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
 /// The tokens of one statement in the forms above.
-pub(super) fn written(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+pub(super) fn written(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    named_behind_periods(&mut tokens);
     const WORDS: [&str; 8] = ["select", "cube", "rollup", "from", "join", "update", "into", "current"];
     if !tokens.iter().any(|token| WORDS.iter().any(|word| is_word(&token.token, word))) {
         return tokens;

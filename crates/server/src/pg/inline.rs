@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::frontend::{self, Frontend, Target};
 use super::input::Message;
 use super::{Client, Fault, Output};
-use basalt_query::{Session, SqlError};
+use basalt_query::{Ended, Session, SqlError};
 
 impl Connection {
     /// Serves the messages that have arrived, up to one that may have to wait, which it gives.
@@ -61,15 +61,21 @@ fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Resul
             None => Ok(Served::Not),
         },
         Frontend::Execute { portal, max_rows: 0 } => match session.execute_inline(portal, out) {
-            Some(rows) => {
-                complete(session, out, rows?);
+            Some(ended) => {
+                let Ended { verb, rows } = ended?;
+                out.notices(session);
+                match rows {
+                    Some(rows) => out.command_complete_rows(verb, rows),
+                    None => out.command_complete(verb),
+                }
                 Ok(Served::Done)
             }
             None => Ok(Served::Not),
         },
         Frontend::Query { sql } => match session.query_inline(sql, out) {
             Some(rows) => {
-                complete(session, out, rows);
+                out.notices(session);
+                out.command_complete_rows("SELECT", rows);
                 Ok(Served::Ready)
             }
             None => Ok(Served::Not),
@@ -98,9 +104,4 @@ pub(super) fn answer(session: &mut Session, out: &mut Output, message: &Frontend
         _ => return Ok(false),
     }
     Ok(true)
-}
-
-fn complete(session: &mut Session, out: &mut Output, rows: u64) {
-    out.notices(session);
-    out.command_complete_rows("SELECT", rows);
 }

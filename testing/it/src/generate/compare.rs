@@ -1,11 +1,14 @@
 //! Whether two answers mean the same.
 
 use crate::wire::{Answer, Fields, Reply};
+use std::collections::HashMap;
 
 /// The type of `char(n)`.
 const BPCHAR: u32 = 1042;
 /// First id of what users make: such oids differ between servers.
 const FIRST_USER_OID: u32 = 16384;
+/// Rows that are looked for one by one among others.
+const PAIRED_MAX: usize = 1000;
 
 /// What a difference of the order alone begins with.
 pub const OTHER_ORDER: &str = "in another order, ";
@@ -99,9 +102,8 @@ fn difference(ours: &Reply, theirs: &Reply, ordered: bool) -> Option<String> {
         own.sort();
         other.sort();
     }
-    if own == other
-        || own.len() == other.len() && own.iter().zip(&other).all(|(own, other)| same_but_for_sums(own, other))
-    {
+    let paired = || own.iter().zip(&other).all(|(own, other)| same_but_for_sums(own, other));
+    if own == other || own.len() == other.len() && (paired() || may_be_paired(&own, &other, ordered)) {
         return None;
     }
     let sorted = |rows: &[String]| {
@@ -132,6 +134,33 @@ fn same_but_for_sums(own: &str, other: &str) -> bool {
             || long(own) && long(other) && matches!((own.parse(), other.parse()), (Ok(a), Ok(b)) if close(a, b))
     };
     own.split('|').count() == other.split('|').count() && own.split('|').zip(other.split('|')).all(same)
+}
+
+/// The same where a last digit has put a row at another place among the others.
+fn may_be_paired(own: &[String], other: &[String], ordered: bool) -> bool {
+    let (own_alone, own_shared) = apart(own, other);
+    let (mut other_alone, other_shared) = apart(other, own);
+    let mut has_partner = |own: &&str| match other_alone.iter().position(|other| same_but_for_sums(own, other)) {
+        Some(at) => {
+            other_alone.swap_remove(at);
+            true
+        }
+        None => false,
+    };
+    own_alone.len() <= PAIRED_MAX && own_alone.iter().all(&mut has_partner) && (!ordered || own_shared == other_shared)
+}
+
+/// Rows that the others lack, and those that they have, in order.
+fn apart<'r>(rows: &'r [String], others: &[String]) -> (Vec<&'r str>, Vec<&'r str>) {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    others.iter().for_each(|row| *counts.entry(row).or_default() += 1);
+    rows.iter().map(String::as_str).partition(|row| match counts.get_mut(row).filter(|count| **count > 0) {
+        Some(count) => {
+            *count -= 1;
+            false
+        }
+        None => true,
+    })
 }
 
 /// Cells of padded columns without the spaces at their end.

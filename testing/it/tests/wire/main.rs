@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods)]
 
+mod at_once;
 mod conflicts;
 mod copy_messages;
 mod copy_readers;

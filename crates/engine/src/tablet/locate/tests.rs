@@ -68,9 +68,10 @@ fn key(id: i64) -> Key {
     Key::hidden(Rid(id as u64))
 }
 
-fn places(locate: &Locate, view: &ReadView, id: i64) -> Vec<(FileId, u32)> {
-    let key = key(id);
-    let found = locate.places(view, key.as_bytes());
+/// As by somebody who has not asked before.
+fn places(locate: &Locate, current: &ReadView, id: i64) -> Vec<(FileId, u32)> {
+    let (key, fresh) = (key(id), view(&current.files));
+    let found = locate.places(&fresh, key.as_bytes());
     found.map(|place| place.map(|(file, ordinal)| (file.id(), ordinal)).unwrap()).collect()
 }
 
@@ -85,7 +86,28 @@ fn expected(view: &ReadView, id: i64) -> Vec<(FileId, u32)> {
 
 /// Files that a lookup asks, or compares a row of.
 fn probes(locate: &Locate, view: &ReadView, id: i64) -> usize {
-    locate.places(view, key(id).as_bytes()).asks.len()
+    locate.asks(view, key(id).as_bytes()).len()
+}
+
+/// Whatever was found before is found again, also by who stopped early, and by who asks a later view.
+#[test]
+fn what_is_remembered_of_a_view_is_what_its_files_have() {
+    let mut fixture = Fixture::new();
+    let files = [fixture.file(0..300), fixture.file(100..200), fixture.file(150..250)];
+    let locate = Locate::default();
+    let (both, all) = (view(&files[..2]), view(&files));
+    for id in [120, 160, 299, 300] {
+        for view in [&both, &all, &both] {
+            for looked_at in 0..4 {
+                let key = key(id);
+                let some: Vec<_> = locate.places(view, key.as_bytes()).take(looked_at).collect();
+                assert!(some.len() <= looked_at);
+                let all = locate.places(view, key.as_bytes()).map(|place| place.unwrap());
+                let all: Vec<_> = all.map(|(file, ordinal)| (file.id(), ordinal)).collect();
+                assert_eq!(all, expected(view, id), "row {id}");
+            }
+        }
+    }
 }
 
 fn random(state: &mut u64) -> u64 {

@@ -7,10 +7,11 @@
 use super::super::binder::{Binder, Bound as BoundQuery, Slot};
 use super::super::{BindContext, ParamTypes, position};
 use super::conflict::{Compute, ConflictAction};
-use super::{BoundInsert, BoundModify, InsertSource, OnConflict, Returning, RowSource};
+use super::{BoundInsert, BoundModify, InsertSource, OnConflict, PointChange, Returning, RowSource};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, HeldRows, OutputColumn, Plan, Query, Subquery, is_volatile};
 use crate::syntax::Statement;
+use basalt_expr::tree::Expr;
 use basalt_types::{ObjectId, TableDef};
 use sqlparser::ast::{self, SetExpr};
 use std::collections::BTreeMap;
@@ -240,6 +241,39 @@ impl Write {
             }
         }
         out.extend(self.returning().and_then(|returning| returning.query.as_deref()));
+        out
+    }
+
+    /// What it computes for a row: without plans, and without a search's.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        let mut out: Vec<&Expr> = self.returning().iter().flat_map(|returning| &returning.exprs).collect();
+        let rules = match self {
+            Write::Insert(insert) => {
+                if let InsertSource::Values(rows) = &insert.source {
+                    out.extend(rows.iter().flatten());
+                }
+                if let Some(OnConflict {
+                    action: ConflictAction::DoUpdate { compute: Compute::Exprs { filter, values }, .. },
+                    ..
+                }) = &insert.on_conflict
+                {
+                    out.extend(filter.iter().chain(values));
+                }
+                &insert.rules
+            }
+            Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => {
+                if let RowSource::Point(point) = &modify.source {
+                    out.extend(point.access.key.iter().chain(&point.filter));
+                    if let PointChange::Update(set) = &point.change {
+                        out.extend(set.iter().map(|(_, value)| value));
+                    }
+                }
+                &modify.rules
+            }
+            Write::Read(_) => return out,
+        };
+        out.extend(rules.generated.iter().map(|(_, expr)| expr));
+        out.extend(rules.checks.iter().chain(&rules.view_checks).map(|check| &check.condition));
         out
     }
 

@@ -69,6 +69,21 @@ fn sums_of_floats_are_equal_but_for_their_last_digits() {
 }
 
 #[test]
+fn a_last_digit_may_move_a_row_past_others() {
+    let exact = ["14.25|a", "14.25|b", "1|c"];
+    let (low, high) = ("14.249999999999995|d", "14.250000000000002|d");
+    let (a, b) = (rows(&[low, exact[0], exact[1], exact[2]]), rows(&[exact[0], exact[1], high, exact[2]]));
+    for ordered in [false, true] {
+        assert_eq!(compare(&a, &b, ordered), Verdict::Same);
+        let another = rows(&[exact[0], exact[1], "14.250000000000002|e", exact[2]]);
+        assert!(matches!(compare(&a, &another, ordered), Verdict::Different(_)));
+    }
+    let swapped = rows(&[exact[1], exact[0], high, exact[2]]);
+    assert_eq!(compare(&a, &swapped, false), Verdict::Same);
+    assert!(matches!(compare(&a, &swapped, true), Verdict::Different(_)));
+}
+
+#[test]
 fn trailing_zeros_go() {
     assert_eq!(without_zeros("1.500|2.0|10|-0.00|a1.0b"), "1.5|2|10|0|a1b");
 }

@@ -1,0 +1,130 @@
+//! Writes, locks and BEGIN, done where their message is read ([`crate::statement::at_once`]).
+
+use super::inline::Ended;
+use super::prepared::{Bound, Prepared};
+use super::{Scope, Session};
+use crate::database::Stats;
+use crate::error::Result;
+use crate::row::{Cells, RowSink};
+use crate::statement::at_once::{self, AtOnce};
+use crate::syntax::{Statement, TransactionVerb};
+use basalt_engine::Catalog;
+use basalt_expr::EvalContext;
+use smallvec::SmallVec;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+impl Session {
+    /// As [`Session::execute_inline`], for a portal that is not begun.
+    pub(super) fn execute_at_once(
+        &mut self,
+        portal: &str,
+        prepared: &Arc<Prepared>,
+        sink: &mut dyn RowSink,
+    ) -> Option<Result<Ended>> {
+        let statement = prepared.statement.as_ref()?;
+        if let Statement::Transaction(verb @ TransactionVerb::Begin { modes, .. }) = statement {
+            if self.block.scope != Scope::None {
+                return None;
+            }
+            self.portals.get_mut(portal)?.done = true;
+            self.statement_begins(&prepared.sql);
+            return Some(match self.begin(*modes) {
+                Ok(()) => {
+                    self.statement_done();
+                    Ok(Ended { verb: verb.tag(), rows: None })
+                }
+                Err(error) => {
+                    self.statement_failed(&error);
+                    Err(error)
+                }
+            });
+        }
+        let (at_once, bound, version) = {
+            let cached = prepared.plan.lock();
+            let is_current = |settings| Arc::ptr_eq(settings, self.settings.effective());
+            let cached = cached.as_ref().filter(|plan| is_current(&plan.settings))?;
+            (cached.at_once.clone()?, cached.bound.clone(), cached.catalog_version)
+        };
+        let busy = self.block.failed || self.block.lent.is_some() || self.block.undoing.is_some();
+        if busy || self.block.read_only || self.db.engine().catalog_at_hand().version != version {
+            return None;
+        }
+        self.statement_begins(&prepared.sql);
+        self.ensure_block();
+        let Some(catalog) = self.admit_at_once(&at_once, version) else {
+            self.give_up();
+            return None;
+        };
+        let found = self.portals.get_mut(portal)?;
+        found.done = true;
+        let formats = found.columns.iter().flat_map(|columns| columns.iter()).map(|column| column.format);
+        let formats: SmallVec<[i16; 16]> = formats.collect();
+        let params = std::mem::take(&mut found.params);
+        let eval = self.eval_context(params, &catalog);
+        let ended = self.poll_at_once(&at_once, &bound, &eval, &formats, sink);
+        if ended.is_none() {
+            self.give_up();
+            let found = self.portals.get_mut(portal)?;
+            found.done = false;
+            found.params = Arc::try_unwrap(eval).map_or_else(|eval| eval.params.clone(), |eval| eval.params);
+        }
+        ended
+    }
+
+    /// Takes its locks, if nobody is in the way and the plan is still good.
+    fn admit_at_once(&mut self, at_once: &AtOnce, version: u64) -> Option<Arc<Catalog>> {
+        if self.block.read_only {
+            return None;
+        }
+        let txn = self.next_statement().ok()?;
+        let catalog = txn.catalog();
+        if txn.edits_catalog() || !txn.sees(&catalog) || catalog.version != version {
+            return None;
+        }
+        let mut locks = at_once.locks.iter();
+        let locked = locks.all(|(table, mode)| matches!(txn.try_lock_table(*table, *mode), Ok(true)));
+        // Whoever had a table before may have changed it.
+        (locked && txn.catalog_version() == version).then_some(catalog)
+    }
+
+    fn poll_at_once(
+        &mut self,
+        at_once: &AtOnce,
+        bound: &Bound,
+        eval: &Arc<EvalContext>,
+        formats: &[i16],
+        sink: &mut dyn RowSink,
+    ) -> Option<Result<Ended>> {
+        let before = self.txn().ok()?.savepoint();
+        let mark = sink.mark();
+        let polled = {
+            let cells = Cells { sink: &mut *sink, formats };
+            let run = pin!(at_once::run(self, at_once, bound, eval, cells));
+            run.poll(&mut Context::from_waker(Waker::noop()))
+        };
+        let failed = match polled {
+            Poll::Ready(Ok((verb, rows))) => {
+                if !at_once.types.is_empty() {
+                    Stats::add(&self.db.stats().rows_returned, rows);
+                }
+                self.statement_done();
+                return Some(Ok(Ended { verb, rows: Some(rows) }));
+            }
+            Poll::Ready(Err(error)) => error,
+            // It has to wait: it has not happened.
+            Poll::Pending => {
+                sink.back_to(mark);
+                self.told.lock().clear();
+                match self.txn().and_then(|txn| Ok(txn.rollback_to(before)?)) {
+                    Ok(()) => return None,
+                    Err(error) => error,
+                }
+            }
+        };
+        sink.back_to(mark);
+        self.statement_failed(&failed);
+        Some(Err(failed))
+    }
+}
