@@ -342,6 +342,7 @@ fn no_rows(with: &BoundWith) -> Vec<Option<HeldRows>> {
 
 /// A command, and the query that finds its rows below it.
 async fn of_write(session: &mut Session, write: &Write, eval: &Arc<EvalContext>) -> Result<Step> {
+    write.exprs().into_iter().try_for_each(|expr| expr.check_constants(eval))?;
     let verb = match write {
         Write::Insert(_) => "Insert",
         Write::Update(_) => "Update",
