@@ -34,6 +34,7 @@ pub mod tree;
 pub mod txid_snapshot;
 pub mod unsigned;
 pub mod window;
+pub mod words;
 
 pub use context::EvalContext;
 pub use error::{Error, Result};

@@ -103,8 +103,9 @@ fn coalesce_nullif_and_tests_of_null() {
 #[test]
 fn in_lists_and_any_know_nulls() {
     let columns = [ints(&[Some(1), Some(4), None])];
-    let list =
-        |values: Vec<Expr>, negated| resolve::in_list(Registry::builtin(), column(0), values, negated, &ctx()).unwrap();
+    let list = |values: Vec<Expr>, negated| {
+        resolve::in_list(Registry::builtin(), column(0), values, &|_| false, negated, &ctx()).unwrap()
+    };
     let plain = list(vec![Expr::int4(1), Expr::int4(2)], false);
     assert_eq!(run(&plain, &columns), [Datum::Bool(true), Datum::Bool(false), Datum::Null]);
     let with_null = list(vec![Expr::int4(1), Expr::null(DataType::Unknown)], true);

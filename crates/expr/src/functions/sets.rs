@@ -8,6 +8,8 @@ use crate::datetime::{timestamp_add, timestamptz_add};
 use crate::error::{Error, Result};
 use crate::interval::Interval;
 use crate::numeric::Numeric;
+use crate::record_value;
+use crate::words::{self, Class};
 use basalt_types::{DataType, Datum};
 
 /// Rows that are all there.
@@ -24,6 +26,8 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("generate_series", "numeric,numeric" | "numeric,numeric,numeric") => numerics,
         ("generate_series", "timestamp,timestamp,interval" | "timestamptz,timestamptz,interval") => moments,
         ("generate_subscripts", "anyarray,int4" | "anyarray,int4,bool") => subscripts,
+        ("_pg_expandarray", _) => |args, info| all(numbered(args, info)),
+        ("pg_get_keywords", "-") => |_, info| all(key_words(info)),
         ("unnest", "anyarray") => |args, info| all(unnest(args, info)),
         ("regexp_matches", "text,text") => |args, info| {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
@@ -145,6 +149,40 @@ fn subscripts(args: &[Datum], info: &CallInfo) -> Result<SetRows> {
     };
     let all = (dimension.lower..=dimension.upper()).map(|subscript| Ok(Datum::I32(subscript)));
     Ok(if args.get(2) == Some(&Datum::Bool(true)) { Box::new(all.rev()) } else { Box::new(all) })
+}
+
+/// The elements of an array of one dimension with their places, from 1; of others, nulls for the first dimension.
+fn numbered(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
+    let (Datum::Bytes(bytes), Some(element)) = (&args[0], info.arg_types[0].element()) else {
+        return Err(mismatch(&info.arg_types[0], &args[0]));
+    };
+    let composite = record_value::def_of(info.ty)?;
+    let array = array_value::decode(element, bytes)?;
+    let count = array.dimensions.first().map_or(0, |first| first.upper() - first.lower + 1);
+    let is_list = array.dimensions.len() == 1;
+    let mut elements = array.elements.into_iter().filter(|_| is_list);
+    (1..=count)
+        .map(|n| record_value::encode(composite, &[elements.next().unwrap_or(Datum::Null), Datum::I32(n)]))
+        .collect()
+}
+
+fn key_words(info: &CallInfo) -> Result<Vec<Datum>> {
+    let composite = record_value::def_of(info.ty)?;
+    words::all()
+        .iter()
+        .map(|known| {
+            let (code, class) = match known.class {
+                Class::Unreserved => ("U", "unreserved"),
+                Class::Column => ("C", "unreserved (cannot be function or type name)"),
+                Class::Function => ("T", "reserved (can be function or type name)"),
+                Class::Reserved => ("R", "reserved"),
+            };
+            let label = if known.bare_label { "can be bare label" } else { "requires AS" };
+            let bare = Datum::Bool(known.bare_label);
+            let text = Datum::text;
+            record_value::encode(composite, &[text(known.word), text(code), bare, text(class), text(label)])
+        })
+        .collect()
 }
 
 fn unnest(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {

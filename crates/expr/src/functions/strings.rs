@@ -7,6 +7,7 @@ use super::{CallInfo, Kernel};
 use crate::error::{Error, Result};
 use crate::io;
 use crate::operators::printed;
+use crate::words::quote_ident;
 use basalt_types::{DataType, Datum};
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ mod format;
 mod md5;
 mod unicode;
 
-pub(crate) use format::{quote_ident, quote_literal};
+pub(crate) use format::quote_literal;
 
 /// The longest string that functions make, in bytes.
 const TEXT_BYTES_MAX: usize = (1 << 30) - 1;

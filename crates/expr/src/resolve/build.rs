@@ -189,24 +189,57 @@ pub fn extreme(args: Vec<Expr>, greatest: bool, ctx: &EvalContext) -> Result<Exp
     Ok(Expr::Extreme { args, greatest, ty })
 }
 
-/// `expr [NOT] IN (list)`: one comparison for all where their types have a common one, otherwise one each.
-pub fn in_list(registry: &Registry, expr: Expr, list: Vec<Expr>, negated: bool, ctx: &EvalContext) -> Result<Expr> {
-    let mut all = types(&list);
-    all.insert(0, expr.ty());
-    if let Ok(common) = resolve_common_type("IN", &all) {
-        let probe = Expr::Hole { id: usize::MAX, ty: common.clone() };
-        if let Ok(Comparison { function, left, .. }) = comparison(registry, "=", probe.clone(), probe, ctx) {
-            let ty = left.ty();
-            let expr = coerce_argument(expr, &ty, ctx)?;
-            let list = list.into_iter().map(|item| coerce_argument(item, &ty, ctx)).collect::<Result<Vec<_>>>()?;
-            return Ok(Expr::InList { expr: Box::new(expr), list, equal: function, negated });
-        }
-    }
+/// `expr [NOT] IN (list)`: one comparison with all items without columns, if they are several and have a common type
+/// with the left side, and one with each other item.
+pub fn in_list(
+    registry: &Registry,
+    expr: Expr,
+    list: Vec<Expr>,
+    has_columns: &dyn Fn(&Expr) -> bool,
+    negated: bool,
+    ctx: &EvalContext,
+) -> Result<Expr> {
+    let (columns, others): (Vec<Expr>, Vec<Expr>) = list.iter().cloned().partition(|item| has_columns(item));
     let mut terms = Vec::with_capacity(list.len());
-    for item in list {
+    let together = match others.len() > 1 {
+        true => in_common_type(registry, &expr, others, negated, ctx)?,
+        false => None,
+    };
+    let alone = if together.is_some() { columns } else { list };
+    terms.extend(together);
+    for item in alone {
         terms.push(self::operator(registry, if negated { "<>" } else { "=" }, Some(expr.clone()), item, ctx)?);
     }
-    Ok(if negated { Expr::And(terms) } else { Expr::Or(terms) })
+    Ok(match terms.len() {
+        1 => terms.remove(0),
+        _ if negated => Expr::And(terms),
+        _ => Expr::Or(terms),
+    })
+}
+
+/// What is no column, as one comparison with all of them; arrays are compared one by one, and so is what has no
+/// common type.
+fn in_common_type(
+    registry: &Registry,
+    expr: &Expr,
+    list: Vec<Expr>,
+    negated: bool,
+    ctx: &EvalContext,
+) -> Result<Option<Expr>> {
+    let mut all = types(&list);
+    all.insert(0, expr.ty());
+    let Ok(common) = resolve_common_type("IN", &all) else { return Ok(None) };
+    if common.element().is_some() {
+        return Ok(None);
+    }
+    let probe = Expr::Hole { id: usize::MAX, ty: common };
+    let Ok(Comparison { function, left, .. }) = comparison(registry, "=", probe.clone(), probe, ctx) else {
+        return Ok(None);
+    };
+    let ty = left.ty();
+    let expr = coerce_argument(expr.clone(), &ty, ctx)?;
+    let list = list.into_iter().map(|item| coerce_argument(item, &ty, ctx)).collect::<Result<Vec<_>>>()?;
+    Ok(Some(Expr::InList { expr: Box::new(expr), list, equal: function, negated }))
 }
 
 /// `ARRAY[…]`. `element` fixes the element type (`ARRAY[]::int[]`).

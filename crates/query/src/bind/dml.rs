@@ -112,6 +112,19 @@ pub struct Search {
     pub kind: SearchKind,
 }
 
+impl Search {
+    /// What UPDATE sets, where the search's last projection computes it.
+    pub fn set_exprs(&self) -> Vec<&Expr> {
+        let Plan::Project { exprs, .. } = &self.query.plan else { return Vec::new() };
+        let outputs = self.actions.iter().flat_map(|action| match action {
+            Action::Update(set) => set.as_slice(),
+            _ => &[],
+        });
+        let columns = outputs.map(|(_, output)| self.step.columns[*output].0);
+        columns.filter_map(|column| Some(&exprs.iter().find(|(id, _)| *id == column)?.1)).collect()
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SearchKind {
     Update,

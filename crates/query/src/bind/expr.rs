@@ -397,7 +397,13 @@ impl Binder<'_> {
         let probe = self.expr(expr)?;
         let bound = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
         let literal = bound.iter().position(|item| matches!(item, Expr::Const { ty: DataType::Unknown, .. }));
-        let tested = resolve::in_list(self.registry(), probe, bound, negated, &self.ctx.eval).map_err(|error| {
+        let has_columns = |item: &Expr| {
+            let mut used = Vec::new();
+            self.columns_of(item, &mut used);
+            !used.is_empty()
+        };
+        let tested = resolve::in_list(self.registry(), probe, bound, &has_columns, negated, &self.ctx.eval);
+        let tested = tested.map_err(|error| {
             let error = SqlError::from(error);
             match error.sqlstate.starts_with("22") {
                 true => error.at(literal.and_then(|at| position::of_start(&self.ctx.sql, &list[at]))),

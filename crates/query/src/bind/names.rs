@@ -4,6 +4,7 @@ use super::BindContext;
 use crate::error::{Result, SqlError};
 use crate::pgcatalog::{self, VirtualTable};
 use basalt_engine::{Namespace, SequenceDef, ViewDef};
+use basalt_expr::words;
 use basalt_types::TableDef;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use std::sync::Arc;
@@ -14,6 +15,16 @@ pub const SYSTEM_COLUMNS: &[&str] = &["ctid", "xmin", "xmax", "cmin", "cmax", "t
 /// An identifier as the catalog knows it.
 pub fn fold(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// 42601 for an unquoted word that names no column.
+pub fn check_column(name: &ObjectName) -> Result<()> {
+    match name.0.first().and_then(ObjectNamePart::as_ident) {
+        Some(Ident { value, quote_style: None, .. }) if words::is_reserved(value) => {
+            Err(SqlError::syntax(format!("syntax error at or near \"{value}\"")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The parts of a dotted name.

@@ -39,6 +39,14 @@ pub struct PointQuery {
     pub lock: Option<LockTarget>,
 }
 
+impl PointQuery {
+    /// Errors of constants come before all rows.
+    pub fn check_constants(&self, eval: &EvalContext) -> crate::error::Result<()> {
+        let mut exprs = std::iter::once(&self.filter).chain(&self.outputs);
+        Ok(exprs.try_for_each(|expr| expr.check_constants(eval))?)
+    }
+}
+
 /// Whether a bound query is such a SELECT. Sorting or limiting (to one or more) one row changes nothing.
 pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<PointQuery> {
     if !query.subqueries.is_empty() {

@@ -4,7 +4,7 @@
 use super::rows::{Rows, float4, int2, oid, oid_vector, text, yes};
 use super::{Fill, SystemContext, functions, typing};
 use crate::error::SqlError;
-use basalt_engine::catalog::{PG_CATALOG, SUPERUSER};
+use basalt_engine::catalog::{INFORMATION_SCHEMA, PG_CATALOG, SUPERUSER};
 use basalt_expr::functions::{TypePattern, Volatility};
 use basalt_types::{DataType, Datum};
 use std::collections::HashMap;
@@ -159,7 +159,7 @@ fn pg_proc(_: &SystemContext, rows: &mut Rows) -> Result {
         rows.push([
             ("oid", oid(proc.oid)),
             ("proname", text(proc.name)),
-            ("pronamespace", oid(PG_CATALOG.0)),
+            ("pronamespace", oid(if proc.name.starts_with("_pg_") { INFORMATION_SCHEMA.0 } else { PG_CATALOG.0 })),
             ("proowner", oid(SUPERUSER.0)),
             ("prolang", oid(INTERNAL_LANGUAGE)),
             ("procost", float4(1.0)),

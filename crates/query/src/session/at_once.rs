@@ -47,8 +47,7 @@ impl Session {
             let cached = cached.as_ref().filter(|plan| is_current(&plan.settings))?;
             (cached.at_once.clone()?, cached.bound.clone(), cached.catalog_version)
         };
-        let busy = self.block.failed || self.block.lent.is_some() || self.block.undoing.is_some();
-        if busy || self.block.read_only || self.db.engine().catalog_at_hand().version != version {
+        if self.block.is_busy() || self.block.read_only || self.db.engine().catalog_at_hand().version != version {
             return None;
         }
         self.statement_begins(&prepared.sql);

@@ -72,6 +72,11 @@ impl Default for Block {
 }
 
 impl Block {
+    /// Whether a statement has to be refused, or to wait for what is still done with the transaction.
+    pub(super) fn is_busy(&self) -> bool {
+        self.failed || self.lent.is_some() || self.undoing.is_some()
+    }
+
     /// Who only reads has its place among serializable transactions at its snapshot, whatever it reads.
     fn engine_isolation(&self) -> Isolation {
         match self.isolation {

@@ -209,7 +209,7 @@ impl Session {
             }
             return Some(Admitted { at, noted: None, catalog, alone: true });
         }
-        if self.block.failed || self.block.lent.is_some() || self.block.undoing.is_some() {
+        if self.block.is_busy() {
             return None;
         }
         if self.block.txn.as_ref().is_some_and(Txn::edits_catalog) {

@@ -2,6 +2,7 @@
 //! (`session::inline`). They take the ordinary path's own functions, which hardly ever wait: whoever has to, for
 //! another's lock or for room in hot, has changed nothing that cannot be taken back, and begins again on that path.
 
+use super::insert::ROWS_INLINE_MAX;
 use super::{point_get, write};
 use crate::bind::point::{PointQuery, point_query};
 use crate::bind::{Bound, InsertSource, RowSource, Write};
@@ -16,9 +17,6 @@ use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum, ObjectId, TableDef};
 use std::sync::Arc;
-
-/// Rows of a VALUES list, at most.
-const ROWS_MAX: usize = 32;
 
 /// A statement of this kind.
 pub(crate) struct AtOnce {
@@ -51,7 +49,7 @@ impl AtOnce {
             Bound::Write(write) => {
                 let few = match write {
                     Write::Insert(insert) => match &insert.source {
-                        InsertSource::Values(rows) => rows.len() <= ROWS_MAX,
+                        InsertSource::Values(rows) => rows.len() <= ROWS_INLINE_MAX,
                         InsertSource::Query(_) => false,
                     },
                     Write::Update(modify) | Write::Delete(modify) => matches!(modify.source, RowSource::Point(_)),

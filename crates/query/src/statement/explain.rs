@@ -277,7 +277,7 @@ async fn of_bound(
     match bound {
         Bound::Query(query) => match crate::bind::point::point_query(query, eval) {
             Some(point) => {
-                std::iter::once(&point.filter).chain(&point.outputs).try_for_each(|expr| expr.check_constants(eval))?;
+                point.check_constants(eval)?;
                 let get = Step::new(format!("Point Get on {}", point.table.name));
                 let step = match point.lock {
                     Some(_) => Step { inputs: vec![get], ..Step::new("Lock Rows") },

@@ -25,7 +25,7 @@ use std::sync::Arc;
 const BATCH_ROWS_MIN: usize = 256;
 
 /// VALUES lists of more rows than this are written off the connection's thread.
-const ROWS_INLINE_MAX: usize = 32;
+pub(super) const ROWS_INLINE_MAX: usize = 32;
 
 /// Times that ON CONFLICT DO UPDATE tries again because the other row came or went meanwhile.
 const CONFLICT_TRIES_MAX: usize = 1_000;
@@ -71,12 +71,13 @@ pub(crate) async fn run(
 
 /// Errors of constants come even where no row meets another, and none is given back.
 fn check_constants(insert: &BoundInsert, eval: &EvalContext) -> Result<()> {
+    let mut returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
+    returning.try_for_each(|expr| expr.check_constants(eval))?;
     let on_conflict = insert.on_conflict.as_ref().map(|conflict| &conflict.action);
     if let Some(ConflictAction::DoUpdate { compute: Compute::Exprs { filter, values }, .. }) = on_conflict {
         filter.iter().chain(values).try_for_each(|expr| expr.check_constants(eval))?;
     }
-    let returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
-    Ok(returning.into_iter().try_for_each(|expr| expr.check_constants(eval))?)
+    Ok(())
 }
 
 async fn values_batch(session: &mut Session, insert: &Arc<BoundInsert>, path: &Arc<RowPath>) -> Result<Written> {

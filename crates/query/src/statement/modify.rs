@@ -6,13 +6,14 @@ use super::row_path::RowPath;
 use super::rows::{ReturningRows, Written};
 use super::search;
 use super::touched::Touched;
-use crate::bind::{BoundModify, Point, PointChange, RowSource, Search};
+use crate::bind::{BoundModify, Point, PointChange, RowSource, Search, SearchKind};
 use crate::database::Stats;
 use crate::error::Result;
 use crate::session::Session;
 use crate::syntax::Isolation;
 use basalt_engine::{RowLock, Txn, WaitPolicy};
 use basalt_expr::EvalContext;
+use basalt_expr::tree::Expr;
 use basalt_types::{Datum, TabletId};
 use std::sync::Arc;
 
@@ -24,8 +25,7 @@ pub(crate) async fn run(
 ) -> Result<Written> {
     let catalog = session.txn()?.catalog();
     let path = RowPath::new(&plan.table, &plan.rules, &catalog, eval);
-    let mut returned = plan.returning.iter().flat_map(|returning| &returning.exprs);
-    returned.try_for_each(|expr| expr.check_constants(eval))?;
+    check_constants(plan, eval)?;
     let written = match &plan.source {
         RowSource::Point(point) => {
             // What is locked is looked at again; other levels note what they have seen.
@@ -58,6 +58,21 @@ pub(crate) async fn run(
     };
     Stats::add(&session.db.stats().rows_written, written.rows);
     Ok(written)
+}
+
+/// Errors of constants that RETURNING names come before all rows, but behind those of what is set.
+fn check_constants(plan: &BoundModify, eval: &EvalContext) -> Result<()> {
+    let mut returned = plan.returning.iter().flat_map(|returning| &returning.exprs);
+    let Err(fault) = returned.try_for_each(|expr| expr.check_constants(eval)) else { return Ok(()) };
+    let set: Vec<&Expr> = match &plan.source {
+        RowSource::Point(Point { change: PointChange::Update(set), .. }) => {
+            set.iter().map(|(_, value)| value).collect()
+        }
+        RowSource::Search(search) if search.kind == SearchKind::Update => search.set_exprs(),
+        _ => Vec::new(),
+    };
+    set.into_iter().try_for_each(|expr| expr.check_constants(eval))?;
+    Err(fault.into())
 }
 
 /// The means of a search that finds few rows, which have been found: they are changed on the spot.

@@ -17,8 +17,7 @@ pub(crate) async fn run(
 ) -> Result<u64> {
     let types: Vec<DataType> = point.outputs.iter().map(|output| output.ty()).collect();
     let mut rows = 0;
-    // Errors of constants come before all rows.
-    std::iter::once(&point.filter).chain(&point.outputs).try_for_each(|expr| expr.check_constants(eval))?;
+    point.check_constants(eval)?;
     let Some(key) = point.access.key(&point.table, eval)? else { return Ok(rows) };
     let read = session.txn()?.read();
     let tablets: Vec<TabletId> = match read.tablet_of(&point.table, &key) {

@@ -113,7 +113,7 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<CopyStatement> {
         CopySource::Query(query)
     } else {
         let name = reader.object_name()?;
-        let columns = if matches!(reader.peek(), Token::LParen) { Some(reader.idents_in_parens()?) } else { None };
+        let columns = if matches!(reader.peek(), Token::LParen) { Some(reader.names_in_parens()?) } else { None };
         CopySource::Table { name, columns }
     };
     let from = reader.word("from");
@@ -239,7 +239,7 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool> {
 }
 
 fn force_columns(reader: &mut Reader<'_>) -> Result<ForceColumns> {
-    if reader.token(&Token::Mul) { Ok(ForceColumns::All) } else { Ok(ForceColumns::Some(reader.idents_in_parens()?)) }
+    if reader.token(&Token::Mul) { Ok(ForceColumns::All) } else { Ok(ForceColumns::Some(reader.names_in_parens()?)) }
 }
 
 /// The same where `*` is not taken.

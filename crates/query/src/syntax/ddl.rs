@@ -258,7 +258,7 @@ fn create(reader: &mut Reader<'_>) -> Result<Definition> {
             owner = Some(role.clone());
             role
         } else {
-            reader.ident()?
+            reader.name()?
         };
         if reader.word("authorization") {
             owner = Some(reader.ident()?);
@@ -353,7 +353,7 @@ fn create_view(reader: &mut Reader<'_>, or_replace: bool, temporary: bool, recur
     let name = reader.object_name()?;
     let mut columns = Vec::new();
     if matches!(reader.peek(), Token::LParen) {
-        columns = reader.idents_in_parens()?;
+        columns = reader.names_in_parens()?;
     }
     let mut options = Vec::new();
     if reader.word("with") {
@@ -384,7 +384,7 @@ fn recursive_query(name: &Name, columns: &[String], query: &ast::Query) -> Resul
 }
 
 fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
-    let name = reader.ident()?;
+    let name = reader.name()?;
     let mut owner = None;
     reader.word("with");
     while !reader.at_end() {
@@ -457,7 +457,7 @@ fn alter(reader: &mut Reader<'_>) -> Result<Definition> {
         return Ok(Definition::AlterTable { name, if_exists, kind, actions });
     }
     if reader.word("schema") {
-        let name = reader.ident()?;
+        let name = reader.name()?;
         return Ok(if reader.words(&["rename", "to"]) {
             Definition::AlterSchema { name, rename: Some(reader.ident()?), owner: None }
         } else if reader.words(&["owner", "to"]) {

@@ -2,9 +2,10 @@
 //! argument of a call as the name of one doubles the work with every level of nesting.
 
 use super::nested;
+use basalt_expr::words::{self, KeyWord};
 use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
-use sqlparser::keywords::Keyword;
+use sqlparser::keywords::{ALL_KEYWORDS, Keyword};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 use std::any::TypeId;
@@ -78,32 +79,10 @@ fn is_reserved_word(keyword: &Keyword) -> bool {
     )
 }
 
-/// Words that name an output only behind AS (manual, appendix C): what they begin may stand there.
-fn needs_as(keyword: &Keyword) -> bool {
-    use Keyword::*;
-    matches!(
-        keyword,
-        AS | CREATE
-            | EXCEPT
-            | FETCH
-            | FOR
-            | FROM
-            | GRANT
-            | GROUP
-            | HAVING
-            | INTERSECT
-            | INTO
-            | LIMIT
-            | OFFSET
-            | ON
-            | ORDER
-            | RETURNING
-            | TO
-            | UNION
-            | WHERE
-            | WINDOW
-            | WITH
-    )
+/// PostgreSQL's key word that one of the parser's is, if it is one.
+fn key_word(keyword: &Keyword) -> Option<&'static KeyWord> {
+    let at = (*keyword as usize).checked_sub(1)?;
+    words::find(ALL_KEYWORDS.get(at)?)
 }
 
 impl Dialect for Postgres15 {
@@ -150,13 +129,15 @@ impl Dialect for Postgres15 {
         nested::behind(parser, left)
     }
 
-    /// FOR begins a locking clause, also where there is nothing else behind the select list.
-    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
-        (explicit || !needs_as(keyword)) && BASE.is_select_item_alias(explicit, keyword, parser)
+    /// Behind AS any word; without it, what can begin nothing else there.
+    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, _: &mut Parser) -> bool {
+        explicit || key_word(keyword).is_none_or(|known| known.bare_label)
     }
 
-    fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
-        (explicit || !is_reserved_word(keyword)) && BASE.is_table_factor_alias(explicit, keyword, parser)
+    /// SET follows the table of UPDATE.
+    fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, _: &mut Parser) -> bool {
+        let may_name = key_word(keyword).is_none_or(KeyWord::names_column);
+        may_name && (explicit || *keyword != Keyword::SET)
     }
 
     /// The place where SEARCH and CYCLE of a recursive query stand (`syntax::recursion`).

@@ -66,7 +66,7 @@ pub(super) fn create_opt(reader: &mut Reader<'_>) -> Result<Option<CreateIndex>>
     let name = match reader.sees("on") {
         true if if_not_exists => return Err(reader.error_here()),
         true => None,
-        false => Some(reader.ident()?),
+        false => Some(reader.name()?),
     };
     reader.expect_word("on")?;
     reader.word("only");
@@ -79,7 +79,7 @@ pub(super) fn create_opt(reader: &mut Reader<'_>) -> Result<Option<CreateIndex>>
     let elements = reader.list(element)?;
     reader.expect_token(&Token::RParen)?;
     let include = match reader.word("include") {
-        true => reader.idents_in_parens()?,
+        true => reader.names_in_parens()?,
         false => Vec::new(),
     };
     let nulls_not_distinct = nulls_not_distinct(reader);

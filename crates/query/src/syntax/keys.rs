@@ -64,7 +64,7 @@ pub(super) fn table_constraint_opt(reader: &mut Reader<'_>) -> Result<Option<Key
     let place = reader.position();
     let constraint = constraint_name(reader)?;
     if reader.words(&["foreign", "key"]) {
-        let columns = reader.idents_in_parens()?;
+        let columns = reader.names_in_parens()?;
         reader.expect_word("references")?;
         return Ok(Some(KeyConstraint::ForeignKey(references(reader, constraint, columns, true)?)));
     }
@@ -74,12 +74,12 @@ pub(super) fn table_constraint_opt(reader: &mut Reader<'_>) -> Result<Option<Key
     }
     let mut clause = UniqueClause { constraint, primary, place, ..UniqueClause::default() };
     if reader.words(&["using", "index"]) {
-        clause.using_index = Some(reader.ident()?);
+        clause.using_index = Some(reader.name()?);
     } else {
         clause.nulls_not_distinct = !primary && nulls_not_distinct(reader);
-        clause.columns = reader.idents_in_parens()?;
+        clause.columns = reader.names_in_parens()?;
         if reader.word("include") {
-            clause.include = reader.idents_in_parens()?;
+            clause.include = reader.names_in_parens()?;
         }
         index_parameters(reader, &mut clause)?;
     }
@@ -113,7 +113,7 @@ pub(super) fn column_constraint_opt(reader: &mut Reader<'_>, column: &str) -> Re
 
 fn constraint_name(reader: &mut Reader<'_>) -> Result<Option<String>> {
     match reader.word("constraint") {
-        true => Ok(Some(reader.ident()?)),
+        true => Ok(Some(reader.name()?)),
         false => Ok(None),
     }
 }
@@ -185,7 +185,7 @@ fn references(
 ) -> Result<ForeignKeyClause> {
     let parent = reader.object_name()?;
     let parent_columns = match reader.peek() {
-        Token::LParen => reader.idents_in_parens()?,
+        Token::LParen => reader.names_in_parens()?,
         _ => Vec::new(),
     };
     let mut clause = ForeignKeyClause {
@@ -216,7 +216,7 @@ fn references(
             clause.on_delete = action(reader)?;
             let sets = matches!(clause.on_delete, ReferentialAction::SetNull | ReferentialAction::SetDefault);
             if sets && matches!(reader.peek(), Token::LParen) {
-                clause.set_columns = reader.idents_in_parens()?;
+                clause.set_columns = reader.names_in_parens()?;
             }
         } else if !updated && reader.words(&["on", "update"]) {
             updated = true;

@@ -24,7 +24,7 @@ pub(super) fn create(reader: &mut Reader<'_>, unlogged: bool) -> Result<Definiti
     let if_not_exists = reader.if_not_exists();
     let name = reader.object_name()?;
     let columns = match reader.peek() {
-        Token::LParen => reader.idents_in_parens()?,
+        Token::LParen => reader.names_in_parens()?,
         _ => Vec::new(),
     };
     let mut options = Vec::new();

@@ -104,7 +104,7 @@ fn clauses(reader: &mut Reader<'_>) -> Result<Vec<PrivilegeClause>> {
 
 fn columns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
     match reader.peek() {
-        Token::LParen => reader.idents_in_parens(),
+        Token::LParen => reader.names_in_parens(),
         _ => Ok(Vec::new()),
     }
 }

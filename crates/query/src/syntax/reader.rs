@@ -2,6 +2,7 @@
 
 use super::dialect::Postgres15;
 use crate::error::{Result, SqlError};
+use basalt_expr::words;
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
@@ -147,16 +148,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub fn idents_in_parens(&mut self) -> Result<Vec<String>> {
+    /// An identifier that names a column, a table or whatever else has a name of its own: no word that is reserved.
+    pub fn name(&mut self) -> Result<String> {
+        match self.peek() {
+            Token::Word(word) if word.quote_style.is_none() && words::is_reserved(&word.value) => {
+                Err(self.error_here())
+            }
+            _ => self.ident(),
+        }
+    }
+
+    pub fn names_in_parens(&mut self) -> Result<Vec<String>> {
         self.expect_token(&Token::LParen)?;
-        let names = self.list(Reader::ident)?;
+        let names = self.list(Reader::name)?;
         self.expect_token(&Token::RParen)?;
         Ok(names)
     }
 
     /// `name`, `schema.name` or `database.schema.name`.
     pub fn object_name(&mut self) -> Result<Name> {
-        let mut parts = vec![self.ident()?];
+        let mut parts = vec![self.name()?];
         while self.token(&Token::Period) {
             parts.push(self.ident()?);
         }

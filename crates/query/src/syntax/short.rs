@@ -148,7 +148,9 @@ pub(super) fn written(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             word if is_word(word, "select") && !is_qualified(&tokens, at) => {
                 let behind = if is(at + 1, "all") { at + 2 } else { at + 1 };
                 let ends = ends_list(kind(behind)) || is_any(behind, &CLAUSES);
-                if ends && !(at > 0 && is_any(at - 1, &["grant", "revoke", "for"])) {
+                // A word behind AS is a name, unless AS begins what a command makes.
+                let is_label = at > 0 && is(at - 1, "as") && !is_any(0, &["create", "prepare", "explain"]);
+                if ends && !is_label && !(at > 0 && is_any(at - 1, &["grant", "revoke", "for"])) {
                     out.extend_from_slice(&tokens[at + 1..behind]);
                     out.push(TokenWithSpan::new(Token::make_word(NOTHING, Some('"')), token.span));
                     at = behind;

@@ -173,7 +173,7 @@ pub(super) fn create(reader: &mut Reader<'_>, temporary: bool) -> Result<Definit
     if matches!(reader.peek(), Token::LParen) {
         // `(a, b) AS query` names columns, anything else defines them.
         if reader.nth_is_list_item_end(2) {
-            names = reader.idents_in_parens()?;
+            names = reader.names_in_parens()?;
         } else {
             reader.skip();
             if !reader.token(&Token::RParen) {
@@ -364,7 +364,7 @@ fn check_opt(reader: &mut Reader<'_>) -> Result<Option<CheckClause>> {
         return Ok(None);
     }
     let constraint = match reader.word("constraint") {
-        true => Some(reader.ident()?),
+        true => Some(reader.name()?),
         false => None,
     };
     reader.expect_word("check")?;
@@ -387,7 +387,7 @@ fn check_opt(reader: &mut Reader<'_>) -> Result<Option<CheckClause>> {
 }
 
 fn column(reader: &mut Reader<'_>, table: &str) -> Result<ColumnClause> {
-    let name = reader.ident()?;
+    let name = reader.name()?;
     let ty_place = reader.position();
     let ty = reader.data_type()?;
     let mut column = ColumnClause {
@@ -522,17 +522,17 @@ fn check_collation(name: &ast::ObjectName) -> Result<()> {
 
 pub(super) fn rename(reader: &mut Reader<'_>) -> Result<AlterAction> {
     if reader.word("to") {
-        return Ok(AlterAction::RenameTo(reader.ident()?));
+        return Ok(AlterAction::RenameTo(reader.name()?));
     }
     if reader.word("constraint") {
-        let old = reader.ident()?;
+        let old = reader.name()?;
         reader.expect_word("to")?;
-        return Ok(AlterAction::RenameConstraint(old, reader.ident()?));
+        return Ok(AlterAction::RenameConstraint(old, reader.name()?));
     }
     reader.word("column");
-    let old = reader.ident()?;
+    let old = reader.name()?;
     reader.expect_word("to")?;
-    Ok(AlterAction::RenameColumn(old, reader.ident()?))
+    Ok(AlterAction::RenameColumn(old, reader.name()?))
 }
 
 pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<AlterAction> {
@@ -544,17 +544,17 @@ pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<Alter
             Some("add") => alter_add(reader, table)?,
             Some("drop") if reader.word("constraint") => {
                 let if_exists = reader.if_exists();
-                let name = reader.ident()?;
+                let name = reader.name()?;
                 AlterAction::DropConstraint { name, if_exists, cascade: cascade(reader) }
             }
             Some("drop") => {
                 reader.word("column");
                 let if_exists = reader.if_exists();
-                let name = reader.ident()?;
+                let name = reader.name()?;
                 AlterAction::DropColumn { name, if_exists, cascade: cascade(reader) }
             }
             Some("alter") if reader.word("constraint") => {
-                AlterAction::AlterConstraint(reader.ident()?, keys::deferral(reader, &mut |_| false)?)
+                AlterAction::AlterConstraint(reader.name()?, keys::deferral(reader, &mut |_| false)?)
             }
             Some("alter") => alter_column(reader)?,
             Some("set") if reader.word("schema") => AlterAction::SetSchema(reader.ident()?),
@@ -571,7 +571,7 @@ pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<Alter
             }
             Some("set") => AlterAction::SetOptions(options(reader)?),
             Some("reset") => {
-                let names = reader.idents_in_parens()?;
+                let names = reader.names_in_parens()?;
                 AlterAction::ResetOptions(names)
             }
             Some("owner") => {
@@ -580,7 +580,7 @@ pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<Alter
             }
             Some("validate") => {
                 reader.expect_word("constraint")?;
-                AlterAction::ValidateConstraint(reader.ident()?)
+                AlterAction::ValidateConstraint(reader.name()?)
             }
             Some("cluster") => {
                 reader.expect_word("on")?;
@@ -634,7 +634,7 @@ fn alter_column(reader: &mut Reader<'_>) -> Result<AlterAction> {
             false => Err(reader.error_here()),
         };
     }
-    let name = reader.ident()?;
+    let name = reader.name()?;
     if reader.words(&["set", "not", "null"]) {
         Ok(AlterAction::SetNotNull(name))
     } else if reader.words(&["drop", "not", "null"]) {
@@ -694,7 +694,7 @@ fn set_identity(reader: &mut Reader<'_>, name: String) -> Result<AlterAction> {
                 return Err(reader.error_here());
             }
         } else if !any && reader.word("reset") {
-            reader.idents_in_parens()?;
+            reader.names_in_parens()?;
             return Ok(AlterAction::Hint(name));
         } else if any {
             return Ok(AlterAction::SetIdentity { name, always, options });

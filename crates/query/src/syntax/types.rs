@@ -145,7 +145,7 @@ pub(super) fn create(reader: &mut Reader<'_>) -> Result<Option<TypeCommand>> {
 }
 
 fn attribute(reader: &mut Reader<'_>) -> Result<AttributeClause> {
-    let name = reader.ident()?;
+    let name = reader.name()?;
     let ty = reader.data_type()?;
     collation(reader)?;
     Ok(AttributeClause { name, ty })
@@ -186,7 +186,7 @@ fn create_domain(reader: &mut Reader<'_>) -> Result<TypeCommand> {
 }
 
 fn rule(reader: &mut Reader<'_>) -> Result<DomainRule> {
-    let name = if reader.word("constraint") { Some(reader.ident()?) } else { None };
+    let name = if reader.word("constraint") { Some(reader.name()?) } else { None };
     if reader.words(&["not", "null"]) {
         return Ok(DomainRule::NotNull);
     }
@@ -248,17 +248,17 @@ fn domain_action(reader: &mut Reader<'_>) -> Result<DomainAction> {
     }
     if reader.words(&["drop", "constraint"]) {
         let if_exists = reader.if_exists();
-        let name = reader.ident()?;
+        let name = reader.name()?;
         let _ = reader.word("cascade") || reader.word("restrict");
         return Ok(DomainAction::DropConstraint { name, if_exists });
     }
     if reader.words(&["rename", "constraint"]) {
-        let from = reader.ident()?;
+        let from = reader.name()?;
         reader.expect_word("to")?;
-        return Ok(DomainAction::RenameConstraint(from, reader.ident()?));
+        return Ok(DomainAction::RenameConstraint(from, reader.name()?));
     }
     if reader.words(&["validate", "constraint"]) {
-        return Ok(DomainAction::Validate(reader.ident()?));
+        return Ok(DomainAction::Validate(reader.name()?));
     }
     if reader.word("add") {
         let rule = rule(reader)?;

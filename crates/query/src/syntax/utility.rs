@@ -197,15 +197,15 @@ pub(super) fn parse_transaction(reader: &mut Reader<'_>) -> Result<Option<Transa
         optional_noise(reader);
         if reader.word("to") {
             reader.word("savepoint");
-            TransactionVerb::RollbackTo(reader.ident()?)
+            TransactionVerb::RollbackTo(reader.name()?)
         } else {
             TransactionVerb::Rollback { chain: chain(reader)? }
         }
     } else if reader.word("savepoint") {
-        TransactionVerb::Savepoint(reader.ident()?)
+        TransactionVerb::Savepoint(reader.name()?)
     } else if reader.word("release") {
         reader.word("savepoint");
-        TransactionVerb::Release(reader.ident()?)
+        TransactionVerb::Release(reader.name()?)
     } else if reader.words(&["prepare", "transaction"]) {
         return Err(two_phase());
     } else if reader.words(&["set", "transaction"])
@@ -501,7 +501,7 @@ fn name_or_all(reader: &mut Reader<'_>) -> Result<Option<String>> {
 }
 
 fn prepare(reader: &mut Reader<'_>) -> Result<Utility> {
-    let name = reader.ident()?;
+    let name = reader.name()?;
     let mut types = Vec::new();
     if reader.token(&Token::LParen) {
         types = reader.list(Reader::data_type)?;
@@ -598,7 +598,7 @@ fn fetch(reader: &mut Reader<'_>, only_move: bool) -> Result<Utility> {
         }
     };
     let _ = reader.word("from") || reader.word("in");
-    Ok(Utility::Fetch { cursor: reader.ident()?, rows, only_move })
+    Ok(Utility::Fetch { cursor: reader.name()?, rows, only_move })
 }
 
 /// A signed 32-bit number of rows.
@@ -706,7 +706,7 @@ fn tables(reader: &mut Reader<'_>) -> Result<Vec<TableColumns>> {
     reader.list(|reader| {
         let name = reader.object_name()?;
         let columns = match reader.peek() {
-            Token::LParen => reader.idents_in_parens()?,
+            Token::LParen => reader.names_in_parens()?,
             _ => Vec::new(),
         };
         Ok(TableColumns { name, columns })

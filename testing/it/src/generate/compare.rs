@@ -131,7 +131,7 @@ fn same_but_for_sums(own: &str, other: &str) -> bool {
         let long = |cell: &str| cell.contains('.') && cell.len() >= 15;
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-11 * a.abs().max(b.abs());
         own == other
-            || long(own) && long(other) && matches!((own.parse(), other.parse()), (Ok(a), Ok(b)) if close(a, b))
+            || (long(own) || long(other)) && matches!((own.parse(), other.parse()), (Ok(a), Ok(b)) if close(a, b))
     };
     own.split('|').count() == other.split('|').count() && own.split('|').zip(other.split('|')).all(same)
 }
@@ -211,16 +211,17 @@ fn in_days(row: &str) -> String {
             at += 2;
         }
         let time = match words[at..] {
-            [] => Some((0, "")),
-            [time] => seconds(time),
+            [] => Some(0),
+            [time] => micros(time),
             _ => None,
         };
         match time {
-            Some((whole, part)) => {
-                let whole = days * 86_400 + whole;
+            Some(micros) => {
+                let (whole, part) = (days * 86_400 + micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
                 let (hours, rest) = (whole.rem_euclid(86_400) / 3600, whole.rem_euclid(3600));
                 let days = whole.div_euclid(86_400);
                 let days = if days == 0 { String::new() } else { format!("{days} days ") };
+                let part = if part == 0 { String::new() } else { format!(".{part:06}") };
                 format!("{days}{hours:02}:{:02}:{:02}{part}", rest / 60, rest % 60)
             }
             None => cell.to_string(),
@@ -229,19 +230,17 @@ fn in_days(row: &str) -> String {
     row.split('|').map(cell).collect::<Vec<_>>().join("|")
 }
 
-/// Whole seconds of `[+-]hh:mm:ss[.ffffff]`, and the part behind. Negative parts are left alone.
-fn seconds(time: &str) -> Option<(i64, &str)> {
+/// Microseconds of `[+-]hh:mm:ss[.ffffff]`.
+fn micros(time: &str) -> Option<i64> {
     let (sign, digits) = match time.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, time.trim_start_matches('+')),
     };
-    let (whole, part) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
-    if sign < 0 && !part.is_empty() {
-        return None;
-    }
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let parts: Vec<i64> = whole.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let [hours, minutes, seconds] = parts[..] else { return None };
-    Some((sign * (hours * 3600 + minutes * 60 + seconds), part))
+    let part: i64 = if part.len() <= 6 { format!("{part:0<6}").parse().ok()? } else { return None };
+    Some(sign * ((hours * 3600 + minutes * 60 + seconds) * 1_000_000 + part))
 }
 
 #[cfg(test)]

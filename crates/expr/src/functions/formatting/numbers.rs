@@ -373,6 +373,8 @@ struct Writer<'a> {
     last_relevant: Option<usize>,
     /// Whether the last pattern wrote a digit.
     in_number: bool,
+    /// Where the text ends whatever follows: at a point that a number without decimals lacks.
+    end: Option<usize>,
     out: String,
 }
 
@@ -385,6 +387,8 @@ fn write(nodes: &[Node], shape: Shape, number: &str, blanks: usize, sign: char) 
             Node::Space(char) | Node::Separator(char) | Node::Char(char) => writer.out.push(*char),
         }
     }
+    let end = writer.end.unwrap_or(writer.out.len());
+    writer.out.truncate(end);
     writer.out
 }
 
@@ -429,6 +433,7 @@ impl Writer<'_> {
             sign_written,
             last_relevant,
             in_number: false,
+            end: None,
             out: String::with_capacity(number.len() + 8),
         }
     }
@@ -530,7 +535,7 @@ impl Writer<'_> {
                 self.out.push(char::from(*digit));
                 self.in_number = true;
             }
-            None => {}
+            None => self.end = self.end.or(Some(self.out.len())),
         }
         self.at = (self.at + 1).min(self.number.len());
     }

@@ -1,35 +1,12 @@
-//! `format()` (manual 9.4.1) and the quoting of identifiers and literals.
+//! `format()` (manual 9.4.1) and the quoting of literals.
 
 use super::text_of;
 use crate::error::{Error, Result};
 use crate::functions::CallInfo;
+use crate::words::quote_ident;
 use basalt_types::Datum;
 use std::iter::Peekable;
 use std::str::Chars;
-
-/// Key words that PostgreSQL quotes when they stand for names (all but the unreserved ones).
-const KEYWORDS: &str = " all analyse analyze and any array as asc asymmetric authorization between bigint binary bit \
-boolean both case cast char character check coalesce collate collation column concurrently constraint create cross \
-current_catalog current_date current_role current_schema current_time current_timestamp current_user dec decimal \
-default deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full \
-grant greatest group grouping having ilike in initially inner inout int integer intersect interval into is isnull \
-join lateral leading least left like limit localtime localtimestamp national natural nchar none normalize not \
-notnull null nullif numeric offset on only or order out outer overlaps overlay placing position precision primary \
-real references returning right row select session_user setof similar smallint some substring symmetric table \
-tablesample then time timestamp to trailing treat trim true union unique user using values varchar variadic verbose \
-when where window with xmlattributes xmlconcat xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot \
-xmlserialize xmltable ";
-
-pub(crate) fn quote_ident(name: &str) -> String {
-    let plain = name
-        .bytes()
-        .enumerate()
-        .all(|(at, byte)| byte.is_ascii_lowercase() || byte == b'_' || (at > 0 && byte.is_ascii_digit()));
-    if plain && !name.is_empty() && !KEYWORDS.contains(&format!(" {name} ")) {
-        return name.to_string();
-    }
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
 
 pub(crate) fn quote_literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");

@@ -85,6 +85,7 @@ impl Binder<'_> {
     /// The base table's column that a name in SET or in INSERT's list means.
     pub fn target_column(&mut self, target: &Target, name: &ast::ObjectName, verb: Verb) -> Result<ColumnId> {
         let place = position::of_name(&self.ctx.sql, name);
+        names::check_column(name).map_err(|error| error.at(place))?;
         let shown = names::parts(name)?.into_iter().next().unwrap_or_default();
         let relation = target.view.as_deref().unwrap_or(&target.table.name);
         let found = target.column_named(&shown).cloned();
