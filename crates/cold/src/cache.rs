@@ -8,13 +8,18 @@
 //! Blocks are keyed by (file, offset). Files are immutable and ids never reused, so the key is the version:
 //! a block can be missing, never stale. Row and column blocks live in separate pools with bounds of their
 //! own, so that an analytic scan cannot push out what point reads live on.
+//!
+//! Who reads the same blocks again and again keeps a [`Slot`] for each, which leads there without a search as long as
+//! the cache has it.
 
 use basalt_types::FileId;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 const SHARDS: usize = 16;
 /// What an entry costs besides its bytes: map slot, queue slot, allocation.
@@ -39,6 +44,66 @@ pub struct CacheStats {
 
 type BlockId = (u64, u64);
 
+/// A verified block, which stays in memory as long as the cache or a reader has it.
+#[derive(Debug)]
+pub struct CachedBlock {
+    bytes: Bytes,
+    /// How often it was met since the queues last moved it.
+    frequency: AtomicU8,
+    in_main: AtomicBool,
+}
+
+impl Deref for CachedBlock {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl CachedBlock {
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    fn new(bytes: Bytes, in_main: bool) -> CachedBlock {
+        CachedBlock { bytes, frequency: AtomicU8::new(0), in_main: AtomicBool::new(in_main) }
+    }
+
+    fn cost(&self) -> u64 {
+        self.bytes.len() as u64 + ENTRY_OVERHEAD_BYTES
+    }
+
+    /// Two readers at once may count as one.
+    fn touch(&self) {
+        let met = self.frequency.load(Relaxed);
+        if met < FREQUENCY_MAX {
+            self.frequency.store(met + 1, Relaxed);
+        }
+    }
+}
+
+/// Where something was last found in memory.
+#[derive(Debug)]
+pub(crate) struct Slot<T>(Mutex<Weak<T>>);
+
+impl<T> Default for Slot<T> {
+    fn default() -> Slot<T> {
+        Slot(Mutex::new(Weak::new()))
+    }
+}
+
+impl<T> Slot<T> {
+    /// `None` if it has gone since.
+    pub fn get(&self) -> Option<Arc<T>> {
+        self.0.lock().upgrade()
+    }
+
+    pub fn put(&self, found: &Arc<T>) {
+        *self.0.lock() = Arc::downgrade(found);
+    }
+}
+
 pub struct BlockCache {
     row: Pool,
     column: Pool,
@@ -56,12 +121,20 @@ impl BlockCache {
         }
     }
 
-    pub fn get(&self, kind: BlockKind, file: FileId, offset: u64) -> Option<Bytes> {
+    pub fn get(&self, kind: BlockKind, file: FileId, offset: u64) -> Option<Arc<CachedBlock>> {
         self.pool(kind).get((file.to_u64(), offset))
     }
 
+    /// The block that a slot leads to, which counts as if the cache had been asked.
+    pub(crate) fn get_from(&self, kind: BlockKind, slot: &Slot<CachedBlock>) -> Option<Arc<CachedBlock>> {
+        let block = slot.get()?;
+        block.touch();
+        self.pool(kind).direct_hits.fetch_add(1, Relaxed);
+        Some(block)
+    }
+
     /// Keeps a block whose checksum has been verified. A block larger than a shard's share is not kept.
-    pub fn insert(&self, kind: BlockKind, file: FileId, offset: u64, block: Bytes) {
+    pub fn insert(&self, kind: BlockKind, file: FileId, offset: u64, block: Bytes) -> Arc<CachedBlock> {
         self.pool(kind).insert((file.to_u64(), offset), block)
     }
 
@@ -84,13 +157,15 @@ impl BlockCache {
 struct Pool {
     shards: Vec<Mutex<Shard>>,
     bytes_max: AtomicU64,
+    /// Blocks that slots led to.
+    direct_hits: AtomicU64,
 }
 
 impl Pool {
     fn new(bytes_max: u64) -> Pool {
         let mut shards = Vec::with_capacity(SHARDS);
         shards.resize_with(SHARDS, || Mutex::new(Shard::new(bytes_max / SHARDS as u64)));
-        Pool { shards, bytes_max: AtomicU64::new(bytes_max) }
+        Pool { shards, bytes_max: AtomicU64::new(bytes_max), direct_hits: AtomicU64::new(0) }
     }
 
     fn shard(&self, id: BlockId) -> &Mutex<Shard> {
@@ -98,12 +173,12 @@ impl Pool {
         &self.shards[(mixed >> 60) as usize % SHARDS]
     }
 
-    fn get(&self, id: BlockId) -> Option<Bytes> {
+    fn get(&self, id: BlockId) -> Option<Arc<CachedBlock>> {
         self.shard(id).lock().get(id)
     }
 
-    fn insert(&self, id: BlockId, block: Bytes) {
-        self.shard(id).lock().insert(id, block);
+    fn insert(&self, id: BlockId, block: Bytes) -> Arc<CachedBlock> {
+        self.shard(id).lock().insert(id, block)
     }
 
     fn remove_file(&self, file: u64) {
@@ -116,7 +191,8 @@ impl Pool {
     }
 
     fn stats(&self) -> CacheStats {
-        let mut stats = CacheStats { bytes_max: self.bytes_max.load(Relaxed), ..CacheStats::default() };
+        let (bytes_max, hits) = (self.bytes_max.load(Relaxed), self.direct_hits.load(Relaxed));
+        let mut stats = CacheStats { bytes_max, hits, ..CacheStats::default() };
         for shard in &self.shards {
             let shard = shard.lock();
             stats.bytes += shard.small_bytes + shard.main_bytes;
@@ -129,21 +205,9 @@ impl Pool {
     }
 }
 
-struct Block {
-    bytes: Bytes,
-    frequency: u8,
-    in_main: bool,
-}
-
-impl Block {
-    fn cost(&self) -> u64 {
-        self.bytes.len() as u64 + ENTRY_OVERHEAD_BYTES
-    }
-}
-
 struct Shard {
     bytes_max: u64,
-    blocks: HashMap<BlockId, Block>,
+    blocks: HashMap<BlockId, Arc<CachedBlock>>,
     small: VecDeque<BlockId>,
     main: VecDeque<BlockId>,
     ghost: VecDeque<BlockId>,
@@ -172,31 +236,32 @@ impl Shard {
         }
     }
 
-    fn get(&mut self, id: BlockId) -> Option<Bytes> {
-        let Some(block) = self.blocks.get_mut(&id) else {
+    fn get(&mut self, id: BlockId) -> Option<Arc<CachedBlock>> {
+        let Some(block) = self.blocks.get(&id) else {
             self.misses += 1;
             return None;
         };
         self.hits += 1;
-        block.frequency = (block.frequency + 1).min(FREQUENCY_MAX);
-        Some(block.bytes.clone())
+        block.touch();
+        Some(block.clone())
     }
 
-    fn insert(&mut self, id: BlockId, bytes: Bytes) {
-        if self.blocks.contains_key(&id) {
-            return;
+    fn insert(&mut self, id: BlockId, bytes: Bytes) -> Arc<CachedBlock> {
+        if let Some(block) = self.blocks.get(&id) {
+            return block.clone();
         }
         let in_main = self.ghost_names.remove(&id);
-        let block = Block { bytes, frequency: 0, in_main };
+        let block = Arc::new(CachedBlock::new(bytes, in_main));
         if block.cost() > self.bytes_max {
-            return;
+            return block;
         }
         let (queue, total) =
             if in_main { (&mut self.main, &mut self.main_bytes) } else { (&mut self.small, &mut self.small_bytes) };
         queue.push_back(id);
         *total += block.cost();
-        self.blocks.insert(id, block);
+        self.blocks.insert(id, block.clone());
         self.shrink();
+        block
     }
 
     fn shrink(&mut self) {
@@ -211,12 +276,11 @@ impl Shard {
 
     fn evict_small(&mut self) {
         let Some(id) = self.small.pop_front() else { return };
-        let block = self.blocks.get_mut(&id).expect("a queued block is in the map");
+        let block = &self.blocks[&id];
         let cost = block.cost();
         self.small_bytes -= cost;
-        if block.frequency > 0 {
-            block.frequency = 0;
-            block.in_main = true;
+        if block.frequency.swap(0, Relaxed) > 0 {
+            block.in_main.store(true, Relaxed);
             self.main_bytes += cost;
             self.main.push_back(id);
             return;
@@ -233,9 +297,10 @@ impl Shard {
 
     fn evict_main(&mut self) {
         let Some(id) = self.main.pop_front() else { return };
-        let block = self.blocks.get_mut(&id).expect("a queued block is in the map");
-        if block.frequency > 0 {
-            block.frequency -= 1;
+        let block = &self.blocks[&id];
+        let met = block.frequency.load(Relaxed);
+        if met > 0 {
+            block.frequency.store(met - 1, Relaxed);
             self.main.push_back(id);
             return;
         }
@@ -251,7 +316,7 @@ impl Shard {
             if id.0 != file {
                 return true;
             }
-            *(if block.in_main { &mut main } else { &mut small }) += block.cost();
+            *(if block.in_main.load(Relaxed) { &mut main } else { &mut small }) += block.cost();
             false
         });
         self.small_bytes -= small;

@@ -8,6 +8,7 @@
 //! The footer stands right before the tail. Nothing is trusted before its checksum: the tail's own, the
 //! footer's in the tail, every other block's in the footer or in a block that the footer names.
 
+use crate::cache::{CachedBlock, Slot};
 use crate::encoding::{Damage, Decoded, take, take_array, take_varint};
 use crate::store::FileSink;
 use crate::{BlockCache, BlockKind, Error, FileKind, Files, Result};
@@ -188,12 +189,21 @@ impl FramedFile {
     }
 
     /// A block from the cache, or read and checked.
-    pub fn block(&self, extent: Extent) -> Result<Bytes> {
+    pub fn block(&self, extent: Extent) -> Result<Arc<CachedBlock>> {
         if let Some(block) = self.cache.get(self.block_kind, self.id, extent.offset) {
             return Ok(block);
         }
         let block = self.read_checked(extent)?;
-        self.cache.insert(self.block_kind, self.id, extent.offset, block.clone());
+        Ok(self.cache.insert(self.block_kind, self.id, extent.offset, block))
+    }
+
+    /// The same of a block that has a slot.
+    pub fn block_of(&self, slot: &Slot<CachedBlock>, extent: Extent) -> Result<Arc<CachedBlock>> {
+        if let Some(block) = self.cache.get_from(self.block_kind, slot) {
+            return Ok(block);
+        }
+        let block = self.block(extent)?;
+        slot.put(&block);
         Ok(block)
     }
 
@@ -205,9 +215,9 @@ impl FramedFile {
     }
 
     /// Blocks that follow each other in the file; what the cache lacks comes in one read per gap.
-    pub fn blocks(&self, extents: &[Extent]) -> Result<Vec<Bytes>> {
+    pub fn blocks(&self, extents: &[Extent]) -> Result<Vec<Arc<CachedBlock>>> {
         let cached = |extent: &Extent| self.cache.get(self.block_kind, self.id, extent.offset);
-        let mut blocks: Vec<Option<Bytes>> = extents.iter().map(cached).collect();
+        let mut blocks: Vec<Option<Arc<CachedBlock>>> = extents.iter().map(cached).collect();
         let mut at = 0;
         while let Some(gap) = blocks[at..].iter().position(Option::is_none) {
             let first = at + gap;
@@ -218,7 +228,7 @@ impl FramedFile {
         Ok(blocks.into_iter().flatten().collect())
     }
 
-    fn read_gap(&self, extents: &[Extent], blocks: &mut [Option<Bytes>]) -> Result<()> {
+    fn read_gap(&self, extents: &[Extent], blocks: &mut [Option<Arc<CachedBlock>>]) -> Result<()> {
         let (start, last) = (extents[0].offset, extents[extents.len() - 1]);
         let run = self.files.read(&self.path, start..last.offset + u64::from(last.bytes))?;
         for (extent, block) in extents.iter().zip(blocks) {
@@ -229,8 +239,7 @@ impl FramedFile {
             self.check(*extent, bytes)?;
             // A copy, so that evicting one block frees its bytes.
             let bytes = if extents.len() == 1 { run.clone() } else { Bytes::copy_from_slice(bytes) };
-            self.cache.insert(self.block_kind, self.id, extent.offset, bytes.clone());
-            *block = Some(bytes);
+            *block = Some(self.cache.insert(self.block_kind, self.id, extent.offset, bytes));
         }
         Ok(())
     }
@@ -240,7 +249,7 @@ impl FramedFile {
 /// kind; numbers from 16 on are left to secondary indexes.
 pub(crate) const SECTION_SPARSE_KEYS: u16 = 1;
 pub(crate) const SECTION_KEY_HASHES: u16 = 2;
-pub(crate) const SECTION_FILTER: u16 = 3;
+const SECTION_FILTER: u16 = 3;
 
 /// Pages of sections that are read piecewise.
 pub(crate) const SECTION_PAGE_BYTES: u32 = 32 << 10;
@@ -310,18 +319,35 @@ pub(crate) fn write_filter(sink: &mut FileSink, hashes: &[u64]) -> Result<Sectio
     Section::write(sink, SECTION_FILTER, SECTION_PAGE_BYTES, &crate::filter::build(hashes), Vec::new())
 }
 
-/// False only if the filter rules the hash out. Touches one page.
-pub(crate) fn filter_contains(file: &FramedFile, filter: &Section, hash: u64) -> Result<bool> {
-    use crate::filter::{BLOCK_BYTES, block_contains, block_of};
-    let blocks = (filter.bytes / BLOCK_BYTES as u64) as u32;
-    let at = block_of(hash, blocks) as usize * BLOCK_BYTES;
-    let page_bytes = filter.page_bytes as usize;
-    if blocks == 0 || !page_bytes.is_multiple_of(BLOCK_BYTES) {
-        return Err(file.damaged(filter.offset, Damage("a filter without blocks")));
+/// A filter over key hashes, read page by page.
+pub(crate) struct Filter {
+    section: Section,
+    slots: Vec<Slot<CachedBlock>>,
+}
+
+impl Filter {
+    /// The filter among a file's sections, if it has one.
+    pub fn among(sections: &[Section]) -> Option<Filter> {
+        let section = sections.iter().find(|section| section.kind == SECTION_FILTER)?.clone();
+        let slots = (0..section.pages()).map(|_| Slot::default()).collect();
+        Some(Filter { section, slots })
     }
-    let page = file.block(filter.page(at / page_bytes))?;
-    match page.get(at % page_bytes..at % page_bytes + BLOCK_BYTES) {
-        Some(block) => Ok(block_contains(block, hash)),
-        None => Err(file.damaged(filter.offset + at as u64, Damage("a filter cut inside a block"))),
+
+    /// False only if the filter rules the hash out. Touches one page.
+    pub fn contains(&self, file: &FramedFile, hash: u64) -> Result<bool> {
+        use crate::filter::{BLOCK_BYTES, block_contains, block_of};
+        let section = &self.section;
+        let blocks = (section.bytes / BLOCK_BYTES as u64) as u32;
+        let at = block_of(hash, blocks) as usize * BLOCK_BYTES;
+        let page_bytes = section.page_bytes as usize;
+        if blocks == 0 || !page_bytes.is_multiple_of(BLOCK_BYTES) {
+            return Err(file.damaged(section.offset, Damage("a filter without blocks")));
+        }
+        let index = at / page_bytes;
+        let page = file.block_of(&self.slots[index], section.page(index))?;
+        match page.get(at % page_bytes..at % page_bytes + BLOCK_BYTES) {
+            Some(block) => Ok(block_contains(block, hash)),
+            None => Err(file.damaged(section.offset + at as u64, Damage("a filter cut inside a block"))),
+        }
     }
 }

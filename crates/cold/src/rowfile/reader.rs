@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::{Layout, MAGIC, RowEntry, RowEntryRef, RowFileMeta};
 use crate::encoding::{Damage, Decoded};
-use crate::frame::{FramedFile, SECTION_FILTER, filter_contains};
+use crate::frame::{Filter, FramedFile};
 use crate::segment::Keys;
 use crate::{BlockCache, Error, FileKind, Files, Result};
 use basalt_types::{FileId, Key, Version};
@@ -14,6 +14,7 @@ pub struct RowFile {
     file: FramedFile,
     layout: Layout,
     meta: RowFileMeta,
+    filter: Option<Filter>,
 }
 
 impl RowFile {
@@ -32,7 +33,8 @@ impl RowFile {
             stamp_range: layout.stamp_range,
             checksum: footer.crc,
         };
-        Ok(RowFile { file, layout, meta })
+        let filter = Filter::among(&layout.sections);
+        Ok(RowFile { file, layout, meta, filter })
     }
 
     pub fn id(&self) -> FileId {
@@ -51,7 +53,7 @@ impl RowFile {
     fn block(&self, index: usize) -> Result<Block> {
         let entry = &self.layout.blocks[index];
         let block = self.file.block(entry.extent)?;
-        self.sound(index, Block::parse(block, entry.count))
+        self.sound(index, Block::parse(block.bytes().clone(), entry.count))
     }
 
     fn sound<T>(&self, block: usize, decoded: Decoded<T>) -> Result<T> {
@@ -154,8 +156,8 @@ impl RowFile {
 
     /// False only if no entry has a key with this hash ([`crate::key_hash`]).
     pub fn may_contain(&self, key_hash: u64) -> Result<bool> {
-        match self.layout.sections.iter().find(|section| section.kind == SECTION_FILTER) {
-            Some(filter) => filter_contains(&self.file, filter, key_hash),
+        match &self.filter {
+            Some(filter) => filter.contains(&self.file, key_hash),
             None => Ok(self.layout.rows > 0),
         }
     }

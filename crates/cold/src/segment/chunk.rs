@@ -273,9 +273,9 @@ impl Pages {
             if !zone.all_null() {
                 encode(rows, &mut out);
             }
-            pages.push(PageEntry { extent: write_block(sink, &out)?, zone });
+            pages.push(PageEntry::new(write_block(sink, &out)?, zone));
         }
-        Ok(ChunkEntry { shared, pages })
+        Ok(ChunkEntry::new(shared, pages))
     }
 }
 

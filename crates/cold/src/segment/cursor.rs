@@ -1,17 +1,17 @@
 //! Single values and keys of an open segment, one ordinal at a time. A cursor keeps the page at hand, so that
 //! a search among neighbours fetches each page once.
 
-use super::directory::page_rows;
+use super::directory::{PageEntry, page_rows};
 use super::keys::key_type;
 use super::page::{Page, PageValues, Validity};
 use super::reader::Segment;
 use super::{KeySpec, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::Result;
+use crate::cache::CachedBlock;
 use crate::encoding::Damage;
 use crate::encoding::dictionary::Shared;
 use crate::encoding::ints::Ints;
 use basalt_types::{DataType, Datum, PhysType, key};
-use bytes::Bytes;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -28,7 +28,7 @@ struct LoadedPage {
     first_ordinal: u32,
     rows: usize,
     offset: u64,
-    block: Bytes,
+    block: Arc<CachedBlock>,
     shared: Option<Arc<Shared>>,
 }
 
@@ -75,12 +75,12 @@ fn load(segment: &Segment, chunk: usize, ordinal: u32) -> Result<LoadedPage> {
     let row_group = (ordinal / ROW_GROUP_ROWS) as usize;
     let page = ordinal % ROW_GROUP_ROWS / PAGE_ROWS;
     let entry = &segment.directory(row_group)?.chunks[chunk];
-    let extent = entry.pages[page as usize].extent;
+    let PageEntry { extent, slot, .. } = &entry.pages[page as usize];
     Ok(LoadedPage {
         first_ordinal: ordinal / PAGE_ROWS * PAGE_ROWS,
         rows: page_rows(segment.layout.row_groups[row_group].rows, page) as usize,
         offset: extent.offset,
-        block: segment.file.block(extent)?,
+        block: segment.file.block_of(slot, *extent)?,
         shared: segment.shared(entry)?,
     })
 }

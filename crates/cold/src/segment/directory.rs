@@ -10,7 +10,8 @@
 
 use super::PAGE_ROWS;
 use super::zone::ZoneMap;
-use crate::encoding::dictionary::SharedKind;
+use crate::cache::{CachedBlock, Slot};
+use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::{Damage, Decoded, take_array, take_varint};
 use crate::frame::{Extent, take_u32};
 use basalt_types::varint;
@@ -18,14 +19,26 @@ use basalt_types::varint;
 pub(super) struct PageEntry {
     pub extent: Extent,
     pub zone: ZoneMap,
+    pub slot: Slot<CachedBlock>,
+}
+
+impl PageEntry {
+    pub fn new(extent: Extent, zone: ZoneMap) -> PageEntry {
+        PageEntry { extent, zone, slot: Slot::default() }
+    }
 }
 
 pub(super) struct ChunkEntry {
     pub shared: Option<(SharedKind, Extent)>,
+    pub shared_slot: Slot<Shared>,
     pub pages: Vec<PageEntry>,
 }
 
 impl ChunkEntry {
+    pub fn new(shared: Option<(SharedKind, Extent)>, pages: Vec<PageEntry>) -> ChunkEntry {
+        ChunkEntry { shared, shared_slot: Slot::default(), pages }
+    }
+
     pub fn put(&self, out: &mut Vec<u8>) {
         match &self.shared {
             None => out.push(0),
@@ -56,10 +69,10 @@ impl ChunkEntry {
             let bytes = take_u32(input, "size of a page")?;
             let crc = u32::from_le_bytes(take_array(input, "checksum of a page")?);
             let zone = ZoneMap::take(input, page_rows(rows, page))?;
-            pages.push(PageEntry { extent: Extent { offset, bytes, crc }, zone });
+            pages.push(PageEntry::new(Extent { offset, bytes, crc }, zone));
             offset = offset.checked_add(u64::from(bytes)).ok_or(Damage("a page beyond all files"))?;
         }
-        Ok(ChunkEntry { shared, pages })
+        Ok(ChunkEntry::new(shared, pages))
     }
 }
 

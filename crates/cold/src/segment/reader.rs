@@ -5,16 +5,16 @@
 
 use super::column::ColumnDecoder;
 use super::cursor::{KeyCursor, PageCursor};
-use super::directory::{ChunkEntry, Directory, page_rows};
+use super::directory::{ChunkEntry, Directory, PageEntry, page_rows};
 use super::keys::{Keys, SparseKeys, encode_keys, find_hash};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::page::Page;
 use super::prune::rules_out;
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, SegmentMeta, SegmentSchema};
-use crate::encoding::dictionary::Shared;
+use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::{Damage, Decoded};
-use crate::frame::{FramedFile, SECTION_FILTER, SECTION_KEY_HASHES, SECTION_SPARSE_KEYS, filter_contains};
+use crate::frame::{Extent, Filter, FramedFile, SECTION_KEY_HASHES, SECTION_SPARSE_KEYS};
 use crate::{BlockCache, Error, FileKind, Files, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -36,6 +36,7 @@ pub struct Segment {
     zones: Vec<ZoneMap>,
     directories: Vec<OnceLock<Directory>>,
     sparse: OnceLock<SparseKeys>,
+    filter: Option<Filter>,
     /// Parsed symbol tables and dictionaries by offset, so that single reads need not parse them again.
     shared: RwLock<HashMap<u64, Arc<Shared>>>,
 }
@@ -64,7 +65,9 @@ impl Segment {
             checksum: footer.crc,
         };
         let directories = layout.row_groups.iter().map(|_| OnceLock::new()).collect();
-        Ok(Segment { file, layout, meta, zones, directories, sparse: OnceLock::new(), shared: RwLock::default() })
+        let filter = Filter::among(&layout.sections);
+        let (sparse, shared) = (OnceLock::new(), RwLock::default());
+        Ok(Segment { file, layout, meta, zones, directories, sparse, filter, shared })
     }
 
     pub fn id(&self) -> FileId {
@@ -156,8 +159,17 @@ impl Segment {
 
     pub(super) fn shared(&self, chunk: &ChunkEntry) -> Result<Option<Arc<Shared>>> {
         let Some((kind, extent)) = chunk.shared else { return Ok(None) };
+        if let Some(shared) = chunk.shared_slot.get() {
+            return Ok(Some(shared));
+        }
+        let shared = self.shared_at(kind, extent)?;
+        chunk.shared_slot.put(&shared);
+        Ok(Some(shared))
+    }
+
+    fn shared_at(&self, kind: SharedKind, extent: Extent) -> Result<Arc<Shared>> {
         if let Some(shared) = self.shared.read().get(&extent.offset).filter(|shared| shared.kind == kind) {
-            return Ok(Some(shared.clone()));
+            return Ok(shared.clone());
         }
         let block = self.file.read_checked(extent)?;
         let shared = Arc::new(self.sound(extent.offset, Shared::parse(kind, block))?);
@@ -166,7 +178,7 @@ impl Segment {
             parsed.clear();
         }
         parsed.insert(extent.offset, shared.clone());
-        Ok(Some(shared))
+        Ok(shared)
     }
 
     /// Rows (counted inside the row group) of some columns, in stored form. `None` for a column that the
@@ -244,8 +256,8 @@ impl Segment {
             for in_page in in_group.chunk_by(|a, b| a / PAGE_ROWS == b / PAGE_ROWS) {
                 let page = in_page[0] % ROW_GROUP_ROWS / PAGE_ROWS;
                 let rows = page_rows(self.layout.row_groups[row_group].rows, page) as usize;
-                let extent = entry.pages[page as usize].extent;
-                let block = self.file.block(extent)?;
+                let PageEntry { extent, slot, .. } = &entry.pages[page as usize];
+                let block = self.file.block_of(slot, *extent)?;
                 let chosen: Vec<usize> = in_page.iter().map(|ordinal| (ordinal % PAGE_ROWS) as usize).collect();
                 let decoded = Page::parse(&block, ty, rows, shared.as_deref());
                 self.sound(extent.offset, decoded.and_then(|page| decoder.append_rows(&page, &chosen)))?;
@@ -389,8 +401,8 @@ impl Segment {
 
     /// False only if no row has a key with this hash ([`crate::key_hash`]). True where there is no filter.
     pub fn may_contain(&self, key_hash: u64) -> Result<bool> {
-        match self.layout.section(SECTION_FILTER) {
-            Some(filter) => filter_contains(&self.file, filter, key_hash),
+        match &self.filter {
+            Some(filter) => filter.contains(&self.file, key_hash),
             None => Ok(self.layout.rows > 0),
         }
     }
