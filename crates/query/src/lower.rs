@@ -36,6 +36,7 @@ mod stage;
 mod stop;
 mod subquery;
 mod udf;
+mod whole;
 mod window;
 
 pub(crate) use aggregate::first_row_is_safe;
@@ -49,6 +50,7 @@ pub(crate) use outer_side::OUTER_SIDE;
 pub(crate) use shared::{SharedOwner, SharedTables};
 pub(crate) use stop::{GATE, stoppable};
 pub(crate) use subquery::may_fail_as_join;
+pub(crate) use whole::WHOLE;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Plan, Query};

@@ -94,6 +94,22 @@ impl Binder<'_> {
         });
     }
 
+    /// Whether an expression uses columns of the query at hand, not only those of queries around it.
+    pub(super) fn uses_own_columns(&self, expr: &Expr) -> bool {
+        let Some(scope) = self.scopes.last() else { return false };
+        let mut used = Vec::new();
+        self.columns_of(expr, &mut used);
+        used.iter().any(|id| {
+            let aggregate = scope.aggregates.iter().find(|(known, _)| known == id);
+            let window = scope.windows.iter().find(|(known, _)| known == id);
+            match (aggregate, window) {
+                (Some((_, call)), _) => call.clone().exprs_mut().into_iter().any(|arg| self.uses_own_columns(arg)),
+                (_, Some((_, call))) => call.clone().exprs_mut().into_iter().any(|arg| self.uses_own_columns(arg)),
+                _ => scope.defines(*id) || scope.groupings.iter().any(|(known, ..)| known == id),
+            }
+        })
+    }
+
     /// Aggregates are neither in each other nor around window functions of their level.
     fn check_inside(&self, exprs: &[&Expr], level: usize) -> Result<()> {
         let scope = &self.scopes[level];

@@ -397,11 +397,7 @@ impl Binder<'_> {
         let probe = self.expr(expr)?;
         let bound = list.iter().map(|item| self.expr(item)).collect::<Result<Vec<_>>>()?;
         let literal = bound.iter().position(|item| matches!(item, Expr::Const { ty: DataType::Unknown, .. }));
-        let has_columns = |item: &Expr| {
-            let mut used = Vec::new();
-            self.columns_of(item, &mut used);
-            !used.is_empty()
-        };
+        let has_columns = |item: &Expr| self.uses_own_columns(item);
         let tested = resolve::in_list(self.registry(), probe, bound, &has_columns, negated, &self.ctx.eval);
         let tested = tested.map_err(|error| {
             let error = SqlError::from(error);

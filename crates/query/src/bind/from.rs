@@ -857,7 +857,8 @@ fn is_function(factor: &TableFactor) -> bool {
 fn function_name(name: &ast::ObjectName) -> Result<String> {
     match names::parts(name)?.as_slice() {
         [name] => Ok(name.clone()),
-        [schema, name] if matches!(schema.as_str(), "pg_catalog" | "information_schema") => Ok(name.clone()),
+        [schema, name] if schema == "pg_catalog" => Ok(name.clone()),
+        [schema, name] if schema == "information_schema" && name.starts_with("_pg_") => Ok(name.clone()),
         parts => Err(SqlError::new("42883", format!("function {} does not exist", parts.join(".")))),
     }
 }

@@ -38,6 +38,7 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     let settled = rules.iter().position(|rule| rule.name() == "JoinSelection" || rule.name() == "join_selection");
     let settled = settled.ok_or_else(|| SqlError::internal("there is no rule that chooses the sides of joins"))?;
     rules.insert(settled + 1, Arc::new(super::outer_side::HideConstants));
+    rules.push(Arc::new(super::whole::WholeBatches));
     let filters: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(GuardedPushDown::new());
     let logical = Optimizer::new().rules.into_iter();
     let logical = logical.map(|rule| match rule.name() {

@@ -69,15 +69,22 @@ pub(crate) async fn run(
     Ok(written)
 }
 
-/// Errors of constants come even where no row meets another, and none is given back.
+/// Errors of constants come even where no row meets another, and none is given back; those of the rows come first.
 fn check_constants(insert: &BoundInsert, eval: &EvalContext) -> Result<()> {
-    let mut returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
-    returning.try_for_each(|expr| expr.check_constants(eval))?;
+    let returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
     let on_conflict = insert.on_conflict.as_ref().map(|conflict| &conflict.action);
-    if let Some(ConflictAction::DoUpdate { compute: Compute::Exprs { filter, values }, .. }) = on_conflict {
-        filter.iter().chain(values).try_for_each(|expr| expr.check_constants(eval))?;
+    let (values, filter) = match on_conflict {
+        Some(ConflictAction::DoUpdate { compute: Compute::Exprs { filter, values }, .. }) => {
+            (values.as_slice(), filter.as_ref())
+        }
+        _ => (&[][..], None),
+    };
+    let mut behind = returning.chain(values).chain(filter);
+    let Err(fault) = behind.try_for_each(|expr| expr.check_constants(eval)) else { return Ok(()) };
+    if let InsertSource::Values(rows) = &insert.source {
+        rows.iter().flatten().try_for_each(|expr| expr.check_constants(eval))?;
     }
-    Ok(())
+    Err(fault.into())
 }
 
 async fn values_batch(session: &mut Session, insert: &Arc<BoundInsert>, path: &Arc<RowPath>) -> Result<Written> {

@@ -82,7 +82,7 @@ fn read(reader: &mut Reader<'_>, verb: usize) -> Result<Option<Absent>> {
     for (words, tags, kind, sqlstate) in PLAIN {
         if reader.words(words) {
             let if_exists = reader.if_exists();
-            let names = names(reader, verb, Reader::object_name)?;
+            let names = names(reader, verb, Reader::other_name)?;
             // ALTER FOREIGN TABLE looks among all relations.
             let kind = if verb == ALTER && sqlstate == "42P01" { "relation" } else { kind };
             let objects = names.iter().map(|name| format!("{kind} \"{name}\"")).collect();
@@ -104,7 +104,7 @@ fn read(reader: &mut Reader<'_>, verb: usize) -> Result<Option<Absent>> {
         if reader.word(word) {
             let if_exists = verb == DROP && reader.if_exists();
             let called = names(reader, verb, |reader| {
-                let name = reader.object_name()?;
+                let name = reader.other_name()?;
                 Ok((format!("{word} {name}({})", arguments(reader)?), name.name))
             })?;
             let (objects, functions) = called.into_iter().unzip();

@@ -514,7 +514,10 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
             None => return Err(unsupported(reader, "DROP")),
         };
     let if_exists = reader.if_exists();
-    let names = reader.list(Reader::object_name)?;
+    let names = match kind {
+        ObjectKind::Role => reader.list(Reader::other_name)?,
+        _ => reader.list(Reader::object_name)?,
+    };
     if kind == ObjectKind::Database {
         // Sessions of a database that is dropped by force are refused all the same.
         reader.word("with");

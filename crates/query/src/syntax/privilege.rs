@@ -133,7 +133,7 @@ fn target(reader: &mut Reader<'_>) -> Result<PrivilegeTarget> {
                 if let Some(number) = reader.number_opt() {
                     return Ok(Name { schema: None, name: number });
                 }
-                let name = reader.object_name()?;
+                let name = reader.other_name()?;
                 arguments(reader)?;
                 Ok(name)
             })?;

@@ -167,7 +167,18 @@ impl<'a> Reader<'a> {
 
     /// `name`, `schema.name` or `database.schema.name`.
     pub fn object_name(&mut self) -> Result<Name> {
-        let mut parts = vec![self.name()?];
+        let first = self.name()?;
+        self.qualified(first)
+    }
+
+    /// The same of what has other reserved words: types, functions, roles.
+    pub fn other_name(&mut self) -> Result<Name> {
+        let first = self.ident()?;
+        self.qualified(first)
+    }
+
+    fn qualified(&mut self, first: String) -> Result<Name> {
+        let mut parts = vec![first];
         while self.token(&Token::Period) {
             parts.push(self.ident()?);
         }

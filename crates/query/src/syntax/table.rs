@@ -571,7 +571,9 @@ pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<Alter
             }
             Some("set") => AlterAction::SetOptions(options(reader)?),
             Some("reset") => {
-                let names = reader.names_in_parens()?;
+                reader.expect_token(&Token::LParen)?;
+                let names = reader.list(Reader::ident)?;
+                reader.expect_token(&Token::RParen)?;
                 AlterAction::ResetOptions(names)
             }
             Some("owner") => {

@@ -322,7 +322,7 @@ pub(super) fn drop(reader: &mut Reader<'_>) -> Result<Option<TypeCommand>> {
         None => return Ok(None),
     };
     let if_exists = reader.if_exists();
-    let names = reader.list(|reader| reader.object_name())?;
+    let names = reader.list(Reader::other_name)?;
     let cascade = reader.word("cascade");
     reader.word("restrict");
     Ok(Some(TypeCommand::Drop { names, domain, if_exists, cascade }))
@@ -334,7 +334,7 @@ pub(super) fn comment(reader: &mut Reader<'_>) -> Result<Option<TypeCommand>> {
         reader.skip();
         let constraint = reader.ident()?;
         reader.words(&["on", "domain"]);
-        let domain = reader.object_name()?;
+        let domain = reader.other_name()?;
         let text = comment_text(reader)?;
         return Ok(Some(TypeCommand::CommentConstraint { constraint, domain, text }));
     }
@@ -342,7 +342,7 @@ pub(super) fn comment(reader: &mut Reader<'_>) -> Result<Option<TypeCommand>> {
         Some(word) => word == "domain",
         None => return Ok(None),
     };
-    let name = reader.object_name()?;
+    let name = reader.other_name()?;
     let text = comment_text(reader)?;
     Ok(Some(TypeCommand::Comment { name, domain, text }))
 }
