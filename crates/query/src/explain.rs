@@ -1,7 +1,7 @@
 //! EXPLAIN: which engine runs what, over which access paths.
 
 use crate::error::{Result, SqlError};
-use crate::lower::{FENCE, GATE, IN_ORDER, OUTER_SIDE, WHOLE};
+use crate::lower::{BARE_ROWS, FENCE, GATE, IN_ORDER, WHOLE};
 use crate::plan::Query;
 use crate::run::{QueryRuntime, RunContext};
 use basalt_expr::resolve::decimal::TOO_WIDE;
@@ -154,7 +154,7 @@ fn steps(plan: &Arc<dyn ExecutionPlan>, analyze: bool) -> Vec<Step> {
     let moves = matches!(
         plan.name(),
         "CoalesceBatchesExec" | "CoalescePartitionsExec" | "RepartitionExec" | "CooperativeExec" | "ProjectionExec"
-    ) || [GATE, OUTER_SIDE, FENCE, IN_ORDER, WHOLE].contains(&plan.name());
+    ) || [GATE, BARE_ROWS, FENCE, IN_ORDER, WHOLE].contains(&plan.name());
     let inputs: Vec<Step> = plan.children().into_iter().flat_map(|child| steps(child, analyze)).collect();
     if moves {
         return inputs;

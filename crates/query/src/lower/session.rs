@@ -37,7 +37,7 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     // Sides of joins are settled by then, orders are not.
     let settled = rules.iter().position(|rule| rule.name() == "JoinSelection" || rule.name() == "join_selection");
     let settled = settled.ok_or_else(|| SqlError::internal("there is no rule that chooses the sides of joins"))?;
-    rules.insert(settled + 1, Arc::new(super::outer_side::HideConstants));
+    rules.insert(settled + 1, Arc::new(super::equivalences::HideEquivalences));
     rules.push(Arc::new(super::whole::WholeBatches));
     let filters: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(GuardedPushDown::new());
     let logical = Optimizer::new().rules.into_iter();

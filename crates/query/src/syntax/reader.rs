@@ -159,10 +159,15 @@ impl<'a> Reader<'a> {
     }
 
     pub fn names_in_parens(&mut self) -> Result<Vec<String>> {
+        self.list_in_parens(Reader::name)
+    }
+
+    /// One or more, with commas between and parentheses around.
+    pub fn list_in_parens<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.expect_token(&Token::LParen)?;
-        let names = self.list(Reader::name)?;
+        let items = self.list(item)?;
         self.expect_token(&Token::RParen)?;
-        Ok(names)
+        Ok(items)
     }
 
     /// `name`, `schema.name` or `database.schema.name`.

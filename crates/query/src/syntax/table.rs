@@ -570,12 +570,7 @@ pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<Alter
                 AlterAction::Nothing
             }
             Some("set") => AlterAction::SetOptions(options(reader)?),
-            Some("reset") => {
-                reader.expect_token(&Token::LParen)?;
-                let names = reader.list(Reader::ident)?;
-                reader.expect_token(&Token::RParen)?;
-                AlterAction::ResetOptions(names)
-            }
+            Some("reset") => AlterAction::ResetOptions(reader.list_in_parens(Reader::ident)?),
             Some("owner") => {
                 reader.expect_word("to")?;
                 AlterAction::OwnerTo(reader.ident()?)
