@@ -127,9 +127,18 @@ impl StartConfig {
     }
 
     /// The effective value of a setting that is needed at start.
-    fn number(&self, catalog: &Settings, name: &str) -> Option<u64> {
+    fn effective<'s>(&'s self, catalog: &'s Settings, name: &str) -> Option<&'s str> {
         let value = self.over.get(name).or_else(|| catalog.get(name)).or_else(|| self.under.get(name))?;
-        value.parse().ok()
+        Some(value)
+    }
+
+    fn number(&self, catalog: &Settings, name: &str) -> Option<u64> {
+        self.effective(catalog, name)?.parse().ok()
+    }
+
+    /// Whether the program's code shall be on huge pages.
+    pub fn huge_pages(&self, catalog: &Settings) -> bool {
+        self.effective(catalog, "basalt.huge_pages") != Some("off")
     }
 
     /// `catalog`: what `ALTER SYSTEM SET` left, empty as long as it is not known.

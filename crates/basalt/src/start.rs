@@ -38,6 +38,12 @@ pub fn run(args: StartArgs) -> Result<()> {
     config.server().check(&*os.fs)?;
     let began = os.clock.monotonic();
     let (engine, catalog) = open_engine(&os, &config)?;
+    if config.huge_pages(&catalog) {
+        match basalt_sched::code_pages::move_code() {
+            Ok(bytes) => tracing::debug!(bytes, "code on huge pages"),
+            Err(error) => tracing::warn!(%error, "the code stays on small pages"),
+        }
+    }
     let database = Database::new(engine.clone(), os.clone(), config.database(&catalog))
         .map_err(|error| anyhow!("{}", error.message))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -126,7 +126,7 @@ impl DataFile {
         self.columns_at(table, ordinal, &live)
     }
 
-    /// The same with at least the given columns; the others may be null.
+    /// The same with at least the given columns, which ascend; the others may be null.
     pub fn columns_at(&self, table: &TableDef, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<Datum>> {
         match self {
             DataFile::Segment(segment) => {
@@ -138,7 +138,7 @@ impl DataFile {
             }
             DataFile::Rows(file) => {
                 let entry = file.entry_at(ordinal)?;
-                let values = entry.row.as_deref().and_then(|row| rows::decode(table, row));
+                let values = entry.row.as_deref().and_then(|row| rows::decode_columns(table, row, columns));
                 values.ok_or_else(|| damaged(self.id(), ordinal))
             }
         }

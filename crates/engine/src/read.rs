@@ -145,6 +145,18 @@ impl ReadContext {
 
     /// One row by primary key (or hidden key), at this snapshot.
     pub fn get(&self, table: &Arc<TableDef>, tablet: TabletId, key: &Key) -> Result<Option<CurrentRow>> {
+        let live: Vec<ColumnId> = table.live_columns().map(|column| column.id).collect();
+        self.get_columns(table, tablet, key, &live)
+    }
+
+    /// The same with at least the given columns, which ascend; the others may be null.
+    pub fn get_columns(
+        &self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        columns: &[ColumnId],
+    ) -> Result<Option<CurrentRow>> {
         if let Some(noted) = &self.noted {
             noted.note_key(tablet, key.as_bytes());
         }
@@ -154,7 +166,8 @@ impl ReadContext {
         let found = |stamp, rid, values| CurrentRow { tablet: tablet.id, key: key.clone(), stamp, rid, values };
         match tablet.hot.get(key.as_bytes(), &Reader { at: self.at, view: view.number, txns }) {
             Lookup::Row { row, stamp, rid, .. } => {
-                let values = crate::txn::decode_row(table, &row, &tablet, key)?;
+                let values = crate::rows::decode_columns(table, &row, columns);
+                let values = values.ok_or_else(|| crate::txn::damaged_row(&tablet, key))?;
                 return Ok(Some(found(stamp, rid, values)));
             }
             // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
@@ -162,7 +175,7 @@ impl ReadContext {
         }
         let Some((file, ordinal)) = in_files(&tablet, &view, key.as_bytes(), &self.at, txns)? else { return Ok(None) };
         let (stamp, _) = file.stamp_of(ordinal)?;
-        Ok(Some(found(stamp, Rid(0), file.data.row_at(table, ordinal)?)))
+        Ok(Some(found(stamp, Rid(0), file.data.columns_at(table, ordinal, columns)?)))
     }
 
     /// Which tablet holds a primary key; `None` if it takes more than the key to know.

@@ -3,12 +3,39 @@
 use crate::bulk::hidden_keys_of;
 use arrow_array::ArrayRef;
 use basalt_hot::Rows;
-use basalt_types::row::{Field, RowRef};
-use basalt_types::{ColumnBuilder, Datum, PhysType, TableDef};
+use basalt_types::row::{Field, RowRef, decode_value};
+use basalt_types::{ColumnBuilder, ColumnId, Datum, PhysType, TableDef};
 
 /// All columns of a row in column-id order. `None`: its bytes do not fit the table.
 pub(crate) fn decode(table: &TableDef, bytes: &[u8]) -> Option<Vec<Datum>> {
-    RowRef::new(bytes)?.to_datums(&table.phys_types(), &table.missing())
+    decode_where(table, bytes, |_| true)
+}
+
+/// The same of some columns, which ascend; the others are null.
+pub(crate) fn decode_columns(table: &TableDef, bytes: &[u8], columns: &[ColumnId]) -> Option<Vec<Datum>> {
+    let mut wanted = columns.iter().peekable();
+    decode_where(table, bytes, |at| wanted.next_if(|column| column.position() == at).is_some())
+}
+
+fn decode_where(table: &TableDef, bytes: &[u8], mut is_wanted: impl FnMut(usize) -> bool) -> Option<Vec<Datum>> {
+    let row = RowRef::new(bytes)?;
+    if row.column_count() > table.columns.len() {
+        return None;
+    }
+    let mut values = Vec::with_capacity(table.columns.len());
+    let mut fields = row.fields_of(table.each_phys_type());
+    for (column, ty) in table.columns.iter().zip(table.each_phys_type()) {
+        let (wanted, field) = (is_wanted(values.len()), fields.next());
+        values.push(match field {
+            Some(field) => match field? {
+                Field::Value(bytes) if wanted => decode_value(ty, bytes)?,
+                Field::Value(_) | Field::Null => Datum::Null,
+            },
+            None if wanted => column.missing.clone(),
+            None => Datum::Null,
+        });
+    }
+    Some(values)
 }
 
 /// Rows as a segment's columns (`segment_schema`). `None`: the bytes of one do not fit the table.

@@ -15,8 +15,8 @@ mod rows;
 mod writes;
 
 pub use consequences::Consequence;
-pub(crate) use rows::decode_row;
 pub use rows::{CurrentRow, Inserted, Locked};
+pub(crate) use rows::{damaged_row, decode_row};
 pub(crate) use writes::{Change, WriteSet};
 
 use crate::locks::{Mode, Object, Owner};
@@ -301,6 +301,7 @@ impl Txn {
     /// Edits the catalog in this transaction. The caller holds the table locks that PostgreSQL asks for.
     /// New tablets named by the edit can be written right away.
     pub fn edit_catalog(&mut self, edits: Vec<CatalogEdit>) -> Result<()> {
+        basalt_meta::edit::check(&edits)?;
         self.writer()?;
         // On top of what others have committed by now; if that clashes with earlier edits, commit will say so.
         let all: Vec<CatalogEdit> = self.catalog_edits.iter().chain(&edits).cloned().collect();

@@ -53,7 +53,9 @@ impl Expr {
     /// [`Expr::fold`] for plans that outlive the statement, where it matters to whoever evaluates row by row: a null
     /// that is known spares its neighbours.
     pub fn fold_nulls(self, ctx: &EvalContext) -> Expr {
-        match self.any(&mut |node| matches!(node, Expr::Const { value: Datum::Null, .. })) {
+        let has_null = self.any(&mut |node| matches!(node, Expr::Const { value: Datum::Null, .. }));
+        // A part that is computed now may come to be null.
+        match has_null || self.has_constants() {
             true => self.fold(ctx, false),
             false => self,
         }
@@ -83,8 +85,7 @@ impl Expr {
         Ok(())
     }
 
-    /// Whether no operand is a column or another call.
-    /// Whether a part of it is computed before there are rows.
+    /// Whether a part of it is computed before there are rows: a call without columns and other calls.
     pub fn has_constants(&self) -> bool {
         self.any(&mut |node| !node.children().is_empty() && node.is_fixed())
     }

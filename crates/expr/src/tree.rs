@@ -331,8 +331,8 @@ fn same_typmod(args: &mut dyn Iterator<Item = &Expr>, known: &dyn Fn(usize) -> O
     found.map_or(-1, |(_, typmod)| typmod)
 }
 
-/// Casts that read the session's time zone or DateStyle, or the clock (`'now'::timestamp`): as volatile as the input
-/// and output functions that PostgreSQL casts by (`pg_proc`).
+/// Casts that read the session's time zone or its style of dates and intervals, or the clock (`'now'::timestamp`): as
+/// volatile as the input and output functions that PostgreSQL casts by (`pg_proc`).
 pub(crate) fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
     use DataType::*;
     let textual = |ty: &DataType| matches!(ty, Text | Varchar(_) | Bpchar(_) | Unknown | Name);
@@ -343,14 +343,15 @@ pub(crate) fn cast_volatility(from: &DataType, to: &DataType) -> Volatility {
         (TimestampTz, Date | Time | Timestamp | TimeTz) | (Date | Timestamp, TimestampTz) | (Time, TimeTz) => {
             Volatility::Stable
         }
-        (TimestampTz | Timestamp | Date | Array(_) | Range(_) | Multirange(_) | Composite(_) | Enum(_), to)
-            if textual(to) =>
-        {
-            Volatility::Stable
-        }
+        (
+            TimestampTz | Timestamp | Date | Interval | Money | Array(_) | Range(_) | Multirange(_) | Composite(_)
+            | Enum(_),
+            to,
+        ) if textual(to) => Volatility::Stable,
         (
             from,
-            Date | Time | TimeTz | Timestamp | TimestampTz | Interval | Array(_) | Range(_) | Multirange(_) | Enum(_),
+            Date | Time | TimeTz | Timestamp | TimestampTz | Interval | Money | Array(_) | Range(_) | Multirange(_)
+            | Enum(_),
         ) if textual(from) => Volatility::Stable,
         (from, to) if (textual(from) && to.is_reg()) || (from.is_reg() && textual(to)) => Volatility::Stable,
         _ => Volatility::Immutable,

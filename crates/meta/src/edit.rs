@@ -71,6 +71,68 @@ pub fn encode(edits: &[CatalogEdit]) -> Vec<u8> {
     serde_json::to_vec(edits).expect("catalog edits are plain data")
 }
 
+/// Levels of JSON that one object may take. Readers stop at 128, and what holds the object takes some.
+const DEPTH_MAX: usize = 96;
+
+/// Refuses what could not be read again: a log or a checkpoint with it would not open.
+pub fn check(edits: &[CatalogEdit]) -> Result<()> {
+    let bytes = encode(edits);
+    if depth(&bytes) > DEPTH_MAX {
+        return Err(Error::TooDeep);
+    }
+    match decode(&bytes)? == edits {
+        true => Ok(()),
+        false => Err(Error::BadEdit("it reads as another".into())),
+    }
+}
+
+/// How deep JSON nests.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_text, mut escaped) = (0, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_text => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
+}
+
 pub fn decode(bytes: &[u8]) -> Result<Vec<CatalogEdit>> {
     serde_json::from_slice(bytes).map_err(|error| Error::BadEdit(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TypeKind;
+    use basalt_types::DataType;
+
+    fn nested(levels: usize) -> CatalogEdit {
+        let base = (0..levels).fold(DataType::Int4, |element, _| DataType::Array(Box::new(element)));
+        let kind = TypeKind::Domain { base, not_null: false, checks: Vec::new(), default: None, time_modifier: None };
+        let (id, namespace) = (ObjectId(70000), ObjectId(2200));
+        CatalogEdit::PutType(Arc::new(TypeDef { id, namespace, name: "d".into(), owner: "basalt".into(), kind }))
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_refused() {
+        assert_eq!(check(&[nested(20)]), Ok(()));
+        assert_eq!(check(&[nested(200)]), Err(Error::TooDeep));
+        assert!(decode(&encode(&[nested(200)])).is_err(), "nothing has to be refused");
+    }
+
+    #[test]
+    fn depth_counts_brackets_outside_of_texts() {
+        for (json, levels) in [("1", 0), ("[]", 1), (r#"[{"a": [1]}, [2]]"#, 3), (r#"["[[\"[[", {}]"#, 2)] {
+            assert_eq!(depth(json.as_bytes()), levels, "{json}");
+        }
+    }
 }

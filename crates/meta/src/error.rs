@@ -10,6 +10,8 @@ pub enum Error {
     Stale(ObjectId),
     #[error("catalog edit cannot be read: {0}")]
     BadEdit(String),
+    #[error("types are nested too deeply")]
+    TooDeep,
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -20,6 +22,7 @@ impl Error {
             Error::Exists { .. } | Error::Missing { .. } => ErrorKind::Invalid,
             Error::Stale(_) => ErrorKind::Conflict,
             Error::BadEdit(_) => ErrorKind::Corrupt,
+            Error::TooDeep => ErrorKind::Limit,
         }
     }
 }

@@ -184,7 +184,8 @@ impl From<basalt_engine::Error> for SqlError {
             Error::Catalog(_) | Error::Expression(_) | Error::Internal(_) => match error.kind() {
                 ErrorKind::Conflict => "40001",
                 ErrorKind::Retry => "55P03",
-                ErrorKind::Limit => "53000",
+                // A type within types within types.
+                ErrorKind::Limit => "54001",
                 ErrorKind::Corrupt => "XX001",
                 ErrorKind::Invalid | ErrorKind::Fenced | ErrorKind::Internal => "XX000",
             },

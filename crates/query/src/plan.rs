@@ -6,6 +6,7 @@
 //! that [`Plan::columns`] lists, in that order.
 
 mod arrival;
+mod faults;
 mod inline;
 mod late;
 mod lift;

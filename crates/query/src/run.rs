@@ -225,7 +225,11 @@ impl QueryRuntime {
         ctx: &RunContext,
         how: Lowering,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let logical = Lowerer::new(query, ctx, Applier::new(self), how).lower()?;
+        let lowered = Lowerer::new(query, ctx, Applier::new(self), how).lower();
+        let logical = lowered.map_err(|error| match ctx.inner {
+            true => error,
+            false => query.first_fault(&ctx.eval).unwrap_or(error),
+        })?;
         let optimized = self.state.optimize(&logical)?;
         if !how.nested_loops && has_outer_references(&optimized)? {
             return Err(SqlError::not_supported("this correlated subquery has no plan without loops"));

@@ -75,8 +75,16 @@ impl<'a> RowRef<'a> {
 
     /// The columns in order. Ends early (with `None` inside) only on damaged bytes.
     pub fn fields(&self, types: &'a [PhysType]) -> impl Iterator<Item = Option<Field<'a>>> + 'a {
+        self.fields_of(types.iter().copied())
+    }
+
+    /// The same of types that are not kept together.
+    pub fn fields_of<I: Iterator<Item = PhysType> + 'a>(
+        &self,
+        types: I,
+    ) -> impl Iterator<Item = Option<Field<'a>>> + use<'a, I> {
         let (nulls, count, mut rest) = (self.nulls, self.count, self.values);
-        types.iter().take(count).enumerate().map(move |(i, ty)| {
+        types.take(count).enumerate().map(move |(i, ty)| {
             if nulls[i / 8] >> (i % 8) & 1 == 1 {
                 return Some(Field::Null);
             }

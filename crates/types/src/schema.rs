@@ -205,11 +205,12 @@ impl TableDef {
 
     /// Physical types in column-id order: the layout of a row.
     pub fn phys_types(&self) -> Vec<PhysType> {
-        self.columns.iter().map(|column| column.ty.phys().expect("a column's type is storable")).collect()
+        self.each_phys_type().collect()
     }
 
-    pub fn missing(&self) -> Vec<Datum> {
-        self.columns.iter().map(|column| column.missing.clone()).collect()
+    /// The same, one by one.
+    pub fn each_phys_type(&self) -> impl Iterator<Item = PhysType> + '_ {
+        self.columns.iter().map(|column| column.ty.phys().expect("a column's type is storable"))
     }
 
     /// The primary key of a row given in column-id order; `None` for a table without one.

@@ -464,6 +464,10 @@ fn rid_of(table: &TableDef, key: &Key) -> Rid {
 }
 
 pub(crate) fn decode_row(table: &TableDef, bytes: &[u8], tablet: &Tablet, key: &Key) -> Result<Vec<Datum>> {
-    crate::rows::decode(table, bytes)
-        .ok_or_else(|| Error::Corrupt(format!("hot row {key:?} of tablet {} does not fit its table", tablet.id)))
+    crate::rows::decode(table, bytes).ok_or_else(|| damaged_row(tablet, key))
+}
+
+#[cold]
+pub(crate) fn damaged_row(tablet: &Tablet, key: &Key) -> Error {
+    Error::Corrupt(format!("hot row {key:?} of tablet {} does not fit its table", tablet.id))
 }

@@ -6,7 +6,7 @@ use basalt_expr::EvalContext;
 use basalt_expr::cast::CastContext;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
-use basalt_types::{DataType, TableDef};
+use basalt_types::{ColumnId, DataType, TableDef};
 
 /// Key expressions in key order, if conjuncts of `filter` compare every key column of `scan` with a value
 /// that no row decides.
@@ -35,6 +35,8 @@ pub struct PointQuery {
     pub filter: Expr,
     /// One per output column, over the same.
     pub outputs: Vec<Expr>,
+    /// What of the row these look at, ascending.
+    pub columns: Vec<ColumnId>,
     /// Of a locking clause.
     pub lock: Option<LockTarget>,
 }
@@ -42,7 +44,7 @@ pub struct PointQuery {
 impl PointQuery {
     /// Errors of constants come before all rows.
     pub fn check_constants(&self, eval: &EvalContext) -> crate::error::Result<()> {
-        let mut exprs = std::iter::once(&self.filter).chain(&self.outputs);
+        let mut exprs = self.outputs.iter().chain([&self.filter]);
         Ok(exprs.try_for_each(|expr| expr.check_constants(eval))?)
     }
 }
@@ -82,13 +84,26 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
         output.ty().phys()?;
         outputs.push(output);
     }
-    Some(PointQuery {
-        table: table.clone(),
-        access: PointAccess { key },
-        filter: super::dml::over_row(condition.clone(), &places).fold_nulls(eval),
-        outputs,
-        lock: lock.cloned(),
-    })
+    let filter = super::dml::over_row(condition.clone(), &places).fold_nulls(eval);
+    let columns = columns_of(outputs.iter().chain([&filter]));
+    let (table, lock) = (table.clone(), lock.cloned());
+    Some(PointQuery { table, access: PointAccess { key }, filter, outputs, columns, lock })
+}
+
+/// The columns that expressions over a row in column-id order look at, ascending.
+pub fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<ColumnId> {
+    let mut used = Vec::new();
+    for expr in exprs {
+        expr.walk(&mut |node| {
+            if let Expr::Column { index, .. } = node {
+                used.push(ColumnId::from_position(*index));
+            }
+            true
+        });
+    }
+    used.sort_unstable();
+    used.dedup();
+    used
 }
 
 /// The other side of `column = value`, where the value can be brought to the column's type exactly.

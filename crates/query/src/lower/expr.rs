@@ -171,9 +171,16 @@ impl Lowerer<'_> {
     }
 
     /// `left op right` by DataFusion's own comparison, where that means the same.
+    ///
+    /// Constants stand on the right: DataFusion takes `c = 3` and `3 = c`, one of which it has concluded from the other,
+    /// for two different values.
     fn native_comparison(&mut self, op: Operator, left: &Expr, right: &Expr) -> Result<Option<DfExpr>> {
         let Some((left, right)) = self.comparable(left, right, op)? else { return Ok(None) };
-        Ok(Some(binary_expr(left, op, right)))
+        Ok(Some(match (&left, &right, op.swap()) {
+            (DfExpr::Literal(..), DfExpr::Literal(..), _) => binary_expr(left, op, right),
+            (DfExpr::Literal(..), _, Some(op)) => binary_expr(right, op, left),
+            _ => binary_expr(left, op, right),
+        }))
     }
 
     pub(super) fn comparable(&mut self, left: &Expr, right: &Expr, op: Operator) -> Result<Option<(DfExpr, DfExpr)>> {

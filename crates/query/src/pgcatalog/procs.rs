@@ -98,6 +98,20 @@ fn aggregates() -> impl Iterator<Item = Proc> {
     })
 }
 
+/// Input, output, receive and send functions that read settings or the catalog.
+const STABLE: &str = "
+    anyarray_out anyarray_recv anyarray_send anycompatiblearray_out anycompatiblearray_recv
+    anycompatiblearray_send anycompatiblemultirange_in anycompatiblemultirange_out anycompatiblerange_in
+    anycompatiblerange_out anyenum_out anymultirange_in anymultirange_out anyrange_in anyrange_out array_in
+    array_out array_recv array_send bpcharrecv bpcharsend cash_in cash_out cstring_recv cstring_send date_in
+    date_out domain_in domain_recv enum_in enum_out enum_recv enum_send interval_in interval_out multirange_in
+    multirange_out multirange_recv multirange_send namerecv namesend range_in range_out range_recv range_send
+    record_in record_out record_recv record_send regclassin regclassout regcollationin regcollationout
+    regnamespacein regnamespaceout regoperatorin regoperatorout regoperin regoperout regprocedurein
+    regprocedureout regprocin regprocout regrolein regroleout regtypein regtypeout textrecv textsend time_in
+    timestamp_in timestamp_out timestamptz_in timestamptz_out timetz_in varcharrecv varcharsend
+";
+
 /// Input, output, receive and send functions: they cannot be called, but drivers join types with them.
 fn type_functions() -> impl Iterator<Item = Proc> {
     typing::types().iter().flat_map(|fact| {
@@ -108,7 +122,7 @@ fn type_functions() -> impl Iterator<Item = Proc> {
             kind: "f",
             strict: true,
             set: false,
-            volatility: "i",
+            volatility: if STABLE.split_whitespace().any(|stable| stable == name) { "s" } else { "i" },
             args,
             variadic: None,
             defaults: 0,

@@ -291,7 +291,7 @@ impl Compiler {
             self.known.insert(*id);
             self.width += 1;
         }
-        let lens = Lens::new(relation.table.clone(), columns.iter().map(|(_, column)| column.position()).collect())?;
+        let lens = Lens::new(relation.table.clone(), columns.iter().map(|(_, column)| *column).collect())?;
         let optional = relation.optional.is_some();
         let own = match relation.optional {
             Some(own) => unsettled(own, &way.settled),

@@ -12,7 +12,7 @@ use basalt_expr::EvalContext;
 use basalt_expr::operators::{SortOrder, compare_rows};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::IndexDef;
-use basalt_types::{DataType, Datum, Key, Stamp, TableDef, TabletId};
+use basalt_types::{ColumnId, DataType, Datum, Key, Stamp, TableDef, TabletId};
 use cpu_time::ThreadTime;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl Step {
         passes: Option<Expr>,
     ) -> Option<Step> {
         let entries = match &access.index {
-            Some(index) => Some(Lens::new(index.entries.clone(), vec![1, 2])?),
+            Some(index) => Some(Lens::new(index.entries.clone(), [1, 2].map(ColumnId::from_position).to_vec())?),
             None => None,
         };
         Some(Step { access, lens, entries, base, identified: false, optional, matches, passes })
@@ -130,6 +130,10 @@ impl Nested {
             Some(expr) => row_count(&expr.eval_scalar(&[], eval)?, place),
             None => Ok(None),
         };
+        if self.checks_constants {
+            // Errors of constants come before all rows.
+            self.exprs().into_iter().try_for_each(|expr| expr.check_constants(eval))?;
+        }
         // As PostgreSQL, which looks at OFFSET first.
         let skip = count(&self.offset, OFFSET)?.unwrap_or(0);
         let left = count(&self.limit, LIMIT)?.unwrap_or(u64::MAX);
@@ -137,10 +141,6 @@ impl Nested {
             Top::Totals(totals) => Some(totals.begin()),
             _ => None,
         };
-        if self.checks_constants {
-            // Errors of constants come before all rows.
-            self.exprs().into_iter().try_for_each(|expr| expr.check_constants(eval))?;
-        }
         let wanted = match left.checked_add(skip) {
             Some(wanted) if left < u64::MAX => usize::try_from(wanted).unwrap_or(usize::MAX),
             // Nobody knows.
@@ -586,16 +586,17 @@ impl Nested {
         if self.limit.is_some() || self.offset.is_some() { plan.above("Limit") } else { plan }
     }
 
+    /// Constants are computed in this order.
     pub fn exprs(&self) -> Vec<&Expr> {
         let mut out = Vec::new();
-        for step in &self.steps {
-            out.extend(step.access.exprs());
-            out.extend(step.matches.iter().chain(&step.passes));
-        }
         match &self.top {
             Top::Direct(shape) => out.extend(shape.exprs()),
             Top::Rows { outputs, keys, .. } => out.extend(outputs.iter().chain(keys)),
             Top::Totals(totals) => out.extend(totals.exprs()),
+        }
+        for step in &self.steps {
+            out.extend(step.access.exprs());
+            out.extend(step.matches.iter().chain(&step.passes));
         }
         out.extend(self.limit.iter().chain(&self.offset));
         out

@@ -2,6 +2,7 @@
 //! results.
 
 use super::{Cells, RowOut};
+use crate::bind::point::columns_of;
 use crate::error::{Result, SqlError};
 use basalt_engine::SeenRow;
 use basalt_expr::tree::Expr;
@@ -25,13 +26,13 @@ pub(super) struct Lens {
 type Fields<'r> = SmallVec<[Field<'r>; 32]>;
 
 impl Lens {
-    /// `used`: positions of columns. `None`: one has a type that rows do not hold.
-    pub fn new(table: Arc<TableDef>, mut used: Vec<usize>) -> Option<Lens> {
-        used.sort_unstable();
-        used.dedup();
-        let width = used.last().map_or(0, |last| last + 1);
+    /// `None`: one of the columns has a type that rows do not hold.
+    pub fn new(table: Arc<TableDef>, mut columns: Vec<ColumnId>) -> Option<Lens> {
+        columns.sort_unstable();
+        columns.dedup();
+        let width = columns.last().map_or(0, |last| last.position() + 1);
         let types = table.columns[..width].iter().map(|column| column.ty.phys()).collect::<Option<_>>()?;
-        Some(Lens { columns: used.into_iter().map(ColumnId::from_position).collect(), types, table })
+        Some(Lens { columns, types, table })
     }
 
     /// Those that the row has: it may be older than columns of its table.
@@ -109,16 +110,7 @@ impl Output {
 impl Shape {
     /// Expressions are over the row in column-id order.
     pub fn new(table: Arc<TableDef>, filter: Option<Expr>, outputs: Vec<Expr>) -> Option<Shape> {
-        let mut used = Vec::new();
-        let mut note = |expr: &Expr| {
-            expr.walk(&mut |node| {
-                if let Expr::Column { index, .. } = node {
-                    used.push(*index);
-                }
-                true
-            });
-        };
-        outputs.iter().chain(&filter).for_each(&mut note);
+        let used = columns_of(outputs.iter().chain(&filter));
         let outputs = outputs.into_iter().map(|expr| match expr {
             Expr::Column { index, ty } => Output::Column { position: index, ty },
             expr => Output::Computed { ty: expr.ty(), expr },
@@ -132,9 +124,9 @@ impl Shape {
         Some(shape)
     }
 
-    /// What is computed.
+    /// What is computed; constants in this order.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        self.filter.iter().chain(self.outputs.iter().filter_map(Output::computed))
+        self.outputs.iter().filter_map(Output::computed).chain(&self.filter)
     }
 
     pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {

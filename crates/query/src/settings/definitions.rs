@@ -179,6 +179,14 @@ pub static DEFINITIONS: &[Definition] = {
             "A tablet with fewer cool rows than this stays hot.",
         ),
         define(
+            "basalt.huge_pages",
+            Kind::Enum(&["try", "off"]),
+            "try",
+            Postmaster,
+            BASALT,
+            "Whether the program's code is moved to huge pages at start.",
+        ),
+        define(
             "basalt.locator_memory_limit",
             int(0, i64::MAX, Bytes),
             "268435456",

@@ -119,7 +119,7 @@ async fn change_point(
         // Whatever is made later is not this statement's, committed or not.
         let is_seen = match newest && touched.is_none() {
             true => read.engine().stamp_of(tablet, key.as_bytes(), read.reading().at)?.is_some(),
-            false => read.get(table, tablet, &key)?.is_some(),
+            false => read.get_columns(table, tablet, &key, &[])?.is_some(),
         };
         if !is_seen {
             continue;

@@ -26,7 +26,7 @@ pub(crate) async fn run(
     };
     for tablet in tablets {
         // A key without a row in sight is not locked: others may insert it.
-        let Some(mut row) = read.get(&point.table, tablet, &key)? else { continue };
+        let Some(mut row) = read.get_columns(&point.table, tablet, &key, &point.columns)? else { continue };
         if let Some(target) = &point.lock {
             let wait = session.wait_policy();
             let (txn, seen) = (session.txn()?, row.stamp);

@@ -278,7 +278,7 @@ fn find_parent(
             None => parent.tablets().collect(),
         };
         for tablet in tablets {
-            if read.get(parent, tablet, &row_key)?.is_some() {
+            if read.get_columns(parent, tablet, &row_key, &[])?.is_some() {
                 return Ok(Some((tablet, row_key)));
             }
         }

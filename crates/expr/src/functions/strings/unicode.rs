@@ -165,11 +165,27 @@ fn parse_ident(text: &str, strict: bool) -> Result<Vec<String>> {
     }
 }
 
-/// What the bytes from 160 on of LATIN1 look most like.
-const LATIN1_ASCII: &[u8; 96] =
-    b"  cL Y  \"Ca  -R     'u .,      ?AAAAAAACEEEEIIII NOOOOOxOUUUUYTBaaaaaaaceeeeiiii nooooo/ouuuuyty";
+/// What the bytes from 128 on look most like, in the encodings for which PostgreSQL says so. Those that no UTF-8 text holds
+/// (C0, C1, F5 to FF) are blank.
+const ASCII_OF: [(&str, &[u8; 128]); 4] = [
+    (
+        "LATIN1",
+        b"                                  cL Y  \"Ca  -R     'u .,      ?  AAAAACEEEEIIII NOOOOOxOUUUUYTBaaaaaaaceeeeiiii nooo           ",
+    ),
+    (
+        "LATIN2",
+        b"                                 A L LS \"SSTZ-ZZ a,l'ls ,sstz\"zz  AAALCCCEEEEIIDDNNOOOOxRUUUUYTBraaaalccceeeeiiddnnoo           ",
+    ),
+    (
+        "LATIN9",
+        b"                                  cL YS sCa  -R     Zu .z   EeY?  AAAAACEEEEIIII NOOOOOxOUUUUYTBaaaaaaaceeeeiiii nooo           ",
+    ),
+    (
+        "WIN1250",
+        b"  ' \"    %S<STZZ `'\"\".--  s>stzz   L A  \"CS  -RZ  ,l'u .,as L\"lz  AAALCCCEEEEIIDDNNOOOOxRUUUUYTBraaaalccceeeeiiddnnoo           ",
+    ),
+];
 
-/// `to_ascii`: PostgreSQL knows it for LATIN1 and the like, whose bytes it takes the text's to be.
 /// PostgreSQL's encodings by their numbers.
 const ENCODINGS: [&str; 42] = [
     "SQL_ASCII",
@@ -216,16 +232,14 @@ const ENCODINGS: [&str; 42] = [
     "SHIFT_JIS_2004",
 ];
 
+/// `to_ascii`: the text's bytes are taken to be of the encoding.
 fn to_ascii(text: &str, encoding: &str) -> Result<String> {
-    match encoding.to_ascii_uppercase().as_str() {
-        "LATIN1" | "LATIN9" => Ok(text
-            .bytes()
-            .map(|byte| match byte {
-                ..128 => char::from(byte),
-                128..160 => ' ',
-                byte => char::from(LATIN1_ASCII[usize::from(byte) - 160]),
-            })
-            .collect()),
+    let encoding = encoding.to_ascii_uppercase();
+    if let Some((_, ascii)) = ASCII_OF.iter().find(|(name, _)| *name == encoding) {
+        let letter = |byte: u8| if byte < 128 { byte } else { ascii[usize::from(byte) - 128] };
+        return Ok(text.bytes().map(|byte| char::from(letter(byte))).collect());
+    }
+    match encoding.as_str() {
         "UNICODE" | "UTF-8" => to_ascii(text, "UTF8"),
         known if ENCODINGS.contains(&known) => {
             Err(Error::not_supported(format!("encoding conversion from {known} to ASCII not supported")))
