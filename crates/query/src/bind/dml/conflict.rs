@@ -74,7 +74,8 @@ impl Binder<'_> {
         let mut places = existing.positions();
         let width = target.table.columns.len();
         places.extend(proposed.positions().into_iter().map(|(id, at)| (id, width + at)));
-        let place = |expr: Expr| over_row(proposed.inlined(existing.inlined(expr)), &places);
+        let place =
+            |expr: Expr| over_row(proposed.inlined(existing.inlined(expr)), &places).fold(&self.ctx.eval, false);
         let values = values.into_iter().map(place).collect();
         let compute = Compute::Exprs { filter: filter.map(place), values };
         Ok(OnConflict { arbiters, action: ConflictAction::DoUpdate { columns, compute } })
