@@ -50,8 +50,20 @@ impl Engine {
         tablet: TabletId,
         key: &Key,
     ) -> Result<Vec<RowEntry>> {
-        let mut entries = Vec::with_capacity(table.indexes.len());
-        for index in &table.indexes {
+        self.index_entries_of(table, row, tablet, key, |_| true)
+    }
+
+    /// The same in some of the indexes.
+    pub(crate) fn index_entries_of(
+        &self,
+        table: &Arc<TableDef>,
+        row: &[Datum],
+        tablet: TabletId,
+        key: &Key,
+        is_wanted: impl Fn(&IndexDef) -> bool,
+    ) -> Result<Vec<RowEntry>> {
+        let mut entries = Vec::new();
+        for index in table.indexes.iter().filter(|index| is_wanted(index)) {
             if let Some(values) = self.index_values(table, index, row)? {
                 let entry = index.entry(&values, tablet, key);
                 check_length(&entry)?;

@@ -164,24 +164,34 @@ impl Expr {
     }
 }
 
-/// The operands of AND (`decisive` false) or OR, folded up to the one that decides.
+/// The operands of AND (`decisive` false) or OR, folded up to the one that decides: it alone, unless what stands before it
+/// fails first.
 fn terms(args: Vec<Expr>, decisive: bool, how: Folding) -> Result<Vec<Expr>> {
+    let fails = |before: &[Expr]| match how.stable {
+        true => !before.iter().all(Expr::is_harmless),
+        false => how.may_fail(before),
+    };
     let mut out = Vec::with_capacity(args.len());
     for arg in args {
         let arg = arg.folded(how)?;
-        if matches!(arg, Expr::Const { value: Datum::Bool(value), .. } if value == decisive) {
+        let decides = matches!(arg, Expr::Const { value: Datum::Bool(value), .. } if value == decisive);
+        if decides && !fails(&out) {
             return Ok(vec![arg]);
         }
         out.push(arg);
+        if decides {
+            break;
+        }
     }
     Ok(out)
 }
 
+/// AND or OR of what [`terms`] gives.
 fn logic(args: Vec<Expr>, decisive: bool) -> Expr {
     let mut kept = Vec::with_capacity(args.len());
     for arg in args {
         match arg {
-            Expr::Const { value: Datum::Bool(value), .. } if value == decisive => return Expr::bool(decisive),
+            Expr::Const { value: Datum::Bool(value), .. } if value == decisive => kept.push(Expr::bool(decisive)),
             Expr::Const { value: Datum::Bool(_), .. } => {}
             Expr::And(inner) if !decisive => kept.extend(inner),
             Expr::Or(inner) if decisive => kept.extend(inner),

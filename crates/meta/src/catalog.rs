@@ -356,6 +356,7 @@ impl Catalog {
         next.version += 1;
         next.index();
         next.check_names()?;
+        next.check_depth()?;
         Ok(next)
     }
 

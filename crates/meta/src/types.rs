@@ -4,6 +4,7 @@
 //! to date when a catalog is made or read: an edit of a type is an edit of whatever uses it.
 
 use crate::catalog::Catalog;
+use crate::{Error, Result};
 use basalt_types::usertype::{element_oid, table_of_row_type};
 use basalt_types::{Attribute, CompositeDef, DataType, DomainCheck, DomainDef, EnumDef, EnumLabel, ObjectId, TableDef};
 use serde::{Deserialize, Serialize};
@@ -188,6 +189,22 @@ impl Catalog {
         }
     }
 
+    /// Types carry those that they are made of, and some that were made apart may have met: what nests too deeply would
+    /// be written into a checkpoint that cannot be read ([`crate::edit`]).
+    pub(crate) fn check_depth(&self) -> Result<()> {
+        let of_types = self.types.values().flat_map(|def| match &def.kind {
+            TypeKind::Composite(attributes) => attributes.iter().map(|attribute| &attribute.ty).collect(),
+            TypeKind::Domain { base, .. } => vec![base],
+            TypeKind::Enum(_) => Vec::new(),
+        });
+        let of_tables = self.tables.values().flat_map(|table| table.columns.iter().map(|column| &column.ty));
+        let of_views = self.views.values().flat_map(|view| view.columns.iter().map(|(_, ty)| ty));
+        match of_types.chain(of_tables).chain(of_views).all(|ty| levels(ty) <= LEVELS_MAX) {
+            true => Ok(()),
+            false => Err(Error::TooDeep),
+        }
+    }
+
     /// A type that is gone stays as it was: dropped columns still have one.
     fn refresh(&self, ty: &mut DataType, depth: usize) {
         if depth > DEPTH_MAX {
@@ -214,6 +231,22 @@ impl Catalog {
             _ => {}
         }
         *ty = fresh;
+    }
+}
+
+/// Levels of JSON that a type may take: readers stop at 128, and a table's index takes some fifteen around it.
+const LEVELS_MAX: usize = 96;
+
+/// How many levels of JSON a type takes.
+fn levels(ty: &DataType) -> usize {
+    match ty {
+        DataType::Array(element) => 1 + levels(element),
+        DataType::Composite(composite) => {
+            4 + composite.attributes.iter().map(|attribute| levels(&attribute.ty)).max().unwrap_or(0)
+        }
+        DataType::Domain(domain) => 2 + levels(&domain.base),
+        DataType::Enum(_) => 4,
+        _ => 1,
     }
 }
 

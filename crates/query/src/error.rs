@@ -80,6 +80,11 @@ impl SqlError {
     }
 
     /// XX000: a broken invariant of Basalt's own.
+    /// Whether it says that the machine or somebody has stopped a statement, whatever is in it.
+    pub fn is_of_resources(&self) -> bool {
+        ["53", "57", "58"].iter().any(|class| self.sqlstate.starts_with(class))
+    }
+
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new("XX000", message)
     }

@@ -226,7 +226,7 @@ impl QueryRuntime {
         how: Lowering,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let lowered = Lowerer::new(query, ctx, Applier::new(self), how).lower();
-        let logical = lowered.map_err(|error| match ctx.inner {
+        let logical = lowered.map_err(|error| match ctx.inner || error.is_of_resources() {
             true => error,
             false => query.first_fault(&ctx.eval).unwrap_or(error),
         })?;

@@ -1,7 +1,5 @@
 //! One value at rest, without its SQL type.
 
-mod float_text;
-
 use crate::PhysType;
 
 /// A value in its physical form; the column's [`crate::DataType`] says what it means.
@@ -13,8 +11,8 @@ pub enum Datum {
     I32(i32),
     I64(i64),
     I128(i128),
-    F32(#[serde(with = "float_text::single")] f32),
-    F64(#[serde(with = "float_text::double")] f64),
+    F32(#[serde(with = "crate::float_text::single")] f32),
+    F64(#[serde(with = "crate::float_text::double")] f64),
     Bytes(Box<[u8]>),
     Fixed16([u8; 16]),
 }

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod datatype;
 pub mod datum;
 pub mod error;
+mod float_text;
 pub mod ids;
 pub mod jsonb;
 pub mod key;

@@ -131,8 +131,10 @@ pub struct EnumLabel {
     pub oid: u32,
     pub label: String,
     /// What a value rests as. Never changes, so that stored values stay in order.
+    #[serde(with = "crate::float_text::double")]
     pub position: f64,
     /// `pg_enum.enumsortorder`.
+    #[serde(with = "crate::float_text::single")]
     pub sort_order: f32,
 }
 

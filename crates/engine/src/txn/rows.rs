@@ -6,6 +6,7 @@ use crate::read::ReadContext;
 use crate::record::{self, PutRow};
 use crate::tablet::{Place, Tablet};
 use crate::{Error, Result, RowLock, WaitPolicy};
+use basalt_types::schema::IndexDef;
 use basalt_types::{Datum, Key, ObjectId, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, Version, row};
 use std::sync::Arc;
 
@@ -377,8 +378,10 @@ impl Txn {
         };
         let changes = match &old {
             Some(old) if !table.indexes.is_empty() => {
-                let before = self.engine.index_entries(table, old, tablet.id, &row.key)?;
-                let after = self.engine.index_entries(table, values, new_tablet.id, &new_key)?;
+                // Where nothing changes there is nothing to encode, either.
+                let touched = |index: &IndexDef| !stays || !index.is_untouched(old, values);
+                let before = self.engine.index_entries_of(table, old, tablet.id, &row.key, touched)?;
+                let after = self.engine.index_entries_of(table, values, new_tablet.id, &new_key, touched)?;
                 match self.change_entries(before, after, !stays).await? {
                     Ok(changes) => changes,
                     Err(taken) => return Ok(taken),

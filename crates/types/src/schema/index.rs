@@ -176,6 +176,16 @@ impl IndexDef {
         self.columns.iter().map(value).collect()
     }
 
+    /// Whether a row that changes from `old` to `new` (column-id order) keeps its values here: none of them is computed,
+    /// and none differs.
+    pub fn is_untouched(&self, old: &[Datum], new: &[Datum]) -> bool {
+        let keeps = |column: &IndexColumn| match &column.source {
+            IndexSource::Column(id) => old[id.position()] == new[id.position()],
+            IndexSource::Expression(_) => false,
+        };
+        self.predicate.is_none() && self.columns.iter().all(keeps)
+    }
+
     /// The indexed values in a key of the hidden table, for messages; what a key leaves out is lost
     /// ([`key::take_column`]).
     pub fn values_of_key(&self, key: &Key) -> Option<Vec<Option<Datum>>> {
