@@ -50,12 +50,12 @@ impl Expr {
         if stable { planned.fold_stable(ctx) } else { planned }
     }
 
-    /// [`Expr::fold`] for plans that outlive the statement, where it matters to whoever evaluates row by row: a null
-    /// that is known spares its neighbours.
-    pub fn fold_nulls(self, ctx: &EvalContext) -> Expr {
-        let has_null = self.any(&mut |node| matches!(node, Expr::Const { value: Datum::Null, .. }));
-        // A part that is computed now may come to be null.
-        match has_null || self.has_constants() {
+    /// [`Expr::fold`] for plans that outlive the statement, where it matters to whoever evaluates row by row: a null,
+    /// true or false that is known spares its neighbours.
+    pub fn fold_deciding(self, ctx: &EvalContext) -> Expr {
+        let decides = self.any(&mut |node| matches!(node, Expr::Const { value: Datum::Null | Datum::Bool(_), .. }));
+        // A part that is computed now may come to decide.
+        match decides || self.has_constants() {
             true => self.fold(ctx, false),
             false => self,
         }

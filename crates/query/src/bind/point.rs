@@ -80,11 +80,11 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
     let mut outputs = Vec::with_capacity(query.columns.len());
     for column in &query.columns {
         let (_, expr) = exprs.iter().find(|(id, _)| *id == column.id)?;
-        let output = super::dml::over_row(expr.clone(), &places).fold_nulls(eval);
+        let output = super::dml::over_row(expr.clone(), &places).fold_deciding(eval);
         output.ty().phys()?;
         outputs.push(output);
     }
-    let filter = super::dml::over_row(condition.clone(), &places).fold_nulls(eval);
+    let filter = super::dml::over_row(condition.clone(), &places).fold_deciding(eval);
     let columns = columns_of(outputs.iter().chain([&filter]));
     let (table, lock) = (table.clone(), lock.cloned());
     Some(PointQuery { table, access: PointAccess { key }, filter, outputs, columns, lock })

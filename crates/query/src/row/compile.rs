@@ -42,7 +42,7 @@ impl RowPlan {
 
     fn compiled(body: Body, tables: Vec<ObjectId>, eval: &EvalContext) -> Option<RowPlan> {
         let mut plan = RowPlan::new(tables, body);
-        plan.rewrite(&mut |expr| expr.fold_nulls(eval));
+        plan.rewrite(&mut |expr| expr.fold_deciding(eval));
         let volatility = plan.exprs().into_iter().map(|expr| expr.volatility()).max();
         plan.timeless = volatility.is_none_or(|volatility| volatility == Volatility::Immutable);
         (volatility != Some(Volatility::Volatile)).then_some(plan)
