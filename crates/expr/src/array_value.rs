@@ -35,6 +35,15 @@ pub fn encode_shaped(element: &DataType, array: &ArrayValue) -> Result<Datum> {
     Ok(array.encode(phys))
 }
 
+/// The same of an array all of whose elements, one at least and not too many, are `value`.
+pub fn encode_filled(element: &DataType, dimensions: &[Dimension], value: &Datum) -> Result<Datum> {
+    if value.phys().is_some_and(|have| element_phys(element).is_ok_and(|phys| have != phys)) {
+        return Err(Error::internal(format!("{value:?} is no element of {}[]", element.sql_name())));
+    }
+    dimensions.iter().try_for_each(|dimension| check_bounds(*dimension))?;
+    Ok(ArrayValue::encode_filled(dimensions, value))
+}
+
 #[cold]
 pub fn too_large() -> Error {
     Error::new("54000", format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"))

@@ -10,7 +10,8 @@ pub mod coerce;
 pub mod decimal;
 
 pub use build::{
-    aggregate, any_all, array_literal, call, case, coalesce, common_type, distinct, extreme, in_list, nullif, operator,
+    aggregate, any_all, array_literal, call, case, case_condition, coalesce, common_type, distinct, extreme, in_list,
+    nullif, operator,
 };
 pub use coerce::{coerce, coerce_const, resolve_common_type};
 pub use decimal::{DecimalOp, decimal_result_type};

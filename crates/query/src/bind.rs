@@ -42,8 +42,8 @@ mod with;
 
 pub use dml::{
     Action, Bound, BoundInsert, BoundModify, BoundWith, Compute, ConflictAction, CurrentOf, InsertSource, OnConflict,
-    Point, PointAccess, PointChange, Returning, RowSource, Search, SearchKind, Write, bind_statement, check_updatable,
-    current_of, is_write, updatable_base, updatable_columns, writes,
+    Point, PointAccess, PointChange, ReadySearch, Returning, RowSource, Search, SearchKind, Write, bind_statement,
+    check_updatable, current_of, is_write, updatable_base, updatable_columns, writes,
 };
 pub use needs::{Need, Needs};
 pub use output_name::typname;

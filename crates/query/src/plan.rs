@@ -8,14 +8,17 @@
 mod arrival;
 mod faults;
 mod inline;
+mod kept;
 mod late;
 mod lift;
 mod prune;
 pub mod row_count;
 
 pub use inline::is_volatile;
+pub use kept::Kept;
 
 use crate::pgcatalog::VirtualTable;
+use crate::row::RowPlan;
 use arrow_array::RecordBatch;
 use basalt_engine::RowLock;
 use basalt_expr::aggregates::ResolvedAggregate;
@@ -46,6 +49,8 @@ pub struct Query {
     pub tables: Vec<ObjectId>,
     /// Tables among them whose rows a [`Plan::LockRows`] locks, in the order of the text.
     pub row_locks: Vec<(ObjectId, RowLock)>,
+    /// What the row engine runs, if it can.
+    pub(crate) row: Kept<Option<RowPlan>>,
 }
 
 /// A result column as a client is told of it.
@@ -253,6 +258,8 @@ pub struct LockRows {
     /// Count locked rows.
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
+    /// What finds the rows at first, and how many of them.
+    pub first: Kept<(Option<u64>, Arc<Query>)>,
 }
 
 impl LockRows {

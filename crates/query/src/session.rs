@@ -21,6 +21,7 @@ mod offload;
 pub mod outcome;
 pub(crate) mod params;
 mod parsed;
+mod portals;
 pub(crate) mod prepared;
 pub(crate) mod sequences;
 mod surroundings;
@@ -45,7 +46,8 @@ use basalt_types::Version;
 use block::Block;
 use interrupt::{Deadline, Interrupt};
 use parking_lot::Mutex;
-use prepared::{Portal, Prepared};
+use portals::Portals;
+use prepared::Prepared;
 use sequences::SequenceUse;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -105,8 +107,8 @@ pub struct Session {
     reported: Vec<(&'static str, String)>,
     reported_of: Arc<crate::settings::Effective>,
     pub(crate) block: Block,
-    pub(crate) statements: HashMap<String, Arc<Prepared>>,
-    pub(crate) portals: HashMap<String, Portal>,
+    pub(crate) statements: HashMap<String, Arc<Prepared>, ahash::RandomState>,
+    pub(crate) portals: Portals,
     pub(crate) notices: Vec<SqlError>,
     /// What binding statements found worth a warning.
     pub(crate) bind_warnings: crate::bind::Warnings,
@@ -217,8 +219,8 @@ impl Session {
             reported_of: settings.effective().clone(),
             settings,
             block: Block::default(),
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements: HashMap::default(),
+            portals: Portals::default(),
             notices: Vec::new(),
             bind_warnings: Arc::default(),
             version: Version::ZERO,

@@ -41,24 +41,25 @@ impl ArrayValue {
         ArrayValue { dimensions: plain_dimensions(elements.len()), elements }
     }
 
-    fn is_plain(&self) -> bool {
-        self.elements.is_empty() || matches!(self.dimensions.as_slice(), [Dimension { lower: 1, .. }])
-    }
-
     /// The array as it rests.
     ///
     /// # Panics
     /// If an element is not of the physical type.
     pub fn encode(&self, element: PhysType) -> Datum {
         let mut out = Vec::new();
-        if !self.is_plain() {
-            out.extend([0, self.dimensions.len() as u8]);
-            for dimension in &self.dimensions {
-                out.extend(dimension.lower.to_le_bytes());
-                out.extend(dimension.length.to_le_bytes());
-            }
+        if !self.elements.is_empty() {
+            put_dimensions(&self.dimensions, &mut out);
         }
         row::encode(&vec![element; self.elements.len()], &self.elements, &mut out);
+        Datum::Bytes(out.into())
+    }
+
+    /// The same of an array all of whose elements, one at least, are `value`.
+    pub fn encode_filled(dimensions: &[Dimension], value: &Datum) -> Datum {
+        let mut out = Vec::new();
+        put_dimensions(dimensions, &mut out);
+        let elements = dimensions.iter().map(|dimension| dimension.length as usize).product();
+        row::encode_repeated(value, elements, &mut out);
         Datum::Bytes(out.into())
     }
 
@@ -70,6 +71,18 @@ impl ArrayValue {
         let count = dimensions.iter().try_fold(1usize, |count, dimension| count.checked_mul(dimension.length as usize));
         let count = if dimensions.is_empty() { 0 } else { count? };
         (count == elements.len()).then_some(ArrayValue { dimensions, elements })
+    }
+}
+
+/// What stands before the elements of an array that has some.
+fn put_dimensions(dimensions: &[Dimension], out: &mut Vec<u8>) {
+    if matches!(dimensions, [Dimension { lower: 1, .. }]) {
+        return;
+    }
+    out.extend([0, dimensions.len() as u8]);
+    for dimension in dimensions {
+        out.extend(dimension.lower.to_le_bytes());
+        out.extend(dimension.length.to_le_bytes());
     }
 }
 
@@ -107,6 +120,20 @@ pub fn elements(element: PhysType, bytes: &[u8]) -> Option<Vec<Datum>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_array_of_one_value_is_as_if_it_were_written_out() {
+        for value in [Datum::Null, Datum::I32(7), Datum::text("")] {
+            let phys = value.phys().unwrap_or(PhysType::I32);
+            for dimensions in [vec![(1, 1)], vec![(1, 8)], vec![(-2, 9)], vec![(1, 3), (5, 5)], vec![(1, 17)]] {
+                let dimensions: Vec<Dimension> =
+                    dimensions.into_iter().map(|(lower, length)| Dimension { lower, length }).collect();
+                let count = dimensions.iter().map(|dimension| dimension.length as usize).product();
+                let written = ArrayValue { dimensions: dimensions.clone(), elements: vec![value.clone(); count] };
+                assert_eq!(ArrayValue::encode_filled(&dimensions, &value), written.encode(phys));
+            }
+        }
+    }
 
     #[test]
     fn arrays_of_any_shape_come_back_and_damage_is_noticed() {

@@ -1,9 +1,11 @@
 //! One value at rest, without its SQL type.
 
 use crate::PhysType;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A value in its physical form; the column's [`crate::DataType`] says what it means.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub enum Datum {
     Null,
     Bool(bool),
@@ -15,6 +17,32 @@ pub enum Datum {
     F64(#[serde(with = "crate::float_text::double")] f64),
     Bytes(Box<[u8]>),
     Fixed16([u8; 16]),
+}
+
+/// Bytes that are written out one by one.
+const BYTES_SHOWN_MAX: usize = 256;
+
+/// Two that differ are written differently, or next to certainly so: long ones by their hash.
+impl fmt::Debug for Datum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Datum::Null => f.write_str("Null"),
+            Datum::Bool(value) => write!(f, "Bool({value:?})"),
+            Datum::I16(value) => write!(f, "I16({value:?})"),
+            Datum::I32(value) => write!(f, "I32({value:?})"),
+            Datum::I64(value) => write!(f, "I64({value:?})"),
+            Datum::I128(value) => write!(f, "I128({value:?})"),
+            Datum::F32(value) => write!(f, "F32({value:?})"),
+            Datum::F64(value) => write!(f, "F64({value:?})"),
+            Datum::Bytes(bytes) if bytes.len() > BYTES_SHOWN_MAX => {
+                let mut hasher = DefaultHasher::new();
+                bytes.hash(&mut hasher);
+                write!(f, "Bytes({} of them, {:x})", bytes.len(), hasher.finish())
+            }
+            Datum::Bytes(bytes) => write!(f, "Bytes({bytes:?})"),
+            Datum::Fixed16(bytes) => write!(f, "Fixed16({bytes:?})"),
+        }
+    }
 }
 
 /// Whether two are the same value, not whether SQL's `=` holds: floats go by their bits.

@@ -30,6 +30,20 @@ pub fn encode(types: &[PhysType], values: &[Datum], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a row of as many columns that all have this value.
+pub fn encode_repeated(value: &Datum, columns: usize, out: &mut Vec<u8>) {
+    varint::put(out, columns as u64);
+    let bitmap = out.len();
+    let is_null = matches!(value, Datum::Null);
+    out.resize(bitmap + columns.div_ceil(8), if is_null { u8::MAX } else { 0 });
+    if is_null && !columns.is_multiple_of(8) {
+        out[bitmap + columns / 8] = u8::MAX >> (8 - columns % 8);
+    }
+    let mut bytes = Vec::new();
+    encode_value(value, &mut bytes);
+    out.extend(bytes.repeat(columns));
+}
+
 fn encode_value(value: &Datum, out: &mut Vec<u8>) {
     match value {
         Datum::Null => {}

@@ -2,7 +2,6 @@
 //! a search among neighbours fetches each page once.
 
 use super::directory::{PageEntry, page_rows};
-use super::keys::key_type;
 use super::page::{Page, PageValues, Validity};
 use super::reader::Segment;
 use super::{KeySpec, PAGE_ROWS, ROW_GROUP_ROWS};
@@ -88,16 +87,14 @@ fn load(segment: &Segment, chunk: usize, ordinal: u32) -> Result<LoadedPage> {
 /// Keys of rows.
 pub(super) struct KeyCursor<'s> {
     segment: &'s Segment,
-    columns: Vec<(PageCursor<'s>, DataType)>,
+    columns: SmallVec<[(PageCursor<'s>, &'s DataType); 4]>,
     key: Vec<u8>,
 }
 
 impl<'s> KeyCursor<'s> {
     pub fn new(segment: &'s Segment) -> KeyCursor<'s> {
-        let schema = &segment.layout.schema;
-        let positions = schema.key_positions().unwrap_or_default().into_iter();
-        let columns = positions.map(|at| (PageCursor::new(segment, at), key_type(&schema.columns[at]))).collect();
-        KeyCursor { segment, columns, key: Vec::with_capacity(32) }
+        let columns = segment.key_columns.iter().map(|(at, ty)| (PageCursor::new(segment, *at), ty)).collect();
+        KeyCursor { segment, columns, key: Vec::new() }
     }
 
     /// Whether the keys around a row cost nothing to fetch.
@@ -116,8 +113,7 @@ impl<'s> KeyCursor<'s> {
     /// Those of these rows that have `key`. They are in key order.
     pub fn equal_range(&mut self, rows: Range<u32>, key: &[u8]) -> Result<Range<u32>> {
         if let Some(mut page) = self.in_one_page(&rows, key)? {
-            let first = page.lower_bound(rows.clone())?;
-            return equal_from(first, rows.end, |ordinal| Ok(page.compare(ordinal)?.is_eq()));
+            return page.equal_range(rows);
         }
         let first = partition(rows.clone(), |ordinal| Ok(self.get(ordinal)? < key))?;
         equal_from(first, rows.end, |ordinal| Ok(self.get(ordinal)? == key))
@@ -189,22 +185,44 @@ struct KeyColumn<'c> {
 
 impl KeyPage<'_> {
     fn lower_bound(&mut self, rows: Range<u32>) -> Result<u32> {
-        partition(rows, |ordinal| Ok(self.compare(ordinal)?.is_lt()))
+        let same = self.same_ints(rows);
+        partition(same, |ordinal| Ok(self.compare_rest(ordinal)?.is_lt()))
     }
 
-    /// A row's key beside the key.
-    fn compare(&mut self, ordinal: u32) -> Result<Ordering> {
-        let at = (ordinal - self.first) as usize;
+    fn equal_range(&mut self, rows: Range<u32>) -> Result<Range<u32>> {
+        let same = self.same_ints(rows);
+        let end = same.end;
+        let first = partition(same, |ordinal| Ok(self.compare_rest(ordinal)?.is_lt()))?;
+        equal_from(first, end, |ordinal| Ok(self.compare_rest(ordinal)?.is_eq()))
+    }
+
+    /// Those of these rows whose leading columns are the key's; those before them are less, those behind them greater.
+    /// Column by column: one that is the same in all of them, as the first ones of a key mostly are, is looked at twice.
+    fn same_ints(&self, rows: Range<u32>) -> Range<u32> {
+        let place = |ordinal: u32| (ordinal - self.first) as usize;
+        let Range { start: mut low, end: mut high } = rows;
         for (ints, wanted) in &self.ints {
-            match ints.get(at).cmp(wanted) {
-                Ordering::Equal => {}
-                unequal => return Ok(unequal),
+            if low == high {
+                break;
+            }
+            let value = |ordinal: u32| ints.get(place(ordinal));
+            if value(low) < *wanted {
+                low = first_not(low + 1..high, |ordinal| value(ordinal) < *wanted);
+            }
+            if low < high && value(high - 1) > *wanted {
+                high = first_not(low..high - 1, |ordinal| value(ordinal) <= *wanted);
             }
         }
+        low..high
+    }
+
+    /// The other columns of a row's key beside those of the key.
+    fn compare_rest(&mut self, ordinal: u32) -> Result<Ordering> {
         if self.rest.is_empty() {
             // What is left of a longer key.
             return Ok(0.cmp(&self.key.len()));
         }
+        let at = (ordinal - self.first) as usize;
         self.buffer.clear();
         for column in &self.rest {
             let value = self.segment.sound(column.offset, column.page.get(column.phys, at))?;
@@ -264,4 +282,18 @@ fn partition(ordinals: Range<u32>, mut below: impl FnMut(u32) -> Result<bool>) -
         }
     }
     Ok(low)
+}
+
+/// [`partition`] by what cannot fail.
+fn first_not(ordinals: Range<u32>, below: impl Fn(u32) -> bool) -> u32 {
+    let Range { start: mut low, end: mut high } = ordinals;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }

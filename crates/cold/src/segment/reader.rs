@@ -6,7 +6,7 @@
 use super::column::ColumnDecoder;
 use super::cursor::{KeyCursor, PageCursor};
 use super::directory::{ChunkEntry, Directory, PageEntry, page_rows};
-use super::keys::{Keys, SparseKeys, encode_keys, find_hash};
+use super::keys::{Keys, SparseKeys, encode_keys, find_hash, key_type};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::page::Page;
 use super::prune::rules_out;
@@ -19,7 +19,7 @@ use crate::{BlockCache, Error, FileKind, Files, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
-use basalt_types::{ColumnId, ColumnPredicate, Datum, FileId, Key, PhysType, Version};
+use basalt_types::{ColumnId, ColumnPredicate, DataType, Datum, FileId, Key, PhysType, Version};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::ops::Range;
@@ -32,6 +32,8 @@ pub struct Segment {
     pub(super) file: FramedFile,
     pub(super) layout: Layout,
     meta: SegmentMeta,
+    /// Positions of the key's columns, with the types whose keys their values are.
+    pub(super) key_columns: Vec<(usize, DataType)>,
     /// Of the whole file, in schema order.
     zones: Vec<ZoneMap>,
     directories: Vec<OnceLock<Directory>>,
@@ -67,7 +69,9 @@ impl Segment {
         let directories = layout.row_groups.iter().map(|_| OnceLock::new()).collect();
         let filter = Filter::among(&layout.sections);
         let (sparse, shared) = (OnceLock::new(), RwLock::default());
-        Ok(Segment { file, layout, meta, zones, directories, sparse, filter, shared })
+        let key_positions = layout.schema.key_positions().unwrap_or_default();
+        let key_columns = key_positions.into_iter().map(|at| (at, key_type(&layout.schema.columns[at]))).collect();
+        Ok(Segment { file, layout, meta, key_columns, zones, directories, sparse, filter, shared })
     }
 
     pub fn id(&self) -> FileId {

@@ -196,6 +196,54 @@ fn keys_are_found_in_sorted_and_unsorted_files_and_absent_ones_are_not() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Keys of several integers: their first columns are the same in many rows, and any part of a key may be asked for.
+    #[test]
+    fn bounds_of_keys_of_integers_are_those_of_their_bytes(
+        mut rows in prop::collection::vec((0i16..3, -4i32..5, 0i64..60, 0u8..3), 1..1500),
+        probes in prop::collection::vec((-1i16..4, -6i32..7, -2i64..62, 0u8..4, 0usize..17), 60),
+    ) {
+        type Row = (i16, i32, i64, u8);
+        let key = |(a, b, c, d): Row| {
+            let mut out = Vec::new();
+            key::encode_column(&DataType::Int2, &Datum::I16(a), &mut out);
+            key::encode_column(&DataType::Int4, &Datum::I32(b), &mut out);
+            key::encode_column(&DataType::Int8, &Datum::I64(c), &mut out);
+            key::encode_column(&DataType::Text, &Datum::text(&"x".repeat(d.into())), &mut out);
+            out
+        };
+        rows.sort_unstable();
+        let types = [DataType::Int2, DataType::Int4, DataType::Int8, DataType::Text];
+        let ids: Vec<ColumnId> = (1..).map(ColumnId).take(types.len()).collect();
+        let columns = ids.iter().zip(&types).map(|(id, ty)| SegmentColumn::new(*id, ty).unwrap()).collect();
+        let schema = SegmentSchema { columns, key: KeySpec::Columns(ids) };
+        let arrays = [
+            array(PhysType::I16, &rows.iter().map(|row| Datum::I16(row.0)).collect::<Vec<_>>()),
+            array(PhysType::I32, &rows.iter().map(|row| Datum::I32(row.1)).collect::<Vec<_>>()),
+            array(PhysType::I64, &rows.iter().map(|row| Datum::I64(row.2)).collect::<Vec<_>>()),
+            array(PhysType::Bytes, &rows.iter().map(|row| Datum::text(&"x".repeat(row.3.into()))).collect::<Vec<_>>()),
+        ];
+        let files = files();
+        let options = SegmentOptions { sorted: true, filter: false, ..SegmentOptions::default() };
+        let mut writer = SegmentWriter::create(&files, ID, schema, options).unwrap();
+        writer.push(&arrays, Stamps::Uniform).unwrap();
+        writer.finish().unwrap();
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        let keys: Vec<Vec<u8>> = rows.iter().map(|row| key(*row)).collect();
+        for (a, b, c, d, cut) in probes {
+            let whole = key((a, b, c, d));
+            for probe in [&whole[..], &whole[..cut.min(whole.len())], &[&whole[..], &[0]].concat()] {
+                let bound = keys.partition_point(|key| &key[..] < probe);
+                prop_assert_eq!(segment.lower_bound(probe).unwrap() as usize, bound);
+                let end = keys.partition_point(|key| &key[..] <= probe);
+                prop_assert_eq!(segment.find(probe).unwrap(), (bound as u32..end as u32).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
 #[test]
 fn a_table_without_key_is_found_by_its_hidden_row_id() {
     let schema = SegmentSchema { columns: vec![SegmentColumn::hidden_key()], key: KeySpec::Hidden };

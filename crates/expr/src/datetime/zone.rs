@@ -38,7 +38,7 @@ fn posix(name: &str) -> Option<i32> {
     const HOURS_MAX: i32 = 167;
     let west = match name.strip_prefix('<') {
         Some(inner) => inner.split_once('>')?.1,
-        None => name.trim_start_matches(|c: char| c.is_ascii_alphabetic()),
+        None => name.trim_start_matches(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '+' | '-')),
     };
     let (sign, digits) = match west.as_bytes().first()? {
         b'+' => (-1, &west[1..]),
@@ -73,7 +73,8 @@ impl TimeZone {
         TZ_VARIANTS.iter().find(|zone| zone.name().eq_ignore_ascii_case(name)).map(|zone| TimeZone::Named(*zone))
     }
 
-    /// An IANA name in any case, or POSIX's form: letters or `<…>`, then how far west (`XYZ+3:30`).
+    /// An IANA name in any case, or POSIX's form: what it is called (in `<…>` if that has digits or signs), then how far
+    /// west it is (`XYZ+3:30`).
     pub(super) fn full_name(name: &str) -> Option<TimeZone> {
         TimeZone::named(name).or_else(|| posix(name).map(TimeZone::Fixed))
     }

@@ -41,14 +41,8 @@ fn run(expr: &Expr, columns: &[ArrayRef]) -> Vec<Datum> {
 
 #[test]
 fn case_never_divides_where_it_does_not_look() {
-    let guarded = resolve::case(
-        Registry::builtin(),
-        None,
-        vec![(op("<>", column(0), Expr::int4(0)), op("/", Expr::int4(12), column(0)))],
-        Some(Expr::int4(-1)),
-        &ctx(),
-    )
-    .unwrap();
+    let branches = vec![(op("<>", column(0), Expr::int4(0)), op("/", Expr::int4(12), column(0)))];
+    let guarded = resolve::case(branches, Some(Expr::int4(-1)), &ctx()).unwrap();
     let got = run(&guarded, &[ints(&[Some(3), Some(0), None, Some(4), Some(0)])]);
     assert_eq!(got, [4, -1, -1, 3, -1].map(Datum::I32));
 }

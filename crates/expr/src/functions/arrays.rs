@@ -162,7 +162,7 @@ fn changes(name: &str) -> Option<Kernel> {
             found.for_each(|value| *value = args[2].clone());
             encode(info, &all)
         }),
-        "array_fill" => scalar!(|args, info| encode(info, &filled(args, info)?)),
+        "array_fill" => scalar!(filled),
         "array_larger" => scalar!(|args, info| Ok(extreme(args, info, std::cmp::Ordering::Less))),
         "array_smaller" => scalar!(|args, info| Ok(extreme(args, info, std::cmp::Ordering::Greater))),
         "trim_array" => scalar!(|args, info| {
@@ -193,7 +193,7 @@ fn extreme(args: &[Datum], info: &CallInfo, second: std::cmp::Ordering) -> Datum
 }
 
 /// `array_fill(value, lengths [, lower bounds])`.
-fn filled(args: &[Datum], info: &CallInfo) -> Result<ArrayValue> {
+fn filled(args: &[Datum], info: &CallInfo) -> Result<Datum> {
     if args[1..].iter().any(Datum::is_null) {
         return Err(Error::new("22004", "dimension array or low bound array cannot be null"));
     }
@@ -229,9 +229,9 @@ fn filled(args: &[Datum], info: &CallInfo) -> Result<ArrayValue> {
         return Err(array_value::too_large());
     }
     if count == 0 {
-        return Ok(ArrayValue::default());
+        return encode(info, &ArrayValue::default());
     }
-    Ok(ArrayValue { dimensions, elements: vec![args[0].clone(); count] })
+    array_value::encode_filled(element_type(info.ty), &dimensions, &args[0])
 }
 
 fn has_all(ty: &DataType, left: &[Datum], right: &[Datum]) -> bool {

@@ -104,12 +104,17 @@ fn unify(what: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<(Vec<Expr>, D
     Ok((args, ty))
 }
 
-/// [`resolve_common_type`] of values. A plain null takes no part, unless there is nothing else.
+/// [`resolve_common_type`] of values. A plain null takes no part, unless there is nothing else; but a domain is left only
+/// to values that are all of it.
 pub fn common_type<'a>(what: &str, args: impl Iterator<Item = &'a Expr> + Clone) -> Result<DataType> {
     let is_null = |arg: &Expr| matches!(arg, Expr::Const { value: Datum::Null, ty: DataType::Unknown });
     let types: Vec<DataType> = args.clone().filter(|arg| !is_null(arg)).map(Expr::ty).collect();
     match types.is_empty() {
-        false => resolve_common_type(what, &types),
+        false => {
+            let ty = resolve_common_type(what, &types)?;
+            let has_nulls = types.len() < args.count();
+            Ok(if has_nulls { ty.underlying().clone() } else { ty })
+        }
         true => resolve_common_type(what, &args.map(Expr::ty).collect::<Vec<_>>()),
     }
 }
@@ -143,27 +148,22 @@ pub fn nullif(registry: &Registry, left: Expr, right: Expr, ctx: &EvalContext) -
     Ok(Expr::NullIf { left: Box::new(left), right: Box::new(right), equal: function })
 }
 
-/// `CASE`; with an operand each condition is compared with it.
-pub fn case(
-    registry: &Registry,
-    operand: Option<Expr>,
-    branches: Vec<(Expr, Expr)>,
-    otherwise: Option<Expr>,
-    ctx: &EvalContext,
-) -> Result<Expr> {
+/// The condition of a branch of `CASE`: compared with the operand, if there is one.
+pub fn case_condition(registry: &Registry, operand: Option<&Expr>, condition: Expr, ctx: &EvalContext) -> Result<Expr> {
+    match operand {
+        Some(operand) => operator(registry, "=", Some(operand.clone()), condition, ctx),
+        None => boolean("CASE/WHEN", condition, ctx),
+    }
+}
+
+/// `CASE` of conditions and values.
+pub fn case(branches: Vec<(Expr, Expr)>, otherwise: Option<Expr>, ctx: &EvalContext) -> Result<Expr> {
     let (conditions, mut values): (Vec<Expr>, Vec<Expr>) = branches.into_iter().unzip();
     let has_else = otherwise.is_some();
-    // PostgreSQL looks at ELSE first when it chooses the type.
-    values.splice(0..0, otherwise);
+    // PostgreSQL looks at ELSE first when it chooses the type: without one that is a null.
+    values.insert(0, otherwise.unwrap_or_else(|| Expr::null(DataType::Unknown)));
     let (mut values, ty) = unify("CASE", values, ctx)?;
-    let otherwise = has_else.then(|| Box::new(values.remove(0)));
-    let conditions = conditions
-        .into_iter()
-        .map(|condition| match &operand {
-            Some(operand) => self::operator(registry, "=", Some(operand.clone()), condition, ctx),
-            None => boolean("CASE/WHEN", condition, ctx),
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let otherwise = Some(Box::new(values.remove(0))).filter(|_| has_else);
     Ok(Expr::Case { branches: conditions.into_iter().zip(values).collect(), otherwise, ty })
 }
 

@@ -4,7 +4,7 @@ use super::dml::Write;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, Cte, CteId, LockTarget, OutputColumn, Plan, Query, Subquery};
+use crate::plan::{ColId, Cte, CteId, Kept, LockTarget, OutputColumn, Plan, Query, Subquery};
 use crate::syntax::LockingClause;
 use ahash::AHashMap;
 use basalt_expr::cast::CastContext;
@@ -136,7 +136,8 @@ impl<'a> Binder<'a> {
         tables.sort_unstable();
         tables.dedup();
         let subqueries = std::mem::take(&mut self.subqueries);
-        let mut query = Query { plan, columns, subqueries, ctes: self.shared.clone(), tables, row_locks: Vec::new() };
+        let (ctes, row) = (self.shared.clone(), Kept::default());
+        let mut query = Query { plan, columns, subqueries, ctes, tables, row_locks: Vec::new(), row };
         query.count_references();
         query.inline_ctes();
         query.delay_volatile();

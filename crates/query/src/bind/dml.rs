@@ -24,7 +24,7 @@ pub use with::{Bound, BoundWith, Write, bind_statement, is_write, writes};
 
 use super::row_rules::RowRules;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, LockRows, OutputColumn, Plan, Query};
+use crate::plan::{ColId, Kept, LockRows, OutputColumn, Plan, Query};
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnDef, ColumnId, Datum, Key, TableDef};
@@ -90,11 +90,22 @@ pub enum PointChange {
     Delete,
 }
 
+/// What a search runs with.
+#[derive(Debug)]
+pub struct ReadySearch {
+    /// [`Search::step`] with its input.
+    pub step: LockRows,
+    /// What that asks for, and the row as it is found.
+    pub found: Arc<Query>,
+}
+
 /// Rows that are found by a plan.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Its plan gives all columns named below, and the identity of the target.
     pub query: Query,
+    /// What runs of it have in common, where it locks no rows of its own.
+    pub ready: Kept<ReadySearch>,
     /// Its one target is the table; its input is the query's plan. Outputs are what `choice`, `actions` and `extra`
     /// point at.
     pub step: LockRows,

@@ -524,8 +524,11 @@ impl Binder<'_> {
         let operand = operand.map(|operand| self.expr(operand)).transpose()?;
         let mut branches = Vec::with_capacity(conditions.len());
         for branch in conditions {
-            let condition = match operand {
-                Some(_) => self.expr(&branch.condition)?,
+            let condition = match &operand {
+                Some(operand) => {
+                    let condition = self.expr(&branch.condition)?;
+                    resolve::case_condition(self.registry(), Some(operand), condition, &self.ctx.eval)?
+                }
                 None => self.condition("CASE/WHEN", &branch.condition)?,
             };
             branches.push((condition, self.expr(&branch.result)?));
@@ -534,14 +537,9 @@ impl Binder<'_> {
         self.refuse_sets_since(sets, "CASE")?;
         // ELSE is looked at first.
         let results = otherwise.iter().chain(branches.iter().map(|(_, result)| result)).cloned().collect::<Vec<_>>();
-        let alike = resolve::common_type("CASE", results.iter());
-        let bound = resolve::case(self.registry(), operand, branches, otherwise, &self.ctx.eval).map_err(|error| {
+        let bound = resolve::case(branches, otherwise, &self.ctx.eval).map_err(|error| {
             let syntax = else_result.into_iter().chain(conditions.iter().map(|branch| &branch.result));
-            let syntax: Vec<&ast::Expr> = syntax.collect();
-            match alike.is_err() || error.sqlstate.starts_with("22") {
-                true => self.placed_among("CASE", &results, &syntax, error.into()),
-                false => error.into(),
-            }
+            self.placed_among("CASE", &results, &syntax.collect::<Vec<_>>(), error.into())
         })?;
         Ok(self.done(bound))
     }

@@ -7,7 +7,7 @@
 use super::binder::{Binder, Bound};
 use super::select::Item;
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, JoinKind, LockRows, LockTarget, Plan, Query, Subquery, SubqueryKind};
+use crate::plan::{ColId, JoinKind, Kept, LockRows, LockTarget, Plan, Query, Subquery, SubqueryKind};
 use crate::syntax::{LockingClause, strength_name};
 use ahash::AHashSet;
 use basalt_expr::tree::Expr;
@@ -135,7 +135,9 @@ impl Binder<'_> {
                 columns.push((column.id, column.ty.clone()));
             }
         }
-        bound.plan = Plan::LockRows(Box::new(LockRows { input, columns, targets, kept, presence, limit, offset }));
+        let first = Kept::default();
+        let step = LockRows { input, columns, targets, kept, presence, limit, offset, first };
+        bound.plan = Plan::LockRows(Box::new(step));
         Ok(bound)
     }
 

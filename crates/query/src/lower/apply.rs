@@ -6,7 +6,7 @@
 use super::Lowerer;
 use super::shared::{SharedOwner, SharedTables};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, CteId, OutputColumn, Plan, Query, Subquery, SubqueryKind, is_volatile};
+use crate::plan::{ColId, CteId, Kept, OutputColumn, Plan, Query, Subquery, SubqueryKind, is_volatile};
 use crate::run::{QueryRuntime, RunContext};
 use ahash::{AHashMap, AHashSet};
 use arrow_array::{Array, RecordBatch};
@@ -323,7 +323,7 @@ pub(super) fn part(query: &Query, plan: Plan, columns: Vec<OutputColumn>) -> Que
     reach.plan(query, &plan);
     let subqueries = reach.subqueries.iter().map(|id| (*id, query.subqueries[id].clone())).collect();
     let ctes = reach.ctes.iter().filter_map(|id| Some((*id, query.ctes.get(id)?.clone()))).collect();
-    Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new() }
+    Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new(), row: Kept::default() }
 }
 
 /// The query with values in the place of outer columns, and what it runs with.

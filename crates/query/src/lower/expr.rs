@@ -11,6 +11,9 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr as DfExpr, Operator, binary_expr, cast};
 
+/// A longer constant is no literal of DataFusion's.
+const LITERAL_BYTES_MAX: usize = 64 << 10;
+
 impl Lowerer<'_> {
     /// One expression; parameters become constants.
     pub(super) fn expr(&mut self, expr: &Expr) -> Result<DfExpr> {
@@ -104,6 +107,10 @@ impl Lowerer<'_> {
     }
 
     pub(super) fn constant(&self, expr: &Expr) -> Result<DfExpr> {
+        // DataFusion writes its literals out whenever it names what they are part of.
+        if matches!(expr, Expr::Const { value: Datum::Bytes(bytes), .. } if bytes.len() > LITERAL_BYTES_MAX) {
+            return Ok(EvalUdf::value(expr.clone(), self.ctx, Vec::new()));
+        }
         let array = expr.eval(&[], 1, &self.ctx.eval)?;
         Ok(DfExpr::Literal(ScalarValue::try_from_array(&array, 0)?, None))
     }

@@ -141,12 +141,16 @@ impl Lowerer<'_> {
         let uses_inner = |expr: &Expr| expr.any(&mut |node| inner_only(node));
         // DataFusion's null-aware anti join takes a null of any inner row for one of each outer row's own. Beside others
         // in an OR, without a column on the left, or with a subquery there, it is no such join and forgets about nulls.
+        // A constant on the left would stand there beside what the subquery says of its column, as another value
+        // (`native_comparison`).
+        let has_holes = |expr: &Expr| expr.any(&mut |node| matches!(node, Expr::Hole { .. }));
         if by_key
             && (!negated || self.has_own_columns(condition, columns))
             && let Expr::Call { function, args, .. } = condition
             && comparison(function) == Some(Operator::Eq)
             && let [left, right] = args.as_slice()
             && !uses_inner(left)
+            && has_holes(left)
             && matches!(right, Expr::Hole { .. } | Expr::Cast { .. })
             && uses_inner(right)
         {

@@ -3,9 +3,10 @@
 use super::keys;
 use crate::error::SqlError;
 use crate::run::RunContext;
+use arrow::compute::take;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, new_empty_array, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array, new_empty_array, new_null_array};
 use arrow_schema::DataType as ArrowType;
 use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
@@ -159,6 +160,12 @@ impl EvalUdf {
 
     fn compute(&self, args: &[ArrayRef], rows: usize) -> std::result::Result<ArrayRef, SqlError> {
         match &self.body {
+            // All rows share it.
+            Body::Value(constant @ Expr::Const { .. }) => {
+                let one = constant.eval(&[], 1, &self.eval)?;
+                let rows = UInt32Array::from(vec![0; rows]);
+                take(&one, &rows, None).map_err(|error| SqlError::internal(error.to_string()))
+            }
             Body::Value(expr) => Ok(expr.eval(args, rows, &self.eval)?),
             Body::Key(ty) => keys::key_array(ty, &args[0]),
             Body::Nullable => Ok(args[0].clone()),

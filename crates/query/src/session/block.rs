@@ -194,7 +194,7 @@ impl Session {
         let last = self.block.savepoints.last().map(|savepoint| savepoint.at);
         self.db.advisory().release_since(self.pid, self.block.savepoints.last().map_or(0, |last| last.advisory));
         self.undo(last);
-        self.portals.retain(|_, portal| portal.hold);
+        self.portals.retain(|portal| portal.hold);
     }
 
     /// Ends an implicit transaction. Of an explicit one that has failed, waits until it is undone: nobody is told
@@ -250,7 +250,7 @@ impl Session {
                         self.refresh_identity();
                     }
                     Stats::add(&self.db.stats().rollbacks, 1);
-                    self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
+                    self.portals.retain(|portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
                     if synchronous {
                         self.db.engine().wait_logged(logged).await?;
                     }
@@ -317,14 +317,14 @@ impl Session {
         }
         Stats::add(&self.db.stats().rollbacks, 1);
         self.db.advisory().release_since(self.pid, 0);
-        self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
+        self.portals.retain(|portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.committed));
         self.leave_block();
     }
 
     fn leave_block(&mut self) {
         self.outgoing.take();
         self.block = Block::default();
-        self.portals.retain(|_, portal| portal.hold);
+        self.portals.retain(|portal| portal.hold);
         self.info.lock().transaction_micros = None;
     }
 
@@ -375,7 +375,7 @@ impl Session {
                 self.outgoing.back_to(self.block.savepoints[index].outgoing);
                 self.block.constraints = constraints;
                 self.block.savepoints.truncate(index + 1);
-                self.portals.retain(|_, portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));
+                self.portals.retain(|portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));
                 self.block.failed = false;
             }
             TransactionVerb::SetModes { modes, session } => {

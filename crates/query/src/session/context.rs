@@ -85,7 +85,7 @@ impl Session {
             made_micros: prepared.made_micros,
         });
         let cursors = self.portals.iter().map(|(name, portal)| CursorInfo {
-            name: name.clone(),
+            name: name.to_string(),
             sql: portal.prepared.sql.clone(),
             holds: portal.hold,
             binary: portal.cursor.as_ref().is_some_and(|cursor| cursor.binary),

@@ -1,8 +1,9 @@
 //! The extended protocol: prepare, bind, describe, execute, close, sync.
 
 use super::outcome::{Columns, Outcome, ResultColumn, RowStream, StreamSource};
+use super::params::{self, Formats};
 use super::prepared::{Portal, Prepared};
-use super::{Scope, Session, no_portal, params};
+use super::{Scope, Session, no_portal};
 use crate::error::{Result, SqlError};
 use crate::syntax::{Statement, TransactionVerb};
 use basalt_expr::EvalContext;
@@ -149,12 +150,12 @@ impl Session {
             );
             return Err(SqlError::new("08P01", message));
         }
-        if !portal.is_empty() && self.portals.contains_key(portal) {
+        if !portal.is_empty() && self.portals.contains(portal) {
             return Err(SqlError::new("42P03", format!("cursor \"{portal}\" already exists")));
         }
         let mut values = Vec::with_capacity(params.len());
         if !params.is_empty() {
-            let formats = params::spread(param_formats, params.len(), "parameter")?;
+            let formats = Formats::of(param_formats, params.len(), "parameter")?;
             let catalog = self.current_catalog();
             let around = self.surroundings(&catalog);
             let mut of_now = None;
@@ -165,8 +166,8 @@ impl Session {
                     &*of_now.insert(EvalContext { now_micros, statement_micros, ..around.eval.clone() })
                 }
             };
-            for (at, ((value, ty), format)) in params.iter().zip(&prepared.types).zip(formats).enumerate() {
-                let decoded = params::decode(ty, *value, format, eval);
+            for (at, (value, ty)) in params.iter().zip(&prepared.types).enumerate() {
+                let decoded = params::decode(ty, *value, formats.get(at), eval);
                 values.push(decoded.map_err(|error| match error.sqlstate {
                     "22P03" => {
                         SqlError::new("22P03", format!("incorrect binary data format in bind parameter {}", at + 1))
@@ -177,12 +178,13 @@ impl Session {
         }
         let columns = match &prepared.columns {
             Some(columns) => {
-                let formats = params::spread(result_formats, columns.len(), "result")?;
-                match formats.iter().all(|format| *format == 0) {
+                let formats = Formats::of(result_formats, columns.len(), "result")?;
+                match (0..columns.len()).all(|at| formats.get(at) == 0) {
                     true => Some(columns.clone()),
                     false => {
-                        let formatted = columns.iter().zip(formats);
-                        let formatted = formatted.map(|(column, format)| ResultColumn { format, ..column.clone() });
+                        let formatted = columns.iter().enumerate();
+                        let formatted =
+                            formatted.map(|(at, column)| ResultColumn { format: formats.get(at), ..column.clone() });
                         Some(formatted.collect())
                     }
                 }
@@ -201,7 +203,7 @@ impl Session {
             made_micros: self.db.os().clock.unix_micros(),
             cursor: None,
         };
-        self.portals.insert(portal.to_string(), new);
+        self.portals.insert(portal, new);
         Ok(())
     }
 
@@ -272,7 +274,7 @@ impl Session {
     pub fn sync_inline(&mut self) -> bool {
         let waits = self.block.scope == Scope::Implicit || self.block.undoing.is_some();
         if !waits && self.block.scope == Scope::None {
-            self.portals.retain(|_, portal| portal.hold);
+            self.portals.retain(|portal| portal.hold);
         }
         !waits
     }

@@ -116,7 +116,7 @@ impl Session {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 if self.block.scope == Scope::None {
-                    self.portals.retain(|_, portal| portal.hold);
+                    self.portals.retain(|portal| portal.hold);
                 }
                 Some(rows)
             }

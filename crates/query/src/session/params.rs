@@ -18,16 +18,34 @@ pub(crate) fn type_of_oid(catalog: &Catalog, oid: u32) -> Result<DataType> {
 }
 
 /// One format per value: none given means text, one means that for all.
-pub(crate) fn spread(formats: &[i16], count: usize, what: &str) -> Result<Vec<i16>> {
-    if let Some(bad) = formats.iter().find(|format| !matches!(format, 0 | 1)) {
-        return Err(SqlError::new("22023", format!("unsupported format code: {bad}")));
+#[derive(Clone, Copy)]
+pub(crate) enum Formats<'a> {
+    All(i16),
+    Each(&'a [i16]),
+}
+
+impl<'a> Formats<'a> {
+    /// Of so many values; `what` they are, for messages.
+    pub fn of(formats: &'a [i16], count: usize, what: &str) -> Result<Formats<'a>> {
+        if let Some(bad) = formats.iter().find(|format| !matches!(format, 0 | 1)) {
+            return Err(SqlError::new("22023", format!("unsupported format code: {bad}")));
+        }
+        match formats {
+            [] => Ok(Formats::All(0)),
+            [one] => Ok(Formats::All(*one)),
+            all if all.len() == count => Ok(Formats::Each(all)),
+            all => {
+                let message = format!("bind message has {} {what} formats but {count} are needed", all.len());
+                Err(SqlError::new("08P01", message))
+            }
+        }
     }
-    match formats {
-        [] => Ok(vec![0; count]),
-        [one] => Ok(vec![*one; count]),
-        all if all.len() == count => Ok(all.to_vec()),
-        all => {
-            Err(SqlError::new("08P01", format!("bind message has {} {what} formats but {count} are needed", all.len())))
+
+    /// Of a value by its place.
+    pub fn get(self, at: usize) -> i16 {
+        match self {
+            Formats::All(format) => format,
+            Formats::Each(formats) => formats[at],
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     if !declared.hold && session.block.scope != Scope::Explicit {
         return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
     }
-    if session.portals.contains_key(name) {
+    if session.portals.contains(name) {
         return Err(SqlError::new("42P03", format!("cursor \"{name}\" already exists")));
     }
     session.next_statement()?;
@@ -101,7 +101,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     let made_micros = session.statement_micros;
     let portal =
         Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold, made_micros, cursor };
-    session.portals.insert(name.to_string(), portal);
+    session.portals.insert(name, portal);
     Ok(())
 }
 

@@ -10,13 +10,13 @@
 mod second_look;
 mod taken;
 
-pub(super) use self::second_look::SecondLook;
+use self::second_look::SecondLook;
 use self::taken::Taken;
 use super::row_query;
 use super::rows::record_batch;
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{CountPlace, LIMIT, OFFSET, row_count};
-use crate::plan::{ColId, HeldRows, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query};
+use crate::plan::{ColId, HeldRows, Kept, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query};
 use crate::run::{BatchStream, QueryRuntime, RunContext};
 use crate::session::Session;
 use crate::session::interrupt::Pace;
@@ -82,10 +82,10 @@ async fn few(
 ) -> Result<Option<(Vec<(ColId, DataType)>, HeldRows)>> {
     let Plan::LockRows(step) = &query.plan else { return Ok(None) };
     let mut means = Means::of_rows(session, eval)?;
-    let first = Locker { step, query, means: &means, second_look: None }.first_query()?;
+    let first = Locker::new(step, query, &means).first_query()?;
     let Some(found) = row_query::few(session.txn()?, &first, eval)? else { return Ok(None) };
     means.begin_with(found);
-    let locker = Locker { step, query, means: &means, second_look: SecondLook::of(step) };
+    let locker = Locker::new(step, query, &means);
     let rows = locker.run(session.txn()?).await?;
     Ok(Some((step.columns.clone(), rows)))
 }
@@ -159,7 +159,7 @@ impl Means {
     async fn lock_plan(&self, txn: &mut Txn, plan: &mut Plan, query: &Query) -> Result<()> {
         while let Some(place) = innermost(plan) {
             let Plan::LockRows(step) = std::mem::replace(place, Plan::Unit) else { return Ok(()) };
-            let locker = Locker { step: &step, query, means: self, second_look: SecondLook::of(&step) };
+            let locker = Locker::new(&step, query, self);
             let rows = locker.run(txn).await?;
             *place = Plan::Rows { columns: step.columns, rows };
         }
@@ -196,7 +196,7 @@ pub(super) struct Locker<'a> {
     pub query: &'a Query,
     pub means: &'a Means,
     /// `None`: second looks take a plan.
-    pub second_look: Option<SecondLook>,
+    second_look: Kept<Option<SecondLook>>,
 }
 
 /// What became of a row.
@@ -208,7 +208,11 @@ enum Fate {
     Goes,
 }
 
-impl Locker<'_> {
+impl<'a> Locker<'a> {
+    pub fn new(step: &'a LockRows, query: &'a Query, means: &'a Means) -> Locker<'a> {
+        Locker { step, query, means, second_look: Kept::default() }
+    }
+
     async fn run(&self, txn: &mut Txn) -> Result<HeldRows> {
         self.refuse_outer_columns()?;
         let (offset, wanted) = self.counts()?;
@@ -301,7 +305,11 @@ impl Locker<'_> {
     }
 
     fn query(&self, rows_max: Option<u64>) -> Arc<Query> {
-        found_query(self.step, self.query, rows_max)
+        let make = || found_query(self.step, self.query, rows_max);
+        match self.step.first.get_or_make(|| (rows_max, make())) {
+            (known, query) if *known == rows_max => query.clone(),
+            _ => make(),
+        }
     }
 
     /// Tablet, key and stamp of the row of a target.
@@ -371,7 +379,7 @@ impl Locker<'_> {
 
     /// The result's row over single rows of the relations, if there is one.
     pub async fn look(&self, txn: &Txn, values: AHashMap<ColId, Datum>) -> Result<Option<Vec<Datum>>> {
-        match &self.second_look {
+        match self.second_look.get_or_make(|| SecondLook::of(self.step)) {
             Some(look) => look.row(values, &self.means.eval),
             None => self.look_again(txn, &values).await,
         }

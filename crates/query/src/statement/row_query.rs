@@ -28,7 +28,8 @@ pub(crate) fn few(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option
 
 /// The same of a query within a statement.
 pub(crate) fn batches(txn: &Txn, query: &Query, eval: &EvalContext) -> Result<Option<Vec<RecordBatch>>> {
-    let Some(plan) = RowPlan::of_more(query, eval) else { return Ok(None) };
+    let plan = query.row.get_or_make(|| RowPlan::of_more(query, eval));
+    let Some(plan) = plan.as_ref().filter(|plan| plan.is_promising()) else { return Ok(None) };
     if plan.indexed && !txn.sees_indexes(&txn.catalog()) {
         return Ok(None);
     }

@@ -1,12 +1,12 @@
 //! UPDATE, DELETE and MERGE of rows that a plan finds: each is locked, looked at again if it changed meanwhile
 //! (PostgreSQL manual 13.2.1; under REPEATABLE READ the engine answers 40001 instead), and changed.
 
-use super::lock_rows::{Locker, Means, SecondLook, query_of};
+use super::lock_rows::{Locker, Means, query_of};
 use super::row_path::RowPath;
 use super::row_query;
 use super::rows::{ReturningRows, Written};
 use super::touched::Touched;
-use crate::bind::{Action, BoundModify, Search, SearchKind};
+use crate::bind::{Action, BoundModify, ReadySearch, Search, SearchKind};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, LockRows, OutputColumn, Plan, Query};
 use crate::session::interrupt::Pace;
@@ -31,8 +31,15 @@ pub(crate) fn few(
     if !search.query.row_locks.is_empty() {
         return Ok(None);
     }
-    let query = found_query(search, &search.query, search.query.plan.clone(), reads_old(search, modify, path));
-    row_query::few(txn, &query, eval)
+    row_query::few(txn, &ready(search, modify, path).found, eval)
+}
+
+fn ready<'s>(search: &'s Search, modify: &BoundModify, path: &RowPath) -> &'s ReadySearch {
+    search.ready.get_or_make(|| {
+        let step = LockRows { input: search.query.plan.clone(), ..search.step.clone() };
+        let found = found_query(search, &search.query, step.input.clone(), reads_old(search, modify, path));
+        ReadySearch { step, found }
+    })
 }
 
 fn reads_old(search: &Search, modify: &BoundModify, path: &RowPath) -> bool {
@@ -56,23 +63,32 @@ pub(crate) async fn run(
     path: &RowPath,
     touched: Option<&Touched>,
 ) -> Result<Written> {
-    let mut query = search.query.clone();
-    if !query.row_locks.is_empty() {
-        query = means.lock(txn, query).await?;
-    }
-    let step = LockRows { input: query.plan.clone(), ..search.step.clone() };
+    let of_locked;
+    let (query, step, found) = match search.query.row_locks.is_empty() {
+        true => {
+            let ReadySearch { step, found } = ready(search, modify, path);
+            (&search.query, step, found.clone())
+        }
+        false => {
+            let query = means.lock(txn, search.query.clone()).await?;
+            let step = LockRows { input: query.plan.clone(), ..search.step.clone() };
+            of_locked = (query, step);
+            let (query, step) = &of_locked;
+            (query, step, found_query(search, query, step.input.clone(), reads_old(search, modify, path)))
+        }
+    };
     let own_touched = Touched::default();
     let touched = match (touched, search.repeats) {
         (Some(touched), _) => Some(touched),
         (None, true) => Some(&own_touched),
         (None, false) => None,
     };
-    let locker = Locker { step: &step, query: &query, means, second_look: SecondLook::of(&step) };
+    let locker = Locker::new(step, query, means);
     let extra = search.extra.iter().map(|index| step.columns[*index].1.clone()).collect();
     let returning = ReturningRows::new(&modify.returning, &modify.table, extra)?;
     let layout = Layout::new(search, reads_old(search, modify, path));
     let mut changer = Changer { search, path, touched, locker, layout, returning, rows: 0 };
-    let mut stream = means.run(txn, changer.found_query());
+    let mut stream = means.run(txn, found);
     let mut pace = Pace::default();
     while let Some(batch) = stream.next().await? {
         for row in 0..batch.num_rows() {
@@ -119,10 +135,6 @@ enum Outputs<'b> {
 impl Changer<'_> {
     fn step(&self) -> &LockRows {
         self.locker.step
-    }
-
-    fn found_query(&self) -> Arc<Query> {
-        found_query(self.search, self.locker.query, self.step().input.clone(), self.layout.reads_old)
     }
 
     fn value(&self, outputs: &Outputs, index: usize) -> Datum {

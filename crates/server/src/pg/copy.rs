@@ -13,8 +13,11 @@ impl Connection {
         self.client.flush().await?;
         loop {
             let message = self.client.input.message(&mut self.client.wire).await?;
+            if message.tag == b'd' {
+                self.session.copy_data(&mut copy, message.body).await?;
+                continue;
+            }
             match frontend::parse(message.tag, &message.body)? {
-                Frontend::CopyData => self.session.copy_data(&mut copy, message.body).await?,
                 Frontend::CopyDone => return Ok(self.session.copy_done(copy).await?),
                 Frontend::CopyFail { message } => return Err(self.session.copy_fail(copy, message).await.into()),
                 // A pipeline may hold them already.

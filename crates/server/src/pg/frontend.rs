@@ -4,6 +4,7 @@
 //! type is 08P01; text that is not UTF-8 is 22021.
 
 use basalt_query::SqlError;
+use smallvec::SmallVec;
 
 /// `Describe` and `Close` name either.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,13 +30,16 @@ pub enum Frontend<'a> {
     CopyFail { message: &'a str },
 }
 
+/// Formats of values: 0 text, 1 binary.
+pub type Formats = SmallVec<[i16; 8]>;
+
 #[derive(PartialEq, Debug)]
 pub struct Bind<'a> {
     pub portal: &'a str,
     pub statement: &'a str,
-    pub param_formats: Vec<i16>,
-    pub params: Vec<Option<&'a [u8]>>,
-    pub result_formats: Vec<i16>,
+    pub param_formats: Formats,
+    pub params: SmallVec<[Option<&'a [u8]>; 8]>,
+    pub result_formats: Formats,
 }
 
 /// The longest body that a message type may have; `None` for an unknown type.
@@ -142,16 +146,17 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn formats(&mut self) -> Result<Vec<i16>, SqlError> {
+    fn formats(&mut self) -> Result<Formats, SqlError> {
         let count = self.count()?;
-        (0..count).map(|_| self.i16()).collect()
+        let (formats, _) = self.bytes(count.saturating_mul(2))?.as_chunks();
+        Ok(formats.iter().map(|bytes| i16::from_be_bytes(*bytes)).collect())
     }
 
     fn bind(&mut self) -> Result<Bind<'a>, SqlError> {
         let (portal, statement) = (self.text()?, self.text()?);
         let param_formats = self.formats()?;
         let count = self.count()?;
-        let mut params = Vec::with_capacity(count.min(self.rest.len() / 4));
+        let mut params = SmallVec::with_capacity(count.min(self.rest.len() / 4));
         for _ in 0..count {
             params.push(match self.u32()? as i32 {
                 -1 => None,

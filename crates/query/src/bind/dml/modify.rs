@@ -11,7 +11,7 @@ use super::returning::{Beside, Columns};
 use super::target::{Target, Verb};
 use super::{Action, BoundModify, Point, PointAccess, PointChange, Returning, RowSource, Search, SearchKind, over_row};
 use crate::error::{Result, SqlError};
-use crate::plan::{ColId, JoinKind, LockRows, LockTarget, OnLocked, Plan};
+use crate::plan::{ColId, JoinKind, Kept, LockRows, LockTarget, OnLocked, Plan};
 use crate::syntax::cursor_of;
 use basalt_engine::{RowLock, privilege};
 use basalt_expr::tree::Expr;
@@ -232,7 +232,17 @@ impl Binder<'_> {
         }
         Search {
             query,
-            step: LockRows { input: Plan::Unit, columns, targets, kept, presence, limit: None, offset: None },
+            step: LockRows {
+                input: Plan::Unit,
+                columns,
+                targets,
+                kept,
+                presence,
+                limit: None,
+                offset: None,
+                first: Kept::default(),
+            },
+            ready: Kept::default(),
             old,
             choice,
             actions,

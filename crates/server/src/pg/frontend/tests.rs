@@ -1,4 +1,5 @@
 use super::*;
+use smallvec::smallvec;
 
 fn error(result: Result<Frontend<'_>, SqlError>) -> (&'static str, String) {
     let error = result.unwrap_err();
@@ -17,9 +18,9 @@ fn messages_are_taken_apart() {
         Frontend::Bind(Bind {
             portal: "p",
             statement: "s",
-            param_formats: vec![1],
-            params: vec![Some(b"ab"), None],
-            result_formats: vec![],
+            param_formats: smallvec![1],
+            params: smallvec![Some(&b"ab"[..]), None],
+            result_formats: smallvec![],
         })
     );
     assert_eq!(parse(b'E', b"\0\0\0\0\x05").unwrap(), Frontend::Execute { portal: "", max_rows: 5 });

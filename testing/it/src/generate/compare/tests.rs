@@ -37,6 +37,14 @@ fn which_row_fails_first_does_not_matter() {
 }
 
 #[test]
+fn sums_of_floats_may_differ_in_their_last_digit() {
+    assert_eq!(compare(&rows(&["17"]), &rows(&["17.000000000000004"]), true), Verdict::Same);
+    assert!(matches!(compare(&rows(&["17"]), &rows(&["17.000000000000000"]), true), Verdict::Different(_)));
+    assert!(matches!(compare(&rows(&["17"]), &rows(&["17.0000000000000000004"]), true), Verdict::Different(_)));
+    assert!(matches!(compare(&rows(&["17"]), &rows(&["17.4"]), true), Verdict::Different(_)));
+}
+
+#[test]
 fn equal_intervals_are_equal() {
     assert_eq!(compare(&rows(&["30 days"]), &rows(&["1 mon"]), true), Verdict::Same);
     assert_eq!(in_days("x|1 year 2 mons -3 days 04:05:06|a day"), "x|417 days 04:05:06|a day");
