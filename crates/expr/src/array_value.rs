@@ -35,12 +35,24 @@ pub fn encode_shaped(element: &DataType, array: &ArrayValue) -> Result<Datum> {
     Ok(array.encode(phys))
 }
 
+/// Of all elements together.
+const BYTES_MAX: u64 = (1 << 30) - 1;
+
 /// The same of an array all of whose elements, one at least and not too many, are `value`.
 pub fn encode_filled(element: &DataType, dimensions: &[Dimension], value: &Datum) -> Result<Datum> {
-    if value.phys().is_some_and(|have| element_phys(element).is_ok_and(|phys| have != phys)) {
+    let phys = element_phys(element)?;
+    if value.phys().is_some_and(|have| have != phys) {
         return Err(Error::internal(format!("{value:?} is no element of {}[]", element.sql_name())));
     }
     dimensions.iter().try_for_each(|dimension| check_bounds(*dimension))?;
+    let count = dimensions.iter().map(|dimension| u64::from(dimension.length)).product::<u64>();
+    let bytes = match value {
+        Datum::Bytes(bytes) => bytes.len() as u64,
+        _ => 0,
+    };
+    if bytes.saturating_mul(count) > BYTES_MAX {
+        return Err(Error::new("54000", format!("array size exceeds the maximum allowed ({BYTES_MAX})")));
+    }
     Ok(ArrayValue::encode_filled(dimensions, value))
 }
 

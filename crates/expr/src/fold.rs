@@ -158,9 +158,47 @@ impl Expr {
     /// Whether it computes something from constants alone, that always comes to the same as far as this folding goes.
     fn is_over_constants(&self, how: Folding) -> bool {
         let operands = self.children();
-        self.own_volatility() < how.limit()
-            && !operands.is_empty()
-            && operands.iter().all(|operand| matches!(operand, Expr::Const { .. }))
+        let is_constant = |operand: &&Expr| matches!(operand, Expr::Const { .. });
+        // Parameters are as good as constants once they are known.
+        let fails_perhaps = || operands.iter().all(is_constant) || !self.is_harmless();
+        self.own_volatility() < how.limit() && !operands.is_empty() && self.is_fixed() && fails_perhaps()
+    }
+
+    /// Its value over a row, as of a plan that is made for this execution: where a parameter, or a constant, spares a part
+    /// that fails, it is spared.
+    pub fn eval_as_planned(&self, row: &[Datum], ctx: &EvalContext) -> Result<Datum> {
+        self.eval_scalar(row, ctx).or_else(|error| match self.clone().fold(ctx, true) {
+            same if same == *self => Err(error),
+            planned => planned.eval_scalar(row, ctx),
+        })
+    }
+
+    /// The same of a condition: whether it is true.
+    pub fn holds_as_planned(&self, row: &[Datum], ctx: &EvalContext) -> Result<bool> {
+        let value = self.eval_scalar(row, ctx).or_else(|error| match self.clone().fold(ctx, true).without_nulls() {
+            same if same == *self => Err(error),
+            planned => planned.eval_scalar(row, ctx),
+        });
+        Ok(value? == Datum::Bool(true))
+    }
+
+    /// A condition in which null stands for false, as in WHERE.
+    fn without_nulls(self) -> Expr {
+        let of_parts = |args: Vec<Expr>| args.into_iter().map(Expr::without_nulls).collect::<Vec<_>>();
+        let is =
+            |arg: &Expr, truth: bool| matches!(arg, Expr::Const { value: Datum::Bool(value), .. } if *value == truth);
+        match self {
+            Expr::And(args) => match of_parts(args) {
+                args if args.iter().any(|arg| is(arg, false)) => Expr::bool(false),
+                args => logic(args, false),
+            },
+            Expr::Or(args) => match of_parts(args) {
+                args if args.iter().any(|arg| is(arg, true)) => Expr::bool(true),
+                args => logic(args, true),
+            },
+            expr if expr.is_null_const() => Expr::bool(false),
+            expr => expr,
+        }
     }
 }
 

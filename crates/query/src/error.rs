@@ -85,6 +85,11 @@ impl SqlError {
         ["53", "57", "58"].iter().any(|class| self.sqlstate.starts_with(class))
     }
 
+    /// Whether it comes of the values that something was computed from.
+    pub fn is_of_data(&self) -> bool {
+        self.sqlstate.starts_with("22")
+    }
+
     pub fn internal(message: impl Into<String>) -> SqlError {
         SqlError::new("XX000", message)
     }

@@ -42,7 +42,7 @@ mod window;
 pub(crate) use aggregate::first_row_is_safe;
 pub use apply::Applier;
 pub(crate) use conditions::in_order;
-pub(crate) use equivalences::BARE_ROWS;
+pub(crate) use equivalences::{BARE_ROWS, loses_order};
 pub(crate) use fence::FENCE;
 pub(crate) use in_turn::{IN_ORDER, in_turn};
 pub(crate) use limits::settle_limits;

@@ -118,9 +118,13 @@ impl RowPlan {
     /// Gives the rows to `out`, and their number. `None`: it takes too much, or another engine knows better whether it
     /// fails; what was given is nothing. After an error nothing of the row at hand is left in `out`.
     pub fn run(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {
-        // A parameter that is null spares its neighbours when a statement is planned with it.
+        // A null, true or false that is known when a statement is planned spares its neighbours: who plans with the
+        // parameters knows better.
         let spares = run.eval.params.iter().any(Datum::is_null);
-        self.run_as_compiled(run, out).or_else(|error| if spares { Ok(None) } else { Err(error) })
+        self.run_as_compiled(run, out).or_else(|error| match spares || error.is_of_data() {
+            true => Ok(None),
+            false => Err(error),
+        })
     }
 
     fn run_as_compiled(&self, run: RowRun<'_>, out: &mut RowOut<'_>) -> Result<Option<u64>> {

@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::explain::Step;
 use crate::lower::{
     Applier, Lowerer, Lowering, NodePlanner, SharedOwner, SharedTables, first_row_is_safe, in_order, in_turn,
-    may_fail_as_join, session, settle_limits, stoppable,
+    loses_order, may_fail_as_join, session, settle_limits, stoppable,
 };
 use crate::plan::Query;
 use crate::system::SystemContext;
@@ -77,6 +77,8 @@ impl RunContext {
 pub struct QueryRuntime {
     config: RuntimeConfig,
     state: SessionState,
+    /// For plans that do not come about with the first.
+    forgetful: SessionState,
     handle: Handle,
     /// Dropped in the background: a runtime must not be shut down inside another.
     threads: Option<Runtime>,
@@ -101,7 +103,9 @@ impl QueryRuntime {
             .build()
             .map_err(|error| SqlError::new("58030", format!("cannot start query threads: {error}")))?;
         let state = session::state(&config)?;
-        Ok(Arc::new(QueryRuntime { config, state, handle: threads.handle().clone(), threads: Some(threads) }))
+        let forgetful = session::forgetful(&state);
+        let (handle, threads) = (threads.handle().clone(), Some(threads));
+        Ok(Arc::new(QueryRuntime { config, state, forgetful, handle, threads }))
     }
 
     pub fn config(&self) -> &RuntimeConfig {
@@ -236,7 +240,10 @@ impl QueryRuntime {
         }
         let optimized = in_order(optimized)?;
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(NodePlanner)]);
-        let plan = planner.create_physical_plan(&optimized, &self.state).await?;
+        let plan = match planner.create_physical_plan(&optimized, &self.state).await {
+            Err(error) if loses_order(&error) => planner.create_physical_plan(&optimized, &self.forgetful).await?,
+            planned => planned?,
+        };
         Ok(stoppable(in_turn(plan)?, &ctx.stop)?)
     }
 

@@ -310,6 +310,8 @@ impl Session {
 
     /// Splits and parses a simple query. On a syntax error call [`Session::finish_simple`] too.
     pub fn parse_simple(&mut self, sql: &str) -> Result<Vec<Parsed>> {
+        // A simple query takes the place of the unnamed portal.
+        self.portals.remove("");
         crate::syntax::parse(sql).inspect_err(|error| self.parse_failed(error))
     }
 

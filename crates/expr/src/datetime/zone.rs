@@ -36,6 +36,9 @@ fn fixed_offset(text: &str) -> Option<i32> {
 /// in this form are not read.
 fn posix(name: &str) -> Option<i32> {
     const HOURS_MAX: i32 = 167;
+    if name.starts_with(':') {
+        return None;
+    }
     let west = match name.strip_prefix('<') {
         Some(inner) => inner.split_once('>')?.1,
         None => name.trim_start_matches(|c: char| !c.is_ascii_digit() && !matches!(c, ',' | '+' | '-')),

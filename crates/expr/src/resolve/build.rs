@@ -104,8 +104,8 @@ fn unify(what: &str, args: Vec<Expr>, ctx: &EvalContext) -> Result<(Vec<Expr>, D
     Ok((args, ty))
 }
 
-/// [`resolve_common_type`] of values. A plain null takes no part, unless there is nothing else; but a domain is left only
-/// to values that are all of it.
+/// [`resolve_common_type`] of values. A plain null takes no part, unless there is nothing else; but it is of no domain,
+/// and has no length or scale to share. COALESCE forgets about it: what it passes on is as it was.
 pub fn common_type<'a>(what: &str, args: impl Iterator<Item = &'a Expr> + Clone) -> Result<DataType> {
     let is_null = |arg: &Expr| matches!(arg, Expr::Const { value: Datum::Null, ty: DataType::Unknown });
     let types: Vec<DataType> = args.clone().filter(|arg| !is_null(arg)).map(Expr::ty).collect();
@@ -113,7 +113,11 @@ pub fn common_type<'a>(what: &str, args: impl Iterator<Item = &'a Expr> + Clone)
         false => {
             let ty = resolve_common_type(what, &types)?;
             let has_nulls = types.len() < args.count();
-            Ok(if has_nulls { ty.underlying().clone() } else { ty })
+            Ok(match (has_nulls, what) {
+                (false, _) => ty,
+                (true, "COALESCE") => ty.underlying().clone(),
+                (true, _) => ty.underlying().base(),
+            })
         }
         true => resolve_common_type(what, &args.map(Expr::ty).collect::<Vec<_>>()),
     }

@@ -239,6 +239,13 @@ pub fn settle_types(
         None => Err(Error::new("42804", "could not determine polymorphic type because input has type unknown")),
     };
     let compatible = || solution.compatible.clone().unwrap_or(DataType::Text);
+    let array = |element: DataType| match element {
+        // An array of arrays is one with more dimensions.
+        DataType::Array(_) => {
+            Err(Error::new("42704", format!("could not find array type for data type {}", element.sql_name())))
+        }
+        element => Ok(DataType::Array(Box::new(element))),
+    };
     let settle = |pattern: &TypePattern, input: &DataType| -> Result<DataType> {
         Ok(match pattern {
             TypePattern::Exact(exact) if input.underlying().base() == *exact => input.underlying().clone(),
@@ -246,11 +253,11 @@ pub fn settle_types(
             TypePattern::Exact(DataType::Numeric(None)) => super::decimal::physical_of(input.underlying()),
             TypePattern::Exact(exact) => exact.clone(),
             TypePattern::AnyElement | TypePattern::AnyNonArray | TypePattern::AnyEnum => element()?,
-            TypePattern::AnyArray => DataType::Array(Box::new(element()?)),
+            TypePattern::AnyArray => array(element()?)?,
             TypePattern::AnyRange => DataType::Range(range()?),
             TypePattern::AnyMultirange => DataType::Multirange(range()?),
             TypePattern::AnyCompatible | TypePattern::AnyCompatibleNonArray => compatible(),
-            TypePattern::AnyCompatibleArray => DataType::Array(Box::new(compatible())),
+            TypePattern::AnyCompatibleArray => array(compatible())?,
             TypePattern::Any if *input == DataType::Unknown => DataType::Text,
             TypePattern::Any => input.clone(),
         })

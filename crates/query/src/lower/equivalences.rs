@@ -9,6 +9,10 @@
 //! second time it finds another expression than the first, and the plan's orders no longer agree with each other.
 //!
 //! Such inputs and operators get one above them that passes their rows and keeps what is known of them to itself.
+//!
+//! A sort that is moved below a join leaves out what is constant there, though DataFusion's joins forget the constants
+//! of their right side: above, the order is missed, and there is no plan ([`loses_order`]). Then it is planned again, and
+//! nobody knows anything of what is below.
 
 use super::node::Operator;
 use super::stage::{self, Stage, Work};
@@ -16,7 +20,7 @@ use arrow_schema::SchemaRef;
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::equivalence::EquivalenceClass;
@@ -34,11 +38,27 @@ pub(crate) const BARE_ROWS: &str = "BareRows";
 /// Puts [`BareRows`] where it is needed. Has to run once the sides of joins are chosen, and before orders and
 /// distributions are.
 #[derive(Debug)]
-pub(super) struct HideEquivalences;
+pub(super) struct HideEquivalences {
+    /// All of them, needed or not.
+    pub all: bool,
+}
+
+/// Whether an operator does not get the order that it was planned with.
+pub(crate) fn loses_order(error: &DataFusionError) -> bool {
+    error.to_string().contains("does not satisfy order requirements")
+}
+
+impl HideEquivalences {
+    pub const NAME: &str = "HideEquivalences";
+}
 
 impl PhysicalOptimizerRule for HideEquivalences {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let changed = plan.transform_up(|node| {
+            if self.all {
+                let knows = node.equivalence_properties().eq_group().iter().next().is_some();
+                return if knows { Ok(Transformed::yes(bare(node)?)) } else { Ok(Transformed::no(node)) };
+            }
             let node = without_lost_constants(node)?;
             match node.data.equivalence_properties().eq_group().iter().any(|class| !is_settled(class, &node.data)) {
                 true => Ok(Transformed::yes(bare(node.data)?)),
@@ -49,7 +69,7 @@ impl PhysicalOptimizerRule for HideEquivalences {
     }
 
     fn name(&self) -> &'static str {
-        "HideEquivalences"
+        HideEquivalences::NAME
     }
 
     fn schema_check(&self) -> bool {

@@ -1,6 +1,7 @@
 //! DataFusion's session: which of its parts are in use, with which limits.
 
 use super::common::GuardedCommon;
+use super::equivalences::HideEquivalences;
 use super::push_down::GuardedPushDown;
 use crate::error::{Result, SqlError};
 use crate::run::RuntimeConfig;
@@ -37,7 +38,7 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
     // Sides of joins are settled by then, orders are not.
     let settled = rules.iter().position(|rule| rule.name() == "JoinSelection" || rule.name() == "join_selection");
     let settled = settled.ok_or_else(|| SqlError::internal("there is no rule that chooses the sides of joins"))?;
-    rules.insert(settled + 1, Arc::new(super::equivalences::HideEquivalences));
+    rules.insert(settled + 1, Arc::new(HideEquivalences { all: false }));
     rules.push(Arc::new(super::whole::WholeBatches));
     let filters: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(GuardedPushDown::new());
     let logical = Optimizer::new().rules.into_iter();
@@ -55,4 +56,14 @@ pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
         .with_optimizer_rules(logical.collect())
         .with_physical_optimizer_rules(rules)
         .build())
+}
+
+/// The same state for plans that DataFusion cannot make with what it knows of columns.
+pub fn forgetful(state: &SessionState) -> SessionState {
+    let rules = state.physical_optimizers().iter().map(|rule| match rule.name() == HideEquivalences::NAME {
+        true => Arc::new(HideEquivalences { all: true }),
+        false => rule.clone(),
+    });
+    let rules = rules.collect();
+    SessionStateBuilder::new_from_existing(state.clone()).with_physical_optimizer_rules(rules).build()
 }

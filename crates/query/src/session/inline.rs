@@ -86,6 +86,7 @@ impl Session {
         if sql.len() > TEXT_BYTES_MAX || self.block.scope == Scope::Implicit {
             return None;
         }
+        self.portals.remove("");
         // Privileges are those of who the session is now.
         self.follow_roles();
         let mut text = std::mem::take(&mut self.text);

@@ -22,7 +22,7 @@ use basalt_engine::{Catalog, CatalogEdit, RowLock, ScanBatch, ScanSpec, TableLoc
 use basalt_exec::{Scan, Stop};
 use basalt_expr::EvalContext;
 use basalt_types::schema::{ColumnDef, Materialized, PartitionDef};
-use basalt_types::{Key, ObjectId, TableDef, TabletId};
+use basalt_types::{Key, ObjectId, TableDef, TabletId, row};
 use sqlparser::ast;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -253,7 +253,8 @@ async fn has_duplicates(
     eval: &Arc<EvalContext>,
 ) -> Result<bool> {
     let mut stream = super::lock_rows::start(session, query, eval).await?;
-    let mut seen = ahash::AHashSet::new();
+    let types = table.phys_types();
+    let mut seen: ahash::AHashSet<Vec<u8>> = ahash::AHashSet::new();
     while let Some(rows) = stream.next().await? {
         if seen.len() > ROWS_COMPARED_MAX {
             break;
@@ -264,7 +265,9 @@ async fn has_duplicates(
             if values.contains(&basalt_types::Datum::Null) {
                 continue;
             }
-            if !seen.insert(format!("{values:?}")) {
+            let mut bytes = Vec::new();
+            row::encode(&types, &values, &mut bytes);
+            if !seen.insert(bytes) {
                 return Ok(true);
             }
         }

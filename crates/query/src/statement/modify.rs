@@ -129,7 +129,7 @@ async fn change_point(
         }
         let Some(current) = txn.lock_row(table, tablet, &key, lock, wait).await?.row() else { continue };
         if let Some(filter) = &point.filter
-            && filter.eval_scalar(&current.values, &path.eval)? != Datum::Bool(true)
+            && !filter.holds_as_planned(&current.values, &path.eval)?
         {
             continue;
         }
@@ -142,7 +142,7 @@ async fn change_point(
                 returning.push(&current.values, &path.eval)?;
             }
             PointChange::Update(set) => {
-                let values = set.iter().map(|(_, expr)| Ok(expr.eval_scalar(&current.values, &path.eval)?));
+                let values = set.iter().map(|(_, expr)| Ok(expr.eval_as_planned(&current.values, &path.eval)?));
                 let values = values.collect::<Result<Vec<Datum>>>()?;
                 let mut row = current.values.clone();
                 for ((column, _), value) in set.iter().zip(values) {

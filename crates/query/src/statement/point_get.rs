@@ -36,10 +36,10 @@ pub(crate) async fn run(
                 row = newest;
             }
         }
-        if point.filter.eval_scalar(&row.values, eval)? != Datum::Bool(true) {
+        if !point.filter.holds_as_planned(&row.values, eval)? {
             continue;
         }
-        let values = point.outputs.iter().map(|output| Ok(output.eval_scalar(&row.values, eval)?));
+        let values = point.outputs.iter().map(|output| Ok(output.eval_as_planned(&row.values, eval)?));
         out.push(&types, &values.collect::<Result<Vec<Datum>>>()?, eval)?;
         rows += 1;
     }
