@@ -132,10 +132,10 @@ fn same_but_for_sums(own: &str, other: &str) -> bool {
     const FLOAT_DIGITS: usize = 17;
     let same = |(own, other): (&str, &str)| {
         let long = |cell: &str| cell.contains('.') && cell.len() >= 15;
-        // Beside a shorter number, as a float is written: a numeric has zeros at its end, or more digits.
+        // Beside a shorter number, as a float is written: a numeric may have more digits.
         let float = |cell: &str| {
             let digits = cell.trim_start_matches(['-', '0', '.']).bytes().filter(u8::is_ascii_digit).count();
-            long(cell) && !cell.ends_with('0') && digits <= FLOAT_DIGITS
+            long(cell) && digits <= FLOAT_DIGITS
         };
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-11 * a.abs().max(b.abs());
         let may_differ = long(own) && long(other) || float(own) || float(other);

