@@ -17,8 +17,9 @@ mod text;
 
 pub use arithmetic::precision_overflow;
 pub use convert::encode_scaled;
+pub(crate) use convert::parts_of;
 pub use sum::NumericSum;
-pub use text::{parse_small, write_scaled};
+pub use text::{parse_small, write_scaled, write_stored};
 
 use crate::error::{Error, Result};
 use num_bigint::{BigInt, Sign};

@@ -12,12 +12,13 @@ use crate::error::{Error, Result};
 use crate::inet::Inet;
 use crate::interval::Interval;
 use crate::macaddr;
-use crate::numeric::Numeric;
+use crate::numeric::{self, Numeric};
 use crate::txid_snapshot::Snapshot;
 use crate::unsigned;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
+use basalt_types::numeric::{CLASS_NEGATIVE, CLASS_POSITIVE};
 use basalt_types::{DataType, Datum};
 
 const NUMERIC_NEGATIVE: u16 = 0x4000;
@@ -239,7 +240,8 @@ pub fn format(ty: &DataType, value: &Datum, ctx: &EvalContext, out: &mut Vec<u8>
         (DataType::Date, Datum::I32(value)) => put_date(*value, out),
         (_, Datum::I32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (DataType::Timestamp | DataType::TimestampTz, Datum::I64(value)) => put_timestamp(*value, out),
-        (DataType::Numeric(_), Datum::I64(_) | Datum::I128(_) | Datum::Bytes(_)) => {
+        (DataType::Numeric(_), Datum::Bytes(stored)) => put_stored_numeric(stored, out)?,
+        (DataType::Numeric(_), Datum::I64(_) | Datum::I128(_)) => {
             put_numeric(&Numeric::from_datum(value, ty)?, out);
         }
         (DataType::Int8 | DataType::Time | DataType::Money, Datum::I64(value)) => {
@@ -295,6 +297,20 @@ fn put_interval(value: Interval, out: &mut Vec<u8>) {
     out.extend_from_slice(&value.months.to_be_bytes());
 }
 
+fn put_stored_numeric(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let parts = numeric::parts_of(stored)?;
+    let sign = match parts.class {
+        CLASS_POSITIVE => 0,
+        CLASS_NEGATIVE => NUMERIC_NEGATIVE,
+        _ => {
+            put_numeric(&Numeric::decode(stored)?, out);
+            return Ok(());
+        }
+    };
+    put_digits(parts.weight, sign, parts.display_scale, &parts.digits, out);
+    Ok(())
+}
+
 fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {
     let (weight, digits) = value.base_10000();
     let sign = match (value.is_nan(), value.is_infinite(), value.signum() < 0) {
@@ -306,11 +322,12 @@ fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {
     };
     // The header that PostgreSQL gives infinities reads as this scale.
     let scale = if value.is_infinite() { INFINITY_SCALE } else { value.scale() };
-    for word in [digits.len() as u16, weight as u16, sign, scale] {
+    put_digits(weight, sign, scale, &digits, out);
+}
+
+fn put_digits(weight: i16, sign: u16, scale: u16, digits: &[u16], out: &mut Vec<u8>) {
+    for word in [digits.len() as u16, weight as u16, sign, scale].iter().chain(digits) {
         out.extend_from_slice(&word.to_be_bytes());
-    }
-    for digit in digits {
-        out.extend_from_slice(&digit.to_be_bytes());
     }
 }
 
@@ -345,7 +362,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
                 let value = array.as_primitive::<Decimal128Type>().value(row);
                 put_numeric(&Numeric::from_scaled(value, scale as u16), out);
             }
-            None => put_numeric(&Numeric::decode(array.as_binary_view().value(row))?, out),
+            None => put_stored_numeric(array.as_binary_view().value(row), out)?,
         },
         ty => format(ty, &datum_at(ty, array, row), ctx, out)?,
     }

@@ -177,7 +177,7 @@ fn format_i64(ty: &DataType, value: i64, ctx: &EvalContext, out: &mut Vec<u8>) {
 
 fn format_bytes(ty: &DataType, value: &[u8], ctx: &EvalContext, out: &mut Vec<u8>) -> Result<()> {
     match ty {
-        DataType::Numeric(_) => Numeric::decode(value)?.write_text(out),
+        DataType::Numeric(_) => numeric::write_stored(value, out)?,
         DataType::Bytea => bytea::write(value, ctx.bytea_output, out),
         DataType::Char => byte_char::write(value, out),
         DataType::Inet => out.extend_from_slice(Inet::decode(value)?.print().as_bytes()),
@@ -279,7 +279,7 @@ pub fn format_cell(ty: &DataType, array: &dyn Array, row: usize, ctx: &EvalConte
             Some((_, scale)) => {
                 numeric::write_scaled(array.as_primitive::<Decimal128Type>().value(row), scale as usize, out);
             }
-            None => Numeric::decode(array.as_binary_view().value(row))?.write_text(out),
+            None => numeric::write_stored(array.as_binary_view().value(row), out)?,
         },
         DataType::Text
         | DataType::Varchar(_)

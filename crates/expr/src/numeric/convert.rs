@@ -181,8 +181,10 @@ impl Numeric {
         if let Some(value) = decode_small(encoded) {
             return Ok(value);
         }
-        let parts = basalt_types::numeric::decode(encoded)
-            .ok_or_else(|| Error::new("XX001", format!("stored numeric of {} bytes is damaged", encoded.len())))?;
+        Numeric::of_parts(&parts_of(encoded)?)
+    }
+
+    pub(super) fn of_parts(parts: &Parts) -> Result<Numeric> {
         match parts.class {
             CLASS_NAN => Ok(Numeric::NAN),
             CLASS_INFINITY => Ok(Numeric::INFINITY),
@@ -268,8 +270,14 @@ pub fn encode_scaled(value: i128, scale: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&scale.to_be_bytes());
 }
 
+/// The digits of a stored value; XX001 if the bytes are damaged.
+pub(crate) fn parts_of(encoded: &[u8]) -> Result<Parts> {
+    let parts = basalt_types::numeric::decode(encoded);
+    parts.ok_or_else(|| Error::new("XX001", format!("stored numeric of {} bytes is damaged", encoded.len())))
+}
+
 /// A stored value of up to nine digits, without allocating. `None` for others, damaged ones included.
-fn decode_small(encoded: &[u8]) -> Option<Numeric> {
+pub(super) fn decode_small(encoded: &[u8]) -> Option<Numeric> {
     let (&class, rest) = encoded.split_first()?;
     let flip = match class {
         CLASS_POSITIVE => 0u16,

@@ -108,6 +108,9 @@ proptest! {
         basalt_types::numeric::encode(&parts, &mut again);
         prop_assert_eq!(&again, &left);
         prop_assert_eq!(a.cmp(&b), a.key().cmp(&b.key()));
+        let mut text = Vec::new();
+        write_stored(&left, &mut text).unwrap();
+        prop_assert_eq!(String::from_utf8(text).unwrap(), a.to_string());
     }
 
     #[test]

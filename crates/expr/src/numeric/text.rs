@@ -1,6 +1,8 @@
 //! `numeric` from and to text (`numeric_in`, `numeric_out`).
 
+use super::convert::decode_small;
 use super::*;
+use basalt_types::numeric::{CLASS_NEGATIVE, CLASS_POSITIVE};
 use std::fmt;
 
 impl Numeric {
@@ -28,6 +30,52 @@ impl Numeric {
             Kind::Nan => out.extend_from_slice(b"NaN"),
         }
     }
+}
+
+/// Appends the text of a value in its stored form, digit by digit; XX001 if the bytes are damaged.
+pub fn write_stored(stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if let Some(value) = decode_small(stored) {
+        value.write_text(out);
+        return Ok(());
+    }
+    let parts = parts_of(stored)?;
+    if !matches!(parts.class, CLASS_POSITIVE | CLASS_NEGATIVE) {
+        Numeric::of_parts(&parts)?.write_text(out);
+        return Ok(());
+    }
+    let scale = usize::from(parts.display_scale);
+    let weight = i64::from(parts.weight);
+    let digit = |weight_of: i64| {
+        let at = usize::try_from(weight - weight_of).ok();
+        at.and_then(|at| parts.digits.get(at)).copied().unwrap_or(0)
+    };
+    let start = out.len();
+    if parts.class == CLASS_NEGATIVE {
+        out.push(b'-');
+    }
+    match weight {
+        0.. => {
+            out.extend_from_slice(itoa::Buffer::new().format(digit(weight)).as_bytes());
+            (0..weight).rev().for_each(|weight| put_four(digit(weight), out));
+        }
+        _ => out.push(b'0'),
+    }
+    if scale > 0 {
+        out.push(b'.');
+        let end = out.len() + scale;
+        (1..=scale.div_ceil(4) as i64).for_each(|below| put_four(digit(-below), out));
+        out.truncate(end);
+    }
+    // What is shown of it may be nothing.
+    if parts.class == CLASS_NEGATIVE && out[start + 1..].iter().all(|byte| matches!(byte, b'0' | b'.')) {
+        out.remove(start);
+    }
+    Ok(())
+}
+
+fn put_four(digit: u16, out: &mut Vec<u8>) {
+    let (high, low) = (digit / 100, digit % 100);
+    out.extend([high / 10, high % 10, low / 10, low % 10].map(|digit| b'0' + digit as u8));
 }
 
 /// Plain decimals of up to 37 digits; `None` for anything else, right or wrong.

@@ -154,6 +154,12 @@ impl Lowerer<'_> {
             && matches!(right, Expr::Hole { .. } | Expr::Cast { .. })
             && uses_inner(right)
         {
+            // What DataFusion knows to be constant, as `id = id`, would be a left side without columns: a whole in one
+            // call is nothing to it.
+            let left = &match left {
+                Expr::Hole { .. } => left.clone(),
+                left => Expr::Coalesce { args: vec![left.clone()], ty: left.ty() },
+            };
             // The right side stands inside the subquery, where its columns are local.
             let lowered = self.sub_plan(plan)?;
             if let Some(local) = self.local.last_mut() {

@@ -49,7 +49,9 @@ impl Search<'_> {
         }
         let mut asked = Vec::new();
         for expr in exprs {
-            expr.walk(&mut |node| {
+            // What planning leaves out, branches that are never taken, asks nothing.
+            let Ok(planned) = expr.clone().fold_strict(self.eval) else { continue };
+            planned.walk(&mut |node| {
                 if let Expr::Hole { id, .. } = node {
                     asked.extend(self.query.subqueries.get(id));
                 }

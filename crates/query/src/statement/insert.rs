@@ -71,20 +71,30 @@ pub(crate) async fn run(
 
 /// Errors of constants come even where no row meets another, and none is given back; those of the rows come first.
 fn check_constants(insert: &BoundInsert, eval: &EvalContext) -> Result<()> {
-    let returning = insert.returning.iter().flat_map(|returning| &returning.exprs);
+    let returned = insert.returning.iter().flat_map(|returning| &returning.exprs);
     let on_conflict = insert.on_conflict.as_ref().map(|conflict| &conflict.action);
-    let (values, filter) = match on_conflict {
-        Some(ConflictAction::DoUpdate { compute: Compute::Exprs { filter, values }, .. }) => {
-            (values.as_slice(), filter.as_ref())
+    let (mut values, mut filter, mut queries) = (&[][..], None, Vec::new());
+    queries.extend(insert.returning.iter().filter_map(|returning| returning.query.as_ref()));
+    match on_conflict {
+        Some(ConflictAction::DoUpdate { compute: Compute::Exprs { filter: of_rows, values: set }, .. }) => {
+            (values, filter) = (set, of_rows.as_ref());
         }
-        _ => (&[][..], None),
+        Some(ConflictAction::DoUpdate { compute: Compute::Queries { filter, values }, .. }) => {
+            queries.push(values);
+            queries.extend(filter);
+        }
+        _ => {}
+    }
+    let of_exprs = returned.chain(values).chain(filter).try_for_each(|expr| expr.check_constants(eval));
+    let fault = match of_exprs {
+        Err(fault) => Some(fault.into()),
+        Ok(()) => queries.into_iter().find_map(|query| query.first_fault(eval)),
     };
-    let mut behind = returning.chain(values).chain(filter);
-    let Err(fault) = behind.try_for_each(|expr| expr.check_constants(eval)) else { return Ok(()) };
+    let Some(fault) = fault else { return Ok(()) };
     if let InsertSource::Values(rows) = &insert.source {
         rows.iter().flatten().try_for_each(|expr| expr.check_constants(eval))?;
     }
-    Err(fault.into())
+    Err(fault)
 }
 
 async fn values_batch(session: &mut Session, insert: &Arc<BoundInsert>, path: &Arc<RowPath>) -> Result<Written> {

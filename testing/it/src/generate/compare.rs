@@ -57,10 +57,11 @@ fn told(state: Option<&str>) -> String {
     state.map_or("succeeds".into(), |state| format!("fails with {state}"))
 }
 
-/// Data exceptions and what else depends on values. Formats and flags are read while statements run.
+/// Data exceptions and what else depends on values. Formats, flags and escapes are read while statements run.
 fn is_runtime(error: &Fields) -> bool {
     let state = error.sqlstate();
-    let is_format = state == "42601" && ["decimal point", "bound flags"].iter().any(|of| error.message().contains(of));
+    let is_format = state == "42601"
+        && ["decimal point", "bound flags", "invalid Unicode"].iter().any(|of| error.message().contains(of));
     // Found out where values are compared.
     let is_compared = state == "42883" && error.message().contains("could not identify an equality operator");
     // Names of encodings that are values.

@@ -26,6 +26,9 @@ fn errors_compare_by_sqlstate() {
     assert_eq!(compare(&error("42601"), &error("42601"), false), Verdict::Same);
     assert_eq!(compare(&error("22012"), &error("22003"), false), Verdict::OrderOfEvaluation);
     assert!(matches!(compare(&error("42883"), &error("42601"), false), Verdict::Different(_)));
+    let escape = Fields(vec![(b'C', "42601".into()), (b'M', "invalid Unicode escape".into())]);
+    let escape = Answer { replies: vec![Reply { error: Some(escape), ..Reply::default() }], status: b'I' };
+    assert_eq!(compare(&escape, &error("2201G"), false), Verdict::OrderOfEvaluation);
     assert!(matches!(compare(&rows(&["1"]), &error("22012"), false), Verdict::Different(_)));
     assert!(matches!(compare(&error("22012"), &rows(&["1"]), false), Verdict::Different(_)));
 }
