@@ -47,6 +47,7 @@ def arguments():
     parser.add_argument("--clients", type=int, default=16, help="of tpcc, ycsb and ch [default: 16]")
     parser.add_argument("--isolation", default="read committed", help="of tpcc, ycsb and ch [default: read committed]")
     parser.add_argument("--warehouses", type=int, help="of tpcc and ch [default: 10; quick: 2]")
+    parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb and ch [default: row]")
     parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")
     parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb [default: all]")

@@ -40,7 +40,8 @@ def last_line(output, command):
 
 
 def load(options, binary, server, *what):
-    result = ask(binary, "load", *what, "--url", server.url)
+    with_clause = ["--with", f"orientation = '{options.orientation}'"] if server.name == "basalt" else []
+    result = ask(binary, "load", *what, *with_clause, "--url", server.url)
     # What PostgreSQL's autovacuum would do some minutes later; Basalt has no statistics and cools by itself.
     if server.name == "postgres":
         data.psql(server.url, "VACUUM ANALYZE")

@@ -96,6 +96,11 @@ enum CheckCommand {
     },
 }
 
+/// Of CREATE TABLE.
+fn with_clause(storage: &Option<String>) -> String {
+    storage.as_ref().map_or_else(String::new, |storage| format!(" WITH ({storage})"))
+}
+
 fn main() -> Result<()> {
     let (result, failed) = match Cli::parse().command {
         Command::Load(LoadCommand::Tpcc { server, options }) => (tpcc::load::load(&server.url, &options)?, false),

@@ -1,7 +1,8 @@
-//! Row files: rows, tombstones included, in key order (checkpoints of hot pages, eviction).
+//! Row files: rows, tombstones included, in key order (checkpoints of hot pages, eviction, tables of row orientation).
 //!
 //! Entries lie in blocks of about [`BLOCK_BYTES`], each checksummed and cached on its own, with a table of
-//! offsets so that keys are searched without decoding rows. The footer holds every block's first key.
+//! offsets so that keys are searched without decoding rows. The footer holds every block's first key. Entries carry
+//! versions, or none if the whole file has one (a batch's).
 //! `docs/format/rowfile.md` has the bytes. As in segments, an ordinal is an entry's position in the file.
 
 mod block;
@@ -27,6 +28,7 @@ const BLOCK_BYTES: usize = 16 << 10;
 pub struct RowEntry {
     pub key: Key,
     pub rid: Rid,
+    /// Zero in a file whose entries carry none.
     pub version: Version,
     pub row: Option<Box<[u8]>>,
 }
@@ -54,6 +56,7 @@ pub struct RowFileMeta {
     pub rows: u32,
     pub bytes: u64,
     pub key_range: Option<(Key, Key)>,
+    /// `None` if entries carry no versions.
     pub stamp_range: Option<(Version, Version)>,
     /// Checksum of the footer, which holds the checksums of everything else.
     pub checksum: u32,

@@ -10,6 +10,7 @@ mod pressure;
 
 use crate::tablet::Tablet;
 use crate::{Engine, Error, Result};
+use basalt_cold::BlockKind;
 use basalt_types::{TabletId, Version};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -375,10 +376,32 @@ impl Engine {
         });
     }
 
+    /// Blocks of rows and blocks of columns each have a part of the cache, as files hold rows and columns: a scan of
+    /// columns puts out no rows, and the other way round.
+    fn share_cache(&self) {
+        let (mut rows, mut columns) = (0, 0);
+        for tablet in self.tablets() {
+            for file in &tablet.view().files {
+                let of_file = file.data.bytes_apart();
+                (rows, columns) = (rows + of_file.0, columns + of_file.1);
+            }
+        }
+        let all = crate::recovery::cache_bytes(&self.config);
+        let part = (u128::from(all) * u128::from(rows) / u128::from((rows + columns).max(1))) as u64;
+        // Each is needed now and then: rows that are evicted, tables that are scanned.
+        let part = part.clamp(all / 8, all - all / 8);
+        let now = self.cache.stats(BlockKind::Row).bytes_max;
+        if part.abs_diff(now) > all / 32 {
+            self.cache.resize(BlockKind::Row, part);
+            self.cache.resize(BlockKind::Column, all - part);
+        }
+    }
+
     /// Enters new files, or after a start all, into the locators of their tablets.
     fn locator_round(self: &Arc<Self>) {
         let background = &self.background;
         let halted = || background.is_stopping() || background.paused.load(Ordering::Acquire);
+        self.share_cache();
         for tablet in self.tablets() {
             if halted() {
                 return;

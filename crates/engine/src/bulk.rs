@@ -1,7 +1,7 @@
 //! Batches: rows that arrive together and become visible together (Karst 3, one process).
 //!
 //! *Request*: the transaction draws its TxnId and a region of row ids in each tablet it touches.
-//! *Manipulate*: rows of each tablet are encoded into segments on a thread of their own, with no lock and
+//! *Manipulate*: rows of each tablet are encoded into files on a thread of their own, with no lock and
 //! no vote. *Commit*: the transaction's one record names the files, and all rows appear.
 //!
 //! A batch that stays small takes the other way: its rows go to hot under row locks, like single rows.
@@ -16,15 +16,15 @@ mod encoder;
 mod entries;
 mod keys;
 
-pub(crate) use encoder::{Encoding, open_segment, segment_is_full, segment_schema};
+pub(crate) use encoder::Encoding;
 pub(crate) use keys::KeyBytes;
 
+use crate::file_writer::WrittenFile;
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::{Error, Result, Txn, route};
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_select::take::take;
-use basalt_cold::{DeleteMap, SegmentMeta};
-use basalt_meta::FileKind;
+use basalt_cold::DeleteMap;
 use basalt_types::batch::{bytes_of, datum_at};
 use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
 use encoder::Encoder;
@@ -159,7 +159,8 @@ impl BulkInsert<'_> {
         let large = self.txn.engine.config.bulk_rows_min;
         let wide = part.chunk.bytes >= CHUNK_BYTES;
         if part.encoder.is_none() && (part.chunk.rows >= large || wide) {
-            part.encoder = Some(Encoder::start(&self.txn.engine, &target.table)?);
+            let kind = self.txn.catalog().file_kind(&target.table);
+            part.encoder = Some(Encoder::start(&self.txn.engine, &target.table, kind)?);
         }
         if let Some(encoder) = &mut part.encoder
             && (part.chunk.rows >= CHUNK_ROWS.min(large) || wide)
@@ -194,16 +195,16 @@ impl BulkInsert<'_> {
     }
 
     /// Enters files into the tablet's view, undecided.
-    fn register(&mut self, tablet: &Arc<Tablet>, metas: Vec<SegmentMeta>) -> Result<Vec<Arc<FileEntry>>> {
+    fn register(&mut self, tablet: &Arc<Tablet>, written: Vec<WrittenFile>) -> Result<Vec<Arc<FileEntry>>> {
         let txn = self.txn.writer()?;
-        let open = |meta: &SegmentMeta| {
+        let open = |file: &WrittenFile| {
             let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.txn.seq() };
-            let data = self.txn.engine.open_file(meta.id, FileKind::Segment)?;
-            Ok(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: meta.bytes }))
+            let data = self.txn.engine.open_file(file.id, file.kind)?;
+            Ok(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: file.bytes }))
         };
-        let opened: Result<Vec<_>> = metas.iter().map(open).collect();
+        let opened: Result<Vec<_>> = written.iter().map(open).collect();
         let Ok(entries) = opened else {
-            metas.iter().for_each(|meta| self.txn.engine.discard_file(meta.id, FileKind::Segment));
+            written.iter().for_each(|file| self.txn.engine.discard_file(file.id, file.kind));
             return opened;
         };
         let _gate = self.txn.engine.clone();

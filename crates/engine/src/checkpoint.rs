@@ -13,7 +13,7 @@
 pub mod body;
 pub mod root;
 
-use crate::data_file::stored_kind;
+use crate::data_file::stored_kinds;
 use crate::engine::DroppedFile;
 use crate::tablet::{EntryStamps, ReadView, Tablet};
 use crate::{Catalog, Engine, Error, Result};
@@ -251,7 +251,7 @@ impl Engine {
                 let stamp = row.stamp.as_version().ok_or_else(|| {
                     Error::Internal(format!("a row of {} is committed at {version} but not restamped", tablet.id))
                 })?;
-                writer.push(row.key, row.rid, stamp, Some(row.row))?;
+                writer.push(row.key, row.rid, Some(stamp), Some(row.row))?;
             }
             match last {
                 Some(last) => from = Bound::Excluded(last),
@@ -284,7 +284,8 @@ impl Engine {
         let unused: Vec<(FileId, DroppedFile)> = self.dropped.lock().extract_if(.., is_unused).collect();
         for (id, file) in unused {
             self.cache.remove_file(id);
-            if let Err(error) = self.files.delete(id, stored_kind(file.kind)) {
+            let deleted = stored_kinds(file.kind).iter().try_for_each(|kind| self.files.delete(id, *kind));
+            if let Err(error) = deleted {
                 tracing::warn!(file = %id, %error, "cannot delete an unused file");
                 self.dropped.lock().insert(id, file);
             }

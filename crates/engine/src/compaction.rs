@@ -10,12 +10,12 @@ mod carry;
 mod merge;
 mod pick;
 
-use crate::bulk::{open_segment, segment_is_full, segment_schema};
+use crate::file_writer::{FileWriter, WrittenFile, file_schema};
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
-use basalt_cold::{DeleteMap, SegmentMeta, SegmentWriter};
+use basalt_cold::DeleteMap;
 use basalt_meta::{FileKind, FileStamps};
 use basalt_types::{FileId, ObjectId, TableDef, Version};
 use carry::{Carry, Watch};
@@ -43,10 +43,11 @@ impl Engine {
         self.freeze_table(table)?;
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        for id in table.stored().flat_map(|table| table.tablets()) {
+        let stored = table.stored().flat_map(|stored| stored.tablets().map(|id| (id, catalog.file_kind(stored))));
+        for (id, kind) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let inputs: Vec<_> = decided(&tablet);
-            for group in pick::whole_tablet(&inputs) {
+            for group in pick::whole_tablet(&inputs, kind) {
                 self.compact(&tablet, group)?;
             }
         }
@@ -56,10 +57,12 @@ impl Engine {
     /// One round over a tablet, if something is worth merging. True if something was done. Rows stamped ≤
     /// `cool` have cooled.
     pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>, cool: Version) -> Result<bool> {
+        let catalog = self.catalog();
+        let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
         let files = decided(tablet);
         let horizon = self.live_snapshots()[0];
         files.iter().for_each(|file| file.deletes.prune(horizon));
-        let inputs = pick::worth_merging(&files, self.config.segment_rows, cool);
+        let inputs = pick::worth_merging(&files, catalog.file_kind(table), &self.config, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),
@@ -80,7 +83,7 @@ impl Engine {
         let watch = Watch::new(&inputs);
         inputs.iter().for_each(|file| file.deletes.prune(horizon));
         let dead: Vec<RoaringBitmap> = inputs.iter().map(|file| file.deletes.folded()).collect();
-        let mut outputs = Outputs::new(self, table);
+        let mut outputs = Outputs::new(self, table, catalog.file_kind(table));
         let mut merge = Merge::new(&inputs, &dead, horizon);
         merge.run(&mut outputs)?;
         outputs.close()?;
@@ -96,12 +99,12 @@ impl Engine {
     }
 
     fn entries_of(&self, outputs: &Outputs<'_>) -> Result<Vec<Arc<FileEntry>>> {
-        let entry = |meta: &SegmentMeta| {
+        let entry = |file: &WrittenFile| {
             Ok(Arc::new(FileEntry {
-                data: self.open_file(meta.id, FileKind::Segment)?,
+                data: self.open_file(file.id, file.kind)?,
                 deletes: DeleteMap::new(),
                 stamps: EntryStamps::PerRow,
-                bytes: meta.bytes,
+                bytes: file.bytes,
             }))
         };
         outputs.done.iter().map(entry).collect()
@@ -191,19 +194,20 @@ fn decided(tablet: &Tablet) -> Vec<Arc<FileEntry>> {
 pub(crate) struct Outputs<'a> {
     engine: &'a Arc<Engine>,
     table: &'a TableDef,
-    open: Option<SegmentWriter>,
-    pub done: Vec<SegmentMeta>,
+    kind: FileKind,
+    open: Option<FileWriter>,
+    pub done: Vec<WrittenFile>,
     written: Unlisted,
 }
 
 impl<'a> Outputs<'a> {
-    fn new(engine: &'a Arc<Engine>, table: &'a TableDef) -> Outputs<'a> {
-        Outputs { engine, table, open: None, done: Vec::new(), written: Unlisted::new(engine) }
+    fn new(engine: &'a Arc<Engine>, table: &'a TableDef, kind: FileKind) -> Outputs<'a> {
+        Outputs { engine, table, kind, open: None, done: Vec::new(), written: Unlisted::new(engine) }
     }
 
     /// Columns that outputs hold, in order.
     fn columns(&self) -> Vec<basalt_types::ColumnId> {
-        segment_schema(self.table).columns.iter().map(|column| column.id).collect()
+        file_schema(self.table).columns.iter().map(|column| column.id).collect()
     }
 
     /// Where the next row will go.
@@ -215,11 +219,11 @@ impl<'a> Outputs<'a> {
     /// Appends rows; returns the place of the first.
     fn push(&mut self, columns: &[arrow_array::ArrayRef], versions: &[Version]) -> Result<()> {
         if self.open.is_none() {
-            self.open = Some(open_segment(self.engine, self.table, self.engine.next_file_id())?);
+            self.open = Some(FileWriter::create(self.engine, self.table, self.kind)?);
         }
         let writer = self.open.as_mut().expect("just opened");
-        writer.push(columns, basalt_cold::Stamps::Versions(versions))?;
-        if segment_is_full(self.engine, writer) {
+        writer.push_columns(self.table, columns, basalt_cold::Stamps::Versions(versions))?;
+        if writer.is_full(self.engine) {
             self.close()?;
         }
         Ok(())
@@ -227,9 +231,8 @@ impl<'a> Outputs<'a> {
 
     fn close(&mut self) -> Result<()> {
         if let Some(writer) = self.open.take() {
-            let meta = writer.finish()?;
-            self.written.add(meta.id, FileKind::Segment);
-            self.done.push(meta);
+            let file = writer.finish(&mut self.written)?;
+            self.done.push(file);
         }
         Ok(())
     }

@@ -26,6 +26,8 @@ pub struct EngineConfig {
     pub segment_rows: u64,
     /// Bytes of values in a row group of a segment that ends it before: what writing one takes in memory.
     pub row_group_bytes_max: usize,
+    /// Bytes with which a row file is as large as it should be; a sixteenth of the memory, if that is less.
+    pub row_file_bytes_max: u64,
     /// Background freeze, compaction and checkpoints run by themselves.
     pub background: bool,
     pub log_file_bytes: u64,
@@ -45,9 +47,14 @@ impl EngineConfig {
             bulk_rows_min: 16_384,
             segment_rows: 1 << 20,
             row_group_bytes_max: SegmentOptions::default().row_group_bytes_max,
+            row_file_bytes_max: 512 << 20,
             background: true,
             log_file_bytes: 64 << 20,
             locks_max: 10_000_000,
         }
+    }
+
+    pub(crate) fn row_file_bytes(&self) -> u64 {
+        self.row_file_bytes_max.min(self.memory_bytes_max / 16)
     }
 }

@@ -1,16 +1,18 @@
-//! The data of a listed file in either of its two encodings: segments (columns) and row files (rows).
+//! The data of a listed file in either of its two encodings, segments (columns) and row files (rows), or in both.
 //!
 //! Both have ordinals in key order, a key index and one version per row, and stand under the same delete
 //! map; so lookups, marks, checks, moves and recovery ask here and do not care which it is. Only scans and
-//! merges look inside: each encoding has its own fast way to many rows.
+//! merges look inside: each encoding has its own fast way to many rows. Where there are both, the segment is for
+//! scans and runs of keys, the row file for everything else.
 
 use crate::read::SeenRow;
 use crate::{Error, Result, rows};
 use arrow_array::ArrayRef;
 use basalt_cold::segment::Keys;
 use basalt_cold::{BlockCache, Files, ROW_GROUP_ROWS, RowFile, Segment};
+use basalt_hot::Rows;
 use basalt_meta::FileKind;
-use basalt_types::{ColumnId, Datum, FileId, Key, TableDef, Version, batch};
+use basalt_types::{ColumnId, Datum, FileId, Key, Stamp, TableDef, Version, batch};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,20 +20,41 @@ use std::sync::Arc;
 pub enum DataFile {
     Segment(Arc<Segment>),
     Rows(Arc<RowFile>),
+    Pair(Arc<Segment>, Arc<RowFile>),
 }
 
 impl DataFile {
     pub fn open(files: &Files, cache: &Arc<BlockCache>, id: FileId, kind: FileKind) -> basalt_cold::Result<DataFile> {
+        let segment = || Ok::<_, basalt_cold::Error>(Arc::new(Segment::open(files, id, cache)?));
+        let rows = || Ok::<_, basalt_cold::Error>(Arc::new(RowFile::open(files, id, cache)?));
         Ok(match kind {
-            FileKind::Segment => DataFile::Segment(Arc::new(Segment::open(files, id, cache)?)),
-            FileKind::RowFile => DataFile::Rows(Arc::new(RowFile::open(files, id, cache)?)),
+            FileKind::Segment => DataFile::Segment(segment()?),
+            FileKind::RowFile => DataFile::Rows(rows()?),
+            FileKind::Pair => {
+                let (segment, rows) = (segment()?, rows()?);
+                if segment.rows() != rows.rows() || segment.key_range() != rows.key_range() {
+                    let path = Files::path(id, basalt_cold::FileKind::Row).to_string();
+                    let what = "the segment of this id has other rows";
+                    return Err(basalt_cold::Error::Damaged { path, offset: 0, what });
+                }
+                DataFile::Pair(segment, rows)
+            }
         })
+    }
+
+    /// Bytes in row format, and in columns.
+    pub fn bytes_apart(&self) -> (u64, u64) {
+        match self {
+            DataFile::Segment(segment) => (0, segment.meta().bytes),
+            DataFile::Rows(file) => (file.meta().bytes, 0),
+            DataFile::Pair(segment, file) => (file.meta().bytes, segment.meta().bytes),
+        }
     }
 
     pub fn id(&self) -> FileId {
         match self {
             DataFile::Segment(segment) => segment.id(),
-            DataFile::Rows(file) => file.id(),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.id(),
         }
     }
 
@@ -39,13 +62,14 @@ impl DataFile {
         match self {
             DataFile::Segment(_) => FileKind::Segment,
             DataFile::Rows(_) => FileKind::RowFile,
+            DataFile::Pair(..) => FileKind::Pair,
         }
     }
 
     pub fn rows(&self) -> u32 {
         match self {
             DataFile::Segment(segment) => segment.rows(),
-            DataFile::Rows(file) => file.rows(),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.rows(),
         }
     }
 
@@ -58,7 +82,7 @@ impl DataFile {
     pub fn key_range(&self) -> Option<&(Key, Key)> {
         match self {
             DataFile::Segment(segment) => segment.key_range(),
-            DataFile::Rows(file) => file.key_range(),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.key_range(),
         }
     }
 
@@ -66,7 +90,7 @@ impl DataFile {
     pub fn find(&self, key: &[u8]) -> basalt_cold::Result<Vec<u32>> {
         match self {
             DataFile::Segment(segment) => segment.find(key),
-            DataFile::Rows(file) => file.find(key),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.find(key),
         }
     }
 
@@ -74,7 +98,8 @@ impl DataFile {
     pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> basalt_cold::Result<()> {
         match self {
             DataFile::Segment(segment) if segment.meta().sorted => segment.find_many(keys, found),
-            _ => keys.iter().enumerate().try_for_each(|(at, key)| {
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.find_many(keys, found),
+            DataFile::Segment(_) => keys.iter().enumerate().try_for_each(|(at, key)| {
                 self.find(key)?.into_iter().for_each(|ordinal| found(at, ordinal));
                 Ok(())
             }),
@@ -85,13 +110,13 @@ impl DataFile {
     pub fn lower_bound(&self, key: &[u8]) -> basalt_cold::Result<u32> {
         match self {
             DataFile::Segment(segment) => segment.lower_bound(key),
-            DataFile::Rows(file) => file.lower_bound(key),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.lower_bound(key),
         }
     }
 
     pub fn keys(&self, ordinals: Range<u32>) -> basalt_cold::Result<Keys> {
         match self {
-            DataFile::Segment(segment) => segment.keys(ordinals),
+            DataFile::Segment(segment) | DataFile::Pair(segment, _) => segment.keys(ordinals),
             DataFile::Rows(file) => file.keys(ordinals),
         }
     }
@@ -99,7 +124,7 @@ impl DataFile {
     pub fn key_at(&self, ordinal: u32) -> basalt_cold::Result<Key> {
         match self {
             DataFile::Segment(segment) => segment.key_at(ordinal),
-            DataFile::Rows(file) => file.key_at(ordinal),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.key_at(ordinal),
         }
     }
 
@@ -107,7 +132,7 @@ impl DataFile {
     pub fn stamp_at(&self, ordinal: u32) -> basalt_cold::Result<Option<Version>> {
         match self {
             DataFile::Segment(segment) => segment.stamp_at(ordinal),
-            DataFile::Rows(file) => file.stamp_at(ordinal).map(Some),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.stamp_at(ordinal),
         }
     }
 
@@ -115,7 +140,7 @@ impl DataFile {
     pub fn greatest_stamp(&self) -> Option<Version> {
         let range = match self {
             DataFile::Segment(segment) => segment.meta().stamp_range,
-            DataFile::Rows(file) => file.meta().stamp_range,
+            DataFile::Rows(file) | DataFile::Pair(_, file) => file.meta().stamp_range,
         };
         range.map(|(_, greatest)| greatest)
     }
@@ -129,49 +154,58 @@ impl DataFile {
     /// The same with at least the given columns, which ascend; the others may be null.
     pub fn columns_at(&self, table: &TableDef, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<Datum>> {
         match self {
-            DataFile::Segment(segment) => {
-                let mut values = vec![Datum::Null; table.columns.len()];
-                for (id, value) in columns.iter().zip(segment.row_at(ordinal, columns)?) {
-                    values[id.position()] = value.unwrap_or_else(|| table.column(*id).missing.clone());
-                }
-                Ok(values)
-            }
-            DataFile::Rows(file) => {
-                let entry = file.entry_at(ordinal)?;
-                let values = entry.row.as_deref().and_then(|row| rows::decode_columns(table, row, columns));
+            DataFile::Segment(segment) => segment_values(segment, table, ordinal, columns),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => {
+                let decode = |row: &[u8]| rows::decode_columns(table, row, columns);
+                let values = file.look(ordinal, |entry| entry.row.and_then(decode))?;
                 values.ok_or_else(|| damaged(self.id(), ordinal))
+            }
+        }
+    }
+
+    /// Looks at a row, of which `columns`, which ascend, are needed.
+    pub fn look<R>(
+        &self,
+        table: &TableDef,
+        ordinal: u32,
+        columns: &[ColumnId],
+        look: impl FnOnce(SeenRow<'_>) -> R,
+    ) -> Result<R> {
+        match self {
+            DataFile::Segment(segment) => Ok(look(SeenRow::Values(&segment_values(segment, table, ordinal, columns)?))),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => {
+                let looked = file.look(ordinal, |entry| entry.row.map(|row| look(SeenRow::Encoded(row))))?;
+                looked.ok_or_else(|| damaged(self.id(), ordinal))
             }
         }
     }
 
     /// Keys and some columns of the rows at ascending ordinals.
     pub fn rows_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> basalt_cold::Result<ColdRows> {
-        Ok(match self {
-            DataFile::Segment(segment) => ColdRows {
-                keys: segment.keys_at(ordinals)?,
-                values: ColdValues::Columns(segment.read_at(ordinals, columns)?),
-            },
-            DataFile::Rows(file) => {
-                let mut keys = Keys::default();
-                let mut rows = Vec::with_capacity(ordinals.len());
-                for ordinal in ordinals {
-                    let entry = file.entry_at(*ordinal)?;
-                    keys.push(entry.key.as_bytes());
-                    rows.push(entry.row.unwrap_or_default());
-                }
-                ColdRows { keys, values: ColdValues::Rows(rows) }
-            }
+        let keys = match self {
+            DataFile::Segment(segment) => segment.keys_at(ordinals)?,
+            DataFile::Rows(_) | DataFile::Pair(..) => Keys::default(),
+        };
+        Ok(match self.values_at(ordinals, columns)? {
+            ColdRows::Columns { values, .. } => ColdRows::Columns { keys, values },
+            rows @ ColdRows::Rows(_) => rows,
         })
     }
 
-    /// The same without keys.
+    /// The same, if need be without keys.
     pub fn values_at(&self, ordinals: &[u32], columns: &[ColumnId]) -> basalt_cold::Result<ColdRows> {
         match self {
             DataFile::Segment(segment) => {
-                let values = ColdValues::Columns(segment.read_at(ordinals, columns)?);
-                Ok(ColdRows { keys: Keys::default(), values })
+                Ok(ColdRows::Columns { keys: Keys::default(), values: segment.read_at(ordinals, columns)? })
             }
-            DataFile::Rows(_) => self.rows_at(ordinals, columns),
+            DataFile::Rows(file) | DataFile::Pair(_, file) => {
+                let mut rows = Rows::new();
+                file.visit_at(ordinals, |entry| {
+                    // A tombstone has no place here: its bytes, none, fit no table.
+                    rows.push(entry.key, entry.row.unwrap_or_default(), entry.rid, Stamp::version(entry.version));
+                })?;
+                Ok(ColdRows::Rows(rows))
+            }
         }
     }
 
@@ -179,15 +213,16 @@ impl DataFile {
     pub fn is_sorted(&self) -> bool {
         match self {
             DataFile::Segment(segment) => segment.meta().sorted,
-            DataFile::Rows(_) => true,
+            DataFile::Rows(_) | DataFile::Pair(..) => true,
         }
     }
 
-    /// Whether it is as large as it should be because its rows are.
-    pub fn is_wide(&self) -> bool {
+    /// Whether it is as large as it should be because its rows are; row files of so many bytes are.
+    pub fn is_wide(&self, row_file_bytes: u64) -> bool {
         match self {
             DataFile::Segment(segment) => segment.meta().wide,
-            DataFile::Rows(_) => false,
+            DataFile::Rows(file) => file.meta().bytes >= row_file_bytes,
+            DataFile::Pair(segment, file) => segment.meta().wide || file.meta().bytes >= row_file_bytes,
         }
     }
 
@@ -196,36 +231,52 @@ impl DataFile {
         match self {
             DataFile::Segment(segment) => segment.verify(),
             DataFile::Rows(file) => file.verify(),
+            DataFile::Pair(segment, file) => {
+                segment.verify()?;
+                file.verify()
+            }
         }
     }
 }
 
+/// A row in column-id order, of which some columns are read.
+fn segment_values(segment: &Segment, table: &TableDef, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<Datum>> {
+    let mut values = vec![Datum::Null; table.columns.len()];
+    for (id, value) in columns.iter().zip(segment.row_at(ordinal, columns)?) {
+        values[id.position()] = value.unwrap_or_else(|| table.column(*id).missing.clone());
+    }
+    Ok(values)
+}
+
 /// Some rows of a file ([`DataFile::rows_at`]).
-#[derive(Default)]
-pub struct ColdRows {
-    keys: Keys,
-    values: ColdValues,
-}
-
-enum ColdValues {
+pub enum ColdRows {
     /// `None`: a column that the file lacks.
-    Columns(Vec<Option<ArrayRef>>),
-    Rows(Vec<Box<[u8]>>),
+    Columns {
+        keys: Keys,
+        values: Vec<Option<ArrayRef>>,
+    },
+    Rows(Rows),
 }
 
-impl Default for ColdValues {
-    fn default() -> ColdValues {
-        ColdValues::Rows(Vec::new())
+impl Default for ColdRows {
+    fn default() -> ColdRows {
+        ColdRows::Rows(Rows::new())
     }
 }
 
 impl ColdRows {
     pub fn len(&self) -> usize {
-        self.keys.len()
+        match self {
+            ColdRows::Columns { keys, .. } => keys.len(),
+            ColdRows::Rows(rows) => rows.len(),
+        }
     }
 
     pub fn key(&self, at: usize) -> &[u8] {
-        self.keys.get(at)
+        match self {
+            ColdRows::Columns { keys, .. } => keys.get(at),
+            ColdRows::Rows(rows) => rows.get(at).key,
+        }
     }
 
     /// How many have keys below this one.
@@ -250,8 +301,8 @@ impl ColdRows {
         columns: &[ColumnId],
         values: &'r mut [Datum],
     ) -> SeenRow<'r> {
-        match &self.values {
-            ColdValues::Columns(arrays) => {
+        match self {
+            ColdRows::Columns { values: arrays, .. } => {
                 for (id, array) in columns.iter().zip(arrays) {
                     let column = table.column(*id);
                     values[id.position()] = match (array, column.ty.phys()) {
@@ -261,16 +312,18 @@ impl ColdRows {
                 }
                 SeenRow::Values(values)
             }
-            ColdValues::Rows(rows) => SeenRow::Encoded(&rows[at]),
+            ColdRows::Rows(rows) => SeenRow::Encoded(rows.get(at).row),
         }
     }
 }
 
-/// What the store calls a file of this kind.
-pub fn stored_kind(kind: FileKind) -> basalt_cold::FileKind {
+/// What the store calls the files of this kind.
+pub fn stored_kinds(kind: FileKind) -> &'static [basalt_cold::FileKind] {
+    use basalt_cold::FileKind::{Row, Segment};
     match kind {
-        FileKind::Segment => basalt_cold::FileKind::Segment,
-        FileKind::RowFile => basalt_cold::FileKind::Row,
+        FileKind::Segment => &[Segment],
+        FileKind::RowFile => &[Row],
+        FileKind::Pair => &[Segment, Row],
     }
 }
 

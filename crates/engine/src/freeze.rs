@@ -1,5 +1,5 @@
-//! Moves from hot into a file (DESIGN 5, Moves): freeze makes a segment of cool rows; eviction, under memory
-//! pressure, a row file of warm ones (`docs/decisions/0004-eviction.md`). The protocol is one:
+//! Moves from hot into a file (DESIGN 5, Moves): freeze makes a file of cool rows, a segment unless the table's
+//! orientation is another; eviction, under memory pressure, a row file of warm ones (`docs/decisions/0004-eviction.md`). The protocol is one:
 //!
 //! 1. Without a latch: rows whose newest version is stamped ≤ `upto` are copied, in key order and with
 //!    their stamps, into a file that is made durable.
@@ -12,8 +12,7 @@
 //! Readers of older views go on finding the rows in hot; versions that only older snapshots see stay in
 //! hot's undo until those are gone. A move keeps every row's stamp, so nobody takes it for a change.
 
-mod writer;
-
+use crate::file_writer::FileWriter;
 use crate::record::{self, FileEdit};
 use crate::tablet::{EntryStamps, FileEntry, Tablet};
 use crate::unlisted::Unlisted;
@@ -24,7 +23,6 @@ use basalt_meta::{FileKind, FileStamps};
 use basalt_types::{Key, ObjectId, Stamp, TableDef, Version, ViewNo};
 use std::ops::Bound;
 use std::sync::Arc;
-use writer::Writer;
 
 const CHUNK_ROWS: usize = 8192;
 /// Changed rows that are left for the latch, and rounds to get there.
@@ -96,9 +94,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves up to one segment's worth of rows stamped ≤ `upto` into a segment. Returns how many moved.
+    /// Moves up to one file's worth of rows stamped ≤ `upto` into a file of the table's orientation. Returns how many
+    /// moved.
     pub(crate) fn freeze(self: &Arc<Self>, tablet: &Arc<Tablet>, upto: Version) -> Result<u64> {
-        self.move_out(tablet, upto, FileKind::Segment)
+        let catalog = self.catalog();
+        let kind = catalog.table_of(tablet.id).map(|table| catalog.file_kind(table));
+        kind.map_or(Ok(0), |kind| self.move_out(tablet, upto, kind))
     }
 
     /// As [`freeze`](Engine::freeze), into a row file.
@@ -134,21 +135,19 @@ impl Engine {
         if tablet.hot.rows() == 0 {
             return Ok(None);
         }
-        let id = self.next_file_id();
-        let mut writer = Writer::create(self, table, id, kind)?;
+        let mut writer = FileWriter::create(self, table, kind)?;
         let copied = self.copy_rows(tablet, table, upto, &mut writer)?;
         if copied.keys.is_empty() {
             return Ok(None);
         }
-        let bytes = writer.finish()?;
-        written.add(id, kind);
+        let file = writer.finish(written)?;
         basalt_sched::failpoint::hit(step(kind, "freeze-file-durable", "evict-file-durable"));
-        let data = self.open_file(id, kind)?;
-        let entry = FileEntry { data, deletes: DeleteMap::new(), stamps: EntryStamps::PerRow, bytes };
+        let data = self.open_file(file.id, kind)?;
+        let entry = FileEntry { data, deletes: DeleteMap::new(), stamps: EntryStamps::PerRow, bytes: file.bytes };
         Ok(Some((Arc::new(entry), copied)))
     }
 
-    fn copy_rows(&self, tablet: &Tablet, table: &TableDef, upto: Version, writer: &mut Writer) -> Result<Copied> {
+    fn copy_rows(&self, tablet: &Tablet, table: &TableDef, upto: Version, writer: &mut FileWriter) -> Result<Copied> {
         let mut copied = Copied { keys: Vec::new(), stamps: Vec::new() };
         let mut from = Bound::Unbounded;
         let mut rows = Rows::new();
@@ -156,7 +155,7 @@ impl Engine {
             rows.clear();
             let last = tablet.hot.scan_settled(as_bytes(&from), Bound::Unbounded, upto, CHUNK_ROWS, &mut rows);
             if !rows.is_empty() {
-                writer.push(table, &rows)?;
+                writer.push_rows(table, &rows)?;
                 copied.keys.extend(rows.iter().map(|row| Key::from(row.key)));
                 copied.stamps.extend(rows.iter().map(|row| row.stamp));
             }
@@ -249,8 +248,8 @@ impl Engine {
 /// The name of a step of the move, by what it writes.
 fn step(kind: FileKind, freeze: &'static str, evict: &'static str) -> &'static str {
     match kind {
-        FileKind::Segment => freeze,
         FileKind::RowFile => evict,
+        FileKind::Segment | FileKind::Pair => freeze,
     }
 }
 

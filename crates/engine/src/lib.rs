@@ -16,6 +16,7 @@ mod data_file;
 mod engine;
 mod error;
 mod failstop;
+mod file_writer;
 mod freeze;
 mod index;
 mod locks;

@@ -52,9 +52,9 @@ pub struct RollingSnapshot {
 
 /// A row where it lies.
 pub enum SeenRow<'r> {
-    /// In hot, as `types::row` encodes it.
+    /// In hot or a row file, as `types::row` encodes it.
     Encoded(&'r [u8]),
-    /// From a file, in column-id order; columns that were not asked for may be null.
+    /// From a segment, in column-id order; columns that were not asked for may be null.
     Values(&'r [Datum]),
 }
 
@@ -163,7 +163,8 @@ impl ReadContext {
         let tablet = self.engine.tablet(tablet)?;
         let view = tablet.view();
         let txns = &*self.engine.txns;
-        let found = |stamp, rid, values| CurrentRow { tablet: tablet.id, key: key.clone(), stamp, rid, values };
+        let found =
+            |stamp, rid, values| CurrentRow { tablet: tablet.id, key: key.clone(), stamp, rid, values, place: None };
         match tablet.hot.get(key.as_bytes(), &Reader { at: self.at, view: view.number, txns }) {
             Lookup::Row { row, stamp, rid, .. } => {
                 let values = crate::rows::decode_columns(table, &row, columns);
@@ -250,7 +251,7 @@ impl Engine {
             return Ok(found);
         }
         match in_files(&tablet, &view, key, &at, txns)? {
-            Some((file, ordinal)) => Ok(seen(SeenRow::Values(&file.data.columns_at(table, ordinal, columns)?))),
+            Some((file, ordinal)) => file.data.look(table, ordinal, columns, seen),
             None => Ok(None),
         }
     }

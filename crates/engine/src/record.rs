@@ -197,6 +197,7 @@ fn put_file(out: &mut Vec<u8>, file: &FileInfo) {
     out.push(match file.kind {
         filelist::FileKind::Segment => 0,
         filelist::FileKind::RowFile => 1,
+        filelist::FileKind::Pair => 2,
     });
     varint::put(out, file.rows);
     varint::put(out, file.bytes);
@@ -292,6 +293,7 @@ fn take_file(input: &mut &[u8]) -> Option<FileInfo> {
     let kind = match varint::take_bytes(input, 1)?[0] {
         0 => filelist::FileKind::Segment,
         1 => filelist::FileKind::RowFile,
+        2 => filelist::FileKind::Pair,
         _ => return None,
     };
     let rows = varint::take(input)?;

@@ -39,6 +39,7 @@ pub(crate) fn cache_bytes(config: &EngineConfig) -> u64 {
 pub(crate) fn open_files(os: &Os, config: &EngineConfig) -> Result<(Files, Arc<BlockCache>)> {
     let dir = &config.data_dir;
     let store = LocalStore::open(os.fs.clone(), dir.clone()).map_err(|error| directory_error(dir, &error))?;
+    // Until it is known what the files hold ([`Engine::share_cache`]).
     let cache_bytes = cache_bytes(config);
     let cache = BlockCache::new(cache_bytes / 8, cache_bytes - cache_bytes / 8);
     Ok((Files::new(Arc::new(store)), Arc::new(cache)))

@@ -1,8 +1,9 @@
-//! Rows in row format (`types::row`) as values and as columns.
+//! Rows in row format (`types::row`) as values and as columns, and back.
 
 use crate::bulk::hidden_keys_of;
 use arrow_array::ArrayRef;
 use basalt_hot::Rows;
+use basalt_types::batch::RowEncoder;
 use basalt_types::row::{Field, RowRef, decode_value};
 use basalt_types::{ColumnBuilder, ColumnId, Datum, PhysType, TableDef};
 
@@ -38,7 +39,7 @@ fn decode_where(table: &TableDef, bytes: &[u8], mut is_wanted: impl FnMut(usize)
     Some(values)
 }
 
-/// Rows as a segment's columns (`segment_schema`). `None`: the bytes of one do not fit the table.
+/// Rows as a segment's columns (`file_schema`). `None`: the bytes of one do not fit the table.
 pub(crate) fn segment_columns(table: &TableDef, rows: &Rows) -> Option<Vec<ArrayRef>> {
     let types: Vec<PhysType> = table.phys_types();
     let mut builders: Vec<ColumnBuilder> = types.iter().map(|ty| ColumnBuilder::new(*ty, rows.len())).collect();
@@ -64,4 +65,14 @@ pub(crate) fn segment_columns(table: &TableDef, rows: &Rows) -> Option<Vec<Array
         }
     }
     Some(columns)
+}
+
+/// Gives rows of a segment's columns, the hidden key apart, in row format.
+pub(crate) fn encoder<'c>(table: &TableDef, live: &'c [ArrayRef]) -> RowEncoder<'c> {
+    let mut arrays = live.iter();
+    let cells = table.columns.iter().zip(table.each_phys_type()).map(|(column, ty)| match column.dropped {
+        true => None,
+        false => Some((ty, arrays.next().expect("one array per live column"))),
+    });
+    RowEncoder::new(cells)
 }

@@ -162,21 +162,22 @@ pub enum Place {
         stamp: Stamp,
         rid: Rid,
         row: Vec<u8>,
+        /// In which view it was found ([`Tablet::is_current`]).
+        view: u64,
     },
     /// Live in a file: nobody has marked it.
-    Cold {
-        file: Arc<FileEntry>,
-        ordinal: u32,
-        stamp: Stamp,
-    },
+    Cold { file: Arc<FileEntry>, ordinal: u32, stamp: Stamp, view: u64 },
     /// Deleted by this writer.
-    Deleted {
-        stamp: Stamp,
-    },
+    Deleted { stamp: Stamp },
     /// In a file that a transaction registered and has not decided.
-    Pending {
-        txn: TxnId,
-    },
+    Pending { txn: TxnId },
+}
+
+/// What an occurrence of a key in a file is.
+enum Judged {
+    Newest(Stamp),
+    /// Registered by a transaction that has not decided it.
+    Pending(TxnId),
 }
 
 /// Whose undecided files a search minds.
@@ -208,6 +209,11 @@ impl Tablet {
     /// Pins the current view.
     pub fn view(&self) -> Arc<ReadView> {
         self.view.load_full()
+    }
+
+    /// Whether nothing has moved since this view was looked at. True as long as the caller holds `latch`.
+    pub fn is_current(&self, view: u64) -> bool {
+        self.view.load().id == view
     }
 
     /// A number that no other switch reaches while a move marks its rows.
@@ -283,7 +289,7 @@ impl Tablet {
         let is_here = |newest: &basalt_hot::Newest| newest.moved_at.is_none_or(|moved_at| moved_at > view.number);
         if let Some(newest) = self.hot.newest(key.as_bytes()).filter(is_here) {
             match newest.row {
-                Some(row) => return Ok(Place::Hot { stamp: newest.stamp, rid: newest.rid, row }),
+                Some(row) => return Ok(Place::Hot { stamp: newest.stamp, rid: newest.rid, row, view: view.id }),
                 // Files hold older versions marked; a batch may have brought the key back since.
                 None => deleted = Some(newest.stamp),
             }
@@ -295,8 +301,10 @@ impl Tablet {
             }
             match self.judge(file, ordinal, own, txns, &mut deleted)? {
                 None => {}
-                Some(Place::Pending { txn }) => pending = pending.or(Some(txn)),
-                Some(place) => return Ok(place),
+                Some(Judged::Pending(txn)) => pending = pending.or(Some(txn)),
+                Some(Judged::Newest(stamp)) => {
+                    return Ok(Place::Cold { file: file.clone(), ordinal, stamp, view: view.id });
+                }
             }
         }
         if let Some(txn) = pending.filter(|_| met == Batches::All) {
@@ -313,13 +321,13 @@ impl Tablet {
         own: Option<TxnId>,
         txns: &dyn TxnStates,
         deleted: &mut Option<Stamp>,
-    ) -> basalt_cold::Result<Option<Place>> {
+    ) -> basalt_cold::Result<Option<Judged>> {
         let mut committed = None;
         if let Some(txn) = file.undecided()
             && Some(txn) != own
         {
             match txns.state(txn) {
-                TxnState::Active => return Ok(Some(Place::Pending { txn })),
+                TxnState::Active => return Ok(Some(Judged::Pending(txn))),
                 TxnState::Committed(version) => committed = Some(Stamp::version(version)),
                 // Rolled back and about to leave the view, unless it was restamped and retired just now.
                 TxnState::Aborted if file.undecided().is_some() => return Ok(None),
@@ -329,7 +337,7 @@ impl Tablet {
         Ok(match file.deletes.status(ordinal) {
             None => {
                 let stamp = committed.map_or_else(|| file.stamp_of(ordinal).map(|(stamp, _)| stamp), Ok)?;
-                Some(Place::Cold { file: file.clone(), ordinal, stamp })
+                Some(Judged::Newest(stamp))
             }
             Some((stamp, _)) => {
                 let newer = match (&*deleted, stamp.as_version()) {

@@ -15,6 +15,7 @@ mod indexes;
 mod locator;
 mod many;
 mod moves;
+mod orientation;
 mod protocols;
 mod sequences;
 mod serializable;
@@ -93,6 +94,14 @@ impl Fixture {
         txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).unwrap();
         txn.commit().await.unwrap();
         table
+    }
+
+    /// Of an engine that has been shut down.
+    fn assert_sound(self) {
+        let Fixture { dir, engine } = self;
+        drop(engine);
+        let report = check(&Os::real(), dir.path(), &mut |_| {}).unwrap();
+        assert_eq!(report.problems, Vec::<String>::new());
     }
 
     fn table(&self) -> Arc<TableDef> {
@@ -226,10 +235,7 @@ async fn rows_survive_a_restart_wherever_they_rest() {
         f.engine.shutdown().unwrap();
         let report = check(&Os::real(), f.dir.path(), &mut |_| {});
         assert!(matches!(report, Err(Error::DirectoryInUse { .. })));
-        let Fixture { dir, engine } = f;
-        drop(engine);
-        let report = check(&Os::real(), dir.path(), &mut |_| {}).unwrap();
-        assert_eq!(report.problems, Vec::<String>::new());
+        f.assert_sound();
     }
 }
 

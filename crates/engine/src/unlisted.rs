@@ -15,6 +15,7 @@ impl Unlisted {
         Unlisted { engine: engine.clone(), files: Vec::new() }
     }
 
+    /// From before anything of the file is in the store: what is not there is no error to remove.
     pub fn add(&mut self, id: FileId, kind: FileKind) {
         self.files.push((id, kind));
     }

@@ -4,8 +4,8 @@
 //! statement that holds one sees one state of it.
 
 use crate::privilege::{AclKey, Acls, DefaultKey, ObjectClass, default_acl};
-use crate::{CatalogEdit, Comments, Error, Result, Role, RoleSetting, SequenceDef, TypeDef};
-use basalt_types::schema::{ForeignKey, IndexDef};
+use crate::{CatalogEdit, Comments, Error, FileKind, Result, Role, RoleSetting, SequenceDef, TypeDef};
+use basalt_types::schema::{ForeignKey, IndexDef, Orientation};
 use basalt_types::usertype::row_type_oid;
 use basalt_types::{Attribute, CompositeDef, ObjectId, TableDef, TabletId, Version};
 use serde::{Deserialize, Serialize};
@@ -332,6 +332,15 @@ impl Catalog {
 
     pub fn table_of(&self, tablet: TabletId) -> Option<&Arc<TableDef>> {
         self.by_tablet.get(&tablet)
+    }
+
+    /// What holds the cold rows of a table; those of an index are never scanned for their columns' sake.
+    pub fn file_kind(&self, stored: &TableDef) -> FileKind {
+        match self.index_of(stored.id) {
+            Some((table, _)) if table.orientation() == Orientation::Column => FileKind::Segment,
+            Some(_) => FileKind::RowFile,
+            None => FileKind::of(stored.orientation()),
+        }
     }
 
     pub fn namespace_named(&self, database: ObjectId, name: &str) -> Option<&Arc<Namespace>> {

@@ -1,5 +1,6 @@
 //! What a checkpoint and a commit record say of a file.
 
+use basalt_types::schema::Orientation;
 use basalt_types::{FileId, Version};
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +8,25 @@ use serde::{Deserialize, Serialize};
 pub enum FileKind {
     Segment,
     RowFile,
+    /// A segment and a row file of one id: the same rows at the same ordinals.
+    Pair,
 }
 
 impl FileKind {
+    /// What holds the cold rows of a table.
+    pub fn of(orientation: Orientation) -> FileKind {
+        match orientation {
+            Orientation::Column => FileKind::Segment,
+            Orientation::Row => FileKind::RowFile,
+            Orientation::RowAndColumn => FileKind::Pair,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             FileKind::Segment => "segment",
             FileKind::RowFile => "row file",
+            FileKind::Pair => "segment and row file",
         }
     }
 }

@@ -96,6 +96,31 @@ pub enum Distribution {
     Hash(Vec<ColumnId>),
 }
 
+/// How cold rows lie (`WITH (orientation = …)`). It rules new files; compaction converts the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Orientation {
+    /// In segments: for tables that are scanned.
+    Column,
+    /// In row files: for tables whose rows are read and changed one by one.
+    Row,
+    /// In both, each row twice.
+    RowAndColumn,
+}
+
+impl Orientation {
+    /// `row`, `column`, or both with a comma, in any order; as names that may be quoted.
+    pub fn named(text: &str) -> Option<Orientation> {
+        let words: Vec<String> =
+            text.split(',').map(|word| word.trim().trim_matches('"').to_ascii_lowercase()).collect();
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["column"] => Some(Orientation::Column),
+            ["row"] => Some(Orientation::Row),
+            ["row", "column"] | ["column", "row"] => Some(Orientation::RowAndColumn),
+            _ => None,
+        }
+    }
+}
+
 /// A table starts as one unbounded partition.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct PartitionDef {
@@ -225,6 +250,10 @@ impl TableDef {
 
     pub fn tablets(&self) -> impl Iterator<Item = TabletId> + '_ {
         self.partitions.iter().flat_map(|partition| partition.tablets.iter().copied())
+    }
+
+    pub fn orientation(&self) -> Orientation {
+        self.option("orientation").and_then(Orientation::named).unwrap_or(Orientation::Column)
     }
 
     pub fn option(&self, name: &str) -> Option<&str> {

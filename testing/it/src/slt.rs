@@ -21,7 +21,7 @@
 //! | `@freeze`, `@compact` | VACUUM, VACUUM FULL on Basalt |
 //! | `@restart` | kill -9 of Basalt, and a start on the same directory |
 //! | `@sleep MS` | on both |
-//! | `@states` | everything below is queries: run on hot rows, after a freeze, a restart, a compaction |
+//! | `@states` | everything below is queries: run on hot rows, after a freeze, a restart, a compaction, in row files |
 //!
 //! After `----` stand the data of a COPY FROM STDIN, or the expected answer in the form that failures print.
 

@@ -20,6 +20,9 @@ pub struct Options {
     /// Connections that load at the same time
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Storage parameters of the tables: `orientation = 'row'`
+    #[arg(long = "with")]
+    storage: Option<String>,
 }
 
 /// What seeds rows of different tables differently.
@@ -46,7 +49,7 @@ pub fn load(address: &Address, options: &Options) -> Result<Map<String, Value>> 
     let mut connection = Connection::open(address)?;
     for (name, columns) in TABLES {
         connection.simple(&format!("DROP TABLE IF EXISTS {name}"))?;
-        connection.simple(&format!("CREATE TABLE {name} ({columns})"))?;
+        connection.simple(&format!("CREATE TABLE {name} ({columns}){}", crate::with_clause(&options.storage)))?;
     }
     // Warehouse 0 stands for what belongs to none.
     let next = AtomicI64::new(0);

@@ -28,6 +28,9 @@ pub struct Options {
     /// Connections that load at the same time
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Storage parameters of the tables: `orientation = 'row'`
+    #[arg(long = "with")]
+    storage: Option<String>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -85,7 +88,8 @@ pub fn load(address: &Address, options: &Options) -> Result<Map<String, Value>> 
     let mut connection = Connection::open(address)?;
     connection.simple("DROP TABLE IF EXISTS usertable")?;
     let fields: String = (0..FIELDS).map(|field| format!(", field{field} varchar({FIELD_LETTERS})")).collect();
-    connection.simple(&format!("CREATE TABLE usertable (ycsb_key varchar(64) PRIMARY KEY{fields})"))?;
+    let with = crate::with_clause(&options.storage);
+    connection.simple(&format!("CREATE TABLE usertable (ycsb_key varchar(64) PRIMARY KEY{fields}){with}"))?;
     let next = AtomicU64::new(0);
     let rows = std::thread::scope(|scope| {
         let work = || -> Result<u64> {

@@ -56,8 +56,13 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// Of a block that was parsed before: its checksum says that it is still the same.
+    pub fn known(bytes: Bytes, count: u32) -> Block {
+        Block { bytes, count: count as usize }
+    }
+
     pub fn parse(bytes: Bytes, count: u32) -> Decoded<Block> {
-        let block = Block { bytes, count: count as usize };
+        let block = Block::known(bytes, count);
         let head = 4 + block.count * 4;
         if block.bytes.len() < head || block.word(0) != count {
             return Err(Damage("head of a block"));

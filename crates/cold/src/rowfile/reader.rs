@@ -2,6 +2,7 @@
 
 use super::block::Block;
 use super::{Layout, MAGIC, RowEntry, RowEntryRef, RowFileMeta};
+use crate::cache::{CachedBlock, Slot};
 use crate::encoding::{Damage, Decoded};
 use crate::frame::{Filter, FramedFile};
 use crate::segment::Keys;
@@ -9,12 +10,22 @@ use crate::{BlockCache, Error, FileKind, Files, Result};
 use basalt_types::{FileId, Key, Version};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub struct RowFile {
     file: FramedFile,
     layout: Layout,
     meta: RowFileMeta,
     filter: Option<Filter>,
+    places: Vec<BlockPlace>,
+}
+
+/// What is remembered of a block.
+#[derive(Default)]
+struct BlockPlace {
+    slot: Slot<CachedBlock>,
+    /// Whether it has been parsed: its bytes, which are checked whenever they are read, are sound.
+    is_sound: AtomicBool,
 }
 
 impl RowFile {
@@ -34,7 +45,8 @@ impl RowFile {
             checksum: footer.crc,
         };
         let filter = Filter::among(&layout.sections);
-        Ok(RowFile { file, layout, meta, filter })
+        let places = layout.blocks.iter().map(|_| BlockPlace::default()).collect();
+        Ok(RowFile { file, layout, meta, filter, places })
     }
 
     pub fn id(&self) -> FileId {
@@ -51,9 +63,14 @@ impl RowFile {
     }
 
     fn block(&self, index: usize) -> Result<Block> {
-        let entry = &self.layout.blocks[index];
-        let block = self.file.block(entry.extent)?;
-        self.sound(index, Block::parse(block.bytes().clone(), entry.count))
+        let (entry, place) = (&self.layout.blocks[index], &self.places[index]);
+        let block = self.file.block_of(&place.slot, entry.extent)?;
+        if place.is_sound.load(Ordering::Relaxed) {
+            return Ok(Block::known(block.bytes().clone(), entry.count));
+        }
+        let block = self.sound(index, Block::parse(block.bytes().clone(), entry.count))?;
+        place.is_sound.store(true, Ordering::Relaxed);
+        Ok(block)
     }
 
     fn sound<T>(&self, block: usize, decoded: Decoded<T>) -> Result<T> {
@@ -88,10 +105,48 @@ impl RowFile {
         Ok(found)
     }
 
+    /// [`RowFile::find`] for ascending keys: calls `found` with the position of a key and an ordinal.
+    pub fn find_many(&self, keys: &[&[u8]], found: &mut dyn FnMut(usize, u32)) -> Result<()> {
+        let blocks = &self.layout.blocks;
+        let mut at_hand: Option<(usize, Block)> = None;
+        let mut passed = 0;
+        for (position, key) in keys.iter().enumerate() {
+            passed += blocks[passed..].partition_point(|block| block.first_key.as_bytes() <= *key);
+            // The last block that begins at or below it; the next key may be in the same.
+            let Some(index) = passed.checked_sub(1) else { continue };
+            passed = index;
+            // Equal keys may begin in the block before.
+            if blocks[index].first_key.as_bytes() == *key && index > 0 {
+                self.find(key)?.into_iter().for_each(|ordinal| found(position, ordinal));
+                continue;
+            }
+            if at_hand.as_ref().is_none_or(|(other, _)| *other != index) {
+                if !self.may_contain(crate::key_hash(key))? {
+                    continue;
+                }
+                at_hand = Some((index, self.block(index)?));
+            }
+            let Some((_, block)) = &at_hand else { continue };
+            let first = self.sound(index, block.lower_bound(key))?;
+            for at in first..block.count() {
+                if self.sound(index, block.key(at))? != *key {
+                    break;
+                }
+                found(position, blocks[index].first_ordinal + at as u32);
+            }
+        }
+        Ok(())
+    }
+
     pub fn entry_at(&self, ordinal: u32) -> Result<RowEntry> {
+        self.look(ordinal, |entry| entry.to_owned())
+    }
+
+    /// Looks at an entry where it lies.
+    pub fn look<R>(&self, ordinal: u32, look: impl FnOnce(RowEntryRef<'_>) -> R) -> Result<R> {
         let (index, at) = self.position(ordinal)?;
         let block = self.block(index)?;
-        self.sound(index, block.get(at).map(|entry| entry.to_owned()))
+        self.sound(index, block.get(at)).map(look)
     }
 
     pub fn key_at(&self, ordinal: u32) -> Result<Key> {
@@ -99,9 +154,13 @@ impl RowFile {
         self.sound(index, self.block(index)?.key(at).map(Key::from))
     }
 
-    pub fn stamp_at(&self, ordinal: u32) -> Result<Version> {
-        let (index, at) = self.position(ordinal)?;
-        self.sound(index, self.block(index)?.get(at).map(|entry| entry.version))
+    /// `None` if entries carry no versions.
+    pub fn stamp_at(&self, ordinal: u32) -> Result<Option<Version>> {
+        match self.layout.stamp_range {
+            Some((least, greatest)) if least == greatest => Ok(Some(least)),
+            Some(_) => self.look(ordinal, |entry| Some(entry.version)),
+            None => Ok(None),
+        }
     }
 
     /// The keys of consecutive entries.
@@ -122,6 +181,28 @@ impl RowFile {
                 each(ordinal, self.sound(index, block.get(at))?);
                 ordinal += 1;
             }
+        }
+        Ok(())
+    }
+
+    /// Shows the entries at some ordinals, which ascend; a block is looked for once.
+    pub fn visit_at(&self, ordinals: &[u32], mut each: impl FnMut(RowEntryRef<'_>)) -> Result<()> {
+        let mut at_hand: Option<(usize, Block)> = None;
+        for ordinal in ordinals {
+            let is_in = |(index, block): &(usize, Block)| {
+                let first = self.layout.blocks[*index].first_ordinal;
+                ordinal.checked_sub(first).is_some_and(|at| (at as usize) < block.count())
+            };
+            let (index, block) = match at_hand.take_if(|at| is_in(at)) {
+                Some(at) => at,
+                None => {
+                    let index = self.block_of(*ordinal)?;
+                    (index, self.block(index)?)
+                }
+            };
+            let at = (ordinal - self.layout.blocks[index].first_ordinal) as usize;
+            each(self.sound(index, block.get(at))?);
+            at_hand = Some((index, block));
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ fn entries(count: u64) -> Vec<RowEntry> {
 fn write(files: &Files, entries: &[RowEntry]) -> RowFileMeta {
     let mut writer = RowFileWriter::create(files, ID).unwrap();
     for entry in entries {
-        writer.push(entry.key.as_bytes(), entry.rid, entry.version, entry.row.as_deref()).unwrap();
+        writer.push(entry.key.as_bytes(), entry.rid, Some(entry.version), entry.row.as_deref()).unwrap();
     }
     writer.finish().unwrap()
 }
@@ -52,7 +52,7 @@ fn entries_are_found_by_key_by_ordinal_and_in_order() {
         if i % 97 == 0 {
             assert_eq!(&file.entry_at(i as u32).unwrap(), entry);
             assert_eq!(file.key_at(i as u32).unwrap(), entry.key);
-            assert_eq!(file.stamp_at(i as u32).unwrap(), entry.version);
+            assert_eq!(file.stamp_at(i as u32).unwrap(), Some(entry.version));
         }
     }
     assert_eq!(file.find(&5u64.to_be_bytes()).unwrap(), Vec::<u32>::new());
@@ -65,6 +65,27 @@ fn entries_are_found_by_key_by_ordinal_and_in_order() {
         file.visit(range.clone(), |ordinal, entry| visited.push((ordinal, entry.to_owned()))).unwrap();
         assert!(visited.into_iter().eq(range.zip(expected.iter().cloned())));
     }
+    // Of every third key the next one, which nobody has, and some before and behind all.
+    let wanted: Vec<Vec<u8>> = std::iter::once(Vec::new())
+        .chain(
+            (0..10_002u64).flat_map(|i| [i * 10, i * 10 + u64::from(i % 3 == 0)]).map(|key| key.to_be_bytes().to_vec()),
+        )
+        .collect();
+    let mut wanted: Vec<&[u8]> = wanted.iter().map(Vec::as_slice).collect();
+    wanted.dedup();
+    let mut found = Vec::new();
+    file.find_many(&wanted, &mut |position, ordinal| found.push((position, ordinal))).unwrap();
+    let expected = wanted
+        .iter()
+        .enumerate()
+        .flat_map(|(position, key)| file.find(key).unwrap().into_iter().map(move |ordinal| (position, ordinal)));
+    assert!(found.iter().copied().eq(expected));
+    assert_eq!(found.len(), 20_001);
+    let some: Vec<u32> = (0..20_001).filter(|ordinal| ordinal % 7 == 3 || ordinal / 500 == 20).collect();
+    let mut visited = Vec::new();
+    file.visit_at(&some, |entry| visited.push(entry.to_owned())).unwrap();
+    assert!(visited.iter().eq(some.iter().map(|ordinal| &entries[*ordinal as usize])));
+    assert!(matches!(file.visit_at(&[20_000, 20_001], |_| {}), Err(Error::OrdinalOutOfRange { .. })));
     assert!(matches!(file.entry_at(20_001), Err(Error::OrdinalOutOfRange { .. })));
     assert!(matches!(file.keys(20_000..20_002), Err(Error::OrdinalOutOfRange { .. })));
     file.verify().unwrap();
@@ -79,8 +100,8 @@ fn an_empty_file_is_a_file_and_disorder_is_refused() {
     assert_eq!((file.iter(0).count(), file.lower_bound(b"x").unwrap()), (0, 0));
     file.verify().unwrap();
     let mut writer = RowFileWriter::create(&files, ID).unwrap();
-    writer.push(b"b", Rid(1), Version(1), None).unwrap();
-    assert!(matches!(writer.push(b"a", Rid(1), Version(1), None), Err(Error::OutOfOrder { .. })));
+    writer.push(b"b", Rid(1), Some(Version(1)), None).unwrap();
+    assert!(matches!(writer.push(b"a", Rid(1), Some(Version(1)), None), Err(Error::OutOfOrder { .. })));
 }
 
 #[test]
@@ -118,4 +139,20 @@ fn files_of_format_1_are_read() {
     let all: Vec<RowEntry> = file.iter(0).map(|entry| entry.unwrap().1).collect();
     assert_eq!(all, entries(1_000));
     file.verify().unwrap();
+}
+
+#[test]
+fn entries_without_versions_carry_none() {
+    let files = files();
+    let mut writer = RowFileWriter::create(&files, ID).unwrap();
+    for i in 0..1_000u64 {
+        writer.push(&i.to_be_bytes(), Rid(i), None, Some(&[7; 40])).unwrap();
+    }
+    assert_eq!(writer.finish().unwrap().stamp_range, None);
+    let file = RowFile::open(&files, ID, &cache()).unwrap();
+    assert_eq!((file.stamp_at(500).unwrap(), file.entry_at(500).unwrap().version), (None, Version::ZERO));
+    file.verify().unwrap();
+    let mut writer = RowFileWriter::create(&files, FileId { serial: 10, ..ID }).unwrap();
+    writer.push(b"a", Rid(1), None, None).unwrap();
+    assert!(matches!(writer.push(b"b", Rid(1), Some(Version(1)), None), Err(Error::SchemaMismatch { .. })));
 }

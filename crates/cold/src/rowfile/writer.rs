@@ -27,15 +27,20 @@ impl RowFileWriter {
         Ok(RowFileWriter { layout, sink, block: BlockBuilder::default(), first_key, last_key, hashes: Vec::new() })
     }
 
-    /// Appends an entry; keys ascend (equal ones allowed). `row` is encoded as `types::row`, `None` is a
-    /// tombstone. An error leaves the writer fit only to be dropped.
-    pub fn push(&mut self, key: &[u8], rid: Rid, version: Version, row: Option<&[u8]>) -> Result<()> {
+    /// Appends an entry; keys ascend (equal ones allowed). `version`: all entries of a file have one, or none has.
+    /// `row` is encoded as `types::row`, `None` is a tombstone. An error leaves the writer fit only to be dropped.
+    pub fn push(&mut self, key: &[u8], rid: Rid, version: Option<Version>, row: Option<&[u8]>) -> Result<()> {
         let path = || self.sink.path().to_string();
         if self.layout.rows > 0 && key < self.last_key.as_slice() {
             return Err(Error::OutOfOrder { path: path(), previous: self.last_key.clone(), key: key.to_vec() });
         }
         if self.layout.rows == crate::segment::ROWS_MAX {
             return Err(Error::TooManyRows { path: path(), rows_max: crate::segment::ROWS_MAX });
+        }
+        let is_first = self.layout.rows == 0;
+        if !is_first && version.is_some() != self.layout.stamp_range.is_some() {
+            let what = "versions in all entries or in none".to_string();
+            return Err(Error::SchemaMismatch { path: path(), what });
         }
         let bytes = (key.len() + row.map_or(0, <[u8]>::len)) as u64;
         if bytes > 1 << 31 {
@@ -44,13 +49,15 @@ impl RowFileWriter {
         if self.block.count() == 0 {
             self.first_key = key.to_vec();
         }
-        self.block.push(key, rid, version, row);
+        self.block.push(key, rid, version.unwrap_or(Version::ZERO), row);
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         self.hashes.push(key_hash(key));
         self.layout.rows += 1;
-        let range = self.layout.stamp_range.get_or_insert((version, version));
-        *range = (range.0.min(version), range.1.max(version));
+        if let Some(version) = version {
+            let range = self.layout.stamp_range.get_or_insert((version, version));
+            *range = (range.0.min(version), range.1.max(version));
+        }
         if self.block.bytes() >= BLOCK_BYTES { self.write_block() } else { Ok(()) }
     }
 

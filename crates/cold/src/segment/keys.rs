@@ -94,6 +94,17 @@ pub(super) fn key_type(column: &SegmentColumn) -> DataType {
     }
 }
 
+impl SegmentSchema {
+    /// The keys of rows that are given as [`SegmentWriter::push`](super::SegmentWriter::push) takes them. `None`: a
+    /// key column is not there, or holds a null.
+    pub fn keys_of(&self, columns: &[ArrayRef]) -> Option<Keys> {
+        let key_columns: Vec<ArrayRef> = self.key_positions()?.iter().map(|at| columns[*at].clone()).collect();
+        let mut keys = Keys::default();
+        encode_keys(self, &key_columns, 0..columns[0].len(), &mut keys).ok()?;
+        Some(keys)
+    }
+}
+
 /// Appends the keys of rows. `columns` are the key columns, in key order.
 pub(super) fn encode_keys(
     schema: &SegmentSchema,

@@ -1,18 +1,19 @@
-//! The thread that turns a batch's rows of one tablet into segments, while the sender goes on reading.
+//! The thread that turns a batch's rows of one tablet into files, while the sender goes on reading.
 //!
 //! Rows that come in ascending key order stream into one open file after another. Rows that do not are
 //! gathered, sorted and written as files of their own, so every file is sorted by key inside.
 
 use super::{Chunk, KeyBytes, hidden_keys};
+use crate::file_writer::{FileWriter, WrittenFile};
 use crate::unlisted::Unlisted;
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
-use basalt_cold::{KeySpec, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, SegmentWriter, Stamps};
+use basalt_cold::Stamps;
 use basalt_meta::FileKind;
 use basalt_types::batch::bytes_of;
-use basalt_types::{FileId, Key, Rid, TableDef};
+use basalt_types::{Key, Rid, TableDef};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,13 +63,14 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub fn start(engine: &Arc<Engine>, table: &Arc<TableDef>) -> Result<Encoder> {
+    pub fn start(engine: &Arc<Engine>, table: &Arc<TableDef>, kind: FileKind) -> Result<Encoder> {
         let (chunks, receiver) = mpsc::channel(QUEUE_CHUNKS);
         let (sender, outcome) = oneshot::channel();
         let complete = Arc::new(AtomicBool::new(false));
         let worker = Worker {
             engine: engine.clone(),
             table: table.clone(),
+            kind,
             open: None,
             last_key: None,
             done: Vec::new(),
@@ -113,7 +115,7 @@ impl Encoder {
     }
 
     /// Waits until all files are durable.
-    pub async fn finish(mut self) -> Result<Vec<SegmentMeta>> {
+    pub async fn finish(mut self) -> Result<Vec<WrittenFile>> {
         self.complete.store(true, Ordering::Release);
         self.chunks = None;
         let outcome = self.outcome.take().ok_or_else(|| Error::Internal("the encoder has failed before".into()))?;
@@ -125,14 +127,15 @@ impl Encoder {
 }
 
 /// Files that nobody lists yet.
-type Written = (Vec<SegmentMeta>, Unlisted);
+type Written = (Vec<WrittenFile>, Unlisted);
 
 struct Worker {
     engine: Arc<Engine>,
     table: Arc<TableDef>,
-    open: Option<SegmentWriter>,
+    kind: FileKind,
+    open: Option<FileWriter>,
     last_key: Option<Key>,
-    done: Vec<SegmentMeta>,
+    done: Vec<WrittenFile>,
     written: Unlisted,
     unsorted: Vec<Vec<ArrayRef>>,
     unsorted_rows: usize,
@@ -224,11 +227,11 @@ impl Worker {
 
     fn write(&mut self, columns: &[ArrayRef]) -> Result<()> {
         if self.open.is_none() {
-            self.open = Some(open_segment(&self.engine, &self.table, self.engine.next_file_id())?);
+            self.open = Some(FileWriter::create(&self.engine, &self.table, self.kind)?);
         }
         let writer = self.open.as_mut().expect("just opened");
-        writer.push(columns, Stamps::Uniform)?;
-        if segment_is_full(&self.engine, writer) {
+        writer.push_columns(&self.table, columns, Stamps::Uniform)?;
+        if writer.is_full(&self.engine) {
             self.close()?;
         }
         Ok(())
@@ -236,9 +239,8 @@ impl Worker {
 
     fn close(&mut self) -> Result<()> {
         if let Some(writer) = self.open.take() {
-            let meta = writer.finish()?;
-            self.written.add(meta.id, FileKind::Segment);
-            self.done.push(meta);
+            let file = writer.finish(&mut self.written)?;
+            self.done.push(file);
         }
         Ok(())
     }
@@ -248,29 +250,5 @@ impl Worker {
             self.write_sorted()?;
         }
         self.close()
-    }
-}
-
-/// A segment to be.
-pub(crate) fn open_segment(engine: &Engine, table: &TableDef, id: FileId) -> Result<SegmentWriter> {
-    let options =
-        SegmentOptions { row_group_bytes_max: engine.config.row_group_bytes_max, ..SegmentOptions::default() };
-    Ok(SegmentWriter::create(&engine.files, id, segment_schema(table), options)?)
-}
-
-/// Whether the next rows go to another file.
-pub(crate) fn segment_is_full(engine: &Engine, writer: &SegmentWriter) -> bool {
-    u64::from(writer.rows()) >= engine.config.segment_rows || writer.is_full()
-}
-
-/// What files of a table hold: its live columns, behind the hidden key if it has no other.
-pub(crate) fn segment_schema(table: &TableDef) -> SegmentSchema {
-    let live = table.live_columns().map(|c| SegmentColumn::new(c.id, &c.ty).expect("a column's type is storable"));
-    match &table.primary_key {
-        Some(primary) => SegmentSchema { columns: live.collect(), key: KeySpec::Columns(primary.columns.clone()) },
-        None => {
-            let columns = std::iter::once(SegmentColumn::hidden_key()).chain(live).collect();
-            SegmentSchema { columns, key: KeySpec::Hidden }
-        }
     }
 }

@@ -137,7 +137,7 @@ impl Merge {
         // Up to the end of the row group at most.
         let rows = rows_left.min(cursor.rows_max).min(ROW_GROUP_ROWS - first % ROW_GROUP_ROWS);
         match &cursor.file.data {
-            DataFile::Segment(segment) => {
+            DataFile::Segment(segment) | DataFile::Pair(segment, _) => {
                 let segment = segment.clone();
                 cursor.load_segment(&segment, first..first + rows, outputs)?;
             }
@@ -209,19 +209,22 @@ impl Cursor {
         self.versions = match segment.stamps(row_group)? {
             RowStamps::Each(versions) => versions[begin as usize..][..rows].to_vec(),
             RowStamps::Same(version) => vec![version; rows],
-            RowStamps::Uniform => {
-                let uniform = self.file.uniform().and_then(|(stamp, _)| stamp.as_version());
-                vec![uniform.expect("only decided files are merged"); rows]
-            }
+            RowStamps::Uniform => vec![self.uniform().expect("only decided files are merged"); rows],
         };
         Ok(())
     }
 
+    /// The version of all rows, if they have one.
+    fn uniform(&self) -> Option<Version> {
+        self.file.uniform().and_then(|(stamp, _)| stamp.as_version())
+    }
+
     fn load_rows(&mut self, file: &RowFile, ordinals: Range<u32>, outputs: &Outputs<'_>) -> Result<()> {
+        let uniform = self.uniform();
         let (mut rows, versions) = (Rows::new(), &mut self.versions);
         versions.clear();
         file.visit(ordinals.clone(), |_, entry| {
-            versions.push(entry.version);
+            versions.push(uniform.unwrap_or(entry.version));
             // A tombstone has no place here: its bytes, none, fit no table.
             rows.push(entry.key, entry.row.unwrap_or_default(), entry.rid, Stamp::version(entry.version));
         })?;

@@ -5,10 +5,12 @@
 //! merge into the next (a tiered scheme). A file a quarter dead is rewritten alone. Files that are as large as
 //! they should be are left alone: those of many rows, or of wide ones.
 //!
-//! Row files hold rows that were warm when memory was short. Their rows go on changing, and each change
-//! leaves a dead one behind, so they are left alone until the youngest has cooled or all are dead; then they
-//! become segments, even one alone. So do the oldest if too many have gathered.
+//! Row files of a table of another orientation hold rows that were warm when memory was short. Their rows go on
+//! changing, and each change leaves a dead one behind, so they are left alone until the youngest has cooled or all are
+//! dead; then they become what the table's files are, even one alone. So do the oldest if too many have gathered.
+//! Other files that are not of the table's orientation, which was changed, are rewritten one by one when nothing else is to be done.
 
+use crate::EngineConfig;
 use crate::tablet::FileEntry;
 use basalt_meta::FileKind;
 use basalt_types::Version;
@@ -33,20 +35,28 @@ impl Candidate {
 
 /// Files for one merge; empty if nothing is worth it. Dead are the rows whose deletion was folded: younger
 /// marks are carried along, and merging for their sake would go on for as long as an old reader needs them.
-/// Files are given in the order of their arrival; rows stamped ≤ `cool` have cooled.
-pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, cool: Version) -> Vec<Arc<FileEntry>> {
-    let (row_files, segments): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.data.kind() == FileKind::RowFile);
-    let cooled = cooled(&row_files, cool);
+/// Files are given in the order of their arrival; rows stamped ≤ `cool` have cooled. `kind`: the table's.
+pub(super) fn worth_merging(
+    files: &[Arc<FileEntry>],
+    kind: FileKind,
+    config: &EngineConfig,
+    cool: Version,
+) -> Vec<Arc<FileEntry>> {
+    let (settled, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.data.kind() == kind);
+    let (evicted, strange): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|file| file.data.kind() == FileKind::RowFile);
+    let cooled = cooled(&evicted, cool);
     if !cooled.is_empty() {
         return cooled;
     }
     let mut small = Vec::new();
-    for file in segments {
+    for file in settled {
         let (rows, dead) = (u64::from(file.data.rows()), file.deletes.folded_count());
-        if dead * 4 >= rows && (rows >= 1024 || file.data.is_wide()) {
+        let is_wide = file.data.is_wide(config.row_file_bytes());
+        if dead * 4 >= rows && (rows >= 1024 || is_wide) {
             return vec![file.clone()];
         }
-        if rows - dead < segment_rows && !file.data.is_wide() {
+        if rows - dead < config.segment_rows && !is_wide {
             small.push(Candidate { file: file.clone(), kept: rows - dead });
         }
     }
@@ -57,7 +67,8 @@ pub(super) fn worth_merging(files: &[Arc<FileEntry>], segment_rows: u64, cool: V
             return group.iter().take(FAN_IN_MAX).map(|small| small.file.clone()).collect();
         }
     }
-    Vec::new()
+    // Last, so that one that cannot be read is in nobody's way.
+    strange.into_iter().take(1).cloned().collect()
 }
 
 /// Row files that are to become segments now.
@@ -71,9 +82,9 @@ fn cooled(row_files: &[&Arc<FileEntry>], cool: Version) -> Vec<Arc<FileEntry>> {
     chosen.into_iter().take(FAN_IN_MAX).cloned().collect()
 }
 
-/// Everything, in groups whose key ranges do not meet where possible: files are taken in key order and a
+/// Everything but what is as it should be, in groups whose key ranges do not meet where possible: files are taken in key order and a
 /// group is closed where the next file starts above all before it.
-pub(super) fn whole_tablet(files: &[Arc<FileEntry>]) -> Vec<Vec<Arc<FileEntry>>> {
+pub(super) fn whole_tablet(files: &[Arc<FileEntry>], kind: FileKind) -> Vec<Vec<Arc<FileEntry>>> {
     let mut sorted: Vec<_> = files.iter().filter(|file| file.data.key_range().is_some()).cloned().collect();
     sorted.sort_by(|a, b| a.data.key_range().cmp(&b.data.key_range()));
     let mut groups: Vec<Vec<Arc<FileEntry>>> = Vec::new();
@@ -87,7 +98,6 @@ pub(super) fn whole_tablet(files: &[Arc<FileEntry>]) -> Vec<Vec<Arc<FileEntry>>>
         }
         greatest = greatest.max(Some(last));
     }
-    let is_row_file = |file: &FileEntry| file.data.kind() == FileKind::RowFile;
-    groups.retain(|group| group.len() > 1 || group[0].deletes.count() > 0 || is_row_file(&group[0]));
+    groups.retain(|group| group.len() > 1 || group[0].deletes.count() > 0 || group[0].data.kind() != kind);
     groups
 }

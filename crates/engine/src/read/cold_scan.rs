@@ -41,15 +41,18 @@ pub fn parts(
     for file in &view.files {
         let groups = file.data.row_groups();
         shared.stats.row_groups_total.fetch_add(groups as u64, Ordering::Relaxed);
-        let unseen = !file.sees_uniform(&shared.read.at, txns);
+        if !file.sees_uniform(&shared.read.at, txns) {
+            shared.stats.row_groups_pruned.fetch_add(groups as u64, Ordering::Relaxed);
+            continue;
+        }
         let segment = match &file.data {
-            DataFile::Segment(segment) => segment,
+            DataFile::Segment(segment) | DataFile::Pair(segment, _) => segment,
             DataFile::Rows(rows) => {
                 row_file_scan::parts(shared, tablet, view, file, rows, out);
                 continue;
             }
         };
-        if unseen || segment.prune_file(predicates) {
+        if segment.prune_file(predicates) {
             shared.stats.row_groups_pruned.fetch_add(groups as u64, Ordering::Relaxed);
             continue;
         }

@@ -28,7 +28,7 @@ pub struct RowFileScan {
     rows: Rows,
 }
 
-/// Adds a part per run of [`ROW_GROUP_ROWS`] entries.
+/// Adds a part per run of [`ROW_GROUP_ROWS`] entries of a file that the reader sees as a whole, or row by row.
 pub fn parts(
     shared: &Arc<Shared>,
     tablet: &Arc<Tablet>,
@@ -71,11 +71,13 @@ impl RowFileScan {
         let (at, txns) = (&shared.read.at, &*shared.read.engine.txns);
         let live = self.entry.deletes.live(ordinals.clone(), at, txns);
         let (first, rows) = (ordinals.start, &mut self.rows);
+        // Seen as a whole: `parts` is not asked for otherwise.
+        let uniform = self.entry.uniform().map(|(stamp, _)| stamp);
         let mut tombstone = None;
         self.file.visit(ordinals.clone(), |ordinal, entry| {
-            let stamp = Stamp::version(entry.version);
+            let stamp = uniform.unwrap_or_else(|| Stamp::version(entry.version));
             let live = live.as_ref().is_none_or(|live| live.value((ordinal - first) as usize));
-            if live && at.sees(stamp, 0, txns) {
+            if live && (uniform.is_some() || at.sees(stamp, 0, txns)) {
                 match entry.row {
                     Some(row) => rows.push(entry.key, row, entry.rid, stamp),
                     None => tombstone = Some(ordinal),

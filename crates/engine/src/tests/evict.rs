@@ -3,11 +3,11 @@
 use super::*;
 use basalt_meta::FileKind;
 
-fn kinds(f: &Fixture) -> Vec<FileKind> {
+pub(super) fn kinds(f: &Fixture) -> Vec<FileKind> {
     f.engine.file_list().iter().map(|file| file.kind).collect()
 }
 
-fn get(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Option<String> {
+pub(super) fn get(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Option<String> {
     let found = f.engine.read(Version::ZERO).get(table, tablet_of(f, table, id), &key(table, id)).unwrap();
     found.map(|found| match &found.values[1] {
         Datum::Bytes(text) => String::from_utf8(text.to_vec()).unwrap(),
@@ -16,7 +16,7 @@ fn get(f: &Fixture, table: &Arc<TableDef>, id: i64) -> Option<String> {
 }
 
 /// Hot rows, a row file, a segment and a batch's file, with changes and deletions in each.
-async fn mixed(f: &Fixture, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
+pub(super) async fn mixed(f: &Fixture, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
     insert(f, 0..300, "frozen").await;
     f.engine.freeze_table(table.id).unwrap();
     insert(f, 300..600, "evicted").await;

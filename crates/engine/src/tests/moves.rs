@@ -140,7 +140,8 @@ async fn files_of_wide_rows_end_early_and_stay_as_they_are() {
     }
     let before = now(&f);
     assert_eq!(before.len(), 1200);
-    let files = || tablet.view().files.iter().map(|file| (file.data.rows(), file.data.is_wide())).collect::<Vec<_>>();
+    let files =
+        || tablet.view().files.iter().map(|file| (file.data.rows(), file.data.is_wide(u64::MAX))).collect::<Vec<_>>();
     let loaded = files();
     // Bulk loads by block, freezes by what hot gives at a time.
     assert!(loaded.len() > 14 && loaded.iter().filter(|(_, wide)| *wide).all(|(rows, _)| *rows < 500), "{loaded:?}");

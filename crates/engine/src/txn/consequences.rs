@@ -117,7 +117,7 @@ impl Txn {
     }
 
     /// Whether a row's values before its change matter to anything but itself.
-    pub(super) fn wants_old(&self, table: &TableDef) -> bool {
+    pub fn wants_old(&self, table: &TableDef) -> bool {
         !table.indexes.is_empty() || self.catalog().is_referenced(table.id)
     }
 }

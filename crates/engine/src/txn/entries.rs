@@ -45,7 +45,7 @@ impl Txn {
                 self.note_stamp(stamp);
                 super::decode_row(&index.entries, &row, &tablet, &key)?
             }
-            Some(Place::Cold { file, ordinal, stamp }) => {
+            Some(Place::Cold { file, ordinal, stamp, .. }) => {
                 self.note_stamp(stamp);
                 file.data.row_at(&index.entries, ordinal)?
             }
@@ -122,7 +122,7 @@ impl Txn {
         let at = self.tablet(entry.index.tablet())?;
         let rid = at.take_region(1);
         let row = IndexDef::entry_row(&entry.entry, tablet, key);
-        self.put(&entry.index.entries, &at, &entry.entry.key(), rid, &row)?;
+        self.put(&entry.index.entries, &at, &entry.entry.key(), rid, &row, None)?;
         self.note_unique(entry);
         Ok(())
     }

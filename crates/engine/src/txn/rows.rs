@@ -4,7 +4,7 @@ use super::{Change, Txn};
 use crate::locks::{Acquired, Mode, Object};
 use crate::read::ReadContext;
 use crate::record::{self, PutRow};
-use crate::tablet::{Place, Tablet};
+use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Error, Result, RowLock, WaitPolicy};
 use basalt_types::schema::IndexDef;
 use basalt_types::{Datum, Key, ObjectId, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, Version, row};
@@ -19,6 +19,23 @@ pub struct CurrentRow {
     pub rid: Rid,
     /// All columns in column-id order; none after [`Txn::lock_seen_row`] of a row that is as it was seen.
     pub values: Vec<Datum>,
+    /// Where it was found under its lock.
+    pub(crate) place: Option<KnownPlace>,
+}
+
+/// Where a locked row is, as long as its tablet has the view in which it was found.
+#[derive(Clone)]
+pub(crate) struct KnownPlace {
+    view: u64,
+    /// `None`: in hot.
+    cold: Option<(Arc<FileEntry>, u32)>,
+}
+
+impl std::fmt::Debug for KnownPlace {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let cold = self.cold.as_ref().map(|(file, ordinal)| (file.id(), ordinal));
+        out.debug_struct("KnownPlace").field("view", &self.view).field("cold", &cold).finish()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +101,13 @@ impl Txn {
             let Some(place) = self.lock_settled(&tablet, &key, mode, wait).await? else {
                 return Ok(Locked::Skipped);
             };
+            let known = match &place {
+                Place::Hot { view, .. } => Some(KnownPlace { view: *view, cold: None }),
+                Place::Cold { file, ordinal, view, .. } => {
+                    Some(KnownPlace { view: *view, cold: Some((file.clone(), *ordinal)) })
+                }
+                _ => None,
+            };
             let (stamp, rid, values) = match place {
                 Place::Nowhere | Place::Deleted { .. } => {
                     if let Place::Deleted { stamp } = place {
@@ -103,8 +127,10 @@ impl Txn {
                 }
                 Place::Hot { stamp, rid, .. } if seen == Some(stamp) => (stamp, rid, Vec::new()),
                 Place::Cold { stamp, .. } if seen == Some(stamp) => (stamp, rid_of(table, &key), Vec::new()),
-                Place::Hot { stamp, rid, row } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
-                Place::Cold { file, ordinal, stamp } => (stamp, rid_of(table, &key), file.data.row_at(table, ordinal)?),
+                Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
+                Place::Cold { file, ordinal, stamp, .. } => {
+                    (stamp, rid_of(table, &key), file.data.row_at(table, ordinal)?)
+                }
                 Place::Pending { .. } => unreachable!("settled"),
             };
             if mode == RowLock::KeyShare
@@ -123,7 +149,7 @@ impl Txn {
                 }
             }
             self.check_unchanged(stamp, "update")?;
-            return Ok(Locked::Row(CurrentRow { tablet: tablet.id, key, stamp, rid, values }));
+            return Ok(Locked::Row(CurrentRow { tablet: tablet.id, key, stamp, rid, values, place: known }));
         }
     }
 
@@ -293,7 +319,7 @@ impl Txn {
         if !indexes_first && let Some(taken) = self.claim_entries(&entries, arbiters).await? {
             return Ok(taken);
         }
-        self.put(table, &tablet, &key, rid, values)?;
+        self.put(table, &tablet, &key, rid, values, None)?;
         self.put_entries(&entries, tablet.id, &key)?;
         self.note_row(table, None, Some(values));
         self.last_inserted = Some((tablet.id, key));
@@ -320,7 +346,7 @@ impl Txn {
         }
     }
 
-    /// Logs and applies the newest version of a key whose lock is held.
+    /// Logs and applies the newest version of a key whose lock is held. `known`: where the row was under that lock.
     pub(super) fn put(
         &mut self,
         table: &TableDef,
@@ -328,6 +354,7 @@ impl Txn {
         key: &Key,
         rid: Rid,
         values: &[Datum],
+        known: Option<&KnownPlace>,
     ) -> Result<()> {
         let txn = self.writer()?;
         let mut encoded = Vec::with_capacity(64);
@@ -338,24 +365,43 @@ impl Txn {
         let engine = self.engine.clone();
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
-        self.mark_cold(txn, tablet, key)?;
+        self.mark_cold(txn, tablet, key, known)?;
         tablet.hot.put(key.as_bytes(), &encoded, rid, txn, self.seq());
         self.engine.background.note_written(&self.engine, key.0.len() + encoded.len());
         self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
         Ok(())
     }
 
-    /// Marks the cold row of this key, if that is where its newest version is. The caller holds the latch
+    /// Marks the cold row of this key, if that is where its newest version is. `known`: where it was under its lock,
+    /// which spares the search unless it has moved, or this transaction itself has marked it. The caller holds the latch
     /// and the row's lock. True if there was one.
-    fn mark_cold(&mut self, txn: TxnId, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
+    fn mark_cold(&mut self, txn: TxnId, tablet: &Arc<Tablet>, key: &Key, known: Option<&KnownPlace>) -> Result<bool> {
+        match known.filter(|known| tablet.is_current(known.view)).map(|known| &known.cold) {
+            Some(None) => return Ok(false),
+            Some(Some((file, ordinal))) if self.mark(txn, tablet, key, file, *ordinal).is_ok() => return Ok(true),
+            _ => {}
+        }
         let Place::Cold { file, ordinal, .. } = tablet.find_settled(key, Some(txn), &*self.engine.txns)? else {
             return Ok(false);
         };
-        file.deletes.mark(ordinal, Stamp::txn(txn), self.seq()).map_err(|other| {
-            Error::Internal(format!("row {key:?} of {} is locked by {txn} but marked by {:?}", tablet.id, other.stamp))
+        self.mark(txn, tablet, key, &file, ordinal).map_err(|other| {
+            Error::Internal(format!("row {key:?} of {} is locked by {txn} but marked by {other:?}", tablet.id))
         })?;
-        self.push_change(Change::Mark { tablet: tablet.clone(), key: key.clone(), file, ordinal });
         Ok(true)
+    }
+
+    /// Marks a row of a file as deleted, unless somebody has: whoever that was.
+    fn mark(
+        &mut self,
+        txn: TxnId,
+        tablet: &Arc<Tablet>,
+        key: &Key,
+        file: &Arc<FileEntry>,
+        ordinal: u32,
+    ) -> std::result::Result<(), Stamp> {
+        file.deletes.mark(ordinal, Stamp::txn(txn), self.seq()).map_err(|other| other.stamp)?;
+        self.push_change(Change::Mark { tablet: tablet.clone(), key: key.clone(), file: file.clone(), ordinal });
+        Ok(())
     }
 
     /// Replaces a row that [`Txn::lock_row`] returned. A changed primary key moves the row; the new key
@@ -393,7 +439,7 @@ impl Txn {
         self.note_row(table, known, Some(values));
         self.note_unproven(table, &tablet, &row.key, values)?;
         if stays {
-            self.put(table, &tablet, &row.key, row.rid, values)?;
+            self.put(table, &tablet, &row.key, row.rid, values, row.place.as_ref())?;
             self.apply_entries(&changes, tablet.id, &row.key)?;
             return Ok(Inserted::Done);
         }
@@ -403,7 +449,7 @@ impl Txn {
             self.push_change(Change::Forward { tablet: tablet.clone(), key: row.key.clone() });
         }
         let rid = new_tablet.take_region(1);
-        self.put(table, &new_tablet, &new_key, rid, values)?;
+        self.put(table, &new_tablet, &new_key, rid, values, None)?;
         self.apply_entries(&changes, new_tablet.id, &new_key)?;
         Ok(Inserted::Done)
     }
@@ -432,7 +478,7 @@ impl Txn {
         let engine = self.engine.clone();
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
-        if !self.mark_cold(txn, tablet, key)? {
+        if !self.mark_cold(txn, tablet, key, None)? {
             tablet.hot.delete(key.as_bytes(), txn, self.seq());
             self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
         }

@@ -63,7 +63,11 @@ pub(crate) async fn run(
 /// Errors of constants that RETURNING names come before all rows, but behind those of what is set.
 fn check_constants(plan: &BoundModify, eval: &EvalContext) -> Result<()> {
     let mut returned = plan.returning.iter().flat_map(|returning| &returning.exprs);
-    let Err(fault) = returned.try_for_each(|expr| expr.check_constants(eval)) else { return Ok(()) };
+    let fault = match returned.try_for_each(|expr| expr.check_constants(eval)) {
+        Err(fault) => Some(fault.into()),
+        Ok(()) => plan.returning.iter().find_map(|returning| returning.query.as_ref()?.first_fault(eval)),
+    };
+    let Some(fault) = fault else { return Ok(()) };
     let set: Vec<&Expr> = match &plan.source {
         RowSource::Point(Point { change: PointChange::Update(set), .. }) => {
             set.iter().map(|(_, value)| value).collect()
@@ -72,7 +76,7 @@ fn check_constants(plan: &BoundModify, eval: &EvalContext) -> Result<()> {
         _ => Vec::new(),
     };
     set.into_iter().try_for_each(|expr| expr.check_constants(eval))?;
-    Err(fault.into())
+    Err(fault)
 }
 
 /// The means of a search that finds few rows, which have been found: they are changed on the spot.
@@ -127,7 +131,7 @@ async fn change_point(
         if touched.is_some_and(|touched| touched.contains(table, tablet, &key)) {
             continue;
         }
-        let Some(current) = txn.lock_row(table, tablet, &key, lock, wait).await?.row() else { continue };
+        let Some(mut current) = txn.lock_row(table, tablet, &key, lock, wait).await?.row() else { continue };
         if let Some(filter) = &point.filter
             && !filter.holds_as_planned(&current.values, &path.eval)?
         {
@@ -144,7 +148,12 @@ async fn change_point(
             PointChange::Update(set) => {
                 let values = set.iter().map(|(_, expr)| Ok(expr.eval_as_planned(&current.values, &path.eval)?));
                 let values = values.collect::<Result<Vec<Datum>>>()?;
-                let mut row = current.values.clone();
+                // The values before are needed no more, unless something follows from them: which references changed.
+                let matter = path.wants_old() || txn.wants_old(table) || !table.foreign_keys.is_empty();
+                let mut row = match matter {
+                    true => current.values.clone(),
+                    false => std::mem::take(&mut current.values),
+                };
                 for ((column, _), value) in set.iter().zip(values) {
                     row[column.position()] = value;
                 }

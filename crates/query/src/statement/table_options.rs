@@ -2,7 +2,7 @@
 
 use crate::error::{Result, SqlError};
 use crate::settings::value::names_of;
-use basalt_types::schema::Distribution;
+use basalt_types::schema::{Distribution, Orientation};
 use basalt_types::{ColumnId, TableDef};
 
 /// Tablets of one table.
@@ -31,13 +31,10 @@ fn check_one(name: &str, value: &str) -> Result<()> {
             Ok(count) if (1..=TABLETS_MAX).contains(&count) => Ok(()),
             _ => wrong("It is a number from 1 to 1024."),
         },
-        "orientation" => {
-            let words = names_of(value).unwrap_or_default();
-            match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                ["row"] | ["column"] | ["row", "column"] | ["column", "row"] => Ok(()),
-                _ => wrong("It is 'row', 'column' or 'row,column'."),
-            }
-        }
+        "orientation" => match Orientation::named(value) {
+            Some(_) => Ok(()),
+            None => wrong("It is 'row', 'column' or 'row,column'."),
+        },
         "distribution_key" | "clustering_key" => match names_of(value) {
             Some(names) if !names.is_empty() => Ok(()),
             _ => wrong("It lists columns, as in 'a,b'."),

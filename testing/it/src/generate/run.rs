@@ -4,7 +4,7 @@ use super::catalog::Catalog;
 use super::compare::{OTHER_ORDER, Verdict, compare, may_be_order};
 use super::literals::simple;
 use super::node::Node;
-use super::schema::MOODS;
+use super::schema::{MOODS, Table};
 use super::types::Types;
 use super::{Generator, Statement};
 use crate::servers::{Basalt, Postgres};
@@ -182,7 +182,16 @@ impl Both {
                 Ok(checked)
             }
             97 => self.vacuum("VACUUM"),
-            98 => self.vacuum("VACUUM FULL"),
+            98 => {
+                let tables: Vec<&Table> = generator.tables.iter().filter(|table| table.writable).collect();
+                let table = tables.get(generator.rng.random_range(0..tables.len().max(1)));
+                let orientation = ["column", "row", "row,column"][generator.rng.random_range(0..3)];
+                if let Some(table) = table {
+                    let sql = format!("ALTER TABLE {} SET (orientation = '{orientation}')", table.name);
+                    self.on_basalt(&sql)?;
+                }
+                self.vacuum("VACUUM FULL")
+            }
             _ => self.restart(),
         }
     }

@@ -48,6 +48,9 @@ pub fn run_file(path: &Path, postgres: &Postgres) -> Result<Outcome> {
         script.in_state("restarted", queries, Some(&answers))?;
         script.vacuum(true)?;
         script.in_state("compacted", queries, Some(&answers))?;
+        script.orient("row")?;
+        script.vacuum(true)?;
+        script.in_state("in row files", queries, Some(&answers))?;
     }
     Ok(script.outcome)
 }
@@ -218,6 +221,20 @@ impl Script<'_> {
     fn vacuum(&mut self, full: bool) -> Result<()> {
         let sql = if full { "VACUUM FULL" } else { "VACUUM" };
         self.basalt.connect()?.run(sql)?;
+        Ok(())
+    }
+
+    /// Changes the orientation of all tables.
+    fn orient(&mut self, orientation: &str) -> Result<()> {
+        let mut wire = self.basalt.connect()?;
+        let tables = wire.run(
+            "SELECT format('%I.%I', nspname, relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace \
+             WHERE relkind = 'r' AND relpersistence = 'p' AND nspname NOT IN ('pg_catalog', 'information_schema', 'basalt')",
+        )?;
+        for name in tables.rows.iter().filter_map(|row| row[0].as_deref()) {
+            let name = String::from_utf8_lossy(name);
+            wire.run(&format!("ALTER TABLE {name} SET (orientation = '{orientation}')"))?;
+        }
         Ok(())
     }
 

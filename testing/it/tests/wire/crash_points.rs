@@ -20,8 +20,18 @@ const PLACES: &[&str] = &[
 /// Steps that only hot rows under memory pressure come to.
 const PLACES_UNDER_PRESSURE: &[&str] = &["evict-file-durable:1", "evict-appended:1", "evict-appended:3"];
 
+/// Steps at which files are written or change hands.
+const PLACES_OF_FILES: &[&str] = &[
+    "bulk-registered:1",
+    "freeze-file-durable:1",
+    "freeze-appended:1",
+    "compact-files-durable:1",
+    "compact-appended:1",
+];
+
 /// What is written until the server dies.
 struct Load {
+    orientation: &'static str,
     settings: &'static [&'static str],
     /// Bytes of filler in each row.
     width: usize,
@@ -29,15 +39,21 @@ struct Load {
     tidies: bool,
 }
 
-const FILES: Load = Load { settings: &["basalt.bulk_rows_min=1000"], width: 0, tidies: true };
-const PRESSURE: Load =
-    Load { settings: &["basalt.memory_limit=64MB", "basalt.cool_after=1h"], width: 1000, tidies: false };
+const FILES: Load = Load { orientation: "column", settings: &["basalt.bulk_rows_min=1000"], width: 0, tidies: true };
+const PAIRS: Load = Load { orientation: "row,column", ..FILES };
+const PRESSURE: Load = Load {
+    orientation: "column",
+    settings: &["basalt.memory_limit=64MB", "basalt.cool_after=1h"],
+    width: 1000,
+    tidies: false,
+};
 
 #[test]
 fn nothing_is_lost_at_any_named_step() -> Result<()> {
     let pressed = PLACES_UNDER_PRESSURE.iter().map(|place| (place, &PRESSURE));
-    for (place, load) in PLACES.iter().map(|place| (place, &FILES)).chain(pressed) {
-        die_at(place, load).with_context(|| place.to_string())?;
+    let paired = PLACES_OF_FILES.iter().map(|place| (place, &PAIRS));
+    for (place, load) in PLACES.iter().map(|place| (place, &FILES)).chain(paired).chain(pressed) {
+        die_at(place, load).with_context(|| format!("{place} ({})", load.orientation))?;
     }
     Ok(())
 }
@@ -59,7 +75,8 @@ fn die_at(place: &str, load: &Load) -> Result<()> {
     let mut in_flight: Vec<u32> = Vec::new();
     let mut next = 0;
     let outcome = (|| -> Result<()> {
-        wire.run("CREATE TABLE t (id int PRIMARY KEY, x text)")?;
+        let orientation = load.orientation;
+        wire.run(&format!("CREATE TABLE t (id int PRIMARY KEY, x text) WITH (orientation = '{orientation}')"))?;
         for _ in 0..30 {
             for _ in 0..3 {
                 in_flight = vec![next];

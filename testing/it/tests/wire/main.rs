@@ -17,6 +17,7 @@ mod lifecycle;
 mod limits;
 mod login;
 mod notifications;
+mod orientation;
 mod row_locks;
 mod serving;
 mod shell;

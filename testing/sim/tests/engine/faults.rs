@@ -12,8 +12,15 @@ fn options() -> TxnOptions {
 }
 
 fn start(machine: &Machine) -> (Arc<Engine>, Arc<TableDef>) {
+    start_oriented(machine, 0)
+}
+
+/// With a table of an orientation by number.
+fn start_oriented(machine: &Machine, number: u64) -> (Arc<Engine>, Arc<TableDef>) {
     let engine = crate::open(machine.os(), crate::small_config("/data")).expect("an empty disk");
-    let table = define(&engine, Shape::Keyed, "t");
+    let mut table = (*define(&engine, Shape::Keyed, "t")).clone();
+    orient(&mut table, number);
+    let table = Arc::new(table);
     let mut txn = engine.begin(options());
     txn.edit_catalog(vec![CatalogEdit::PutTable(table.clone())]).expect("a fresh table");
     crate::runtime().block_on(txn.commit()).expect("a sound disk");
@@ -89,13 +96,45 @@ fn a_full_disk_refuses_writes_and_takes_them_again_later() {
     assert_eq!(rows(&engine, &table), Ok(next as usize + 10));
 }
 
+#[test]
+fn half_a_pair_is_nothing_and_goes() {
+    let machine = Machine::new(1);
+    let (engine, table) = start_oriented(&machine, 2);
+    insert(&engine, &table, 0..300).expect("a sound disk");
+    let data_files = || {
+        let names = machine.fs.files().into_iter().map(|(path, _)| path.to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".seg") || name.ends_with(".row")).count()
+    };
+    for half in [".row", ".seg"] {
+        machine.fs.inject(Fault::every(Op::Rename).on(half));
+        for _ in 0..3 {
+            let failed = engine.freeze_table(table.id);
+            assert!(matches!(failed, Err(Error::Io(_))), "{half}: {failed:?}");
+        }
+        assert_eq!(rows(&engine, &table), Ok(300));
+        machine.fs.clear_faults();
+        engine.checkpoint().expect("a sound disk");
+        // What the checkpoint has of hot rows.
+        assert_eq!(data_files(), 1, "{half}: {:?}", machine.fs.files());
+    }
+    engine.freeze_table(table.id).expect("a sound disk");
+    engine.checkpoint().expect("a sound disk");
+    assert_eq!((rows(&engine, &table), data_files()), (Ok(300), 2));
+}
+
 /// Flips a bit somewhere in each kind of file: either the error names the file, or nothing was lost.
 #[test]
 fn flipped_bits_are_noticed_in_every_kind_of_file() {
+    flip_bits(0, &["/root", ".ckpt", ".seg", ".row", ".log"]);
+    flip_bits(1, &[".row"]);
+    flip_bits(2, &[".seg", ".row"]);
+}
+
+fn flip_bits(orientation: u64, kinds: &[&str]) {
     let seed = crate::seed();
     let mut rng = Rng::new(seed);
     let machine = Machine::new(seed);
-    let (engine, table) = start(&machine);
+    let (engine, table) = start_oriented(&machine, orientation);
     insert(&engine, &table, 0..300).expect("a sound disk");
     engine.freeze_table(table.id).expect("a sound disk");
     insert(&engine, &table, 300..340).expect("a sound disk");
@@ -103,9 +142,9 @@ fn flipped_bits_are_noticed_in_every_kind_of_file() {
     insert(&engine, &table, 340..360).expect("a sound disk");
     let disk = machine.fs.copy();
     drop(engine);
-    for kind in ["/root", ".ckpt", ".seg", ".row", ".log"] {
+    for kind in kinds {
         let files: Vec<_> =
-            disk.files().into_iter().filter(|(path, _)| path.to_string_lossy().ends_with(kind)).collect();
+            disk.files().into_iter().filter(|(path, _)| path.to_string_lossy().ends_with(*kind)).collect();
         assert!(!files.is_empty(), "no file ends with {kind}: {:?}", disk.files());
         let mut noticed = 0;
         for _ in 0..40 {
@@ -116,7 +155,7 @@ fn flipped_bits_are_noticed_in_every_kind_of_file() {
             noticed += u64::from(is_noticed(copy, &table, path, byte));
         }
         println!("{kind}: {noticed} of 40 flipped bits noticed");
-        assert!(noticed > 0 || kind == ".log", "{kind}: no damage is ever noticed");
+        assert!(noticed > 0 || *kind == ".log", "{kind}: no damage is ever noticed");
     }
 }
 

@@ -86,6 +86,12 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
     })
 }
 
+/// Gives a table an orientation by number: `column`, `row`, or both.
+pub fn orient(table: &mut TableDef, number: u64) {
+    let orientation = ["column", "row", "row,column"][number as usize % 3];
+    table.options = vec![("orientation".into(), orientation.into())];
+}
+
 /// The definition of an existing table with new tablets.
 pub fn truncated(engine: &Engine, table: &TableDef) -> Arc<TableDef> {
     let mut next = table.clone();

@@ -121,7 +121,12 @@ fn torture(seed: u64, cuts: u64, controls: Controls) -> Result<Summary, String> 
 
 fn create_tables(engine: &Arc<Engine>) {
     let mut txn = engine.begin(options(true, Version::ZERO));
-    let defs: Vec<Arc<TableDef>> = TABLES.iter().map(|(name, shape)| define(engine, *shape, name)).collect();
+    let oriented = |(number, (name, shape)): (u64, &(&str, Shape))| {
+        let mut def = (*define(engine, *shape, name)).clone();
+        orient(&mut def, number);
+        Arc::new(def)
+    };
+    let defs: Vec<Arc<TableDef>> = (0..).zip(&TABLES).map(oriented).collect();
     txn.edit_catalog(defs.iter().cloned().map(CatalogEdit::PutTable).collect()).expect("fresh tables");
     crate::runtime().block_on(async {
         for k in 0..COUNTERS {
@@ -249,11 +254,15 @@ fn no_file_is_left_over(engine: &Arc<Engine>, machine: &Machine) -> Result<(), S
         engine.freeze_table(*table).map_err(|error| error.to_string())?;
     }
     engine.checkpoint().map_err(|error| error.to_string())?;
-    let name = |line: &FileLine| match line.kind {
-        FileKind::Segment => format!("{}.seg", line.file),
-        FileKind::RowFile => format!("{}.row", line.file),
+    let names = |line: &FileLine| {
+        let extensions: &[&str] = match line.kind {
+            FileKind::Segment => &["seg"],
+            FileKind::RowFile => &["row"],
+            FileKind::Pair => &["seg", "row"],
+        };
+        extensions.iter().map(|extension| format!("{}.{extension}", line.file)).collect::<Vec<_>>()
     };
-    let listed: BTreeSet<String> = engine.file_list().iter().map(name).collect();
+    let listed: BTreeSet<String> = engine.file_list().iter().flat_map(names).collect();
     let files = machine.fs.files().into_iter();
     let names = files.filter_map(|(path, _)| path.file_name().map(|name| name.to_string_lossy().into_owned()));
     let there: BTreeSet<String> = names.filter(|name| name.ends_with(".seg") || name.ends_with(".row")).collect();

@@ -38,7 +38,7 @@ impl Fixture {
     fn write_rows(&self, id: FileId, ids: impl IntoIterator<Item = i64>) -> u64 {
         let mut writer = RowFileWriter::create(&self.files, id).unwrap();
         for (id, version) in ids.into_iter().zip((1..1000).rev()) {
-            writer.push(key(id).as_bytes(), Rid(id as u64), Version(version), Some(b"row")).unwrap();
+            writer.push(key(id).as_bytes(), Rid(id as u64), Some(Version(version)), Some(b"row")).unwrap();
         }
         writer.finish().unwrap().bytes
     }

@@ -8,8 +8,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Of a table `@`, in any order; what an earlier one has made or not decides whether it does something.
-const MOVES: [&str; 3] = ["VACUUM @", "VACUUM @", "VACUUM FULL @"];
-const CHANGES: [&str; 14] = [
+const MOVES: [&str; 6] = [
+    "VACUUM @",
+    "VACUUM @",
+    "VACUUM FULL @",
+    "ALTER TABLE @ SET (orientation = 'row')",
+    "ALTER TABLE @ SET (orientation = 'row,column')",
+    "ALTER TABLE @ SET (orientation = 'column')",
+];
+const CHANGES: [&str; 16] = [
     "VACUUM @",
     "VACUUM @",
     "VACUUM FULL @",
@@ -24,6 +31,8 @@ const CHANGES: [&str; 14] = [
     "ALTER TABLE @ ADD COLUMN IF NOT EXISTS most text DEFAULT 'some'",
     "ALTER TABLE @ DROP COLUMN IF EXISTS more",
     "ALTER TABLE @ DROP COLUMN IF EXISTS most",
+    "ALTER TABLE @ SET (orientation = 'row')",
+    "ALTER TABLE @ SET (orientation = 'column')",
 ];
 /// It gives way to the clients: lock timeout, deadlock, conflict.
 const GIVEN_UP: [&str; 3] = ["55P03", "40P01", "40001"];

@@ -223,6 +223,14 @@ impl Driver {
                 open.overlay.defs.insert(slot, Some(def.clone()));
                 edit(open, CatalogEdit::PutTable(def))
             }),
+            Op::Orient { txn, slot, pick } => self.alter(txn, slot, |_, open, def| {
+                let Some(def) = def else { return Ok(()) };
+                let mut def = (*def).clone();
+                orient(&mut def, pick);
+                let def = Arc::new(def);
+                open.overlay.defs.insert(slot, Some(def.clone()));
+                edit(open, CatalogEdit::PutTable(def))
+            }),
             Op::Pin { pin } => {
                 let read = self.engine().read(self.last);
                 self.pins[pin] = Some(PinnedReader { read, state: self.committed.clone() });

@@ -78,6 +78,11 @@ pub enum Op {
         slot: usize,
         pick: u64,
     },
+    Orient {
+        txn: usize,
+        slot: usize,
+        pick: u64,
+    },
     Pin {
         pin: usize,
     },
@@ -144,8 +149,9 @@ fn one(rng: &mut Rng) -> Op {
         134..139 => Op::Create { txn, slot },
         139 => Op::Drop { txn, slot },
         140..142 => Op::Truncate { txn, slot },
-        142..145 => Op::AddColumn { txn, slot, seed },
-        145..147 => Op::DropColumn { txn, slot, pick },
+        142..144 => Op::AddColumn { txn, slot, seed },
+        144..146 => Op::DropColumn { txn, slot, pick },
+        146 => Op::Orient { txn, slot, pick },
         147..152 => Op::Pin { pin: rng.below(PINS as u64) as usize },
         152..155 => Op::Unpin { pin: rng.below(PINS as u64) as usize },
         155..160 => Op::Freeze { slot },
