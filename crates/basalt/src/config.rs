@@ -158,6 +158,7 @@ impl StartConfig {
         if let Some(ms) = number("basalt.cool_after") {
             config.cool_after = Duration::from_millis(ms);
         }
+        config.snapshot_age_max = number("old_snapshot_threshold").map(|minutes| Duration::from_secs(60 * minutes));
         if let Some(rows) = number("basalt.bulk_rows_min") {
             config.bulk_rows_min = rows as usize;
         }

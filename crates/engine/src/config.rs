@@ -28,6 +28,8 @@ pub struct EngineConfig {
     pub row_group_bytes_max: usize,
     /// Bytes with which a row file is as large as it should be; a sixteenth of the memory, if that is less.
     pub row_file_bytes_max: u64,
+    /// How long statements and transactions may read at one snapshot; `None`: as long as they like.
+    pub snapshot_age_max: Option<Duration>,
     /// Background freeze, compaction and checkpoints run by themselves.
     pub background: bool,
     pub log_file_bytes: u64,
@@ -48,6 +50,7 @@ impl EngineConfig {
             segment_rows: 1 << 20,
             row_group_bytes_max: SegmentOptions::default().row_group_bytes_max,
             row_file_bytes_max: 512 << 20,
+            snapshot_age_max: None,
             background: true,
             log_file_bytes: 64 << 20,
             locks_max: 10_000_000,

@@ -193,8 +193,12 @@ impl Engine {
         pin.renew(reason, self.os.clock.monotonic(), || self.order.published().max(at_least));
     }
 
-    /// Versions that somebody may read, ascending; the last is the newest published.
+    /// Versions that somebody may read, ascending; the last is the newest published. Snapshots that are too old are no
+    /// longer among them.
     pub(crate) fn live_snapshots(&self) -> Vec<Version> {
+        if let Some(max) = self.config.snapshot_age_max {
+            self.pins.expire(self.os.clock.monotonic().saturating_sub(max));
+        }
         self.pins.live(|| self.order.published())
     }
 

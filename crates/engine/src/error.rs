@@ -10,6 +10,8 @@ pub enum Error {
     /// What a serializable transaction has read was changed since.
     #[error("could not serialize access due to read/write dependencies among transactions")]
     Dependencies,
+    #[error("snapshot too old")]
+    SnapshotTooOld,
     #[error("deadlock detected")]
     Deadlock,
     #[error("could not obtain lock on {0}")]
@@ -55,7 +57,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::Serialization(_) | Error::Dependencies | Error::Deadlock => ErrorKind::Conflict,
+            Error::Serialization(_) | Error::Dependencies | Error::Deadlock | Error::SnapshotTooOld => {
+                ErrorKind::Conflict
+            }
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => ErrorKind::Retry,
             Error::TooManyLocks { .. } | Error::NoSpace { .. } | Error::TooLarge(_) | Error::Memory(_) => {
                 ErrorKind::Limit

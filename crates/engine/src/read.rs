@@ -31,7 +31,7 @@ pub const BATCH_ROWS: usize = 8192;
 #[derive(Clone)]
 pub struct ReadContext {
     engine: Arc<Engine>,
-    _pin: Arc<Pin>,
+    pin: Arc<Pin>,
     at: ReadAt,
     noted: Option<Arc<ReadSet>>,
 }
@@ -105,7 +105,7 @@ pub struct ScanBatch {
 
 impl ReadContext {
     pub(crate) fn new(engine: Arc<Engine>, pin: Arc<Pin>, at: ReadAt) -> ReadContext {
-        ReadContext { engine, _pin: pin, at, noted: None }
+        ReadContext { engine, pin, at, noted: None }
     }
 
     /// The same; what is read is noted.
@@ -125,6 +125,15 @@ impl ReadContext {
         &self.engine
     }
 
+    /// What was read so far counts only if this is well: garbage collection does not wait for a snapshot that is too
+    /// old.
+    pub fn check_age(&self) -> Result<()> {
+        match self.pin.is_expired() {
+            true => Err(Error::SnapshotTooOld),
+            false => Ok(()),
+        }
+    }
+
     /// Pins every tablet of the table and cuts it into parts (row group by row group; hot in ranges).
     pub fn scan(&self, spec: ScanSpec) -> Result<(Vec<TabletScan>, Arc<ScanStats>)> {
         if let Some(noted) = &self.noted {
@@ -140,6 +149,7 @@ impl ReadContext {
             cold_scan::parts(&shared, &tablet, &view, &mut parts)?;
             hot_scan::parts(&shared, &tablet, &view, &mut parts);
         }
+        self.check_age()?;
         Ok((parts, stats))
     }
 
@@ -283,11 +293,13 @@ impl Engine {
 impl TabletScan {
     /// The next rows (at most [`BATCH_ROWS`]), `None` at the end. Synchronous; milliseconds at most.
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
-        match &mut self.part {
-            Part::Cold(scan) => scan.next_batch(),
-            Part::RowFile(scan) => scan.next_batch(),
-            Part::Hot(scan) => scan.next_batch(),
-        }
+        let (batch, shared) = match &mut self.part {
+            Part::Cold(scan) => (scan.next_batch(), scan.shared()),
+            Part::RowFile(scan) => (scan.next_batch(), scan.shared()),
+            Part::Hot(scan) => (scan.next_batch(), scan.shared()),
+        };
+        shared.read.check_age()?;
+        batch
     }
 }
 

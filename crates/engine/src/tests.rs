@@ -6,6 +6,7 @@ use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 mod batches;
@@ -38,8 +39,12 @@ fn config(dir: &TempDir) -> EngineConfig {
 
 impl Fixture {
     fn new() -> Fixture {
+        Fixture::configured(|config| config)
+    }
+
+    fn configured(change: impl FnOnce(EngineConfig) -> EngineConfig) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
-        let engine = Engine::open(Os::real(), config(&dir), &|_| {}).unwrap();
+        let engine = Engine::open(Os::real(), change(config(&dir)), &|_| {}).unwrap();
         Fixture { dir, engine }
     }
 
@@ -113,17 +118,21 @@ fn row(id: i64, v: &str) -> Vec<Datum> {
     vec![Datum::I64(id), Datum::text(v)]
 }
 
-/// All rows, by id. Panics if an id comes twice.
-fn contents(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
-    use arrow_array::cast::AsArray;
+fn scan(read: &ReadContext, table: &Arc<TableDef>) -> Result<Vec<TabletScan>> {
     let spec = ScanSpec {
         table: table.clone(),
         columns: vec![ColumnId(2), ColumnId(1)],
         predicates: Vec::new(),
         with_identity: false,
     };
+    Ok(read.scan(spec)?.0)
+}
+
+/// All rows, by id. Panics if an id comes twice.
+fn contents(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
+    use arrow_array::cast::AsArray;
     let mut found = BTreeMap::new();
-    for mut part in read.scan(spec).unwrap().0 {
+    for mut part in scan(read, table).unwrap() {
         while let Some(batch) = part.next_batch().unwrap() {
             let text = batch.columns[0].as_string_view();
             let ids = batch.columns[1].as_primitive::<arrow_array::types::Int64Type>();
@@ -266,6 +275,40 @@ async fn an_old_snapshot_sees_its_rows_through_freeze_and_compaction() {
     drop(old);
     f.engine.compact_table(table.id).unwrap();
     assert_eq!(f.engine.file_list().iter().map(|file| file.rows - file.deleted).sum::<u64>(), 299);
+}
+
+/// Garbage collection goes on without a reader that is too old, and tells it so.
+#[tokio::test]
+async fn a_snapshot_that_is_too_old_keeps_nothing_and_reads_nothing() {
+    for age_max in [None, Some(Duration::ZERO)] {
+        let f = Fixture::configured(|config| EngineConfig { snapshot_age_max: age_max, ..config });
+        let table = f.create_table(1, true).await;
+        insert(&f, 0..300, "one").await;
+        let (old, mut other) = (f.begin_at(true), f.begin());
+        let before = contents(&old.read(), &table);
+        let mut begun = scan(&old.read(), &table).unwrap();
+        let mut txn = f.begin();
+        for id in 0..300 {
+            update(&f, &mut txn, id, "two").await;
+        }
+        txn.commit().await.unwrap();
+        let tablet = f.engine.tablets().into_iter().find(|tablet| tablet.hot.rows() > 0).unwrap();
+        assert!(f.engine.kept_bytes() > 300 * 8);
+        f.engine.sweep(&tablet);
+        if age_max.is_none() {
+            assert!(f.engine.kept_bytes() > 300 * 8);
+            assert_rows(&contents(&old.read(), &table), &before);
+            continue;
+        }
+        assert!(f.engine.kept_bytes() < 300 * 8, "{} bytes are kept", f.engine.kept_bytes());
+        assert!(matches!(old.check_age(), Err(Error::SnapshotTooOld)));
+        assert!(matches!(scan(&old.read(), &table), Err(Error::SnapshotTooOld)));
+        assert!(matches!(begun[0].next_batch(), Err(Error::SnapshotTooOld)));
+        // One with a snapshot for each statement goes on.
+        assert!(matches!(other.check_age(), Err(Error::SnapshotTooOld)));
+        other.next_statement();
+        assert_rows(&contents(&other.read(), &table), &now(&f));
+    }
 }
 
 #[tokio::test]

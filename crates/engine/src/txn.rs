@@ -201,6 +201,14 @@ impl Txn {
         ReadContext::new(self.engine.clone(), self.pin.clone(), at).noting(self.reads())
     }
 
+    /// As [`ReadContext::check_age`], of the current statement.
+    pub fn check_age(&self) -> Result<()> {
+        match self.pin.is_expired() {
+            true => Err(Error::SnapshotTooOld),
+            false => Ok(()),
+        }
+    }
+
     /// The same without keeping anything pinned beyond this transaction's statement.
     pub fn read_at(&self) -> ReadAt {
         ReadAt { snapshot: self.pin.version(), own: self.id, seq: self.seq }

@@ -6,6 +6,10 @@
 //! whether it still is; whoever collects asks for the published version first and looks at the slots then. So either
 //! the collector sees the slot, or the pin is at least at what the collector took for published: nobody waits for
 //! anybody (hazard pointers; Michael, 2004).
+//!
+//! Pins of statements and transactions may be limited in age ([`PinTable::expire`]). One that is too old holds nothing
+//! from then on, and what is read through it counts for nothing: who reads asks [`Pin::is_expired`] when he has read.
+//! A pin that is renewed at that moment is either seen by the collector, as every new pin, or holds no less than it.
 
 use basalt_types::Version;
 use parking_lot::Mutex;
@@ -51,6 +55,8 @@ struct Slots {
 
 /// Greater than every version.
 const EMPTY: u64 = u64::MAX;
+/// When a pin was taken that holds nothing any more.
+const EXPIRED: u64 = u64::MAX;
 
 struct Slot {
     version: AtomicU64,
@@ -99,8 +105,12 @@ impl PinTable {
         let published = published();
         fence(Ordering::SeqCst);
         let slots = self.slots.lock();
-        let versions = slots.all.iter().map(|slot| Version(slot.version.load(Ordering::Acquire)));
-        let mut live: Vec<Version> = versions.filter(|version| *version < published).collect();
+        let held = |slot: &Arc<Slot>| {
+            // The version first: with it comes when it was taken.
+            let version = Version(slot.version.load(Ordering::Acquire));
+            (version < published && slot.since.load(Ordering::Relaxed) != EXPIRED).then_some(version)
+        };
+        let mut live: Vec<Version> = slots.all.iter().filter_map(held).collect();
         drop(slots);
         live.sort_unstable();
         live.push(published);
@@ -108,13 +118,28 @@ impl PinTable {
         live
     }
 
+    /// Takes their versions from statements and transactions whose pins were taken before `before` (monotonic clock).
+    pub fn expire(&self, before: Duration) {
+        let before = before.as_micros() as u64;
+        for slot in &self.slots.lock().all {
+            let reason = PinReason::ALL[usize::from(slot.reason.load(Ordering::Relaxed))];
+            let since = slot.since.load(Ordering::Relaxed);
+            let held = slot.version.load(Ordering::Acquire) != EMPTY;
+            if held && since < before && matches!(reason, PinReason::Transaction | PinReason::Statement) {
+                // One that is renewed meanwhile is none of these.
+                let _ = slot.since.compare_exchange(since, EXPIRED, Ordering::SeqCst, Ordering::Relaxed);
+            }
+        }
+    }
+
     pub fn list(&self) -> Vec<PinInfo> {
         let slots = self.slots.lock();
         let info = |slot: &Arc<Slot>| {
             let version = slot.version.load(Ordering::Acquire);
             let reason = PinReason::ALL[usize::from(slot.reason.load(Ordering::Relaxed))].name();
-            let since = Duration::from_micros(slot.since.load(Ordering::Relaxed));
-            (version != EMPTY).then_some(PinInfo { version: Version(version), reason, since })
+            let since = slot.since.load(Ordering::Relaxed);
+            let holds = version != EMPTY && since != EXPIRED;
+            holds.then_some(PinInfo { version: Version(version), reason, since: Duration::from_micros(since) })
         };
         let mut list: Vec<PinInfo> = slots.all.iter().filter_map(info).collect();
         list.sort_by_key(|pin| pin.version);
@@ -125,6 +150,11 @@ impl PinTable {
 impl Pin {
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// Whether it grew too old, so that what was read through it since may be incomplete.
+    pub fn is_expired(&self) -> bool {
+        self.slot.since.load(Ordering::SeqCst) == EXPIRED
     }
 
     /// Lets go of the version and pins the one that `current` reads.
@@ -187,7 +217,26 @@ mod tests {
         assert_eq!((table.slots.lock().all.len(), third.version()), (3, Version(4)));
     }
 
-    /// No collector ever takes a version for dead that a pin holds, while versions go on.
+    #[test]
+    fn pins_that_grow_too_old_hold_nothing_until_they_are_renewed() {
+        let table = Arc::new(PinTable::default());
+        let second = Duration::from_secs(1);
+        let mut old = table.pin(PinReason::Transaction, second, at(3));
+        let young = table.pin(PinReason::Statement, second * 3, at(4));
+        let check = table.pin(PinReason::Check, second, at(5));
+        let mut resting = table.pin(PinReason::Statement, second, at(2));
+        resting.rest();
+        table.expire(second * 2);
+        assert_eq!(table.live(at(9)), [Version(4), Version(5), Version(9)]);
+        assert_eq!(table.list().len(), 2);
+        let expired = [&old, &young, &check, &resting].map(Pin::is_expired);
+        assert_eq!(expired, [true, false, false, false]);
+        old.renew(PinReason::Transaction, second * 4, at(6));
+        assert!(!old.is_expired());
+        assert_eq!(table.live(at(9)), [Version(4), Version(5), Version(6), Version(9)]);
+    }
+
+    /// No collector ever takes a version for dead that a pin holds, while versions go on and pins expire.
     #[test]
     fn collectors_never_miss_a_pin() {
         let table = Arc::new(PinTable::default());
@@ -201,6 +250,8 @@ mod tests {
             });
             scope.spawn(|| {
                 while published.load(Ordering::Acquire) < 200_000 {
+                    // All pins of the moment, whenever they were taken.
+                    table.expire(Duration::from_secs(1));
                     let live = table.live(|| Version(published.load(Ordering::Acquire)));
                     // Everything below the oldest is dead from here on.
                     collected.fetch_max(live[0].0, Ordering::SeqCst);
@@ -213,7 +264,8 @@ mod tests {
                     while published.load(Ordering::Acquire) < 200_000 {
                         pin.renew(PinReason::Statement, Duration::ZERO, current);
                         for _ in 0..4 {
-                            assert!(collected.load(Ordering::SeqCst) <= pin.version().0);
+                            let collected = collected.load(Ordering::SeqCst);
+                            assert!(collected <= pin.version().0 || pin.is_expired());
                         }
                     }
                 });

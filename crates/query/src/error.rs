@@ -180,6 +180,7 @@ impl From<basalt_engine::Error> for SqlError {
                     .with_hint("The transaction might succeed if retried.");
             }
             Error::Deadlock => "40P01",
+            Error::SnapshotTooOld => "72000",
             Error::LockNotAvailable(_) | Error::LockTimeout(_) => "55P03",
             Error::TooManyLocks { .. } => "53200",
             Error::NoSpace { .. } => "53100",

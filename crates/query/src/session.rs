@@ -330,12 +330,18 @@ impl Session {
 
     /// Settles a statement that has given its outcome; one with rows or data to come goes on.
     fn note_end(&mut self, result: Result<Outcome>) -> Result<Outcome> {
+        let result = result.and_then(|outcome| self.check_age().map(|()| outcome));
         match &result {
             Ok(Outcome::Empty | Outcome::Command { .. }) => self.statement_done(),
             Ok(_) => {}
             Err(error) => self.statement_failed(error),
         }
         result
+    }
+
+    /// Whether garbage collection has waited for all that the statement has read in its transaction so far (72000).
+    pub(crate) fn check_age(&self) -> Result<()> {
+        self.block.txn.as_ref().map_or(Ok(()), |txn| Ok(txn.check_age()?))
     }
 
     /// Ends the implicit transaction: commits it, or rolls it back after an error. Send CommandComplete of

@@ -83,6 +83,10 @@ pub fn parts(
 }
 
 impl ColdScan {
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         while let Some(rows) = self.next_range() {
             let Some(keep) = self.visible(&rows) else {

@@ -33,6 +33,10 @@ pub fn parts(shared: &Arc<Shared>, tablet: &Arc<Tablet>, view: &Arc<ReadView>, o
 }
 
 impl HotScan {
+    pub fn shared(&self) -> &Shared {
+        self.batches.shared()
+    }
+
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         self.rows.clear();
         let shared = self.batches.shared();

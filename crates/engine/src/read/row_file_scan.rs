@@ -51,6 +51,10 @@ pub fn parts(
 }
 
 impl RowFileScan {
+    pub fn shared(&self) -> &Shared {
+        self.batches.shared()
+    }
+
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         self.rows.clear();
         while !self.ordinals.is_empty() && self.rows.len() < BATCH_ROWS && self.rows.bytes() < BATCH_BYTES {

@@ -103,6 +103,10 @@ impl Session {
             let run = pin!(at_once::run(self, at_once, bound, eval, cells));
             run.poll(&mut Context::from_waker(Waker::noop()))
         };
+        let polled = match polled {
+            Poll::Ready(Ok(ended)) => Poll::Ready(self.check_age().map(|()| ended)),
+            other => other,
+        };
         let failed = match polled {
             Poll::Ready(Ok((verb, rows))) => {
                 if !at_once.types.is_empty() {

@@ -173,6 +173,7 @@ impl Session {
         let txn = self.txn()?;
         txn.set_lock_timeout(timeout);
         txn.next_statement();
+        txn.check_age()?;
         Ok(txn)
     }
 

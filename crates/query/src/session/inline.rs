@@ -244,6 +244,7 @@ impl Session {
         let run = RowRun { engine, reading, eval: &eval, scratch: &mut self.scratch };
         let mark = sink.mark();
         let result = plan.run(run, &mut RowOut::Cells(Cells { sink, formats }));
+        let result = result.and_then(|rows| self.check_age().map(|()| rows));
         // Without a lock tables may have been changed or dropped meanwhile: what was read then is nothing.
         let void = admitted.alone && engine.catalog_at_hand().version != admitted.catalog.version;
         if admitted.alone {

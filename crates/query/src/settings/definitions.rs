@@ -438,6 +438,14 @@ pub static DEFINITIONS: &[Definition] = {
             "Accepted for compatibility.",
         ),
         define(
+            "old_snapshot_threshold",
+            int(-1, 86_400, Minutes),
+            "-1",
+            Postmaster,
+            "Resource Usage / Asynchronous Behavior",
+            "Time before a snapshot is too old to read at (72000); -1 disables it.",
+        ),
+        define(
             "password_encryption",
             Enum(&["scram-sha-256"]),
             "scram-sha-256",

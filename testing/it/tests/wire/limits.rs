@@ -175,6 +175,64 @@ fn connections_beyond_the_limit_are_refused_at_once() -> Result<()> {
     Ok(())
 }
 
+/// `old_snapshot_threshold = 0`: a snapshot is too old as soon as garbage is collected.
+#[test]
+fn old_snapshots_end_with_an_error_and_nothing_else_does() -> Result<()> {
+    let server = Basalt::start_with(BasaltOptions::default().set("old_snapshot_threshold=0"))?;
+    let (mut wire, mut other) = (server.connect()?, server.connect()?);
+    // A statement that meets a collection is too old, too.
+    let run = |wire: &mut Wire, sql: &str| -> Result<()> {
+        let until = Instant::now() + SOON;
+        loop {
+            let ended = wire.simple(sql, None)?;
+            match ended.sqlstate() {
+                None => return Ok(()),
+                Some("72000") => assert!(Instant::now() < until, "{sql} is always too old"),
+                Some(other) => panic!("{sql}: {other}"),
+            }
+        }
+    };
+    let too_old = |wire: &mut Wire, sql: &str| -> Result<()> {
+        let until = Instant::now() + SOON;
+        loop {
+            let ended = wire.simple(sql, None)?;
+            if ended.sqlstate().is_some() {
+                assert_eq!(ended.sqlstate(), Some("72000"), "{sql}");
+                break;
+            }
+            assert!(Instant::now() < until, "{sql} is never too old");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(wire.simple(sql, None)?.sqlstate(), Some("25P02"), "{sql}");
+        wire.run("ROLLBACK").map(|_| ())
+    };
+    run(&mut wire, "CREATE TABLE t (id int PRIMARY KEY, x int)")?;
+    run(&mut wire, "INSERT INTO t SELECT i, i FROM generate_series(1, 400000) i")?;
+    let reads = [
+        "SELECT sum(x) FROM t",
+        "SELECT x FROM t WHERE id = 7",
+        "SELECT x FROM t WHERE id > 7 ORDER BY id LIMIT 3",
+        "SELECT x FROM t WHERE id = 8 FOR UPDATE",
+        "UPDATE t SET x = x WHERE id = 9",
+    ];
+    for sql in reads {
+        wire.run("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        run(&mut other, "UPDATE t SET x = x + 1 WHERE id BETWEEN 10 AND 20")?;
+        too_old(&mut wire, sql)?;
+    }
+    // Of READ COMMITTED only what reads on.
+    wire.run("BEGIN")?;
+    while wire.simple("DECLARE c CURSOR FOR SELECT * FROM t", None)?.sqlstate().is_some() {
+        wire.run("ROLLBACK")?;
+        wire.run("BEGIN")?;
+    }
+    run(&mut other, "UPDATE t SET x = x + 1 WHERE id BETWEEN 10 AND 20")?;
+    std::thread::sleep(Duration::from_millis(500));
+    too_old(&mut wire, "FETCH 10000 FROM c")?;
+    assert_eq!(wire.simple("SET old_snapshot_threshold = 1", None)?.sqlstate(), Some("55P02"));
+    Ok(())
+}
+
 #[test]
 fn what_queries_spill_has_a_limit() -> Result<()> {
     let options = BasaltOptions::default().set("basalt.query_memory_limit=64MB").set("basalt.temp_limit=8MB");
