@@ -10,6 +10,7 @@ mod function;
 mod function_columns;
 mod group;
 mod group_by;
+mod index_terms;
 pub(crate) mod locking;
 mod named_args;
 pub mod names;
@@ -45,8 +46,9 @@ pub use dml::{
     Point, PointAccess, PointChange, ReadySearch, Returning, RowSource, Search, SearchKind, Write, bind_statement,
     check_updatable, current_of, is_write, updatable_base, updatable_columns, writes,
 };
+pub use index_terms::{IndexTerms, bind_index};
 pub use needs::{Need, Needs};
-pub use output_name::typname;
+pub use output_name::{index_column_name, typname};
 pub use params::ParamTypes;
 pub use row_rules::{RowCheck, RowRules, bind_row_rules};
 pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, rename_column};

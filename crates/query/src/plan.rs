@@ -17,6 +17,7 @@ pub mod row_count;
 pub use inline::is_volatile;
 pub use kept::Kept;
 
+use crate::bind::IndexTerms;
 use crate::pgcatalog::VirtualTable;
 use crate::row::RowPlan;
 use arrow_array::RecordBatch;
@@ -126,6 +127,8 @@ pub enum Plan {
         columns: Vec<(ColId, ColumnId)>,
         /// Tablet, key and stamp of each row.
         identity: Option<[ColId; 3]>,
+        /// Of the table's indexes those with expressions or a condition.
+        terms: Arc<[IndexTerms]>,
     },
     VirtualScan {
         table: &'static VirtualTable,
@@ -410,7 +413,7 @@ impl Plan {
         let typed = |exprs: &[(ColId, Expr)]| exprs.iter().map(|(id, expr)| (*id, expr.ty())).collect::<Vec<_>>();
         match self {
             Plan::Unit => Vec::new(),
-            Plan::Scan { table, columns, identity } => {
+            Plan::Scan { table, columns, identity, .. } => {
                 let stored = columns.iter().map(|(id, column)| (*id, table.column(*column).ty.clone()));
                 let identity = identity.iter().flat_map(|[tablet, key, stamp]| {
                     [(*tablet, DataType::Int8), (*key, DataType::Bytea), (*stamp, DataType::Int8)]

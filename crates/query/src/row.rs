@@ -13,6 +13,7 @@ mod access;
 mod compile;
 mod gather;
 mod get;
+mod implied;
 mod nested;
 mod shape;
 mod sink;

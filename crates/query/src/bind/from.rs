@@ -195,6 +195,9 @@ impl Binder<'_> {
                     return Err(SqlError::new("42809", message));
                 }
                 let mut item = self.base_table(&table, shown, alias)?;
+                if let Plan::Scan { terms, .. } = &mut item.plan {
+                    *terms = super::index_terms::of_table(self.ctx, &table);
+                }
                 let columns = item.visible.iter().map(|column| (column.id, column.column_no));
                 let lock = if locking.is_some() { privilege::UPDATE } else { 0 };
                 self.need(table.id, privilege::SELECT | lock, columns);
@@ -296,7 +299,7 @@ impl Binder<'_> {
         relation.oid = table.id.0;
         relation.key = key_ids;
         Ok(FromItem {
-            plan: Plan::Scan { table: table.clone(), columns: ids, identity: None },
+            plan: Plan::Scan { table: table.clone(), columns: ids, identity: None, terms: Arc::default() },
             relations: vec![relation],
             visible: columns,
         })

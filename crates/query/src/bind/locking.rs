@@ -76,7 +76,7 @@ impl Binder<'_> {
 
     /// Has the rows of a base table locked, if a clause says so.
     pub fn lock_scan(&mut self, plan: &mut Plan, clause: Option<LockingClause>) {
-        let (Some(clause), Plan::Scan { table, columns, identity }) = (clause, plan) else { return };
+        let (Some(clause), Plan::Scan { table, columns, identity, .. }) = (clause, plan) else { return };
         let ids = [self.fresh(), self.fresh(), self.fresh()];
         *identity = Some(ids);
         self.lock_targets.push(LockTarget {

@@ -7,6 +7,11 @@ pub fn output_name(expr: &Expr) -> String {
     named(expr).map_or_else(|| "?column?".to_string(), |(name, _)| name)
 }
 
+/// What a column of an index is called that is this expression (`FigureIndexColname`).
+pub fn index_column_name(expr: &Expr) -> String {
+    named(expr).map_or_else(|| "expr".to_string(), |(name, _)| name)
+}
+
 /// The name and how strong a claim it has: 2 for columns and functions, 1 for types and constructs that
 /// give way to a better one inside.
 fn named(expr: &Expr) -> Option<(String, u8)> {

@@ -19,7 +19,7 @@ impl Lowerer<'_> {
     pub(super) fn plan(&mut self, plan: &Plan) -> Result<LogicalPlan> {
         match plan {
             Plan::Unit => Ok(LogicalPlanBuilder::empty(true).build()?),
-            Plan::Scan { table, columns, identity } => self.scan(table, columns, *identity),
+            Plan::Scan { table, columns, identity, .. } => self.scan(table, columns, *identity),
             Plan::VirtualScan { table, columns } => {
                 let rows = table.rows(&self.ctx.system)?;
                 let arrays = columns.iter().map(|(_, index)| rows[*index].clone()).collect();

@@ -1,12 +1,14 @@
 //! A plan of joins, filters and projections as what it comes to: tables, conditions, and which table comes after which.
 
 use super::access::{Access, Edge, KeyList, KeyPart, ListValues, Part};
+use super::implied::implies;
+use crate::bind::IndexTerms;
 use crate::bind::point::{is_column, is_comparable, is_exact};
 use crate::plan::{ColId, JoinKind, Plan, SortKey};
 use basalt_engine::Direction;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
-use basalt_types::schema::IndexDef;
+use basalt_types::schema::{IndexColumn, IndexDef};
 use basalt_types::{ColumnId, CompareOp, DataType, TableDef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 pub(super) struct Relation {
     pub table: Arc<TableDef>,
     pub columns: Vec<(ColId, ColumnId)>,
+    /// Of its indexes those with expressions or a condition.
+    pub terms: Arc<[IndexTerms]>,
     /// Tablet, key and stamp of the row, for who will change or lock it.
     pub identity: Option<[ColId; 3]>,
     /// Of the nullable side of a left join: what has to hold for a row to match.
@@ -54,9 +58,9 @@ impl Gathered {
 
     fn add(&mut self, plan: &Plan) -> Option<()> {
         match plan {
-            Plan::Scan { table, columns, identity } => {
-                let (columns, identity) = (columns.clone(), *identity);
-                self.relations.push(Relation { table: table.clone(), columns, identity, optional: None });
+            Plan::Scan { table, columns, identity, terms } => {
+                let (columns, identity, terms) = (columns.clone(), *identity, terms.clone());
+                self.relations.push(Relation { table: table.clone(), columns, terms, identity, optional: None });
             }
             // One row of nothing.
             Plan::Unit => {}
@@ -130,8 +134,26 @@ pub(super) fn needs(expr: &Expr) -> BTreeSet<ColId> {
 /// How well an access finds its rows: less is better. The kind of it, what is left open, whether by an index.
 pub(super) type Rank = (u8, usize, bool);
 
-/// The kind of an access that looks at all rows.
+/// The kinds of accesses that look at a range, and at all rows.
+const RANGE: u8 = 3;
 const UNBOUNDED: u8 = 4;
+
+/// What a key is made of: a column of the relation or an expression over its columns.
+#[derive(Clone)]
+pub(super) struct Term {
+    pub expr: Expr,
+    pub ty: DataType,
+}
+
+impl Term {
+    /// Whether an expression is just this.
+    fn is(&self, expr: &Expr) -> bool {
+        match &self.expr {
+            Expr::Hole { id, .. } => is_column(expr, *id, &self.ty),
+            own => own == expr,
+        }
+    }
+}
 
 /// A way to a relation's rows.
 pub(super) struct Way {
@@ -139,8 +161,8 @@ pub(super) struct Way {
     pub access: Access,
     /// Which conditions it makes true.
     pub settled: Vec<usize>,
-    /// Columns of its key, in order.
-    pub key: Vec<ColId>,
+    /// What its key is made of, in order, up to the first that nobody reads.
+    key: Vec<Term>,
 }
 
 impl Relation {
@@ -150,18 +172,69 @@ impl Relation {
 
     /// The ways to the rows, given the columns of tables before it.
     pub fn ways(&self, conditions: &[Expr], known: &BTreeSet<ColId>) -> Vec<Way> {
-        let keys = self.table.primary_key.iter().map(|key| (None, key.columns.clone()));
-        let plain = |index: &&Arc<IndexDef>| index.predicate.is_none();
-        let indexes = self.table.indexes.iter().filter(plain);
-        let indexes = indexes.filter_map(|index| Some((Some(index), index.plain_columns()?)));
-        let ways = keys.chain(indexes);
-        ways.map(|(index, columns)| self.way_by(index.cloned(), &columns, conditions, known)).collect()
+        let mut ways = Vec::new();
+        if let Some(key) = &self.table.primary_key {
+            ways.push(self.way_by(
+                None,
+                &key.columns.iter().map(|id| self.column(*id)).collect::<Vec<_>>(),
+                conditions,
+                known,
+            ));
+        }
+        for index in &self.table.indexes {
+            let terms = self.terms.iter().find(|terms| terms.index.id == index.id);
+            let key: Vec<Option<Term>> = match (index.plain_columns(), terms) {
+                (Some(columns), _) => columns.iter().map(|id| self.column(*id)).collect(),
+                (None, Some(terms)) => {
+                    let term = |(of, column): (&Expr, &IndexColumn)| {
+                        Some(Term { expr: self.over_columns(of)?, ty: column.ty.clone() })
+                    };
+                    terms.columns.iter().zip(&index.columns).map(term).collect()
+                }
+                (None, None) => continue,
+            };
+            let is_all = match (&index.predicate, terms.and_then(|terms| terms.predicate.as_ref())) {
+                (None, _) => true,
+                (Some(_), Some(predicate)) => {
+                    let implied = |part: Expr| self.over_columns(&part).is_some_and(|part| implies(conditions, &part));
+                    predicate.clone().split_and().into_iter().all(implied)
+                }
+                (Some(_), None) => false,
+            };
+            if is_all {
+                ways.push(self.way_by(Some(index.clone()), &key, conditions, known));
+            }
+        }
+        ways
+    }
+
+    /// `None`: nobody reads it, so no condition names it either.
+    fn column(&self, column: ColumnId) -> Option<Term> {
+        let (id, _) = self.columns.iter().find(|(_, known)| *known == column)?;
+        let ty = self.table.column(column).ty.clone();
+        Some(Term { expr: Expr::Hole { id: *id, ty: ty.clone() }, ty })
+    }
+
+    /// An expression over the table's row as one over the relation's columns, if it has them.
+    fn over_columns(&self, expr: &Expr) -> Option<Expr> {
+        let mut complete = true;
+        let over = expr.clone().rewrite(&mut |node| match node {
+            Expr::Column { index, ty } => match self.column(ColumnId::from_position(index)) {
+                Some(term) => term.expr,
+                None => {
+                    complete = false;
+                    Expr::Column { index, ty }
+                }
+            },
+            other => other,
+        });
+        complete.then_some(over)
     }
 
     fn way_by(
         &self,
         index: Option<Arc<IndexDef>>,
-        columns: &[ColumnId],
+        terms: &[Option<Term>],
         conditions: &[Expr],
         known: &BTreeSet<ColId>,
     ) -> Way {
@@ -169,35 +242,35 @@ impl Relation {
         let (mut prefix, mut key, mut many) = (Vec::new(), Vec::new(), 0);
         let (mut lower, mut upper) = (None, None);
         let mut complete = true;
-        for column in columns {
-            let ty = &self.table.column(*column).ty;
-            // Nobody reads it: no condition names it either.
-            let Some((id, _)) = self.columns.iter().find(|(_, known)| known == column) else {
+        for term in terms {
+            let Some(term) = term else {
                 complete = false;
                 break;
             };
-            key.push(*id);
-            if let Some(part) = finder.one(*id, ty) {
+            key.push(term.clone());
+            if let Some(part) = finder.one(term) {
                 prefix.push(Part::One(part));
-            } else if let Some(list) = finder.many(*id, ty) {
+            } else if let Some(list) = finder.many(term) {
                 many += 1;
                 prefix.push(Part::Many(list));
             } else {
-                lower = finder.edge(*id, ty, [CompareOp::Gt, CompareOp::GtEq]);
-                upper = finder.edge(*id, ty, [CompareOp::Lt, CompareOp::LtEq]);
+                lower = finder.edge(term, [CompareOp::Gt, CompareOp::GtEq]);
+                upper = finder.edge(term, [CompareOp::Lt, CompareOp::LtEq]);
                 complete = false;
                 break;
             }
         }
         let whole = complete && index.as_ref().is_none_or(|index| index.unique && !index.is_deferrable());
-        let bounds = usize::from(lower.is_some()) + usize::from(upper.is_some());
+        // The condition of an index bounds it, too.
+        let partial = index.as_ref().is_some_and(|index| index.predicate.is_some());
+        let bounds = [lower.is_some(), upper.is_some(), partial].into_iter().filter(|is| *is).count();
         let by_index = index.is_some();
         let rank = match (whole, many) {
             (true, 0) => (0, 0, by_index),
             (true, _) => (1, 0, by_index),
             // More is better, wherever it is.
             (false, _) if !prefix.is_empty() => (2, 64 - (2 * prefix.len() + bounds).min(64), by_index),
-            (false, _) if bounds > 0 => (3, 2 - bounds, by_index),
+            (false, _) if bounds > 0 => (RANGE, 3 - bounds, by_index),
             (false, _) => (UNBOUNDED, 0, by_index),
         };
         let settled = finder.settled;
@@ -221,28 +294,27 @@ impl Way {
     /// table is joined.
     pub fn order_as(&mut self, keys: &[SortKey], relation: &Relation, alone: bool) -> bool {
         let Some(fixed) = self.access.fixed_columns() else { return false };
-        let mut columns = relation.key_columns(self.access.index.as_deref()).into_iter().skip(fixed);
+        let (known, rest) = self.key.split_at(fixed.min(self.key.len()));
+        let mut rest = rest.iter();
         let mut direction = None;
         for key in keys {
-            let Expr::Hole { id, .. } = &key.expr else { return false };
-            if self.key.iter().take(fixed).any(|fixed| fixed == id) {
+            if known.iter().any(|known| known.expr == key.expr) {
                 continue;
             }
-            let Some(column) = columns.next() else {
-                if alone && self.access.index.is_none() {
+            let Some(term) = rest.next() else {
+                if alone && self.access.index.is_none() && self.key.len() == relation.key_len() {
                     // The whole of a unique key: nothing is left to order.
                     break;
                 }
                 return false;
             };
-            let is_it = relation.columns.iter().any(|(known, of)| known == id && *of == column);
-            let no_nulls = self.access.index.is_none() || relation.table.column(column).not_null;
+            let no_nulls = self.access.index.is_none() || relation.is_never_null(&term.expr);
             let nulls_fit = no_nulls || key.nulls_first == key.descending;
             let wanted = if key.descending { Direction::Descending } else { Direction::Ascending };
-            if !is_it || !nulls_fit || *direction.get_or_insert(wanted) != wanted {
+            if term.expr != key.expr || !nulls_fit || *direction.get_or_insert(wanted) != wanted {
                 return false;
             }
-            if !sorts_as_bytes(&relation.table.column(column).ty) {
+            if !sorts_as_bytes(&term.ty) {
                 return false;
             }
         }
@@ -252,11 +324,15 @@ impl Way {
 }
 
 impl Relation {
-    fn key_columns(&self, index: Option<&IndexDef>) -> Vec<ColumnId> {
-        match index {
-            None => self.table.primary_key.iter().flat_map(|key| key.columns.clone()).collect(),
-            Some(index) => index.plain_columns().unwrap_or_default(),
-        }
+    /// Columns of the primary key.
+    fn key_len(&self) -> usize {
+        self.table.primary_key.as_ref().map_or(0, |key| key.columns.len())
+    }
+
+    /// Of a column of the table.
+    fn is_never_null(&self, expr: &Expr) -> bool {
+        let Expr::Hole { id, .. } = expr else { return false };
+        self.columns.iter().any(|(known, column)| known == id && self.table.column(*column).not_null)
     }
 }
 
@@ -265,7 +341,7 @@ fn sorts_as_bytes(ty: &DataType) -> bool {
     is_exact(ty, ty)
 }
 
-/// Looks for conditions over one column.
+/// Looks for conditions over one term.
 struct Finder<'c> {
     conditions: &'c [Expr],
     known: &'c BTreeSet<ColId>,
@@ -273,22 +349,23 @@ struct Finder<'c> {
 }
 
 impl Finder<'_> {
-    fn one(&mut self, id: ColId, ty: &DataType) -> Option<KeyPart> {
-        self.compared(id, ty, &[CompareOp::Eq]).map(|(part, _)| part)
+    fn one(&mut self, term: &Term) -> Option<KeyPart> {
+        self.compared(term, &[CompareOp::Eq]).map(|(part, _)| part)
     }
 
-    fn edge(&mut self, id: ColId, ty: &DataType, ops: [CompareOp; 2]) -> Option<Edge> {
-        let (part, op) = self.compared(id, ty, &ops)?;
+    fn edge(&mut self, term: &Term, ops: [CompareOp; 2]) -> Option<Edge> {
+        let (part, op) = self.compared(term, &ops)?;
         Some(Edge { part, inclusive: matches!(op, CompareOp::LtEq | CompareOp::GtEq) })
     }
 
-    /// The value that the column is compared with by one of these.
-    fn compared(&mut self, id: ColId, ty: &DataType, ops: &[CompareOp]) -> Option<(KeyPart, CompareOp)> {
+    /// The value that the term is compared with by one of these.
+    fn compared(&mut self, term: &Term, ops: &[CompareOp]) -> Option<(KeyPart, CompareOp)> {
+        let ty = &term.ty;
         self.conditions.iter().enumerate().find_map(|(at, condition)| {
             let Expr::Call { function, args, .. } = condition else { return None };
             let [left, right] = args.as_slice() else { return None };
             let op = function.comparison()?;
-            let (value, op) = match (is_column(left, id, ty), is_column(right, id, ty)) {
+            let (value, op) = match (term.is(left), term.is(right)) {
                 (true, false) => (right, op),
                 (false, true) => (left, mirrored(op)),
                 _ => return None,
@@ -303,16 +380,15 @@ impl Finder<'_> {
         })
     }
 
-    fn many(&mut self, id: ColId, ty: &DataType) -> Option<KeyList> {
+    fn many(&mut self, term: &Term) -> Option<KeyList> {
+        let ty = &term.ty;
         self.conditions.iter().enumerate().find_map(|(at, condition)| {
             let values = match condition {
-                Expr::InList { expr, list, equal, negated: false }
-                    if is_column(expr, id, ty) && equal.is_equality() =>
-                {
+                Expr::InList { expr, list, equal, negated: false } if term.is(expr) && equal.is_equality() => {
                     ListValues::Each(list.iter().map(|value| self.fitting(value, ty, false)).collect::<Option<_>>()?)
                 }
                 Expr::AnyAll { left, function, array, all: false }
-                    if is_column(left, id, ty) && function.comparison() == Some(CompareOp::Eq) =>
+                    if term.is(left) && function.comparison() == Some(CompareOp::Eq) =>
                 {
                     let DataType::Array(element) = array.ty() else { return None };
                     let fits = self.is_fixed(array) && is_comparable(&element, ty);
@@ -337,7 +413,7 @@ impl Finder<'_> {
 }
 
 /// The same comparison with its sides changed.
-fn mirrored(op: CompareOp) -> CompareOp {
+pub(super) fn mirrored(op: CompareOp) -> CompareOp {
     match op {
         CompareOp::Lt => CompareOp::Gt,
         CompareOp::LtEq => CompareOp::GtEq,

@@ -224,13 +224,7 @@ fn expression(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Res
     if ty.phys().is_none() {
         return Err(SqlError::new("42P16", format!("column \"expr\" has pseudo-type {}", ty.sql_name())));
     }
-    let name = match expr {
-        ast::Expr::Function(function) => {
-            bind::names::parts(&function.name)?.pop().unwrap_or_else(|| "expr".to_string())
-        }
-        _ => "expr".to_string(),
-    };
-    Ok((IndexSource::Expression(kept(ctx, table, expr)?), name, ty))
+    Ok((IndexSource::Expression(kept(ctx, table, expr)?), bind::index_column_name(expr), ty))
 }
 
 fn kept(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Result<String> {

@@ -1,14 +1,11 @@
 //! What the engine asks for to write entries of indexes with expressions or conditions: their values for a row.
 //! Bound once per definition of an index; what they say is immutable, so settings of sessions play no part.
 
-use crate::bind::{self, BindContext, ParamTypes};
-use crate::error::{Result, SqlError};
-use crate::syntax::parse_expr_text;
+use crate::bind::{BindContext, IndexTerms, bind_index};
+use crate::error::SqlError;
 use basalt_engine::Engine;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Registry;
-use basalt_expr::tree::Expr;
-use basalt_types::schema::{IndexDef, IndexSource};
 use basalt_types::{Datum, ObjectId, TableDef};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -19,9 +16,7 @@ const KEPT_MAX: usize = 1_000;
 
 struct Bound {
     table: Arc<TableDef>,
-    index: Arc<IndexDef>,
-    columns: Vec<Expr>,
-    predicate: Option<Expr>,
+    terms: IndexTerms,
 }
 
 /// Teaches the engine to evaluate.
@@ -32,7 +27,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
     let context_eval = eval.clone();
     engine.set_index_values(Box::new(move |table, index, row| {
         let known = bound.lock().get(&index.id).cloned();
-        let current = |bound: &Arc<Bound>| Arc::ptr_eq(&bound.index, index) && Arc::ptr_eq(&bound.table, table);
+        let current = |bound: &Arc<Bound>| Arc::ptr_eq(&bound.terms.index, index) && Arc::ptr_eq(&bound.table, table);
         let bound_now = match known.filter(current) {
             Some(known) => known,
             None => {
@@ -49,7 +44,8 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                     fields: None,
                     current: None,
                 };
-                let new = Arc::new(bind(&ctx, table, index).map_err(to_engine)?);
+                let terms = bind_index(&ctx, table, index).map_err(to_engine)?;
+                let new = Arc::new(Bound { table: table.clone(), terms });
                 let mut kept = bound.lock();
                 if kept.len() >= KEPT_MAX {
                     kept.clear();
@@ -58,7 +54,7 @@ pub(crate) fn install(engine: &Arc<Engine>, registry: &Arc<Registry>) {
                 new
             }
         };
-        values(&bound_now, row, &eval).map_err(basalt_engine::Error::Expression)
+        values(&bound_now.terms, row, &eval).map_err(basalt_engine::Error::Expression)
     }));
 }
 
@@ -66,26 +62,11 @@ fn to_engine(error: SqlError) -> basalt_engine::Error {
     basalt_engine::Error::Expression(basalt_expr::Error::new(error.sqlstate, error.message))
 }
 
-fn bind(ctx: &BindContext, table: &Arc<TableDef>, index: &Arc<IndexDef>) -> Result<Bound> {
-    let columns = index.columns.iter().map(|column| match &column.source {
-        IndexSource::Column(id) => Ok(Expr::Column { index: id.position(), ty: column.ty.clone() }),
-        IndexSource::Expression(sql) => {
-            bind::bind_row_expr(ctx, table, &parse_expr_text(sql)?, None, &mut ParamTypes::none())
-        }
-    });
-    let columns = columns.collect::<Result<Vec<Expr>>>()?;
-    let predicate = index
-        .predicate
-        .as_deref()
-        .map(|sql| bind::bind_row_expr(ctx, table, &parse_expr_text(sql)?, None, &mut ParamTypes::none()));
-    Ok(Bound { table: table.clone(), index: index.clone(), columns, predicate: predicate.transpose()? })
-}
-
-fn values(bound: &Bound, row: &[Datum], eval: &EvalContext) -> Result<Option<Vec<Datum>>, basalt_expr::Error> {
-    if let Some(predicate) = &bound.predicate
+fn values(terms: &IndexTerms, row: &[Datum], eval: &EvalContext) -> Result<Option<Vec<Datum>>, basalt_expr::Error> {
+    if let Some(predicate) = &terms.predicate
         && predicate.eval_scalar(row, eval)? != Datum::Bool(true)
     {
         return Ok(None);
     }
-    bound.columns.iter().map(|column| column.eval_scalar(row, eval)).collect::<Result<Vec<Datum>, _>>().map(Some)
+    terms.columns.iter().map(|column| column.eval_scalar(row, eval)).collect::<Result<Vec<Datum>, _>>().map(Some)
 }

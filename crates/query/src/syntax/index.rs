@@ -109,6 +109,17 @@ pub(super) fn create_opt(reader: &mut Reader<'_>) -> Result<Option<CreateIndex>>
     }))
 }
 
+/// Whether an expression is written as a call of a function, which needs no parentheses of its own.
+fn is_call(expr: &ast::Expr) -> bool {
+    use ast::Expr::{Cast, Ceil, Extract, Floor, Function, Overlay, Position, Substring, Trim};
+    match expr {
+        Cast { kind, .. } => *kind == ast::CastKind::Cast,
+        Function(_) | Extract { .. } | Position { .. } | Substring { .. } | Trim { .. } | Overlay { .. } => true,
+        Ceil { .. } | Floor { .. } => true,
+        _ => false,
+    }
+}
+
 fn element(reader: &mut Reader<'_>) -> Result<IndexElement> {
     let is_name = matches!(reader.peek(), Token::Word(_)) && !reader.nth_is_left_paren(1);
     let mut collation = None;
@@ -127,7 +138,7 @@ fn element(reader: &mut Reader<'_>) -> Result<IndexElement> {
                 collation = last_part(&name);
                 ElementOf::Expression(expr)
             }
-            expr @ ast::Expr::Function(_) => ElementOf::Expression(Box::new(expr)),
+            expr if is_call(&expr) => ElementOf::Expression(Box::new(expr)),
             other => {
                 return Err(SqlError::syntax(format!("syntax error at or near \"{other}\""))
                     .with_hint("Expressions in an index stand in parentheses."));

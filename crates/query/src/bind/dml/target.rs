@@ -2,6 +2,7 @@
 //! (PostgreSQL manual, CREATE VIEW, "Updatable Views").
 
 use super::super::binder::Binder;
+use super::super::index_terms::{self, IndexTerms};
 use super::super::names::{self, Relation};
 use super::super::position;
 use super::super::scope::{Clause, Scope, ScopeColumn, ScopeRelation};
@@ -34,6 +35,8 @@ pub(in crate::bind) struct Target {
     pub relation: ScopeRelation,
     /// The base table's live columns.
     pub base: Vec<(ColId, ColumnId)>,
+    /// Of the base table.
+    terms: Arc<[IndexTerms]>,
     /// Columns of a view that are computed from the base table's.
     pub computed: Vec<(ColId, Expr)>,
     /// Conditions of views, over `base`, the innermost first.
@@ -151,6 +154,7 @@ impl Binder<'_> {
             table: table.clone(),
             relation: item.relations.remove(0),
             base,
+            terms: index_terms::of_table(self.ctx, table),
             computed: Vec::new(),
             conditions: Vec::new(),
             view: None,
@@ -242,7 +246,8 @@ impl Target {
 
     /// Reads the rows: through the views' conditions, with computed columns.
     pub fn plan(&self, identity: Option<[ColId; 3]>) -> Plan {
-        let mut plan = Plan::Scan { table: self.table.clone(), columns: self.base.clone(), identity };
+        let (table, columns, terms) = (self.table.clone(), self.base.clone(), self.terms.clone());
+        let mut plan = Plan::Scan { table, columns, identity, terms };
         for known in &self.conditions {
             plan = Plan::Filter { input: Box::new(plan), condition: known.condition.clone() };
         }
