@@ -304,7 +304,12 @@ impl Engine {
 
     /// Appends to the log without waiting.
     pub(crate) fn append(&self, record: &[u8]) -> Result<Lsn> {
-        Ok(self.log.append(&[record])?.end)
+        self.append_parts(&[record])
+    }
+
+    /// One record in parts.
+    pub(crate) fn append_parts(&self, parts: &[&[u8]]) -> Result<Lsn> {
+        Ok(self.log.append(parts)?.end)
     }
 
     /// Lets a writer in: waits while log buffers or hot memory are over their limits.

@@ -89,10 +89,11 @@ pub enum FileEdit {
     Compact { tablet: TabletId, inputs: Vec<FileId>, outputs: Vec<(FileInfo, Vec<u8>)> },
 }
 
-pub fn put(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, row: PutRow<'_>) {
+/// All of a put but the row's bytes, which follow.
+pub fn put_head(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, row: PutRow<'_>) {
     out.push(PUT);
     head(out, txn, tablet);
-    put_row(out, row);
+    put_row_head(out, row);
 }
 
 pub fn delete(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, key: &[u8]) {
@@ -152,9 +153,14 @@ fn head(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId) {
 }
 
 fn put_row(out: &mut Vec<u8>, row: PutRow<'_>) {
+    put_row_head(out, row);
+    out.extend_from_slice(row.row);
+}
+
+fn put_row_head(out: &mut Vec<u8>, row: PutRow<'_>) {
     varint::put(out, row.rid.0);
     varint::put_slice(out, row.key);
-    varint::put_slice(out, row.row);
+    varint::put(out, row.row.len() as u64);
 }
 
 fn put_file_edit(out: &mut Vec<u8>, edit: &FileEdit) {
@@ -333,7 +339,8 @@ mod tests {
             ],
         };
         let mut out = vec![Vec::new(); 7];
-        put(&mut out[0], txn, TabletId(1), row);
+        put_head(&mut out[0], txn, TabletId(1), row);
+        out[0].extend_from_slice(row.row);
         delete(&mut out[1], txn, TabletId(300), b"gone");
         batch(&mut out[2], txn, TabletId(1), [row, row].into_iter());
         void(&mut out[3], txn, 12);

@@ -9,32 +9,44 @@ use basalt_types::{ColumnBuilder, ColumnId, Datum, PhysType, TableDef};
 
 /// All columns of a row in column-id order. `None`: its bytes do not fit the table.
 pub(crate) fn decode(table: &TableDef, bytes: &[u8]) -> Option<Vec<Datum>> {
-    decode_where(table, bytes, |_| true)
+    let row = RowRef::new(bytes)?;
+    let mut values = Vec::with_capacity(table.columns.len());
+    row.each(
+        |at| table.phys_type(at),
+        0..table.columns.len(),
+        |field| {
+            values.push(match field {
+                Field::Value(bytes) => decode_value(table.phys_type(values.len()), bytes)?,
+                Field::Null => Datum::Null,
+            });
+            Some(())
+        },
+    )?;
+    values.extend(table.columns.get(row.column_count()..)?.iter().map(|column| column.missing.clone()));
+    Some(values)
 }
 
 /// The same of some columns, which ascend; the others are null.
 pub(crate) fn decode_columns(table: &TableDef, bytes: &[u8], columns: &[ColumnId]) -> Option<Vec<Datum>> {
-    let mut wanted = columns.iter().peekable();
-    decode_where(table, bytes, |at| wanted.next_if(|column| column.position() == at).is_some())
-}
-
-fn decode_where(table: &TableDef, bytes: &[u8], mut is_wanted: impl FnMut(usize) -> bool) -> Option<Vec<Datum>> {
     let row = RowRef::new(bytes)?;
     if row.column_count() > table.columns.len() {
         return None;
     }
-    let mut values = Vec::with_capacity(table.columns.len());
-    let mut fields = row.fields_of(table.each_phys_type());
-    for (column, ty) in table.columns.iter().zip(table.each_phys_type()) {
-        let (wanted, field) = (is_wanted(values.len()), fields.next());
-        values.push(match field {
-            Some(field) => match field? {
-                Field::Value(bytes) if wanted => decode_value(ty, bytes)?,
-                Field::Value(_) | Field::Null => Datum::Null,
-            },
-            None if wanted => column.missing.clone(),
-            None => Datum::Null,
-        });
+    let mut values = vec![Datum::Null; table.columns.len()];
+    let mut wanted = columns.iter().map(|column| column.position());
+    row.each(
+        |at| table.phys_type(at),
+        wanted.clone(),
+        |field| {
+            let at = wanted.next()?;
+            if let Field::Value(bytes) = field {
+                values[at] = decode_value(table.phys_type(at), bytes)?;
+            }
+            Some(())
+        },
+    )?;
+    for at in wanted {
+        values[at] = table.columns[at].missing.clone();
     }
     Some(values)
 }

@@ -398,10 +398,10 @@ impl Txn {
         self.met = self.met.max(version);
     }
 
-    /// Appends one row operation to the log, without waiting for it.
-    pub(crate) fn log_operation(&mut self, record: &[u8], operations: u64) -> Result<Lsn> {
-        let end = self.engine.append(record)?;
-        self.operations += operations;
+    /// Appends one row operation to the log, in parts, without waiting for it.
+    pub(crate) fn log_operation(&mut self, parts: &[&[u8]]) -> Result<Lsn> {
+        let end = self.engine.append_parts(parts)?;
+        self.operations += 1;
         Ok(end)
     }
 

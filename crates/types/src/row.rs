@@ -16,6 +16,12 @@ use crate::{Datum, PhysType, varint};
 /// If a value is not of its column's physical type: the caller has checked types.
 pub fn encode(types: &[PhysType], values: &[Datum], out: &mut Vec<u8>) {
     assert_eq!(types.len(), values.len(), "a row has one value per column");
+    encode_as(types.iter().copied(), values, out);
+}
+
+/// The same for types that are not kept together: one per value.
+pub fn encode_as(types: impl Iterator<Item = PhysType>, values: &[Datum], out: &mut Vec<u8>) {
+    out.reserve(encoded_bytes(values));
     varint::put(out, values.len() as u64);
     let bitmap = out.len();
     out.resize(bitmap + values.len().div_ceil(8), 0);
@@ -23,11 +29,25 @@ pub fn encode(types: &[PhysType], values: &[Datum], out: &mut Vec<u8>) {
         match value {
             Datum::Null => out[bitmap + i / 8] |= 1 << (i % 8),
             value => {
-                assert_eq!(value.phys(), Some(*ty), "column {i} holds another type");
+                assert_eq!(value.phys(), Some(ty), "column {i} holds another type");
                 encode_value(value, out);
             }
         }
     }
+}
+
+/// About as many bytes as [`encode`] appends, and not fewer but for columns and texts beyond 2 MiB.
+pub fn encoded_bytes(values: &[Datum]) -> usize {
+    let of_value = |value: &Datum| match value {
+        Datum::Null => 0,
+        Datum::Bool(_) => 1,
+        Datum::I16(_) => 2,
+        Datum::I32(_) | Datum::F32(_) => 4,
+        Datum::I64(_) | Datum::F64(_) => 8,
+        Datum::I128(_) | Datum::Fixed16(_) => 16,
+        Datum::Bytes(bytes) => 3 + bytes.len(),
+    };
+    3 + values.len().div_ceil(8) + values.iter().map(of_value).sum::<usize>()
 }
 
 /// Appends a row of as many columns that all have this value.
@@ -89,25 +109,39 @@ impl<'a> RowRef<'a> {
 
     /// The columns in order. Ends early (with `None` inside) only on damaged bytes.
     pub fn fields(&self, types: &'a [PhysType]) -> impl Iterator<Item = Option<Field<'a>>> + 'a {
-        self.fields_of(types.iter().copied())
-    }
-
-    /// The same of types that are not kept together.
-    pub fn fields_of<I: Iterator<Item = PhysType> + 'a>(
-        &self,
-        types: I,
-    ) -> impl Iterator<Item = Option<Field<'a>>> + use<'a, I> {
-        let (nulls, count, mut rest) = (self.nulls, self.count, self.values);
-        types.take(count).enumerate().map(move |(i, ty)| {
+        let (nulls, mut rest) = (self.nulls, self.values);
+        types.iter().take(self.count).enumerate().map(move |(i, ty)| {
             if nulls[i / 8] >> (i % 8) & 1 == 1 {
                 return Some(Field::Null);
             }
-            let value = match ty.fixed_width() {
-                Some(width) => varint::take_bytes(&mut rest, width)?,
-                None => varint::take_slice(&mut rest)?,
-            };
-            Some(Field::Value(value))
+            Some(Field::Value(take_field(&mut rest, *ty)?))
         })
+    }
+
+    /// Calls `visit` with the fields at some positions, which ascend, as far as the row holds them. `ty` knows the type of
+    /// a column. `None`: the bytes are damaged, or `visit` says so.
+    #[inline]
+    pub fn each(
+        &self,
+        ty: impl Fn(usize) -> PhysType,
+        positions: impl Iterator<Item = usize>,
+        mut visit: impl FnMut(Field<'a>) -> Option<()>,
+    ) -> Option<()> {
+        let has_nulls = self.nulls.iter().any(|bits| *bits != 0);
+        let is_null = |at: usize| has_nulls && self.nulls[at / 8] >> (at % 8) & 1 == 1;
+        let mut rest = self.values;
+        let mut at = 0;
+        for position in positions.take_while(|position| *position < self.count) {
+            while at < position {
+                if !is_null(at) {
+                    take_field(&mut rest, ty(at))?;
+                }
+                at += 1;
+            }
+            visit(if is_null(at) { Field::Null } else { Field::Value(take_field(&mut rest, ty(at))?) })?;
+            at += 1;
+        }
+        Some(())
     }
 
     /// All columns of the row as values, `missing` (one per column of the table) filling its end.
@@ -127,7 +161,17 @@ impl<'a> RowRef<'a> {
     }
 }
 
+/// The bytes of a value, off the front.
+#[inline]
+fn take_field<'a>(rest: &mut &'a [u8], ty: PhysType) -> Option<&'a [u8]> {
+    match ty.fixed_width() {
+        Some(width) => varint::take_bytes(rest, width),
+        None => varint::take_slice(rest),
+    }
+}
+
 /// Reads a value from exactly its bytes.
+#[inline]
 pub fn decode_value(ty: PhysType, bytes: &[u8]) -> Option<Datum> {
     Some(match ty {
         PhysType::Bool => match bytes {
@@ -211,6 +255,24 @@ mod tests {
         let missing = vec![Datum::Null; types.len()];
         let mut bytes = Vec::new();
         encode(&types, &values, &mut bytes);
+        let each = |bytes, positions: &[usize]| {
+            let mut found = Vec::new();
+            let visited = RowRef::new(bytes)?.each(
+                |at| types[at],
+                positions.iter().copied(),
+                |field| {
+                    found.push(field);
+                    Some(())
+                },
+            );
+            visited.map(|()| found)
+        };
+        let all: Vec<Field<'_>> = RowRef::new(&bytes).unwrap().fields(&types).map(Option::unwrap).collect();
+        for positions in [&[][..], &[0], &[3], &[9], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[2, 3, 7, 8], &[4, 9, 10, 12]] {
+            let expected: Vec<Field<'_>> = positions.iter().filter_map(|at| all.get(*at).copied()).collect();
+            assert_eq!(each(&bytes, positions), Some(expected), "{positions:?}");
+            assert_eq!(each(&bytes[..bytes.len() - 1], positions).is_none(), positions.contains(&9), "{positions:?}");
+        }
         for cut in 0..bytes.len() {
             let got = RowRef::new(&bytes[..cut]).and_then(|row| row.to_datums(&types, &missing));
             assert_eq!(got, None, "cut at {cut}");

@@ -233,9 +233,15 @@ impl TableDef {
         self.each_phys_type().collect()
     }
 
-    /// The same, one by one.
+    /// Of a column by its position: any that ever was a column of the table.
+    #[inline]
+    pub fn phys_type(&self, at: usize) -> PhysType {
+        self.columns[at].ty.phys().expect("a column's type is storable")
+    }
+
+    /// The same of all columns, one by one.
     pub fn each_phys_type(&self) -> impl Iterator<Item = PhysType> + '_ {
-        self.columns.iter().map(|column| column.ty.phys().expect("a column's type is storable"))
+        (0..self.columns.len()).map(|at| self.phys_type(at))
     }
 
     /// The primary key of a row given in column-id order; `None` for a table without one.

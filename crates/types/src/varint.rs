@@ -10,7 +10,19 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Takes a value off the front of `input`; `None` if it is cut short or longer than 64 bits.
+#[inline]
 pub fn take(input: &mut &[u8]) -> Option<u64> {
+    match input {
+        [byte, rest @ ..] if *byte < 0x80 => {
+            let value = u64::from(*byte);
+            *input = rest;
+            Some(value)
+        }
+        _ => take_long(input),
+    }
+}
+
+fn take_long(input: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, &byte) in input.iter().enumerate().take(10) {
         if i == 9 && byte > 1 {
@@ -26,6 +38,7 @@ pub fn take(input: &mut &[u8]) -> Option<u64> {
 }
 
 /// Takes `count` bytes off the front.
+#[inline]
 pub fn take_bytes<'a>(input: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     if input.len() < count {
         return None;
@@ -42,6 +55,7 @@ pub fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Takes what [`put_slice`] wrote.
+#[inline]
 pub fn take_slice<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(take(input)?).ok()?;
     take_bytes(input, len)

@@ -357,11 +357,12 @@ impl Txn {
         known: Option<&KnownPlace>,
     ) -> Result<()> {
         let txn = self.writer()?;
-        let mut encoded = Vec::with_capacity(64);
-        row::encode(&table.phys_types(), values, &mut encoded);
-        let mut bytes = Vec::with_capacity(encoded.len() + key.0.len() + 32);
-        record::put(&mut bytes, txn, tablet.id, PutRow { rid, key: key.as_bytes(), row: &encoded });
-        self.log_operation(&bytes, 1)?;
+        assert_eq!(table.columns.len(), values.len(), "a row has one value per column");
+        let mut encoded = Vec::new();
+        row::encode_as(table.each_phys_type(), values, &mut encoded);
+        let mut head = Vec::with_capacity(key.0.len() + 40);
+        record::put_head(&mut head, txn, tablet.id, PutRow { rid, key: key.as_bytes(), row: &encoded });
+        self.log_operation(&[&head, &encoded])?;
         let engine = self.engine.clone();
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
@@ -474,7 +475,7 @@ impl Txn {
         let txn = self.writer()?;
         let mut bytes = Vec::with_capacity(key.0.len() + 24);
         record::delete(&mut bytes, txn, tablet.id, key.as_bytes());
-        self.log_operation(&bytes, 1)?;
+        self.log_operation(&[&bytes])?;
         let engine = self.engine.clone();
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
@@ -491,7 +492,7 @@ impl Txn {
         let mut bytes = Vec::new();
         let borrowed = rows.iter().map(|(key, rid, row)| PutRow { rid: *rid, key: key.as_bytes(), row });
         record::batch(&mut bytes, txn, tablet.id, borrowed);
-        self.log_operation(&bytes, 1)?;
+        self.log_operation(&[&bytes])?;
         let engine = self.engine.clone();
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");

@@ -9,7 +9,7 @@ use basalt_engine::Direction;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{IndexColumn, IndexDef};
-use basalt_types::{ColumnId, CompareOp, DataType, TableDef};
+use basalt_types::{ColumnId, CompareOp, DataType, Datum, TableDef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -256,6 +256,9 @@ impl Relation {
             } else {
                 lower = finder.edge(term, [CompareOp::Gt, CompareOp::GtEq]);
                 upper = finder.edge(term, [CompareOp::Lt, CompareOp::LtEq]);
+                if lower.is_none() && upper.is_none() {
+                    (lower, upper) = finder.beginning(term);
+                }
                 complete = false;
                 break;
             }
@@ -358,6 +361,34 @@ impl Finder<'_> {
         Some(Edge { part, inclusive: matches!(op, CompareOp::LtEq | CompareOp::GtEq) })
     }
 
+    /// The texts that begin as a constant pattern does. The pattern stays to be matched.
+    fn beginning(&self, term: &Term) -> (Option<Edge>, Option<Edge>) {
+        let beginning = self.conditions.iter().find_map(|condition| {
+            let Expr::Call { function, args, .. } = condition else { return None };
+            let [text, Expr::Const { value: Datum::Bytes(pattern), .. }] = args.as_slice() else { return None };
+            if !term.is(text) || !matches!(term.ty, DataType::Text | DataType::Varchar(_)) {
+                return None;
+            }
+            let pattern = std::str::from_utf8(pattern).ok()?;
+            let (beginning, is_all) = match function.name.as_str() {
+                "textlike" => beginning_of(pattern),
+                "starts_with" => (pattern.to_string(), false),
+                _ => return None,
+            };
+            (is_all || !beginning.is_empty()).then_some((beginning, is_all))
+        });
+        let Some((beginning, is_all)) = beginning else { return (None, None) };
+        let edge = |text: &str, inclusive| {
+            let part = KeyPart { value: Expr::text(text), ty: term.ty.clone() };
+            Some(Edge { part, inclusive })
+        };
+        let upper = match is_all {
+            true => edge(&beginning, true),
+            false => behind(&beginning).and_then(|behind| edge(&behind, false)),
+        };
+        (edge(&beginning, true), upper)
+    }
+
     /// The value that the term is compared with by one of these.
     fn compared(&mut self, term: &Term, ops: &[CompareOp]) -> Option<(KeyPart, CompareOp)> {
         let ty = &term.ty;
@@ -410,6 +441,34 @@ impl Finder<'_> {
     fn is_fixed(&self, value: &Expr) -> bool {
         value.volatility() < Volatility::Volatile && needs(value).is_subset(self.known)
     }
+}
+
+/// What a text has to begin with to be LIKE a pattern, and whether that is all of it.
+fn beginning_of(pattern: &str) -> (String, bool) {
+    let mut beginning = String::new();
+    let mut chars = pattern.chars();
+    while let Some(next) = chars.next() {
+        match next {
+            '%' | '_' => return (beginning, false),
+            '\\' => beginning.extend(chars.next()),
+            other => beginning.push(other),
+        }
+    }
+    (beginning, true)
+}
+
+/// The least text that is greater than all that begin like this, by their bytes.
+fn behind(beginning: &str) -> Option<String> {
+    let mut behind = beginning.to_string();
+    while let Some(last) = behind.pop() {
+        // Between them lies what is no character.
+        let next = if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(u32::from(last) + 1) };
+        if let Some(next) = next {
+            behind.push(next);
+            return Some(behind);
+        }
+    }
+    None
 }
 
 /// The same comparison with its sides changed.

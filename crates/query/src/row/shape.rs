@@ -22,8 +22,8 @@ pub(super) struct Lens {
     types: Vec<PhysType>,
 }
 
-/// Fields of a row, as far as somebody looks.
-type Fields<'r> = SmallVec<[Field<'r>; 32]>;
+/// Fields of a row, of the columns that are looked at and that it has: it may be older than columns of its table.
+type Fields<'r> = SmallVec<[Field<'r>; 16]>;
 
 impl Lens {
     /// `None`: one of the columns has a type that rows do not hold.
@@ -35,27 +35,24 @@ impl Lens {
         Some(Lens { columns, types, table })
     }
 
-    /// Those that the row has: it may be older than columns of its table.
-    fn fields<'r>(&'r self, bytes: &'r [u8]) -> Result<Fields<'r>> {
-        let damaged = || SqlError::from(basalt_engine::Error::Corrupt(format!("a row of {}", self.table.name)));
-        let row = RowRef::new(bytes).ok_or_else(damaged)?;
-        row.fields(&self.types).collect::<Option<Fields<'r>>>().ok_or_else(damaged)
-    }
-
-    fn value(&self, fields: &Fields<'_>, at: usize) -> Result<Datum> {
-        Ok(match fields.get(at) {
-            Some(Field::Value(bytes)) => decode_value(self.types[at], bytes)
-                .ok_or_else(|| SqlError::internal(format!("a value of {} has another form", self.table.name)))?,
-            Some(Field::Null) => Datum::Null,
-            None => self.table.columns[at].missing.clone(),
-        })
+    /// Calls `visit` with the fields of the columns that are looked at, one after the other.
+    fn each<'r>(&self, bytes: &'r [u8], visit: impl FnMut(Field<'r>) -> Option<()>) -> Result<()> {
+        let positions = self.columns.iter().map(|column| column.position());
+        let visited = RowRef::new(bytes).and_then(|row| row.each(|at| self.types[at], positions, visit));
+        visited.ok_or_else(|| basalt_engine::Error::Corrupt(format!("a row of {}", self.table.name)).into())
     }
 
     /// The row in column-id order, null where nobody looks.
-    fn decoded(&self, fields: &Fields<'_>) -> Result<Vec<Datum>> {
+    fn decoded(&self, bytes: &[u8]) -> Result<Vec<Datum>> {
         let mut values = vec![Datum::Null; self.table.columns.len()];
-        for id in &self.columns {
-            values[id.position()] = self.value(fields, id.position())?;
+        let mut wanted = self.columns.iter().map(|column| column.position());
+        self.each(bytes, |field| {
+            let at = wanted.next()?;
+            values[at] = decoded(self.types[at], field)?;
+            Some(())
+        })?;
+        for at in wanted {
+            values[at] = self.table.columns[at].missing.clone();
         }
         Ok(values)
     }
@@ -69,13 +66,23 @@ impl Lens {
                 }
             }
             SeenRow::Encoded(bytes) => {
-                let fields = self.fields(bytes)?;
-                for (id, slot) in self.columns.iter().zip(out) {
-                    *slot = self.value(&fields, id.position())?;
-                }
+                let mut slots = self.columns.iter().zip(out);
+                self.each(bytes, |field| {
+                    let (id, slot) = slots.next()?;
+                    *slot = decoded(self.types[id.position()], field)?;
+                    Some(())
+                })?;
+                slots.for_each(|(id, slot)| *slot = self.table.columns[id.position()].missing.clone());
             }
         }
         Ok(())
+    }
+}
+
+fn decoded(ty: PhysType, field: Field<'_>) -> Option<Datum> {
+    match field {
+        Field::Value(bytes) => decode_value(ty, bytes),
+        Field::Null => Some(Datum::Null),
     }
 }
 
@@ -94,8 +101,16 @@ pub(super) struct Shape {
 
 #[derive(PartialEq, Debug)]
 pub(super) enum Output {
-    Column { position: usize, ty: DataType },
-    Computed { expr: Expr, ty: DataType },
+    /// `place`: among the columns that are looked at.
+    Column {
+        position: usize,
+        place: usize,
+        ty: DataType,
+    },
+    Computed {
+        expr: Expr,
+        ty: DataType,
+    },
 }
 
 impl Output {
@@ -110,13 +125,13 @@ impl Output {
 impl Shape {
     /// Expressions are over the row in column-id order.
     pub fn new(table: Arc<TableDef>, filter: Option<Expr>, outputs: Vec<Expr>) -> Option<Shape> {
-        let used = columns_of(outputs.iter().chain(&filter));
+        let lens = Lens::new(table, columns_of(outputs.iter().chain(&filter)))?;
+        let place_of = |index| lens.columns.binary_search(&ColumnId::from_position(index)).ok();
         let outputs = outputs.into_iter().map(|expr| match expr {
-            Expr::Column { index, ty } => Output::Column { position: index, ty },
-            expr => Output::Computed { ty: expr.ty(), expr },
+            Expr::Column { index, ty } => Some(Output::Column { position: index, place: place_of(index)?, ty }),
+            expr => Some(Output::Computed { ty: expr.ty(), expr }),
         });
-        let outputs: Vec<Output> = outputs.collect();
-        let lens = Lens::new(table, used)?;
+        let outputs = outputs.collect::<Option<Vec<Output>>>()?;
         let mut shape = Shape { lens, filter, outputs, computes: false, checks_constants: false };
         let computes = shape.exprs().next().is_some();
         let checks_constants = shape.exprs().any(Expr::has_constants);
@@ -149,7 +164,7 @@ impl Shape {
         let decoded;
         let values: &[Datum] = match row {
             SeenRow::Encoded(bytes) => {
-                decoded = self.lens.decoded(&self.lens.fields(bytes)?)?;
+                decoded = self.lens.decoded(bytes)?;
                 &decoded
             }
             SeenRow::Values(values) => values,
@@ -167,14 +182,20 @@ impl Shape {
     /// Gives the row, if it passes.
     pub fn write(&self, row: &SeenRow<'_>, eval: &EvalContext, out: &mut RowOut<'_>) -> Result<bool> {
         let decoded;
-        let decodes = self.computes || matches!(out, RowOut::Batches(_));
-        let (fields, values): (Fields<'_>, &[Datum]) = match row {
-            SeenRow::Encoded(bytes) => {
-                let fields = self.lens.fields(bytes)?;
-                decoded = if decodes { self.lens.decoded(&fields)? } else { Vec::new() };
-                (fields, &decoded)
+        let mut fields = Fields::new();
+        let values: &[Datum] = match row {
+            SeenRow::Encoded(bytes) if self.computes || matches!(out, RowOut::Batches(_)) => {
+                decoded = self.lens.decoded(bytes)?;
+                &decoded
             }
-            SeenRow::Values(values) => (Fields::new(), values),
+            SeenRow::Encoded(bytes) => {
+                self.lens.each(bytes, |field| {
+                    fields.push(field);
+                    Some(())
+                })?;
+                &[]
+            }
+            SeenRow::Values(values) => values,
         };
         if let Some(filter) = &self.filter
             && filter.eval_scalar(values, eval)? != Datum::Bool(true)
@@ -194,7 +215,7 @@ impl Shape {
         };
         sink.begin_row(self.outputs.len());
         let written = self.outputs.iter().zip(formats).try_for_each(|(output, format)| match output {
-            Output::Column { position, ty } => match fields.get(*position) {
+            Output::Column { position, place, ty } => match fields.get(*place) {
                 Some(Field::Value(bytes)) => stored_cell(ty, self.lens.types[*position], bytes, *format, eval, sink),
                 Some(Field::Null) => {
                     sink.null();
