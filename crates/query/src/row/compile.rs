@@ -5,7 +5,7 @@ use super::gather::{Gathered, Relation, Way, are_repeatable, needs};
 use super::get::Get;
 use super::nested::{Nested, Step, Top};
 use super::shape::{Lens, Shape};
-use super::totals::Totals;
+use super::totals::{Totals, extreme};
 use super::{Body, RowPlan, replace};
 use crate::bind::Bound;
 use crate::bind::point::point_query;
@@ -166,12 +166,19 @@ impl Compiler {
     }
 
     fn body(mut self, top: Peeled<'_>) -> Option<Body> {
-        let ordered_for = |compiler: &Compiler| if compiler.steps.is_empty() { top.sort.as_slice() } else { &[] };
         let single = self.relations.len() == 1;
+        let extreme = top.totals.as_deref().filter(|_| single).and_then(extreme);
+        let orders: Vec<SortKey> = match &extreme {
+            Some(key) => vec![key.clone()],
+            None => top.sort.clone(),
+        };
+        let ordered_for = |compiler: &Compiler| if compiler.steps.is_empty() { orders.as_slice() } else { &[] };
+        // The least or greatest of all is at an end of its order. Of some, it is wherever they are.
+        let ends_early = top.limit.is_some() && top.totals.is_none() || extreme.is_some() && self.conditions.is_empty();
         let mut direct = None;
         while !self.relations.is_empty() {
             let keys = ordered_for(&self).to_vec();
-            let (at, way, in_order) = self.next_way(&keys, top.limit.is_some())?;
+            let (at, way, in_order) = self.next_way(&keys, ends_early)?;
             if self.steps.is_empty() {
                 self.sorted = in_order;
             }
@@ -192,7 +199,9 @@ impl Compiler {
             (None, Some(calls)) => {
                 let ids: BTreeMap<ColId, usize> = calls.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
                 let outputs = top.outputs.into_iter().map(|expr| over_registers(expr, &ids));
-                Top::Totals(Totals::of(calls, outputs.collect::<Option<_>>()?, &resolve)?)
+                let mut totals = Totals::of(calls, outputs.collect::<Option<_>>()?, &resolve)?;
+                totals.first_is_all = extreme.is_some() && self.sorted;
+                Top::Totals(totals)
             }
             (None, None) => Top::Rows {
                 types: top.outputs.iter().map(Expr::ty).collect(),

@@ -305,8 +305,9 @@ impl Way {
                 continue;
             }
             let Some(term) = rest.next() else {
-                if alone && self.access.index.is_none() && self.key.len() == relation.key_len() {
-                    // The whole of a unique key: nothing is left to order.
+                let is_one = alone && self.access.index.is_none() && self.key.len() == relation.key_len();
+                // The whole of a unique key leaves nothing to order; but an expression may fail.
+                if is_one && keys.iter().all(SortKey::is_column) {
                     break;
                 }
                 return false;

@@ -142,6 +142,7 @@ impl Nested {
             _ => None,
         };
         let wanted = match left.checked_add(skip) {
+            _ if matches!(&self.top, Top::Totals(totals) if totals.first_is_all) => 1,
             Some(wanted) if left < u64::MAX => usize::try_from(wanted).unwrap_or(usize::MAX),
             // Nobody knows.
             _ => 0,
@@ -512,8 +513,8 @@ impl<'a> Visit<'a, '_, '_> {
             Top::Rows { outputs, keys, .. } => (outputs, keys),
             Top::Totals(totals) => {
                 let adding = self.adding.as_mut();
-                adding.map_or(Ok(()), |adding| totals.add(adding, frame, self.eval))?;
-                return Ok(Flow::On);
+                let goes_on = adding.map_or(Ok(true), |adding| totals.add(adding, frame, self.eval))?;
+                return Ok(if goes_on { Flow::On } else { Flow::Enough });
             }
             Top::Direct(_) => return Ok(Flow::On),
         };

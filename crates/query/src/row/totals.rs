@@ -1,7 +1,7 @@
 //! Aggregates over the few rows of a row plan, without groups.
 
 use crate::error::Result;
-use crate::plan::{AggregateCall, ColId};
+use crate::plan::{AggregateCall, ColId, SortKey};
 use ahash::AHashSet;
 use arrow_array::ArrayRef;
 use basalt_expr::EvalContext;
@@ -19,6 +19,20 @@ pub(super) struct Totals {
     /// Over the results of the calls.
     outputs: Vec<Expr>,
     pub types: Vec<DataType>,
+    /// Rows come in the order of the only call: the first value is the result ([`extreme`]).
+    pub first_is_all: bool,
+}
+
+/// The order in which the first value that is not null is the result of all these calls.
+pub(super) fn extreme(calls: &[(ColId, AggregateCall)]) -> Option<SortKey> {
+    let [(_, AggregateCall { resolved, args, filter: None, .. })] = calls else { return None };
+    let [arg] = args.as_slice() else { return None };
+    let descending = match resolved.aggregate.name.as_str() {
+        "max" => true,
+        "min" => false,
+        _ => return None,
+    };
+    Some(SortKey { expr: arg.clone(), descending, nulls_first: descending })
 }
 
 #[derive(PartialEq, Debug)]
@@ -61,7 +75,7 @@ impl Totals {
             Some(Call { resolved, args, filter, distinct })
         });
         let types = outputs.iter().map(Expr::ty).collect();
-        Some(Totals { calls: calls.collect::<Option<_>>()?, outputs, types })
+        Some(Totals { calls: calls.collect::<Option<_>>()?, outputs, types, first_is_all: false })
     }
 
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
@@ -82,7 +96,9 @@ impl Totals {
         Adding { calls: self.calls.iter().map(values).collect() }
     }
 
-    pub fn add(&self, adding: &mut Adding, frame: &[Datum], eval: &EvalContext) -> Result<()> {
+    /// False: more rows change nothing.
+    pub fn add(&self, adding: &mut Adding, frame: &[Datum], eval: &EvalContext) -> Result<bool> {
+        let mut shown = false;
         for (call, values) in self.calls.iter().zip(&mut adding.calls) {
             if let Some(filter) = &call.filter
                 && filter.eval_scalar(frame, eval)? != Datum::Bool(true)
@@ -103,9 +119,10 @@ impl Totals {
             values.rows += 1;
             for (builder, value) in values.args.iter_mut().zip(&args) {
                 builder.push(value)?;
+                shown |= !value.is_null();
             }
         }
-        Ok(())
+        Ok(!(shown && self.first_is_all))
     }
 
     /// The result.
