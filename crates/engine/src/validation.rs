@@ -255,7 +255,8 @@ impl Running {
                 return Err(Error::Dependencies);
             }
         }
-        Ok(())
+        // What was before is known only as long as it is kept.
+        before.check_age()
     }
 }
 

@@ -122,8 +122,9 @@ impl PinTable {
     pub fn expire(&self, before: Duration) {
         let before = before.as_micros() as u64;
         for slot in &self.slots.lock().all {
+            let since = slot.since.load(Ordering::Acquire);
+            // Behind it: a new one has its reason before it has its time.
             let reason = PinReason::ALL[usize::from(slot.reason.load(Ordering::Relaxed))];
-            let since = slot.since.load(Ordering::Relaxed);
             let held = slot.version.load(Ordering::Acquire) != EMPTY;
             if held && since < before && matches!(reason, PinReason::Transaction | PinReason::Statement) {
                 // One that is renewed meanwhile is none of these.
@@ -160,7 +161,7 @@ impl Pin {
     /// Lets go of the version and pins the one that `current` reads.
     pub fn renew(&mut self, reason: PinReason, since: Duration, current: impl Fn() -> Version) {
         self.slot.reason.store(reason as u8, Ordering::Relaxed);
-        self.slot.since.store(since.as_micros() as u64, Ordering::Relaxed);
+        self.slot.since.store(since.as_micros() as u64, Ordering::Release);
         let mut version = current();
         loop {
             self.slot.version.store(version.0, Ordering::Release);

@@ -116,6 +116,8 @@ pub struct Session {
     pub(crate) version: Version,
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) deadline: Deadline,
+    /// The statement reads at a snapshot of its transaction.
+    pub(crate) reads: bool,
     pub(crate) info: Arc<Mutex<SessionInfo>>,
     /// What `set_config` asked for in the running statement.
     pub(crate) asked: Arc<Mutex<Vec<AskedSetting>>>,
@@ -226,6 +228,7 @@ impl Session {
             version: Version::ZERO,
             interrupt,
             deadline: Deadline::default(),
+            reads: false,
             info,
             asked: Arc::default(),
             told: Arc::default(),
@@ -341,7 +344,10 @@ impl Session {
 
     /// Whether garbage collection has waited for all that the statement has read in its transaction so far (72000).
     pub(crate) fn check_age(&self) -> Result<()> {
-        self.block.txn.as_ref().map_or(Ok(()), |txn| Ok(txn.check_age()?))
+        match &self.block.txn {
+            Some(txn) if self.reads => Ok(txn.check_age()?),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the implicit transaction: commits it, or rolls it back after an error. Send CommandComplete of
@@ -352,6 +358,7 @@ impl Session {
 
     pub(crate) fn statement_begins(&mut self, sql: &Arc<str>) {
         self.follow_roles();
+        self.reads = false;
         let effective = self.settings.effective();
         self.interrupt.start();
         self.deadline = Deadline::after(effective.statement_timeout);

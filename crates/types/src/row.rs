@@ -132,6 +132,7 @@ impl<'a> RowRef<'a> {
         let mut rest = self.values;
         let mut at = 0;
         for position in positions.take_while(|position| *position < self.count) {
+            debug_assert!(at <= position, "positions ascend");
             while at < position {
                 if !is_null(at) {
                     take_field(&mut rest, ty(at))?;

@@ -200,6 +200,22 @@ async fn who_only_reads_is_never_refused() {
     txn.commit().await.unwrap();
 }
 
+/// What it has read cannot be compared with what is gone.
+#[tokio::test]
+async fn who_has_read_at_a_snapshot_that_is_too_old_cannot_write() {
+    let f = Fixture::configured(|config| EngineConfig { snapshot_age_max: Some(Duration::ZERO), ..config });
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..10, "one").await;
+    let mut txn = f.begin_with(Isolation::Serializable);
+    txn.next_statement();
+    read(&f, &txn, Read::ScanBelow);
+    txn.insert(&table, &row(50, "mine")).await.unwrap();
+    change(&f, Change::Delete(3)).await;
+    f.engine.tablets().iter().for_each(|tablet| f.engine.sweep(tablet));
+    let refused = txn.commit().await;
+    assert!(matches!(refused, Err(Error::SnapshotTooOld | Error::Dependencies)), "{refused:?}");
+}
+
 #[tokio::test]
 async fn own_changes_and_earlier_ones_refuse_nobody() {
     let f = Fixture::new();

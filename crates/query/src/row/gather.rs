@@ -186,6 +186,10 @@ impl Relation {
             let key: Vec<Option<Term>> = match (index.plain_columns(), terms) {
                 (Some(columns), _) => columns.iter().map(|id| self.column(*id)).collect(),
                 (None, Some(terms)) => {
+                    // Entries are of the types that the index says.
+                    if terms.columns.iter().zip(&index.columns).any(|(of, column)| of.ty() != column.ty) {
+                        continue;
+                    }
                     let term = |(of, column): (&Expr, &IndexColumn)| {
                         Some(Term { expr: self.over_columns(of)?, ty: column.ty.clone() })
                     };
@@ -248,6 +252,9 @@ impl Relation {
                 break;
             };
             key.push(term.clone());
+            if !complete {
+                continue;
+            }
             if let Some(part) = finder.one(term) {
                 prefix.push(Part::One(part));
             } else if let Some(list) = finder.many(term) {
@@ -260,7 +267,6 @@ impl Relation {
                     (lower, upper) = finder.beginning(term);
                 }
                 complete = false;
-                break;
             }
         }
         let whole = complete && index.as_ref().is_none_or(|index| index.unique && !index.is_deferrable());

@@ -170,6 +170,7 @@ impl Session {
             }));
         }
         let timeout = self.settings.effective().lock_timeout;
+        self.reads = true;
         let txn = self.txn()?;
         txn.set_lock_timeout(timeout);
         txn.next_statement();

@@ -71,7 +71,7 @@ impl Session {
         if pending.is_empty() || self.block.txn.is_none() {
             return Ok(());
         }
-        self.txn()?.next_statement();
+        self.next_statement()?;
         self.enforce(pending, true).await.map(|_| ())
     }
 

@@ -192,6 +192,13 @@ fn old_snapshots_end_with_an_error_and_nothing_else_does() -> Result<()> {
             }
         }
     };
+    // The same behind the savepoint `s`.
+    let run_in_block = |wire: &mut Wire, sql: &str| -> Result<()> {
+        while wire.simple(sql, None)?.sqlstate().is_some() {
+            wire.run("ROLLBACK TO s")?;
+        }
+        Ok(())
+    };
     let too_old = |wire: &mut Wire, sql: &str| -> Result<()> {
         let until = Instant::now() + SOON;
         loop {
@@ -220,7 +227,18 @@ fn old_snapshots_end_with_an_error_and_nothing_else_does() -> Result<()> {
         run(&mut other, "UPDATE t SET x = x + 1 WHERE id BETWEEN 10 AND 20")?;
         too_old(&mut wire, sql)?;
     }
-    // Of READ COMMITTED only what reads on.
+    // Of READ COMMITTED only what reads on: what does not read is nobody's reader.
+    wire.run("BEGIN")?;
+    wire.run("SAVEPOINT s")?;
+    run_in_block(&mut wire, "INSERT INTO t VALUES (0, 0)")?;
+    wire.run("SAVEPOINT s2")?;
+    assert_eq!(wire.simple("SELECT 1 / (x - 7) FROM t WHERE id = 7", None)?.sqlstate(), Some("22012"));
+    run(&mut other, "UPDATE t SET x = x + 1 WHERE id BETWEEN 10 AND 20")?;
+    std::thread::sleep(Duration::from_millis(500));
+    for sql in ["ROLLBACK TO s2", "SET LOCAL work_mem = '8MB'", "SHOW work_mem", "RELEASE s2", "COMMIT"] {
+        wire.run(sql)?;
+    }
+    assert_eq!(other.run("SELECT count(*) FROM t WHERE id = 0")?.text(0, 0), Some("1"));
     wire.run("BEGIN")?;
     while wire.simple("DECLARE c CURSOR FOR SELECT * FROM t", None)?.sqlstate().is_some() {
         wire.run("ROLLBACK")?;

@@ -357,8 +357,8 @@ impl Change {
         }
         let catalog = session.txn()?.catalog();
         foreign_key::check_retyped(&catalog, &self.table, id, &column.ty, using.is_none())?;
-        self.retype_indexes(id)?;
         // Conditions and keys must have a meaning for the new type.
+        self.retype_indexes(&ctx, id)?;
         self.rebind(&ctx)
     }
 
@@ -397,19 +397,25 @@ impl Change {
         Ok(())
     }
 
-    /// Indexes on a column whose type changes are made anew: entries are of the type.
-    fn retype_indexes(&mut self, id: ColumnId) -> Result<()> {
-        let ty = self.table.column(id).ty.clone();
+    /// Indexes on a column whose type changes, or on expressions, which may read it, are made anew: entries are of the
+    /// types of what they are over.
+    fn retype_indexes(&mut self, ctx: &BindContext, id: ColumnId) -> Result<()> {
+        let shared = Arc::new(self.table.clone());
         for index in &mut self.table.indexes {
             let has_sql = index.predicate.is_some() || index.plain_columns().is_none();
             if !has_sql && !index.uses(id) {
                 continue;
             }
-            crate::statement::index::check_indexable(&ty, &index.method)?;
+            let terms = bind::bind_index(ctx, &shared, index)?;
             let changed = Arc::make_mut(index);
-            for column in &mut changed.columns {
-                if matches!(column.source, IndexSource::Column(of) if of == id) {
-                    column.ty = ty.clone();
+            for (column, term) in changed.columns.iter_mut().zip(terms.columns) {
+                let ty = match column.source {
+                    IndexSource::Column(of) => shared.column(of).ty.clone(),
+                    IndexSource::Expression(_) => term.ty(),
+                };
+                if ty != column.ty {
+                    crate::statement::index::check_indexable(&ty, &changed.method)?;
+                    column.ty = ty;
                 }
             }
             if !self.rebuild.contains(&changed.id) {
