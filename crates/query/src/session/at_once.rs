@@ -103,11 +103,8 @@ impl Session {
             let run = pin!(at_once::run(self, at_once, bound, eval, cells));
             run.poll(&mut Context::from_waker(Waker::noop()))
         };
-        let polled = match polled {
-            Poll::Ready(Ok(ended)) => Poll::Ready(self.check_age().map(|()| ended)),
-            other => other,
-        };
-        let failed = match polled {
+        let checked = polled.map(|ended| ended.and_then(|ended| self.check_age().map(|()| ended)));
+        let failed = match checked {
             Poll::Ready(Ok((verb, rows))) => {
                 if !at_once.types.is_empty() {
                     Stats::add(&self.db.stats().rows_returned, rows);

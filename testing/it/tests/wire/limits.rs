@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use basalt_it::servers::{Basalt, BasaltOptions};
-use basalt_it::wire::Wire;
+use basalt_it::wire::{Answer, Wire};
 use std::time::{Duration, Instant};
 
 /// Within which what was told to end has ended. What it interrupts would take minutes, and the machine may be busy.
@@ -181,12 +181,12 @@ fn old_snapshots_end_with_an_error_and_nothing_else_does() -> Result<()> {
     let server = Basalt::start_with(BasaltOptions::default().set("old_snapshot_threshold=0"))?;
     let (mut wire, mut other) = (server.connect()?, server.connect()?);
     // A statement that meets a collection is too old, too.
-    let run = |wire: &mut Wire, sql: &str| -> Result<()> {
+    let run = |wire: &mut Wire, sql: &str| -> Result<Answer> {
         let until = Instant::now() + SOON;
         loop {
             let ended = wire.simple(sql, None)?;
             match ended.sqlstate() {
-                None => return Ok(()),
+                None => return Ok(ended),
                 Some("72000") => assert!(Instant::now() < until, "{sql} is always too old"),
                 Some(other) => panic!("{sql}: {other}"),
             }
@@ -238,12 +238,8 @@ fn old_snapshots_end_with_an_error_and_nothing_else_does() -> Result<()> {
     for sql in ["ROLLBACK TO s2", "SET LOCAL work_mem = '8MB'", "SHOW work_mem", "RELEASE s2", "COMMIT"] {
         wire.run(sql)?;
     }
-    let kept = "SELECT count(*) FROM t WHERE id = 0";
-    let mut found = other.simple(kept, None)?;
-    while found.sqlstate() == Some("72000") {
-        found = other.simple(kept, None)?;
-    }
-    assert_eq!(found.last().text(0, 0), Some("1"));
+    let kept = run(&mut other, "SELECT count(*) FROM t WHERE id = 0")?;
+    assert_eq!(kept.last().text(0, 0), Some("1"));
     wire.run("BEGIN")?;
     while wire.simple("DECLARE c CURSOR FOR SELECT * FROM t", None)?.sqlstate().is_some() {
         wire.run("ROLLBACK")?;
