@@ -50,7 +50,7 @@ pub fn run(args: StartArgs) -> Result<()> {
         // Deeply nested statements are parsed and bound on it.
         .thread_stack_size(32 << 20)
         .worker_threads(REACTOR_THREADS)
-        .thread_name("basalt-reactor")
+        .thread_name("basalt-front")
         .enable_all()
         .build()
         .context("cannot start the reactor threads")?;

@@ -6,5 +6,6 @@
 pub mod code_pages;
 pub mod failpoint;
 pub mod os;
+pub mod threads;
 
 pub use os::{Clock, File, FileSystem, OpenMode, Os, Random};

@@ -16,6 +16,8 @@ pub enum Error {
          (connect locally and run: ALTER ROLE \"{role}\" PASSWORD '…')"
     )]
     NoPassword { addr: SocketAddr, role: String },
+    #[error("cannot start the reactor threads")]
+    Threads(#[source] io::Error),
     #[error("cannot read {path}")]
     TlsFile { path: PathBuf, source: io::Error },
     #[error("{path} holds no usable PEM {what}: {reason}")]
@@ -26,7 +28,9 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::NoPassword { .. } | Error::TlsContent { .. } => ErrorKind::Invalid,
-            Error::Listen { .. } | Error::ListenUnix { .. } | Error::TlsFile { .. } => ErrorKind::Internal,
+            Error::Listen { .. } | Error::ListenUnix { .. } | Error::Threads(_) | Error::TlsFile { .. } => {
+                ErrorKind::Internal
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: Arc<Shared
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/health") => health(&shared),
         (&Method::GET, "/metrics") => {
-            full(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics::render(&shared.db))
+            full(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics::render(&shared))
         }
         (&Method::POST, "/sql") => sql::answer(request, peer, shared).await,
         (_, "/health" | "/metrics") => method_not_allowed("GET"),

@@ -19,6 +19,7 @@ pub mod error;
 mod http;
 mod listen;
 mod pg;
+mod reactors;
 mod tls;
 mod wire;
 

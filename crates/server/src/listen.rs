@@ -4,6 +4,7 @@
 //! `drain_timeout`; then they are dropped where they wait, which rolls them back.
 
 use crate::pg::{self, Output, Peer};
+use crate::reactors::Reactors;
 use crate::wire::Wire;
 use crate::{Error, ServerConfig, http, tls};
 use basalt_query::{Database, SqlError};
@@ -47,6 +48,7 @@ pub struct Shared {
     /// Makes the salts of roles that do not exist.
     pub mock_secret: [u8; 32],
     pub half_open: Arc<Semaphore>,
+    pub reactors: Reactors,
 }
 
 /// A running server.
@@ -83,7 +85,9 @@ impl Server {
         let mut mock_secret = [0; 32];
         os.random.fill(&mut mock_secret);
         let half_open = Arc::new(Semaphore::new(config.half_open_max));
-        let shared = Arc::new(Shared { db: db.clone(), config, tls: acceptor, stage, mock_secret, half_open });
+        let reactors = Reactors::start().map_err(Error::Threads)?;
+        let shared =
+            Arc::new(Shared { db: db.clone(), config, tls: acceptor, stage, mock_secret, half_open, reactors });
         let http_task = http_listener.map(|listener| tokio::spawn(http::serve(listener, shared.clone())));
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();

@@ -14,7 +14,44 @@ pub enum Wire {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+/// A connection that no reactor knows, or does not know any more.
+pub enum Socket {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Socket {
+    /// Gives it to the reactor of this thread.
+    pub fn adopt(self) -> io::Result<Wire> {
+        match self {
+            Socket::Tcp(socket) => TcpStream::from_std(socket).map(Wire::Tcp),
+            Socket::Unix(socket) => UnixStream::from_std(socket).map(Wire::Unix),
+        }
+    }
+}
+
 impl Wire {
+    /// Takes it from its reactor.
+    pub fn release(self) -> io::Result<Socket> {
+        match self {
+            Wire::Tcp(stream) => stream.into_std().map(Socket::Tcp),
+            Wire::Unix(stream) => stream.into_std().map(Socket::Unix),
+            Wire::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Whether another reactor may go on with it: all of its state is in the kernel.
+    pub fn is_movable(&self) -> bool {
+        matches!(self, Wire::Tcp(_) | Wire::Unix(_))
+    }
+
+    pub fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Wire::Tcp(stream) => Some(stream),
+            Wire::Unix(_) | Wire::Tls(_) => None,
+        }
+    }
+
     /// Whether the peer has closed its side. Bytes that it sent before may still be there to be read.
     pub fn is_closed(&self) -> bool {
         let ready = match self {

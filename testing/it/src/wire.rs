@@ -230,10 +230,14 @@ impl Wire {
 
     /// Runs a prepared statement with values as text.
     pub fn execute(&mut self, name: &str, values: &[String]) -> Result<Answer> {
+        self.send_execute(name, values)?;
+        self.answer(None)
+    }
+
+    pub fn send_execute(&mut self, name: &str, values: &[String]) -> Result<()> {
         let mut frame = Vec::new();
         put_bound(&mut frame, name, values);
-        self.send_raw(&frame)?;
-        self.answer(None)
+        self.send_raw(&frame)
     }
 
     /// Runs `sql` as the unnamed statement in one flight, with values as text.

@@ -1,12 +1,14 @@
 //! Prometheus' text format over the counters of database and engine.
 
-use basalt_query::Database;
+use crate::listen::Shared;
 use std::fmt::Write;
 
-pub fn render(db: &Database) -> String {
+pub fn render(Shared { db, reactors, .. }: &Shared) -> String {
     let mut page = Page::default();
     page.gauge("basalt_connections", "Sessions open now.", db.session_count() as u64);
     page.gauge("basalt_connections_max", "Sessions that may be open at once.", db.config().connections_max as u64);
+    let moves = "Connections that went on at another reactor thread since start.";
+    page.counter("basalt_connection_moves_total", moves, reactors.moves());
     for (name, value) in db.stats().list() {
         page.counter(&format!("basalt_{name}_total"), &format!("{} since start.", name.replace('_', " ")), value);
     }

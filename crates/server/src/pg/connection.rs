@@ -1,15 +1,17 @@
 //! One connection from its first byte to its last.
 
 use super::frontend::{self, Frontend};
-use super::input::Message;
-use super::{Client, Fault, Peer, login};
+use super::input::{Input, Message};
+use super::{Client, Fault, Output, Peer, login};
 use crate::listen::{Shared, Stage, reached};
-use crate::wire::Wire;
+use crate::reactors::Habit;
+use crate::wire::{Socket, Wire};
 use basalt_query::{Session, SqlError};
 use futures::future::BoxFuture;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub struct Connection {
@@ -17,21 +19,86 @@ pub struct Connection {
     pub(super) session: Session,
     /// An extended-protocol message failed: everything up to Sync is skipped.
     pub(super) skipping: bool,
+    /// The reactor that serves it.
+    at: usize,
+    habit: Habit,
 }
 
-/// Serves one client. `half_open` is given back at login.
+/// A connection between two reactors.
+struct Moving {
+    socket: Socket,
+    input: Input,
+    out: Output,
+    session: Session,
+    habit: Habit,
+    /// Where it shall go on.
+    to: usize,
+}
+
+/// Serves one client, on one reactor after the other. `half_open` is given back at login.
 pub async fn serve(wire: Wire, peer: Peer, shared: Arc<Shared>, half_open: OwnedSemaphorePermit) {
+    let mut at = shared.reactors.enter();
+    let Ok(socket) = wire.release() else { return };
+    let mut next: BoxFuture<'static, Option<Moving>> = Box::pin(begin(socket, peer, at, shared.clone(), half_open));
+    loop {
+        // Ends its task when it is dropped.
+        let mut here = JoinSet::new();
+        here.spawn_on(next, shared.reactors.handle(at));
+        match here.join_next().await {
+            Some(Ok(Some(moving))) => {
+                shared.reactors.change(at, moving.to);
+                at = moving.to;
+                next = Box::pin(go_on(moving, peer, shared.clone()));
+            }
+            Some(Ok(None) | Err(_)) | None => break,
+        }
+    }
+    shared.reactors.leave(at);
+}
+
+async fn begin(
+    socket: Socket,
+    peer: Peer,
+    at: usize,
+    shared: Arc<Shared>,
+    half_open: OwnedSemaphorePermit,
+) -> Option<Moving> {
+    let wire = match socket.adopt() {
+        Ok(wire) => wire,
+        Err(error) => {
+            tracing::warn!(?peer, "cannot serve a connection: {error}");
+            return None;
+        }
+    };
     let login = login::log_in(Client::new(wire), peer, &shared);
     let mut stage = shared.stage.clone();
     let login = tokio::select! {
         login = timeout(shared.config.authentication_timeout, login) => login,
-        _ = reached(&mut stage, Stage::Draining) => return,
+        _ = reached(&mut stage, Stage::Draining) => return None,
     };
     drop(half_open);
     match login {
-        Ok(Ok((client, session))) => Connection { client, session, skipping: false }.run(&shared, peer).await,
+        Ok(Ok((client, session))) => {
+            let habit = Habit::default();
+            return Connection { client, session, skipping: false, at, habit }.run(&shared, peer).await;
+        }
         Ok(Err((client, fault))) => say_goodbye(client, fault, peer).await,
         Err(_) => tracing::debug!(?peer, "client did not log in in time"),
+    }
+    None
+}
+
+async fn go_on(moving: Moving, peer: Peer, shared: Arc<Shared>) -> Option<Moving> {
+    let Moving { socket, input, out, session, habit, to } = moving;
+    match socket.adopt() {
+        Ok(wire) => {
+            let client = Client { wire, input, out };
+            Connection { client, session, skipping: false, at: to, habit }.run(&shared, peer).await
+        }
+        Err(error) => {
+            tracing::warn!(?peer, "connection lost: {error}");
+            None
+        }
     }
 }
 
@@ -90,14 +157,17 @@ impl Ends {
 }
 
 impl Connection {
-    async fn run(mut self, shared: &Shared, peer: Peer) {
+    async fn run(mut self, shared: &Shared, peer: Peer) -> Option<Moving> {
         let mut ends = Ends::of(&self.session, shared);
         let fault = loop {
             let step = match self.serve_arrived() {
                 // Pinned here: a future is large, and is not to be moved from hand to hand.
                 Ok(Some(message)) => ends.or_done(pin!(self.step_apart(message))).await,
                 Ok(None) => match ends.or_done(self.flushed()).await {
-                    Ok(()) => ends.or_heard(self.listen()).await,
+                    Ok(()) => match self.better(shared, peer) {
+                        Some(to) => return self.leave(to, peer),
+                        None => ends.or_heard(self.listen()).await,
+                    },
                     Err(fault) => Err(fault),
                 },
                 Err(fault) => Err(fault),
@@ -111,6 +181,27 @@ impl Connection {
         // Ends the transaction and gives its locks back before the client hears of it.
         drop(session);
         say_goodbye(client, fault, peer).await;
+        None
+    }
+
+    /// The reactor where it were better served. A connection moves between two messages, with nothing unsent.
+    fn better(&mut self, shared: &Shared, peer: Peer) -> Option<usize> {
+        if !self.client.input.is_empty() || self.skipping || !self.client.wire.is_movable() {
+            return None;
+        }
+        let local = if peer.is_local() { self.client.wire.tcp() } else { None };
+        shared.reactors.better(self.at, &mut self.habit, local, || shared.db.os().clock.monotonic())
+    }
+
+    fn leave(self, to: usize, peer: Peer) -> Option<Moving> {
+        let Connection { client: Client { wire, input, out }, session, habit, .. } = self;
+        match wire.release() {
+            Ok(socket) => Some(Moving { socket, input, out, session, habit, to }),
+            Err(error) => {
+                tracing::warn!(?peer, "connection lost: {error}");
+                None
+            }
+        }
     }
 
     async fn flushed(&mut self) -> Result<(), Fault> {

@@ -11,7 +11,7 @@ impl Connection {
     /// Serves the messages that have arrived, up to one that may have to wait, which it gives.
     pub(super) fn serve_arrived(&mut self) -> Result<Option<Message>, Fault> {
         loop {
-            let Connection { client: Client { input, out, .. }, session, skipping } = self;
+            let Connection { client: Client { input, out, .. }, session, skipping, .. } = self;
             let Some((tag, body)) = input.peek()? else { return Ok(None) };
             if *skipping || out.is_full() {
                 return input.take().map(Some);

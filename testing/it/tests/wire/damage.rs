@@ -53,7 +53,7 @@ fn files(dir: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// A page of the HTTP port.
-fn get(http: SocketAddr, path: &str) -> Result<String> {
+pub fn get(http: SocketAddr, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(http)?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
     let mut page = String::new();

@@ -18,6 +18,7 @@ mod limits;
 mod login;
 mod notifications;
 mod orientation;
+mod reactors;
 mod row_locks;
 mod serving;
 mod shell;

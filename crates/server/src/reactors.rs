@@ -1,0 +1,163 @@
+//! The threads that run connections: one per group of processors, kept there, each with an epoll of its own.
+//!
+//! Where a client on this machine runs, its packets say (SO_INCOMING_CPU). A connection that is answered by the
+//! reactor of the same processor costs no interrupt of another one, and the two take turns by themselves; but a
+//! processor that is full of clients has no time to serve them. So connections move (docs/decisions/0015): to where
+//! less is to do, and, where that is even, to where their client is.
+
+mod balance;
+
+use balance::{Balance, Rate};
+use basalt_sched::threads;
+use cpu_time::ThreadTime;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// No more threads than this do nothing but serve.
+const REACTORS_MAX: usize = 16;
+/// Deeply nested statements are parsed and bound on a reactor.
+const STACK_BYTES: usize = 32 << 20;
+/// A connection looks where its client is after so many answers.
+const LOOK_EVERY: u32 = 32;
+/// It moves when so many looks in a row say the same.
+const LOOKS: u32 = 3;
+
+pub struct Reactors {
+    reactors: Vec<Reactor>,
+    /// The reactor of each processor.
+    of_cpu: Vec<Option<usize>>,
+    balance: Balance,
+    moves: AtomicU64,
+}
+
+struct Reactor {
+    handle: Handle,
+    /// Taken when it ends.
+    runtime: Option<Runtime>,
+    connections: AtomicUsize,
+}
+
+/// What a connection knows of itself.
+#[derive(Default)]
+pub struct Habit {
+    answers: u32,
+    looked: Option<Duration>,
+    /// Where it would go, and how many looks said so.
+    wish: Option<usize>,
+    looks: u32,
+}
+
+impl Reactors {
+    pub fn start() -> io::Result<Reactors> {
+        let cpus = threads::cpus()?;
+        let count = std::thread::available_parallelism()?.get().min(cpus.len()).min(REACTORS_MAX);
+        let mut of_cpu = vec![None; cpus.last().map_or(0, |last| last + 1)];
+        let mut groups = vec![Vec::new(); count];
+        for (at, cpu) in cpus.iter().enumerate() {
+            let reactor = at * count / cpus.len();
+            of_cpu[*cpu] = Some(reactor);
+            groups[reactor].push(*cpu);
+        }
+        let reactors = groups.into_iter().map(Reactor::start).collect::<io::Result<Vec<_>>>()?;
+        Ok(Reactors { reactors, of_cpu, balance: Balance::new(count), moves: AtomicU64::new(0) })
+    }
+
+    /// Takes a place for a connection, where there are fewest. [`leave`](Self::leave) gives it back.
+    pub fn enter(&self) -> usize {
+        let connections = |at: &usize| self.reactors[*at].connections.load(Ordering::Relaxed);
+        let at = (0..self.reactors.len()).min_by_key(connections).unwrap_or_default();
+        self.reactors[at].connections.fetch_add(1, Ordering::Relaxed);
+        at
+    }
+
+    pub fn leave(&self, at: usize) {
+        self.reactors[at].connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub fn change(&self, from: usize, to: usize) {
+        self.leave(from);
+        self.reactors[to].connections.fetch_add(1, Ordering::Relaxed);
+        self.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections that went from one to another.
+    pub fn moves(&self) -> u64 {
+        self.moves.load(Ordering::Relaxed)
+    }
+
+    pub fn handle(&self, at: usize) -> &Handle {
+        &self.reactors[at].handle
+    }
+
+    /// Notes an answer of the reactor `at`; says where the connection shall go on, if elsewhere. `client` is the socket
+    /// of a client on this machine.
+    pub fn better(
+        &self,
+        at: usize,
+        habit: &mut Habit,
+        client: Option<impl AsFd>,
+        now: impl FnOnce() -> Duration,
+    ) -> Option<usize> {
+        habit.answers += 1;
+        if habit.answers < LOOK_EVERY || self.reactors.len() == 1 {
+            return None;
+        }
+        let (answers, now) = (std::mem::take(&mut habit.answers), now());
+        // What a system does not tell is not known.
+        let cpu = client.and_then(|socket| rustix::net::sockopt::socket_incoming_cpu(socket).ok());
+        let home = cpu.and_then(|cpu| *self.of_cpu.get(cpu as usize)?);
+        self.balance.note(at, home, answers, spent(), now);
+        let took = now.saturating_sub(habit.looked.replace(now)?);
+        let own = Rate::of(answers, took);
+        let wish = self.balance.better(at, home, own);
+        habit.looks = if wish == habit.wish { habit.looks + 1 } else { 1 };
+        habit.wish = wish;
+        let to = wish.filter(|_| habit.looks >= LOOKS)?;
+        self.balance.moves(at, to, own);
+        *habit = Habit::default();
+        Some(to)
+    }
+}
+
+thread_local! {
+    /// Processor time of this thread when it was looked at last.
+    static SPENT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// What this thread has spent since it was asked last.
+fn spent() -> Duration {
+    let now = ThreadTime::now().as_duration();
+    now.saturating_sub(SPENT.replace(now))
+}
+
+impl Reactor {
+    fn start(cpus: Vec<usize>) -> io::Result<Reactor> {
+        let settle = move || {
+            if let Err(error) = threads::keep_to(&cpus) {
+                tracing::warn!("a reactor thread runs wherever the system puts it: {error}");
+            }
+        };
+        let runtime = Builder::new_multi_thread()
+            // What blocks in place is relieved by another one.
+            .worker_threads(1)
+            .thread_stack_size(STACK_BYTES)
+            .thread_name("basalt-reactor")
+            .on_thread_start(settle)
+            .enable_all()
+            .build()?;
+        Ok(Reactor { handle: runtime.handle().clone(), runtime: Some(runtime), connections: AtomicUsize::new(0) })
+    }
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // It must not be waited for inside of another.
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+use super::*;
+
+/// Connections that ask as often as each other, each with the processor of its client and its reactor.
+struct Load {
+    /// Of an answer.
+    cost: Duration,
+    balance: Balance,
+    homes: Vec<Option<usize>>,
+    at: Vec<usize>,
+    now: Duration,
+    moved: usize,
+}
+
+/// Answers of a connection per second.
+const RATE: u32 = 8_000;
+
+impl Load {
+    fn new(places: usize, homes: &[Option<usize>]) -> Load {
+        let at = (0..homes.len()).map(|connection| connection % places).collect();
+        Load {
+            cost: Duration::from_micros(8),
+            balance: Balance::new(places),
+            homes: homes.to_vec(),
+            at,
+            now: Duration::ZERO,
+            moved: 0,
+        }
+    }
+
+    /// Windows in which each connection asks twenty times where it should be.
+    fn run(&mut self, windows: usize) {
+        self.moved = 0;
+        for _ in 0..windows {
+            for _ in 0..20 {
+                self.now += WINDOW / 20;
+                for connection in 0..self.at.len() {
+                    let (at, home) = (self.at[connection], self.homes[connection]);
+                    let answers = RATE / 400;
+                    self.balance.note(at, home, answers, answers * self.cost, self.now);
+                    let own = Rate(u64::from(RATE));
+                    if let Some(to) = self.balance.better(at, home, own) {
+                        self.balance.moves(at, to, own);
+                        self.at[connection] = to;
+                        self.moved += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn served(&self, place: usize) -> usize {
+        self.at.iter().filter(|at| **at == place).count()
+    }
+
+    fn at_home(&self) -> usize {
+        (0..self.at.len()).filter(|at| Some(self.at[*at]) == self.homes[*at]).count()
+    }
+}
+
+#[test]
+fn clients_on_all_processors_are_served_at_home_and_stay() {
+    // Connections of two threads, given to the reactors in turn: half of them at the wrong one.
+    let homes: Vec<_> = (0..16).map(|connection| Some(connection / 8)).collect();
+    let mut load = Load::new(2, &homes);
+    load.run(20);
+    assert!(load.at_home() >= 14, "{:?}", load.at);
+    load.run(20);
+    assert!(load.moved <= 2, "{} moves of what was settled", load.moved);
+}
+
+#[test]
+fn one_that_asks_for_many_is_served_by_one() {
+    let mut load = Load::new(2, &[Some(0); 16]);
+    load.run(20);
+    assert!(load.served(0) == 16 || load.served(1) == 16, "{:?}", load.at);
+    // Wherever it goes.
+    for home in [1, 0] {
+        load.homes.fill(Some(home));
+        load.run(10);
+        assert_eq!(load.moved, 0);
+    }
+    // Until another one asks, too.
+    load.homes[..8].fill(Some(1));
+    load.run(40);
+    assert!(load.at_home() >= 14, "{:?}", load.at);
+}
+
+#[test]
+fn one_that_asks_for_much_is_served_on_the_other_processor() {
+    let mut load = Load::new(2, &[Some(0); 16]);
+    load.cost = 2 * LIGHT;
+    load.run(20);
+    assert!(load.served(1) >= 12, "{:?}", load.at);
+    load.run(20);
+    assert!(load.moved <= 2, "{} moves of what was settled", load.moved);
+}
+
+#[test]
+fn one_that_waits_for_each_answer_is_followed() {
+    let mut load = Load::new(2, &[Some(0)]);
+    for home in [1, 0, 1] {
+        load.homes[0] = Some(home);
+        load.run(10);
+        assert_eq!(load.at[0], home);
+    }
+}
+
+#[test]
+fn clients_that_change_places_are_followed() {
+    let mut load = Load::new(2, &(0..16).map(|connection| Some(connection / 8)).collect::<Vec<_>>());
+    load.run(20);
+    load.homes.reverse();
+    load.run(40);
+    assert!(load.at_home() >= 14, "{:?}", load.at);
+}
+
+#[test]
+fn clients_elsewhere_are_shared_evenly() {
+    let mut load = Load::new(4, &[None; 32]);
+    load.at = vec![0; 32];
+    load.run(40);
+    assert!((0..4).all(|place| (5..=11).contains(&load.served(place))), "{:?}", load.at);
+    load.run(20);
+    assert!(load.moved <= 4, "{} moves of what was settled", load.moved);
+}
+
+#[test]
+fn few_answers_move_nobody() {
+    let balance = Balance::new(2);
+    for step in 0..100 {
+        balance.note(0, Some(1), 32, Duration::ZERO, WINDOW * step);
+        assert_eq!(balance.better(0, Some(1), Rate(640)), None);
+    }
+}
