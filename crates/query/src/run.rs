@@ -17,6 +17,7 @@ use basalt_engine::ReadContext;
 use basalt_exec::Stop;
 use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
+use basalt_sched::threads;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -99,6 +100,7 @@ impl QueryRuntime {
             .worker_threads(config.workers.max(1))
             .thread_name("basalt-query")
             .thread_stack_size(8 << 20)
+            .on_thread_start(threads::keep_nowhere)
             .enable_all()
             .build()
             .map_err(|error| SqlError::new("58030", format!("cannot start query threads: {error}")))?;

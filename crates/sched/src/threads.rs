@@ -1,12 +1,33 @@
-//! Which processors threads run on.
+//! Which processors threads run on, and what they take of them.
+
+#![allow(unsafe_code)]
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
 
-/// The processors that this process may use, in order.
-pub fn cpus() -> io::Result<Vec<usize>> {
+/// The processors that this process may use, in order: those of the first thread that asks.
+pub fn cpus() -> io::Result<&'static [usize]> {
+    static CPUS: OnceLock<Vec<usize>> = OnceLock::new();
+    if let Some(cpus) = CPUS.get() {
+        return Ok(cpus);
+    }
+    let cpus = own_cpus()?;
+    Ok(CPUS.get_or_init(|| cpus))
+}
+
+fn own_cpus() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// Lets the calling thread run wherever the process may: threads begin with what the thread had that started them.
+pub fn keep_nowhere() {
+    // Where the system does not say which they are, nobody was kept anywhere.
+    if let Ok(Err(error)) = cpus().map(keep_to) {
+        tracing::debug!("a thread stays where it is: {error}");
+    }
 }
 
 /// Keeps the calling thread on some processors.
@@ -16,4 +37,64 @@ pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
         set.set(*cpu);
     }
     Ok(sched_setaffinity(None, &set)?)
+}
+
+/// What a thread has taken since it began.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Usage {
+    /// Time on a processor.
+    pub spent: Duration,
+    /// How often it gave the processor up because it had nothing to do.
+    pub rests: u64,
+}
+
+/// What the calling thread has taken.
+pub fn usage() -> io::Result<Usage> {
+    // SAFETY: zeros are a value of this structure of integers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills one structure, which lives during the call.
+    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    Ok(Usage { spent: time(usage.ru_utime) + time(usage.ru_stime), rests: usage.ru_nvcsw as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_to_its_processors() {
+        let all = cpus().unwrap();
+        let last = *all.last().unwrap();
+        let run = move || {
+            keep_to(&[last]).unwrap();
+            let kept = own_cpus().unwrap();
+            keep_nowhere();
+            (kept, own_cpus().unwrap())
+        };
+        let (kept, free) = std::thread::spawn(run).join().unwrap();
+        assert_eq!((kept.as_slice(), free.as_slice()), ([last].as_slice(), all));
+        assert_eq!(own_cpus().unwrap(), all);
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn work_takes_time_and_rest_takes_none() {
+        let (rested, worked) = std::thread::spawn(|| {
+            let before = usage().unwrap();
+            (0..20).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+            let between = usage().unwrap();
+            let mut sum = 0u64;
+            while usage().unwrap().spent < between.spent + Duration::from_millis(20) {
+                sum = (0..10_000).fold(sum, |sum, i| std::hint::black_box(sum ^ i));
+            }
+            (between.rests - before.rests, usage().unwrap().spent - between.spent)
+        })
+        .join()
+        .unwrap();
+        assert!(rested >= 10, "{rested}");
+        assert!(worked >= Duration::from_millis(20), "{worked:?}");
+    }
 }

@@ -14,12 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 const BACKLOG: u32 = 1024;
+/// Far fewer than the threads that a reactor may have.
+const LONG_TEXTS_MAX: usize = 64;
 /// How long a stopped connection may take to say so.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Rest after an accept that failed (no file descriptors left): trying at once would only spin.
@@ -48,6 +50,8 @@ pub struct Shared {
     /// Makes the salts of roles that do not exist.
     pub mock_secret: [u8; 32],
     pub half_open: Arc<Semaphore>,
+    /// Statements that may hold a thread of their own, since their texts are long.
+    pub long_texts: Semaphore,
     pub reactors: Reactors,
 }
 
@@ -85,14 +89,26 @@ impl Server {
         let mut mock_secret = [0; 32];
         os.random.fill(&mut mock_secret);
         let half_open = Arc::new(Semaphore::new(config.half_open_max));
-        let reactors = Reactors::start().map_err(Error::Threads)?;
-        let shared =
-            Arc::new(Shared { db: db.clone(), config, tls: acceptor, stage, mock_secret, half_open, reactors });
+        let long_texts = Semaphore::new(LONG_TEXTS_MAX);
+        let reactors = Reactors::start(os.random.next_u64()).map_err(Error::Threads)?;
+        let shared = Arc::new(Shared {
+            db: db.clone(),
+            config,
+            tls: acceptor,
+            stage,
+            mock_secret,
+            half_open,
+            long_texts,
+            reactors,
+        });
         let http_task = http_listener.map(|listener| tokio::spawn(http::serve(listener, shared.clone())));
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
-            accept_until(stopped, tcp, unix, &shared, &mut connections).await;
+            let (alive, mut all_ended) = mpsc::channel(1);
+            accept_until(stopped, tcp, unix, &shared, &mut connections, alive).await;
             drain(stage_sender, connections, shared.config.drain_timeout).await;
+            // Tasks of reactors that were told to end, and have not come to it yet.
+            let _ = all_ended.recv().await;
             if let Some(task) = http_task {
                 let _ = timeout(STOP_TIMEOUT, task).await;
             }
@@ -167,6 +183,7 @@ async fn accept_until(
     unix: Option<UnixListener>,
     shared: &Arc<Shared>,
     connections: &mut JoinSet<()>,
+    alive: mpsc::Sender<()>,
 ) {
     loop {
         let accepted = tokio::select! {
@@ -191,7 +208,7 @@ async fn accept_until(
         }
         match shared.half_open.clone().try_acquire_owned() {
             Ok(permit) => {
-                connections.spawn(pg::serve(wire, peer, shared.clone(), permit));
+                connections.spawn(pg::serve(wire, peer, shared.clone(), permit, alive.clone()));
             }
             Err(_) => refuse(wire),
         }

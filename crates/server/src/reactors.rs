@@ -8,14 +8,14 @@
 mod balance;
 
 use balance::{Balance, Rate};
-use basalt_sched::threads;
-use cpu_time::ThreadTime;
+use basalt_sched::threads::{self, Usage};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::block_in_place;
 
 /// No more threads than this do nothing but serve.
 const REACTORS_MAX: usize = 16;
@@ -35,6 +35,7 @@ pub struct Reactors {
 }
 
 struct Reactor {
+    cpus: Vec<usize>,
     handle: Handle,
     /// Taken when it ends.
     runtime: Option<Runtime>,
@@ -52,13 +53,18 @@ pub struct Habit {
 }
 
 impl Reactors {
-    pub fn start() -> io::Result<Reactors> {
-        let cpus = threads::cpus()?;
-        let count = std::thread::available_parallelism()?.get().min(cpus.len()).min(REACTORS_MAX);
+    /// `offset` says on which processors the first one is: several servers on a machine shall not share it.
+    pub fn start(offset: u64) -> io::Result<Reactors> {
+        let cpus = threads::cpus().unwrap_or_else(|error| {
+            tracing::warn!("reactor threads run wherever the system puts them: {error}");
+            &[]
+        });
+        let most = std::thread::available_parallelism()?.get().min(REACTORS_MAX);
+        let count = if cpus.is_empty() { most } else { most.min(cpus.len()) };
         let mut of_cpu = vec![None; cpus.last().map_or(0, |last| last + 1)];
         let mut groups = vec![Vec::new(); count];
         for (at, cpu) in cpus.iter().enumerate() {
-            let reactor = at * count / cpus.len();
+            let reactor = (at * count / cpus.len() + (offset % count as u64) as usize) % count;
             of_cpu[*cpu] = Some(reactor);
             groups[reactor].push(*cpu);
         }
@@ -93,12 +99,23 @@ impl Reactors {
         &self.reactors[at].handle
     }
 
-    /// Notes an answer of the reactor `at`; says where the connection shall go on, if elsewhere. `client` is the socket
-    /// of a client on this machine.
+    /// Runs on another thread than the reactor's, which does its work meanwhile, wherever there is room.
+    pub fn relieved<T>(&self, at: usize, work: impl FnOnce() -> T) -> T {
+        block_in_place(|| {
+            threads::keep_nowhere();
+            let done = work();
+            keep_to(&self.reactors[at].cpus);
+            done
+        })
+    }
+
+    /// Notes an answer of the reactor `at`; says where the connection shall go on, if elsewhere and if it can move.
+    /// `client` is the socket of a client on this machine.
     pub fn better(
         &self,
         at: usize,
         habit: &mut Habit,
+        can_move: bool,
         client: Option<impl AsFd>,
         now: impl FnOnce() -> Duration,
     ) -> Option<usize> {
@@ -110,13 +127,13 @@ impl Reactors {
         // What a system does not tell is not known.
         let cpu = client.and_then(|socket| rustix::net::sockopt::socket_incoming_cpu(socket).ok());
         let home = cpu.and_then(|cpu| *self.of_cpu.get(cpu as usize)?);
-        self.balance.note(at, home, answers, spent(), now);
+        self.balance.note(at, home, answers, taken(), now);
         let took = now.saturating_sub(habit.looked.replace(now)?);
         let own = Rate::of(answers, took);
         let wish = self.balance.better(at, home, own);
         habit.looks = if wish == habit.wish { habit.looks + 1 } else { 1 };
         habit.wish = wish;
-        let to = wish.filter(|_| habit.looks >= LOOKS)?;
+        let to = wish.filter(|_| habit.looks >= LOOKS && can_move)?;
         self.balance.moves(at, to, own);
         *habit = Habit::default();
         Some(to)
@@ -124,23 +141,30 @@ impl Reactors {
 }
 
 thread_local! {
-    /// Processor time of this thread when it was looked at last.
-    static SPENT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// What this thread had taken when it was looked at last.
+    static TAKEN: Cell<Usage> = const { Cell::new(Usage { spent: Duration::ZERO, rests: 0 }) };
 }
 
-/// What this thread has spent since it was asked last.
-fn spent() -> Duration {
-    let now = ThreadTime::now().as_duration();
-    now.saturating_sub(SPENT.replace(now))
+/// What this thread has taken since it was asked last; nothing where the system does not say.
+fn taken() -> Usage {
+    let now = threads::usage().unwrap_or_default();
+    let before = TAKEN.replace(now);
+    Usage { spent: now.spent.saturating_sub(before.spent), rests: now.rests.saturating_sub(before.rests) }
+}
+
+/// None at all stand for those that the system does not tell.
+fn keep_to(cpus: &[usize]) {
+    if !cpus.is_empty()
+        && let Err(error) = threads::keep_to(cpus)
+    {
+        tracing::debug!("a reactor thread runs wherever the system puts it: {error}");
+    }
 }
 
 impl Reactor {
     fn start(cpus: Vec<usize>) -> io::Result<Reactor> {
-        let settle = move || {
-            if let Err(error) = threads::keep_to(&cpus) {
-                tracing::warn!("a reactor thread runs wherever the system puts it: {error}");
-            }
-        };
+        let own = cpus.clone();
+        let settle = move || keep_to(&own);
         let runtime = Builder::new_multi_thread()
             // What blocks in place is relieved by another one.
             .worker_threads(1)
@@ -149,7 +173,7 @@ impl Reactor {
             .on_thread_start(settle)
             .enable_all()
             .build()?;
-        Ok(Reactor { handle: runtime.handle().clone(), runtime: Some(runtime), connections: AtomicUsize::new(0) })
+        Ok(Reactor { cpus, handle: runtime.handle().clone(), runtime: Some(runtime), connections: AtomicUsize::new(0) })
     }
 }
 

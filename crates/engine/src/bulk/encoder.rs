@@ -84,6 +84,7 @@ impl Encoder {
         std::thread::Builder::new()
             .name("basalt-encode".into())
             .spawn(move || {
+                basalt_sched::threads::keep_nowhere();
                 let _entered = entered;
                 // The receiver is gone if the statement was cancelled: `Unlisted` then removes the files.
                 let _ = sender.send(worker.run(receiver, &flag));

@@ -10,7 +10,8 @@ use basalt_query::{Session, SqlError};
 use futures::future::BoxFuture;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -35,15 +36,30 @@ struct Moving {
     to: usize,
 }
 
+/// A message that takes long to read.
+pub(super) const LONG_BYTES: usize = 16 << 10;
+
 /// Serves one client, on one reactor after the other. `half_open` is given back at login.
-pub async fn serve(wire: Wire, peer: Peer, shared: Arc<Shared>, half_open: OwnedSemaphorePermit) {
-    let mut at = shared.reactors.enter();
+/// `alive` is dropped when nothing of it runs any more.
+pub async fn serve(
+    wire: Wire,
+    peer: Peer,
+    shared: Arc<Shared>,
+    half_open: OwnedSemaphorePermit,
+    alive: mpsc::Sender<()>,
+) {
     let Ok(socket) = wire.release() else { return };
+    let mut at = shared.reactors.enter();
     let mut next: BoxFuture<'static, Option<Moving>> = Box::pin(begin(socket, peer, at, shared.clone(), half_open));
     loop {
         // Ends its task when it is dropped.
-        let mut here = JoinSet::new();
-        here.spawn_on(next, shared.reactors.handle(at));
+        let (mut here, alive) = (JoinSet::new(), alive.clone());
+        let step = async move {
+            let next = next.await;
+            drop(alive);
+            next
+        };
+        here.spawn_on(step, shared.reactors.handle(at));
         match here.join_next().await {
             Some(Ok(Some(moving))) => {
                 shared.reactors.change(at, moving.to);
@@ -156,13 +172,25 @@ impl Ends {
     }
 }
 
+/// A text that takes long to parse and bind, or long values: another thread does the reactor's work meanwhile. There
+/// are only so many.
+fn long_text<'s>(message: &Message, shared: &'s Shared) -> Option<SemaphorePermit<'s>> {
+    let is_long = matches!(message.tag, b'Q' | b'P' | b'B') && message.body.len() >= LONG_BYTES;
+    is_long.then(|| shared.long_texts.try_acquire().ok()).flatten()
+}
+
 impl Connection {
     async fn run(mut self, shared: &Shared, peer: Peer) -> Option<Moving> {
         let mut ends = Ends::of(&self.session, shared);
         let fault = loop {
             let step = match self.serve_arrived() {
                 // Pinned here: a future is large, and is not to be moved from hand to hand.
-                Ok(Some(message)) => ends.or_done(pin!(self.step_apart(message))).await,
+                Ok(Some(message)) => match long_text(&message, shared) {
+                    Some(_permit) => shared
+                        .reactors
+                        .relieved(self.at, || Handle::current().block_on(ends.or_done(pin!(self.step_apart(message))))),
+                    None => ends.or_done(pin!(self.step_apart(message))).await,
+                },
                 Ok(None) => match ends.or_done(self.flushed()).await {
                     Ok(()) => match self.better(shared, peer) {
                         Some(to) => return self.leave(to, peer),
@@ -186,11 +214,10 @@ impl Connection {
 
     /// The reactor where it were better served. A connection moves between two messages, with nothing unsent.
     fn better(&mut self, shared: &Shared, peer: Peer) -> Option<usize> {
-        if !self.client.input.is_empty() || self.skipping || !self.client.wire.is_movable() {
-            return None;
-        }
         let local = if peer.is_local() { self.client.wire.tcp() } else { None };
-        shared.reactors.better(self.at, &mut self.habit, local, || shared.db.os().clock.monotonic())
+        let can_move = self.client.input.is_empty() && !self.skipping && self.client.wire.is_movable();
+        let now = || shared.db.os().clock.monotonic();
+        shared.reactors.better(self.at, &mut self.habit, can_move, local, now)
     }
 
     fn leave(self, to: usize, peer: Peer) -> Option<Moving> {

@@ -1,7 +1,7 @@
 //! Messages that are answered on the spot: whatever has arrived is served in one go, without waiting for anything, and
 //! what it gives goes out together. A message that may have to wait is left to [`Connection::step`].
 
-use super::connection::Connection;
+use super::connection::{Connection, LONG_BYTES};
 use super::frontend::{self, Frontend, Target};
 use super::input::Message;
 use super::{Client, Fault, Output};
@@ -13,7 +13,7 @@ impl Connection {
         loop {
             let Connection { client: Client { input, out, .. }, session, skipping, .. } = self;
             let Some((tag, body)) = input.peek()? else { return Ok(None) };
-            if *skipping || out.is_full() {
+            if *skipping || out.is_full() || body.len() >= LONG_BYTES {
                 return input.take().map(Some);
             }
             let served = serve(session, out, tag, body);

@@ -1,19 +1,33 @@
 //! How much reactors and clients have to do, and where a connection were better served.
 //!
-//! An answer is work for the reactor that gives it and for the processor of the client that asked: about the same for
-//! both. What each has to do is counted in windows of time.
+//! Reactors that rest most of the time cost more than one that rests less: waking one up is the work of several
+//! answers. So there are no more at work than needed. Where all who ask do so from one processor at a time, which most
+//! likely is one thread, one is enough as long as an answer costs the client as much as the server: the system keeps the
+//! two on different processors, and a second reactor would take turns with the client.
 //!
-//! Where all who ask do so from one processor at a time, it is most likely one thread. Answers that cost it as much as
-//! the server then come quickest from one reactor, which the system keeps on another processor: two would take turns
-//! with the client.
+//! Among those at work, an answer counts twice: for the reactor that gives it and for the processor of the client that
+//! asked. It is about the same work for both.
 
+use basalt_sched::threads::Usage;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_millis(50);
-/// Who answers less than this, all together, leaves connections where they are.
-const WORTHWHILE: Rate = Rate(5_000);
+/// Who works less than this share of a processor's time, all together, leaves connections where they are.
+const WORTHWHILE: f64 = 0.05;
+/// A reactor that works at least that much, and rests less often in a second, has too much to do. If so have all, or
+/// nearly so, one more helps.
+const MUCH: f64 = 0.1;
+const RESTS: u64 = 60;
+const CROWDED: f64 = 0.6;
+/// One less will do if the others have at most this much each then.
+const SPARE: f64 = 0.5;
+/// It is tried whether one less will do after so long, and each time later if that was in vain.
+const TRY_AFTER: Duration = Duration::from_secs(5);
+const TRY_AFTER_MAX: Duration = Duration::from_secs(300);
+/// In vain: one more was needed again so soon.
+const TRIED: Duration = Duration::from_secs(2);
 /// A window in which a thread that asks for several connections hardly changes its processor.
 const GLIMPSE: Duration = Duration::from_millis(5);
 /// Answers that cost more than this are worth two processors, whoever asks for them.
@@ -31,10 +45,26 @@ impl Rate {
 
 pub struct Balance {
     places: Vec<Place>,
-    began: Mutex<Duration>,
+    window: Mutex<Window>,
+    /// Reactors, the first ones, that share the work.
+    active: AtomicUsize,
     glimpse: Mutex<Glimpse>,
     /// Whether one thread seems to ask for all.
     one_asks: AtomicBool,
+    /// Whether a reactor with too much to do may give a connection away: one in a window, to see what that helps.
+    may_give: AtomicBool,
+}
+
+#[derive(Default)]
+struct Window {
+    began: Duration,
+    /// Share of one processor's time that all reactors take, and whether they have too much to do (0 to 1): moving
+    /// averages.
+    busy: f64,
+    crowded: f64,
+    /// When the number of reactors at work changed last, and when one less is to be tried.
+    changed: Duration,
+    try_after: Duration,
 }
 
 #[derive(Default)]
@@ -43,6 +73,7 @@ struct Place {
     asked: Counted,
     /// Microseconds of processor time.
     spent: Counted,
+    rests: Counted,
 }
 
 /// Who asked within a few milliseconds.
@@ -78,15 +109,23 @@ impl Balance {
     pub fn new(places: usize) -> Balance {
         let glimpse = Mutex::new(Glimpse { asked: vec![0; places], ..Glimpse::default() });
         let places = (0..places).map(|_| Place::default()).collect();
-        Balance { places, began: Mutex::default(), glimpse, one_asks: AtomicBool::new(false) }
+        Balance {
+            places,
+            window: Mutex::default(),
+            active: AtomicUsize::new(1),
+            glimpse,
+            one_asks: AtomicBool::new(false),
+            may_give: AtomicBool::new(false),
+        }
     }
 
-    /// Notes answers of a reactor, which took it so long, to a client whose processor is `home`'s.
-    pub fn note(&self, at: usize, home: Option<usize>, answers: u32, spent: Duration, now: Duration) {
+    /// Notes answers of a reactor, and what it has taken for them, to a client whose processor is `home`'s.
+    pub fn note(&self, at: usize, home: Option<usize>, answers: u32, taken: Usage, now: Duration) {
         let answers = u64::from(answers);
         let place = &self.places[at];
         place.served.now.fetch_add(answers, Ordering::Relaxed);
-        place.spent.now.fetch_add(spent.as_micros() as u64, Ordering::Relaxed);
+        place.spent.now.fetch_add(taken.spent.as_micros() as u64, Ordering::Relaxed);
+        place.rests.now.fetch_add(taken.rests, Ordering::Relaxed);
         if let Some(home) = home {
             self.places[home].asked.now.fetch_add(answers, Ordering::Relaxed);
         }
@@ -95,13 +134,42 @@ impl Balance {
             let one_asks = glimpse.note(home, answers, now, self.one_asks.load(Ordering::Relaxed));
             self.one_asks.store(one_asks, Ordering::Relaxed);
         }
-        let Some(mut began) = self.began.try_lock() else { return };
-        let took = now.saturating_sub(*began);
+        let Some(mut window) = self.window.try_lock() else { return };
+        let took = now.saturating_sub(window.began);
         if took >= WINDOW {
-            *began = now;
-            let counts = self.places.iter().flat_map(|place| [&place.served, &place.asked, &place.spent]);
+            window.began = now;
+            let counts = self.places.iter().flat_map(|place| [&place.served, &place.asked, &place.spent, &place.rests]);
             counts.for_each(|count| count.turn(took));
+            let active = window.needed(self.active(), self.places.len(), self.spent(), self.is_crowded());
+            self.active.store(active, Ordering::Relaxed);
+            self.may_give.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Share of one processor's time that all reactors took.
+    fn spent(&self) -> f64 {
+        self.places.iter().map(|place| place.spent.rate()).sum::<u64>() as f64 / 1e6
+    }
+
+    /// How many reactors share the work of those who ask much.
+    fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    fn is_full(&self, at: usize) -> bool {
+        let place = &self.places[at];
+        place.spent.rate() as f64 > MUCH * 1e6 && place.rests.rate() < RESTS
+    }
+
+    /// Of those at work, the one that works least, if that is clearly less than `at`.
+    fn spare(&self, at: usize, active: usize) -> Option<usize> {
+        let spent = |place: usize| self.places[place].spent.rate();
+        (0..active).min_by_key(|place| spent(*place)).filter(|least| spent(*least) * 5 < spent(at) * 4)
+    }
+
+    fn is_crowded(&self) -> bool {
+        let active = self.active();
+        (0..active).any(|at| self.is_full(at) && self.spare(at, active).is_none())
     }
 
     fn work(&self, at: usize) -> u64 {
@@ -110,34 +178,69 @@ impl Balance {
 
     /// Where a connection were better served that has `own` answers per second.
     pub fn better(&self, at: usize, home: Option<usize>, Rate(own): Rate) -> Option<usize> {
-        let all = || 0..self.places.len();
         let served: u64 = self.places.iter().map(|place| place.served.rate()).sum();
-        if Rate(served) < WORTHWHILE {
+        let all_spent = self.spent();
+        if all_spent < WORTHWHILE {
             return None;
         }
-        let spent: u64 = self.places.iter().map(|place| place.spent.rate()).sum();
-        let is_light = spent < served * LIGHT.as_micros() as u64;
-        // A client that waits for each answer is best served where it is.
-        if self.one_asks.load(Ordering::Relaxed) && is_light && 3 * own < served {
-            return all().max_by_key(|place| self.places[*place].served.rate()).filter(|most| *most != at);
+        if 3 * own > 2 * served {
+            // A client that waits for each answer is best served where it is.
+            return home.filter(|home| *home != at);
         }
-        let here = self.work(at);
+        let is_light = all_spent < served as f64 * LIGHT.as_secs_f64();
+        let one_asks = self.one_asks.load(Ordering::Relaxed) && is_light;
+        let active = if one_asks { 1 } else { self.active() };
+        let idle = (0..active).min_by_key(|place| self.work(*place))?;
+        if at >= active {
+            return Some(idle);
+        }
         // What is uneven by more than that is made even; less than that may become uneven for a client's sake.
-        let even = served / self.places.len() as u64;
+        let even = served / active as u64;
         let (least, most) = ((even / 4).max(2 * own), (even / 2).max(3 * own));
-        let idle = all().min_by_key(|place| self.work(*place))?;
+        let here = self.work(at);
+        // Of one that never rests, answers do not tell how much more there is to do.
+        if self.is_full(at)
+            && let Some(spare) = self.spare(at, active).filter(|spare| self.work(*spare) <= here)
+            && self.may_give.load(Ordering::Relaxed)
+        {
+            return Some(spare);
+        }
         if here > self.work(idle) + most {
             return Some(idle);
         }
-        home.filter(|home| *home != at && self.work(*home) + 2 * own <= here + least)
+        home.filter(|home| *home != at && *home < active && self.work(*home) + 2 * own <= here + least)
     }
 
     /// A connection moves: who asks next shall know.
     pub fn moves(&self, from: usize, to: usize, Rate(own): Rate) {
         let less = |rate: u64| Some(rate.saturating_sub(own));
+        self.may_give.store(false, Ordering::Relaxed);
         // The closure gives a value always.
         let _ = self.places[from].served.rate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         self.places[to].served.rate.fetch_add(own, Ordering::Relaxed);
+    }
+}
+
+impl Window {
+    /// How many reactors shall work, of `all`, after `active` did.
+    fn needed(&mut self, active: usize, all: usize, spent: f64, is_crowded: bool) -> usize {
+        self.busy += (spent - self.busy) / 8.0;
+        self.crowded += (if is_crowded { 1.0 } else { 0.0 } - self.crowded) / 8.0;
+        let now = self.began;
+        let since = now.saturating_sub(self.changed);
+        let wanted = if active < all && self.crowded > CROWDED {
+            self.try_after = if since < TRIED { self.try_after * 2 } else { TRY_AFTER };
+            self.try_after = self.try_after.clamp(TRY_AFTER, TRY_AFTER_MAX);
+            active + 1
+        } else if active > 1 && (self.busy < SPARE * (active - 1) as f64 || since > self.try_after) {
+            active - 1
+        } else {
+            return active;
+        };
+        self.changed = now;
+        // What was seen before says nothing of the new number.
+        self.crowded = 0.0;
+        wanted
     }
 }
 

@@ -367,3 +367,21 @@ fn a_suspended_portal_ends_with_its_transaction() -> Result<()> {
     assert_eq!(wire.answer(None)?.sqlstate(), Some("34000"));
     await_statements(&mut other, idle, "Sync")
 }
+
+#[test]
+fn long_texts_leave_other_connections_alone() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE t (id int PRIMARY KEY, v text)")?;
+    let rows: Vec<String> = (0..60_000).map(|id| format!("({id}, 'value {id}')")).collect();
+    let text = format!("INSERT INTO t VALUES {}", rows.join(", "));
+    let took = beside(&server, || {
+        for _ in 0..4 {
+            wire.run(&text)?;
+            wire.run("TRUNCATE t")?;
+        }
+        Ok(())
+    })?;
+    assert_short(&took, "long texts");
+    Ok(())
+}

@@ -13,12 +13,13 @@ struct Load {
 
 /// Answers of a connection per second.
 const RATE: u32 = 8_000;
+const STEPS: u32 = 20;
 
 impl Load {
     fn new(places: usize, homes: &[Option<usize>]) -> Load {
         let at = (0..homes.len()).map(|connection| connection % places).collect();
         Load {
-            cost: Duration::from_micros(8),
+            cost: Duration::from_micros(15),
             balance: Balance::new(places),
             homes: homes.to_vec(),
             at,
@@ -30,22 +31,28 @@ impl Load {
     /// Windows in which each connection asks twenty times where it should be.
     fn run(&mut self, windows: usize) {
         self.moved = 0;
-        for _ in 0..windows {
-            for _ in 0..20 {
-                self.now += WINDOW / 20;
-                for connection in 0..self.at.len() {
-                    let (at, home) = (self.at[connection], self.homes[connection]);
-                    let answers = RATE / 400;
-                    self.balance.note(at, home, answers, answers * self.cost, self.now);
-                    let own = Rate(u64::from(RATE));
-                    if let Some(to) = self.balance.better(at, home, own) {
-                        self.balance.moves(at, to, own);
-                        self.at[connection] = to;
-                        self.moved += 1;
-                    }
+        for _ in 0..windows * STEPS as usize {
+            self.now += WINDOW / STEPS;
+            for connection in 0..self.at.len() {
+                let (at, home) = (self.at[connection], self.homes[connection]);
+                let (answers, taken) = self.answered(at);
+                self.balance.note(at, home, answers, taken, self.now);
+                let own = Rate::of(answers, WINDOW / STEPS);
+                if let Some(to) = self.balance.better(at, home, own) {
+                    self.balance.moves(at, to, own);
+                    self.at[connection] = to;
+                    self.moved += 1;
                 }
             }
         }
+    }
+
+    /// What a connection gets of its reactor in a step, and what that takes: one with too much to do never rests.
+    fn answered(&self, at: usize) -> (u32, Usage) {
+        let step = WINDOW / STEPS;
+        let (wanted, most) = (RATE / 400, (step.as_nanos() / self.cost.as_nanos()) as u32 / self.served(at) as u32);
+        let answers = wanted.min(most);
+        (answers, Usage { spent: answers * self.cost, rests: if wanted < most { 5 } else { 0 } })
     }
 
     fn served(&self, place: usize) -> usize {
@@ -62,7 +69,7 @@ fn clients_on_all_processors_are_served_at_home_and_stay() {
     // Connections of two threads, given to the reactors in turn: half of them at the wrong one.
     let homes: Vec<_> = (0..16).map(|connection| Some(connection / 8)).collect();
     let mut load = Load::new(2, &homes);
-    load.run(20);
+    load.run(60);
     assert!(load.at_home() >= 14, "{:?}", load.at);
     load.run(20);
     assert!(load.moved <= 2, "{} moves of what was settled", load.moved);
@@ -71,7 +78,7 @@ fn clients_on_all_processors_are_served_at_home_and_stay() {
 #[test]
 fn one_that_asks_for_many_is_served_by_one() {
     let mut load = Load::new(2, &[Some(0); 16]);
-    load.run(20);
+    load.run(60);
     assert!(load.served(0) == 16 || load.served(1) == 16, "{:?}", load.at);
     // Wherever it goes.
     for home in [1, 0] {
@@ -81,7 +88,7 @@ fn one_that_asks_for_many_is_served_by_one() {
     }
     // Until another one asks, too.
     load.homes[..8].fill(Some(1));
-    load.run(40);
+    load.run(60);
     assert!(load.at_home() >= 14, "{:?}", load.at);
 }
 
@@ -89,7 +96,7 @@ fn one_that_asks_for_many_is_served_by_one() {
 fn one_that_asks_for_much_is_served_on_the_other_processor() {
     let mut load = Load::new(2, &[Some(0); 16]);
     load.cost = 2 * LIGHT;
-    load.run(20);
+    load.run(60);
     assert!(load.served(1) >= 12, "{:?}", load.at);
     load.run(20);
     assert!(load.moved <= 2, "{} moves of what was settled", load.moved);
@@ -108,7 +115,7 @@ fn one_that_waits_for_each_answer_is_followed() {
 #[test]
 fn clients_that_change_places_are_followed() {
     let mut load = Load::new(2, &(0..16).map(|connection| Some(connection / 8)).collect::<Vec<_>>());
-    load.run(20);
+    load.run(60);
     load.homes.reverse();
     load.run(40);
     assert!(load.at_home() >= 14, "{:?}", load.at);
@@ -118,17 +125,48 @@ fn clients_that_change_places_are_followed() {
 fn clients_elsewhere_are_shared_evenly() {
     let mut load = Load::new(4, &[None; 32]);
     load.at = vec![0; 32];
-    load.run(40);
+    load.run(200);
     assert!((0..4).all(|place| (5..=11).contains(&load.served(place))), "{:?}", load.at);
     load.run(20);
     assert!(load.moved <= 4, "{} moves of what was settled", load.moved);
 }
 
 #[test]
+fn what_one_can_do_one_does() {
+    let mut load = Load::new(4, &(0..32).map(|connection| Some(connection % 4)).collect::<Vec<_>>());
+    load.cost = Duration::from_micros(2);
+    load.run(40);
+    assert_eq!(load.served(0), 32, "{:?}", load.at);
+    // Now it is too much for two.
+    load.cost = Duration::from_micros(9);
+    load.run(200);
+    assert!(load.served(0) < 16 && load.served(2) > 4, "{:?}", load.at);
+    load.cost = Duration::from_micros(1);
+    load.run(80);
+    assert_eq!(load.served(0), 32, "{:?}", load.at);
+}
+
+#[test]
+fn one_less_is_tried_ever_more_seldom() {
+    let mut load = Load::new(2, &(0..16).map(|connection| Some(connection / 8)).collect::<Vec<_>>());
+    let (mut active, mut tries, mut half) = (1, 0, 0);
+    for window in 0..2400 {
+        load.run(1);
+        let now = load.balance.active();
+        tries += usize::from(now < active);
+        active = now;
+        if window == 1200 {
+            half = tries;
+        }
+    }
+    assert!((2..=6).contains(&half) && tries - half <= 2, "{half} tries, then {}", tries - half);
+}
+
+#[test]
 fn few_answers_move_nobody() {
     let balance = Balance::new(2);
     for step in 0..100 {
-        balance.note(0, Some(1), 32, Duration::ZERO, WINDOW * step);
+        balance.note(0, Some(1), 32, Usage::default(), WINDOW * step);
         assert_eq!(balance.better(0, Some(1), Rate(640)), None);
     }
 }
