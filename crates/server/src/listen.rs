@@ -90,7 +90,7 @@ impl Server {
         os.random.fill(&mut mock_secret);
         let half_open = Arc::new(Semaphore::new(config.half_open_max));
         let long_texts = Semaphore::new(LONG_TEXTS_MAX);
-        let reactors = Reactors::start(os.random.next_u64()).map_err(Error::Threads)?;
+        let reactors = Reactors::start().map_err(Error::Threads)?;
         let shared = Arc::new(Shared {
             db: db.clone(),
             config,

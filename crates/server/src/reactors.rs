@@ -53,8 +53,7 @@ pub struct Habit {
 }
 
 impl Reactors {
-    /// `offset` says on which processors the first one is: several servers on a machine shall not share it.
-    pub fn start(offset: u64) -> io::Result<Reactors> {
+    pub fn start() -> io::Result<Reactors> {
         let cpus = threads::cpus().unwrap_or_else(|error| {
             tracing::warn!("reactor threads run wherever the system puts them: {error}");
             &[]
@@ -64,7 +63,7 @@ impl Reactors {
         let mut of_cpu = vec![None; cpus.last().map_or(0, |last| last + 1)];
         let mut groups = vec![Vec::new(); count];
         for (at, cpu) in cpus.iter().enumerate() {
-            let reactor = (at * count / cpus.len() + (offset % count as u64) as usize) % count;
+            let reactor = at * count / cpus.len();
             of_cpu[*cpu] = Some(reactor);
             groups[reactor].push(*cpu);
         }
@@ -102,9 +101,10 @@ impl Reactors {
     /// Runs on another thread than the reactor's, which does its work meanwhile, wherever there is room.
     pub fn relieved<T>(&self, at: usize, work: impl FnOnce() -> T) -> T {
         block_in_place(|| {
-            threads::keep_nowhere();
+            let kept = KEPT.get();
+            self.reactors[at].keep(false);
             let done = work();
-            keep_to(&self.reactors[at].cpus);
+            self.reactors[at].keep(kept);
             done
         })
     }
@@ -130,6 +130,7 @@ impl Reactors {
         self.balance.note(at, home, answers, taken(), now);
         let took = now.saturating_sub(habit.looked.replace(now)?);
         let own = Rate::of(answers, took);
+        self.reactors[at].keep(self.balance.keeps_places(own));
         let wish = self.balance.better(at, home, own);
         habit.looks = if wish == habit.wish { habit.looks + 1 } else { 1 };
         habit.wish = wish;
@@ -141,6 +142,8 @@ impl Reactors {
 }
 
 thread_local! {
+    /// Whether this thread keeps to the processors of its reactor.
+    static KEPT: Cell<bool> = const { Cell::new(false) };
     /// What this thread had taken when it was looked at last.
     static TAKEN: Cell<Usage> = const { Cell::new(Usage { spent: Duration::ZERO, rests: 0 }) };
 }
@@ -152,28 +155,32 @@ fn taken() -> Usage {
     Usage { spent: now.spent.saturating_sub(before.spent), rests: now.rests.saturating_sub(before.rests) }
 }
 
-/// None at all stand for those that the system does not tell.
-fn keep_to(cpus: &[usize]) {
-    if !cpus.is_empty()
-        && let Err(error) = threads::keep_to(cpus)
-    {
-        tracing::debug!("a reactor thread runs wherever the system puts it: {error}");
-    }
-}
-
 impl Reactor {
     fn start(cpus: Vec<usize>) -> io::Result<Reactor> {
-        let own = cpus.clone();
-        let settle = move || keep_to(&own);
         let runtime = Builder::new_multi_thread()
             // What blocks in place is relieved by another one.
             .worker_threads(1)
             .thread_stack_size(STACK_BYTES)
             .thread_name("basalt-reactor")
-            .on_thread_start(settle)
+            // They begin with what the thread had that starts them.
+            .on_thread_start(threads::keep_nowhere)
             .enable_all()
             .build()?;
         Ok(Reactor { cpus, handle: runtime.handle().clone(), runtime: Some(runtime), connections: AtomicUsize::new(0) })
+    }
+}
+
+impl Reactor {
+    /// Keeps the calling thread, which runs it, to its processors, or lets it run anywhere.
+    fn keep(&self, kept: bool) {
+        if KEPT.replace(kept) == kept || self.cpus.is_empty() {
+            return;
+        }
+        if !kept {
+            threads::keep_nowhere();
+        } else if let Err(error) = threads::keep_to(&self.cpus) {
+            tracing::debug!("a reactor thread runs wherever the system puts it: {error}");
+        }
     }
 }
 

@@ -24,7 +24,7 @@ const CROWDED: f64 = 0.6;
 /// One less will do if the others have at most this much each then.
 const SPARE: f64 = 0.5;
 /// It is tried whether one less will do after so long, and each time later if that was in vain.
-const TRY_AFTER: Duration = Duration::from_secs(5);
+const TRY_AFTER: Duration = Duration::from_secs(1);
 const TRY_AFTER_MAX: Duration = Duration::from_secs(300);
 /// In vain: one more was needed again so soon.
 const TRIED: Duration = Duration::from_secs(2);
@@ -156,6 +156,16 @@ impl Balance {
         self.active.load(Ordering::Relaxed)
     }
 
+    fn served(&self) -> u64 {
+        self.places.iter().map(|place| place.served.rate()).sum()
+    }
+
+    /// Whether reactors shall be where their processors are: if there are several at work, or if they follow a client
+    /// with so many answers. One for all is better put by the system, which knows what else goes on.
+    pub fn keeps_places(&self, Rate(own): Rate) -> bool {
+        self.active() > 1 || is_alone(own, self.served())
+    }
+
     fn is_full(&self, at: usize) -> bool {
         let place = &self.places[at];
         place.spent.rate() as f64 > MUCH * 1e6 && place.rests.rate() < RESTS
@@ -178,12 +188,12 @@ impl Balance {
 
     /// Where a connection were better served that has `own` answers per second.
     pub fn better(&self, at: usize, home: Option<usize>, Rate(own): Rate) -> Option<usize> {
-        let served: u64 = self.places.iter().map(|place| place.served.rate()).sum();
+        let served = self.served();
         let all_spent = self.spent();
         if all_spent < WORTHWHILE {
             return None;
         }
-        if 3 * own > 2 * served {
+        if is_alone(own, served) {
             // A client that waits for each answer is best served where it is.
             return home.filter(|home| *home != at);
         }
@@ -219,6 +229,11 @@ impl Balance {
         let _ = self.places[from].served.rate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         self.places[to].served.rate.fetch_add(own, Ordering::Relaxed);
     }
+}
+
+/// Whether a connection gets most of all answers.
+fn is_alone(own: u64, served: u64) -> bool {
+    3 * own > 2 * served
 }
 
 impl Window {

@@ -14,6 +14,8 @@ struct Load {
 /// Answers of a connection per second.
 const RATE: u32 = 8_000;
 const STEPS: u32 = 20;
+/// So many windows that one reactor less is tried seldom.
+const SETTLED: usize = 400;
 
 impl Load {
     fn new(places: usize, homes: &[Option<usize>]) -> Load {
@@ -69,7 +71,7 @@ fn clients_on_all_processors_are_served_at_home_and_stay() {
     // Connections of two threads, given to the reactors in turn: half of them at the wrong one.
     let homes: Vec<_> = (0..16).map(|connection| Some(connection / 8)).collect();
     let mut load = Load::new(2, &homes);
-    load.run(60);
+    load.run(SETTLED);
     assert!(load.at_home() >= 14, "{:?}", load.at);
     load.run(20);
     assert!(load.moved <= 2, "{} moves of what was settled", load.moved);
@@ -96,7 +98,7 @@ fn one_that_asks_for_many_is_served_by_one() {
 fn one_that_asks_for_much_is_served_on_the_other_processor() {
     let mut load = Load::new(2, &[Some(0); 16]);
     load.cost = 2 * LIGHT;
-    load.run(60);
+    load.run(SETTLED);
     assert!(load.served(1) >= 12, "{:?}", load.at);
     load.run(20);
     assert!(load.moved <= 2, "{} moves of what was settled", load.moved);
@@ -159,7 +161,7 @@ fn one_less_is_tried_ever_more_seldom() {
             half = tries;
         }
     }
-    assert!((2..=6).contains(&half) && tries - half <= 2, "{half} tries, then {}", tries - half);
+    assert!((2..=7).contains(&half) && tries - half <= 2, "{half} tries, then {}", tries - half);
 }
 
 #[test]
