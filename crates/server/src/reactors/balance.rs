@@ -28,6 +28,8 @@ const TRY_AFTER: Duration = Duration::from_secs(1);
 const TRY_AFTER_MAX: Duration = Duration::from_secs(300);
 /// In vain: one more was needed again so soon.
 const TRIED: Duration = Duration::from_secs(2);
+/// Answers that cost more than this are not worth being brought together: waking up is nothing beside them.
+const HEAVY: Duration = Duration::from_micros(100);
 /// A window in which a thread that asks for several connections hardly changes its processor.
 const GLIMPSE: Duration = Duration::from_millis(5);
 /// Answers that cost more than this are worth two processors, whoever asks for them.
@@ -197,9 +199,14 @@ impl Balance {
             // A client that waits for each answer is best served where it is.
             return home.filter(|home| *home != at);
         }
-        let is_light = all_spent < served as f64 * LIGHT.as_secs_f64();
-        let one_asks = self.one_asks.load(Ordering::Relaxed) && is_light;
-        let active = if one_asks { 1 } else { self.active() };
+        let cost = Duration::from_secs_f64(all_spent / served.max(1) as f64);
+        let active = if cost >= HEAVY {
+            self.places.len()
+        } else if cost < LIGHT && self.one_asks.load(Ordering::Relaxed) {
+            1
+        } else {
+            self.active()
+        };
         let idle = (0..active).min_by_key(|place| self.work(*place))?;
         if at >= active {
             return Some(idle);

@@ -149,6 +149,14 @@ fn what_one_can_do_one_does() {
 }
 
 #[test]
+fn heavy_answers_are_given_by_all() {
+    let mut load = Load::new(4, &[None; 8]);
+    load.cost = Duration::from_micros(400);
+    load.run(SETTLED);
+    assert!((0..4).all(|place| load.served(place) == 2) && load.moved == 0, "{:?}", load.at);
+}
+
+#[test]
 fn one_less_is_tried_ever_more_seldom() {
     let mut load = Load::new(2, &(0..16).map(|connection| Some(connection / 8)).collect::<Vec<_>>());
     let (mut active, mut tries, mut half) = (1, 0, 0);
