@@ -16,8 +16,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Recovery is silent for this long, then says how far it is, as often.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
-/// Threads that run connections. Queries have their own.
-const REACTOR_THREADS: usize = 2;
+/// Threads that accept connections and serve HTTP. Connections (`basalt_server`) and queries have their own.
+const FRONT_THREADS: usize = 2;
 
 pub fn run(args: StartArgs) -> Result<()> {
     let os = Os::real();
@@ -49,11 +49,11 @@ pub fn run(args: StartArgs) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Deeply nested statements are parsed and bound on it.
         .thread_stack_size(32 << 20)
-        .worker_threads(REACTOR_THREADS)
+        .worker_threads(FRONT_THREADS)
         .thread_name("basalt-front")
         .enable_all()
         .build()
-        .context("cannot start the reactor threads")?;
+        .context("cannot start the front threads")?;
     let took = os.clock.monotonic() - began;
     let served = runtime.block_on(serve(&config, database, took));
     runtime.shutdown_timeout(Duration::from_secs(5));

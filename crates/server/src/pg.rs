@@ -1,9 +1,10 @@
 //! PostgreSQL's protocol, version 3.0 (manual chapter 55).
 //!
-//! A connection is one task. It reads a message, lets the session do what the message says, and writes
-//! the answer into its send buffer, which goes out at Sync, Flush, the end of a simple query, or when it
-//! is full. Nothing is read while a statement runs, so a client that sends without reading meets TCP's
-//! back-pressure; that the client has closed its side is noticed all the same, and ends the statement.
+//! A connection is one task at a time, on one reactor after the other. It reads a message, lets the session
+//! do what the message says, and writes the answer into its send buffer, which goes out at Sync, Flush, the
+//! end of a simple query, or when it is full. Nothing is read while a statement runs, so a client that sends
+//! without reading meets TCP's back-pressure; that the client has closed its side is noticed all the same, and
+//! ends the statement.
 
 mod connection;
 mod copy;

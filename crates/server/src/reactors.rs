@@ -1,4 +1,5 @@
-//! The threads that run connections: one per group of processors, kept there, each with an epoll of its own.
+//! The threads that run connections: one per group of processors, each with an epoll of its own. They keep to their
+//! processors while several are at work, or one follows its client.
 //!
 //! Where a client on this machine runs, its packets say (SO_INCOMING_CPU). A connection that is answered by the
 //! reactor of the same processor costs no interrupt of another one, and the two take turns by themselves; but a
