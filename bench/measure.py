@@ -16,11 +16,13 @@ import oltp
 import servers
 import serving
 import size
+import snapshot
 
 MEASUREMENTS = {
     "load": load.copy_rows,
     "inserts": inserts.durable,
     "paced": inserts.paced,
+    "snapshot": snapshot.held,
     "size": size.on_disk,
     "recovery": crash.recovery,
     "memory": memory.while_loading,
@@ -37,7 +39,7 @@ def arguments():
     parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: {', '.join(DEFAULT)}]")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
     parser.add_argument("--rounds", type=int, help="rounds of load and inserts [default: 5; quick: 3]")
-    parser.add_argument("--paced-seconds", type=int, help="length of the paced test [default: 600; quick: 60]")
+    parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
     parser.add_argument("--scale-factor", type=float, help="of TPC-H for size [default: 1; quick: 0.1]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")

@@ -207,6 +207,17 @@ impl FramedFile {
         Ok(block)
     }
 
+    /// Blocks that follow each other, each from where it was last found; what the cache lacks is read at once.
+    pub fn blocks_of(&self, slots: &[&Slot<CachedBlock>], extents: &[Extent]) -> Result<Vec<Arc<CachedBlock>>> {
+        let found = slots.iter().map(|slot| self.cache.get_from(self.block_kind, slot));
+        if let Some(blocks) = found.collect() {
+            return Ok(blocks);
+        }
+        let blocks = self.blocks(extents)?;
+        slots.iter().zip(&blocks).for_each(|(slot, block)| slot.put(block));
+        Ok(blocks)
+    }
+
     /// Straight from the store, past the cache.
     pub fn read_checked(&self, extent: Extent) -> Result<Bytes> {
         let block = self.files.read(&self.path, extent.offset..extent.offset + u64::from(extent.bytes))?;

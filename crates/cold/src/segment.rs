@@ -19,6 +19,7 @@ mod page;
 mod prune;
 mod reader;
 mod values;
+mod vectors;
 mod writer;
 mod zone;
 
@@ -31,6 +32,7 @@ use std::sync::Arc;
 pub use keys::Keys;
 pub use layout::RowGroup;
 pub use reader::Segment;
+pub use vectors::ChunkReader;
 pub use writer::SegmentWriter;
 pub use zone::ZoneMap;
 

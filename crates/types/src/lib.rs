@@ -20,6 +20,7 @@ pub mod schema;
 pub mod stamp;
 pub mod usertype;
 pub mod varint;
+pub mod vector;
 
 pub use batch::ColumnBuilder;
 pub use datatype::{DataType, PhysType};

@@ -9,13 +9,18 @@
 use super::fsst::{Symbols, put_symbols};
 use super::ints::{self, Ints};
 use super::{Damage, Decoded, bytes, bytes::Strings, take_array};
+use crate::cache::Slot;
 use ::bytes::Bytes;
+use arrow_array::BinaryViewArray;
 use fsst::Compressor;
+use std::sync::{Arc, OnceLock};
 
 /// Entries of a dictionary: a chunk has no more values.
 const COUNT_MAX: u32 = 1 << 16;
 /// Dictionaries below this many bytes are not worth a symbol table.
 const COMPRESS_BYTES_MIN: usize = 2048;
+/// Decoded dictionaries up to this many bytes stay with their segment.
+const KEPT_BYTES_MAX: usize = 16 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -37,6 +42,10 @@ pub(crate) struct Shared {
     pub symbols: Option<Box<Symbols>>,
     pub count: usize,
     values: Bytes,
+    /// Decoded, if it is small.
+    kept: OnceLock<Arc<BinaryViewArray>>,
+    /// Decoded, as long as somebody has it.
+    lent: Slot<BinaryViewArray>,
 }
 
 impl Shared {
@@ -59,11 +68,29 @@ impl Shared {
             return Err(Damage("a dictionary larger than its chunk"));
         }
         let values = block.slice(block.len() - rest.len()..);
-        Ok(Shared { kind, symbols, count: count as usize, values })
+        let (kept, lent) = (OnceLock::new(), Slot::default());
+        Ok(Shared { kind, symbols, count: count as usize, values, kept, lent })
     }
 
     pub fn strings(&self) -> Decoded<Strings<'_>> {
         Strings::parse(&mut self.values.as_ref(), self.count, self.symbols.as_deref())
+    }
+
+    /// All strings, decoded.
+    pub fn dictionary(&self) -> Decoded<Arc<BinaryViewArray>> {
+        if let Some(dictionary) = self.kept.get().cloned().or_else(|| self.lent.get()) {
+            return Ok(dictionary);
+        }
+        let mut views = Vec::new();
+        let buffer = self.strings()?.decode(0, &mut views)?;
+        let bytes = buffer.len() + size_of_val(views.as_slice());
+        let values = BinaryViewArray::try_new(views.into(), vec![buffer.into()], None);
+        let dictionary = Arc::new(values.map_err(|_| Damage("string views"))?);
+        if bytes <= KEPT_BYTES_MAX {
+            return Ok(self.kept.get_or_init(|| dictionary).clone());
+        }
+        self.lent.put(&dictionary);
+        Ok(dictionary)
     }
 
     pub fn ints(&self) -> Decoded<Ints<'_>> {

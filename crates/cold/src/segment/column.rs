@@ -89,7 +89,7 @@ impl ColumnDecoder {
     }
 
     /// Appends some rows of a page.
-    pub fn append_rows(&mut self, page: &Page<'_>, rows: &[usize]) -> Decoded<()> {
+    pub fn append_rows(&mut self, page: &Page<'_>, rows: &[u32]) -> Decoded<()> {
         match &mut self.data {
             Data::Narrow(out) => pick_ints(page, rows, out)?,
             Data::Int(out) => pick_ints(page, rows, out)?,
@@ -97,12 +97,12 @@ impl ColumnDecoder {
             Data::Wide(out) => {
                 let mut all = Vec::new();
                 decode_wide(page, &mut all)?;
-                out.extend(rows.iter().map(|row| all[*row]));
+                out.extend(rows.iter().map(|row| all[*row as usize]));
             }
             Data::Fixed16(out) => {
                 let mut all = Vec::new();
                 decode_fixed16(page, &mut all)?;
-                out.extend(rows.iter().map(|row| all[*row]));
+                out.extend(rows.iter().map(|row| all[*row as usize]));
             }
             Data::Strings(strings) => strings.pick(page, rows)?,
         }
@@ -110,7 +110,7 @@ impl ColumnDecoder {
             self.append_valid(rows.len());
         } else {
             let valid = self.nulls();
-            rows.iter().for_each(|row| valid.append(!page.is_null(*row)));
+            rows.iter().for_each(|row| valid.append(!page.is_null(*row as usize)));
         }
         self.rows += rows.len();
         Ok(())
@@ -181,18 +181,18 @@ fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded<()> {
 }
 
 /// Chosen rows cost a lookup each, or, if there are many, the decoding of the page.
-fn pick_ints<T: Word>(page: &Page<'_>, rows: &[usize], out: &mut Vec<T>) -> Decoded<()> {
+fn pick_ints<T: Word>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
     match &page.values {
         PageValues::Ints(ints @ Ints::Frame(_)) if rows.len() * 8 < page.rows => {
-            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row) as u64)));
+            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
         }
         PageValues::Ints(ints) if rows.len() * 64 < page.rows => {
-            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row) as u64)));
+            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
         }
         _ => {
             let mut all: Vec<T> = Vec::new();
             decode_ints(page, &mut all)?;
-            out.extend(rows.iter().map(|row| all[*row]));
+            out.extend(rows.iter().map(|row| all[*row as usize]));
         }
     }
     Ok(())
@@ -297,11 +297,11 @@ impl StringData {
         Ok(())
     }
 
-    fn pick(&mut self, page: &Page<'_>, rows: &[usize]) -> Decoded<()> {
+    fn pick(&mut self, page: &Page<'_>, rows: &[u32]) -> Decoded<()> {
         match &page.values {
             PageValues::Strings(strings) => {
                 for row in rows {
-                    let string = strings.get(*row)?;
+                    let string = strings.get(*row as usize)?;
                     self.push(&string)?;
                 }
                 Ok(())
@@ -309,7 +309,7 @@ impl StringData {
             PageValues::StringCodes(codes, shared) if self.dictionary.is_none() && rows.len() * 4 < shared.count => {
                 let strings = shared.strings()?;
                 for row in rows {
-                    let string = strings.get(shared.index(codes.get(*row))?)?;
+                    let string = strings.get(shared.index(codes.get(*row as usize))?)?;
                     self.push(&string)?;
                 }
                 Ok(())
@@ -318,7 +318,7 @@ impl StringData {
                 self.load_dictionary(shared)?;
                 let dictionary = self.dictionary.as_deref().unwrap_or_default();
                 for row in rows {
-                    self.views.push(dictionary[shared.index(codes.get(*row))?]);
+                    self.views.push(dictionary[shared.index(codes.get(*row as usize))?]);
                 }
                 Ok(())
             }

@@ -262,7 +262,7 @@ impl Segment {
                 let rows = page_rows(self.layout.row_groups[row_group].rows, page) as usize;
                 let PageEntry { extent, slot, .. } = &entry.pages[page as usize];
                 let block = self.file.block_of(slot, *extent)?;
-                let chosen: Vec<usize> = in_page.iter().map(|ordinal| (ordinal % PAGE_ROWS) as usize).collect();
+                let chosen: Vec<u32> = in_page.iter().map(|ordinal| ordinal % PAGE_ROWS).collect();
                 let decoded = Page::parse(&block, ty, rows, shared.as_deref());
                 self.sound(extent.offset, decoded.and_then(|page| decoder.append_rows(&page, &chosen)))?;
             }

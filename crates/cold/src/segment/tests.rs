@@ -109,6 +109,7 @@ impl Table {
                 let expected = &self.columns[at][first..first + group.rows as usize];
                 assert_same(column.ty, read[0].as_ref().unwrap(), expected);
                 assert!(read[1].is_none());
+                self.check_pages(segment, index, column, expected);
                 let part = group.rows / 3..group.rows / 3 * 2;
                 let read = segment.read(index, &[column.id], part.clone()).unwrap();
                 assert_same(column.ty, read[0].as_ref().unwrap(), &expected[part.start as usize..part.end as usize]);
@@ -122,6 +123,25 @@ impl Table {
             for row in (0..self.rows()).step_by(1 + self.rows() / 50) {
                 let read = segment.row_at(row as u32, &[column.id, ABSENT]).unwrap();
                 assert!(same(read[0].as_ref().unwrap(), &self.columns[at][row]) && read[1].is_none());
+            }
+        }
+    }
+
+    /// Every second page of a column, whole and some of its rows.
+    fn check_pages(&self, segment: &Segment, row_group: usize, column: &SegmentColumn, expected: &[Datum]) {
+        assert!(segment.chunk(row_group, ABSENT, &[0..1]).unwrap().is_none());
+        let rows = expected.len() as u32;
+        let wanted: Vec<_> =
+            (0..rows).step_by(2 * PAGE_ROWS as usize).map(|start| start..rows.min(start + PAGE_ROWS)).collect();
+        let mut chunk = segment.chunk(row_group, column.id, &wanted).unwrap().unwrap();
+        for page in wanted {
+            let index = (page.start / PAGE_ROWS) as usize;
+            let expected = &expected[page.start as usize..page.end as usize];
+            assert_same(column.ty, &chunk.vector(segment, index, None).unwrap().to_array(), expected);
+            for step in [1, 3, 1001] {
+                let rows: Vec<u32> = (0..expected.len() as u32).step_by(step).collect();
+                let chosen: Vec<Datum> = rows.iter().map(|row| expected[*row as usize].clone()).collect();
+                assert_same(column.ty, &chunk.vector(segment, index, Some(&rows)).unwrap().to_array(), &chosen);
             }
         }
     }
@@ -325,6 +345,8 @@ fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
             let columns = segment.read(0, &ids, 0..300)?;
             for (column, (array, values)) in table.schema.columns.iter().zip(columns.iter().zip(&table.columns)) {
                 assert_same(column.ty, array.as_ref().unwrap(), values);
+                let mut chunk = segment.chunk(0, column.id, &[0..300])?.unwrap();
+                assert_same(column.ty, &chunk.vector(&segment, 0, None)?.to_array(), values);
             }
             assert_eq!(segment.stamps(0)?, RowStamps::Each(versions.as_slice().into()));
             for row in [0, 131, 299] {

@@ -6,11 +6,12 @@ use crate::Result;
 use crate::data_file::DataFile;
 use crate::tablet::{FileEntry, ReadView, Tablet};
 use arrow_array::builder::{BinaryViewBuilder, Int64Builder};
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
-use basalt_cold::{ROW_GROUP_ROWS, RowStamps, Segment};
+use basalt_cold::{ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::batch::to_logical;
+use basalt_types::vector::Vector;
 use basalt_types::{ColumnBuilder, ColumnId, ReadAt, Stamp, TxnStates};
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +28,15 @@ pub struct ColdScan {
     /// Rows of the row group still to read; last range first.
     ranges: Vec<Range<u32>>,
     stamps: RowStamps,
+    /// The columns of the row group that were asked for as vectors, in the scan's order.
+    chunks: Vec<Chunk>,
+}
+
+enum Chunk {
+    Unread,
+    /// The file lacks the column.
+    Missing,
+    Read(ChunkReader),
 }
 
 /// Adds a part per row group of a file that may hold rows for this reader.
@@ -75,6 +85,7 @@ pub fn parts(
                 row_group,
                 ranges,
                 stamps: segment.stamps(row_group)?,
+                chunks: Vec::new(),
             };
             out.push(TabletScan { part: Part::Cold(Box::new(scan)) });
         }
@@ -97,6 +108,25 @@ impl ColdScan {
             }
         }
         Ok(None)
+    }
+
+    /// A column, by its place in the scan's list, of one page's rows; with `at`, counted from the first of them, of these
+    /// alone.
+    fn vector(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Vector> {
+        let id = self.shared.spec.columns[column];
+        if self.chunks.is_empty() {
+            self.chunks.resize_with(self.shared.spec.columns.len(), || Chunk::Unread);
+        }
+        if let Chunk::Unread = self.chunks[column] {
+            // This page and those to come.
+            let wanted: Vec<Range<u32>> = [rows.clone()].into_iter().chain(self.ranges.iter().rev().cloned()).collect();
+            let chunk = self.segment.chunk(self.row_group, id, &wanted)?;
+            self.chunks[column] = chunk.map_or(Chunk::Missing, Chunk::Read);
+        }
+        match &mut self.chunks[column] {
+            Chunk::Read(chunk) => Ok(chunk.vector(&self.segment, (rows.start / PAGE_ROWS) as usize, at)?),
+            Chunk::Unread | Chunk::Missing => Ok(Vector::Flat(self.missing(id, at.map_or(rows.len(), <[u32]>::len)))),
+        }
     }
 
     /// Cuts the next batch so that it ends where a page ends.
@@ -145,26 +175,27 @@ impl ColdScan {
         }
     }
 
-    fn read(&self, rows: Range<u32>, keep: Option<BooleanBuffer>) -> Result<ScanBatch> {
-        let spec = &self.shared.spec;
-        let count = rows.len();
-        let stored = self.segment.read(self.row_group, &spec.columns, rows.clone())?;
-        let mut columns = Vec::with_capacity(stored.len() + 3);
-        for (id, array) in spec.columns.iter().zip(stored) {
-            let array = array.unwrap_or_else(|| self.missing(*id, count));
-            columns.push(to_logical(&spec.table.column(*id).ty, &array));
+    /// Of a page, these rows; with `keep` those of them that it has set, and nothing else is decoded where few are.
+    fn read(&mut self, rows: Range<u32>, keep: Option<BooleanBuffer>) -> Result<ScanBatch> {
+        let kept: Option<Vec<u32>> = keep.as_ref().map(|keep| keep.set_indices().map(|row| row as u32).collect());
+        let shared = self.shared.clone();
+        let mut columns = Vec::with_capacity(shared.spec.columns.len() + 3);
+        for (column, id) in shared.spec.columns.iter().enumerate() {
+            let vector = self.vector(column, &rows, kept.as_deref())?;
+            columns.push(to_logical(&shared.spec.table.column(*id).ty, &vector.to_array()));
         }
-        if spec.with_identity {
-            self.identity(&rows, &mut columns)?;
+        if shared.spec.with_identity {
+            let identity = self.identity(&rows)?;
+            match &keep {
+                None => columns.extend(identity),
+                Some(keep) => {
+                    let keep = BooleanArray::new(keep.clone(), None);
+                    columns.extend(identity.iter().map(|column| filter(column, &keep).expect("lengths agree")));
+                }
+            }
         }
-        self.shared.stats.rows_read.fetch_add(count as u64, Ordering::Relaxed);
-        let Some(keep) = keep else {
-            return Ok(ScanBatch { columns, rows: count });
-        };
-        let keep = BooleanArray::new(keep, None);
-        let kept = keep.true_count();
-        let columns = columns.iter().map(|column| filter(column, &keep).expect("lengths agree")).collect();
-        Ok(ScanBatch { columns, rows: kept })
+        shared.stats.rows_read.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        Ok(ScanBatch { columns, rows: kept.map_or(rows.len(), |kept| kept.len()) })
     }
 
     fn missing(&self, id: ColumnId, rows: usize) -> ArrayRef {
@@ -177,7 +208,8 @@ impl ColdScan {
         builder.finish()
     }
 
-    fn identity(&self, rows: &Range<u32>, out: &mut Vec<ArrayRef>) -> Result<()> {
+    /// Tablet, key and stamp of each row.
+    fn identity(&self, rows: &Range<u32>) -> Result<[ArrayRef; 3]> {
         let mut keys = BinaryViewBuilder::with_capacity(rows.len());
         self.segment.keys(self.ordinals(rows))?.iter().for_each(|key| keys.append_value(key));
         let mut stamps = Int64Builder::with_capacity(rows.len());
@@ -190,10 +222,6 @@ impl ColdScan {
             });
         }
         let tablet = Int64Array::from_value(i64::from(self.tablet.id.0), rows.len());
-        out.push(Arc::new(tablet));
-        out.push(Arc::new(keys.finish()));
-        out.push(Arc::new(stamps.finish()));
-        debug_assert!(out.iter().all(|column| column.len() == rows.len()));
-        Ok(())
+        Ok([Arc::new(tablet), Arc::new(keys.finish()), Arc::new(stamps.finish())])
     }
 }

@@ -1,0 +1,84 @@
+"""One snapshot stays open while 1,000 rows change 20,000 times a second: memory, and latencies of sessions beside it."""
+import os
+import re
+import shutil
+import subprocess
+
+import data
+import inserts
+import psycopg
+import servers as machine
+
+ROWS = 1_000
+OTHER_ROWS = 100_000
+UPDATES_PER_S = 20_000
+OTHERS_PER_S = 200
+
+SETUP = f"""\
+CREATE TABLE changing (id int PRIMARY KEY, n bigint NOT NULL, filler text NOT NULL);
+INSERT INTO changing SELECT g, 0, repeat('x', 100) FROM generate_series(1, {ROWS}) g;
+CREATE TABLE beside (id int PRIMARY KEY, n bigint NOT NULL);
+INSERT INTO beside SELECT g, g FROM generate_series(1, {OTHER_ROWS}) g;
+"""
+UPDATE = f"\\set id random(1, {ROWS})\nUPDATE changing SET n = n + 1 WHERE id = :id;\n"
+GET = f"\\set id random(1, {OTHER_ROWS})\nSELECT n FROM beside WHERE id = :id;\n"
+PUT = f"\\set id random(1, {OTHER_ROWS})\nUPDATE beside SET n = n + 1 WHERE id = :id;\n"
+
+
+def held(options, engines):
+    seconds = options.paced_seconds
+    result = {"rows": ROWS, "updates_per_s": UPDATES_PER_S, "others_per_s": OTHERS_PER_S, "seconds": seconds}
+    for server in engines():
+        try:
+            server.start()
+            data.psql(server.url, SETUP)
+            result[server.name] = held_one(options, server, seconds)
+        finally:
+            server.remove()
+    return result
+
+
+def held_one(options, server, seconds):
+    alone = max(seconds // 10, 10)
+    pressure(options, server, alone)
+    before = pressure(options, server, alone)
+    memory = machine.memory_bytes(server.pid())
+    with psycopg.connect(server.url, autocommit=False) as snapshot:
+        snapshot.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        seen = snapshot.execute("SELECT count(*), sum(n) FROM changing").fetchone()
+        beside = pressure(options, server, seconds)
+        grown = machine.memory_bytes(server.pid()) - memory
+        again = snapshot.execute("SELECT count(*), sum(n) FROM changing").fetchone()
+        assert seen == again, f"{server.name}: the snapshot saw {seen}, then {again}"
+    result = {"without": before, "with": beside, "p99_ratio": round(beside["others_p99_ms"] / before["others_p99_ms"], 2)}
+    # PostgreSQL's versions lie in its files and shared buffers, not in its first process.
+    return result | ({"grown_bytes": grown} if server.name == "basalt" else {})
+
+
+def pressure(options, server, seconds):
+    """Updates of the few rows at their rate; two other sessions read and write another table meanwhile."""
+    logs = os.path.join(options.base, f"snapshot-{server.name}")
+    shutil.rmtree(logs, ignore_errors=True)
+    os.makedirs(logs)
+    script = lambda name, text: write(os.path.join(logs, name + ".sql"), text)
+    common = ["pgbench", "-n", "-M", "prepared", "-T", str(seconds)]
+    updates = [*common, "-c", "16", "-j", "2", "-R", str(UPDATES_PER_S), "-f", script("update", UPDATE), server.url]
+    others = [*common, "-c", "2", "-j", "1", "-R", str(OTHERS_PER_S), "-f", script("get", GET), "-f", script("put", PUT)]
+    others += ["-l", "--log-prefix", os.path.join(logs, "log"), server.url]
+    running = subprocess.Popen(updates, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    subprocess.run(others, check=True, capture_output=True)
+    output, errors = running.communicate()
+    assert running.returncode == 0, errors
+    for name in ("update", "get", "put"):
+        os.remove(os.path.join(logs, name + ".sql"))
+    latencies = sorted(inserts.read_latencies(logs))
+    shutil.rmtree(logs)
+    at = lambda share: latencies[int((len(latencies) - 1) * share)] / 1000
+    rate = float(re.search(r"tps = ([\d.]+)", output)[1])
+    return {"updates_per_s": round(rate), "others_p50_ms": at(0.5), "others_p99_ms": at(0.99), "others_p99.9_ms": at(0.999)}
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+    return path

@@ -1,0 +1,140 @@
+//! Columns of a row group, page by page, as engines compute on them.
+//!
+//! A [`ChunkReader`] knows which pages will be wanted, so that neighbours that the cache lacks come in one read. Pages whose
+//! texts are codes are given as codes; a dictionary is decoded once for all pages, and a small one is kept with the
+//! segment.
+
+use super::PAGE_ROWS;
+use super::column::ColumnDecoder;
+use super::directory::page_rows;
+use super::page::{Page, PageValues, Validity};
+use super::reader::Segment;
+use crate::Result;
+use crate::cache::CachedBlock;
+use crate::encoding::dictionary::Shared;
+use crate::encoding::ints::Ints;
+use crate::encoding::{Damage, Decoded};
+use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use basalt_types::vector::{Codes, Vector};
+use basalt_types::{ColumnId, PhysType};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of pages that are read before they are asked for.
+const AHEAD_BYTES_MAX: u64 = 1 << 20;
+
+/// One column of one row group, whose pages are asked for in ascending order.
+pub struct ChunkReader {
+    row_group: usize,
+    /// The column's place in the schema.
+    at: usize,
+    /// Pages that will be asked for.
+    wanted: Vec<bool>,
+    /// Number and block of pages, ascending.
+    at_hand: VecDeque<(usize, Arc<CachedBlock>)>,
+    shared: Option<Arc<Shared>>,
+    dictionary: Option<Arc<BinaryViewArray>>,
+}
+
+impl Segment {
+    /// A column at some rows, counted inside the row group. `None` for a column that the file lacks: the caller fills in
+    /// its default.
+    ///
+    /// # Panics
+    /// If there is no such row group or row.
+    pub fn chunk(&self, row_group: usize, column: ColumnId, rows: &[Range<u32>]) -> Result<Option<ChunkReader>> {
+        let Some(at) = self.layout.position(column) else { return Ok(None) };
+        let entry = &self.directory(row_group)?.chunks[at];
+        let mut wanted = vec![false; entry.pages.len()];
+        for rows in rows.iter().filter(|rows| !rows.is_empty()) {
+            let pages = (rows.start / PAGE_ROWS) as usize..rows.end.div_ceil(PAGE_ROWS) as usize;
+            wanted[pages].fill(true);
+        }
+        let shared = self.shared(entry)?;
+        Ok(Some(ChunkReader { row_group, at, wanted, at_hand: VecDeque::new(), shared, dictionary: None }))
+    }
+}
+
+impl ChunkReader {
+    /// The values of a page; with `rows`, which ascend, of these alone.
+    ///
+    /// # Panics
+    /// If `segment` is not the one that gave this, or there is no such page or row.
+    pub fn vector(&mut self, segment: &Segment, page: usize, rows: Option<&[u32]>) -> Result<Vector> {
+        let block = self.block(segment, page)?;
+        let ty = segment.chunk_type(self.at);
+        let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
+        let parsed = Page::parse(&block, ty, count, self.shared.as_deref());
+        let vector = parsed.and_then(|page| match &page.values {
+            // A few strings of a large dictionary are decoded one by one.
+            PageValues::StringCodes(codes, shared)
+                if self.dictionary.is_some() || rows.is_none_or(|rows| rows.len() * 4 >= shared.count) =>
+            {
+                let dictionary = match &self.dictionary {
+                    Some(dictionary) => dictionary.clone(),
+                    None => self.dictionary.insert(shared.dictionary()?).clone(),
+                };
+                let codes = texts(codes, &page, dictionary)?;
+                Ok(Vector::Codes(match rows {
+                    None => codes,
+                    Some(rows) => codes.take(rows),
+                }))
+            }
+            _ => flat(ty, &page, rows).map(Vector::Flat),
+        });
+        let offset = segment.directory(self.row_group)?.chunks[self.at].pages[page].extent.offset;
+        segment.sound(offset, vector)
+    }
+
+    /// A page's block. What the cache lacks is read with the wanted pages that follow.
+    fn block(&mut self, segment: &Segment, page: usize) -> Result<Arc<CachedBlock>> {
+        while self.at_hand.front().is_some_and(|(at_hand, _)| *at_hand < page) {
+            self.at_hand.pop_front();
+        }
+        if let Some((at_hand, block)) = self.at_hand.front()
+            && *at_hand == page
+        {
+            return Ok(block.clone());
+        }
+        let pages = &segment.directory(self.row_group)?.chunks[self.at].pages;
+        let (mut end, mut bytes) = (page + 1, u64::from(pages[page].extent.bytes));
+        while self.wanted.get(end) == Some(&true) && bytes + u64::from(pages[end].extent.bytes) <= AHEAD_BYTES_MAX {
+            bytes += u64::from(pages[end].extent.bytes);
+            end += 1;
+        }
+        let extents: Vec<_> = pages[page..end].iter().map(|page| page.extent).collect();
+        let slots: Vec<_> = pages[page..end].iter().map(|page| &page.slot).collect();
+        let blocks = segment.file.blocks_of(&slots, &extents)?;
+        let first = blocks[0].clone();
+        self.at_hand = (page..end).zip(blocks).collect();
+        Ok(first)
+    }
+}
+
+fn texts(codes: &Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArray>) -> Decoded<Codes> {
+    let mut all = Vec::<u32>::with_capacity(page.rows);
+    codes.decode(&mut all)?;
+    if all.iter().any(|code| *code as usize >= dictionary.len()) {
+        return Err(Damage("a code beyond its dictionary"));
+    }
+    Ok(Codes { codes: all.into(), nulls: nulls(page), dictionary })
+}
+
+fn flat(ty: PhysType, page: &Page<'_>, rows: Option<&[u32]>) -> Decoded<ArrayRef> {
+    let mut decoder = ColumnDecoder::new(ty, rows.map_or(page.rows, <[u32]>::len));
+    match rows {
+        None => decoder.append_page(page)?,
+        Some(rows) => decoder.append_rows(page, rows)?,
+    }
+    decoder.finish()
+}
+
+fn nulls(page: &Page<'_>) -> Option<NullBuffer> {
+    match page.validity {
+        Validity::NoNulls => None,
+        Validity::AllNull => Some(NullBuffer::new_null(page.rows)),
+        Validity::Bits(bits) => Some(NullBuffer::new(BooleanBuffer::new(Buffer::from(bits), 0, page.rows))),
+    }
+}
