@@ -297,8 +297,17 @@ impl StringData {
         Ok(())
     }
 
+    /// Chosen strings are decoded one by one, or, if they are many, with all of their page.
     fn pick(&mut self, page: &Page<'_>, rows: &[u32]) -> Decoded<()> {
         match &page.values {
+            PageValues::Strings(strings) if rows.len() * 4 >= page.rows => {
+                self.seal();
+                let mut all = Vec::new();
+                let buffer = strings.decode(self.buffers.len() as u32, &mut all)?;
+                self.add_buffer(buffer);
+                self.views.extend(rows.iter().map(|row| all[*row as usize]));
+                Ok(())
+            }
             PageValues::Strings(strings) => {
                 for row in rows {
                     let string = strings.get(*row as usize)?;
