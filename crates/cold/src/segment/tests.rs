@@ -129,7 +129,7 @@ impl Table {
 
     /// Every second page of a column, whole and some of its rows.
     fn check_pages(&self, segment: &Segment, row_group: usize, column: &SegmentColumn, expected: &[Datum]) {
-        assert!(segment.chunk(row_group, ABSENT, &[0..1]).unwrap().is_none());
+        assert!(segment.chunk(row_group, ABSENT, std::slice::from_ref(&(0..1))).unwrap().is_none());
         let rows = expected.len() as u32;
         let wanted: Vec<_> =
             (0..rows).step_by(2 * PAGE_ROWS as usize).map(|start| start..rows.min(start + PAGE_ROWS)).collect();
@@ -345,7 +345,7 @@ fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
             let columns = segment.read(0, &ids, 0..300)?;
             for (column, (array, values)) in table.schema.columns.iter().zip(columns.iter().zip(&table.columns)) {
                 assert_same(column.ty, array.as_ref().unwrap(), values);
-                let mut chunk = segment.chunk(0, column.id, &[0..300])?.unwrap();
+                let mut chunk = segment.chunk(0, column.id, std::slice::from_ref(&(0..300)))?.unwrap();
                 assert_same(column.ty, &chunk.vector(&segment, 0, None)?.to_array(), values);
             }
             assert_eq!(segment.stamps(0)?, RowStamps::Each(versions.as_slice().into()));

@@ -119,7 +119,8 @@ impl ColdScan {
         }
         if let Chunk::Unread = self.chunks[column] {
             // This page and those to come.
-            let wanted: Vec<Range<u32>> = [rows.clone()].into_iter().chain(self.ranges.iter().rev().cloned()).collect();
+            let wanted: Vec<Range<u32>> =
+                std::iter::once(rows.clone()).chain(self.ranges.iter().rev().cloned()).collect();
             let chunk = self.segment.chunk(self.row_group, id, &wanted)?;
             self.chunks[column] = chunk.map_or(Chunk::Missing, Chunk::Read);
         }
