@@ -60,17 +60,16 @@ def pressure(options, server, seconds):
     logs = os.path.join(options.base, f"snapshot-{server.name}")
     shutil.rmtree(logs, ignore_errors=True)
     os.makedirs(logs)
-    script = lambda name, text: write(os.path.join(logs, name + ".sql"), text)
+    update, get, put = (script(options, name, text) for name, text in (("update", UPDATE), ("get", GET), ("put", PUT)))
     common = ["pgbench", "-n", "-M", "prepared", "-T", str(seconds)]
-    updates = [*common, "-c", "16", "-j", "2", "-R", str(UPDATES_PER_S), "-f", script("update", UPDATE), server.url]
-    others = [*common, "-c", "2", "-j", "1", "-R", str(OTHERS_PER_S), "-f", script("get", GET), "-f", script("put", PUT)]
+    updates = [*common, "-c", "16", "-j", "2", "-R", str(UPDATES_PER_S), "-f", update, server.url]
+    others = [*common, "-c", "2", "-j", "1", "-R", str(OTHERS_PER_S), "-f", get, "-f", put]
     others += ["-l", "--log-prefix", os.path.join(logs, "log"), server.url]
-    running = subprocess.Popen(updates, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    subprocess.run(others, check=True, capture_output=True)
-    output, errors = running.communicate()
+    # Whatever becomes of the others, nobody leaves before the updates have ended.
+    with subprocess.Popen(updates, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        subprocess.run(others, check=True, capture_output=True)
+        output, errors = running.communicate()
     assert running.returncode == 0, errors
-    for name in ("update", "get", "put"):
-        os.remove(os.path.join(logs, name + ".sql"))
     latencies = sorted(inserts.read_latencies(logs))
     shutil.rmtree(logs)
     at = lambda share: latencies[int((len(latencies) - 1) * share)] / 1000
@@ -78,7 +77,8 @@ def pressure(options, server, seconds):
     return {"updates_per_s": round(rate), "others_p50_ms": at(0.5), "others_p99_ms": at(0.99), "others_p99.9_ms": at(0.999)}
 
 
-def write(path, text):
+def script(options, name, text):
+    path = os.path.join(options.base, f"snapshot-{name}.sql")
     with open(path, "w") as file:
         file.write(text)
     return path
