@@ -28,7 +28,7 @@ pub struct ColdScan {
     /// Rows of the row group still to read; last range first.
     ranges: Vec<Range<u32>>,
     stamps: RowStamps,
-    /// The columns of the row group that were asked for as vectors, in the scan's order.
+    /// Readers of the scan's columns, in its order; empty until the first one is asked for.
     chunks: Vec<Chunk>,
 }
 
@@ -176,7 +176,7 @@ impl ColdScan {
         }
     }
 
-    /// Of a page, these rows; with `keep` those of them that it has set, and nothing else is decoded where few are.
+    /// These rows of one page; with `keep`, only those that it has set.
     fn read(&mut self, rows: Range<u32>, keep: Option<BooleanBuffer>) -> Result<ScanBatch> {
         let kept: Option<Vec<u32>> = keep.as_ref().map(|keep| keep.set_indices().map(|row| row as u32).collect());
         let shared = self.shared.clone();
