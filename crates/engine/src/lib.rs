@@ -43,8 +43,8 @@ pub use error::{Error, Result};
 pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{
-    BATCH_ROWS, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, ScanBatch, ScanSpec, ScanStats, SeenRow,
-    SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
+    BATCH_ROWS, Block, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, ScanBatch, ScanSpec, ScanStats,
+    SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use txn::{Consequence, CurrentRow, Inserted, Isolation, Locked, Savepoint, Txn, TxnOptions};

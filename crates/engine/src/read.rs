@@ -1,5 +1,6 @@
 //! Reading: a snapshot first, then a pinned view of each tablet.
 
+mod blocks;
 mod cold_scan;
 mod hot_scan;
 mod many;
@@ -16,6 +17,7 @@ use arrow_array::ArrayRef;
 use basalt_hot::{Found, Lookup, Reader};
 use basalt_meta::{Pin, PinReason};
 use basalt_types::{ColumnId, ColumnPredicate, Datum, Key, ReadAt, Rid, Stamp, TableDef, TabletId, TxnStates, Version};
+pub use blocks::Block;
 use cold_scan::ColdScan;
 use hot_scan::HotScan;
 pub use many::SeenRows;

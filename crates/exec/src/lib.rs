@@ -1,10 +1,21 @@
 //! The column engine: what runs over a snapshot's columns, morsel by morsel.
 //!
-//! Today it is the scan: a pinned table cut into morsels that any number of workers take from one queue until
-//! they have it all or are told to stop. It knows columns; it never knows SQL text, sessions or protocols.
+//! A [`plan::Plan`] is run as pipelines ([`pipeline`]): workers take morsels of a [`scan::Scan`], pass their batches
+//! (`batch`) through conditions and computed columns (`program`), and end in a sink: groups (`aggregate`), sorted rows
+//! (`pipeline::sort`), or rows that leave. What an expression means is asked of `expr`, or of `kernels` that give the
+//! same; storage gives vectors that know their bounds and dictionaries. It knows columns; it never knows SQL text,
+//! sessions or protocols.
 
+mod aggregate;
+mod batch;
+mod error;
+mod kernels;
+pub mod pipeline;
+pub mod plan;
+mod program;
 pub mod scan;
 pub mod stop;
 
-pub use scan::{Scan, ScanError, Worker};
+pub use error::Error;
+pub use scan::{Scan, Worker};
 pub use stop::Stop;

@@ -5,17 +5,10 @@
 //! what its morsel has pinned, and nothing computes for it meanwhile.
 
 use crate::Stop;
-use basalt_engine::{ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
+use crate::error::{Error, Result};
+use basalt_engine::{Block, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-
-#[derive(thiserror::Error, Debug)]
-pub enum ScanError {
-    #[error(transparent)]
-    Storage(#[from] basalt_engine::Error),
-    #[error("the scan was stopped")]
-    Stopped,
-}
 
 /// A scan that several workers share.
 pub struct Scan {
@@ -31,8 +24,8 @@ pub struct Worker {
 }
 
 impl Scan {
-    /// Pins the table and cuts it into morsels. Workers end with [`ScanError::Stopped`] once `stop` is set.
-    pub fn start(read: &ReadContext, spec: ScanSpec, stop: Stop) -> Result<Arc<Scan>, ScanError> {
+    /// Pins the table and cuts it into morsels. Workers end with [`Error::Stopped`] once `stop` is set.
+    pub fn start(read: &ReadContext, spec: ScanSpec, stop: Stop) -> Result<Arc<Scan>> {
         let (morsels, stats) = read.scan(spec)?;
         Ok(Arc::new(Scan { morsels: Mutex::new(VecDeque::from(morsels)), stats, stop }))
     }
@@ -45,6 +38,11 @@ impl Scan {
         &self.stats
     }
 
+    /// Morsels that nobody has taken yet.
+    pub fn morsels(&self) -> usize {
+        self.morsels.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn next_morsel(&self) -> Option<TabletScan> {
         self.morsels.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
@@ -53,11 +51,11 @@ impl Scan {
 impl Worker {
     /// The next rows (at least one, at most `engine::BATCH_ROWS`), `None` when no morsel is left. Synchronous;
     /// milliseconds, unless many morsels hold no row that passes.
-    pub fn next_batch(&mut self) -> Result<Option<ScanBatch>, ScanError> {
+    pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         loop {
             if self.scan.stop.is_set() {
                 self.morsel = None;
-                return Err(ScanError::Stopped);
+                return Err(Error::Stopped);
             }
             if self.morsel.is_none() {
                 self.morsel = self.scan.next_morsel();
@@ -68,6 +66,24 @@ impl Worker {
                 Some(batch) if batch.rows == 0 => {}
                 Some(batch) => return Ok(Some(batch)),
             }
+        }
+    }
+
+    /// Hands the next rows to `take`; whether there were any. As [`Worker::next_batch`] otherwise.
+    pub fn with_block(&mut self, take: impl FnOnce(Block<'_>) -> Result<()>) -> Result<bool> {
+        loop {
+            if self.scan.stop.is_set() {
+                self.morsel = None;
+                return Err(Error::Stopped);
+            }
+            if self.morsel.is_none() {
+                self.morsel = self.scan.next_morsel();
+            }
+            let Some(morsel) = &mut self.morsel else { return Ok(false) };
+            if let Some(block) = morsel.next_block()? {
+                return take(block).map(|()| true);
+            }
+            self.morsel = None;
         }
     }
 }

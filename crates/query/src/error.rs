@@ -157,11 +157,13 @@ impl From<basalt_expr::Error> for SqlError {
     }
 }
 
-impl From<basalt_exec::ScanError> for SqlError {
-    fn from(error: basalt_exec::ScanError) -> SqlError {
+impl From<basalt_exec::Error> for SqlError {
+    fn from(error: basalt_exec::Error) -> SqlError {
         match error {
-            basalt_exec::ScanError::Storage(error) => error.into(),
-            basalt_exec::ScanError::Stopped => SqlError::canceled(),
+            basalt_exec::Error::Storage(error) => error.into(),
+            basalt_exec::Error::Expr(error) => error.into(),
+            basalt_exec::Error::Stopped => SqlError::canceled(),
+            basalt_exec::Error::Beyond(what) => SqlError::internal(format!("the column engine met {what}")),
         }
     }
 }

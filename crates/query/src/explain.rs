@@ -1,5 +1,6 @@
 //! EXPLAIN: which engine runs what, over which access paths.
 
+use crate::column::{self, column_plan};
 use crate::error::{Result, SqlError};
 use crate::lower::{BARE_ROWS, FENCE, GATE, IN_ORDER, WHOLE};
 use crate::plan::Query;
@@ -135,6 +136,14 @@ pub(crate) async fn explain(
     ctx: &RunContext,
     analyze: bool,
 ) -> Result<(Vec<Step>, usize)> {
+    if let Some(plan) = column_plan(query, ctx)
+        && let Some(mut execution) = runtime.column_execution(&plan, ctx)
+    {
+        let rows = if analyze { runtime.analyze_columns(&mut execution).await? } else { Some(0) };
+        if let Some(rows) = rows {
+            return Ok((column::steps(&execution), rows));
+        }
+    }
     let mut plan = runtime.prepare(query, ctx, true).await?;
     let mut rows = 0;
     if analyze {

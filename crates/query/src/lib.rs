@@ -1,11 +1,13 @@
 //! SQL on top of the engine: sessions, statements, binder, plans and their execution.
 //!
 //! The way of a statement: [`session`] (text, transaction, portal) → `statement` (one file per verb) →
-//! `bind` (names and types, PostgreSQL's rules) → `plan` → `lower` (DataFusion's operators) → `run`.
+//! `bind` (names and types, PostgreSQL's rules) → `plan` → `column` (the column engine) or `lower` (DataFusion's
+//! operators) → `run`.
 //! This is the only crate that knows DataFusion, and it knows nothing of any wire format.
 
 mod advisory;
 pub mod bind;
+mod column;
 mod copy;
 pub mod database;
 pub mod error;

@@ -4,6 +4,7 @@
 //! aborted at its next await, and every operator, which looks at the flag between batches, ends within
 //! milliseconds.
 
+use crate::column::{Ended, column_plan};
 use crate::error::{Result, SqlError};
 use crate::explain::Step;
 use crate::lower::{
@@ -140,6 +141,12 @@ impl QueryRuntime {
         ctx: &RunContext,
         sender: &mpsc::Sender<Result<RecordBatch>>,
     ) -> Result<()> {
+        if let Some(plan) = column_plan(query, ctx)
+            && let Some(mut execution) = self.column_execution(&plan, ctx)
+            && self.run_columns(&mut execution, sender).await? != Ended::Elsewhere
+        {
+            return Ok(());
+        }
         let _owner = SharedOwner(ctx.shared.clone());
         let (first, mut batches) = self.start(query, ctx, true).await?;
         let mut next = first;

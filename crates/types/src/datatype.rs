@@ -132,6 +132,11 @@ impl PhysType {
         }
     }
 
+    /// Whether values rest as integers, as those of dates and of numerics with a modifier do.
+    pub fn is_integer(self) -> bool {
+        matches!(self, PhysType::I16 | PhysType::I32 | PhysType::I64 | PhysType::I128)
+    }
+
     /// The Arrow type in which stored columns leave `cold` and `hot`, before [`DataType::to_arrow`].
     pub fn to_arrow(self) -> ArrowType {
         match self {

@@ -164,7 +164,7 @@ impl ColumnDecoder {
     }
 }
 
-fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded<()> {
+pub(super) fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded<()> {
     match &page.values {
         PageValues::Ints(ints) => ints.decode(out),
         PageValues::IntCodes(codes, shared) => {
@@ -181,7 +181,7 @@ fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded<()> {
 }
 
 /// Chosen rows cost a lookup each, or, if there are many, the decoding of the page.
-fn pick_ints<T: Word>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
+pub(super) fn pick_ints<T: Word>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
     match &page.values {
         PageValues::Ints(ints @ Ints::Frame(_)) if rows.len() * 8 < page.rows => {
             out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));

@@ -5,19 +5,20 @@
 //! segment.
 
 use super::PAGE_ROWS;
-use super::column::ColumnDecoder;
-use super::directory::page_rows;
+use super::column::{ColumnDecoder, decode_ints, pick_ints};
+use super::directory::{PageEntry, page_rows};
 use super::page::{Page, PageValues, Validity};
 use super::reader::Segment;
+use super::zone::ZoneMap;
 use crate::Result;
 use crate::cache::CachedBlock;
 use crate::encoding::dictionary::Shared;
-use crate::encoding::ints::Ints;
-use crate::encoding::{Damage, Decoded};
+use crate::encoding::linear::Word;
+use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
-use basalt_types::vector::{Codes, Vector};
-use basalt_types::{ColumnId, PhysType};
+use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
+use basalt_types::{ColumnId, Datum, PhysType};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ impl ChunkReader {
     /// If `segment` is not the one that gave this, or there is no such page or row.
     pub fn vector(&mut self, segment: &Segment, page: usize, rows: Option<&[u32]>) -> Result<Vector> {
         let block = self.block(segment, page)?;
+        let PageEntry { extent, zone, .. } = &segment.directory(self.row_group)?.chunks[self.at].pages[page];
         let ty = segment.chunk_type(self.at);
         let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
         let parsed = Page::parse(&block, ty, count, self.shared.as_deref());
@@ -82,10 +84,12 @@ impl ChunkReader {
                     Some(rows) => codes.take(rows),
                 }))
             }
-            _ => flat(ty, &page, rows).map(Vector::Flat),
+            PageValues::Ints(_) | PageValues::IntCodes(..) if ty.is_integer() => {
+                integers(&page, rows, zone).map(Vector::Ints)
+            }
+            _ => flat(ty, &page, rows).map(Vector::measured),
         });
-        let offset = segment.directory(self.row_group)?.chunks[self.at].pages[page].extent.offset;
-        segment.sound(offset, vector)
+        segment.sound(extent.offset, vector)
     }
 
     /// A page's block. What the cache lacks is read with the wanted pages that follow.
@@ -113,13 +117,46 @@ impl ChunkReader {
     }
 }
 
-fn texts(codes: &Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArray>) -> Decoded<Codes> {
+fn texts(codes: &ints::Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArray>) -> Decoded<Codes> {
     let mut all = Vec::<u32>::with_capacity(page.rows);
     codes.decode(&mut all)?;
     if all.iter().any(|code| *code as usize >= dictionary.len()) {
         return Err(Damage("a code beyond its dictionary"));
     }
     Ok(Codes { codes: all.into(), nulls: nulls(page), dictionary })
+}
+
+/// In 32 bits if the page's bounds allow. Slots of nulls lie within them, too ([`super::chunk`]).
+fn integers(page: &Page<'_>, rows: Option<&[u32]>, zone: &ZoneMap) -> Decoded<Ints> {
+    let bound = |bound: &Option<Datum>| match bound {
+        Some(Datum::I16(value)) => Some(i64::from(*value)),
+        Some(Datum::I32(value)) => Some(i64::from(*value)),
+        Some(Datum::I64(value)) => Some(*value),
+        _ => None,
+    };
+    let nulls = match rows {
+        None => nulls(page),
+        Some(rows) => take_nulls(nulls(page).as_ref(), rows),
+    };
+    let bounds = bound(&zone.min).zip(bound(&zone.max));
+    let narrow = bounds.is_some_and(|(min, max)| i32::try_from(min).is_ok() && i32::try_from(max).is_ok());
+    let values = match narrow {
+        true => IntValues::I32(ints_of::<i32>(page, rows)?.into()),
+        false => IntValues::I64(ints_of::<i64>(page, rows)?.into()),
+    };
+    Ok(match bounds {
+        Some((min, max)) => Ints { values, nulls, min: min.into(), max: max.into() },
+        None => Ints::measured(values, nulls),
+    })
+}
+
+fn ints_of<T: Word>(page: &Page<'_>, rows: Option<&[u32]>) -> Decoded<Vec<T>> {
+    let mut values = Vec::with_capacity(rows.map_or(page.rows, <[u32]>::len));
+    match rows {
+        None => decode_ints(page, &mut values)?,
+        Some(rows) => pick_ints(page, rows, &mut values)?,
+    }
+    Ok(values)
 }
 
 fn flat(ty: PhysType, page: &Page<'_>, rows: Option<&[u32]>) -> Decoded<ArrayRef> {

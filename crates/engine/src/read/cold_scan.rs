@@ -110,9 +110,21 @@ impl ColdScan {
         Ok(None)
     }
 
+    /// The next rows of one page of which the reader sees some, and which (`None`: all).
+    pub fn next_page(&mut self) -> Option<(Range<u32>, Option<BooleanBuffer>)> {
+        while let Some(rows) = self.next_range() {
+            let visible = self.visible(&rows);
+            if visible.as_ref().is_none_or(|visible| visible.count_set_bits() > 0) {
+                self.shared.stats.rows_read.fetch_add(rows.len() as u64, Ordering::Relaxed);
+                return Some((rows, visible));
+            }
+        }
+        None
+    }
+
     /// A column, by its place in the scan's list, of one page's rows; with `at`, counted from the first of them, of these
     /// alone.
-    fn vector(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Vector> {
+    pub fn vector(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Vector> {
         let id = self.shared.spec.columns[column];
         if self.chunks.is_empty() {
             self.chunks.resize_with(self.shared.spec.columns.len(), || Chunk::Unread);
@@ -126,7 +138,9 @@ impl ColdScan {
         }
         match &mut self.chunks[column] {
             Chunk::Read(chunk) => Ok(chunk.vector(&self.segment, (rows.start / PAGE_ROWS) as usize, at)?),
-            Chunk::Unread | Chunk::Missing => Ok(Vector::Flat(self.missing(id, at.map_or(rows.len(), <[u32]>::len)))),
+            Chunk::Unread | Chunk::Missing => {
+                Ok(Vector::measured(self.missing(id, at.map_or(rows.len(), <[u32]>::len))))
+            }
         }
     }
 
@@ -183,7 +197,8 @@ impl ColdScan {
         let mut columns = Vec::with_capacity(shared.spec.columns.len() + 3);
         for (column, id) in shared.spec.columns.iter().enumerate() {
             let vector = self.vector(column, &rows, kept.as_deref())?;
-            columns.push(to_logical(&shared.spec.table.column(*id).ty, &vector.to_array()));
+            let ty = &shared.spec.table.column(*id).ty;
+            columns.push(to_logical(ty, &vector.to_array(ty.phys().expect("storable"))));
         }
         if shared.spec.with_identity {
             let identity = self.identity(&rows)?;

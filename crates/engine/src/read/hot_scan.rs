@@ -7,6 +7,7 @@ use crate::freeze::as_bytes;
 use crate::tablet::{ReadView, Tablet};
 use basalt_hot::{Reader, Rows};
 use basalt_types::Key;
+use basalt_types::vector::Vector;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,6 +39,22 @@ impl HotScan {
     }
 
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
+        match self.gather() {
+            true => self.batches.batch(&self.rows).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The same as vectors, and how many rows they have.
+    pub fn next_vectors(&mut self) -> Result<Option<(usize, Vec<Vector>)>> {
+        match self.gather() {
+            true => self.batches.vectors(&self.rows).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The next rows; whether there are any.
+    fn gather(&mut self) -> bool {
         self.rows.clear();
         let shared = self.batches.shared();
         while let Some(from) = self.from.take() {
@@ -50,10 +67,7 @@ impl HotScan {
                 break;
             }
         }
-        if self.rows.is_empty() {
-            return Ok(None);
-        }
         shared.stats.hot_rows.fetch_add(self.rows.len() as u64, Ordering::Relaxed);
-        self.batches.batch(&self.rows).map(Some)
+        !self.rows.is_empty()
     }
 }

@@ -8,7 +8,8 @@ use arrow_array::{ArrayRef, Int64Array};
 use basalt_hot::Rows;
 use basalt_types::batch::to_logical;
 use basalt_types::row::{Field, RowRef};
-use basalt_types::{ColumnBuilder, PhysType};
+use basalt_types::vector::Vector;
+use basalt_types::{ColumnBuilder, ColumnId, PhysType};
 use std::sync::Arc;
 
 /// Makes batches of one scan of one tablet.
@@ -35,6 +36,23 @@ impl RowBatches {
     /// The columns that the scan asks for.
     pub fn batch(&self, rows: &Rows) -> Result<ScanBatch> {
         let spec = &self.shared.spec;
+        let stored = spec.columns.iter().zip(self.stored(rows)?);
+        let mut columns: Vec<ArrayRef> =
+            stored.map(|(id, array)| to_logical(&spec.table.column(*id).ty, &array)).collect();
+        if spec.with_identity {
+            self.identity(rows, &mut columns);
+        }
+        Ok(ScanBatch { columns, rows: rows.len() })
+    }
+
+    /// The same as vectors, and how many rows they have.
+    pub fn vectors(&self, rows: &Rows) -> Result<(usize, Vec<Vector>)> {
+        Ok((rows.len(), self.stored(rows)?.into_iter().map(Vector::measured).collect()))
+    }
+
+    /// In stored form.
+    fn stored(&self, rows: &Rows) -> Result<Vec<ArrayRef>> {
+        let spec = &self.shared.spec;
         let count = rows.len();
         // Where each column of a row goes: rows are walked once, from the front.
         let mut slots: Vec<Option<usize>> = vec![None; self.types.len()];
@@ -51,16 +69,8 @@ impl RowBatches {
             self.push_row(row.row, &slots[..last], &mut builders).ok_or_else(|| self.tablet.damaged_row(row.key))?;
         }
         let arrays: Vec<ArrayRef> = builders.iter_mut().map(|builder| builder.finish()).collect();
-        let mut columns: Vec<ArrayRef> = (spec.columns.iter())
-            .map(|id| {
-                let slot = slots[id.position()].expect("assigned above");
-                to_logical(&spec.table.column(*id).ty, &arrays[slot])
-            })
-            .collect();
-        if spec.with_identity {
-            self.identity(rows, &mut columns);
-        }
-        Ok(ScanBatch { columns, rows: count })
+        let of = |id: &ColumnId| arrays[slots[id.position()].expect("assigned above")].clone();
+        Ok(spec.columns.iter().map(of).collect())
     }
 
     /// `None` if the bytes are damaged.

@@ -8,6 +8,7 @@ use crate::{Error, Result};
 use basalt_cold::{ROW_GROUP_ROWS, RowFile};
 use basalt_hot::Rows;
 use basalt_types::Stamp;
+use basalt_types::vector::Vector;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,6 +57,22 @@ impl RowFileScan {
     }
 
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
+        match self.gather()? {
+            true => self.batches.batch(&self.rows).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The same as vectors, and how many rows they have.
+    pub fn next_vectors(&mut self) -> Result<Option<(usize, Vec<Vector>)>> {
+        match self.gather()? {
+            true => self.batches.vectors(&self.rows).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The next rows; whether there are any.
+    fn gather(&mut self) -> Result<bool> {
         self.rows.clear();
         while !self.ordinals.is_empty() && self.rows.len() < BATCH_ROWS && self.rows.bytes() < BATCH_BYTES {
             let room = STEP_ROWS.min((BATCH_ROWS - self.rows.len()) as u32);
@@ -63,10 +80,7 @@ impl RowFileScan {
             self.ordinals.start = step.end;
             self.take(step)?;
         }
-        match self.rows.is_empty() {
-            true => Ok(None),
-            false => self.batches.batch(&self.rows).map(Some),
-        }
+        Ok(!self.rows.is_empty())
     }
 
     /// Gathers those of these entries that the reader sees.

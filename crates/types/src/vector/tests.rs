@@ -10,7 +10,7 @@ fn codes(codes: &[u32], nulls: Option<Vec<bool>>) -> Codes {
 #[test]
 fn codes_become_the_texts_that_they_stand_for() {
     let vector = Vector::Codes(codes(&[2, 0, 1, 0], Some(vec![true, true, false, true])));
-    let array = vector.to_array();
+    let array = vector.to_array(PhysType::Bytes);
     let array = array.as_binary_view();
     let texts: Vec<Option<&[u8]>> = array.iter().collect();
     let long = b"a text that does not fit into its view".as_slice();
@@ -29,5 +29,37 @@ fn chosen_rows_keep_their_nulls() {
 fn an_empty_dictionary_has_nulls_alone() {
     let dictionary = Arc::new(BinaryViewArray::from_iter_values(std::iter::empty::<&[u8]>()));
     let vector = Vector::Codes(Codes { codes: vec![0, 0].into(), nulls: Some(NullBuffer::new_null(2)), dictionary });
-    assert_eq!(vector.to_array().null_count(), 2);
+    assert_eq!(vector.to_array(PhysType::Bytes).null_count(), 2);
+}
+
+#[test]
+fn integers_come_back_in_the_width_of_their_column() {
+    let values: Vec<Option<i64>> = vec![Some(-7), None, Some(300)];
+    let stored: ArrayRef = Arc::new(arrow_array::Int64Array::from(values));
+    let Vector::Ints(ints) = Vector::measured(stored.clone()) else { panic!("integers") };
+    assert!(ints.min <= -7 && ints.max >= 300);
+    let narrow = IntValues::I32((0..3).map(|row| ints.values.get(row) as i32).collect());
+    let narrow = Vector::Ints(Ints::measured(narrow, ints.nulls.clone()));
+    assert_eq!(&narrow.to_array(PhysType::I64), &stored);
+    assert_eq!(narrow.take(&[2, 1]).to_array(PhysType::I16).as_primitive::<Int16Type>().value(0), 300);
+    assert_eq!(narrow.take(&[2, 1]).nulls().map(NullBuffer::null_count), Some(1));
+}
+
+#[test]
+fn rows_of_every_stored_form_can_be_taken() {
+    let long = b"a text that does not fit into its view".as_slice();
+    let arrays: Vec<ArrayRef> = vec![
+        Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)])),
+        Arc::new(arrow_array::Float32Array::from(vec![Some(1.5), None, Some(-2.0)])),
+        Arc::new(arrow_array::Float64Array::from(vec![Some(1.5), None, Some(-2.0)])),
+        Arc::new(BinaryViewArray::from(vec![Some(long), None, Some(b"b".as_slice())])),
+        Arc::new(FixedSizeBinaryArray::try_from_iter([[1u8; 16], [2; 16], [3; 16]].iter()).unwrap()),
+    ];
+    for array in arrays {
+        let taken = Vector::measured(array.clone()).take(&[2, 2, 1]);
+        let Vector::Flat(taken) = taken else { panic!("no integers") };
+        for (to, from) in [2, 2, 1].into_iter().enumerate() {
+            assert_eq!(&taken.slice(to, 1), &array.slice(from, 1));
+        }
+    }
 }

@@ -1,0 +1,74 @@
+//! A scan block by block, for whoever looks at some columns before it asks for the others.
+//!
+//! A block is a page of a segment, or up to as many rows in row format. Of a page nothing is decoded until it is asked
+//! for, and of a column asked for at some rows only those.
+
+use super::cold_scan::ColdScan;
+use super::{Part, TabletScan};
+use crate::Result;
+use arrow_buffer::BooleanBuffer;
+use basalt_types::vector::Vector;
+use std::ops::Range;
+
+/// Rows of a scan that follow each other.
+pub struct Block<'s> {
+    rows: usize,
+    visible: Option<BooleanBuffer>,
+    source: Source<'s>,
+}
+
+enum Source<'s> {
+    /// Rows of a row group.
+    Page(&'s mut ColdScan, Range<u32>),
+    Decoded(Vec<Vector>),
+}
+
+impl Block<'_> {
+    /// At least one.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Which rows the reader sees; `None`: all. Values of others mean nothing.
+    pub fn visible(&self) -> Option<&BooleanBuffer> {
+        self.visible.as_ref()
+    }
+
+    /// A column by its place in the scan's list.
+    pub fn vector(&mut self, column: usize) -> Result<Vector> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.vector(column, rows, None),
+            Source::Decoded(vectors) => Ok(vectors[column].clone()),
+        }
+    }
+
+    /// The same at some rows, which ascend.
+    pub fn vector_at(&mut self, column: usize, at: &[u32]) -> Result<Vector> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.vector(column, rows, Some(at)),
+            Source::Decoded(vectors) => Ok(vectors[column].take(at)),
+        }
+    }
+}
+
+impl TabletScan {
+    /// The next rows, `None` at the end. Of scans without identity.
+    pub fn next_block(&mut self) -> Result<Option<Block<'_>>> {
+        let shared = match &self.part {
+            Part::Cold(scan) => scan.shared(),
+            Part::RowFile(scan) => scan.shared(),
+            Part::Hot(scan) => scan.shared(),
+        };
+        debug_assert!(!shared.spec.with_identity, "blocks have no identity");
+        shared.read.check_age()?;
+        let decoded = match &mut self.part {
+            Part::Cold(scan) => {
+                let Some((rows, visible)) = scan.next_page() else { return Ok(None) };
+                return Ok(Some(Block { rows: rows.len(), visible, source: Source::Page(scan, rows) }));
+            }
+            Part::RowFile(scan) => scan.next_vectors()?,
+            Part::Hot(scan) => scan.next_vectors()?,
+        };
+        Ok(decoded.map(|(rows, vectors)| Block { rows, visible: None, source: Source::Decoded(vectors) }))
+    }
+}

@@ -1,0 +1,476 @@
+//! Aggregation: rows into groups, each worker for itself, and the workers' groups into one.
+
+mod keys;
+mod states;
+mod texts;
+
+use crate::batch::{Batch, Work};
+use crate::error::{Error, Result};
+use crate::kernels::sums::{self, Groups};
+use crate::program::{Condition, Field, Kind, Place, Program, logical};
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_buffer::NullBuffer;
+use basalt_expr::Numeric;
+use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
+use basalt_types::batch::to_stored;
+use basalt_types::vector::{IntValues, Ints, Vector};
+use basalt_types::{ColumnBuilder, DataType, PhysType};
+use keys::Keys;
+use states::{Extreme, State, Sum, without_nulls};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is aggregated by what, in places of a program.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    groups: Vec<Place>,
+    /// Of the group columns.
+    keys: Vec<Field>,
+    filters: Vec<Condition>,
+    units: Vec<Unit>,
+    results: Vec<Outcome>,
+}
+
+/// One call as it comes from a plan.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub resolved: ResolvedAggregate,
+    pub args: Vec<Place>,
+    pub filter: Option<Condition>,
+}
+
+/// What is kept per group. Calls that need the same share it.
+#[derive(Clone, Debug)]
+struct Unit {
+    kind: UnitKind,
+    /// Which of the filters rows have to pass.
+    filter: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum UnitKind {
+    Rows,
+    /// Rows that have a value.
+    Values(Place),
+    Sum(Place),
+    Extreme(Place, bool),
+    General {
+        resolved: ResolvedAggregate,
+        args: Vec<(Place, DataType)>,
+    },
+}
+
+/// How a result comes from units.
+#[derive(Clone, Debug)]
+enum Outcome {
+    Count(usize),
+    /// Null where the count is 0.
+    Sum {
+        sum: usize,
+        count: usize,
+        field: Field,
+    },
+    Average {
+        sum: usize,
+        count: usize,
+        scale: u8,
+    },
+    Extreme {
+        extreme: usize,
+        count: usize,
+        field: Field,
+    },
+    General {
+        unit: usize,
+        ty: DataType,
+    },
+}
+
+impl Spec {
+    /// `None` if the keys are of a type whose equality is not that of its stored form.
+    pub fn new(program: &Program, groups: Vec<Place>, calls: Vec<Call>) -> Option<Spec> {
+        let keys: Vec<Field> = groups.iter().map(|place| program.fields[*place].clone()).collect();
+        keys.iter().all(|key| key.kind().is_some() || is_text(&key.ty)).then_some(())?;
+        let mut spec = Spec { groups, keys, filters: Vec::new(), units: Vec::new(), results: Vec::new() };
+        for call in calls {
+            let filter = call.filter.map(|filter| {
+                spec.filters.push(filter);
+                spec.filters.len() - 1
+            });
+            let outcome = spec.outcome(program, call.resolved, &call.args, filter);
+            spec.results.push(outcome);
+        }
+        Some(spec)
+    }
+
+    fn unit(&mut self, kind: UnitKind, filter: Option<usize>) -> usize {
+        let same = |unit: &Unit| {
+            unit.filter == filter
+                && match (&unit.kind, &kind) {
+                    (UnitKind::Rows, UnitKind::Rows) => true,
+                    (UnitKind::Values(a), UnitKind::Values(b)) | (UnitKind::Sum(a), UnitKind::Sum(b)) => a == b,
+                    (UnitKind::Extreme(a, max), UnitKind::Extreme(b, other)) => a == b && max == other,
+                    _ => false,
+                }
+        };
+        self.units.iter().position(same).unwrap_or_else(|| {
+            self.units.push(Unit { kind, filter });
+            self.units.len() - 1
+        })
+    }
+
+    /// How many rows have a value.
+    fn count_of(&mut self, program: &Program, place: Place, filter: Option<usize>) -> usize {
+        let kind = if program.fields[place].nullable { UnitKind::Values(place) } else { UnitKind::Rows };
+        self.unit(kind, filter)
+    }
+
+    fn outcome(
+        &mut self,
+        program: &Program,
+        resolved: ResolvedAggregate,
+        args: &[Place],
+        filter: Option<usize>,
+    ) -> Outcome {
+        let kind = args.first().and_then(|place| program.fields[*place].kind());
+        match (resolved.aggregate.name.as_str(), args, kind) {
+            ("count", [], _) => Outcome::Count(self.unit(UnitKind::Rows, filter)),
+            ("count", [place], _) => Outcome::Count(self.count_of(program, *place, filter)),
+            ("sum" | "avg", [place], Some(Kind::Whole | Kind::Scaled(_))) => {
+                let scale = if let Some(Kind::Scaled(scale)) = kind { scale } else { 0 };
+                let (sum, count) = (self.unit(UnitKind::Sum(*place), filter), self.count_of(program, *place, filter));
+                if resolved.aggregate.name == "avg" {
+                    return Outcome::Average { sum, count, scale };
+                }
+                let scale = (resolved.ty == DataType::Numeric(None)).then_some(scale);
+                Outcome::Sum { sum, count, field: Field { ty: resolved.ty, scale, nullable: true } }
+            }
+            ("min" | "max", [place], Some(_)) => {
+                let max = resolved.aggregate.name == "max";
+                let count = self.count_of(program, *place, filter);
+                let extreme = self.unit(UnitKind::Extreme(*place, max), filter);
+                let field = Field { nullable: true, ..program.fields[*place].clone() };
+                Outcome::Extreme { extreme, count, field }
+            }
+            _ => {
+                let args = args.iter().map(|place| (*place, program.fields[*place].held())).collect();
+                let ty = resolved.ty.clone();
+                let unit = self.unit(UnitKind::General { resolved, args }, filter);
+                Outcome::General { unit, ty }
+            }
+        }
+    }
+
+    /// For EXPLAIN.
+    pub fn described(&self) -> String {
+        format!("{} keys, {} results", self.keys.len(), self.results.len())
+    }
+
+    /// The columns of the result: keys, then calls.
+    pub fn fields(&self) -> Vec<Field> {
+        let of_result = |result: &Outcome| match result {
+            Outcome::Count(_) => Field::new(DataType::Int8, false),
+            Outcome::Sum { field, .. } | Outcome::Extreme { field, .. } => field.clone(),
+            Outcome::Average { .. } => Field::new(DataType::Numeric(None), true),
+            Outcome::General { ty, .. } => Field::new(ty.clone(), true),
+        };
+        self.keys.iter().cloned().chain(self.results.iter().map(of_result)).collect()
+    }
+}
+
+pub(crate) fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Text | DataType::Varchar(_))
+}
+
+/// The groups of one worker.
+pub struct Aggregation {
+    spec: Arc<Spec>,
+    keys: Keys,
+    states: Vec<State>,
+}
+
+impl Aggregation {
+    pub fn new(spec: &Arc<Spec>) -> Aggregation {
+        let text: Vec<bool> = spec.keys.iter().map(|key| is_text(&key.ty)).collect();
+        let state = |unit: &Unit| match &unit.kind {
+            UnitKind::Rows | UnitKind::Values(_) => State::Count(Vec::new()),
+            UnitKind::Sum(_) => State::Sum(Sum::default()),
+            UnitKind::Extreme(_, greatest) => State::Extreme(Extreme::new(*greatest)),
+            UnitKind::General { resolved, .. } => State::General(resolved.accumulator()),
+        };
+        Aggregation { spec: spec.clone(), keys: Keys::new(&text), states: spec.units.iter().map(state).collect() }
+    }
+
+    /// Groups so far, the one of rows that do not count among them.
+    fn len(&self) -> usize {
+        // Without keys there is one group, even of no rows.
+        if self.spec.groups.is_empty() { 2 } else { self.keys.len() }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.keys.bytes() + self.states.iter().map(State::bytes).sum::<usize>()
+    }
+
+    pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
+        let spec = self.spec.clone();
+        let own: Vec<u32>;
+        let groups = if !spec.groups.is_empty() {
+            let keys: Vec<Vector> =
+                spec.groups.iter().map(|place| batch.vector(*place, work)).collect::<Result<_>>()?;
+            own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
+            Groups::Each(&own)
+        } else if let Some(mask) = batch.mask() {
+            own = mask.iter().map(|counts| u32::from(*counts)).collect();
+            Groups::Each(&own)
+        } else {
+            Groups::One(1)
+        };
+        let filtered: Vec<Vec<u32>> = (spec.filters.iter())
+            .map(|filter| Ok(masked(groups, &batch.decided(filter, work)?)))
+            .collect::<Result<_>>()?;
+        for (at, unit) in spec.units.iter().enumerate() {
+            let groups = unit.filter.map_or(groups, |filter| Groups::Each(&filtered[filter]));
+            self.update(at, &unit.kind, groups, batch, work)?;
+        }
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        at: usize,
+        kind: &UnitKind,
+        groups: Groups<'_>,
+        batch: &mut Batch<'_>,
+        work: &mut Work,
+    ) -> Result<()> {
+        let len = self.len();
+        let valued = |nulls: Option<&NullBuffer>| nulls.map(|nulls| without_nulls(groups, nulls));
+        match (kind, &mut self.states[at]) {
+            (UnitKind::Rows, State::Count(counts)) => {
+                counts.resize(len, 0);
+                sums::count(groups, batch.rows(), counts);
+            }
+            (UnitKind::Values(place), State::Count(counts)) => {
+                let own = valued(batch.vector(*place, work)?.nulls());
+                counts.resize(len, 0);
+                sums::count(own.as_deref().map_or(groups, Groups::Each), batch.rows(), counts);
+            }
+            (UnitKind::Sum(place), State::Sum(sum)) => {
+                let ints = integers(batch.vector(*place, work)?)?;
+                let own = valued(ints.nulls.as_ref());
+                sum.add(&ints, own.as_deref().map_or(groups, Groups::Each), len)?;
+            }
+            (UnitKind::Extreme(place, _), State::Extreme(extreme)) => {
+                let ints = integers(batch.vector(*place, work)?)?;
+                let own = valued(ints.nulls.as_ref());
+                extreme.add(&ints, own.as_deref().map_or(groups, Groups::Each), len)?;
+            }
+            (UnitKind::General { args, .. }, State::General(accumulator)) => {
+                let arrays = args.iter().map(|(place, held)| Ok(logical(&batch.vector(*place, work)?, held)));
+                let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
+                update_generally(&mut **accumulator, groups, &arrays, batch.rows(), len)?;
+            }
+            _ => panic!("states are made for their units"),
+        }
+        Ok(())
+    }
+
+    /// Takes in the groups of another worker.
+    pub fn merge(&mut self, mut other: Aggregation) -> Result<()> {
+        const CHUNK: usize = 8192;
+        other.keys.seal();
+        let all = other.len();
+        let mut groups = Vec::with_capacity(all - 1);
+        if self.spec.groups.is_empty() {
+            groups.push(1);
+        } else {
+            for from in (1..all).step_by(CHUNK) {
+                let to = all.min(from + CHUNK);
+                groups.extend(self.keys.assign(&other.keys.vectors(from..to), to - from, None)?);
+            }
+        }
+        let len = self.len();
+        for (own, other) in self.states.iter_mut().zip(&mut other.states) {
+            own.merge(other, &groups, 1, len)?;
+        }
+        Ok(())
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.len() - 1
+    }
+
+    /// Computes what is computed of all groups at once.
+    pub fn finish(mut self) -> Result<Finished> {
+        self.keys.seal();
+        let len = self.len();
+        let Aggregation { spec, keys, states } = self;
+        let mut done = Vec::with_capacity(states.len());
+        for (state, unit) in states.into_iter().zip(&spec.units) {
+            done.push(match state {
+                State::Count(counts) => Done::Count(counts),
+                State::Sum(sum) => Done::Sum(sum),
+                State::Extreme(extreme) => Done::Extreme(extreme),
+                State::General(mut accumulator) => {
+                    // Groups that never had a row are told of.
+                    accumulator.update(&[], &unit.no_args(), None, len)?;
+                    Done::General(accumulator.evaluate()?)
+                }
+            });
+        }
+        Ok(Finished { spec, keys, groups: len - 1, done })
+    }
+}
+
+impl Unit {
+    /// The arguments of no rows.
+    fn no_args(&self) -> Vec<ArrayRef> {
+        match &self.kind {
+            UnitKind::General { args, .. } => {
+                args.iter().map(|(_, held)| arrow_array::new_empty_array(&held.to_arrow())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// All groups with their results.
+pub struct Finished {
+    spec: Arc<Spec>,
+    keys: Keys,
+    groups: usize,
+    done: Vec<Done>,
+}
+
+/// A [`State`] to which nothing comes any more.
+enum Done {
+    Count(Vec<i64>),
+    Sum(Sum),
+    Extreme(Extreme),
+    General(ArrayRef),
+}
+
+impl Finished {
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The columns of [`Spec::fields`] for some groups, counted from 0.
+    pub fn columns(&self, groups: Range<usize>) -> Result<Vec<Vector>> {
+        let groups = groups.start + 1..groups.end + 1;
+        let mut columns = self.keys.vectors(groups.clone());
+        for result in &self.spec.results {
+            columns.push(self.result(result, groups.clone())?);
+        }
+        Ok(columns)
+    }
+
+    fn count(&self, unit: usize, group: usize) -> i64 {
+        match &self.done[unit] {
+            Done::Count(counts) => counts.get(group).copied().unwrap_or(0),
+            _ => panic!("unit {unit} counts"),
+        }
+    }
+
+    fn total(&self, unit: usize, group: usize) -> Result<i128> {
+        match &self.done[unit] {
+            Done::Sum(sum) => sum.total(group),
+            _ => panic!("unit {unit} sums"),
+        }
+    }
+
+    fn valued(&self, count: usize, groups: Range<usize>) -> Option<NullBuffer> {
+        let valid: NullBuffer = groups.map(|group| self.count(count, group) > 0).collect();
+        Some(valid).filter(|valid| valid.null_count() > 0)
+    }
+
+    fn result(&self, result: &Outcome, groups: Range<usize>) -> Result<Vector> {
+        Ok(match result {
+            Outcome::Count(unit) => {
+                let counts = groups.map(|group| self.count(*unit, group)).collect();
+                Vector::Ints(Ints::measured(IntValues::I64(counts), None))
+            }
+            Outcome::Sum { sum, count, field } => {
+                let totals: Vec<i128> = groups.clone().map(|group| self.total(*sum, group)).collect::<Result<_>>()?;
+                let ints = Ints::measured(IntValues::I128(totals.into()), self.valued(*count, groups));
+                match narrowed(ints) {
+                    Ints { values: IntValues::I128(_), .. } if field.ty == DataType::Int8 => {
+                        return Err(Error::Beyond("a sum beyond bigint"));
+                    }
+                    ints => Vector::Ints(ints),
+                }
+            }
+            Outcome::Average { sum, count, scale } => {
+                let mut builder = ColumnBuilder::new(PhysType::Bytes, groups.len());
+                for group in groups {
+                    match self.count(*count, group) {
+                        0 => builder.push_null(),
+                        rows => {
+                            let sum = Numeric::from_scaled(self.total(*sum, group)?, u16::from(*scale));
+                            let fits = builder.push_bytes(&sum.div(&Numeric::from(rows as u64))?.encoded());
+                            assert!(fits, "numerics are bytes");
+                        }
+                    }
+                }
+                Vector::Flat(builder.finish())
+            }
+            Outcome::Extreme { extreme, count, .. } => {
+                let Done::Extreme(of) = &self.done[*extreme] else { panic!("unit {extreme} finds extremes") };
+                let nulls = self.valued(*count, groups.clone());
+                let value = |group: usize| if self.count(*count, group) > 0 { of.value(group) } else { 0 };
+                Vector::Ints(Ints::measured(IntValues::I64(groups.map(value).collect()), nulls))
+            }
+            Outcome::General { unit, ty } => {
+                let Done::General(values) = &self.done[*unit] else { panic!("unit {unit} is of `expr`") };
+                Vector::measured(to_stored(ty, &values.slice(groups.start, groups.len())))
+            }
+        })
+    }
+}
+
+/// In 64 bits, if they hold all.
+fn narrowed(ints: Ints) -> Ints {
+    match &ints.values {
+        IntValues::I128(values) if i64::try_from(ints.min).is_ok() && i64::try_from(ints.max).is_ok() => {
+            Ints { values: IntValues::I64(values.iter().map(|value| *value as i64).collect()), ..ints }
+        }
+        _ => ints,
+    }
+}
+
+/// The groups of rows that a mask lets pass.
+fn masked(groups: Groups<'_>, mask: &[u8]) -> Vec<u32> {
+    match groups {
+        Groups::One(group) => mask.iter().map(|counts| group * u32::from(*counts)).collect(),
+        Groups::Each(groups) => groups.iter().zip(mask).map(|(group, counts)| group * u32::from(*counts)).collect(),
+    }
+}
+
+fn update_generally(
+    accumulator: &mut dyn GroupsAccumulator,
+    groups: Groups<'_>,
+    args: &[ArrayRef],
+    rows: usize,
+    len: usize,
+) -> Result<()> {
+    match groups {
+        Groups::One(group) => accumulator.update(&vec![group; rows], args, None, len)?,
+        Groups::Each(groups) => {
+            let counts = groups.iter().any(|group| *group == 0);
+            let counts = counts.then(|| groups.iter().map(|group| Some(*group != 0)).collect::<BooleanArray>());
+            accumulator.update(groups, args, counts.as_ref(), len)?;
+        }
+    }
+    Ok(())
+}
+
+fn integers(vector: Vector) -> Result<Ints> {
+    match vector {
+        Vector::Ints(ints) => Ok(ints),
+        Vector::Flat(_) | Vector::Codes(_) => Err(Error::Beyond("integers in another form")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

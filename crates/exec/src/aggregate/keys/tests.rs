@@ -1,0 +1,64 @@
+use super::*;
+use arrow_array::ArrayRef;
+use arrow_array::Int64Array;
+
+fn ints(values: Vec<Option<i64>>) -> Vector {
+    let values: ArrayRef = Arc::new(Int64Array::from(values));
+    Vector::measured(values)
+}
+
+fn texts(values: &[Option<&str>]) -> Vector {
+    let values: Vec<Option<&[u8]>> = values.iter().map(|value| value.map(str::as_bytes)).collect();
+    Vector::Flat(Arc::new(BinaryViewArray::from(values)))
+}
+
+fn codes(entries: &[&str], rows: &[u32], nulls: Option<NullBuffer>) -> Vector {
+    let dictionary = BinaryViewArray::from_iter_values(entries.iter().map(|entry| entry.as_bytes()));
+    Vector::Codes(Codes { codes: rows.to_vec().into(), nulls, dictionary: Arc::new(dictionary) })
+}
+
+#[test]
+fn texts_are_the_same_in_every_form() {
+    let mut keys = Keys::new(&[true]);
+    let first = keys.assign(&[codes(&["a", "b"], &[1, 0, 1], None)], 3, None).unwrap();
+    assert_eq!(first, [1, 2, 1]);
+    let second = keys.assign(&[texts(&[Some("a"), None, Some("c"), Some("b")])], 4, None).unwrap();
+    assert_eq!(second, [2, 3, 4, 1]);
+    let nulls = NullBuffer::from(vec![false, true]);
+    let third = keys.assign(&[codes(&["c"], &[0, 0], Some(nulls))], 2, None).unwrap();
+    assert_eq!(third, [3, 4]);
+    keys.seal();
+    let array = keys.vectors(1..keys.len())[0].to_array(basalt_types::PhysType::Bytes);
+    let values: Vec<Option<&[u8]>> = array.as_binary_view().iter().collect();
+    assert_eq!(values, [Some(b"b".as_slice()), Some(b"a"), None, Some(b"c")]);
+}
+
+#[test]
+fn rows_that_do_not_count_make_no_group() {
+    let mut keys = Keys::new(&[false, true]);
+    let columns = [ints(vec![Some(5), Some(6), None]), texts(&[Some("x"), Some("y"), None])];
+    assert_eq!(keys.assign(&columns, 3, Some(&[0, 1, 0])).unwrap(), [0, 1, 0]);
+    assert_eq!(keys.assign(&columns, 3, None).unwrap(), [2, 1, 3]);
+    assert_eq!(keys.len(), 4);
+}
+
+/// Whatever lookup is in use, the groups are those of a map.
+#[test]
+fn growing_keys_keep_their_groups() {
+    let mut keys = Keys::new(&[false, false]);
+    let mut model = std::collections::HashMap::new();
+    for round in 0..60i64 {
+        // Ranges grow until nothing but hashing is left.
+        let span = 1 << (round / 2);
+        let a: Vec<Option<i64>> = (0..500).map(|i| (i % 11 != 0).then_some(i * 7919 % span - span / 3)).collect();
+        let b: Vec<Option<i64>> = (0..500).map(|i| (i % 13 != 0).then_some(i % 3)).collect();
+        let groups = keys.assign(&[ints(a.clone()), ints(b.clone())], 500, None).unwrap();
+        for (row, group) in groups.iter().enumerate() {
+            assert_eq!(*model.entry((a[row], b[row])).or_insert(*group), *group, "round {round} row {row}");
+        }
+    }
+    assert!(matches!(keys.lookup, Lookup::Hashed(_)));
+    assert_eq!(model.len(), keys.len() - 1);
+    let distinct: std::collections::HashSet<u32> = model.values().copied().collect();
+    assert_eq!(distinct.len(), model.len());
+}

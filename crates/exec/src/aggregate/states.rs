@@ -1,0 +1,195 @@
+//! Running states of aggregates, one per group.
+//!
+//! Exact sums are kept in i64 while the bounds of what was added prove that they fit, and moved to i128 before they
+//! might not. What has no kernel here is an accumulator of `expr`.
+
+use crate::error::{Error, Result};
+use crate::kernels::sums::{self, Groups};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use basalt_expr::aggregates::GroupsAccumulator;
+use basalt_types::vector::{IntValues, Ints};
+
+/// Counts, sums, extremes or states of `expr`, by group; number 0 is that of rows that do not count.
+pub enum State {
+    Count(Vec<i64>),
+    Sum(Sum),
+    Extreme(Extreme),
+    General(Box<dyn GroupsAccumulator>),
+}
+
+#[derive(Default)]
+pub struct Sum {
+    low: Vec<i64>,
+    /// Empty until something was moved here.
+    high: Vec<i128>,
+    /// No sum in `low` is farther from 0.
+    reach: i128,
+}
+
+pub struct Extreme {
+    greatest: bool,
+    values: Vec<i64>,
+}
+
+impl Sum {
+    /// Adds values to the sums of their groups. Groups are below `len`.
+    pub fn add(&mut self, ints: &Ints, groups: Groups<'_>, len: usize) -> Result<()> {
+        self.low.resize(len, 0);
+        let most = ints.min.unsigned_abs().max(ints.max.unsigned_abs());
+        let most = i128::try_from(most).map_err(|_| Error::Beyond("a sum of values of 128 bits"))?;
+        let reach = most.checked_mul(ints.values.len() as i128);
+        match (reach.filter(|reach| *reach <= i128::from(i64::MAX)), &ints.values) {
+            (Some(reach), IntValues::I32(values)) => {
+                self.make_room(reach)?;
+                sums::add(values, groups, &mut self.low);
+            }
+            (Some(reach), IntValues::I64(values)) => {
+                self.make_room(reach)?;
+                sums::add(values, groups, &mut self.low);
+            }
+            (_, values) => self.add_wide(values, groups, len)?,
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self, reach: i128) -> Result<()> {
+        if self.reach + reach > i128::from(i64::MAX) {
+            self.lift()?;
+        }
+        self.reach += reach;
+        Ok(())
+    }
+
+    /// Moves what is in i64 to i128.
+    fn lift(&mut self) -> Result<()> {
+        self.high.resize(self.low.len(), 0);
+        for (high, low) in self.high.iter_mut().zip(&mut self.low) {
+            *high = high.checked_add(i128::from(std::mem::take(low))).ok_or(BEYOND)?;
+        }
+        self.reach = 0;
+        Ok(())
+    }
+
+    fn add_wide(&mut self, values: &IntValues, groups: Groups<'_>, len: usize) -> Result<()> {
+        self.high.resize(len, 0);
+        for row in 0..values.len() {
+            let group = match groups {
+                Groups::One(group) => group,
+                Groups::Each(groups) => groups[row],
+            };
+            let sum = &mut self.high[group as usize];
+            // What is added for rows that do not count means nothing.
+            *sum = if group == 0 { 0 } else { sum.checked_add(values.get(row)).ok_or(BEYOND)? };
+        }
+        Ok(())
+    }
+
+    pub fn total(&self, group: usize) -> Result<i128> {
+        let high = self.high.get(group).copied().unwrap_or(0);
+        high.checked_add(i128::from(self.low.get(group).copied().unwrap_or(0))).ok_or(BEYOND)
+    }
+
+    fn merge(&mut self, other: &Sum, groups: &[u32], from: usize, len: usize) -> Result<()> {
+        self.low.resize(len, 0);
+        self.high.resize(len, 0);
+        for (at, group) in groups.iter().enumerate() {
+            let sum = &mut self.high[*group as usize];
+            *sum = sum.checked_add(other.total(from + at)?).ok_or(BEYOND)?;
+        }
+        Ok(())
+    }
+}
+
+const BEYOND: Error = Error::Beyond("a sum beyond 128 bits");
+
+impl Extreme {
+    pub fn new(greatest: bool) -> Extreme {
+        Extreme { greatest, values: Vec::new() }
+    }
+
+    fn none(&self) -> i64 {
+        if self.greatest { i64::MIN } else { i64::MAX }
+    }
+
+    pub fn add(&mut self, ints: &Ints, groups: Groups<'_>, len: usize) -> Result<()> {
+        self.values.resize(len, self.none());
+        match &ints.values {
+            IntValues::I32(values) => self.take(values.iter().map(|value| i64::from(*value)), groups),
+            IntValues::I64(values) => self.take(values.iter().copied(), groups),
+            IntValues::I128(_) if i64::try_from(ints.min).is_err() || i64::try_from(ints.max).is_err() => {
+                return Err(Error::Beyond("an extreme of more than 64 bits"));
+            }
+            IntValues::I128(values) => self.take(values.iter().map(|value| *value as i64), groups),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, values: impl Iterator<Item = i64>, groups: Groups<'_>) {
+        let greatest = self.greatest;
+        let better = |best: &mut i64, value: i64| *best = if greatest { value.max(*best) } else { value.min(*best) };
+        match groups {
+            Groups::One(group) => {
+                let best = &mut self.values[group as usize];
+                values.for_each(|value| better(best, value));
+            }
+            Groups::Each(groups) => {
+                values.zip(groups).for_each(|(value, group)| better(&mut self.values[*group as usize], value));
+            }
+        }
+    }
+
+    /// Of a group that had a value.
+    pub fn value(&self, group: usize) -> i64 {
+        self.values.get(group).copied().unwrap_or(0)
+    }
+}
+
+impl State {
+    /// Takes in the states of groups `from..` of another: the group at `from + i` is `groups[i]` here.
+    pub fn merge(&mut self, other: &mut State, groups: &[u32], from: usize, len: usize) -> Result<()> {
+        match (self, other) {
+            (State::Count(counts), State::Count(others)) => {
+                counts.resize(len, 0);
+                for (at, group) in groups.iter().enumerate() {
+                    counts[*group as usize] += others.get(from + at).copied().unwrap_or(0);
+                }
+                Ok(())
+            }
+            (State::Sum(sum), State::Sum(other)) => sum.merge(other, groups, from, len),
+            (State::Extreme(own), State::Extreme(other)) => {
+                other.values.resize(from + groups.len(), own.none());
+                own.values.resize(len, own.none());
+                own.take(other.values[from..].iter().copied(), Groups::Each(groups));
+                Ok(())
+            }
+            (State::General(own), State::General(other)) => {
+                let states = other.state()?;
+                let states: Vec<ArrayRef> = states.iter().map(|state| state.slice(from, groups.len())).collect();
+                Ok(own.merge(groups, &states, len)?)
+            }
+            _ => panic!("states of one aggregate are of one kind"),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            State::Count(counts) => counts.capacity() * 8,
+            State::Sum(sum) => sum.low.capacity() * 8 + sum.high.capacity() * 16,
+            State::Extreme(extreme) => extreme.values.capacity() * 8,
+            State::General(accumulator) => accumulator.size_bytes(),
+        }
+    }
+}
+
+/// The groups of rows that have a value: the others belong to none.
+pub fn without_nulls(groups: Groups<'_>, nulls: &NullBuffer) -> Vec<u32> {
+    let of = |row: usize| match groups {
+        Groups::One(group) => group,
+        Groups::Each(groups) => groups[row],
+    };
+    (0..nulls.len()).map(|row| if nulls.is_valid(row) { of(row) } else { 0 }).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Distinct texts, numbered in the order in which they came.
+
+use super::keys::Dictionary;
+use ahash::RandomState;
+use arrow_array::builder::make_view;
+use arrow_array::{Array, BinaryViewArray};
+use arrow_buffer::Buffer;
+use basalt_types::vector::Codes;
+use hashbrown::HashTable;
+use std::sync::Arc;
+
+const UNKNOWN: u32 = u32::MAX;
+
+pub struct Texts {
+    bytes: Vec<u8>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    numbers: HashTable<u32>,
+    hasher: RandomState,
+    /// The dictionary that came last, and the numbers of those of its entries that rows had.
+    last: Option<(Arc<BinaryViewArray>, Vec<u32>)>,
+    sealed: Option<Dictionary>,
+}
+
+impl Default for Texts {
+    fn default() -> Texts {
+        // Fixed keys would let a client choose texts that all hash alike.
+        let hasher = RandomState::new();
+        Texts { bytes: Vec::new(), ends: Vec::new(), numbers: HashTable::new(), hasher, last: None, sealed: None }
+    }
+}
+
+impl Texts {
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 5
+    }
+
+    /// The number of each row's text; any for rows that do not count.
+    pub fn of_codes(&mut self, codes: &Codes, mask: Option<&[u8]>) -> Vec<u64> {
+        if codes.dictionary.is_empty() {
+            return vec![0; codes.codes.len()];
+        }
+        let mut numbers = match self.last.take() {
+            Some((dictionary, numbers)) if Arc::ptr_eq(&dictionary, &codes.dictionary) => numbers,
+            _ => vec![UNKNOWN; codes.dictionary.len()],
+        };
+        let nulls = codes.nulls.as_ref();
+        let mut words: Vec<u64> = codes.codes.iter().map(|code| u64::from(numbers[*code as usize])).collect();
+        for (row, word) in words.iter_mut().enumerate() {
+            if *word == u64::from(UNKNOWN) {
+                let counts = mask.is_none_or(|mask| mask[row] != 0) && nulls.is_none_or(|nulls| nulls.is_valid(row));
+                let code = codes.codes[row] as usize;
+                if counts && numbers[code] == UNKNOWN {
+                    numbers[code] = self.number(codes.dictionary.value(code));
+                }
+                *word = if counts { u64::from(numbers[code]) } else { 0 };
+            }
+        }
+        self.last = Some((codes.dictionary.clone(), numbers));
+        words
+    }
+
+    pub fn of_values(&mut self, values: &BinaryViewArray, mask: Option<&[u8]>) -> Vec<u64> {
+        let mut words = Vec::with_capacity(values.len());
+        for row in 0..values.len() {
+            let counts = mask.is_none_or(|mask| mask[row] != 0) && values.is_valid(row);
+            words.push(if counts { u64::from(self.number(values.value(row))) } else { 0 });
+        }
+        words
+    }
+
+    fn number(&mut self, text: &[u8]) -> u32 {
+        let Texts { bytes, ends, numbers, hasher, .. } = self;
+        let of = |number: u32| text_of(bytes, ends, number);
+        let hash = hasher.hash_one(text);
+        if let Some(number) = numbers.find(hash, |number| of(*number) == text) {
+            return *number;
+        }
+        let number = ends.len() as u32;
+        bytes.extend_from_slice(text);
+        ends.push(bytes.len());
+        let (bytes, ends) = (&*bytes, &*ends);
+        numbers.insert_unique(hash, number, |number| hasher.hash_one(text_of(bytes, ends, *number)));
+        self.sealed = None;
+        number
+    }
+
+    /// Makes the dictionary of what there is.
+    pub fn seal(&mut self) {
+        let buffer = Buffer::from_slice_ref(&self.bytes);
+        let mut from = 0;
+        let view = |end: &usize| {
+            let view = make_view(&self.bytes[from..*end], 0, from as u32);
+            from = *end;
+            view
+        };
+        let views: Vec<u128> = self.ends.iter().map(view).collect();
+        let dictionary = BinaryViewArray::try_new(views.into(), vec![buffer], None);
+        self.sealed = Some(Arc::new(dictionary.expect("views of the buffer")));
+    }
+
+    /// # Panics
+    /// If texts came since [`Texts::seal`].
+    pub fn sealed(&self) -> Dictionary {
+        self.sealed.clone().expect("sealed")
+    }
+}
+
+fn text_of<'t>(bytes: &'t [u8], ends: &[usize], number: u32) -> &'t [u8] {
+    let number = number as usize;
+    let from = number.checked_sub(1).map_or(0, |before| ends[before]);
+    &bytes[from..ends[number]]
+}

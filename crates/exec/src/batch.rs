@@ -1,0 +1,376 @@
+//! Rows on their way through a pipeline: columns that come about when they are asked for, and a mask of those rows that
+//! still count.
+//!
+//! A column that nobody asks for is never decoded; one that is asked for after most rows have fallen out is decoded for
+//! the others alone (late materialization, Krypton 4.3). While more than half of the rows count they stay where they
+//! are, since kernels are faster than gathering.
+
+use crate::error::{Error, Result};
+use crate::kernels::arithmetic::{Operand, apply};
+use crate::kernels::{compare, mask};
+use crate::program::{Arg, Condition, Def, General, Place, Program};
+use ahash::AHashMap;
+use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use basalt_engine::Block;
+use basalt_expr::context::EvalContext;
+use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+use std::sync::Arc;
+
+/// Once fewer rows than one in so many count, the others are left behind.
+const DENSE_MIN: usize = 2;
+/// The same between the conditions of one filter, where little has been decoded yet.
+const DENSE_BETWEEN_MIN: usize = 8;
+
+/// What one worker knows while it runs a pipeline.
+pub struct Work {
+    pub program: Arc<Program>,
+    pub ctx: Arc<EvalContext>,
+    /// What conditions decided about the entries of the dictionary that came last, by the
+    /// condition's address, which lives as long as the program.
+    decided: AHashMap<usize, Decided>,
+}
+
+struct Decided {
+    dictionary: Arc<BinaryViewArray>,
+    passes: Vec<u8>,
+    null_passes: bool,
+}
+
+/// Where given columns come from.
+pub enum Source<'b> {
+    Block(Block<'b>),
+    Held(&'b [Vector]),
+}
+
+pub struct Batch<'b> {
+    source: Source<'b>,
+    /// Which rows of the source these are; `None`: all.
+    at: Option<Vec<u32>>,
+    columns: Vec<Option<Vector>>,
+    rows: usize,
+    /// Which rows count; `None`: all.
+    mask: Option<Vec<u8>>,
+}
+
+impl Work {
+    pub fn new(program: Arc<Program>, ctx: Arc<EvalContext>) -> Work {
+        Work { program, ctx, decided: AHashMap::new() }
+    }
+}
+
+impl<'b> Batch<'b> {
+    /// All rows that a reader sees of a block.
+    pub fn of_block(block: Block<'b>, work: &Work) -> Batch<'b> {
+        let rows = block.rows();
+        let visible = block.visible().map(|visible| {
+            let mut mask = vec![1; rows];
+            mask::clear_unset(visible, &mut mask);
+            mask
+        });
+        let columns = vec![None; work.program.defs.len()];
+        let mut batch = Batch { source: Source::Block(block), at: None, columns, rows, mask: None };
+        batch.narrow(visible, DENSE_MIN);
+        batch
+    }
+
+    pub fn of_vectors(vectors: &'b [Vector], rows: usize, work: &Work) -> Batch<'b> {
+        let columns = vec![None; work.program.defs.len()];
+        Batch { source: Source::Held(vectors), at: None, columns, rows, mask: None }
+    }
+
+    /// Rows in each column, whether they count or not.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn mask(&self) -> Option<&[u8]> {
+        self.mask.as_deref()
+    }
+
+    /// How many rows count.
+    pub fn count(&self) -> usize {
+        self.mask.as_deref().map_or(self.rows, mask::count)
+    }
+
+    /// Leaves behind the rows that do not count.
+    pub fn compact(&mut self) {
+        if let Some(mask) = self.mask.take() {
+            self.keep(&mask::rows(&mask));
+        }
+    }
+
+    fn keep(&mut self, rows: &[u32]) {
+        for column in self.columns.iter_mut().flatten() {
+            *column = column.take(rows);
+        }
+        self.at = Some(match self.at.take() {
+            None => rows.to_vec(),
+            Some(at) => rows.iter().map(|row| at[*row as usize]).collect(),
+        });
+        self.rows = rows.len();
+    }
+
+    /// Takes a mask over, and leaves rows behind if it lets few pass.
+    fn narrow(&mut self, mask: Option<Vec<u8>>, dense_min: usize) {
+        let Some(mask) = mask else { return };
+        let count = mask::count(&mask);
+        self.mask = (count < self.rows).then_some(mask);
+        if count * dense_min < self.rows {
+            self.compact();
+        }
+    }
+
+    /// Rows for which all conditions hold still count. What an earlier condition rules out, a later one is not asked.
+    pub fn filter(&mut self, conditions: &[Condition], work: &mut Work) -> Result<()> {
+        for condition in conditions {
+            if self.rows == 0 {
+                return Ok(());
+            }
+            // What is computed meanwhile is computed for the rows that count so far.
+            let mut mask = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
+            self.decide(condition, &mut mask, work)?;
+            self.narrow(Some(mask), DENSE_BETWEEN_MIN);
+        }
+        let mask = self.mask.take();
+        self.narrow(mask, DENSE_MIN);
+        Ok(())
+    }
+
+    /// A column over all rows; what it holds for rows that do not count means nothing.
+    pub fn vector(&mut self, place: Place, work: &mut Work) -> Result<Vector> {
+        if let Some(vector) = &self.columns[place] {
+            return Ok(vector.clone());
+        }
+        let program = work.program.clone();
+        let vector = match &program.defs[place] {
+            Def::Given(column) => match (&mut self.source, &self.at) {
+                (Source::Block(block), None) => block.vector(*column)?,
+                (Source::Block(block), Some(at)) => block.vector_at(*column, at)?,
+                (Source::Held(vectors), None) => vectors[*column].clone(),
+                (Source::Held(vectors), Some(at)) => vectors[*column].take(at),
+            },
+            Def::Arithmetic { op, left, right, limits, general } => {
+                let (left, right) = (self.operand(*left, work)?, self.operand(*right, work)?);
+                match apply(*op, &left, &right, *limits) {
+                    Some(ints) => Vector::Ints(ints),
+                    None if program.fields[place].scale.is_some() => {
+                        return Err(Error::Beyond("numerics beyond 128 bits"));
+                    }
+                    None => self.general(general, work)?,
+                }
+            }
+            Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
+            Def::General(general) => self.general(general, work)?,
+        };
+        self.columns[place] = Some(vector.clone());
+        Ok(vector)
+    }
+
+    /// The mask bytes of a condition alone, over the rows that count.
+    pub fn decided(&mut self, condition: &Condition, work: &mut Work) -> Result<Vec<u8>> {
+        let mut mask = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
+        self.decide(condition, &mut mask, work)?;
+        Ok(mask)
+    }
+
+    fn ints(&mut self, place: Place, work: &mut Work) -> Result<Ints> {
+        match self.vector(place, work)? {
+            Vector::Ints(ints) => Ok(ints),
+            Vector::Flat(_) | Vector::Codes(_) => Err(Error::Beyond("integers in another form")),
+        }
+    }
+
+    fn operand(&mut self, arg: Arg, work: &mut Work) -> Result<Operand> {
+        Ok(match arg {
+            Arg::Column(place) => Operand::Column(self.ints(place, work)?),
+            Arg::Const(value) => Operand::Const(value),
+        })
+    }
+
+    /// Evaluated for the rows that count alone, for others may fail.
+    fn general(&mut self, general: &General, work: &mut Work) -> Result<Vector> {
+        let columns = self.vectors(&general.places, work)?;
+        let Some(mask) = &self.mask else {
+            return general.eval(&columns.iter().collect::<Vec<_>>(), self.rows, &work.ctx);
+        };
+        let rows = mask::rows(mask);
+        let taken: Vec<Vector> = columns.iter().map(|column| column.take(&rows)).collect();
+        let values = general.eval(&taken.iter().collect::<Vec<_>>(), rows.len(), &work.ctx)?;
+        // Back to where they belong; rows that do not count get any value.
+        let mut of = vec![0; self.rows];
+        rows.iter().enumerate().for_each(|(at, row)| of[*row as usize] = at as u32);
+        Ok(values.take(&of))
+    }
+
+    fn vectors(&mut self, places: &[Place], work: &mut Work) -> Result<Vec<Vector>> {
+        places.iter().map(|place| self.vector(*place, work)).collect()
+    }
+
+    /// Clears the rows of the mask for which a condition is not true.
+    fn decide(&mut self, condition: &Condition, mask: &mut [u8], work: &mut Work) -> Result<()> {
+        match condition {
+            Condition::Compare(op, place, value) => compare::with_const(*op, &self.ints(*place, work)?, *value, mask),
+            Condition::CompareColumns(op, left, right) => {
+                compare::columns(*op, &self.ints(*left, work)?, &self.ints(*right, work)?, mask);
+            }
+            Condition::Null(place, null) => match (self.vector(*place, work)?.nulls(), null) {
+                (None, true) => mask.fill(0),
+                (None, false) => {}
+                (Some(nulls), true) => mask::clear_unset(&!nulls.inner(), mask),
+                (Some(nulls), false) => mask::clear_unset(nulls.inner(), mask),
+            },
+            Condition::Text(general) => match self.vector(general.places[0], work)? {
+                Vector::Codes(codes) => self.decide_codes(general, &codes, mask, work)?,
+                Vector::Flat(_) | Vector::Ints(_) => self.decide_generally(general, mask, work)?,
+            },
+            Condition::All(conditions) => {
+                conditions.iter().try_for_each(|condition| self.decide(condition, mask, work))?;
+            }
+            Condition::Any(conditions) => {
+                let mut passed = vec![0; mask.len()];
+                for condition in conditions {
+                    // Rows that have passed are not asked again.
+                    let mut open = mask.to_vec();
+                    open.iter_mut().zip(&passed).for_each(|(open, passed)| *open &= passed ^ 1);
+                    self.decide(condition, &mut open, work)?;
+                    mask::or(&mut passed, &open);
+                }
+                mask::and(mask, &passed);
+            }
+            Condition::General(general) => self.decide_generally(general, mask, work)?,
+        }
+        Ok(())
+    }
+
+    /// Row by row, of those that count.
+    fn decide_generally(&mut self, general: &General, mask: &mut [u8], work: &mut Work) -> Result<()> {
+        let rows = mask::rows(mask);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let columns = self.vectors(&general.places, work)?;
+        let all = rows.len() == mask.len();
+        let taken = |column: &Vector| if all { column.clone() } else { column.take(&rows) };
+        let taken: Vec<Vector> = columns.iter().map(taken).collect();
+        let passed = general.filter(&taken.iter().collect::<Vec<_>>(), rows.len(), &work.ctx)?;
+        mask.fill(0);
+        passed.iter().for_each(|at| mask[rows[*at as usize] as usize] = 1);
+        Ok(())
+    }
+
+    fn decide_codes(&mut self, general: &Arc<General>, codes: &Codes, mask: &mut [u8], work: &mut Work) -> Result<()> {
+        let key = Arc::as_ptr(general) as usize;
+        let known = work.decided.get(&key).is_some_and(|known| Arc::ptr_eq(&known.dictionary, &codes.dictionary));
+        if !known {
+            // A large dictionary is not worth it for a few rows. What fails may fail for an entry that no row has.
+            let dear = codes.dictionary.len() > codes.codes.len();
+            let Some(decided) = (!dear).then(|| decide_entries(general, &codes.dictionary, &work.ctx)).flatten() else {
+                return self.decide_generally(general, mask, work);
+            };
+            work.decided.insert(key, decided);
+        }
+        let decided = &work.decided[&key];
+        if codes.dictionary.is_empty() {
+            mask.fill(u8::from(decided.null_passes));
+            return Ok(());
+        }
+        let nulls = codes.nulls.as_ref().filter(|nulls| nulls.null_count() > 0);
+        let of_nulls: Vec<(usize, u8)> = match nulls {
+            Some(nulls) if decided.null_passes => {
+                (0..mask.len()).filter(|row| nulls.is_null(*row)).map(|row| (row, mask[row])).collect()
+            }
+            _ => Vec::new(),
+        };
+        mask::lookup(mask, &codes.codes, &decided.passes);
+        mask::clear_nulls(nulls, mask);
+        of_nulls.into_iter().for_each(|(row, counts)| mask[row] = counts);
+        Ok(())
+    }
+
+    fn case(&mut self, branches: &[(Condition, Arg)], otherwise: Option<Arg>, work: &mut Work) -> Result<Ints> {
+        let mut open = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
+        // Which value each row takes: by its place among `values`, 0 for none.
+        let mut chosen = vec![0u8; self.rows];
+        let mut values = Vec::with_capacity(branches.len() + 1);
+        for (at, (condition, value)) in branches.iter().enumerate() {
+            let mut taken = open.clone();
+            self.decide(condition, &mut taken, work)?;
+            open.iter_mut().zip(&taken).for_each(|(open, taken)| *open &= taken ^ 1);
+            chosen.iter_mut().zip(&taken).for_each(|(chosen, taken)| *chosen += taken * (at as u8 + 1));
+            values.push(self.operand(*value, work)?);
+        }
+        if let Some(otherwise) = otherwise {
+            let last = branches.len() as u8 + 1;
+            chosen.iter_mut().zip(&open).for_each(|(chosen, open)| *chosen += open * last);
+            values.push(self.operand(otherwise, work)?);
+        }
+        Ok(choose(&chosen, &values))
+    }
+}
+
+/// The value of each row by its number among operands, counted from 1; null for 0.
+fn choose(chosen: &[u8], values: &[Operand]) -> Ints {
+    let bounds = values.iter().map(|value| match value {
+        Operand::Column(ints) => (ints.min, ints.max),
+        Operand::Const(value) => (*value, *value),
+    });
+    // 0 is what rows without a value hold.
+    let (min, max) = bounds.fold((0, 0), |(min, max), (low, high)| (low.min(min), high.max(max)));
+    let valid = |row: usize, at: u8| match at.checked_sub(1).map(|at| &values[usize::from(at)]) {
+        None => false,
+        Some(Operand::Const(_)) => true,
+        Some(Operand::Column(ints)) => ints.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row)),
+    };
+    let may_lack = chosen.contains(&0)
+        || values.iter().any(|value| matches!(value, Operand::Column(ints) if ints.nulls.is_some()));
+    let nulls = may_lack.then(|| chosen.iter().enumerate().map(|(row, at)| valid(row, *at)).collect());
+    macro_rules! in_width {
+        ($native:ty) => {{
+            let mut out = vec![0 as $native; chosen.len()];
+            for (at, value) in values.iter().enumerate() {
+                let own = at as u8 + 1;
+                let rows = out.iter_mut().zip(chosen);
+                match value {
+                    Operand::Const(value) => {
+                        let value = *value as $native;
+                        rows.for_each(|(out, chosen)| *out = if *chosen == own { value } else { *out });
+                    }
+                    Operand::Column(Ints { values, .. }) => match values {
+                        IntValues::I32(values) => rows.zip(values.iter()).for_each(|((out, chosen), value)| {
+                            *out = if *chosen == own { *value as $native } else { *out };
+                        }),
+                        IntValues::I64(values) => rows.zip(values.iter()).for_each(|((out, chosen), value)| {
+                            *out = if *chosen == own { *value as $native } else { *out };
+                        }),
+                        IntValues::I128(values) => rows.zip(values.iter()).for_each(|((out, chosen), value)| {
+                            *out = if *chosen == own { *value as $native } else { *out };
+                        }),
+                    },
+                }
+            }
+            out
+        }};
+    }
+    let fits = |low: i128, high: i128| min >= low && max <= high;
+    let values = if fits(i32::MIN.into(), i32::MAX.into()) {
+        IntValues::I32(in_width!(i32).into())
+    } else if fits(i64::MIN.into(), i64::MAX.into()) {
+        IntValues::I64(in_width!(i64).into())
+    } else {
+        IntValues::I128(in_width!(i128).into())
+    };
+    Ints { values, nulls, min, max }
+}
+
+/// `None` if it fails for an entry.
+fn decide_entries(general: &General, dictionary: &Arc<BinaryViewArray>, ctx: &EvalContext) -> Option<Decided> {
+    let entries: ArrayRef = dictionary.clone();
+    let mut passes = vec![0; dictionary.len()];
+    general.filter_values(&entries, ctx).ok()?.into_iter().for_each(|entry| passes[entry as usize] = 1);
+    let null: ArrayRef = Arc::new(BinaryViewArray::new_null(1));
+    let null_passes = !general.filter_values(&null, ctx).ok()?.is_empty();
+    Some(Decided { dictionary: dictionary.clone(), passes, null_passes })
+}
+
+#[cfg(test)]
+mod tests;

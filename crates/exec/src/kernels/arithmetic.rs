@@ -1,0 +1,198 @@
+//! Sums, differences and products of integers whose bounds say how wide the result has to be.
+//!
+//! Wrapping arithmetic in the width of the result gives the right result, however its operands are cut to that width:
+//! the result is known to fit.
+
+use super::widest::widest;
+use arrow_buffer::NullBuffer;
+use basalt_types::vector::{IntValues, Ints};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    Add,
+    Sub,
+    Mul,
+}
+
+impl Op {
+    /// Between which bounds results lie; `None` if i128 does not hold them.
+    fn bounds(self, a: (i128, i128), b: (i128, i128)) -> Option<(i128, i128)> {
+        match self {
+            Op::Add => Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?)),
+            Op::Sub => Some((a.0.checked_sub(b.1)?, a.1.checked_sub(b.0)?)),
+            Op::Mul => {
+                let corners =
+                    [a.0.checked_mul(b.0)?, a.0.checked_mul(b.1)?, a.1.checked_mul(b.0)?, a.1.checked_mul(b.1)?];
+                let least = corners.iter().min().copied()?;
+                corners.iter().max().copied().map(|most| (least, most))
+            }
+        }
+    }
+}
+
+/// An operand: a column, or one value for all rows.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    Column(Ints),
+    Const(i128),
+}
+
+impl Operand {
+    fn bounds(&self) -> (i128, i128) {
+        match self {
+            Operand::Column(ints) => (ints.min, ints.max),
+            Operand::Const(value) => (*value, *value),
+        }
+    }
+}
+
+/// One result per row; `None` if bounds do not prove that results fit into i128 and between `limits`.
+///
+/// # Panics
+/// If both operands are constants.
+pub fn apply(op: Op, a: &Operand, b: &Operand, limits: Option<(i128, i128)>) -> Option<Ints> {
+    let (min, max) = op.bounds(a.bounds(), b.bounds())?;
+    if limits.is_some_and(|(least, most)| min < least || max > most) {
+        return None;
+    }
+    let width = width_of(min, max);
+    let (values, nulls) = match (a, b) {
+        (Operand::Column(a), Operand::Column(b)) => {
+            (columns(op, &a.values, &b.values, width), NullBuffer::union(a.nulls.as_ref(), b.nulls.as_ref()))
+        }
+        (Operand::Column(a), Operand::Const(b)) => {
+            // A difference is a sum with the negative; what is cut off does not matter to the result.
+            let (op, b) = if op == Op::Sub { (Op::Add, b.wrapping_neg()) } else { (op, *b) };
+            (with_const(op, &a.values, b, width), a.nulls.clone())
+        }
+        (Operand::Const(a), Operand::Column(b)) => (with_const(op, &b.values, *a, width), b.nulls.clone()),
+        (Operand::Const(_), Operand::Const(_)) => panic!("constants are computed before"),
+    };
+    Some(Ints { values, nulls, min, max })
+}
+
+#[derive(Clone, Copy)]
+enum Width {
+    I32,
+    I64,
+    I128,
+}
+
+fn width_of(min: i128, max: i128) -> Width {
+    match (i64::try_from(min), i64::try_from(max)) {
+        (Ok(min), Ok(max)) if i32::try_from(min).is_ok() && i32::try_from(max).is_ok() => Width::I32,
+        (Ok(_), Ok(_)) => Width::I64,
+        _ => Width::I128,
+    }
+}
+
+/// Integers that can be cut to another width.
+trait Int: Copy + Default {
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+}
+
+trait CutTo<T>: Copy {
+    fn cut(self) -> T;
+}
+
+macro_rules! ints {
+    ($($ty:ty)*) => {$(
+        impl Int for $ty {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+        }
+        cuts!($ty => i32 i64 i128);
+    )*};
+}
+
+macro_rules! cuts {
+    ($from:ty => $($to:ty)*) => {$(
+        impl CutTo<$to> for $from {
+            #[inline(always)]
+            fn cut(self) -> $to {
+                self as $to
+            }
+        }
+    )*};
+}
+
+ints!(i32 i64 i128);
+
+widest! {
+    fn zip[A: CutTo<O>, B: CutTo<O>, O: Int](op: Op, a: &[A], b: &[B]) -> Vec<O> {
+        let pairs = a.iter().zip(b);
+        match op {
+            Op::Add => pairs.map(|(a, b)| a.cut().add(b.cut())).collect(),
+            Op::Sub => pairs.map(|(a, b)| a.cut().sub(b.cut())).collect(),
+            Op::Mul => pairs.map(|(a, b)| a.cut().mul(b.cut())).collect(),
+        }
+    }
+}
+
+widest! {
+    /// `Sub` takes the column from the constant.
+    fn map[A: CutTo<O>, O: Int](op: Op, a: &[A], b: O) -> Vec<O> {
+        match op {
+            Op::Add => a.iter().map(|a| a.cut().add(b)).collect(),
+            Op::Sub => a.iter().map(|a| b.sub(a.cut())).collect(),
+            Op::Mul => a.iter().map(|a| a.cut().mul(b)).collect(),
+        }
+    }
+}
+
+fn columns(op: Op, a: &IntValues, b: &IntValues, width: Width) -> IntValues {
+    use IntValues::{I32, I64, I128};
+    macro_rules! in_width {
+        ($a:expr, $b:expr) => {
+            match width {
+                Width::I32 => I32(zip::<_, _, i32>(op, $a, $b).into()),
+                Width::I64 => I64(zip::<_, _, i64>(op, $a, $b).into()),
+                Width::I128 => I128(zip::<_, _, i128>(op, $a, $b).into()),
+            }
+        };
+    }
+    match (a, b) {
+        (I32(a), I32(b)) => in_width!(a, b),
+        (I32(a), I64(b)) => in_width!(a, b),
+        (I64(a), I32(b)) => in_width!(a, b),
+        (I64(a), I64(b)) => in_width!(a, b),
+        (I128(a), I32(b)) => in_width!(a, b),
+        (I128(a), I64(b)) => in_width!(a, b),
+        (I32(a), I128(b)) => in_width!(a, b),
+        (I64(a), I128(b)) => in_width!(a, b),
+        (I128(a), I128(b)) => in_width!(a, b),
+    }
+}
+
+fn with_const(op: Op, a: &IntValues, b: i128, width: Width) -> IntValues {
+    use IntValues::{I32, I64, I128};
+    macro_rules! in_width {
+        ($a:expr) => {
+            match width {
+                Width::I32 => I32(map::<_, i32>(op, $a, b as i32).into()),
+                Width::I64 => I64(map::<_, i64>(op, $a, b as i64).into()),
+                Width::I128 => I128(map::<_, i128>(op, $a, b).into()),
+            }
+        };
+    }
+    match a {
+        I32(a) => in_width!(a),
+        I64(a) => in_width!(a),
+        I128(a) => in_width!(a),
+    }
+}
+
+#[cfg(test)]
+mod tests;

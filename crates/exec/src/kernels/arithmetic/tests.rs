@@ -1,0 +1,48 @@
+use super::*;
+use basalt_types::vector::{IntValues, Ints};
+
+fn column(values: &[i128]) -> Operand {
+    let values = match values.iter().all(|value| i32::try_from(*value).is_ok()) {
+        true => IntValues::I32(values.iter().map(|value| *value as i32).collect()),
+        false => IntValues::I64(values.iter().map(|value| *value as i64).collect()),
+    };
+    Operand::Column(Ints::measured(values, None))
+}
+
+#[test]
+fn results_are_those_of_wide_arithmetic() {
+    let small: Vec<i128> = (-50..50).map(|i| i * 7).collect();
+    let large: Vec<i128> = (0..100).map(|i| (i - 50) * 0x1234_5678_9abc).collect();
+    let exact = |op, a: i128, b: i128| match op {
+        Op::Add => a + b,
+        Op::Sub => a - b,
+        Op::Mul => a * b,
+    };
+    for op in [Op::Add, Op::Sub, Op::Mul] {
+        for (a, b) in [(&small, &small), (&small, &large), (&large, &small), (&large, &large)] {
+            let ints = apply(op, &column(a), &column(b), None).unwrap();
+            for row in 0..a.len() {
+                assert_eq!(ints.values.get(row), exact(op, a[row], b[row]), "{op:?} row {row}");
+                assert!((ints.min..=ints.max).contains(&ints.values.get(row)));
+            }
+            for constant in [-3, 0, 1 << 40, i128::from(i32::MIN)] {
+                let right = apply(op, &column(a), &Operand::Const(constant), None).unwrap();
+                let left = apply(op, &Operand::Const(constant), &column(a), None).unwrap();
+                for row in 0..a.len() {
+                    assert_eq!(right.values.get(row), exact(op, a[row], constant), "{op:?} {constant}");
+                    assert_eq!(left.values.get(row), exact(op, constant, a[row]), "{op:?} {constant}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_bounds_do_not_prove_is_refused() {
+    let a = column(&[1, i128::from(i32::MAX)]);
+    let limits = Some((i128::from(i32::MIN), i128::from(i32::MAX)));
+    assert!(apply(Op::Add, &a, &Operand::Const(0), limits).is_some());
+    assert!(apply(Op::Add, &a, &Operand::Const(1), limits).is_none());
+    assert!(apply(Op::Add, &a, &Operand::Const(1), None).is_some());
+    assert!(apply(Op::Mul, &a, &Operand::Const(i128::MAX), None).is_none());
+}

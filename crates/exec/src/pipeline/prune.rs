@@ -1,0 +1,65 @@
+//! What storage can skip by: conditions over one column of a table and constants.
+
+use crate::program::{Condition, Def, Program};
+use basalt_engine::ScanSpec;
+use basalt_expr::context::EvalContext;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, ColumnPredicate, CompareOp, Datum, PhysType};
+
+/// What a condition says about one column of the table, if it does.
+pub(super) fn predicate(condition: &Condition, program: &Program, spec: &ScanSpec) -> Option<ColumnPredicate> {
+    let column_of = |place: usize| match program.defs[place] {
+        Def::Given(at) => Some(spec.columns[at]),
+        _ => None,
+    };
+    let datum = |column: ColumnId, value: i128| datum_of(spec.table.column(column).ty.phys()?, value);
+    match condition {
+        Condition::Compare(op, place, value) => {
+            let column = column_of(*place)?;
+            Some(ColumnPredicate::Compare { column, op: *op, value: datum(column, *value)? })
+        }
+        Condition::Null(place, true) => Some(ColumnPredicate::IsNull { column: column_of(*place)? }),
+        Condition::Null(place, false) => Some(ColumnPredicate::IsNotNull { column: column_of(*place)? }),
+        Condition::Any(conditions) => {
+            let equal = |condition: &Condition| match condition {
+                Condition::Compare(CompareOp::Eq, place, value) => Some((column_of(*place)?, *value)),
+                _ => None,
+            };
+            let equals: Vec<(ColumnId, i128)> = conditions.iter().map(equal).collect::<Option<_>>()?;
+            let column = equals.first()?.0;
+            equals.iter().all(|(other, _)| *other == column).then_some(())?;
+            // A constant beyond the type equals nothing.
+            let values = equals.iter().filter_map(|(_, value)| datum(column, *value)).collect();
+            Some(ColumnPredicate::In { column, values })
+        }
+        Condition::Text(_) | Condition::CompareColumns(..) | Condition::All(_) | Condition::General(_) => None,
+    }
+}
+
+/// The same of a comparison of texts, which has no form of its own among conditions.
+pub(super) fn text_predicate(
+    expr: &Expr,
+    program: &Program,
+    spec: &ScanSpec,
+    ctx: &EvalContext,
+) -> Option<ColumnPredicate> {
+    let Expr::Call { function, args, .. } = expr.clone().fold(ctx, true) else { return None };
+    let [Expr::Column { index, .. }, Expr::Const { value: value @ Datum::Bytes(_), ty }] = args.as_slice() else {
+        return None;
+    };
+    let Def::Given(at) = program.defs[*index] else { return None };
+    let column = spec.columns[at];
+    let of_text = crate::aggregate::is_text(ty) && crate::aggregate::is_text(&spec.table.column(column).ty);
+    let op = function.comparison().filter(|_| of_text)?;
+    Some(ColumnPredicate::Compare { column, op, value: value.clone() })
+}
+
+fn datum_of(ty: PhysType, value: i128) -> Option<Datum> {
+    match ty {
+        PhysType::I16 => i16::try_from(value).ok().map(Datum::I16),
+        PhysType::I32 => i32::try_from(value).ok().map(Datum::I32),
+        PhysType::I64 => i64::try_from(value).ok().map(Datum::I64),
+        PhysType::I128 => Some(Datum::I128(value)),
+        _ => None,
+    }
+}

@@ -1,0 +1,254 @@
+//! Sorting: rows of several workers by keys, of which a limit may ask for the first ones alone.
+
+use crate::batch::{Batch, Work};
+use crate::error::{Error, Result};
+use crate::program::{Field, Place, Program};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array};
+use arrow_buffer::NullBuffer;
+use arrow_select::interleave::interleave;
+use basalt_types::vector::{IntValues, Vector};
+use basalt_types::{DataType, PhysType, numeric};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Rows beyond what is kept that are worth sorting them out.
+const SURPLUS_ROWS_MIN: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct Order {
+    pub keys: Vec<Key>,
+    /// How the sorted columns are held.
+    pub fields: Vec<Field>,
+    /// Rows that are passed over, and then given.
+    pub offset: usize,
+    pub limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub place: Place,
+    pub descending: bool,
+    pub nulls_first: bool,
+    pub form: Form,
+}
+
+/// How values of a key compare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    Integers,
+    Bools,
+    Bytes,
+    /// Bytes without their display scale.
+    Numerics,
+}
+
+impl Form {
+    /// `None` if the order of a type is not that of its stored form.
+    pub fn of(field: &Field) -> Option<Form> {
+        match &field.ty {
+            _ if field.kind().is_some() => Some(Form::Integers),
+            DataType::Bool => Some(Form::Bools),
+            DataType::Text | DataType::Varchar(_) | DataType::Bytea => Some(Form::Bytes),
+            DataType::Numeric(_) => Some(Form::Numerics),
+            _ => None,
+        }
+    }
+}
+
+/// The rows of one worker.
+pub(super) struct Sorting {
+    order: Arc<Order>,
+    batches: Vec<Rows>,
+    rows: usize,
+    bytes: usize,
+}
+
+struct Rows {
+    columns: Vec<ArrayRef>,
+    keys: Vec<KeyValues>,
+    count: usize,
+}
+
+enum KeyValues {
+    Integers(IntValues, Option<NullBuffer>),
+    Bools(BooleanArray),
+    Bytes(BinaryViewArray, Form),
+}
+
+impl KeyValues {
+    fn of(vector: Vector, form: Form) -> Result<KeyValues> {
+        Ok(match (vector, form) {
+            (Vector::Ints(ints), Form::Integers) => KeyValues::Integers(ints.values, ints.nulls),
+            (Vector::Flat(values), Form::Bools) => KeyValues::Bools(values.as_boolean().clone()),
+            (vector @ (Vector::Codes(_) | Vector::Flat(_)), Form::Bytes | Form::Numerics) => {
+                KeyValues::Bytes(vector.to_array(PhysType::Bytes).as_binary_view().clone(), form)
+            }
+            _ => return Err(Error::Beyond("a sort key in another form")),
+        })
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        match self {
+            KeyValues::Integers(_, nulls) => nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
+            KeyValues::Bools(values) => values.is_null(row),
+            KeyValues::Bytes(values, _) => values.is_null(row),
+        }
+    }
+
+    fn compare(&self, row: usize, other: &KeyValues, other_row: usize) -> Ordering {
+        match (self, other) {
+            (KeyValues::Integers(a, _), KeyValues::Integers(b, _)) => a.get(row).cmp(&b.get(other_row)),
+            (KeyValues::Bools(a), KeyValues::Bools(b)) => a.value(row).cmp(&b.value(other_row)),
+            (KeyValues::Bytes(a, Form::Numerics), KeyValues::Bytes(b, _)) => {
+                numeric::key_bytes(a.value(row)).cmp(numeric::key_bytes(b.value(other_row)))
+            }
+            (KeyValues::Bytes(a, _), KeyValues::Bytes(b, _)) => a.value(row).cmp(b.value(other_row)),
+            _ => panic!("values of one key are of one form"),
+        }
+    }
+
+    fn array(&self) -> ArrayRef {
+        match self {
+            KeyValues::Integers(values, nulls) => {
+                let wide = (0..values.len()).map(|row| values.get(row)).collect();
+                Arc::new(Decimal128Array::new(wide, nulls.clone()))
+            }
+            KeyValues::Bools(values) => Arc::new(values.clone()),
+            KeyValues::Bytes(values, _) => Arc::new(values.clone()),
+        }
+    }
+}
+
+/// A batch and a row in it.
+type At = (usize, usize);
+
+impl Sorting {
+    pub fn new(order: &Arc<Order>) -> Sorting {
+        Sorting { order: order.clone(), batches: Vec::new(), rows: 0, bytes: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// All rows of a batch.
+    pub fn add(&mut self, batch: &mut Batch<'_>, columns: &[Place], work: &mut Work) -> Result<()> {
+        let order = self.order.clone();
+        let mut stored = Vec::with_capacity(columns.len());
+        for (place, field) in columns.iter().zip(&order.fields) {
+            stored.push(batch.vector(*place, work)?.to_array(field.held().phys().expect("columns are storable")));
+        }
+        let mut keys = Vec::with_capacity(order.keys.len());
+        for key in &order.keys {
+            keys.push(KeyValues::of(batch.vector(key.place, work)?, key.form)?);
+        }
+        self.push(Rows { columns: stored, keys, count: batch.rows() });
+        match self.kept() {
+            Some(kept) if self.rows > kept.saturating_mul(2).max(SURPLUS_ROWS_MIN) => self.cut(kept),
+            _ => Ok(()),
+        }
+    }
+
+    fn push(&mut self, rows: Rows) {
+        self.rows += rows.count;
+        // Keys are among the columns, as a rule.
+        self.bytes += rows.columns.iter().map(|column| column.get_array_memory_size()).sum::<usize>() * 2;
+        self.batches.push(rows);
+    }
+
+    /// How many rows can be wanted.
+    fn kept(&self) -> Option<usize> {
+        self.order.limit.map(|limit| limit.saturating_add(self.order.offset))
+    }
+
+    pub fn merge(&mut self, other: Sorting) {
+        other.batches.into_iter().for_each(|rows| self.push(rows));
+    }
+
+    fn compare(&self, a: At, b: At) -> Ordering {
+        let (of_a, of_b) = (&self.batches[a.0].keys, &self.batches[b.0].keys);
+        for (key, (left, right)) in self.order.keys.iter().zip(of_a.iter().zip(of_b)) {
+            let order = match (left.is_null(a.1), right.is_null(b.1)) {
+                (true, true) => Ordering::Equal,
+                (false, false) => {
+                    let order = left.compare(a.1, right, b.1);
+                    if key.descending { order.reverse() } else { order }
+                }
+                (left_is_null, _) if left_is_null == key.nulls_first => Ordering::Less,
+                _ => Ordering::Greater,
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        // As they came.
+        a.cmp(&b)
+    }
+
+    /// The first rows in order.
+    fn first(&self, kept: Option<usize>) -> Vec<At> {
+        let each = self.batches.iter().enumerate();
+        let mut all: Vec<At> = each.flat_map(|(at, rows)| (0..rows.count).map(move |row| (at, row))).collect();
+        match kept {
+            Some(0) => return Vec::new(),
+            Some(kept) if kept < all.len() => {
+                all.select_nth_unstable_by(kept - 1, |a, b| self.compare(*a, *b));
+                all.truncate(kept);
+            }
+            _ => {}
+        }
+        all.sort_unstable_by(|a, b| self.compare(*a, *b));
+        all
+    }
+
+    /// Forgets the rows that a limit rules out.
+    fn cut(&mut self, kept: usize) -> Result<()> {
+        let first = self.first(Some(kept));
+        let columns = self.gathered(&first)?;
+        let order = self.order.clone();
+        let keys = order.keys.iter().enumerate().map(|(at, key)| self.gathered_key(at, key, &first));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        self.batches.clear();
+        (self.rows, self.bytes) = (0, 0);
+        self.push(Rows { columns, keys, count: first.len() });
+        Ok(())
+    }
+
+    fn gathered_key(&self, at: usize, key: &Key, rows: &[At]) -> Result<KeyValues> {
+        let values: Vec<ArrayRef> = self.batches.iter().map(|rows| rows.keys[at].array()).collect();
+        let values: Vec<&dyn Array> = values.iter().map(|values| &**values).collect();
+        KeyValues::of(Vector::measured(interleaved(&values, rows)?), key.form)
+    }
+
+    fn gathered(&self, rows: &[At]) -> Result<Vec<ArrayRef>> {
+        let column = |at: usize| {
+            let values: Vec<&dyn Array> = self.batches.iter().map(|rows| &*rows.columns[at]).collect();
+            interleaved(&values, rows)
+        };
+        (0..self.order.fields.len()).map(column).collect()
+    }
+
+    /// The columns of the rows that are wanted, in order.
+    pub fn finish(self) -> Result<(Vec<Vector>, usize)> {
+        let first = self.first(self.kept());
+        let wanted = &first[self.order.offset.min(first.len())..];
+        if wanted.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
+        Ok((self.gathered(wanted)?.into_iter().map(Vector::measured).collect(), wanted.len()))
+    }
+}
+
+fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {
+    match rows.is_empty() {
+        true => Ok(arrow_array::new_empty_array(values[0].data_type())),
+        false => interleave(values, rows).map_err(|_| Error::Beyond("sorted columns in two forms")),
+    }
+}
+
+impl Order {
+    pub fn fields(program: &Program, columns: &[Place]) -> Vec<Field> {
+        columns.iter().map(|place| program.fields[*place].clone()).collect()
+    }
+}

@@ -1,0 +1,316 @@
+//! What a pipeline computes: columns defined by storage or by earlier columns, and conditions over them.
+//!
+//! Expressions are taken apart into [`Def`]s, equal ones into one, so that each is computed at most once per batch, when
+//! it is first asked for ([`crate::batch::Batch`]). Integers, dates and scaled numerics have kernels here; whatever else
+//! an expression is goes to `expr` as it is ([`Def::General`]), over the same columns.
+
+mod condition;
+mod general;
+mod kinds;
+
+pub use condition::Condition;
+pub(crate) use general::{General, logical};
+pub(crate) use kinds::{Kind, comparable_to};
+
+use crate::kernels::arithmetic::Op;
+use basalt_expr::context::EvalContext;
+use basalt_expr::tree::Expr;
+use basalt_types::{DataType, Datum};
+use std::sync::Arc;
+
+/// Branches of a CASE that are told apart by a byte per row.
+const BRANCHES_MAX: usize = 200;
+
+/// A column's place in a program.
+pub type Place = usize;
+
+/// How a column comes about.
+#[derive(Clone, Debug)]
+pub(crate) enum Def {
+    /// By its place in the scan's list, or in batches that an earlier pipeline made.
+    Given(usize),
+    Arithmetic {
+        op: Op,
+        left: Arg,
+        right: Arg,
+        /// Between which results have to lie, if the type is narrower than i128.
+        limits: Option<(i128, i128)>,
+        /// What tells where bounds do not.
+        general: General,
+    },
+    /// The value of the first branch whose condition is true.
+    Case {
+        branches: Vec<(Condition, Arg)>,
+        otherwise: Option<Arg>,
+    },
+    General(General),
+}
+
+/// An integer operand.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Arg {
+    Column(Place),
+    Const(i128),
+}
+
+/// How the values of a column are held.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Field {
+    pub ty: DataType,
+    /// Of a numeric without modifier that is held in integers all the same: its scale.
+    pub scale: Option<u8>,
+    pub nullable: bool,
+}
+
+impl Field {
+    pub fn new(ty: DataType, nullable: bool) -> Field {
+        Field { ty, scale: None, nullable }
+    }
+
+    /// The type in whose stored form values are.
+    pub fn held(&self) -> DataType {
+        match self.scale {
+            Some(scale) => DataType::Numeric(Some((38, i16::from(scale)))),
+            None => self.ty.clone(),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        Kind::of(&self.held())
+    }
+}
+
+/// The columns of a pipeline, each defined by those before it.
+#[derive(Clone, Default, Debug)]
+pub struct Program {
+    pub(crate) defs: Vec<Def>,
+    pub fields: Vec<Field>,
+    /// What was defined for an expression.
+    known: Vec<(Expr, Typed)>,
+}
+
+/// An integer operand with what its integers mean.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Typed {
+    arg: Arg,
+    kind: Kind,
+    nullable: bool,
+}
+
+impl Program {
+    /// The columns that come in, in order.
+    pub fn new(fields: Vec<Field>) -> Program {
+        Program { defs: (0..fields.len()).map(Def::Given).collect(), fields, known: Vec::new() }
+    }
+
+    /// The column of an expression over columns of this program. Parameters and what is constant are computed now.
+    pub fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {
+        let expr = expr.clone().fold(ctx, true);
+        self.column(&expr)
+    }
+
+    fn column(&mut self, expr: &Expr) -> Place {
+        if let Expr::Column { index, .. } = expr {
+            return *index;
+        }
+        match self.integer(expr) {
+            Some(Typed { arg: Arg::Column(place), kind, .. }) => self.as_type(place, kind, expr),
+            // A constant for every row is no matter of kernels.
+            Some(Typed { arg: Arg::Const(_), .. }) | None => self.general(expr),
+        }
+    }
+
+    /// A column of integers as one of the expression's own type, which may differ from that of the column in what does
+    /// not change its integers (`int4` as `int8`).
+    fn as_type(&mut self, place: Place, kind: Kind, expr: &Expr) -> Place {
+        let field =
+            Field { ty: expr.ty(), scale: scale_beside(&expr.ty(), kind), nullable: self.fields[place].nullable };
+        if self.fields[place] == field {
+            return place;
+        }
+        let known = self.defs.iter().zip(&self.fields).position(|(def, other)| {
+            *other == field && matches!(def, Def::Arithmetic { op: Op::Add, left: Arg::Column(of), right: Arg::Const(0), .. } if *of == place)
+        });
+        known.unwrap_or_else(|| self.arithmetic(Op::Add, Arg::Column(place), Arg::Const(0), None, field, expr))
+    }
+
+    fn push(&mut self, def: Def, field: Field) -> Place {
+        self.defs.push(def);
+        self.fields.push(field);
+        self.defs.len() - 1
+    }
+
+    fn general(&mut self, expr: &Expr) -> Place {
+        let general = General::new(expr, &self.fields);
+        let same = |def: &Def| matches!(def, Def::General(other) if *other == general);
+        match self.defs.iter().position(same) {
+            Some(place) => place,
+            None => self.push(Def::General(general), Field::new(expr.ty(), true)),
+        }
+    }
+
+    fn arithmetic(
+        &mut self,
+        op: Op,
+        left: Arg,
+        right: Arg,
+        limits: Option<(i128, i128)>,
+        field: Field,
+        expr: &Expr,
+    ) -> Place {
+        let general = General::new(expr, &self.fields);
+        self.push(Def::Arithmetic { op, left, right, limits, general }, field)
+    }
+
+    /// An expression whose values are integers of a kind, and have kernels all the way down.
+    fn integer(&mut self, expr: &Expr) -> Option<Typed> {
+        if let Some((_, typed)) = self.known.iter().find(|(known, _)| known == expr) {
+            return Some(*typed);
+        }
+        let typed = self.integer_anew(expr)?;
+        self.known.push((expr.clone(), typed));
+        Some(typed)
+    }
+
+    fn integer_anew(&mut self, expr: &Expr) -> Option<Typed> {
+        match expr {
+            Expr::Column { index, .. } => {
+                let field = &self.fields[*index];
+                Some(Typed { arg: Arg::Column(*index), kind: field.kind()?, nullable: field.nullable })
+            }
+            Expr::Const { value, ty } => {
+                let kind = Kind::of(ty)?;
+                Some(Typed { arg: Arg::Const(int_of(value)?), kind, nullable: false })
+            }
+            Expr::Cast { expr: inner, to, .. } => {
+                let from = self.integer(inner)?;
+                let kind = kinds::widened(from.kind, &inner.ty(), to)?;
+                Some(Typed { kind, ..from })
+            }
+            Expr::Call { function, args, ty } => {
+                let [left, right] = args.as_slice() else { return None };
+                let op = kinds::operation(function)?;
+                let (left, right) = (self.integer(left)?, self.integer(right)?);
+                self.combined(op, left, right, ty, expr)
+            }
+            Expr::Case { branches, otherwise, ty } => self.case(branches, otherwise.as_deref(), ty),
+            _ => None,
+        }
+    }
+
+    fn combined(&mut self, op: Op, left: Typed, right: Typed, ty: &DataType, expr: &Expr) -> Option<Typed> {
+        let (kind, left, right) = match (left.kind, right.kind) {
+            (Kind::Whole, Kind::Whole) => (Kind::of(ty)?, left, right),
+            (Kind::Scaled(a), Kind::Scaled(b)) if op == Op::Mul => (Kind::Scaled(a.checked_add(b)?), left, right),
+            (Kind::Scaled(a), Kind::Scaled(b)) => {
+                let scale = a.max(b);
+                (Kind::Scaled(scale), self.rescaled(left, scale)?, self.rescaled(right, scale)?)
+            }
+            _ => return None,
+        };
+        if let (Arg::Const(_), Arg::Const(_)) = (left.arg, right.arg) {
+            return None;
+        }
+        // PostgreSQL keeps as many digits; beyond them the general way tells.
+        if matches!(kind, Kind::Scaled(scale) if scale > kinds::SCALE_MAX) {
+            return None;
+        }
+        let nullable = left.nullable || right.nullable;
+        let field = Field { ty: ty.clone(), scale: scale_beside(ty, kind), nullable };
+        if field.kind() != Some(kind) {
+            return None;
+        }
+        let place = self.arithmetic(op, left.arg, right.arg, kinds::limits(ty), field, expr);
+        Some(Typed { arg: Arg::Column(place), kind, nullable })
+    }
+
+    /// The same value at a greater scale.
+    fn rescaled(&mut self, value: Typed, scale: u8) -> Option<Typed> {
+        let Kind::Scaled(from) = value.kind else { return None };
+        if from == scale {
+            return Some(value);
+        }
+        let factor = basalt_expr::numeric::power_of_ten(u32::from(scale.checked_sub(from)?))?;
+        let arg = match value.arg {
+            Arg::Const(constant) => Arg::Const(constant.checked_mul(factor)?),
+            Arg::Column(place) => {
+                let own = Expr::Column { index: place, ty: self.fields[place].ty.clone() };
+                let field = Field { ty: DataType::Numeric(None), scale: Some(scale), nullable: value.nullable };
+                Arg::Column(self.arithmetic(Op::Mul, Arg::Column(place), Arg::Const(factor), None, field, &own))
+            }
+        };
+        Some(Typed { arg, kind: Kind::Scaled(scale), ..value })
+    }
+
+    /// CASE whose values are integers: none can fail, so all may be computed for all rows.
+    fn case(&mut self, branches: &[(Expr, Expr)], otherwise: Option<&Expr>, ty: &DataType) -> Option<Typed> {
+        if branches.len() > BRANCHES_MAX {
+            return None;
+        }
+        let mut values = Vec::with_capacity(branches.len() + 1);
+        for value in branches.iter().map(|(_, value)| value).chain(otherwise) {
+            values.push(match value.is_null_const() {
+                true => None,
+                false => Some(self.integer(value)?),
+            });
+        }
+        let kinds: Vec<Kind> = values.iter().flatten().map(|value| value.kind).collect();
+        let kind = kinds.iter().copied().reduce(|a, b| if b > a { b } else { a })?;
+        if !kinds.iter().all(|other| matches!((other, kind), (Kind::Scaled(_), Kind::Scaled(_))) || *other == kind) {
+            return None;
+        }
+        // A null that is chosen ends the search as a value does; it is simplest where it comes last.
+        let last = values.len() - 1;
+        if values.iter().enumerate().any(|(at, value)| value.is_none() && (at < last || otherwise.is_none())) {
+            return None;
+        }
+        let mut args = Vec::with_capacity(values.len());
+        for value in values.iter().flatten() {
+            args.push(match kind {
+                Kind::Scaled(scale) => self.rescaled(*value, scale)?.arg,
+                _ => value.arg,
+            });
+        }
+        let conditions: Vec<Condition> =
+            branches.iter().map(|(condition, _)| self.condition_of(condition)).collect::<Option<_>>()?;
+        // What may fail must not be asked of rows that an earlier branch has taken: those are masked out.
+        let nullable = args.len() == branches.len() || values.iter().flatten().any(|value| value.nullable);
+        let otherwise = args.get(branches.len()).copied();
+        let field = Field { ty: ty.clone(), scale: scale_beside(ty, kind), nullable };
+        if field.kind() != Some(kind) {
+            return None;
+        }
+        let branches = conditions.into_iter().zip(args).collect();
+        let place = self.push(Def::Case { branches, otherwise }, field);
+        Some(Typed { arg: Arg::Column(place), kind, nullable })
+    }
+
+    /// The condition that an expression over columns of this program is. Parameters and what is constant are computed
+    /// now.
+    pub fn condition(&mut self, expr: &Expr, ctx: &EvalContext) -> Condition {
+        let expr = expr.clone().fold(ctx, true);
+        self.condition_of(&expr).unwrap_or_else(|| Condition::General(Arc::new(General::new(&expr, &self.fields))))
+    }
+}
+
+/// Of a kind's scale, what the type itself does not say.
+fn scale_beside(ty: &DataType, kind: Kind) -> Option<u8> {
+    match (kind, ty.decimal()) {
+        (Kind::Scaled(scale), Some((_, own))) if own as u8 == scale => None,
+        (Kind::Scaled(scale), _) => Some(scale),
+        _ => None,
+    }
+}
+
+pub(crate) fn int_of(value: &Datum) -> Option<i128> {
+    match value {
+        Datum::I16(value) => Some(i128::from(*value)),
+        Datum::I32(value) => Some(i128::from(*value)),
+        Datum::I64(value) => Some(i128::from(*value)),
+        Datum::I128(value) => Some(*value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Runs the pipelines of an execution on the query runtime's threads, one after the other.
+
+use crate::error::{Result, SqlError};
+use crate::explain::Step;
+use crate::run::{QueryRuntime, RunContext};
+use crate::statement::rows::record_batch;
+use arrow_array::RecordBatch;
+use basalt_exec::pipeline::{self, Execution, Held, Running, Surroundings, Worker};
+use basalt_exec::{Error, plan};
+use datafusion::execution::memory_pool::MemoryReservation;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// How an execution came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    Well,
+    /// Nobody takes its rows any more.
+    Unheard,
+    /// Another engine has to run the query: nothing has left.
+    Elsewhere,
+}
+
+/// Whom the rows go to.
+pub(crate) type Receiver = mpsc::Sender<Result<RecordBatch>>;
+
+impl QueryRuntime {
+    /// `None` if the column engine cannot run the plan.
+    pub(crate) fn column_execution(&self, plan: &plan::Plan, ctx: &RunContext) -> Option<Execution> {
+        let memory = Mutex::new(self.reservation("column engine"));
+        let around = Surroundings {
+            read: ctx.read.clone(),
+            ctx: ctx.eval.clone(),
+            stop: ctx.stop.clone(),
+            room: Arc::new(move |bytes| take(&memory, bytes)),
+        };
+        Execution::new(plan, around)
+    }
+
+    /// Runs an execution to its end.
+    pub(crate) async fn run_columns(&self, execution: &mut Execution, receiver: &Receiver) -> Result<Ended> {
+        let way = Way { receiver: receiver.clone(), left: Arc::default() };
+        match self.pipelines(execution, &way).await {
+            Ok(ended) => Ok(ended),
+            Err(Failed::Engine(Error::Expr(_) | Error::Beyond(_))) if !way.left.load(Ordering::Relaxed) => {
+                Ok(Ended::Elsewhere)
+            }
+            Err(Failed::Engine(error)) => Err(error.into()),
+            Err(Failed::Task(error)) => Err(error),
+        }
+    }
+
+    async fn pipelines(&self, execution: &mut Execution, way: &Way) -> std::result::Result<Ended, Failed> {
+        let mut held = Held::Nothing;
+        for at in 0..execution.pipelines() {
+            let running = execution.start(at, held)?;
+            // Dropped, it ends the others.
+            let mut others = JoinSet::new();
+            for _ in 1..running.parallelism(self.config().workers) {
+                others.spawn_on(work(running.worker(), way.clone()), self.handle());
+            }
+            let own = work(running.worker(), way.clone()).await?;
+            let mut ended = own;
+            while let Some(other) = others.join_next().await {
+                let other = other.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))??;
+                ended = if ended == Ended::Well { other } else { ended };
+            }
+            if ended != Ended::Well {
+                return Ok(ended);
+            }
+            held = Running::finish(&running)?;
+        }
+        Ok(Ended::Well)
+    }
+
+    /// Runs an execution for what it tells of itself, and counts its rows. `None` if another engine has to run the query.
+    pub(crate) async fn analyze_columns(&self, execution: &mut Execution) -> Result<Option<usize>> {
+        let (sender, mut receiver) = mpsc::channel::<Result<RecordBatch>>(1);
+        let count = async move {
+            let mut rows = 0;
+            while let Some(batch) = receiver.recv().await {
+                rows += batch.map_or(0, |batch| batch.num_rows());
+            }
+            rows
+        };
+        let run = async {
+            let ended = self.run_columns(execution, &sender).await;
+            drop(sender);
+            ended
+        };
+        let (ended, rows) = tokio::join!(run, count);
+        Ok((ended? == Ended::Well).then_some(rows))
+    }
+}
+
+/// An execution's operators as steps of EXPLAIN.
+pub(crate) fn steps(execution: &Execution) -> Vec<Step> {
+    let described = execution.described();
+    described.into_iter().rev().fold(Vec::new(), |inputs, pipeline::Described { what, rows, millis }| {
+        vec![Step { what, rows, millis, inputs }]
+    })
+}
+
+enum Failed {
+    Engine(Error),
+    Task(SqlError),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed::Engine(error)
+    }
+}
+
+impl From<SqlError> for Failed {
+    fn from(error: SqlError) -> Failed {
+        Failed::Task(error)
+    }
+}
+
+/// The way out of an execution.
+#[derive(Clone)]
+struct Way {
+    receiver: Receiver,
+    /// Whether rows have left.
+    left: Arc<AtomicBool>,
+}
+
+/// One worker to its end; others on this thread get their turn between its steps.
+async fn work(mut worker: Worker, way: Way) -> std::result::Result<Ended, Failed> {
+    loop {
+        match worker.step()? {
+            pipeline::Step::Done => return Ok(Ended::Well),
+            pipeline::Step::More(None) => {}
+            pipeline::Step::More(Some((columns, rows))) => {
+                way.left.store(true, Ordering::Relaxed);
+                if way.receiver.send(record_batch(columns, rows)).await.is_err() {
+                    return Ok(Ended::Unheard);
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Takes so many bytes of the queries' memory, or gives them back.
+fn take(memory: &Mutex<MemoryReservation>, bytes: i64) -> bool {
+    let memory = memory.lock();
+    match usize::try_from(bytes) {
+        Ok(more) => memory.try_grow(more).is_ok(),
+        Err(_) => {
+            memory.shrink((bytes.unsigned_abs() as usize).min(memory.size()));
+            true
+        }
+    }
+}
