@@ -1,5 +1,6 @@
 //! Aggregation: rows into groups, each worker for itself, and the workers' groups into one.
 
+mod combined;
 mod keys;
 mod states;
 mod texts;
@@ -12,6 +13,7 @@ use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::NullBuffer;
 use basalt_expr::Numeric;
 use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
+use basalt_expr::numeric::power_of_ten;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
@@ -36,6 +38,8 @@ pub struct Spec {
 pub struct Call {
     pub resolved: ResolvedAggregate,
     pub args: Vec<Place>,
+    /// Of a sum or an average, how many digits behind the point its values print, if that differs.
+    pub digits: Option<Place>,
     pub filter: Option<Condition>,
 }
 
@@ -70,10 +74,11 @@ enum Outcome {
         count: usize,
         field: Field,
     },
-    Average {
-        sum: usize,
+    /// Numerics, each with as many digits as it prints.
+    Numeric {
+        sum: Digits,
         count: usize,
-        scale: u8,
+        average: bool,
     },
     Extreme {
         extreme: usize,
@@ -84,6 +89,15 @@ enum Outcome {
         unit: usize,
         ty: DataType,
     },
+}
+
+/// A sum of numerics, and how many digits behind the point it prints.
+#[derive(Clone, Debug)]
+struct Digits {
+    sum: usize,
+    scale: u8,
+    /// Where that differs: the most digits that a value printed.
+    most: Option<usize>,
 }
 
 impl Spec {
@@ -97,7 +111,7 @@ impl Spec {
                 spec.filters.push(filter);
                 spec.filters.len() - 1
             });
-            let outcome = spec.outcome(program, call.resolved, &call.args, filter);
+            let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, filter);
             spec.results.push(outcome);
         }
         Some(spec)
@@ -130,6 +144,7 @@ impl Spec {
         program: &Program,
         resolved: ResolvedAggregate,
         args: &[Place],
+        digits: Option<Place>,
         filter: Option<usize>,
     ) -> Outcome {
         let kind = args.first().and_then(|place| program.fields[*place].kind());
@@ -139,8 +154,10 @@ impl Spec {
             ("sum" | "avg", [place], Some(Kind::Whole | Kind::Scaled(_))) => {
                 let scale = if let Some(Kind::Scaled(scale)) = kind { scale } else { 0 };
                 let (sum, count) = (self.unit(UnitKind::Sum(*place), filter), self.count_of(program, *place, filter));
-                if resolved.aggregate.name == "avg" {
-                    return Outcome::Average { sum, count, scale };
+                let average = resolved.aggregate.name == "avg";
+                if average || digits.is_some() {
+                    let most = digits.map(|digits| self.unit(UnitKind::Extreme(digits, true), filter));
+                    return Outcome::Numeric { sum: Digits { sum, scale, most }, count, average };
                 }
                 let scale = (resolved.ty == DataType::Numeric(None)).then_some(scale);
                 Outcome::Sum { sum, count, field: Field { ty: resolved.ty, scale, nullable: true } }
@@ -171,7 +188,7 @@ impl Spec {
         let of_result = |result: &Outcome| match result {
             Outcome::Count(_) => Field::new(DataType::Int8, false),
             Outcome::Sum { field, .. } | Outcome::Extreme { field, .. } => field.clone(),
-            Outcome::Average { .. } => Field::new(DataType::Numeric(None), true),
+            Outcome::Numeric { .. } => Field::new(DataType::Numeric(None), true),
             Outcome::General { ty, .. } => Field::new(ty.clone(), true),
         };
         self.keys.iter().cloned().chain(self.results.iter().map(of_result)).collect()
@@ -187,6 +204,8 @@ pub struct Aggregation {
     spec: Arc<Spec>,
     keys: Keys,
     states: Vec<State>,
+    /// Whether a batch has come: states know of no group before.
+    begun: bool,
 }
 
 impl Aggregation {
@@ -198,7 +217,8 @@ impl Aggregation {
             UnitKind::Extreme(_, greatest) => State::Extreme(Extreme::new(*greatest)),
             UnitKind::General { resolved, .. } => State::General(resolved.accumulator()),
         };
-        Aggregation { spec: spec.clone(), keys: Keys::new(&text), states: spec.units.iter().map(state).collect() }
+        let states = spec.units.iter().map(state).collect();
+        Aggregation { spec: spec.clone(), keys: Keys::new(&text), states, begun: false }
     }
 
     /// Groups so far, the one of rows that do not count among them.
@@ -212,6 +232,7 @@ impl Aggregation {
     }
 
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
+        self.begun = true;
         let spec = self.spec.clone();
         let own: Vec<u32>;
         let groups = if !spec.groups.is_empty() {
@@ -278,6 +299,10 @@ impl Aggregation {
     /// Takes in the groups of another worker.
     pub fn merge(&mut self, mut other: Aggregation) -> Result<()> {
         const CHUNK: usize = 8192;
+        if !other.begun {
+            return Ok(());
+        }
+        self.begun = true;
         other.keys.seal();
         let all = other.len();
         let mut groups = Vec::with_capacity(all - 1);
@@ -305,7 +330,7 @@ impl Aggregation {
     pub fn finish(mut self) -> Result<Finished> {
         self.keys.seal();
         let len = self.len();
-        let Aggregation { spec, keys, states } = self;
+        let Aggregation { spec, keys, states, .. } = self;
         let mut done = Vec::with_capacity(states.len());
         for (state, unit) in states.into_iter().zip(&spec.units) {
             done.push(match state {
@@ -380,6 +405,17 @@ impl Finished {
         }
     }
 
+    fn numeric(&self, Digits { sum, scale, most }: &Digits, group: usize) -> Result<Numeric> {
+        let total = self.total(*sum, group)?;
+        let printed = match most.map(|most| &self.done[most]) {
+            Some(Done::Extreme(most)) => most.value(group).clamp(0, i64::from(*scale)) as u8,
+            _ => *scale,
+        };
+        // All values have that many digits, and so has their sum.
+        let unit = power_of_ten(u32::from(scale - printed)).expect("scales are small");
+        Ok(Numeric::from_scaled(total / unit, u16::from(printed)))
+    }
+
     fn valued(&self, count: usize, groups: Range<usize>) -> Option<NullBuffer> {
         let valid: NullBuffer = groups.map(|group| self.count(count, group) > 0).collect();
         Some(valid).filter(|valid| valid.null_count() > 0)
@@ -401,14 +437,15 @@ impl Finished {
                     ints => Vector::Ints(ints),
                 }
             }
-            Outcome::Average { sum, count, scale } => {
+            Outcome::Numeric { sum, count, average } => {
                 let mut builder = ColumnBuilder::new(PhysType::Bytes, groups.len());
                 for group in groups {
-                    match self.count(*count, group) {
+                    let (rows, sum) = (self.count(*count, group), self.numeric(sum, group)?);
+                    match rows {
                         0 => builder.push_null(),
-                        rows => {
-                            let sum = Numeric::from_scaled(self.total(*sum, group)?, u16::from(*scale));
-                            let fits = builder.push_bytes(&sum.div(&Numeric::from(rows as u64))?.encoded());
+                        _ => {
+                            let value = if *average { sum.div(&Numeric::from(rows as u64))? } else { sum };
+                            let fits = builder.push_bytes(&value.encoded());
                             assert!(fits, "numerics are bytes");
                         }
                     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Once fewer rows than one in so many count, the others are left behind.
 const DENSE_MIN: usize = 2;
 /// The same between the conditions of one filter, where little has been decoded yet.
-const DENSE_BETWEEN_MIN: usize = 8;
+const DENSE_BETWEEN_MIN: usize = 4;
 
 /// What one worker knows while it runs a pipeline.
 pub struct Work {

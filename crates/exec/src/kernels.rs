@@ -6,4 +6,3 @@ pub(crate) mod arithmetic;
 pub(crate) mod compare;
 pub(crate) mod mask;
 pub(crate) mod sums;
-pub(crate) mod widest;

@@ -15,6 +15,8 @@ pub mod plan;
 mod program;
 pub mod scan;
 pub mod stop;
+#[cfg(test)]
+mod testing;
 
 pub use error::Error;
 pub use scan::{Scan, Worker};

@@ -369,6 +369,3 @@ fn leaving(vector: &Vector, field: &Field, ctx: &EvalContext) -> Result<ArrayRef
     let values = logical(vector, &held);
     Ok(if held == field.ty { values } else { cast_array(&held, &field.ty, &values, false, ctx)? })
 }
-
-#[cfg(test)]
-mod tests;

@@ -95,12 +95,25 @@ struct Typed {
     arg: Arg,
     kind: Kind,
     nullable: bool,
+    /// Of numerics that print fewer digits behind the point than their kind has, some more and some less: a column of
+    /// how many.
+    digits: Option<Place>,
 }
 
 impl Program {
     /// The columns that come in, in order.
     pub fn new(fields: Vec<Field>) -> Program {
         Program { defs: (0..fields.len()).map(Def::Given).collect(), fields, known: Vec::new() }
+    }
+
+    /// The same for what is summed, and a column of how many digits behind the point each value prints, if that
+    /// differs: a sum prints as many as the value that prints most.
+    pub fn define_summand(&mut self, expr: &Expr, ctx: &EvalContext) -> (Place, Option<Place>) {
+        let expr = expr.clone().fold(ctx, true);
+        match self.integer(&expr) {
+            Some(Typed { arg: Arg::Column(place), digits: Some(digits), .. }) => (place, Some(digits)),
+            _ => (self.column(&expr), None),
+        }
     }
 
     /// The column of an expression over columns of this program. Parameters and what is constant are computed now.
@@ -114,9 +127,9 @@ impl Program {
             return *index;
         }
         match self.integer(expr) {
-            Some(Typed { arg: Arg::Column(place), kind, .. }) => self.as_type(place, kind, expr),
-            // A constant for every row is no matter of kernels.
-            Some(Typed { arg: Arg::Const(_), .. }) | None => self.general(expr),
+            Some(Typed { arg: Arg::Column(place), kind, digits: None, .. }) => self.as_type(place, kind, expr),
+            // A constant for every row is no matter of kernels; nor are values of which each prints in its own way.
+            Some(_) | None => self.general(expr),
         }
     }
 
@@ -176,11 +189,12 @@ impl Program {
         match expr {
             Expr::Column { index, .. } => {
                 let field = &self.fields[*index];
-                Some(Typed { arg: Arg::Column(*index), kind: field.kind()?, nullable: field.nullable })
+                let nullable = field.nullable;
+                Some(Typed { arg: Arg::Column(*index), kind: field.kind()?, nullable, digits: None })
             }
             Expr::Const { value, ty } => {
                 let kind = Kind::of(ty)?;
-                Some(Typed { arg: Arg::Const(int_of(value)?), kind, nullable: false })
+                Some(Typed { arg: Arg::Const(int_of(value)?), kind, nullable: false, digits: None })
             }
             Expr::Cast { expr: inner, to, .. } => {
                 let from = self.integer(inner)?;
@@ -199,6 +213,9 @@ impl Program {
     }
 
     fn combined(&mut self, op: Op, left: Typed, right: Typed, ty: &DataType, expr: &Expr) -> Option<Typed> {
+        if left.digits.is_some() || right.digits.is_some() {
+            return None;
+        }
         let (kind, left, right) = match (left.kind, right.kind) {
             (Kind::Whole, Kind::Whole) => (Kind::of(ty)?, left, right),
             (Kind::Scaled(a), Kind::Scaled(b)) if op == Op::Mul => (Kind::Scaled(a.checked_add(b)?), left, right),
@@ -221,7 +238,7 @@ impl Program {
             return None;
         }
         let place = self.arithmetic(op, left.arg, right.arg, kinds::limits(ty), field, expr);
-        Some(Typed { arg: Arg::Column(place), kind, nullable })
+        Some(Typed { arg: Arg::Column(place), kind, nullable, digits: None })
     }
 
     /// The same value at a greater scale.
@@ -264,6 +281,9 @@ impl Program {
         if values.iter().enumerate().any(|(at, value)| value.is_none() && (at < last || otherwise.is_none())) {
             return None;
         }
+        if values.iter().flatten().any(|value| value.digits.is_some()) {
+            return None;
+        }
         let mut args = Vec::with_capacity(values.len());
         for value in values.iter().flatten() {
             args.push(match kind {
@@ -280,9 +300,30 @@ impl Program {
         if field.kind() != Some(kind) {
             return None;
         }
+        let digits = self.digits_of_case(&conditions, values.iter().flatten().map(|value| value.kind), nullable)?;
         let branches = conditions.into_iter().zip(args).collect();
         let place = self.push(Def::Case { branches, otherwise }, field);
-        Some(Typed { arg: Arg::Column(place), kind, nullable })
+        Some(Typed { arg: Arg::Column(place), kind, nullable, digits })
+    }
+
+    /// How many digits behind the point the values of a CASE print, if that differs; the outer `None` if nulls stand
+    /// between them.
+    fn digits_of_case(
+        &mut self,
+        conditions: &[Condition],
+        kinds: impl Iterator<Item = Kind>,
+        nullable: bool,
+    ) -> Option<Option<Place>> {
+        let scale = |kind: Kind| if let Kind::Scaled(scale) = kind { scale } else { 0 };
+        let scales: Vec<i128> = kinds.map(|kind| i128::from(scale(kind))).collect();
+        if scales.iter().all(|scale| *scale == scales[0]) {
+            return Some(None);
+        }
+        (!nullable).then_some(())?;
+        let branches = conditions.iter().cloned().zip(scales.iter().map(|scale| Arg::Const(*scale))).collect();
+        let otherwise = scales.get(conditions.len()).map(|scale| Arg::Const(*scale));
+        let field = Field::new(DataType::Int4, false);
+        Some(Some(self.push(Def::Case { branches, otherwise }, field)))
     }
 
     /// The condition that an expression over columns of this program is. Parameters and what is constant are computed
@@ -311,6 +352,3 @@ pub(crate) fn int_of(value: &Datum) -> Option<i128> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -21,6 +21,7 @@ pub mod stamp;
 pub mod usertype;
 pub mod varint;
 pub mod vector;
+pub mod widest;
 
 pub use batch::ColumnBuilder;
 pub use datatype::{DataType, PhysType};

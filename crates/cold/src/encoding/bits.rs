@@ -6,6 +6,7 @@
 //! one after the other, least significant bits first. What remains below 1,024 values is one plain bit
 //! stream, least significant bits first. Any value is found by arithmetic alone.
 
+use basalt_types::widest;
 use std::ops::Range;
 
 pub(crate) const BLOCK: usize = 1024;
@@ -46,30 +47,31 @@ macro_rules! block_codec {
             }
         }
 
-        fn $unpack<const W: usize>(packed: &[u8], out: &mut [$word; BLOCK]) {
+        widest! {
+        fn $unpack[const W](packed: &[u8], out: &mut [$word; BLOCK]) {
             if W == 0 {
                 out.fill(0);
                 return;
             }
-            let mut words = [[0 as $word; $lanes]; W];
-            for (word, bytes) in words.iter_mut().flatten().zip(packed.chunks_exact($bits / 8)) {
-                *word = <$word>::from_le_bytes(bytes.try_into().expect("one word"));
-            }
+            let words = packed.as_chunks::<{ $bits / 8 }>().0.as_chunks::<$lanes>().0;
+            assert_eq!(words.len(), W, "a whole block");
             let mask = <$word>::MAX >> ($bits - W);
-            for (row, out) in out.chunks_exact_mut($lanes).enumerate() {
+            for (row, out) in out.as_chunks_mut::<$lanes>().0.iter_mut().enumerate() {
                 let (word, shift) = (row * W / $bits, row * W % $bits);
                 let low = &words[word];
                 if shift + W > $bits {
                     let high = &words[word + 1];
                     for ((out, low), high) in out.iter_mut().zip(low).zip(high) {
+                        let (low, high) = (<$word>::from_le_bytes(*low), <$word>::from_le_bytes(*high));
                         *out = (low >> shift | high << ($bits - shift)) & mask;
                     }
                 } else {
                     for (out, low) in out.iter_mut().zip(low) {
-                        *out = low >> shift & mask;
+                        *out = <$word>::from_le_bytes(*low) >> shift & mask;
                     }
                 }
             }
+        }
         }
     };
 }
@@ -199,6 +201,17 @@ fn get_bits(stream: &[u8], bit: usize, width: usize) -> u64 {
     let available = from.len().min(9);
     bytes[..available].copy_from_slice(&from[..available]);
     (u128::from_le_bytes(bytes) >> (bit % 8)) as u64 & mask(width)
+}
+
+/// The values of a block, if it is whole and its values have up to 32 bits.
+#[inline]
+pub(crate) fn unpack_block(packed: &[u8], count: usize, width: u8, block: usize, out: &mut [u32; BLOCK]) -> bool {
+    let block_bytes = BLOCK * usize::from(width) / 8;
+    if width > 32 || (block + 1) * BLOCK > count {
+        return false;
+    }
+    UNPACK_32[usize::from(width)](&packed[block * block_bytes..][..block_bytes], out);
+    true
 }
 
 /// Hands all values to `sink` in order, in runs of up to 1,024, as 32-bit or 64-bit words by width.

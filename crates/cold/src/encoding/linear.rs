@@ -8,7 +8,11 @@
 use super::bits::{self, Unpacked, packed_bytes, width_of};
 use super::{Damage, Decoded, take, take_array, take_varint};
 use basalt_types::varint;
+use basalt_types::widest;
 use std::ops::Range;
+
+/// Values of a block that are looked up one by one as fast as the whole block is unpacked.
+const UNPACK_MIN: usize = 8;
 
 /// An integer that wraps: decoding computes modulo its width.
 pub(crate) trait Word: Copy + Default {
@@ -78,6 +82,26 @@ impl<'a> Linear<'a> {
         self.base.wrapping_mul(values).wrapping_add(self.factor.wrapping_mul(packed)) as i64
     }
 
+    /// Appends the values at some positions, which ascend, truncated to `T`.
+    ///
+    /// # Panics
+    /// If a position is not below the count.
+    pub fn pick<T: Word>(&self, rows: &[u32], out: &mut Vec<T>) {
+        let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));
+        let mut unpacked = [0; bits::BLOCK];
+        for of_block in rows.chunk_by(|a, b| *a as usize / bits::BLOCK == *b as usize / bits::BLOCK) {
+            let block = of_block[0] as usize / bits::BLOCK;
+            if of_block.len() >= UNPACK_MIN
+                && bits::unpack_block(self.packed, self.count, self.width, block, &mut unpacked)
+            {
+                let value = |row: &u32| T::from_u64(u64::from(unpacked[*row as usize % bits::BLOCK]));
+                out.extend(of_block.iter().map(|row| base.plus(factor.times(value(row)))));
+            } else {
+                out.extend(of_block.iter().map(|row| T::from_u64(self.get(*row as usize) as u64)));
+            }
+        }
+    }
+
     /// Appends all values, truncated to `T`.
     pub fn decode<T: Word>(&self, out: &mut Vec<T>) {
         let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));
@@ -88,12 +112,22 @@ impl<'a> Linear<'a> {
         out.reserve(self.count);
         let unit = self.factor == 1;
         bits::unpack(self.packed, self.count, self.width, |run| match run {
-            Unpacked::Narrow(run) if unit => out.extend(run.iter().map(|v| base.plus(T::from_u64(u64::from(*v))))),
-            Unpacked::Narrow(run) => {
-                out.extend(run.iter().map(|v| base.plus(factor.times(T::from_u64(u64::from(*v))))));
-            }
+            Unpacked::Narrow(run) if unit => shifted(run, base, out),
+            Unpacked::Narrow(run) => scaled(run, base, factor, out),
             Unpacked::Wide(run) => out.extend(run.iter().map(|v| base.plus(factor.times(T::from_u64(*v))))),
         });
+    }
+}
+
+widest! {
+    fn shifted[T: Word](run: &[u32], base: T, out: &mut Vec<T>) {
+        out.extend(run.iter().map(|value| base.plus(T::from_u64(u64::from(*value)))));
+    }
+}
+
+widest! {
+    fn scaled[T: Word](run: &[u32], base: T, factor: T, out: &mut Vec<T>) {
+        out.extend(run.iter().map(|value| base.plus(factor.times(T::from_u64(u64::from(*value))))));
     }
 }
 

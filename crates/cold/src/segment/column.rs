@@ -183,9 +183,7 @@ pub(super) fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded
 /// Chosen rows cost a lookup each, or, if there are many, the decoding of the page.
 pub(super) fn pick_ints<T: Word>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
     match &page.values {
-        PageValues::Ints(ints @ Ints::Frame(_)) if rows.len() * 8 < page.rows => {
-            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
-        }
+        PageValues::Ints(Ints::Frame(frame)) if rows.len() < page.rows => frame.pick(rows, out),
         PageValues::Ints(ints) if rows.len() * 64 < page.rows => {
             out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
         }

@@ -137,11 +137,15 @@ impl Table {
         for page in wanted {
             let index = (page.start / PAGE_ROWS) as usize;
             let expected = &expected[page.start as usize..page.end as usize];
-            assert_same(column.ty, &chunk.vector(segment, index, None).unwrap().to_array(), expected);
+            assert_same(column.ty, &chunk.vector(segment, index, None).unwrap().to_array(column.ty), expected);
             for step in [1, 3, 1001] {
                 let rows: Vec<u32> = (0..expected.len() as u32).step_by(step).collect();
                 let chosen: Vec<Datum> = rows.iter().map(|row| expected[*row as usize].clone()).collect();
-                assert_same(column.ty, &chunk.vector(segment, index, Some(&rows)).unwrap().to_array(), &chosen);
+                assert_same(
+                    column.ty,
+                    &chunk.vector(segment, index, Some(&rows)).unwrap().to_array(column.ty),
+                    &chosen,
+                );
             }
         }
     }
@@ -346,7 +350,7 @@ fn damage_is_an_error_or_harmless_never_a_wrong_answer() {
             for (column, (array, values)) in table.schema.columns.iter().zip(columns.iter().zip(&table.columns)) {
                 assert_same(column.ty, array.as_ref().unwrap(), values);
                 let mut chunk = segment.chunk(0, column.id, std::slice::from_ref(&(0..300)))?.unwrap();
-                assert_same(column.ty, &chunk.vector(&segment, 0, None)?.to_array(), values);
+                assert_same(column.ty, &chunk.vector(&segment, 0, None)?.to_array(column.ty), values);
             }
             assert_eq!(segment.stamps(0)?, RowStamps::Each(versions.as_slice().into()));
             for row in [0, 131, 299] {

@@ -120,7 +120,7 @@ impl ChunkReader {
 fn texts(codes: &ints::Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArray>) -> Decoded<Codes> {
     let mut all = Vec::<u32>::with_capacity(page.rows);
     codes.decode(&mut all)?;
-    if all.iter().any(|code| *code as usize >= dictionary.len()) {
+    if all.iter().copied().max().is_some_and(|greatest| greatest as usize >= dictionary.len()) {
         return Err(Damage("a code beyond its dictionary"));
     }
     Ok(Codes { codes: all.into(), nulls: nulls(page), dictionary })

@@ -1,0 +1,134 @@
+//! Groups and results are those of `expr`'s accumulators over the same rows, however many workers shared them.
+
+use super::*;
+use crate::testing::{Rows, op};
+use basalt_expr::context::EvalContext;
+use basalt_expr::functions::Registry;
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use std::collections::BTreeMap;
+
+fn resolved(name: &str, arg: Option<Expr>, ctx: &EvalContext) -> (ResolvedAggregate, Vec<Expr>) {
+    resolve::aggregate(Registry::builtin(), name, arg.into_iter().collect(), ctx).unwrap()
+}
+
+/// Aggregates, what they take and which rows.
+fn calls(rows: &Rows) -> Vec<(&'static str, Option<Expr>, Option<Expr>)> {
+    let column = |index| Some(rows.column(index));
+    let positive = || Some(op(">", rows.column(0), Expr::int4(0)));
+    // Sums of these print two digits behind the point, or none.
+    let sometimes = |most: i32| {
+        let branches = vec![(op("<", rows.column(0), Expr::int4(most)), rows.column(2))];
+        resolve::case(branches, Some(Expr::int4(0)), &rows.ctx).ok()
+    };
+    vec![
+        ("count", None, None),
+        ("count", column(3), None),
+        ("count", column(5), positive()),
+        ("sum", column(0), None),
+        ("sum", column(1), positive()),
+        ("sum", column(2), None),
+        ("avg", column(3), None),
+        ("avg", column(0), positive()),
+        ("sum", Some(op("*", rows.column(2), rows.column(3))), None),
+        ("sum", sometimes(-8), None),
+        ("avg", sometimes(-9), positive()),
+        ("avg", sometimes(0), None),
+        ("max", sometimes(-9), None),
+        ("min", column(4), None),
+        ("max", column(1), None),
+        ("max", column(3), positive()),
+        ("min", column(6), None),
+        ("bool_or", column(7), None),
+    ]
+}
+
+fn shown(vector: &Vector, field: &Field, ctx: &EvalContext) -> Vec<String> {
+    let array = logical(vector, &field.held());
+    let array = basalt_expr::cast::cast_array(&field.held(), &DataType::Text, &array, true, ctx).unwrap();
+    let texts = arrow_array::cast::AsArray::as_string_view(&*array);
+    texts.iter().map(|text| text.map_or("NULL".to_string(), str::to_string)).collect()
+}
+
+/// Keys and results of each group.
+fn grouped(rows: &Rows, keys: &[usize], workers: usize) -> BTreeMap<Vec<String>, Vec<String>> {
+    let mut program = Program::new(rows.fields.clone());
+    let mut compiled = Vec::new();
+    for (name, arg, filter) in calls(rows) {
+        let (resolved, args) = resolved(name, arg, &rows.ctx);
+        let (args, digits) = match (name, args.as_slice()) {
+            ("sum" | "avg", [arg]) => {
+                let (place, digits) = program.define_summand(arg, &rows.ctx);
+                (vec![place], digits)
+            }
+            (_, args) => (args.iter().map(|arg| program.define(arg, &rows.ctx)).collect(), None),
+        };
+        let filter = filter.map(|filter| program.condition(&filter, &rows.ctx));
+        compiled.push(Call { resolved, args, digits, filter });
+    }
+    let spec = Arc::new(Spec::new(&program, keys.to_vec(), compiled).unwrap());
+    let mut work = Work::new(Arc::new(program), rows.ctx.clone());
+    let mut all: Vec<Aggregation> = (0..workers).map(|_| Aggregation::new(&spec)).collect();
+    for (at, from) in (0..rows.count).step_by(170).enumerate() {
+        let part: Vec<u32> = (from as u32..(from + 170).min(rows.count) as u32).collect();
+        let vectors: Vec<Vector> = rows.vectors.iter().map(|vector| vector.take(&part)).collect();
+        let mut batch = Batch::of_vectors(&vectors, part.len(), &work);
+        all[at % workers].add(&mut batch, &mut work).unwrap();
+    }
+    let mut one = all.remove(0);
+    all.into_iter().for_each(|other| one.merge(other).unwrap());
+    let done = one.finish().unwrap();
+    let columns = done.columns(0..done.groups()).unwrap();
+    let texts: Vec<Vec<String>> =
+        columns.iter().zip(spec.fields()).map(|(column, field)| shown(column, &field, &rows.ctx)).collect();
+    let row = |at: usize| texts.iter().map(|column| column[at].clone()).collect::<Vec<_>>();
+    (0..done.groups()).map(|at| (row(at)[..keys.len()].to_vec(), row(at)[keys.len()..].to_vec())).collect()
+}
+
+/// The same by `expr` alone, group by group.
+fn expected(rows: &Rows, keys: &[usize]) -> BTreeMap<Vec<String>, Vec<String>> {
+    let arrays: Vec<ArrayRef> =
+        rows.vectors.iter().zip(&rows.fields).map(|(vector, field)| logical(vector, &field.held())).collect();
+    let key_texts: Vec<Vec<String>> =
+        keys.iter().map(|key| shown(&rows.vectors[*key], &rows.fields[*key], &rows.ctx)).collect();
+    let mut groups: BTreeMap<Vec<String>, u32> = BTreeMap::new();
+    let of_row: Vec<u32> = (0..rows.count)
+        .map(|row| {
+            let next = groups.len() as u32;
+            *groups.entry(key_texts.iter().map(|column| column[row].clone()).collect()).or_insert(next)
+        })
+        .collect();
+    let mut results = vec![Vec::new(); groups.len()];
+    for (name, arg, filter) in calls(rows) {
+        let (resolved, args) = resolved(name, arg, &rows.ctx);
+        let args: Vec<ArrayRef> = args.iter().map(|arg| arg.eval(&arrays, rows.count, &rows.ctx).unwrap()).collect();
+        let filter = filter.map(|filter| filter.eval(&arrays, rows.count, &rows.ctx).unwrap());
+        let filter = filter.as_deref().map(arrow_array::cast::AsArray::as_boolean);
+        let mut accumulator = resolved.accumulator();
+        accumulator.update(&of_row, &args, filter, groups.len()).unwrap();
+        let values = accumulator.evaluate().unwrap();
+        let values = basalt_expr::cast::cast_array(&resolved.ty, &DataType::Text, &values, true, &rows.ctx).unwrap();
+        let texts = arrow_array::cast::AsArray::as_string_view(&*values);
+        texts.iter().zip(&mut results).for_each(|(text, out)| out.push(text.unwrap_or("NULL").to_string()));
+    }
+    groups.into_iter().map(|(key, group)| (key, results[group as usize].clone())).collect()
+}
+
+#[test]
+fn results_are_those_of_accumulators() {
+    let rows = Rows::new(1000);
+    for keys in [vec![], vec![5], vec![0], vec![5, 0], vec![6, 5], vec![1], vec![4, 6], vec![3, 0]] {
+        for workers in [1, 3] {
+            assert_eq!(grouped(&rows, &keys, workers), expected(&rows, &keys), "by {keys:?}, {workers} workers");
+        }
+    }
+}
+
+#[test]
+fn without_keys_no_rows_are_a_group() {
+    let rows = Rows::new(0);
+    let all = grouped(&rows, &[], 2);
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[&Vec::new()][..4], ["0", "0", "0", "NULL"].map(str::to_string));
+    assert!(grouped(&rows, &[5], 2).is_empty());
+}

@@ -31,10 +31,6 @@ impl Default for Texts {
 }
 
 impl Texts {
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     pub fn bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 5
     }
@@ -73,7 +69,8 @@ impl Texts {
         words
     }
 
-    fn number(&mut self, text: &[u8]) -> u32 {
+    /// The number of a text.
+    pub fn number(&mut self, text: &[u8]) -> u32 {
         let Texts { bytes, ends, numbers, hasher, .. } = self;
         let of = |number: u32| text_of(bytes, ends, number);
         let hash = hasher.hash_one(text);

@@ -3,9 +3,9 @@
 //! Wrapping arithmetic in the width of the result gives the right result, however its operands are cut to that width:
 //! the result is known to fit.
 
-use super::widest::widest;
 use arrow_buffer::NullBuffer;
 use basalt_types::vector::{IntValues, Ints};
+use basalt_types::widest;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {

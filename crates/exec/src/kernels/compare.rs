@@ -1,8 +1,8 @@
 //! Comparisons of integers into masks.
 
-use super::widest::widest;
 use basalt_types::CompareOp;
 use basalt_types::vector::{IntValues, Ints};
+use basalt_types::widest;
 
 /// What bounds say about a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Masks: one byte per row, 1 where the row counts.
 
-use super::widest::widest;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+use basalt_types::widest;
 
 widest! {
     /// How many rows count.
@@ -45,16 +45,47 @@ pub fn clear_unset(bits: &BooleanBuffer, mask: &mut [u8]) {
     }
 }
 
-/// Positions of the rows that count, ascending.
-pub fn rows(mask: &[u8]) -> Vec<u32> {
-    let mut rows = vec![0; mask.len()];
-    let mut found = 0;
-    for (row, counts) in mask.iter().enumerate() {
-        rows[found] = row as u32;
-        found += usize::from(*counts);
+/// For each set of eight rows, a bit each, the positions of those that count, and how many they are.
+const OF_EIGHT: [([u32; 8], usize); 256] = {
+    let mut all = [([0; 8], 0); 256];
+    let mut set = 0;
+    while set < 256 {
+        let mut row = 0;
+        while row < 8 {
+            if set >> row & 1 == 1 {
+                let found = all[set].1;
+                all[set].0[found] = row;
+                all[set].1 += 1;
+            }
+            row += 1;
+        }
+        set += 1;
     }
-    rows.truncate(found);
-    rows
+    all
+};
+
+widest! {
+    /// Positions of the rows that count, ascending.
+    pub fn rows(mask: &[u8]) -> Vec<u32> {
+        // Eight are written at a time, of which the next step keeps those that count.
+        let mut rows = vec![0; count(mask) + 8];
+        let mut found = 0;
+        let (words, rest) = mask.as_chunks::<8>();
+        for (at, word) in words.iter().enumerate() {
+            // The lowest bits of eight bytes, side by side in the highest byte of the product.
+            let set = (u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56) as usize;
+            let (own, many) = &OF_EIGHT[set];
+            let out = &mut rows[found..found + 8];
+            out.iter_mut().zip(own).for_each(|(out, row)| *out = row + at as u32 * 8);
+            found += many;
+        }
+        for (counts, row) in rest.iter().zip(words.len() as u32 * 8..) {
+            rows[found] = row;
+            found += usize::from(*counts);
+        }
+        rows.truncate(found);
+        rows
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Few groups are summed one after the other, each over all rows with those of others masked out, which takes no branch
 //! and no store per row. Many groups are added to where they lie.
 
-use super::widest::widest;
+use basalt_types::widest;
 
 /// Up to how many groups passes over all rows cost less than adding row by row.
 pub const PASSES_MAX: usize = 12;
@@ -78,7 +78,8 @@ pub fn add<T: Summand>(values: &[T], groups: Groups<'_>, sums: &mut [i64]) {
     match groups {
         Groups::One(group) => sums[group as usize] += T::total(values),
         Groups::Each(groups) if sums.len() <= PASSES_MAX => {
-            sums.iter_mut().enumerate().for_each(|(group, sum)| *sum += T::pass(values, groups, group as u32));
+            // Number 0 is that of rows that do not count.
+            sums.iter_mut().enumerate().skip(1).for_each(|(group, sum)| *sum += T::pass(values, groups, group as u32));
         }
         Groups::Each(groups) => {
             values.iter().zip(groups).for_each(|(value, group)| sums[*group as usize] += value.long());
@@ -91,13 +92,13 @@ pub fn count(groups: Groups<'_>, rows: usize, counts: &mut [i64]) {
     match groups {
         Groups::One(group) => counts[group as usize] += rows as i64,
         Groups::Each(groups) if counts.len() <= PASSES_MAX => {
-            counts.iter_mut().enumerate().for_each(|(group, count)| *count += pass_count(groups, group as u32));
+            counts.iter_mut().enumerate().skip(1).for_each(|(group, count)| *count += pass_count(groups, group as u32));
         }
         Groups::Each(groups) => groups.iter().for_each(|group| counts[*group as usize] += 1),
     }
 }
 
-/// Which group each row belongs to.
+/// Which group each row belongs to: 0 if it does not count.
 #[derive(Clone, Copy)]
 pub enum Groups<'a> {
     /// All rows to one.

@@ -111,10 +111,16 @@ impl Open {
         let groups = groups.iter().map(|group| self.define(group, ctx)).collect();
         let mut compiled = Vec::with_capacity(calls.len());
         for call in calls {
-            let args = call.args.iter().map(|arg| self.define(arg, ctx)).collect();
+            let (args, digits) = match (call.resolved.aggregate.name.as_str(), call.args.as_slice()) {
+                ("sum" | "avg", [arg]) => {
+                    let (place, digits) = self.program.define_summand(&self.placed(arg), ctx);
+                    (vec![place], digits)
+                }
+                (_, args) => (args.iter().map(|arg| self.define(arg, ctx)).collect(), None),
+            };
             let filter = call.filter.as_ref().map(|filter| self.placed(filter));
             let filter = filter.map(|filter| self.program.condition(&filter, ctx));
-            compiled.push(Call { resolved: call.resolved.clone(), args, filter });
+            compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter });
         }
         let spec = Arc::new(Spec::new(&self.program, groups, compiled)?);
         let fields = spec.fields();

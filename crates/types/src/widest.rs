@@ -3,48 +3,60 @@
 //! The loops themselves are plain Rust, which the compiler vectorizes for each set; nothing here depends on what they
 //! compute. The one thing that is unsafe is to run instructions that the machine lacks, and it is asked first.
 
-/// Defines a function that runs its body in the widest vectors at hand.
+/// Defines a function that runs its body in the widest vectors at hand. Type parameters stand in brackets, and must
+/// follow from the arguments; a number that does not is `[const N]`.
+#[macro_export]
 macro_rules! widest {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident [const $number:ident] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $crate::widest! {
+            @ [const $number: usize] [$number] ($(#[$doc])*) ($vis) $name ($($arg: $ty),*) () $body
+        }
+    };
     ($(#[$doc:meta])* $vis:vis fn $name:ident $([$($generic:tt)*])? ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        $crate::widest! {
+            @ [$($($generic)*)?] [] ($(#[$doc])*) ($vis) $name ($($arg: $ty),*) ($($ret)?) $body
+        }
+    };
+    (@ [$($generic:tt)*] [$($number:ident)?] ($(#[$doc:meta])*) ($vis:vis) $name:ident ($($arg:ident: $ty:ty),*) ($($ret:ty)?) $body:block) => {
         $(#[$doc])*
         #[allow(unsafe_code)]
-        $vis fn $name $(<$($generic)*>)? ($($arg: $ty),*) $(-> $ret)? {
+        $vis fn $name <$($generic)*> ($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
-            fn portable $(<$($generic)*>)? ($($arg: $ty),*) $(-> $ret)? $body
+            fn portable <$($generic)*> ($($arg: $ty),*) $(-> $ret)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-                fn avx512 $(<$($generic)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    portable($($arg),*)
+                fn avx512 <$($generic)*> ($($arg: $ty),*) $(-> $ret)? {
+                    portable$(::<$number>)?($($arg),*)
                 }
                 #[target_feature(enable = "avx2,bmi2,popcnt")]
-                fn avx2 $(<$($generic)*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    portable($($arg),*)
+                fn avx2 <$($generic)*> ($($arg: $ty),*) $(-> $ret)? {
+                    portable$(::<$number>)?($($arg),*)
                 }
-                match $crate::kernels::widest::machine() {
+                match $crate::widest::machine() {
                     // SAFETY: the machine has these instructions.
-                    $crate::kernels::widest::Machine::Avx512 => return unsafe { avx512($($arg),*) },
+                    $crate::widest::Machine::Avx512 => return unsafe { avx512$(::<$number>)?($($arg),*) },
                     // SAFETY: the machine has these instructions.
-                    $crate::kernels::widest::Machine::Avx2 => return unsafe { avx2($($arg),*) },
-                    $crate::kernels::widest::Machine::Portable => {}
+                    $crate::widest::Machine::Avx2 => return unsafe { avx2$(::<$number>)?($($arg),*) },
+                    $crate::widest::Machine::Portable => {}
                 }
             }
-            portable($($arg),*)
+            portable$(::<$number>)?($($arg),*)
         }
     };
 }
-pub(crate) use widest;
-
+/// Sets of instructions for which loops are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Machine {
+pub enum Machine {
     Portable,
     Avx2,
     Avx512,
 }
 
 /// What this machine has; asked once.
-pub(crate) fn machine() -> Machine {
+#[inline]
+pub fn machine() -> Machine {
     static FOUND: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
     *FOUND.get_or_init(find)
 }
