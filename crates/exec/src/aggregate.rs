@@ -1,9 +1,9 @@
 //! Aggregation: rows into groups, each worker for itself, and the workers' groups into one.
 
 mod combined;
-mod keys;
+pub(crate) mod keys;
 mod states;
-mod texts;
+pub(crate) mod texts;
 
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use basalt_expr::numeric::power_of_ten;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
-use keys::Keys;
+use keys::{Keys, is_text};
 use states::{Extreme, State, Sum, without_nulls};
 use std::ops::Range;
 use std::sync::Arc;
@@ -193,10 +193,6 @@ impl Spec {
         };
         self.keys.iter().cloned().chain(self.results.iter().map(of_result)).collect()
     }
-}
-
-pub(crate) fn is_text(ty: &DataType) -> bool {
-    matches!(ty, DataType::Text | DataType::Varchar(_))
 }
 
 /// The groups of one worker.

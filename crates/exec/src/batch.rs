@@ -6,13 +6,16 @@
 //! are, since kernels are faster than gathering.
 
 use crate::error::{Error, Result};
+use crate::join::Table;
 use crate::kernels::arithmetic::{Operand, apply};
 use crate::kernels::{compare, mask};
-use crate::program::{Arg, Condition, Def, General, Place, Program};
+use crate::program::{Arg, Condition, Def, Field, General, Place, Program};
 use ahash::AHashMap;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use arrow_buffer::NullBuffer;
 use basalt_engine::Block;
 use basalt_expr::context::EvalContext;
+use basalt_types::ColumnBuilder;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::sync::Arc;
 
@@ -21,10 +24,15 @@ const DENSE_MIN: usize = 2;
 /// The same between the conditions of one filter, where little has been decoded yet.
 const DENSE_BETWEEN_MIN: usize = 4;
 
+/// The partner of a row that has none.
+pub const NO_ROW: u32 = u32::MAX;
+
 /// What one worker knows while it runs a pipeline.
 pub struct Work {
     pub program: Arc<Program>,
     pub ctx: Arc<EvalContext>,
+    /// The built sides of its joins.
+    pub tables: Vec<Arc<Table>>,
     /// What conditions decided about the entries of the dictionary that came last, by the
     /// condition's address, which lives as long as the program.
     decided: AHashMap<usize, Decided>,
@@ -47,14 +55,16 @@ pub struct Batch<'b> {
     /// Which rows of the source these are; `None`: all.
     at: Option<Vec<u32>>,
     columns: Vec<Option<Vector>>,
+    /// The partner of each row in a join, by join; of rows that do not count any.
+    matches: Vec<Option<Vec<u32>>>,
     rows: usize,
     /// Which rows count; `None`: all.
     mask: Option<Vec<u8>>,
 }
 
 impl Work {
-    pub fn new(program: Arc<Program>, ctx: Arc<EvalContext>) -> Work {
-        Work { program, ctx, decided: AHashMap::new() }
+    pub fn new(program: Arc<Program>, ctx: Arc<EvalContext>, tables: Vec<Arc<Table>>) -> Work {
+        Work { program, ctx, tables, decided: AHashMap::new() }
     }
 }
 
@@ -67,15 +77,18 @@ impl<'b> Batch<'b> {
             mask::clear_unset(visible, &mut mask);
             mask
         });
-        let columns = vec![None; work.program.defs.len()];
-        let mut batch = Batch { source: Source::Block(block), at: None, columns, rows, mask: None };
+        let mut batch = Batch::new(Source::Block(block), rows, work);
         batch.narrow(visible, DENSE_MIN);
         batch
     }
 
     pub fn of_vectors(vectors: &'b [Vector], rows: usize, work: &Work) -> Batch<'b> {
-        let columns = vec![None; work.program.defs.len()];
-        Batch { source: Source::Held(vectors), at: None, columns, rows, mask: None }
+        Batch::new(Source::Held(vectors), rows, work)
+    }
+
+    fn new(source: Source<'b>, rows: usize, work: &Work) -> Batch<'b> {
+        let (columns, matches) = (vec![None; work.program.defs.len()], vec![None; work.tables.len()]);
+        Batch { source, at: None, columns, matches, rows, mask: None }
     }
 
     /// Rows in each column, whether they count or not.
@@ -103,6 +116,9 @@ impl<'b> Batch<'b> {
         for column in self.columns.iter_mut().flatten() {
             *column = column.take(rows);
         }
+        for matches in self.matches.iter_mut().flatten() {
+            *matches = rows.iter().map(|row| matches[*row as usize]).collect();
+        }
         self.at = Some(match self.at.take() {
             None => rows.to_vec(),
             Some(at) => rows.iter().map(|row| at[*row as usize]).collect(),
@@ -118,6 +134,50 @@ impl<'b> Batch<'b> {
         if count * dense_min < self.rows {
             self.compact();
         }
+    }
+
+    /// Of the rows that count, those for which `keep` says so still count.
+    pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+        mask.iter_mut().enumerate().for_each(|(row, counts)| *counts &= u8::from(keep(row)));
+        self.narrow(Some(mask), DENSE_BETWEEN_MIN);
+    }
+
+    /// Gives each row its partner.
+    pub fn set_matches(&mut self, join: usize, partners: Vec<u32>) {
+        self.matches[join] = Some(partners);
+    }
+
+    /// Leaves these rows, which ascend and may come several times, each with its partner.
+    pub fn pair(&mut self, join: usize, rows: &[u32], partners: Vec<u32>) {
+        self.mask = None;
+        self.keep(rows);
+        self.matches[join] = Some(partners);
+    }
+
+    /// Which pairs of a row and its partner pass; `read` are the columns of rows that the conditions ask for.
+    pub fn decide_pairs(
+        &mut self,
+        conditions: &[Condition],
+        read: &[Place],
+        join: usize,
+        (rows, partners): (&[u32], &[u32]),
+        work: &mut Work,
+    ) -> Result<Vec<u8>> {
+        let mut pairs = Batch::new(Source::Held(&[]), rows.len(), work);
+        for place in read {
+            pairs.columns[*place] = Some(self.vector(*place, work)?.take(rows));
+        }
+        for (own, matches) in pairs.matches.iter_mut().zip(&self.matches) {
+            *own = matches.as_ref().map(|matches| rows.iter().map(|row| matches[*row as usize]).collect());
+        }
+        pairs.matches[join] = Some(partners.to_vec());
+        let mut mask = vec![1; rows.len()];
+        for condition in conditions {
+            pairs.decide(condition, &mut mask, work)?;
+            pairs.mask = Some(mask.clone());
+        }
+        Ok(mask)
     }
 
     /// Rows for which all conditions hold still count. What an earlier condition rules out, a later one is not asked.
@@ -161,6 +221,10 @@ impl<'b> Batch<'b> {
             }
             Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
             Def::General(general) => self.general(general, work)?,
+            Def::Payload { join, column } => {
+                let partners = self.matches[*join].as_deref().expect("joins come before what asks for their columns");
+                of_partners(&work.tables[*join].payload[*column], partners, &program.fields[place])
+            }
         };
         self.columns[place] = Some(vector.clone());
         Ok(vector)
@@ -306,6 +370,23 @@ impl<'b> Batch<'b> {
         }
         Ok(choose(&chosen, &values))
     }
+}
+
+/// A column of partners; null for rows without one.
+fn of_partners(values: &Vector, partners: &[u32], field: &Field) -> Vector {
+    let lonely = partners.contains(&NO_ROW);
+    if values.is_empty() {
+        let ty = field.held().phys().expect("columns are storable");
+        let mut builder = ColumnBuilder::new(ty, partners.len());
+        partners.iter().for_each(|_| builder.push_null());
+        return Vector::measured(builder.finish());
+    }
+    if !lonely {
+        return values.take(partners);
+    }
+    let at: Vec<u32> = partners.iter().map(|partner| if *partner == NO_ROW { 0 } else { *partner }).collect();
+    let valid: NullBuffer = partners.iter().map(|partner| *partner != NO_ROW).collect();
+    values.take(&at).with_nulls(&valid)
 }
 
 /// The value of each row by its number among operands, counted from 1; null for 0.

@@ -9,6 +9,7 @@
 mod aggregate;
 mod batch;
 mod error;
+mod join;
 mod kernels;
 pub mod pipeline;
 pub mod plan;

@@ -11,6 +11,7 @@ pub use explain::Described;
 use crate::aggregate::{self, Aggregation, Finished};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
+use crate::join::{self, Building};
 use crate::plan::Plan;
 use crate::program::{Condition, Field, Place, Program, logical};
 use crate::scan::{self, Scan};
@@ -30,16 +31,32 @@ const HELD_ROWS: usize = 8192;
 /// One pipeline.
 #[derive(Debug)]
 pub struct Pipeline {
-    /// `None`: what the pipeline before it made.
-    table: Option<ScanSpec>,
+    start: Start,
     program: Arc<Program>,
-    conditions: Vec<Condition>,
+    steps: Vec<Step>,
+    /// The pipelines whose tables its joins look into.
+    tables: Vec<usize>,
     sink: Sink,
+}
+
+/// Where the rows of a pipeline come from.
+#[derive(Debug)]
+enum Start {
+    Table(ScanSpec),
+    /// What another pipeline made.
+    Made(usize),
+}
+
+#[derive(Debug)]
+enum Step {
+    Filter(Vec<Condition>),
+    Probe(join::Probe),
 }
 
 #[derive(Debug)]
 enum Sink {
     Aggregate(Arc<aggregate::Spec>),
+    Build(Arc<join::Spec>),
     Sort {
         columns: Vec<Place>,
         order: Arc<Order>,
@@ -68,16 +85,18 @@ pub struct Surroundings {
 pub struct Execution {
     pipelines: Vec<Arc<Pipeline>>,
     around: Surroundings,
-    stats: Vec<Arc<ScanStats>>,
     /// What each pipeline did, as far as they have begun.
     ran: Vec<Option<Arc<Ran>>>,
+    /// What each pipeline made, as far as they have ended.
+    made: Vec<Arc<Held>>,
 }
 
 /// What a pipeline did.
-#[derive(Default, Debug)]
+#[derive(Default)]
 struct Ran {
-    /// Rows that passed its conditions.
-    passed: AtomicUsize,
+    scan: Option<Arc<ScanStats>>,
+    /// Rows that each of its steps let pass.
+    passed: Vec<AtomicUsize>,
     /// Rows that it gave.
     made: AtomicUsize,
     /// Of all workers.
@@ -89,6 +108,7 @@ pub struct Running {
     pipeline: Arc<Pipeline>,
     around: Surroundings,
     source: Source,
+    tables: Vec<Arc<join::Table>>,
     /// What workers that have ended made.
     made: Mutex<Vec<Made>>,
     ran: Arc<Ran>,
@@ -96,13 +116,14 @@ pub struct Running {
 
 enum Source {
     Table(Arc<Scan>),
-    Held { held: Held, next: AtomicUsize },
+    Held { held: Arc<Held>, next: AtomicUsize },
 }
 
-/// What a pipeline made for the next.
-pub enum Held {
+/// What a pipeline made for another.
+enum Held {
     Nothing,
     Groups(Finished),
+    Table(Arc<join::Table>),
     Sorted(Vec<Vector>, usize),
 }
 
@@ -111,6 +132,7 @@ impl Held {
         match self {
             Held::Nothing => 0,
             Held::Groups(groups) => groups.groups(),
+            Held::Table(table) => table.rows,
             Held::Sorted(_, rows) => *rows,
         }
     }
@@ -118,6 +140,7 @@ impl Held {
 
 enum Made {
     Groups(Aggregation),
+    Built(Building),
     Rows(Sorting),
 }
 
@@ -134,12 +157,13 @@ pub struct Worker {
 
 enum Local {
     Aggregate(Aggregation),
+    Build(Building),
     Sort(Sorting),
     Give,
 }
 
 /// What came of a step.
-pub enum Step {
+pub enum Progress {
     /// Columns of rows that leave, in the types of the plan; or none yet.
     More(Option<(Vec<ArrayRef>, usize)>),
     Done,
@@ -150,27 +174,42 @@ impl Execution {
     pub fn new(plan: &Plan, around: Surroundings) -> Option<Execution> {
         let pipelines: Vec<Arc<Pipeline>> = compile::pipelines(plan, &around.ctx)?.into_iter().map(Arc::new).collect();
         let ran = vec![None; pipelines.len()];
-        Some(Execution { pipelines, around, stats: Vec::new(), ran })
+        Some(Execution { pipelines, around, ran, made: Vec::new() })
     }
 
-    pub fn pipelines(&self) -> usize {
-        self.pipelines.len()
-    }
-
-    /// Starts a pipeline with what the one before it made.
-    pub fn start(&mut self, pipeline: usize, held: Held) -> Result<Arc<Running>> {
-        let ran = Arc::<Ran>::default();
-        self.ran[pipeline] = Some(ran.clone());
-        let pipeline = self.pipelines[pipeline].clone();
-        let source = match &pipeline.table {
-            Some(spec) => {
+    /// Starts the next pipeline; `None` after the last.
+    pub fn start(&mut self) -> Result<Option<Arc<Running>>> {
+        let Some(pipeline) = self.pipelines.get(self.made.len()).cloned() else { return Ok(None) };
+        let (source, scan) = match &pipeline.start {
+            Start::Table(spec) => {
                 let scan = Scan::start(&self.around.read, spec.clone(), self.around.stop.clone())?;
-                self.stats.push(scan.stats().clone());
-                Source::Table(scan)
+                let stats = scan.stats().clone();
+                (Source::Table(scan), Some(stats))
             }
-            None => Source::Held { held, next: AtomicUsize::new(0) },
+            Start::Made(by) => (Source::Held { held: self.made[*by].clone(), next: AtomicUsize::new(0) }, None),
         };
-        Ok(Arc::new(Running { pipeline, around: self.around.clone(), source, made: Mutex::default(), ran }))
+        let tables = pipeline.tables.iter().map(|by| match &*self.made[*by] {
+            Held::Table(table) => table.clone(),
+            _ => panic!("joins look into what was built for them"),
+        });
+        let tables = tables.collect();
+        let passed = pipeline.steps.iter().map(|_| AtomicUsize::new(0)).collect();
+        let ran = Arc::new(Ran { scan, passed, ..Ran::default() });
+        self.ran[self.made.len()] = Some(ran.clone());
+        Ok(Some(Arc::new(Running {
+            pipeline,
+            around: self.around.clone(),
+            source,
+            tables,
+            made: Mutex::default(),
+            ran,
+        })))
+    }
+
+    /// Takes over what a pipeline made, once all its workers have ended.
+    pub fn finish(&mut self, running: &Running) -> Result<()> {
+        self.made.push(Arc::new(running.finish()?));
+        Ok(())
     }
 }
 
@@ -191,17 +230,19 @@ impl Running {
         };
         let sink = match &self.pipeline.sink {
             Sink::Aggregate(spec) => Local::Aggregate(Aggregation::new(spec)),
+            Sink::Build(spec) => Local::Build(Building::new(spec)),
             Sink::Sort { order, .. } => Local::Sort(Sorting::new(order)),
             Sink::Give { .. } => Local::Give,
         };
-        let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone());
+        let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
         Worker { running: self.clone(), scan, work, sink, held_bytes: 0, given: 0 }
     }
 
-    /// What the workers made together, once all have ended.
-    pub fn finish(&self) -> Result<Held> {
+    /// What the workers made together.
+    fn finish(&self) -> Result<Held> {
         let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
         let mut groups: Option<Aggregation> = None;
+        let mut built: Option<Building> = None;
         let mut rows: Option<Sorting> = None;
         for made in made {
             match made {
@@ -214,19 +255,24 @@ impl Running {
                     }
                     None => groups = Some(own),
                 },
+                Made::Built(own) => match &mut built {
+                    Some(all) => all.merge(own),
+                    None => built = Some(own),
+                },
                 Made::Rows(own) => match &mut rows {
                     Some(all) => all.merge(own),
                     None => rows = Some(own),
                 },
             }
         }
-        let held = match (groups, rows) {
-            (Some(groups), _) => Held::Groups(groups.finish()?),
-            (None, Some(rows)) => {
+        let held = match (groups, built, rows) {
+            (Some(groups), _, _) => Held::Groups(groups.finish()?),
+            (_, Some(built), _) => Held::Table(Arc::new(built.finish()?)),
+            (_, _, Some(rows)) => {
                 let (columns, count) = rows.finish()?;
                 Held::Sorted(columns, count)
             }
-            (None, None) => return Ok(Held::Nothing),
+            (None, None, None) => return Ok(Held::Nothing),
         };
         self.ran.made.fetch_add(held.rows(), Ordering::Relaxed);
         Ok(held)
@@ -235,7 +281,7 @@ impl Running {
 
 impl Worker {
     /// Takes in one block: a millisecond or so.
-    pub fn step(&mut self) -> Result<Step> {
+    pub fn step(&mut self) -> Result<Progress> {
         if self.running.around.stop.is_set() {
             return Err(Error::Stopped);
         }
@@ -263,16 +309,17 @@ impl Worker {
         running.ran.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         if !more {
             self.end();
-            return Ok(Step::Done);
+            return Ok(Progress::Done);
         }
         self.account()?;
-        Ok(Step::More(leaves))
+        Ok(Progress::More(leaves))
     }
 
     /// Hands over what was made.
     fn end(&mut self) {
         let made = match std::mem::replace(&mut self.sink, Local::Give) {
             Local::Aggregate(groups) => Made::Groups(groups),
+            Local::Build(built) => Made::Built(built),
             Local::Sort(rows) => Made::Rows(rows),
             Local::Give => return,
         };
@@ -282,6 +329,7 @@ impl Worker {
     fn account(&mut self) -> Result<()> {
         let bytes = match &self.sink {
             Local::Aggregate(groups) => groups.bytes(),
+            Local::Build(built) => built.bytes(),
             Local::Sort(rows) => rows.bytes(),
             Local::Give => 0,
         };
@@ -313,13 +361,22 @@ impl Running {
         given: &mut usize,
     ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
         let pipeline = &*self.pipeline;
-        batch.filter(&pipeline.conditions, work)?;
-        if batch.rows() == 0 {
-            return Ok(None);
+        for (step, passed) in pipeline.steps.iter().zip(&self.ran.passed) {
+            match step {
+                Step::Filter(conditions) => batch.filter(conditions, work)?,
+                Step::Probe(probe) => probe.apply(batch, work)?,
+            }
+            if batch.rows() == 0 {
+                return Ok(None);
+            }
+            passed.fetch_add(batch.count(), Ordering::Relaxed);
         }
-        self.ran.passed.fetch_add(batch.count(), Ordering::Relaxed);
         match (&pipeline.sink, sink) {
             (Sink::Aggregate(_), Local::Aggregate(groups)) => groups.add(batch, work).map(|()| None),
+            (Sink::Build(_), Local::Build(built)) => {
+                batch.compact();
+                built.add(batch, work).map(|()| None)
+            }
             (Sink::Sort { columns, .. }, Local::Sort(rows)) => {
                 batch.compact();
                 rows.add(batch, columns, work).map(|()| None)
@@ -349,7 +406,7 @@ impl Running {
     fn next_held(&self) -> Result<Option<(Vec<Vector>, usize)>> {
         let Source::Held { held, next } = &self.source else { return Ok(None) };
         let from = next.fetch_add(HELD_ROWS, Ordering::Relaxed);
-        match held {
+        match &**held {
             Held::Groups(groups) if from < groups.groups() => {
                 let to = groups.groups().min(from + HELD_ROWS);
                 Ok(Some((groups.columns(from..to)?, to - from)))
@@ -358,7 +415,7 @@ impl Running {
                 let rows: Vec<u32> = (from as u32..(*count).min(from + HELD_ROWS) as u32).collect();
                 Ok(Some((columns.iter().map(|column| column.take(&rows)).collect(), rows.len())))
             }
-            Held::Nothing | Held::Groups(_) | Held::Sorted(..) => Ok(None),
+            Held::Nothing | Held::Groups(_) | Held::Table(_) | Held::Sorted(..) => Ok(None),
         }
     }
 }

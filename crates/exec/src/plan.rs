@@ -3,7 +3,6 @@
 use basalt_engine::ScanSpec;
 use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
 
 /// An operator and what it reads. [`Expr::Column`] counts the input's columns.
 #[derive(Clone, Debug)]
@@ -19,6 +18,16 @@ pub enum Plan {
     Project {
         input: Box<Plan>,
         exprs: Vec<Expr>,
+    },
+    /// Pairs of a left and a right row for which the keys are equal, type by type, and the residual is true. Its columns
+    /// are the left ones and, but for those kinds that only choose among left rows, the right ones; the residual counts
+    /// both. The right side is held.
+    Join {
+        left: Box<Plan>,
+        right: Box<Plan>,
+        kind: JoinKind,
+        keys: Vec<(Expr, Expr)>,
+        residual: Vec<Expr>,
     },
     /// Keys, then calls. Without keys there is one group, even of no rows.
     Aggregate {
@@ -37,6 +46,8 @@ pub enum Plan {
     },
 }
 
+pub use crate::join::Kind as JoinKind;
+
 #[derive(Clone, Debug)]
 pub struct AggregateCall {
     pub resolved: ResolvedAggregate,
@@ -49,18 +60,4 @@ pub struct SortKey {
     pub expr: Expr,
     pub descending: bool,
     pub nulls_first: bool,
-}
-
-impl Plan {
-    /// Types of the columns, in order.
-    pub fn types(&self) -> Vec<DataType> {
-        match self {
-            Plan::Scan { spec } => spec.columns.iter().map(|id| spec.table.column(*id).ty.clone()).collect(),
-            Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => input.types(),
-            Plan::Project { exprs, .. } => exprs.iter().map(Expr::ty).collect(),
-            Plan::Aggregate { groups, calls, .. } => {
-                groups.iter().map(Expr::ty).chain(calls.iter().map(|call| call.resolved.ty.clone())).collect()
-            }
-        }
-    }
 }

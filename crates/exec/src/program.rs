@@ -44,6 +44,11 @@ pub(crate) enum Def {
         otherwise: Option<Arg>,
     },
     General(General),
+    /// Of the partners that a join found.
+    Payload {
+        join: usize,
+        column: usize,
+    },
 }
 
 /// An integer operand.
@@ -51,6 +56,24 @@ pub(crate) enum Def {
 pub(crate) enum Arg {
     Column(Place),
     Const(i128),
+}
+
+impl Def {
+    /// The columns that it is computed from.
+    pub fn places(&self) -> Vec<Place> {
+        let of = |arg: &Arg| if let Arg::Column(place) = arg { Some(*place) } else { None };
+        match self {
+            Def::Given(_) | Def::Payload { .. } => Vec::new(),
+            Def::Arithmetic { left, right, general, .. } => {
+                of(left).into_iter().chain(of(right)).chain(general.places.iter().copied()).collect()
+            }
+            Def::Case { branches, otherwise } => {
+                let args = branches.iter().map(|(_, value)| value).chain(otherwise).filter_map(of);
+                args.chain(branches.iter().flat_map(|(condition, _)| condition.places())).collect()
+            }
+            Def::General(general) => general.places.clone(),
+        }
+    }
 }
 
 /// How the values of a column are held.
@@ -114,6 +137,11 @@ impl Program {
             Some(Typed { arg: Arg::Column(place), digits: Some(digits), .. }) => (place, Some(digits)),
             _ => (self.column(&expr), None),
         }
+    }
+
+    /// A column of the partners that a join finds.
+    pub fn payload(&mut self, join: usize, column: usize, field: Field) -> Place {
+        self.push(Def::Payload { join, column }, field)
     }
 
     /// The column of an expression over columns of this program. Parameters and what is constant are computed now.

@@ -110,6 +110,26 @@ impl Vector {
         }
     }
 
+    /// The same values, and nulls where there is none in `valid`, too.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn with_nulls(self, valid: &NullBuffer) -> Vector {
+        match self {
+            Vector::Ints(ints) => {
+                Vector::Ints(Ints { nulls: NullBuffer::union(ints.nulls.as_ref(), Some(valid)), ..ints })
+            }
+            Vector::Codes(codes) => {
+                Vector::Codes(Codes { nulls: NullBuffer::union(codes.nulls.as_ref(), Some(valid)), ..codes })
+            }
+            Vector::Flat(values) => {
+                let nulls = NullBuffer::union(values.nulls(), Some(valid));
+                let data = values.to_data().into_builder().nulls(nulls).build();
+                Vector::Flat(arrow_array::make_array(data.expect("as many rows")))
+            }
+        }
+    }
+
     /// The values at some positions, in their order.
     ///
     /// # Panics

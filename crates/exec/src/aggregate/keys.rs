@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use arrow_array::BinaryViewArray;
 use arrow_array::cast::AsArray;
 use arrow_buffer::NullBuffer;
+use basalt_types::DataType;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub struct Keys {
     combined: Combined,
 }
 
-struct Found {
+pub(crate) struct Found {
     columns: Vec<KeyColumn>,
     /// Groups, the one of rows that do not count among them.
     len: usize,
@@ -37,6 +38,11 @@ struct KeyColumn {
     texts: Option<Texts>,
 }
 
+/// Types whose values are one where their bytes are.
+pub(crate) fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Text | DataType::Varchar(_))
+}
+
 /// One batch's words of one column.
 struct Words {
     words: Vec<u64>,
@@ -46,9 +52,7 @@ struct Words {
 impl Keys {
     /// `text`: for each key column, whether it holds texts.
     pub fn new(text: &[bool]) -> Keys {
-        let column = |text: &bool| KeyColumn { words: vec![0], nulls: Vec::new(), texts: text.then(Texts::default) };
-        let columns = text.iter().map(column).collect();
-        Keys { found: Found { columns, len: 1, table: Table::default() }, combined: Combined::default() }
+        Keys { found: Found::new(text), combined: Combined::default() }
     }
 
     /// Groups, the one of rows that do not count among them.
@@ -91,6 +95,12 @@ impl Keys {
 }
 
 impl Found {
+    /// `text`: for each key column, whether it holds texts.
+    pub fn new(text: &[bool]) -> Found {
+        let column = |text: &bool| KeyColumn { words: vec![0], nulls: Vec::new(), texts: text.then(Texts::default) };
+        Found { columns: text.iter().map(column).collect(), len: 1, table: Table::default() }
+    }
+
     /// The group with these words, which is made if there is none.
     #[inline]
     fn group(&mut self, word: impl Fn(usize) -> (u64, bool)) -> u32 {
@@ -121,7 +131,8 @@ impl Found {
         Ok(self.group(|at| words[at]))
     }
 
-    fn hashed(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
+    /// The group of each row, which is made if there is none; 0 for those that the mask leaves out.
+    pub fn hashed(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut words = Vec::with_capacity(keys.len());
         for (column, key) in self.columns.iter_mut().zip(keys) {
             words.push(column.words_of(key, mask)?);
@@ -138,6 +149,31 @@ impl Found {
                 _ => self.group(|at| words[at].at(row)),
             };
             last = Some((row, groups[row]));
+        }
+        Ok(groups)
+    }
+}
+
+impl Found {
+    /// The group of each row; 0 where there is none, and for those that the mask leaves out.
+    pub fn find(&self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
+        let mut words = Vec::with_capacity(keys.len());
+        for (column, key) in self.columns.iter().zip(keys) {
+            words.push(column.known_words(key)?);
+        }
+        let mut groups = vec![0; rows];
+        for (row, group) in groups.iter_mut().enumerate() {
+            if mask.is_some_and(|mask| mask[row] == 0) {
+                continue;
+            }
+            let hash = hash(words.iter().map(|words| words.at(row)));
+            let is = |group: u32| {
+                let same = |(column, words): (&KeyColumn, &Words)| {
+                    (column.words[group as usize], column.is_null(group as usize)) == words.at(row)
+                };
+                self.columns.iter().zip(&words).all(same)
+            };
+            *group = self.table.find(hash, is).unwrap_or(0);
         }
         Ok(groups)
     }
@@ -170,6 +206,20 @@ impl KeyColumn {
             }
             _ => Err(TWO_FORMS),
         }
+    }
+
+    /// The same for what is only looked for; texts that nobody knows have a word that no key has.
+    fn known_words(&self, key: &Vector) -> Result<Words> {
+        let nulls = key.nulls().cloned();
+        let words = match (key, &self.texts) {
+            (Vector::Ints(ints), None) => of_ints(ints)?,
+            (Vector::Codes(codes), Some(texts)) => texts.known_codes(codes),
+            (Vector::Flat(values), Some(texts)) => {
+                values.as_binary_view().iter().map(|text| texts.known(text.unwrap_or_default())).collect()
+            }
+            _ => return Err(TWO_FORMS),
+        };
+        Ok(Words { words: zeroed(words, nulls.as_ref()), nulls })
     }
 
     fn words_of(&mut self, key: &Vector, mask: Option<&[u8]>) -> Result<Words> {

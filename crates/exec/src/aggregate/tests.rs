@@ -67,7 +67,7 @@ fn grouped(rows: &Rows, keys: &[usize], workers: usize) -> BTreeMap<Vec<String>,
         compiled.push(Call { resolved, args, digits, filter });
     }
     let spec = Arc::new(Spec::new(&program, keys.to_vec(), compiled).unwrap());
-    let mut work = Work::new(Arc::new(program), rows.ctx.clone());
+    let mut work = Work::new(Arc::new(program), rows.ctx.clone(), Vec::new());
     let mut all: Vec<Aggregation> = (0..workers).map(|_| Aggregation::new(&spec)).collect();
     for (at, from) in (0..rows.count).step_by(170).enumerate() {
         let part: Vec<u32> = (from as u32..(from + 170).min(rows.count) as u32).collect();

@@ -10,6 +10,8 @@ use hashbrown::HashTable;
 use std::sync::Arc;
 
 const UNKNOWN: u32 = u32::MAX;
+/// The word of a text that has no number.
+const UNKNOWN_WORD: u64 = u64::MAX;
 
 pub struct Texts {
     bytes: Vec<u8>,
@@ -67,6 +69,25 @@ impl Texts {
             words.push(if counts { u64::from(self.number(values.value(row))) } else { 0 });
         }
         words
+    }
+
+    /// The word of a text, or one that no key has.
+    pub fn known(&self, text: &[u8]) -> u64 {
+        let is = |number: &u32| text_of(&self.bytes, &self.ends, *number) == text;
+        self.numbers.find(self.hasher.hash_one(text), is).map_or(UNKNOWN_WORD, |number| u64::from(*number))
+    }
+
+    /// The same for each row.
+    pub fn known_codes(&self, codes: &Codes) -> Vec<u64> {
+        if codes.dictionary.is_empty() {
+            return vec![UNKNOWN_WORD; codes.codes.len()];
+        }
+        if codes.dictionary.len() > codes.codes.len() {
+            return codes.codes.iter().map(|code| self.known(codes.dictionary.value(*code as usize))).collect();
+        }
+        let words: Vec<u64> =
+            (0..codes.dictionary.len()).map(|code| self.known(codes.dictionary.value(code))).collect();
+        codes.codes.iter().map(|code| words[*code as usize]).collect()
     }
 
     /// The number of a text.

@@ -14,7 +14,7 @@ fn expected(rows: &Rows, expr: &Expr, at: &[u32]) -> ArrayRef {
 }
 
 fn work(program: Program, rows: &Rows) -> Work {
-    Work::new(Arc::new(program), rows.ctx.clone())
+    Work::new(Arc::new(program), rows.ctx.clone(), Vec::new())
 }
 
 #[test]

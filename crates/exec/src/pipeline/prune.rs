@@ -49,7 +49,7 @@ pub(super) fn text_predicate(
     };
     let Def::Given(at) = program.defs[*index] else { return None };
     let column = spec.columns[at];
-    let of_text = crate::aggregate::is_text(ty) && crate::aggregate::is_text(&spec.table.column(column).ty);
+    let of_text = crate::aggregate::keys::is_text(ty) && crate::aggregate::keys::is_text(&spec.table.column(column).ty);
     let op = function.comparison().filter(|_| of_text)?;
     Some(ColumnPredicate::Compare { column, op, value: value.clone() })
 }

@@ -21,6 +21,20 @@ pub enum Condition {
     General(Arc<General>),
 }
 
+impl Condition {
+    /// The columns that it asks for.
+    pub fn places(&self) -> Vec<Place> {
+        match self {
+            Condition::Compare(_, place, _) | Condition::Null(place, _) => vec![*place],
+            Condition::CompareColumns(_, left, right) => vec![*left, *right],
+            Condition::Text(general) | Condition::General(general) => general.places.clone(),
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.iter().flat_map(Condition::places).collect()
+            }
+        }
+    }
+}
+
 impl Program {
     /// `None`: nothing but the general way.
     pub(super) fn condition_of(&mut self, expr: &Expr) -> Option<Condition> {

@@ -1,0 +1,78 @@
+//! One column of many batches.
+
+use crate::aggregate::texts::Texts;
+use crate::error::{Error, Result};
+use crate::program::Field;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::NullBuffer;
+use basalt_types::ColumnBuilder;
+use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+
+/// The values of all parts, one after the other.
+pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
+    let ty = field.held().phys().expect("columns are storable");
+    if parts.is_empty() {
+        return Ok(Vector::measured(ColumnBuilder::new(ty, 0).finish()));
+    }
+    let ints = |part: &&'p Vector| if let Vector::Ints(ints) = part { Some(ints) } else { None };
+    if let Some(ints) = parts.iter().map(ints).collect::<Option<Vec<_>>>() {
+        return Ok(Vector::Ints(integers(&ints)));
+    }
+    let codes = |part: &&'p Vector| if let Vector::Codes(codes) = part { Some(codes) } else { None };
+    if let Some(codes) = parts.iter().map(codes).collect::<Option<Vec<_>>>() {
+        return Ok(Vector::Codes(texts(&codes)));
+    }
+    let arrays: Vec<ArrayRef> = parts.iter().map(|part| part.to_array(ty)).collect();
+    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
+    match arrow_select::concat::concat(&arrays) {
+        Ok(all) => Ok(Vector::measured(all)),
+        Err(_) => Err(Error::Beyond("a column in two forms")),
+    }
+}
+
+fn nulls<'p>(parts: impl Iterator<Item = (Option<&'p NullBuffer>, usize)> + Clone) -> Option<NullBuffer> {
+    parts.clone().any(|(nulls, _)| nulls.is_some_and(|nulls| nulls.null_count() > 0)).then(|| {
+        let valid = |(nulls, rows): (Option<&'p NullBuffer>, usize)| {
+            (0..rows).map(move |row| nulls.is_none_or(|nulls| nulls.is_valid(row)))
+        };
+        parts.flat_map(valid).collect()
+    })
+}
+
+fn integers(parts: &[&Ints]) -> Ints {
+    let bounds = parts.iter().filter(|part| !part.values.is_empty()).map(|part| (part.min, part.max));
+    let (min, max) = bounds.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0));
+    macro_rules! in_width {
+        ($native:ty) => {{
+            let mut all: Vec<$native> = Vec::with_capacity(parts.iter().map(|part| part.values.len()).sum());
+            for part in parts {
+                match &part.values {
+                    IntValues::I32(values) => all.extend(values.iter().map(|value| *value as $native)),
+                    IntValues::I64(values) => all.extend(values.iter().map(|value| *value as $native)),
+                    IntValues::I128(values) => all.extend(values.iter().map(|value| *value as $native)),
+                }
+            }
+            all.into()
+        }};
+    }
+    let values = if i32::try_from(min).is_ok() && i32::try_from(max).is_ok() {
+        IntValues::I32(in_width!(i32))
+    } else if i64::try_from(min).is_ok() && i64::try_from(max).is_ok() {
+        IntValues::I64(in_width!(i64))
+    } else {
+        IntValues::I128(in_width!(i128))
+    };
+    Ints { values, nulls: nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.values.len()))), min, max }
+}
+
+/// Codes of one dictionary.
+fn texts(parts: &[&Codes]) -> Codes {
+    let mut texts = Texts::default();
+    let mut codes: Vec<u32> = Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum());
+    for part in parts {
+        codes.extend(texts.of_codes(part, None).into_iter().map(|number| number as u32));
+    }
+    texts.seal();
+    let nulls = nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.codes.len())));
+    Codes { codes: codes.into(), nulls, dictionary: texts.sealed() }
+}

@@ -1,0 +1,152 @@
+//! What becomes of a batch whose rows look for partners.
+
+use super::Table;
+use crate::batch::{Batch, NO_ROW, Work};
+use crate::error::{Error, Result};
+use crate::kernels::mask;
+use crate::program::{Condition, Place};
+
+/// Pairs of one batch that are held at once.
+const PAIRS_MAX: usize = 4 << 20;
+
+/// What a join makes of rows and their partners.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Inner,
+    /// Rows without a partner have nulls beside them.
+    Left,
+    Semi,
+    Anti,
+    /// `NOT IN` by one key that may be null.
+    NullAwareAnti,
+    /// As [`Kind::Left`], with no more than one partner.
+    Single,
+}
+
+impl Kind {
+    /// Whether partners' columns leave the join.
+    pub fn gives_partners(self) -> bool {
+        matches!(self, Kind::Inner | Kind::Left | Kind::Single)
+    }
+}
+
+/// One join of a pipeline.
+#[derive(Debug)]
+pub struct Probe {
+    /// Which of the pipeline's joins it is.
+    pub join: usize,
+    pub kind: Kind,
+    pub keys: Vec<Place>,
+    /// What must be true of a pair beside the keys.
+    pub residual: Vec<Condition>,
+    /// Columns of rows, other than partners', that the residual reads.
+    pub read: Vec<Place>,
+}
+
+impl Probe {
+    pub fn apply(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
+        let table = work.tables[self.join].clone();
+        let keys = self.keys.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
+        let numbers = table.numbers(&keys, batch.rows(), batch.mask())?;
+        if self.kind == Kind::NullAwareAnti {
+            let without_null = keys[0].nulls().cloned();
+            let passes =
+                |row: usize, number: u32| number == 0 && without_null.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+            match (table.rows, table.has_null) {
+                (0, _) => {}
+                (_, true) => batch.retain(|_| false),
+                (_, false) => batch.retain(|row| passes(row, numbers[row])),
+            }
+            return Ok(());
+        }
+        if self.residual.is_empty() {
+            match self.kind {
+                Kind::Semi => {
+                    batch.retain(|row| numbers[row] != 0);
+                    return Ok(());
+                }
+                Kind::Anti => {
+                    batch.retain(|row| numbers[row] == 0);
+                    return Ok(());
+                }
+                Kind::Inner if table.is_unique() => {
+                    batch.set_matches(self.join, numbers.iter().map(|number| number.saturating_sub(1)).collect());
+                    batch.retain(|row| numbers[row] != 0);
+                    return Ok(());
+                }
+                Kind::Left | Kind::Single if table.is_unique() => {
+                    let row = |number: &u32| number.checked_sub(1).unwrap_or(NO_ROW);
+                    batch.set_matches(self.join, numbers.iter().map(row).collect());
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        self.expand(&table, &numbers, batch, work)
+    }
+
+    /// Row by row with each partner.
+    fn expand(&self, table: &Table, numbers: &[u32], batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
+        let (mut rows, mut partners) = self.pairs(table, numbers, batch)?;
+        if !self.residual.is_empty() {
+            let passed = batch.decide_pairs(&self.residual, &self.read, self.join, (&rows, &partners), work)?;
+            let kept = mask::rows(&passed);
+            rows = kept.iter().map(|at| rows[*at as usize]).collect();
+            partners = kept.iter().map(|at| partners[*at as usize]).collect();
+        }
+        match self.kind {
+            Kind::Inner => batch.pair(self.join, &rows, partners),
+            Kind::Left | Kind::Single => {
+                if self.kind == Kind::Single && rows.windows(2).any(|pair| pair[0] == pair[1]) {
+                    return Err(Error::Beyond("several rows where there must be one"));
+                }
+                let (rows, partners) = with_lonely(batch, &rows, &partners);
+                batch.pair(self.join, &rows, partners);
+            }
+            Kind::Semi | Kind::Anti | Kind::NullAwareAnti => {
+                let mut found = vec![false; batch.rows()];
+                rows.iter().for_each(|row| found[*row as usize] = true);
+                let wanted = self.kind == Kind::Semi;
+                batch.retain(|row| found[row] == wanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that count and their partners, in the order of rows.
+    fn pairs(&self, table: &Table, numbers: &[u32], batch: &Batch<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
+        let (mut rows, mut partners) = (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
+        for (row, number) in numbers.iter().enumerate() {
+            if *number == 0 || batch.mask().is_some_and(|mask| mask[row] == 0) {
+                continue;
+            }
+            partners.extend(table.matches(*number));
+            rows.resize(partners.len(), row as u32);
+            if partners.len() > PAIRS_MAX {
+                return Err(Error::Beyond("more pairs than a join can hold at once"));
+            }
+        }
+        Ok((rows, partners))
+    }
+}
+
+/// The pairs, and each row that counts and is in none with no partner.
+fn with_lonely(batch: &Batch<'_>, rows: &[u32], partners: &[u32]) -> (Vec<u32>, Vec<u32>) {
+    let (mut all, mut all_partners) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    let mut pairs = rows.iter().zip(partners).peekable();
+    for row in 0..batch.rows() as u32 {
+        if batch.mask().is_some_and(|mask| mask[row as usize] == 0) {
+            continue;
+        }
+        let before = all.len();
+        while let Some((_, partner)) = pairs.next_if(|(of, _)| **of == row) {
+            all.push(row);
+            all_partners.push(*partner);
+        }
+        if all.len() == before {
+            all.push(row);
+            all_partners.push(NO_ROW);
+        }
+    }
+    (all, all_partners)
+}
