@@ -161,7 +161,7 @@ impl Placement<'_> {
             inner.any(|(_, own)| own.contains(&id))
         };
         let mut conjuncts = std::mem::take(&mut region.conjuncts);
-        let mut classes = Classes::of(&mut conjuncts, is_inner);
+        let classes = Classes::of(&mut conjuncts, is_inner);
         let carried = classes.carried(&conjuncts);
         conjuncts.extend(carried);
         let mut leaves = Vec::with_capacity(region.relations.len());

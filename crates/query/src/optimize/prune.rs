@@ -2,6 +2,7 @@
 
 use super::columns::{ColSet, add_columns_of};
 use super::node::{JoinKind, Node, Op, exprs_of};
+use basalt_expr::tree::Expr;
 
 /// Leaves in a tree what these outputs need.
 pub fn prune(node: &mut Node, needed: &ColSet) {
@@ -24,7 +25,7 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
             exprs.retain(|(id, _)| needed.contains(id));
             let below = with(&ColSet::new(), exprs.iter().map(|(_, expr)| expr));
             prune(input, &below);
-            drop_identity(node);
+            drop_needless(node);
         }
         Op::Join { left, right, kind, keys, residual, .. } => {
             if let JoinKind::Mark { id, .. } = kind
@@ -62,17 +63,17 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
     }
 }
 
-fn with<'e>(needed: &ColSet, exprs: impl Iterator<Item = &'e basalt_expr::tree::Expr>) -> ColSet {
+fn with<'e>(needed: &ColSet, exprs: impl Iterator<Item = &'e Expr>) -> ColSet {
     let mut out = needed.clone();
     exprs.for_each(|expr| add_columns_of(expr, &mut out));
     out
 }
 
-/// A projection that passes all columns of its input on, and computes none, goes.
-fn drop_identity(node: &mut Node) {
+/// A projection goes that computes nothing, and leaves no column of its input out.
+fn drop_needless(node: &mut Node) {
     let Op::Project { input, exprs } = &mut node.op else { return };
-    let passes = exprs.iter().all(|(id, expr)| matches!(expr, basalt_expr::tree::Expr::Hole { id: own, .. } if own == id));
-    if passes && exprs.len() == input.columns().len() {
+    let passes = exprs.iter().all(|(id, expr)| matches!(expr, Expr::Hole { id: own, .. } if own == id));
+    if exprs.is_empty() || passes && exprs.len() == input.columns().len() {
         *node = std::mem::replace(&mut **input, Node::unit());
     }
 }

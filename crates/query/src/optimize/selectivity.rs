@@ -3,8 +3,9 @@
 
 use super::profile::{ColumnProfile, number};
 use crate::plan::ColId;
+use basalt_expr::functions::Function;
 use basalt_expr::tree::{Expr, Truth};
-use basalt_types::{CompareOp, Datum};
+use basalt_types::{CompareOp, DataType, Datum};
 
 const EQUAL: f64 = 0.005;
 const RANGE: f64 = 1.0 / 3.0;
@@ -61,8 +62,22 @@ fn negate(share: f64, negated: bool) -> f64 {
     if negated { 1.0 - share } else { share }
 }
 
-fn of_call(function: &basalt_expr::functions::Function, args: &[Expr], known: &Known) -> f64 {
-    match (function.comparison(), args) {
+/// What a function compares by, two types of time among each other included (`date_lt_timestamp`).
+fn operator(function: &Function) -> Option<CompareOp> {
+    let ends = ["_timestamptz", "_timestamp", "_date"];
+    function.comparison().or_else(|| match ends.iter().find_map(|end| function.name.strip_suffix(end))?.rsplit('_').next()? {
+        "eq" => Some(CompareOp::Eq),
+        "ne" => Some(CompareOp::NotEq),
+        "lt" => Some(CompareOp::Lt),
+        "le" => Some(CompareOp::LtEq),
+        "gt" => Some(CompareOp::Gt),
+        "ge" => Some(CompareOp::GtEq),
+        _ => None,
+    })
+}
+
+fn of_call(function: &Function, args: &[Expr], known: &Known) -> f64 {
+    match (operator(function), args) {
         (Some(CompareOp::Eq), [left, right]) => of_equality(left, right, known),
         (Some(CompareOp::NotEq), [left, right]) => 1.0 - of_equality(left, right, known),
         (Some(op), [left, right]) => match cut(op, left, right, known) {
@@ -140,7 +155,7 @@ fn compared<'e>(left: &'e Expr, right: &'e Expr) -> Option<(ColId, &'e Expr, boo
 fn range(condition: &Expr, known: &Known) -> Option<(ColId, f64, f64)> {
     let Expr::Call { function, args, .. } = condition else { return None };
     let [left, right] = args.as_slice() else { return None };
-    cut(function.comparison()?, left, right, known)
+    cut(operator(function)?, left, right, known)
 }
 
 fn cut(op: CompareOp, left: &Expr, right: &Expr, known: &Known) -> Option<(ColId, f64, f64)> {
@@ -153,7 +168,8 @@ fn cut(op: CompareOp, left: &Expr, right: &Expr, known: &Known) -> Option<(ColId
     let bounds = known(id).and_then(|column| column.bounds);
     let at = match (value, bounds) {
         (Expr::Const { value, ty }, Some((least, greatest))) if greatest > least => {
-            number(ty, value).map(|value| ((value - least) / (greatest - least)).clamp(0.0, 1.0))
+            let value = number(ty, value).map(|value| value / unit(ty, least.abs().max(greatest.abs()), value));
+            value.map(|value| ((value - least) / (greatest - least)).clamp(0.0, 1.0))
         }
         _ => None,
     };
@@ -164,4 +180,11 @@ fn cut(op: CompareOp, left: &Expr, right: &Expr, known: &Known) -> Option<(ColId
         (true, None) => (id, 0.0, 0.45),
         (false, None) => (id, 0.45, 0.0),
     })
+}
+
+/// Microseconds of a day where a moment stands beside days: bounds of dates are small numbers.
+fn unit(ty: &DataType, greatest: f64, value: f64) -> f64 {
+    const DAY_MICROS: f64 = 86_400e6;
+    let is_moment = matches!(ty, DataType::Timestamp | DataType::TimestampTz);
+    if is_moment && greatest < 1e7 && value.abs() > 1e9 { DAY_MICROS } else { 1.0 }
 }
