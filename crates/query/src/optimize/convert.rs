@@ -168,13 +168,7 @@ impl<'q> Converter<'q> {
         Some(asked.node.filter(above))
     }
 
-    fn join(
-        &mut self,
-        left: Node,
-        right: &Plan,
-        kind: plan::JoinKind,
-        condition: Option<&Expr>,
-    ) -> Option<Node> {
+    fn join(&mut self, left: Node, right: &Plan, kind: plan::JoinKind, condition: Option<&Expr>) -> Option<Node> {
         let right = self.plan(right, false)?;
         if kind == plan::JoinKind::Inner {
             let node = left.join(right, JoinKind::Inner, Vec::new());

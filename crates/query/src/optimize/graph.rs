@@ -100,13 +100,8 @@ impl Graph {
         if leaves.len() > LEAVES_MAX {
             return None;
         }
-        let mut graph = Graph {
-            leaves,
-            classes: Vec::new(),
-            predicates: Vec::new(),
-            edges: Vec::new(),
-            table: AHashMap::new(),
-        };
+        let mut graph =
+            Graph { leaves, classes: Vec::new(), predicates: Vec::new(), edges: Vec::new(), table: AHashMap::new() };
         for class in classes.all {
             let members: Vec<(usize, ColId)> =
                 class.members.iter().map(|id| Some((graph.leaf_of(*id)?, *id))).collect::<Option<Vec<_>>>()?;
@@ -191,7 +186,8 @@ impl Graph {
             }
         }
         for predicate in &self.predicates {
-            let linked = (0..self.leaves.len()).any(|at| predicate.set >> at & 1 == 1 && self.leaves[at].link.is_some());
+            let linked =
+                (0..self.leaves.len()).any(|at| predicate.set >> at & 1 == 1 && self.leaves[at].link.is_some());
             let sides = match equality(&predicate.expr) {
                 Some((left, right, ..)) => (self.set_of(left).unwrap_or(0), self.set_of(right).unwrap_or(0)),
                 None => (0, 0),
@@ -314,7 +310,8 @@ impl Graph {
         let leaves = self.leaves.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
         let keys = leaves.flat_map(|(_, leaf)| &leaf.placed.profile.keys).filter(|key| key.columns.len() > 1);
         let covers = |id: &ColId| crossing.iter().position(|class| class.members.iter().any(|(_, own)| own == id));
-        let found = keys.filter_map(|key| Some((key.rows, key.columns.iter().map(covers).collect::<Option<Vec<_>>>()?)));
+        let found =
+            keys.filter_map(|key| Some((key.rows, key.columns.iter().map(covers).collect::<Option<Vec<_>>>()?)));
         found.max_by(|a, b| a.1.len().cmp(&b.1.len()).then(b.0.total_cmp(&a.0)))
     }
 }

@@ -108,8 +108,7 @@ impl Placement<'_> {
     fn union(&self, left: Node, right: Node, columns: Vec<SetColumn>, conjuncts: Vec<Expr>) -> Option<Placed> {
         let conjuncts = split(conjuncts);
         let side = |node: Node, pick: fn(&SetColumn) -> ColId| {
-            let definition =
-                |column: &SetColumn| (column.id, Expr::Hole { id: pick(column), ty: column.ty.clone() });
+            let definition = |column: &SetColumn| (column.id, Expr::Hole { id: pick(column), ty: column.ty.clone() });
             let definitions: Definitions = columns.iter().map(definition).collect();
             self.place(node, conjuncts.iter().map(|conjunct| substitute(conjunct.clone(), &definitions)).collect())
         };
@@ -192,9 +191,9 @@ impl Placement<'_> {
             profile.columns.insert(*id, known.unwrap_or_else(of_rows));
             if let Expr::Hole { id: source, .. } = expr {
                 let pairs = [(*id, *source), (*source, *id)];
-                profile.dependencies.extend(
-                    pairs.map(|(from, to)| Dependency { determinant: vec![from], dependent: vec![to] }),
-                );
+                profile
+                    .dependencies
+                    .extend(pairs.map(|(from, to)| Dependency { determinant: vec![from], dependent: vec![to] }));
             }
         }
         Some(Placed::new(node.project(outputs), profile))
@@ -213,7 +212,8 @@ impl Placement<'_> {
         let (mut below, condition): (Vec<Expr>, Vec<Expr>) =
             link.condition.into_iter().partition(|condition| within(condition, own));
         link.condition = condition;
-        let left = |condition: &Expr| super::columns::columns_of(condition).difference(own).copied().collect::<ColSet>();
+        let left =
+            |condition: &Expr| super::columns::columns_of(condition).difference(own).copied().collect::<ColSet>();
         let keys = link.condition.iter().filter_map(|condition| key_of(condition, &left(condition), own));
         let keys: Vec<_> = keys.collect();
         let mut known = classes.carried(conjuncts);

@@ -65,7 +65,8 @@ impl Profile {
         for key in keys_of(table) {
             let Some(ids) = key.iter().map(id_of).collect::<Option<Vec<ColId>>>() else { continue };
             let never_null = |column: &ColumnId| {
-                table.column(*column).not_null || table.primary_key.as_ref().is_some_and(|key| key.columns.contains(column))
+                table.column(*column).not_null
+                    || table.primary_key.as_ref().is_some_and(|key| key.columns.contains(column))
             };
             if key.iter().all(never_null) {
                 let dependent = columns.iter().map(|(id, _)| *id).collect();

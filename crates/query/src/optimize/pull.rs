@@ -19,12 +19,7 @@ use basalt_types::CompareOp;
 
 /// A tree without outer columns, and the conditions over both that came out of it. `repeats`: whether a row may come
 /// more often than before, or less often, if only it comes.
-pub fn decorrelated(
-    converter: &mut Converter,
-    outer: &Node,
-    node: Node,
-    repeats: bool,
-) -> Option<(Node, Vec<Expr>)> {
+pub fn decorrelated(converter: &mut Converter, outer: &Node, node: Node, repeats: bool) -> Option<(Node, Vec<Expr>)> {
     let free = free_columns(&node);
     if free.is_empty() {
         return Some((node, Vec::new()));
@@ -74,7 +69,9 @@ impl Pull<'_, '_> {
                 self.join(*left, *right, kind, (keys, residual), repeats)
             }
             // Whether a row comes once or twice is nobody's business.
-            Op::Aggregate { input, groups, aggregates, .. } if repeats && aggregates.is_empty() && !groups.is_empty() => {
+            Op::Aggregate { input, groups, aggregates, .. }
+                if repeats && aggregates.is_empty() && !groups.is_empty() =>
+            {
                 self.project(*input, groups, repeats)
             }
             Op::Aggregate { input, groups, aggregates, .. } if !groups.is_empty() => {

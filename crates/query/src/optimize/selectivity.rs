@@ -65,14 +65,16 @@ fn negate(share: f64, negated: bool) -> f64 {
 /// What a function compares by, two types of time among each other included (`date_lt_timestamp`).
 fn operator(function: &Function) -> Option<CompareOp> {
     let ends = ["_timestamptz", "_timestamp", "_date"];
-    function.comparison().or_else(|| match ends.iter().find_map(|end| function.name.strip_suffix(end))?.rsplit('_').next()? {
-        "eq" => Some(CompareOp::Eq),
-        "ne" => Some(CompareOp::NotEq),
-        "lt" => Some(CompareOp::Lt),
-        "le" => Some(CompareOp::LtEq),
-        "gt" => Some(CompareOp::Gt),
-        "ge" => Some(CompareOp::GtEq),
-        _ => None,
+    function.comparison().or_else(|| {
+        match ends.iter().find_map(|end| function.name.strip_suffix(end))?.rsplit('_').next()? {
+            "eq" => Some(CompareOp::Eq),
+            "ne" => Some(CompareOp::NotEq),
+            "lt" => Some(CompareOp::Lt),
+            "le" => Some(CompareOp::LtEq),
+            "gt" => Some(CompareOp::Gt),
+            "ge" => Some(CompareOp::GtEq),
+            _ => None,
+        }
     })
 }
 
@@ -80,10 +82,7 @@ fn of_call(function: &Function, args: &[Expr], known: &Known) -> f64 {
     match (operator(function), args) {
         (Some(CompareOp::Eq), [left, right]) => of_equality(left, right, known),
         (Some(CompareOp::NotEq), [left, right]) => 1.0 - of_equality(left, right, known),
-        (Some(op), [left, right]) => match cut(op, left, right, known) {
-            Some((_, below, above)) => 1.0 - below - above,
-            None => RANGE,
-        },
+        (Some(op), [left, right]) => cut(op, left, right, known).map_or(RANGE, |(_, below, above)| 1.0 - below - above),
         (None, [_, pattern]) if function.name.ends_with("like") => {
             let negated = function.name.ends_with("nlike");
             negate(of_pattern(pattern), negated)
@@ -151,7 +150,7 @@ fn compared<'e>(left: &'e Expr, right: &'e Expr) -> Option<(ColId, &'e Expr, boo
     }
 }
 
-/// Of a comparison of a column with a value: what it cuts off below and above, as shares.
+/// Of a comparison of a bounded column with a constant: what it cuts off below and above, as shares.
 fn range(condition: &Expr, known: &Known) -> Option<(ColId, f64, f64)> {
     let Expr::Call { function, args, .. } = condition else { return None };
     let [left, right] = args.as_slice() else { return None };
@@ -165,21 +164,12 @@ fn cut(op: CompareOp, left: &Expr, right: &Expr, known: &Known) -> Option<(ColId
         CompareOp::Gt | CompareOp::GtEq => !in_order,
         CompareOp::Eq | CompareOp::NotEq => return None,
     };
-    let bounds = known(id).and_then(|column| column.bounds);
-    let at = match (value, bounds) {
-        (Expr::Const { value, ty }, Some((least, greatest))) if greatest > least => {
-            let value = number(ty, value).map(|value| value / unit(ty, least.abs().max(greatest.abs()), value));
-            value.map(|value| ((value - least) / (greatest - least)).clamp(0.0, 1.0))
-        }
-        _ => None,
-    };
-    Some(match (is_upper, at) {
-        (true, Some(at)) => (id, 0.0, 1.0 - at),
-        (false, Some(at)) => (id, at, 0.0),
-        // Both ends together leave a tenth.
-        (true, None) => (id, 0.0, 0.45),
-        (false, None) => (id, 0.45, 0.0),
-    })
+    let (least, greatest) = known(id)?.bounds.filter(|(least, greatest)| greatest > least)?;
+    let Expr::Const { value, ty } = value else { return None };
+    let value = number(ty, value)?;
+    let value = value / unit(ty, least.abs().max(greatest.abs()), value);
+    let at = ((value - least) / (greatest - least)).clamp(0.0, 1.0);
+    Some(if is_upper { (id, 0.0, 1.0 - at) } else { (id, at, 0.0) })
 }
 
 /// Microseconds of a day where a moment stands beside days: bounds of dates are small numbers.

@@ -62,10 +62,10 @@ impl Converter<'_> {
         };
         match found {
             Some(Subquery { kind: SubqueryKind::Exists, plan }) => self.exists(asked, plan, negated).map(|()| None),
-            Some(Subquery { kind: SubqueryKind::Any { columns, condition }, plan }) => {
+            Some(Subquery { kind: SubqueryKind::Any { columns, condition }, plan }) if !is_one_row(plan) => {
                 self.quantified(asked, plan, columns, condition, negated).map(|()| None)
             }
-            Some(Subquery { kind: SubqueryKind::All { columns, condition }, plan }) => {
+            Some(Subquery { kind: SubqueryKind::All { columns, condition }, plan }) if !is_one_row(plan) => {
                 let opposite = opposite(&self.settled(condition)?);
                 self.quantified(asked, plan, columns, &opposite, !negated).map(|()| None)
             }
@@ -113,6 +113,9 @@ impl Converter<'_> {
                 let id = self.fresh();
                 asked.join(right, JoinKind::Mark { id, null_aware: false }, condition);
                 Some(hole(id, DataType::Bool))
+            }
+            SubqueryKind::Any { condition, .. } | SubqueryKind::All { condition, .. } if is_one_row(plan) => {
+                self.compared_once(asked, plan, condition)
             }
             SubqueryKind::Any { columns, condition } => self.marked(asked, plan, columns, condition),
             SubqueryKind::All { columns, condition } => {
@@ -200,6 +203,18 @@ impl Converter<'_> {
         Some((right, correlation, condition))
     }
 
+    /// `op ANY` and `op ALL` over a single row.
+    fn compared_once(&mut self, asked: &mut Asked, plan: &Plan, condition: &Expr) -> Option<Expr> {
+        let condition = self.settled(condition)?;
+        let condition = self.answer(asked, condition)?;
+        let right = self.plan(plan, false)?;
+        let columns = right.columns();
+        let row = one_row(right, columns.iter().map(|(id, ty)| hole(*id, ty.clone())).collect()).ok()?;
+        let values = self.only_row(asked, row)?;
+        let definitions: Definitions = columns.into_iter().map(|(id, _)| id).zip(values).collect();
+        Some(substitute(condition, &definitions))
+    }
+
     /// A column of at most one row, null if there is none.
     fn scalar(&mut self, asked: &mut Asked, plan: &Plan, column: ColId, ty: &DataType) -> Option<Expr> {
         let right = self.plan(plan, false)?;
@@ -284,7 +299,8 @@ impl Converter<'_> {
                     Some(condition) => self.settled(condition)?,
                     None => Expr::bool(true),
                 };
-                let asks = |node: &Expr| matches!(node, Expr::Hole { id, .. } if self.query.subqueries.contains_key(id));
+                let asks =
+                    |node: &Expr| matches!(node, Expr::Hole { id, .. } if self.query.subqueries.contains_key(id));
                 if condition.any(&mut |node| asks(node)) {
                     return None;
                 }
@@ -335,6 +351,15 @@ fn has_one_partner(left: &Node, right: &Node, condition: &[Expr]) -> bool {
     let keys = condition.iter().filter_map(|conjunct| key_of(conjunct, &of_left, &of_right));
     let by: ColSet = keys.filter(|key| !key.null_safe).flat_map(|key| columns_of(&key.right)).collect();
     is_unique(right, &by)
+}
+
+/// Whether a plan has one row, whatever it reads.
+fn is_one_row(plan: &Plan) -> bool {
+    match plan {
+        Plan::Aggregate { groups, sets: None, .. } => groups.is_empty(),
+        Plan::Project { input, .. } => is_one_row(input),
+        _ => false,
+    }
 }
 
 /// An aggregation without groups has a row always.
@@ -389,8 +414,26 @@ fn where_true(conditions: Vec<Expr>, value: Expr) -> Expr {
 /// What an aggregate gives without rows, if not null. The outer `None`: nobody knows.
 fn without_rows(call: &AggregateCall) -> Option<Option<Expr>> {
     const NULL: [&str; 20] = [
-        "sum", "avg", "min", "max", "bool_and", "bool_or", "every", "any_value", "stddev", "stddev_pop", "stddev_samp",
-        "variance", "var_pop", "var_samp", "array_agg", "string_agg", "bit_and", "bit_or", "json_agg", "jsonb_agg",
+        "sum",
+        "avg",
+        "min",
+        "max",
+        "bool_and",
+        "bool_or",
+        "every",
+        "any_value",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "variance",
+        "var_pop",
+        "var_samp",
+        "array_agg",
+        "string_agg",
+        "bit_and",
+        "bit_or",
+        "json_agg",
+        "jsonb_agg",
     ];
     match call.resolved.aggregate.name.as_str() {
         "count" if call.resolved.ty == DataType::Int8 => {
@@ -400,4 +443,3 @@ fn without_rows(call: &AggregateCall) -> Option<Option<Expr>> {
         _ => None,
     }
 }
-

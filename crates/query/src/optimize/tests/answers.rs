@@ -38,7 +38,11 @@ pub fn compare(place: &mut Place, interpreter: &Interpreter, sql: &str) -> Outco
     match (place.run(sql), found) {
         (Ok(expected), Ok(found)) => {
             let is_ordered = sql.contains("ORDER BY 1");
-            assert!(same(expected.clone(), found.clone(), is_ordered), "{sql}\nexpected {expected:?}\nfound {found:?}\n{}", show(&tree));
+            assert!(
+                same(expected.clone(), found.clone(), is_ordered),
+                "{sql}\nexpected {expected:?}\nfound {found:?}\n{}",
+                show(&tree)
+            );
             Outcome::Same
         }
         _ => Outcome::Failed,

@@ -206,7 +206,9 @@ impl Interpreter {
         }
         keyed.sort_by(|(a, _), (b, _)| {
             let mut pairs = keys.iter().zip(a.iter().zip(b));
-            pairs.find_map(|(key, (a, b))| Some(order(key, a, b)).filter(|found| found.is_ne())).unwrap_or(Ordering::Equal)
+            pairs
+                .find_map(|(key, (a, b))| Some(order(key, a, b)).filter(|found| found.is_ne()))
+                .unwrap_or(Ordering::Equal)
         });
         Ok(Table { columns: table.columns, rows: keyed.into_iter().map(|(_, row)| row).collect() })
     }
@@ -228,7 +230,8 @@ impl Interpreter {
         for row in table.rows {
             let key = self.values(&exprs, &table.columns, &row)?;
             let compared = |at: &usize| !dependent.contains(at);
-            let place = found.iter().position(|(known, _)| (0..key.len()).filter(compared).all(|at| same(known, &key, at)));
+            let place =
+                found.iter().position(|(known, _)| (0..key.len()).filter(compared).all(|at| same(known, &key, at)));
             match place {
                 Some(at) => {
                     let decided = dependent.iter().all(|at_group| same(&found[at].0, &key, *at_group));
@@ -279,8 +282,20 @@ impl Interpreter {
 fn order(key: &SortKey, a: &Datum, b: &Datum) -> Ordering {
     match (a.is_null(), b.is_null()) {
         (true, true) => Ordering::Equal,
-        (true, false) => if key.nulls_first { Ordering::Less } else { Ordering::Greater },
-        (false, true) => if key.nulls_first { Ordering::Greater } else { Ordering::Less },
+        (true, false) => {
+            if key.nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (false, true) => {
+            if key.nulls_first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
         (false, false) => {
             let found = compare_datums(&key.expr.ty(), a, b);
             if key.descending { found.reverse() } else { found }

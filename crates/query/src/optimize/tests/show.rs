@@ -52,8 +52,7 @@ fn lines(node: &Node, depth: usize, names: &Names, out: &mut String) {
             let compared = groups.iter().enumerate().filter(|(at, _)| !dependent.contains(at));
             let compared: Vec<Expr> = compared.map(|(_, (_, expr))| expr.clone()).collect();
             let decided = dependent.iter().map(|at| groups[*at].1.clone()).collect::<Vec<Expr>>();
-            let calls: Vec<&str> =
-                aggregates.iter().map(|(_, call)| call.resolved.aggregate.name.as_str()).collect();
+            let calls: Vec<&str> = aggregates.iter().map(|(_, call)| call.resolved.aggregate.name.as_str()).collect();
             let calls = if calls.is_empty() { String::new() } else { format!(" {}", calls.join(", ")) };
             format!("Aggregate{calls}{}{}", list(" by ", &compared, names), list(" with ", &decided, names))
         }
