@@ -1,7 +1,7 @@
 //! The optimizer: from the bound plan to a tree for the column engine.
 //!
 //! The way of a query: [`convert`] makes its own tree ([`node`]) of the plan, and joins of its subqueries
-//! ([`subquery`], [`pull`]); [`place`] puts conditions where their columns come from and, region by region
+//! ([`subquery`], [`pull`], [`domain`]); [`place`] puts conditions where their columns come from and, region by region
 //! ([`region`]), joins in the order that is expected to be cheapest ([`graph`], [`dphyp`], [`greedy`], [`assemble`]);
 //! [`prune`] leaves out what nobody reads. What it knows of the data are [`facts`]; what it expects of rows on the way
 //! are [`profile`]s.
@@ -15,6 +15,7 @@ mod classes;
 mod columns;
 mod conjuncts;
 mod convert;
+mod domain;
 mod dphyp;
 pub mod facts;
 mod graph;

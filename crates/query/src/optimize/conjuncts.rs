@@ -89,10 +89,15 @@ pub fn equality(condition: &Expr) -> Option<(&Expr, &Expr, &'static Function, bo
 
 /// The condition as a key of a join between columns of two sides.
 pub fn key_of(condition: &Expr, left: &ColSet, right: &ColSet) -> Option<Key> {
+    comparison_of(condition, left, right).filter(|key| refers(&key.left, left))
+}
+
+/// The same, whose left side may also be a constant.
+pub fn comparison_of(condition: &Expr, left: &ColSet, right: &ColSet) -> Option<Key> {
     let (a, b, equal, null_safe) = equality(condition)?;
     let (a, b) = match () {
-        () if has_only(a, left) && has_only(b, right) => (a, b),
-        () if has_only(a, right) && has_only(b, left) => (b, a),
+        () if within(a, left) && has_only(b, right) => (a, b),
+        () if has_only(a, right) && within(b, left) => (b, a),
         () => return None,
     };
     if a.ty() == b.ty() {

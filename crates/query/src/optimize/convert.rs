@@ -2,11 +2,11 @@
 //! ([`super::subquery`]), what no tree stands for gives `None`.
 
 use super::columns::{free_columns, hole};
-use super::conjuncts::split;
+use super::conjuncts::{equality_of, split};
 use super::facts::Statistics;
 use super::node::{JoinKind, Node, Op, SharedColumn};
 use super::subquery::Asked;
-use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetOp};
+use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp};
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
@@ -110,6 +110,11 @@ impl<'q> Converter<'q> {
                 let node = Node::new(Op::UnionAll { left, right, columns: columns.clone() });
                 Some(if *all { node } else { distinct(node) })
             }
+            Plan::SetOp { op, all: false, left, right, columns } => {
+                let (left, right) = (self.plan(left, false)?, self.plan(right, false)?);
+                let kind = if *op == SetOp::Except { JoinKind::Anti } else { JoinKind::Semi };
+                compared_rows(left, right, kind, columns)
+            }
             Plan::Shared { cte, columns } => self.reference(*cte, columns),
             _ => None,
         }
@@ -202,6 +207,18 @@ impl<'q> Converter<'q> {
         }
         Some(asked.node.aggregate(groups, calls))
     }
+}
+
+/// The distinct left rows that have, or lack, an equal on the right: INTERSECT and EXCEPT take nulls for equal.
+fn compared_rows(left: Node, right: Node, kind: JoinKind, columns: &[SetColumn]) -> Option<Node> {
+    let same = |column: &SetColumn| {
+        let side = |id: ColId| Box::new(hole(id, column.ty.clone()));
+        let equal = equality_of(&column.ty)?;
+        Some(Expr::IsDistinct { left: side(column.left), right: side(column.right), equal, negated: true })
+    };
+    let condition = columns.iter().map(same).collect::<Option<Vec<Expr>>>()?;
+    let outputs = columns.iter().map(|column| (column.id, hole(column.left, column.ty.clone()))).collect();
+    Some(distinct(left.join(right, kind, condition).project(outputs)))
 }
 
 fn distinct(node: Node) -> Node {

@@ -1,11 +1,11 @@
 //! What a tree's shape says of its rows: which columns tell them apart, and which are never null.
 
-use super::columns::ColSet;
+use super::columns::{ColSet, output};
 use super::conjuncts::{equality, rejects_nulls};
 use super::node::{JoinKind, Node, Op};
 use crate::plan::ColId;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, TableDef};
+use basalt_types::{ColumnId, Datum, TableDef};
 
 /// Keys of a table: no two rows have the same values in one of them, nulls left out.
 pub fn keys_of(table: &TableDef) -> Vec<Vec<ColumnId>> {
@@ -28,6 +28,7 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             let columns = columns.iter().filter(|column| by.contains(&column.id));
             is_unique(plan, &columns.map(|column| column.source).collect())
         }
+        Op::Limit { limit: Some(Expr::Const { value: Datum::I64(..2), .. }), .. } => true,
         Op::Filter { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => is_unique(input, by),
         Op::Project { input, exprs } => is_unique(input, &passed(exprs, by)),
         Op::Aggregate { groups, dependent, .. } => {
@@ -40,13 +41,17 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             }
             // A row that is told apart on one side, and has one partner at most on the other.
             JoinKind::Inner | JoinKind::Left => {
-                let mut of_right = by.clone();
-                let mut of_left = by.clone();
-                let pairs = residual.iter().filter_map(|condition| equality(condition)).map(|(a, b, ..)| (a, b));
-                for (a, b) in pairs.chain(keys.iter().map(|key| (&key.left, &key.right))) {
-                    for id in [a, b].into_iter().filter_map(column) {
-                        of_right.insert(id);
-                        of_left.insert(id);
+                let (mut of_left, mut of_right) = (by.clone(), by.clone());
+                let (columns_left, columns_right) = (output(left), output(right));
+                let of_keys = keys.iter().map(|key| (&key.left, &key.right));
+                let of_residual = residual.iter().filter_map(equality).map(|(a, b, ..)| (a, b));
+                for (a, b) in of_keys.chain(of_residual) {
+                    let (Some(a), Some(b)) = (column(a), column(b)) else { continue };
+                    for (a, b) in [(a, b), (b, a)] {
+                        if columns_left.contains(&a) && columns_right.contains(&b) {
+                            of_left.insert(a);
+                            of_right.insert(b);
+                        }
                     }
                 }
                 let left_keeps = is_unique(left, by) && is_unique(right, &of_right);

@@ -2,20 +2,16 @@
 //! conditions of the join that the subquery becomes.
 //!
 //! An equality with an inner expression passes an aggregation as one more group. Where a condition cannot pass, the
-//! outer columns come down instead: the subquery is joined with their distinct values, its *domain* (Neumann and
-//! Kemper, "Unnesting Arbitrary Queries", BTW 2015, sections 3.1 and 3.3), and what is left to move up compares the
-//! outer row with the domain's.
+//! outer columns come down instead, as their [`domain`], and what is left to move up compares the outer row with the
+//! domain's.
 
-use super::columns::{
-    ColSet, Definitions, add_columns_of, copied, free_columns, hole, output, refers, substitute, within,
-};
-use super::conjuncts::{equality, equality_of};
+use super::columns::{ColSet, Definitions, add_columns_of, free_columns, hole, output, refers, substitute, within};
+use super::conjuncts::equality;
 use super::convert::Converter;
-use super::keys::is_never_null;
+use super::domain::{Domain, domain};
 use super::node::{JoinKind, Node, Op};
 use crate::plan::{AggregateCall, ColId};
 use basalt_expr::tree::Expr;
-use basalt_types::CompareOp;
 
 /// A tree without outer columns, and the conditions over both that came out of it. `repeats`: whether a row may come
 /// more often than before, or less often, if only it comes.
@@ -190,33 +186,20 @@ impl Pull<'_, '_> {
         }
     }
 
-    /// Joins a node with the domain: the distinct values of all outer columns that its conditions and `used` name.
-    /// Gives what stands for those columns below, and the conditions that are left.
+    /// Joins a node with the domain of all outer columns that its conditions and `used` name. Gives what stands for those
+    /// columns below, and the conditions that are left: those on queries further out, too, which have no domain here.
     fn localized(&mut self, node: Node, pulled: Vec<Expr>, mut used: ColSet) -> Option<(Node, Definitions, Vec<Expr>)> {
-        pulled.iter().for_each(|condition| add_columns_of(condition, &mut used));
-        used.retain(|id| self.free.contains(id));
-        let columns: Vec<_> = self.outer.columns().into_iter().filter(|(id, _)| used.contains(id)).collect();
-        // Those of a query further out have no domain here.
-        if columns.len() < used.len() {
-            return None;
-        }
-        let (copy, names) = copied(self.outer, &mut self.converter.next_id);
-        let (mut groups, mut definitions, mut conditions) = (Vec::new(), Definitions::new(), Vec::new());
-        for (id, ty) in columns {
-            let own = self.converter.fresh();
-            groups.push((own, hole(*names.get(&id)?, ty.clone())));
-            let equal = equality_of(&ty)?;
-            let (outer, inner) = (hole(id, ty.clone()), hole(own, ty));
-            definitions.insert(id, inner.clone());
-            conditions.push(match is_never_null(self.outer, id) {
-                true if equal.comparison() == Some(CompareOp::Eq) => {
-                    Expr::Call { function: equal, args: vec![outer, inner], ty: basalt_types::DataType::Bool }
-                }
-                _ => Expr::IsDistinct { left: Box::new(outer), right: Box::new(inner), equal, negated: true },
-            });
-        }
-        let domain = copy.aggregate(groups, Vec::new());
-        let residual = pulled.into_iter().map(|condition| substitute(condition, &definitions)).collect();
+        let near = output(self.outer);
+        let mut is_far = self.free.clone();
+        is_far.retain(|id| !near.contains(id));
+        let (far, inside): (Vec<Expr>, Vec<Expr>) = pulled.into_iter().partition(|one| refers(one, &is_far));
+        inside.iter().chain(&far).for_each(|condition| add_columns_of(condition, &mut used));
+        used.retain(|id| self.free.contains(id) && near.contains(id));
+        let columns = self.outer.columns().into_iter().filter(|(id, _)| used.contains(id)).collect();
+        let Domain { node: domain, definitions, mut conditions } = domain(self.converter, self.outer, columns)?;
+        let named = |condition: Expr| substitute(condition, &definitions);
+        conditions.extend(far.into_iter().map(named));
+        let residual = inside.into_iter().map(named).collect();
         Some((domain.join(node, JoinKind::Inner, residual), definitions, conditions))
     }
 }

@@ -6,7 +6,7 @@
 //! comes in as the right side of its join, as soon as all columns of the join's condition are there. Such joins
 //! pass each other and inner joins, as none of them changes a left row but by dropping it.
 
-use super::columns::{ColSet, Definitions, hole, output, substitute};
+use super::columns::{ColSet, Definitions, hole, output, refers, substitute, within};
 use super::conjuncts::{implied, rejects_nulls, split};
 use super::node::{JoinKind, Key, Node, Op};
 use crate::plan::ColId;
@@ -79,8 +79,16 @@ impl Region {
             self.gather(left);
             return self.gather(right);
         }
+        let mut condition = split(residual);
+        if kind == JoinKind::Semi {
+            // What it asks of left rows alone, it asks of all that leave it.
+            let of_right = output(&right);
+            let (joint, own): (Vec<Expr>, Vec<Expr>) = condition.into_iter().partition(|one| refers(one, &of_right));
+            condition = joint;
+            self.conjuncts.extend(own);
+        }
         let at = self.relations.len();
-        let link = Link { kind, key: keys.pop(), condition: split(residual) };
+        let link = Link { kind, key: keys.pop(), condition };
         self.relations.push(Relation { node: right, link: Some(link) });
         self.gather(left);
         // What is linked comes behind what it is linked to.
@@ -126,7 +134,7 @@ impl Region {
     fn derive(&mut self) {
         let columns: Vec<ColSet> =
             self.relations.iter().filter(|one| one.link.is_none()).map(|one| output(&one.node)).collect();
-        let spans = |conjunct: &Expr| columns.iter().all(|own| !super::columns::within(conjunct, own));
+        let spans = |conjunct: &Expr| columns.iter().all(|own| !within(conjunct, own));
         let wide = self.conjuncts.iter().filter(|conjunct| spans(conjunct));
         let derived = wide.flat_map(|conjunct| columns.iter().filter_map(move |own| implied(conjunct, own)));
         let derived: Vec<Expr> = derived.collect();

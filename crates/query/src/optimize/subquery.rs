@@ -9,7 +9,7 @@
 //! from it is computed above that join, with 0 for a missing count.
 
 use super::columns::{ColSet, Definitions, columns_of, hole, output, substitute};
-use super::conjuncts::{equality_of, key_of, split};
+use super::conjuncts::{comparison_of, equality, equality_of, key_of, split};
 use super::convert::Converter;
 use super::keys::{is_never_null_expr, is_unique};
 use super::node::{JoinKind, Key, Node, Op};
@@ -69,8 +69,52 @@ impl Converter<'_> {
                 let opposite = opposite(&self.settled(condition)?);
                 self.quantified(asked, plan, columns, &opposite, !negated).map(|()| None)
             }
-            _ => self.answer(asked, conjunct).map(Some),
+            _ => {
+                let marked = self.positive(asked, conjunct)?;
+                self.answer(asked, marked).map(Some)
+            }
         }
+    }
+
+    /// Marks for the comparisons under AND and OR of a condition that nothing but true lets through: nobody has to tell
+    /// false from null there. Others are left as they are.
+    fn positive(&mut self, asked: &mut Asked, expr: Expr) -> Option<Expr> {
+        let (negated, inner) = match expr {
+            Expr::And(args) => return Some(Expr::And(self.all_positive(asked, args)?)),
+            Expr::Or(args) => return Some(Expr::Or(self.all_positive(asked, args)?)),
+            Expr::Not(inner) => (true, *inner),
+            other => (false, other),
+        };
+        let given_back = |inner: Expr| if negated { Expr::Not(Box::new(inner)) } else { inner };
+        let query = self.query;
+        let found = match &inner {
+            Expr::Hole { id, .. } => query.subqueries.get(id).filter(|subquery| !is_one_row(&subquery.plan)),
+            _ => None,
+        };
+        let (plan, columns, condition, of_all) = match found {
+            Some(Subquery { kind: SubqueryKind::Any { columns, condition }, plan }) => {
+                (plan, columns, self.settled(condition)?, negated)
+            }
+            Some(Subquery { kind: SubqueryKind::All { columns, condition }, plan }) => {
+                (plan, columns, opposite(&self.settled(condition)?), !negated)
+            }
+            _ => return Some(given_back(inner)),
+        };
+        // A key that heeds nulls is better than none.
+        if of_all && equality(&condition).is_some() {
+            return Some(given_back(inner));
+        }
+        let (right, correlation, compared) = self.compared(asked, plan, columns, &condition)?;
+        let compared = if of_all { not_false(compared) } else { compared };
+        let id = self.fresh();
+        let condition = split(correlation.into_iter().chain([compared]));
+        asked.join(right, JoinKind::Mark { id, null_aware: false }, condition);
+        let mark = hole(id, DataType::Bool);
+        Some(if of_all { Expr::Not(Box::new(mark)) } else { mark })
+    }
+
+    fn all_positive(&mut self, asked: &mut Asked, args: Vec<Expr>) -> Option<Vec<Expr>> {
+        args.into_iter().map(|arg| self.positive(asked, arg)).collect()
     }
 
     /// The expression with answers in the place of its subqueries. None stand inside of CASE, which does not ask all.
@@ -152,7 +196,7 @@ impl Converter<'_> {
             asked.join(right, JoinKind::Semi, split(correlation.into_iter().chain([compared])));
             return Some(());
         }
-        match key_of(&compared, &output(&asked.node), &output(&right)) {
+        match comparison_of(&compared, &output(&asked.node), &output(&right)) {
             Some(key) if !is_nullable(&asked.node, &right, &key) => {
                 asked.join(right, JoinKind::Anti, split(correlation.into_iter().chain([compared])));
             }
@@ -161,8 +205,8 @@ impl Converter<'_> {
                 set_key(&mut asked.node, key);
             }
             _ => {
-                let not_false = Expr::BoolTest { expr: Box::new(compared), truth: Truth::False, negated: true };
-                asked.join(right, JoinKind::Anti, split(correlation.into_iter().chain([not_false])));
+                let condition = split(correlation.into_iter().chain([not_false(compared)]));
+                asked.join(right, JoinKind::Anti, condition);
             }
         }
         Some(())
@@ -171,7 +215,7 @@ impl Converter<'_> {
     /// `op ANY` as a value, of which null is one.
     fn marked(&mut self, asked: &mut Asked, plan: &Plan, columns: &[ColId], condition: &Expr) -> Option<Expr> {
         let (right, correlation, compared) = self.compared(asked, plan, columns, condition)?;
-        let key = key_of(&compared, &output(&asked.node), &output(&right))?;
+        let key = comparison_of(&compared, &output(&asked.node), &output(&right))?;
         let id = self.fresh();
         if is_nullable(&asked.node, &right, &key) {
             if key.null_safe {
@@ -327,6 +371,10 @@ fn opposite(condition: &Expr) -> Expr {
         return Expr::Call { function: equal, args: args.clone(), ty: ty.clone() };
     }
     Expr::Not(Box::new(condition.clone()))
+}
+
+fn not_false(condition: Expr) -> Expr {
+    Expr::BoolTest { expr: Box::new(condition), truth: Truth::False, negated: true }
 }
 
 fn set_key(node: &mut Node, key: Key) {

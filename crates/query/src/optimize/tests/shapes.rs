@@ -85,7 +85,7 @@ fn what_is_not_understood_has_no_tree() {
         "SELECT x FROM a GROUP BY ROLLUP (x)",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
         "SELECT id FROM a TABLESAMPLE BERNOULLI (50)",
-        "SELECT x FROM a INTERSECT SELECT x FROM b",
+        "SELECT x FROM a INTERSECT ALL SELECT x FROM b",
         "SELECT DISTINCT ON (x) x, y FROM a ORDER BY x, y",
         "SELECT relname FROM pg_class",
         "SELECT ARRAY(SELECT x FROM b) FROM a",

@@ -18,7 +18,8 @@ type Names = AHashMap<ColId, String>;
 
 fn name(node: &Node, names: &mut Names) {
     if let Op::Scan { table, columns, .. } = &node.op {
-        names.extend(columns.iter().map(|(id, column)| (*id, table.column(*column).name.clone())));
+        let name = |column| format!("{}.{}", table.name, table.column(column).name);
+        names.extend(columns.iter().map(|(id, column)| (*id, name(*column))));
     }
     node.inputs().into_iter().for_each(|input| name(input, names));
 }
