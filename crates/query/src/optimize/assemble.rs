@@ -3,6 +3,7 @@
 use super::columns::{ColSet, hole};
 use super::conjuncts::key_of;
 use super::graph::{Graph, Set};
+use super::keys::is_never_null;
 use super::node::{JoinKind, Key, Node, Op, Side};
 use super::place::Placed;
 use super::profile::{Dependency, Profile};
@@ -82,11 +83,16 @@ impl Graph {
             let own = &leaf.placed.profile;
             match &leaf.link {
                 Some(link) if !link.kind.gives_right() => continue,
-                Some(link) => profile.dependencies.extend(by_link(leaf, &link.keys)),
-                None => {}
+                Some(link) => {
+                    profile.dependencies.extend(by_link(leaf, &link.keys));
+                    // Rows without a partner have nulls there, as perhaps others have.
+                    let is_told =
+                        |one: &&Dependency| one.determinant.iter().any(|id| is_never_null(&leaf.placed.node, *id));
+                    profile.dependencies.extend(own.dependencies.iter().filter(is_told).cloned());
+                }
+                None => profile.dependencies.extend(own.dependencies.iter().cloned()),
             }
             profile.columns.extend(own.columns.clone());
-            profile.dependencies.extend(own.dependencies.iter().cloned());
         }
         for class in &self.classes {
             let members: Vec<_> = class.members.iter().map(|(_, id)| *id).collect();

@@ -56,13 +56,14 @@ impl Region {
             }
             Op::Project { input, exprs } => {
                 let is_new = |(id, expr): &(ColId, Expr)| !matches!(expr, Expr::Hole { id: own, .. } if own == id);
-                let (new, _): (Vec<_>, Vec<_>) = exprs.iter().cloned().partition(is_new);
-                // The first projection is at least dissolved: a region of a projection alone would never end.
-                if !self.relations.is_empty() && self.size() > EXPANDED_MAX {
+                let new = exprs.iter().filter(|output| is_new(output)).cloned();
+                let new: Definitions = new.collect();
+                // One is dissolved at least: a region of a projection alone would never end.
+                if !self.definitions.is_empty() && self.size() > EXPANDED_MAX {
                     let node = Node::new(Op::Project { input, exprs });
                     return self.relations.push(Relation { node, link: None });
                 }
-                self.dissolve(new.into_iter().collect());
+                self.dissolve(new);
                 self.gather(*input);
             }
             Op::Join { left, right, kind, keys, residual, .. } if kind != JoinKind::Full => {

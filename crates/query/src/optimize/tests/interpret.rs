@@ -11,6 +11,9 @@ use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum, ObjectId};
 use std::cmp::Ordering;
 
+/// The error of a tree that is wrong.
+pub const UNDECIDED: &str = "a dependent group is not decided by the others";
+
 pub struct Interpreter {
     pub tables: AHashMap<ObjectId, Rows>,
     pub eval: EvalContext,
@@ -234,8 +237,9 @@ impl Interpreter {
                 found.iter().position(|(known, _)| (0..key.len()).filter(compared).all(|at| same(known, &key, at)));
             match place {
                 Some(at) => {
-                    let decided = dependent.iter().all(|at_group| same(&found[at].0, &key, *at_group));
-                    assert!(decided, "a dependent group is decided by the others");
+                    if !dependent.iter().all(|group| same(&found[at].0, &key, *group)) {
+                        return Err(UNDECIDED.into());
+                    }
                     found[at].1.push(row);
                 }
                 None => found.push((key, vec![row])),
