@@ -1,12 +1,12 @@
 //! The tree of the cheapest order of joins, and the profile of its rows.
 
-use super::columns::{ColSet, hole};
+use super::columns::{ColSet, columns_of, hole};
 use super::conjuncts::key_of;
-use super::graph::{Graph, Set};
+use super::graph::{Graph, Leaf, Linked, Set};
 use super::keys::is_never_null;
 use super::node::{JoinKind, Key, Node, Op, Side};
 use super::place::Placed;
-use super::profile::{Dependency, Profile};
+use super::profile::{Dependency, Profile, UniqueKey};
 use super::{dphyp, greedy};
 use basalt_expr::tree::Expr;
 
@@ -14,8 +14,12 @@ impl Graph {
     /// Orders the joins. `None`: no order was found.
     pub fn join(mut self) -> Option<Placed> {
         let all = self.all();
-        if !self.table.contains_key(&all) && !(dphyp::enumerate(&mut self) && self.table.contains_key(&all)) {
-            greedy::enumerate(&mut self)?;
+        // A single leaf is there already.
+        if !self.table.contains_key(&all) {
+            let complete = dphyp::enumerate(&mut self);
+            if !complete || !self.table.contains_key(&all) {
+                greedy::enumerate(&mut self)?;
+            }
         }
         let profile = self.profile(all)?;
         let node = self.build(all)?;
@@ -84,7 +88,7 @@ impl Graph {
             match &leaf.link {
                 Some(link) if !link.kind.gives_right() => continue,
                 Some(link) => {
-                    profile.dependencies.extend(by_link(leaf, &link.keys));
+                    profile.dependencies.extend(by_link(leaf, link));
                     // Rows without a partner have nulls there, as perhaps others have.
                     let is_told =
                         |one: &&Dependency| one.determinant.iter().any(|id| is_never_null(&leaf.placed.node, *id));
@@ -99,14 +103,14 @@ impl Graph {
             let alike = members.iter().map(|id| Dependency { determinant: vec![*id], dependent: members.clone() });
             profile.dependencies.extend(alike);
         }
-        let multiplies = |leaf: &&super::graph::Leaf| match &leaf.link {
+        let multiplies = |leaf: &&Leaf| match &leaf.link {
             None => true,
             Some(link) => link.kind == JoinKind::Left,
         };
         for leaf in self.leaves.iter().filter(multiplies) {
             for key in &leaf.placed.profile.keys {
                 let closure = profile.closure(key.columns.iter().copied().collect());
-                let is_found = |leaf: &super::graph::Leaf| {
+                let is_found = |leaf: &Leaf| {
                     leaf.placed.profile.keys.iter().any(|key| key.columns.iter().all(|id| closure.contains(id)))
                 };
                 if self.leaves.iter().filter(multiplies).all(is_found) && leaf.link.is_none() {
@@ -118,16 +122,20 @@ impl Graph {
     }
 }
 
-/// A left row decides its partner where the keys are a key of the partners.
-fn by_link(leaf: &super::graph::Leaf, keys: &[Key]) -> Option<Dependency> {
-    let pair = |key: &Key| match (&key.left, &key.right) {
-        (Expr::Hole { id: left, .. }, Expr::Hole { id: right, .. }) if !key.null_safe => Some((*left, *right)),
-        _ => None,
-    };
-    let pairs: Vec<_> = keys.iter().filter_map(pair).collect();
-    let covered = |columns: &[crate::plan::ColId]| columns.iter().all(|id| pairs.iter().any(|(_, right)| right == id));
-    leaf.placed.profile.keys.iter().any(|key| covered(&key.columns)).then(|| Dependency {
-        determinant: pairs.iter().map(|(left, _)| *left).collect(),
+/// Where the keys are a key of the partners, a left row decides its partner: by all of its columns that the join asks.
+fn by_link(leaf: &Leaf, link: &Linked) -> Option<Dependency> {
+    let compared = link.keys.iter().filter(|key| !key.null_safe);
+    let compared: ColSet = compared.flat_map(|key| columns_of(&key.right)).collect();
+    let mut asked = ColSet::new();
+    for expr in link.keys.iter().map(|key| &key.left).chain(&link.residual) {
+        asked.extend(columns_of(expr));
+    }
+    asked.retain(|id| !leaf.columns.contains(id));
+    let is_plain = |key: &Key| matches!(key.right, Expr::Hole { .. });
+    let is_covered = |key: &UniqueKey| key.columns.iter().all(|id| compared.contains(id));
+    let decides = link.keys.iter().all(is_plain) && leaf.placed.profile.keys.iter().any(is_covered);
+    decides.then(|| Dependency {
+        determinant: asked.into_iter().collect(),
         dependent: leaf.columns.iter().copied().collect(),
     })
 }

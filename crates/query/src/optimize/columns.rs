@@ -56,15 +56,6 @@ pub fn substitute(expr: Expr, definitions: &Definitions) -> Expr {
     })
 }
 
-/// [`substitute`] in every expression of a node and of those below.
-pub fn substitute_all(node: &mut Node, definitions: &Definitions) {
-    for expr in node.exprs_mut() {
-        let taken = std::mem::replace(expr, Expr::bool(false));
-        *expr = substitute(taken, definitions);
-    }
-    node.inputs_mut().into_iter().for_each(|input| substitute_all(input, definitions));
-}
-
 /// Columns that a tree refers to and does not define: those of outer queries.
 pub fn free_columns(node: &Node) -> ColSet {
     let (mut used, mut defined) = (ColSet::new(), ColSet::new());

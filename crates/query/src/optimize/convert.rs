@@ -21,12 +21,17 @@ pub struct Converter<'q> {
     shared: BTreeMap<CteId, Arc<Node>>,
     /// For constants, which depend on no execution.
     eval: EvalContext,
+    /// Nodes above the one that is converted.
+    depth: usize,
 }
+
+/// A deeper plan has no tree: passes descend by recursion.
+const DEPTH_MAX: usize = 200;
 
 impl<'q> Converter<'q> {
     pub fn new(query: &'q Query, statistics: &'q Statistics) -> Converter<'q> {
         let next_id = greatest_id(query) + 1;
-        Converter { query, statistics, next_id, shared: BTreeMap::new(), eval: EvalContext::at(0) }
+        Converter { query, statistics, next_id, shared: BTreeMap::new(), eval: EvalContext::at(0), depth: 0 }
     }
 
     pub fn fresh(&mut self) -> ColId {
@@ -54,6 +59,16 @@ impl<'q> Converter<'q> {
 
     /// `ordered`: whether the order of the rows shows. Otherwise sorts are left out.
     pub fn plan(&mut self, plan: &Plan, ordered: bool) -> Option<Node> {
+        if self.depth == DEPTH_MAX {
+            return None;
+        }
+        self.depth += 1;
+        let node = self.node(plan, ordered);
+        self.depth -= 1;
+        node
+    }
+
+    fn node(&mut self, plan: &Plan, ordered: bool) -> Option<Node> {
         match plan {
             Plan::Unit => Some(Node::unit()),
             Plan::Scan { table, columns, identity: None, .. } => {
@@ -81,23 +96,17 @@ impl<'q> Converter<'q> {
                 }
             }
             Plan::Aggregate { input, groups, aggregates, sets: None } => self.aggregate(input, groups, aggregates),
+            Plan::Sort { input, .. } if !ordered => self.plan(input, false),
             Plan::Sort { input, keys } => {
                 let node = self.plan(input, false)?;
-                if !ordered {
-                    return Some(node);
-                }
                 let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
                 let keys = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
                 Some(Node::new(Op::Sort { input: Box::new(node), keys }))
             }
             Plan::Limit { input, limit, offset, ties: false } => {
-                let node = self.plan(input, true)?;
-                let count = |expr: &Option<Expr>| match expr {
-                    Some(expr) => self.constant(expr).map(Some),
-                    None => Some(None),
-                };
-                let (limit, offset) = (count(limit)?, count(offset)?);
-                Some(Node::new(Op::Limit { input: Box::new(node), limit, offset }))
+                let input = Box::new(self.plan(input, true)?);
+                let (limit, offset) = (self.count(limit.as_ref())?, self.count(offset.as_ref())?);
+                Some(Node::new(Op::Limit { input, limit, offset }))
             }
             Plan::Distinct { input, on: None } => {
                 let node = self.plan(input, false)?;
@@ -148,6 +157,11 @@ impl<'q> Converter<'q> {
     /// One without columns.
     fn constant(&self, expr: &Expr) -> Option<Expr> {
         self.settled(expr).filter(|expr| !expr.any(&mut |node| matches!(node, Expr::Hole { .. })))
+    }
+
+    /// Of LIMIT or OFFSET. The inner `None`: there is none.
+    fn count(&self, expr: Option<&Expr>) -> Option<Option<Expr>> {
+        expr.map_or(Some(None), |expr| self.constant(expr).map(Some))
     }
 
     fn outputs(&mut self, asked: &mut Asked, exprs: &[(ColId, Expr)]) -> Option<Vec<(ColId, Expr)>> {

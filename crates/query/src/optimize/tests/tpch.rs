@@ -8,8 +8,11 @@ use basalt_types::Datum;
 
 const TABLES: &str = include_str!("../../../../basalt/src/demo/tpch/tables.sql");
 
+/// Columns and their different values.
+type Distinct = &'static [(&'static str, f64)];
+
 /// Rows, and the different values of some columns.
-const FACTS: [(&str, f64, &[(&str, f64)]); 8] = [
+const FACTS: [(&str, f64, Distinct); 8] = [
     ("region", 5.0, &[("r_name", 5.0)]),
     ("nation", 25.0, &[("n_name", 25.0), ("n_regionkey", 5.0)]),
     ("supplier", 1e4, &[("s_nationkey", 25.0)]),
