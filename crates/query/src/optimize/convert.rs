@@ -7,6 +7,7 @@ use super::facts::Statistics;
 use super::node::{JoinKind, Node, Op, SharedColumn};
 use super::subquery::Asked;
 use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp};
+use ahash::AHashSet;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
@@ -23,6 +24,8 @@ pub struct Converter<'q> {
     eval: EvalContext,
     /// Nodes above the one that is converted.
     depth: usize,
+    /// Where the plans are that stand in a place of their own, once they are converted.
+    converted: AHashSet<*const Plan>,
 }
 
 /// A deeper plan has no tree: passes descend by recursion.
@@ -31,7 +34,15 @@ const DEPTH_MAX: usize = 200;
 impl<'q> Converter<'q> {
     pub fn new(query: &'q Query, statistics: &'q Statistics) -> Converter<'q> {
         let next_id = greatest_id(query) + 1;
-        Converter { query, statistics, next_id, shared: BTreeMap::new(), eval: EvalContext::at(0), depth: 0 }
+        Converter {
+            query,
+            statistics,
+            next_id,
+            shared: BTreeMap::new(),
+            eval: EvalContext::at(0),
+            depth: 0,
+            converted: AHashSet::new(),
+        }
     }
 
     pub fn fresh(&mut self) -> ColId {
@@ -66,6 +77,11 @@ impl<'q> Converter<'q> {
         let node = self.node(plan, ordered);
         self.depth -= 1;
         node
+    }
+
+    /// The plan of a subquery, or of a WITH query in the place of its reference. Only once: ids are defined once.
+    pub fn part(&mut self, plan: &Plan) -> Option<Node> {
+        self.converted.insert(plan).then(|| self.plan(plan, false))?
     }
 
     fn node(&mut self, plan: &Plan, ordered: bool) -> Option<Node> {
@@ -138,7 +154,7 @@ impl<'q> Converter<'q> {
             return Some(Node::new(Op::Shared { cte, plan: plan.clone(), columns: columns.collect() }));
         }
         let exprs = pairs.map(|((id, ty), (source, _))| (*id, hole(*source, ty.clone()))).collect();
-        Some(self.plan(&known.plan, false)?.project(exprs))
+        Some(self.part(&known.plan)?.project(exprs))
     }
 
     /// An expression whose subqueries have not been looked at yet.

@@ -149,7 +149,7 @@ impl Converter<'_> {
         match &subquery.kind {
             SubqueryKind::Scalar { column, ty } => self.scalar(asked, plan, *column, ty),
             SubqueryKind::Exists => {
-                let right = self.plan(plan, false)?;
+                let right = self.part(plan)?;
                 if always_has_a_row(&right) {
                     return Some(Expr::bool(true));
                 }
@@ -172,7 +172,7 @@ impl Converter<'_> {
     }
 
     fn exists(&mut self, asked: &mut Asked, plan: &Plan, negated: bool) -> Option<()> {
-        let right = self.plan(plan, false)?;
+        let right = self.part(plan)?;
         if always_has_a_row(&right) {
             return None;
         }
@@ -241,7 +241,7 @@ impl Converter<'_> {
         // The left operand may ask subqueries of its own.
         let condition = self.settled(condition)?;
         let condition = self.answer(asked, condition)?;
-        let right = self.plan(plan, false)?;
+        let right = self.part(plan)?;
         let (mut right, correlation) = decorrelated(self, &asked.node, right, true)?;
         keep_columns(&mut right, columns)?;
         Some((right, correlation, condition))
@@ -251,7 +251,7 @@ impl Converter<'_> {
     fn compared_once(&mut self, asked: &mut Asked, plan: &Plan, condition: &Expr) -> Option<Expr> {
         let condition = self.settled(condition)?;
         let condition = self.answer(asked, condition)?;
-        let right = self.plan(plan, false)?;
+        let right = self.part(plan)?;
         let columns = right.columns();
         let row = one_row(right, columns.iter().map(|(id, ty)| hole(*id, ty.clone())).collect()).ok()?;
         let values = self.only_row(asked, row)?;
@@ -261,7 +261,7 @@ impl Converter<'_> {
 
     /// A column of at most one row, null if there is none.
     fn scalar(&mut self, asked: &mut Asked, plan: &Plan, column: ColId, ty: &DataType) -> Option<Expr> {
-        let right = self.plan(plan, false)?;
+        let right = self.part(plan)?;
         match one_row(right, vec![hole(column, ty.clone())]) {
             Ok(row) => self.only_row(asked, row).map(|mut outputs| outputs.remove(0)),
             Err(right) => {
