@@ -14,6 +14,9 @@ pub mod error;
 mod explain;
 mod lower;
 mod notify;
+// Called once the column engine runs what it makes.
+#[cfg_attr(not(test), expect(dead_code))]
+mod optimize;
 pub mod pgcatalog;
 pub mod plan;
 mod plans;

@@ -1,0 +1,272 @@
+//! From the bound plan to the optimizer's tree: subqueries and lateral joins become joins on the way
+//! ([`super::subquery`]), what no tree stands for gives `None`.
+
+use super::columns::{free_columns, hole};
+use super::conjuncts::{equality_of, split};
+use super::facts::Statistics;
+use super::node::{JoinKind, Node, Op, SharedColumn};
+use super::subquery::Asked;
+use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp};
+use ahash::AHashSet;
+use basalt_expr::EvalContext;
+use basalt_expr::functions::Volatility;
+use basalt_expr::tree::Expr;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub struct Converter<'q> {
+    pub query: &'q Query,
+    statistics: &'q Statistics,
+    pub next_id: ColId,
+    /// WITH queries that several references read, ready to run.
+    shared: BTreeMap<CteId, Arc<Node>>,
+    /// For constants, which depend on no execution.
+    eval: EvalContext,
+    /// Nodes above the one that is converted.
+    depth: usize,
+    /// Where the plans are that stand in a place of their own, once they are converted.
+    converted: AHashSet<*const Plan>,
+}
+
+/// A deeper plan has no tree: passes descend by recursion.
+const DEPTH_MAX: usize = 200;
+
+impl<'q> Converter<'q> {
+    pub fn new(query: &'q Query, statistics: &'q Statistics) -> Converter<'q> {
+        let next_id = greatest_id(query) + 1;
+        Converter {
+            query,
+            statistics,
+            next_id,
+            shared: BTreeMap::new(),
+            eval: EvalContext::at(0),
+            depth: 0,
+            converted: AHashSet::new(),
+        }
+    }
+
+    pub fn fresh(&mut self) -> ColId {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// The whole query, not yet optimized.
+    pub fn query(&mut self) -> Option<Node> {
+        // One that reads another has the greater number.
+        for (id, cte) in &self.query.ctes {
+            if cte.references > 1 {
+                let node = self.plan(&cte.plan, true)?;
+                // A WITH query inside of a subquery may depend on outer rows.
+                if !free_columns(&node).is_empty() {
+                    return None;
+                }
+                let outputs = cte.columns.iter().map(|(id, _)| *id).collect();
+                let ready = super::finish(node, outputs, self.statistics)?;
+                self.shared.insert(*id, Arc::new(ready));
+            }
+        }
+        self.plan(&self.query.plan, true)
+    }
+
+    /// `ordered`: whether the order of the rows shows. Otherwise sorts are left out.
+    pub fn plan(&mut self, plan: &Plan, ordered: bool) -> Option<Node> {
+        if self.depth == DEPTH_MAX {
+            return None;
+        }
+        self.depth += 1;
+        let node = self.node(plan, ordered);
+        self.depth -= 1;
+        node
+    }
+
+    /// The plan of a subquery, or of a WITH query in the place of its reference. Only once: ids are defined once.
+    pub fn part(&mut self, plan: &Plan) -> Option<Node> {
+        self.converted.insert(plan).then(|| self.plan(plan, false))?
+    }
+
+    fn node(&mut self, plan: &Plan, ordered: bool) -> Option<Node> {
+        match plan {
+            Plan::Unit => Some(Node::unit()),
+            Plan::Scan { table, columns, identity: None, .. } => {
+                Some(Node::new(Op::Scan { table: table.clone(), columns: columns.clone(), filter: Vec::new() }))
+            }
+            Plan::Values { columns, rows } => {
+                let row = |row: &Vec<Expr>| row.iter().map(|expr| self.constant(expr)).collect::<Option<Vec<_>>>();
+                let rows = rows.iter().map(row).collect::<Option<Vec<_>>>()?;
+                Some(Node::new(Op::Values { columns: columns.clone(), rows }))
+            }
+            Plan::Project { input, exprs } => {
+                let mut asked = Asked::new(self.plan(input, ordered)?);
+                let exprs = self.outputs(&mut asked, exprs)?;
+                Some(asked.node.project(exprs))
+            }
+            Plan::Filter { input, condition } => {
+                let input = self.plan(input, ordered)?;
+                self.filter(input, condition)
+            }
+            Plan::Join { left, right, kind, condition, lateral } => {
+                let left = self.plan(left, false)?;
+                match lateral {
+                    true => self.lateral(left, right, *kind, condition.as_ref()),
+                    false => self.join(left, right, *kind, condition.as_ref()),
+                }
+            }
+            Plan::Aggregate { input, groups, aggregates, sets: None } => self.aggregate(input, groups, aggregates),
+            Plan::Sort { input, .. } if !ordered => self.plan(input, false),
+            Plan::Sort { input, keys } => {
+                let node = self.plan(input, false)?;
+                let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
+                let keys = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+                Some(Node::new(Op::Sort { input: Box::new(node), keys }))
+            }
+            Plan::Limit { input, limit, offset, ties: false } => {
+                let input = Box::new(self.plan(input, true)?);
+                let (limit, offset) = (self.count(limit.as_ref())?, self.count(offset.as_ref())?);
+                Some(Node::new(Op::Limit { input, limit, offset }))
+            }
+            Plan::Distinct { input, on: None } => {
+                let node = self.plan(input, false)?;
+                Some(distinct(node))
+            }
+            Plan::SetOp { op: SetOp::Union, all, left, right, columns } => {
+                let keeps_order = ordered && *all;
+                let (left, right) = (self.plan(left, keeps_order)?, self.plan(right, keeps_order)?);
+                let (left, right) = (Box::new(left), Box::new(right));
+                let node = Node::new(Op::UnionAll { left, right, columns: columns.clone() });
+                Some(if *all { node } else { distinct(node) })
+            }
+            Plan::SetOp { op, all: false, left, right, columns } => {
+                let (left, right) = (self.plan(left, false)?, self.plan(right, false)?);
+                let kind = if *op == SetOp::Except { JoinKind::Anti } else { JoinKind::Semi };
+                compared_rows(left, right, kind, columns)
+            }
+            Plan::Shared { cte, columns } => self.reference(*cte, columns),
+            _ => None,
+        }
+    }
+
+    fn reference(&mut self, cte: CteId, columns: &[(ColId, basalt_types::DataType)]) -> Option<Node> {
+        let known = self.query.ctes.get(&cte)?;
+        let pairs = columns.iter().zip(&known.columns);
+        if let Some(plan) = self.shared.get(&cte) {
+            let columns =
+                pairs.map(|((id, ty), (source, _))| SharedColumn { id: *id, source: *source, ty: ty.clone() });
+            return Some(Node::new(Op::Shared { cte, plan: plan.clone(), columns: columns.collect() }));
+        }
+        let exprs = pairs.map(|((id, ty), (source, _))| (*id, hole(*source, ty.clone()))).collect();
+        Some(self.part(&known.plan)?.project(exprs))
+    }
+
+    /// An expression whose subqueries have not been looked at yet.
+    pub fn settled(&self, expr: &Expr) -> Option<Expr> {
+        let returns_set = |node: &Expr| matches!(node, Expr::Call { function, .. } if function.returns_set);
+        let fits = expr.volatility() < Volatility::Volatile && !expr.any(&mut |node| returns_set(node));
+        fits.then(|| expr.clone().fold(&self.eval, false))
+    }
+
+    /// An expression without subqueries.
+    fn plain(&self, expr: &Expr) -> Option<Expr> {
+        let asks = |node: &Expr| matches!(node, Expr::Hole { id, .. } if self.query.subqueries.contains_key(id));
+        self.settled(expr).filter(|expr| !expr.any(&mut |node| asks(node)))
+    }
+
+    /// One without columns.
+    fn constant(&self, expr: &Expr) -> Option<Expr> {
+        self.settled(expr).filter(|expr| !expr.any(&mut |node| matches!(node, Expr::Hole { .. })))
+    }
+
+    /// Of LIMIT or OFFSET. The inner `None`: there is none.
+    fn count(&self, expr: Option<&Expr>) -> Option<Option<Expr>> {
+        expr.map_or(Some(None), |expr| self.constant(expr).map(Some))
+    }
+
+    fn outputs(&mut self, asked: &mut Asked, exprs: &[(ColId, Expr)]) -> Option<Vec<(ColId, Expr)>> {
+        exprs.iter().map(|(id, expr)| Some((*id, self.asked(asked, expr)?))).collect()
+    }
+
+    fn asked(&mut self, asked: &mut Asked, expr: &Expr) -> Option<Expr> {
+        let expr = self.settled(expr)?;
+        self.answer(asked, expr)
+    }
+
+    /// Conditions without subqueries come first: subqueries are asked for fewer rows.
+    pub fn filter(&mut self, input: Node, condition: &Expr) -> Option<Node> {
+        let asks = |node: &Expr| matches!(node, Expr::Hole { id, .. } if self.query.subqueries.contains_key(id));
+        let conjuncts = split([self.settled(condition)?]);
+        let (asking, plain): (Vec<Expr>, Vec<Expr>) =
+            conjuncts.into_iter().partition(|conjunct| conjunct.any(&mut |node| asks(node)));
+        let mut asked = Asked::new(input.filter(plain));
+        let mut above = Vec::new();
+        for conjunct in asking {
+            above.extend(self.condition(&mut asked, conjunct)?);
+        }
+        Some(asked.node.filter(above))
+    }
+
+    fn join(&mut self, left: Node, right: &Plan, kind: plan::JoinKind, condition: Option<&Expr>) -> Option<Node> {
+        let right = self.plan(right, false)?;
+        if kind == plan::JoinKind::Inner {
+            let node = left.join(right, JoinKind::Inner, Vec::new());
+            return match condition {
+                Some(condition) => self.filter(node, condition),
+                None => Some(node),
+            };
+        }
+        let condition = match condition {
+            Some(condition) => split([self.plain(condition)?]),
+            None => Vec::new(),
+        };
+        Some(match kind {
+            plan::JoinKind::Right => right.join(left, JoinKind::Left, condition),
+            plan::JoinKind::Full => left.join(right, JoinKind::Full, condition),
+            _ => left.join(right, JoinKind::Left, condition),
+        })
+    }
+
+    fn aggregate(
+        &mut self,
+        input: &Plan,
+        groups: &[(ColId, Expr)],
+        aggregates: &[(ColId, AggregateCall)],
+    ) -> Option<Node> {
+        let mut asked = Asked::new(self.plan(input, false)?);
+        let groups = self.outputs(&mut asked, groups)?;
+        let mut calls = aggregates.to_vec();
+        for expr in calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()) {
+            *expr = self.asked(&mut asked, expr)?;
+        }
+        Some(asked.node.aggregate(groups, calls))
+    }
+}
+
+/// The distinct left rows that have, or lack, an equal on the right: INTERSECT and EXCEPT take nulls for equal.
+fn compared_rows(left: Node, right: Node, kind: JoinKind, columns: &[SetColumn]) -> Option<Node> {
+    let same = |column: &SetColumn| {
+        let side = |id: ColId| Box::new(hole(id, column.ty.clone()));
+        let equal = equality_of(&column.ty)?;
+        Some(Expr::IsDistinct { left: side(column.left), right: side(column.right), equal, negated: true })
+    };
+    let condition = columns.iter().map(same).collect::<Option<Vec<Expr>>>()?;
+    let outputs = columns.iter().map(|column| (column.id, hole(column.left, column.ty.clone()))).collect();
+    Some(distinct(left.join(right, kind, condition).project(outputs)))
+}
+
+fn distinct(node: Node) -> Node {
+    let groups = node.columns().into_iter().map(|(id, ty)| (id, hole(id, ty))).collect();
+    node.aggregate(groups, Vec::new())
+}
+
+/// The greatest id that a query uses, of a column or a subquery.
+fn greatest_id(query: &Query) -> ColId {
+    let mut greatest = query.subqueries.keys().copied().max().unwrap_or(0);
+    let subqueries = query.subqueries.values().map(|subquery| &subquery.plan);
+    for plan in subqueries.chain(query.ctes.values().map(|cte| &cte.plan)).chain([&query.plan]) {
+        greatest = greatest.max(greatest_in(plan));
+    }
+    greatest
+}
+
+fn greatest_in(plan: &Plan) -> ColId {
+    let own = plan.columns().into_iter().map(|(id, _)| id).max().unwrap_or(0);
+    plan.inputs().into_iter().map(greatest_in).fold(own, ColId::max)
+}

@@ -1,0 +1,221 @@
+//! Taking out of a subquery what it takes from outer rows: the conditions that refer to them move up until they are
+//! conditions of the join that the subquery becomes.
+//!
+//! An equality with an inner expression passes an aggregation as one more group. Where a condition cannot pass, the
+//! outer columns come down instead, as their [`domain`], and what is left to move up compares the outer row with the
+//! domain's.
+
+use super::columns::{ColSet, Definitions, add_columns_of, free_columns, hole, output, refers, substitute, within};
+use super::conjuncts::equality;
+use super::convert::Converter;
+use super::domain::{Domain, domain};
+use super::node::{JoinKind, Node, Op};
+use crate::plan::{AggregateCall, ColId};
+use basalt_expr::tree::Expr;
+
+/// A tree without outer columns, and the conditions over both that came out of it. `repeats`: whether a row may come
+/// more often than before, or less often, if only it comes.
+pub fn decorrelated(converter: &mut Converter, outer: &Node, node: Node, repeats: bool) -> Option<(Node, Vec<Expr>)> {
+    let free = free_columns(&node);
+    if free.is_empty() {
+        return Some((node, Vec::new()));
+    }
+    let mut pull = Pull { converter, outer, free };
+    let (node, pulled) = pull.node(node, repeats)?;
+    free_columns(&node).is_empty().then_some((node, pulled))
+}
+
+/// The same of an aggregation, which has groups: nobody asks for those that have no rows.
+pub fn grouped(
+    converter: &mut Converter,
+    outer: &Node,
+    input: Node,
+    groups: Vec<(ColId, Expr)>,
+    aggregates: Vec<(ColId, AggregateCall)>,
+) -> Option<(Node, Vec<Expr>)> {
+    let free = free_columns(&input.clone().aggregate(groups.clone(), aggregates.clone()));
+    let mut pull = Pull { converter, outer, free };
+    let (node, pulled) = pull.aggregate(input, groups, aggregates)?;
+    free_columns(&node).is_empty().then_some((node, pulled))
+}
+
+struct Pull<'a, 'q> {
+    converter: &'a mut Converter<'q>,
+    /// What asks the subquery.
+    outer: &'a Node,
+    /// The outer columns, of `outer` and of what is around it.
+    free: ColSet,
+}
+
+impl Pull<'_, '_> {
+    fn node(&mut self, node: Node, repeats: bool) -> Option<(Node, Vec<Expr>)> {
+        if free_columns(&node).is_disjoint(&self.free) {
+            return Some((node, Vec::new()));
+        }
+        match node.op {
+            Op::Filter { input, conjuncts } => {
+                let (input, mut pulled) = self.node(*input, repeats)?;
+                let (outer, own): (Vec<Expr>, Vec<Expr>) =
+                    conjuncts.into_iter().partition(|conjunct| refers(conjunct, &self.free));
+                pulled.extend(outer);
+                Some((input.filter(own), pulled))
+            }
+            Op::Project { input, exprs } => self.project(*input, exprs, repeats),
+            Op::Join { left, right, kind, keys, residual, .. } => {
+                self.join(*left, *right, kind, (keys, residual), repeats)
+            }
+            // Whether a row comes once or twice is nobody's business.
+            Op::Aggregate { input, groups, aggregates, .. }
+                if repeats && aggregates.is_empty() && !groups.is_empty() =>
+            {
+                self.project(*input, groups, repeats)
+            }
+            Op::Aggregate { input, groups, aggregates, .. } if !groups.is_empty() => {
+                self.aggregate(*input, groups, aggregates)
+            }
+            _ => None,
+        }
+    }
+
+    fn project(&mut self, input: Node, mut exprs: Vec<(ColId, Expr)>, repeats: bool) -> Option<(Node, Vec<Expr>)> {
+        let (mut input, mut pulled) = self.node(input, repeats)?;
+        let mut used = ColSet::new();
+        exprs.iter().for_each(|(_, expr)| add_columns_of(expr, &mut used));
+        used.retain(|id| self.free.contains(id));
+        if !used.is_empty() {
+            let definitions;
+            (input, definitions, pulled) = self.localized(input, pulled, used)?;
+            exprs.iter_mut().for_each(|(_, expr)| {
+                *expr = substitute(std::mem::replace(expr, Expr::bool(false)), &definitions);
+            });
+        }
+        pass_on(&mut exprs, &input, &pulled);
+        Some((input.project(exprs), pulled))
+    }
+
+    fn join(
+        &mut self,
+        left: Node,
+        right: Node,
+        kind: JoinKind,
+        (keys, mut residual): (Vec<super::node::Key>, Vec<Expr>),
+        repeats: bool,
+    ) -> Option<(Node, Vec<Expr>)> {
+        if keys.iter().any(|key| refers(&key.left, &self.free) || refers(&key.right, &self.free)) {
+            return None;
+        }
+        let (mut left, mut pulled) = self.node(left, repeats)?;
+        let becomes_inner = kind == JoinKind::Inner || kind == JoinKind::Semi && repeats;
+        if becomes_inner && residual.iter().any(|conjunct| refers(conjunct, &self.free)) || kind == JoinKind::Inner {
+            let (right, of_right) = self.node(right, repeats)?;
+            pulled.extend(of_right);
+            let (outer, own): (Vec<Expr>, Vec<Expr>) =
+                residual.into_iter().partition(|conjunct| refers(conjunct, &self.free));
+            pulled.extend(outer);
+            return Some((left.join(right, JoinKind::Inner, own), pulled));
+        }
+        if kind == JoinKind::Full || !free_columns(&right).is_disjoint(&self.free) {
+            return None;
+        }
+        let mut used = ColSet::new();
+        residual.iter().for_each(|conjunct| add_columns_of(conjunct, &mut used));
+        used.retain(|id| self.free.contains(id));
+        if !used.is_empty() {
+            let definitions;
+            (left, definitions, pulled) = self.localized(left, pulled, used)?;
+            residual = residual.into_iter().map(|conjunct| substitute(conjunct, &definitions)).collect();
+        }
+        let mut joined = left.join(right, kind, residual);
+        if let Op::Join { keys: own, .. } = &mut joined.op {
+            *own = keys;
+        }
+        Some((joined, pulled))
+    }
+
+    /// What passes becomes a group: `inner = outer` by the inner side, other conditions if they ask only for groups.
+    fn aggregate(
+        &mut self,
+        input: Node,
+        mut groups: Vec<(ColId, Expr)>,
+        mut aggregates: Vec<(ColId, AggregateCall)>,
+    ) -> Option<(Node, Vec<Expr>)> {
+        let (mut input, mut pulled) = self.node(input, false)?;
+        let mut used = ColSet::new();
+        groups.iter().for_each(|(_, expr)| add_columns_of(expr, &mut used));
+        aggregates.iter().flat_map(|(_, call)| super::node::exprs_of(call)).for_each(|expr| {
+            add_columns_of(expr, &mut used);
+        });
+        used.retain(|id| self.free.contains(id));
+        if !used.is_empty() || !pulled.iter().all(|condition| self.inner_side(condition).is_some()) {
+            let definitions;
+            (input, definitions, pulled) = self.localized(input, pulled, used)?;
+            let groups = groups.iter_mut().map(|(_, expr)| expr);
+            for expr in groups.chain(aggregates.iter_mut().flat_map(|(_, call)| call.exprs_mut())) {
+                *expr = substitute(std::mem::replace(expr, Expr::bool(false)), &definitions);
+            }
+        }
+        let mut conditions = Vec::with_capacity(pulled.len());
+        for condition in pulled {
+            let inner = self.inner_side(&condition)?.clone();
+            let group = match groups.iter().find(|(_, expr)| *expr == inner) {
+                Some((id, _)) => *id,
+                None => {
+                    let id = match &inner {
+                        Expr::Hole { id, .. } if !groups.iter().any(|(known, _)| known == id) => *id,
+                        _ => self.converter.fresh(),
+                    };
+                    groups.push((id, inner.clone()));
+                    id
+                }
+            };
+            let group = hole(group, inner.ty());
+            conditions.push(condition.rewrite(&mut |node| if node == inner { group.clone() } else { node }));
+        }
+        Some((input.aggregate(groups, aggregates), conditions))
+    }
+
+    /// Of an equality with outer columns the side that has none.
+    fn inner_side<'e>(&self, condition: &'e Expr) -> Option<&'e Expr> {
+        let (left, right, ..) = equality(condition)?;
+        let is_outer = |expr: &Expr| refers(expr, &self.free) && within(expr, &self.free);
+        let is_inner = |expr: &Expr| !refers(expr, &self.free);
+        match () {
+            () if is_inner(left) && is_outer(right) => Some(left),
+            () if is_inner(right) && is_outer(left) => Some(right),
+            () => None,
+        }
+    }
+
+    /// Joins a node with the domain of all outer columns that its conditions and `used` name. Gives what stands for those
+    /// columns below, and the conditions that are left: those on queries further out, too, which have no domain here.
+    fn localized(&mut self, node: Node, pulled: Vec<Expr>, mut used: ColSet) -> Option<(Node, Definitions, Vec<Expr>)> {
+        let near = output(self.outer);
+        let mut is_far = self.free.clone();
+        is_far.retain(|id| !near.contains(id));
+        let (far, inside): (Vec<Expr>, Vec<Expr>) = pulled.into_iter().partition(|one| refers(one, &is_far));
+        inside.iter().chain(&far).for_each(|condition| add_columns_of(condition, &mut used));
+        used.retain(|id| self.free.contains(id) && near.contains(id));
+        let columns = self.outer.columns().into_iter().filter(|(id, _)| used.contains(id)).collect();
+        let Domain { node: domain, definitions, mut conditions } = domain(self.converter, self.outer, columns)?;
+        let named = |condition: Expr| substitute(condition, &definitions);
+        conditions.extend(far.into_iter().map(named));
+        let residual = inside.into_iter().map(named).collect();
+        Some((domain.join(node, JoinKind::Inner, residual), definitions, conditions))
+    }
+}
+
+/// Adds the columns of `input` that conditions above refer to.
+fn pass_on(exprs: &mut Vec<(ColId, Expr)>, input: &Node, conditions: &[Expr]) {
+    let given = output(input);
+    for condition in conditions {
+        condition.walk(&mut |node| {
+            if let Expr::Hole { id, .. } = node
+                && given.contains(id)
+                && !exprs.iter().any(|(known, _)| known == id)
+            {
+                exprs.push((*id, node.clone()));
+            }
+            true
+        });
+    }
+}

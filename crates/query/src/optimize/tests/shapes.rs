@@ -1,0 +1,275 @@
+//! What passes do to trees.
+
+use super::answers::TABLES;
+use super::database::Place;
+use super::show::show;
+
+/// The tree without expected rows.
+fn tree(place: &Place, sql: &str) -> String {
+    let tree = place.optimize(sql).unwrap_or_else(|| panic!("{sql} has no tree"));
+    let line = |line: &str| line.rsplit_once(" ~").map_or(line, |(line, _)| line).to_string();
+    show(&tree).lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn check(cases: &[(&str, &str)]) {
+    let place = Place::new(TABLES);
+    let mut wrong = String::new();
+    for (sql, expected) in cases {
+        let found = tree(&place, sql);
+        if found != expected.trim() {
+            wrong.push_str(&format!("{sql}\n{found}\n\n"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn conditions_reach_the_scans() {
+    check(&[
+        (
+            "SELECT a.id FROM a, b WHERE a.id = b.id AND a.id < 5 AND (a.x = 1 AND b.x = 2 OR a.x = 3 AND b.x = 4)",
+            "
+Inner on a.id = b.id where ((int4eq(a.x, 1) and int4eq(b.x, 2)) or (int4eq(a.x, 3) and int4eq(b.x, 4)))
+  Scan a where int4lt(a.id, 5), (int4eq(a.x, 1) or int4eq(a.x, 3))
+  Scan b where (int4eq(b.x, 2) or int4eq(b.x, 4)), int4lt(b.id, 5)
+",
+        ),
+        (
+            "SELECT * FROM (SELECT s, count(*) AS n FROM a GROUP BY s) q WHERE s = 'p' AND n > 1",
+            "
+Filter int84gt(#5, 1)
+  Aggregate count by a.s
+    Scan a where texteq(a.s, 'p')
+",
+        ),
+        (
+            "SELECT * FROM (SELECT x FROM a UNION ALL SELECT y FROM d) q WHERE x = 2",
+            "
+UnionAll
+  Scan a where int4eq(a.x, 2)
+  Scan d where int4eq(d.y, 2)
+",
+        ),
+        (
+            "SELECT * FROM (SELECT x FROM a ORDER BY y LIMIT 2) q WHERE x = 2",
+            "
+Filter int4eq(a.x, 2)
+  Limit
+    Sort a.y
+      Scan a
+",
+        ),
+        (
+            "SELECT a.id FROM a LEFT JOIN b ON a.id = b.id AND b.x > 3 AND a.x > 1 WHERE a.id < 7",
+            "
+Left on a.id = b.id where int4gt(a.x, 1)
+  Scan a where int4lt(a.id, 7)
+  Scan b where int4gt(b.x, 3)
+",
+        ),
+    ]);
+}
+
+#[test]
+fn outer_joins_become_inner_where_nulls_fail() {
+    check(&[
+        (
+            "SELECT a.id, b.id FROM a LEFT JOIN b ON a.x = b.x WHERE b.y > 1",
+            "
+Inner on a.x = b.x
+  Scan a
+  Scan b where int4gt(b.y, 1)
+",
+        ),
+        (
+            "SELECT a.id, b.id FROM a LEFT JOIN b ON a.x = b.x WHERE coalesce(b.y, 2) > 1",
+            "
+Filter int4gt(Coalesce(b.y, 2), 1)
+  Left on a.x = b.x
+    Scan a
+    Scan b
+",
+        ),
+        (
+            "SELECT a.id, b.id FROM a LEFT JOIN b ON a.x = b.x WHERE b.y IS DISTINCT FROM 1",
+            "
+Filter IsDistinct(b.y, 1)
+  Left on a.x = b.x
+    Scan a
+    Scan b
+",
+        ),
+        (
+            "SELECT a.id, b.id FROM a FULL JOIN b ON a.x = b.x WHERE b.y > 1",
+            "
+Left on b.x = a.x build left
+  Scan b where int4gt(b.y, 1)
+  Scan a
+",
+        ),
+        (
+            "SELECT a.id, b.id FROM a LEFT JOIN b ON a.x = b.x JOIN d ON d.x = b.y",
+            "
+Inner on b.x = a.x
+  Inner on b.y = d.x
+    Scan b
+    Scan d
+  Scan a
+",
+        ),
+    ]);
+}
+
+#[test]
+fn subqueries_become_joins() {
+    check(&[
+        (
+            "SELECT id FROM a WHERE EXISTS (SELECT * FROM b WHERE b.x = a.x AND b.id <> a.id)",
+            "
+Semi on a.x = b.x where int4ne(b.id, a.id)
+  Scan a
+  Scan b
+",
+        ),
+        (
+            "SELECT id FROM a WHERE x NOT IN (SELECT x FROM b)",
+            "
+NullAwareAnti on a.x = b.x
+  Scan a
+  Scan b
+",
+        ),
+        (
+            "SELECT id FROM a WHERE id NOT IN (SELECT id FROM b)",
+            "
+Anti on a.id = b.id
+  Scan a
+  Scan b
+",
+        ),
+        (
+            "SELECT id FROM a WHERE y = 5 OR x IN (SELECT x FROM b)",
+            "
+Filter (int4eq(a.y, 5) or #10)
+  Mark on a.x = b.x
+    Scan a
+    Scan b
+",
+        ),
+        (
+            "SELECT id FROM a WHERE y > (SELECT avg(y) FROM b WHERE b.x = a.x)",
+            "
+Inner on a.x = b.x where numeric_gt(a.y, #9)
+  Scan a
+  Aggregate avg by b.x
+    Scan b
+",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM b WHERE b.x = a.x) FROM a",
+            "
+Project Coalesce(#9, 0)
+  Left on a.x = b.x
+    Scan a
+    Aggregate count by b.x
+      Scan b
+",
+        ),
+        (
+            "SELECT id, (SELECT y FROM b WHERE b.x = a.x) FROM a",
+            "
+Project
+  Single on a.x = b.x
+    Scan a
+    Scan b
+",
+        ),
+        (
+            "SELECT id, (SELECT y FROM b WHERE b.id = a.x) FROM a",
+            "
+Project
+  Left on a.x = b.id
+    Scan a
+    Scan b
+",
+        ),
+        (
+            "SELECT id, (SELECT count(*) FROM b WHERE b.x < a.x) FROM a",
+            "
+Project Coalesce(#9, 0)
+  Left on a.x <=> #16
+    Scan a
+    Aggregate count by #16
+      Inner where int4lt(b.x, #16)
+        Scan b
+        Aggregate by a.x
+          Scan a
+",
+        ),
+        (
+            "SELECT id FROM a WHERE NOT EXISTS (SELECT * FROM b WHERE NOT EXISTS (SELECT * FROM d WHERE d.x = b.x AND d.y = a.x))",
+            "
+Anti on a.x <=> #17 build left
+  Scan a
+  Anti on b.x = d.x, #17 = d.y
+    Inner
+      Scan b
+      Aggregate by a.x
+        Scan a
+    Scan d
+",
+        ),
+    ]);
+}
+
+#[test]
+fn groups_that_others_decide_are_marked() {
+    check(&[
+        (
+            "SELECT id, x, s, count(*) FROM a GROUP BY id, x, s",
+            "
+Aggregate count by a.id with a.x, a.s
+  Scan a
+",
+        ),
+        (
+            "SELECT b.y, a.id, b.id FROM a JOIN b ON a.x = b.id GROUP BY b.y, a.id, b.id",
+            "
+Aggregate by a.id with b.y, b.id
+  Inner on a.x = b.id
+    Scan a
+    Scan b
+",
+        ),
+        (
+            "SELECT x, y FROM a GROUP BY x, y",
+            "
+Aggregate by a.x, a.y
+  Scan a
+",
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_not_understood_has_no_tree() {
+    let place = Place::new(TABLES);
+    let cases = [
+        "SELECT random()",
+        "SELECT generate_series(1, 3)",
+        "SELECT CASE WHEN x > 1 THEN (SELECT 1) END FROM a",
+        "SELECT rank() OVER (ORDER BY x) FROM a",
+        "SELECT id FROM a FOR UPDATE",
+        "SELECT x FROM a GROUP BY ROLLUP (x)",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+        "SELECT id FROM a TABLESAMPLE BERNOULLI (50)",
+        "SELECT x FROM a INTERSECT ALL SELECT x FROM b",
+        "SELECT DISTINCT ON (x) x, y FROM a ORDER BY x, y",
+        "SELECT relname FROM pg_class",
+        "SELECT ARRAY(SELECT x FROM b) FROM a",
+        "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY y LIMIT 1) FROM a",
+    ];
+    for sql in cases {
+        assert!(place.optimize(sql).is_none(), "{sql}");
+    }
+}
