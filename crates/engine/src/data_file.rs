@@ -24,6 +24,14 @@ pub enum DataFile {
 }
 
 impl DataFile {
+    /// Its columns, unless it has rows alone.
+    pub fn segment(&self) -> Option<&Arc<Segment>> {
+        match self {
+            DataFile::Segment(segment) | DataFile::Pair(segment, _) => Some(segment),
+            DataFile::Rows(_) => None,
+        }
+    }
+
     pub fn open(files: &Files, cache: &Arc<BlockCache>, id: FileId, kind: FileKind) -> basalt_cold::Result<DataFile> {
         let segment = || Ok::<_, basalt_cold::Error>(Arc::new(Segment::open(files, id, cache)?));
         let rows = || Ok::<_, basalt_cold::Error>(Arc::new(RowFile::open(files, id, cache)?));

@@ -11,10 +11,12 @@ use crate::validation::Recent;
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use basalt_cold::{BlockCache, Files, LocatorBudget};
+use basalt_cold::{BlockCache, Files, LocatorBudget, ZoneMap};
 use basalt_meta::{CommitOrder, FileKind, Pin, PinReason, PinTable, TxnTable};
 use basalt_sched::Os;
-use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
+use basalt_types::{
+    ColumnId, Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo,
+};
 use basalt_wal::Log;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -342,6 +344,22 @@ impl Engine {
             cold + tablet.hot.rows() as u64
         };
         table.tablets().filter_map(|id| self.tablet(id).ok()).map(rows).sum()
+    }
+
+    /// Between which values a column of the table's segments lies; hot rows may have others. `None`: unknown.
+    pub fn column_bounds(&self, table: &TableDef, column: ColumnId) -> Option<(Datum, Datum)> {
+        let mut all: Option<ZoneMap> = None;
+        for tablet in table.tablets().filter_map(|id| self.tablet(id).ok()) {
+            for file in &tablet.view().files {
+                let zone = file.data.segment()?.zone_map(column)?;
+                match &mut all {
+                    Some(all) => all.merge(zone),
+                    None => all = Some(zone.clone()),
+                }
+            }
+        }
+        let all = all?;
+        all.min.zip(all.max)
     }
 
     /// Bytes of a table: files and hot rows.

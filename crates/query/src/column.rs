@@ -1,10 +1,12 @@
-//! The way into the column engine: a bound plan as one of `exec`, and its pipelines run by the query runtime's threads.
+//! The way into the column engine: a query's optimized tree ([`crate::optimize`]) as a plan of `exec`, and its pipelines
+//! run by the query runtime's threads.
 //!
 //! What the engine does not run, the fallback does ([`crate::lower`]). It also runs what the engine gave up or what
 //! failed before the first row left, so that errors are those of one engine.
 
 mod compile;
 mod drive;
+mod facts;
 
 pub(crate) use compile::column_plan;
 pub(crate) use drive::{Ended, steps};

@@ -1,8 +1,8 @@
 //! SQL on top of the engine: sessions, statements, binder, plans and their execution.
 //!
 //! The way of a statement: [`session`] (text, transaction, portal) → `statement` (one file per verb) →
-//! `bind` (names and types, PostgreSQL's rules) → `plan` → `column` (the column engine) or `lower` (DataFusion's
-//! operators) → `run`.
+//! `bind` (names and types, PostgreSQL's rules) → `plan` → `optimize` and `column` (the column engine), or `lower`
+//! (DataFusion's operators) → `run`.
 //! This is the only crate that knows DataFusion, and it knows nothing of any wire format.
 
 mod advisory;
@@ -14,8 +14,6 @@ pub mod error;
 mod explain;
 mod lower;
 mod notify;
-// Called once the column engine runs what it makes.
-#[cfg_attr(not(test), expect(dead_code))]
 mod optimize;
 pub mod pgcatalog;
 pub mod plan;

@@ -1,11 +1,16 @@
-//! From a bound plan to one of the column engine: column ids become positions.
+//! From the optimizer's tree to a plan of the column engine: column ids become positions.
 
+use crate::column::facts;
+use crate::optimize::node::{JoinKind, Key, Node, Op};
+use crate::optimize::optimize;
 use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey, row_count};
 use crate::run::RunContext;
 use basalt_engine::ScanSpec;
 use basalt_exec::plan as exec;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, DataType, TableDef};
+use std::sync::Arc;
 
 /// Aggregates whose result does not depend on the order of rows.
 const UNORDERED: [&str; 25] = [
@@ -44,17 +49,17 @@ struct Compiled {
 
 /// What the column engine runs for a query; `None`: the fallback does.
 pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Option<exec::Plan> {
-    let plain = query.subqueries.is_empty() && query.ctes.is_empty() && query.row_locks.is_empty() && !ctx.inner;
-    (plain && takes_in_all(&query.plan)).then_some(())?;
-    let compiled = Compiled::of(&query.plan, ctx)?;
-    let outputs = query.columns.iter().map(|column| compiled.column(column.id, &column.ty));
+    (query.row_locks.is_empty() && !ctx.inner && takes_in_all(&query.plan)).then_some(())?;
+    let node = optimize(query, &facts::of(query, ctx))?;
+    let compiled = Compiled::of(&node, ctx)?;
+    let outputs = query.columns.iter().map(|column| placed(&hole(column.id, &column.ty), &compiled.columns));
     let exprs = outputs.collect::<Option<Vec<_>>>()?;
     // What fails for constants fails without rows, too: the fallback says how.
     query.first_fault(&ctx.eval).is_none().then_some(())?;
     Some(exec::Plan::Project { input: Box::new(compiled.plan), exprs })
 }
 
-/// Whether rows are grouped, so that none leaves before all were seen.
+/// Whether no row leaves before all were seen.
 fn takes_in_all(plan: &Plan) -> bool {
     match plan {
         Plan::Aggregate { .. } | Plan::Distinct { .. } => true,
@@ -66,58 +71,33 @@ fn takes_in_all(plan: &Plan) -> bool {
     }
 }
 
+fn hole(id: ColId, ty: &DataType) -> Expr {
+    Expr::Hole { id, ty: ty.clone() }
+}
+
 impl Compiled {
-    fn of(plan: &Plan, ctx: &RunContext) -> Option<Compiled> {
-        match plan {
-            Plan::Scan { table, columns, identity: None, .. } if table.is_populated() => {
-                let spec = ScanSpec {
-                    table: table.clone(),
-                    columns: columns.iter().map(|(_, column)| *column).collect(),
-                    predicates: Vec::new(),
-                    with_identity: false,
-                };
-                let columns = columns.iter().map(|(id, _)| *id).collect();
-                Some(Compiled { plan: exec::Plan::Scan { spec }, columns })
+    fn of(node: &Node, ctx: &RunContext) -> Option<Compiled> {
+        match &node.op {
+            Op::Scan { table, columns, filter } => Compiled::scan(table, columns)?.filtered(filter),
+            Op::Values { .. } | Op::UnionAll { .. } => None,
+            // Computed for each reference.
+            Op::Shared { plan, columns, .. } => {
+                let exprs: Vec<(ColId, Expr)> =
+                    columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
+                Compiled::of(plan, ctx)?.projected(&exprs)
             }
-            Plan::Filter { input, condition } => {
-                let Compiled { plan, columns } = Compiled::of(input, ctx)?;
-                let conjuncts = condition.clone().split_and();
-                let conditions = conjuncts.iter().map(|conjunct| placed(conjunct, &columns));
-                let conditions = conditions.collect::<Option<Vec<_>>>()?;
-                Some(Compiled { plan: exec::Plan::Filter { input: Box::new(plan), conditions }, columns })
+            Op::Filter { input, conjuncts } => Compiled::of(input, ctx)?.filtered(conjuncts),
+            Op::Project { input, exprs } => Compiled::of(input, ctx)?.projected(exprs),
+            Op::Join { left, right, kind, keys, residual, .. } => {
+                Compiled::join(Compiled::of(left, ctx)?, Compiled::of(right, ctx)?, *kind, keys, residual)
             }
-            Plan::Project { input, exprs } => {
-                let Compiled { plan, columns } = Compiled::of(input, ctx)?;
-                let placed_exprs = exprs.iter().map(|(_, expr)| placed(expr, &columns));
-                let placed_exprs = placed_exprs.collect::<Option<Vec<_>>>()?;
-                let plan = exec::Plan::Project { input: Box::new(plan), exprs: placed_exprs };
-                Some(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
-            }
-            Plan::Aggregate { input, groups, aggregates, sets: None } => {
-                let Compiled { plan, columns } = Compiled::of(input, ctx)?;
-                let keys = groups.iter().map(|(_, group)| placed(group, &columns)).collect::<Option<Vec<_>>>()?;
-                let calls = aggregates.iter().map(|(_, call)| aggregate(call, &columns));
-                let calls = calls.collect::<Option<Vec<_>>>()?;
-                let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
-                let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, calls };
-                Some(Compiled { plan, columns: ids })
-            }
-            Plan::Distinct { input, on: None } => {
-                let types = input.columns();
-                let Compiled { plan, columns } = Compiled::of(input, ctx)?;
-                let keys = types.iter().map(|(id, ty)| placed(&Expr::Hole { id: *id, ty: ty.clone() }, &columns));
-                let groups = keys.collect::<Option<Vec<_>>>()?;
-                // Without columns there would be a row even if there is none.
-                (!groups.is_empty()).then_some(())?;
-                let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, calls: Vec::new() };
-                Some(Compiled { plan, columns: types.into_iter().map(|(id, _)| id).collect() })
-            }
-            Plan::Sort { input, keys } => {
+            Op::Aggregate { input, groups, aggregates, .. } => Compiled::of(input, ctx)?.aggregated(groups, aggregates),
+            Op::Sort { input, keys } => {
                 let Compiled { plan, columns } = Compiled::of(input, ctx)?;
                 let keys = keys.iter().map(|key| sort_key(key, &columns)).collect::<Option<Vec<_>>>()?;
                 Some(Compiled { plan: exec::Plan::Sort { input: Box::new(plan), keys }, columns })
             }
-            Plan::Limit { input, limit, offset, ties: false } => {
+            Op::Limit { input, limit, offset } => {
                 let Compiled { plan, columns } = Compiled::of(input, ctx)?;
                 let count = |expr: &Option<Expr>, place| match expr {
                     Some(expr) => count(expr, place, ctx),
@@ -127,12 +107,103 @@ impl Compiled {
                 let plan = exec::Plan::Limit { input: Box::new(plan), offset: offset.unwrap_or(0), limit };
                 Some(Compiled { plan, columns })
             }
-            _ => None,
         }
     }
 
-    fn column(&self, id: ColId, ty: &basalt_types::DataType) -> Option<Expr> {
-        placed(&Expr::Hole { id, ty: ty.clone() }, &self.columns)
+    fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Option<Compiled> {
+        table.is_populated().then_some(())?;
+        let spec = ScanSpec {
+            table: table.clone(),
+            columns: columns.iter().map(|(_, column)| *column).collect(),
+            predicates: Vec::new(),
+            with_identity: false,
+        };
+        Some(Compiled { plan: exec::Plan::Scan { spec }, columns: columns.iter().map(|(id, _)| *id).collect() })
+    }
+
+    fn filtered(self, conjuncts: &[Expr]) -> Option<Compiled> {
+        if conjuncts.is_empty() {
+            return Some(self);
+        }
+        let Compiled { plan, columns } = self;
+        let conditions = conjuncts.iter().map(|conjunct| placed(conjunct, &columns)).collect::<Option<Vec<_>>>()?;
+        Some(Compiled { plan: exec::Plan::Filter { input: Box::new(plan), conditions }, columns })
+    }
+
+    fn projected(self, exprs: &[(ColId, Expr)]) -> Option<Compiled> {
+        let Compiled { plan, columns } = self;
+        let values = exprs.iter().map(|(_, expr)| placed(expr, &columns)).collect::<Option<Vec<_>>>()?;
+        let plan = exec::Plan::Project { input: Box::new(plan), exprs: values };
+        Some(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
+    }
+
+    fn join(left: Compiled, right: Compiled, kind: JoinKind, keys: &[Key], residual: &[Expr]) -> Option<Compiled> {
+        let kind = match kind {
+            JoinKind::Inner => exec::JoinKind::Inner,
+            JoinKind::Left => exec::JoinKind::Left,
+            JoinKind::Semi => exec::JoinKind::Semi,
+            JoinKind::Anti => exec::JoinKind::Anti,
+            JoinKind::NullAwareAnti => exec::JoinKind::NullAwareAnti,
+            JoinKind::Single => exec::JoinKind::Single,
+            JoinKind::Full | JoinKind::Mark { .. } => return None,
+        };
+        let pair = |key: &Key| {
+            let sides = (placed(&key.left, &left.columns)?, placed(&key.right, &right.columns)?);
+            (!key.null_safe && sides.0.ty() == sides.1.ty()).then_some(sides)
+        };
+        let keys = keys.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        let both: Vec<ColId> = left.columns.iter().chain(&right.columns).copied().collect();
+        let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Option<Vec<_>>>()?;
+        let columns = if kind.gives_partners() { both } else { left.columns };
+        let (left, right) = (Box::new(left.plan), Box::new(right.plan));
+        Some(Compiled { plan: exec::Plan::Join { left, right, kind, keys, residual }, columns })
+    }
+
+    fn aggregated(self, groups: &[(ColId, Expr)], aggregates: &[(ColId, AggregateCall)]) -> Option<Compiled> {
+        let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
+        let (input, distinct) = match aggregates.iter().any(|(_, call)| call.distinct) {
+            true => self.distinct(groups, aggregates)?,
+            false => (self, None),
+        };
+        let Compiled { plan, columns } = input;
+        // Behind a grouping by everything that matters, keys come first and then what is aggregated.
+        let key = |(at, (_, group)): (usize, &(ColId, Expr))| match &distinct {
+            Some(_) => Some(Expr::Column { index: at, ty: group.ty() }),
+            None => placed(group, &columns),
+        };
+        let keys = groups.iter().enumerate().map(key).collect::<Option<Vec<_>>>()?;
+        let calls = aggregates.iter().map(|(_, call)| match &distinct {
+            Some(arg) => Some(exec::AggregateCall {
+                resolved: call.resolved.clone(),
+                args: vec![Expr::Column { index: groups.len(), ty: arg.ty() }],
+                filter: None,
+            }),
+            None => aggregate(call, &columns),
+        });
+        let calls = calls.collect::<Option<Vec<_>>>()?;
+        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, calls };
+        Some(Compiled { plan, columns: ids })
+    }
+
+    /// For aggregates of the distinct values of one expression: one row for each value of each group, and the
+    /// expression.
+    fn distinct(
+        self,
+        groups: &[(ColId, Expr)],
+        aggregates: &[(ColId, AggregateCall)],
+    ) -> Option<(Compiled, Option<Expr>)> {
+        let Compiled { plan, columns } = self;
+        let [(_, first), rest @ ..] = aggregates else { return None };
+        let [arg] = first.args.as_slice() else { return None };
+        let alike = |call: &AggregateCall| {
+            call.distinct && call.filter.is_none() && call.order_by.is_empty() && call.args == first.args
+        };
+        (alike(first) && rest.iter().all(|(_, call)| alike(call))).then_some(())?;
+        aggregates.iter().all(|(_, call)| is_unordered(call)).then_some(())?;
+        let values = groups.iter().map(|(_, group)| group).chain([arg]);
+        let groups = values.map(|value| placed(value, &columns)).collect::<Option<Vec<_>>>()?;
+        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, calls: Vec::new() };
+        Some((Compiled { plan, columns: Vec::new() }, Some(arg.clone())))
     }
 }
 
@@ -155,10 +226,12 @@ fn placed(expr: &Expr, columns: &[ColId]) -> Option<Expr> {
     known.then_some(placed)
 }
 
+fn is_unordered(call: &AggregateCall) -> bool {
+    UNORDERED.contains(&call.resolved.aggregate.name.as_str()) && call.resolved.orders.is_empty()
+}
+
 fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Option<exec::AggregateCall> {
-    let name = call.resolved.aggregate.name.as_str();
-    let plain = !call.distinct && call.order_by.is_empty() && call.resolved.orders.is_empty();
-    (plain && UNORDERED.contains(&name)).then_some(())?;
+    (!call.distinct && call.order_by.is_empty() && is_unordered(call)).then_some(())?;
     let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Option<Vec<_>>>()?;
     let filter = match &call.filter {
         Some(filter) => Some(placed(filter, columns)?),

@@ -5,7 +5,7 @@ use crate::explain::Step;
 use crate::run::{QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::RecordBatch;
-use basalt_exec::pipeline::{self, Execution, Held, Running, Surroundings, Worker};
+use basalt_exec::pipeline::{Described, Execution, Progress, Surroundings, Worker};
 use basalt_exec::{Error, plan};
 use datafusion::execution::memory_pool::MemoryReservation;
 use parking_lot::Mutex;
@@ -54,16 +54,13 @@ impl QueryRuntime {
     }
 
     async fn pipelines(&self, execution: &mut Execution, way: &Way) -> std::result::Result<Ended, Failed> {
-        let mut held = Held::Nothing;
-        for at in 0..execution.pipelines() {
-            let running = execution.start(at, held)?;
+        while let Some(running) = execution.start()? {
             // Dropped, it ends the others.
             let mut others = JoinSet::new();
             for _ in 1..running.parallelism(self.config().workers) {
                 others.spawn_on(work(running.worker(), way.clone()), self.handle());
             }
-            let own = work(running.worker(), way.clone()).await?;
-            let mut ended = own;
+            let mut ended = work(running.worker(), way.clone()).await?;
             while let Some(other) = others.join_next().await {
                 let other = other.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))??;
                 ended = if ended == Ended::Well { other } else { ended };
@@ -71,7 +68,7 @@ impl QueryRuntime {
             if ended != Ended::Well {
                 return Ok(ended);
             }
-            held = Running::finish(&running)?;
+            execution.finish(&running)?;
         }
         Ok(Ended::Well)
     }
@@ -98,10 +95,12 @@ impl QueryRuntime {
 
 /// An execution's operators as steps of EXPLAIN.
 pub(crate) fn steps(execution: &Execution) -> Vec<Step> {
-    let described = execution.described();
-    described.into_iter().rev().fold(Vec::new(), |inputs, pipeline::Described { what, rows, millis }| {
-        vec![Step { what, rows, millis, inputs }]
-    })
+    execution.described().map(step).into_iter().collect()
+}
+
+fn step(described: Described) -> Step {
+    let Described { what, rows, millis, inputs } = described;
+    Step { what, rows, millis, inputs: inputs.into_iter().map(step).collect() }
 }
 
 enum Failed {
@@ -133,9 +132,9 @@ struct Way {
 async fn work(mut worker: Worker, way: Way) -> std::result::Result<Ended, Failed> {
     loop {
         match worker.step()? {
-            pipeline::Step::Done => return Ok(Ended::Well),
-            pipeline::Step::More(None) => {}
-            pipeline::Step::More(Some((columns, rows))) => {
+            Progress::Done => return Ok(Ended::Well),
+            Progress::More(None) => {}
+            Progress::More(Some((columns, rows))) => {
                 way.left.store(true, Ordering::Relaxed);
                 if way.receiver.send(record_batch(columns, rows)).await.is_err() {
                     return Ok(Ended::Unheard);

@@ -1,0 +1,43 @@
+//! What the optimizer is told of the tables of a query: what storage knows without looking at a row.
+
+use crate::optimize::facts::{ColumnFacts, Statistics, TableFacts};
+use crate::plan::{Plan, Query};
+use crate::run::RunContext;
+use basalt_types::Datum;
+
+/// The facts of every table that a query scans.
+pub(super) fn of(query: &Query, ctx: &RunContext) -> Statistics {
+    let mut statistics = Statistics::default();
+    let ctes = query.ctes.values().map(|cte| &cte.plan);
+    let subqueries = query.subqueries.values().map(|subquery| &subquery.plan);
+    std::iter::once(&query.plan).chain(ctes).chain(subqueries).for_each(|plan| add(plan, ctx, &mut statistics));
+    statistics
+}
+
+fn add(plan: &Plan, ctx: &RunContext, statistics: &mut Statistics) {
+    if let Plan::Scan { table, columns, .. } = plan {
+        let engine = ctx.read.engine();
+        let facts = statistics
+            .tables
+            .entry(table.id)
+            .or_insert_with(|| TableFacts { rows: engine.estimated_rows(table) as f64, ..TableFacts::default() });
+        for (_, column) in columns {
+            facts.columns.entry(*column).or_insert_with(|| {
+                let bounds = engine.column_bounds(table, *column);
+                ColumnFacts { distinct: bounds.as_ref().and_then(range), bounds, nulls: None }
+            });
+        }
+    }
+    plan.inputs().into_iter().for_each(|input| add(input, ctx, statistics));
+}
+
+/// How many integers lie between two.
+fn range((least, most): &(Datum, Datum)) -> Option<f64> {
+    let int = |value: &Datum| match value {
+        Datum::I16(value) => Some(f64::from(*value)),
+        Datum::I32(value) => Some(f64::from(*value)),
+        Datum::I64(value) => Some(*value as f64),
+        _ => None,
+    };
+    Some(int(most)? - int(least)? + 1.0)
+}
