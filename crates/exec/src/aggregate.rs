@@ -7,6 +7,7 @@ pub(crate) mod texts;
 
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
+use crate::join::concat::concat;
 use crate::kernels::sums::{self, Groups};
 use crate::program::{Condition, Field, Kind, Place, Program, logical};
 use arrow_array::{ArrayRef, BooleanArray};
@@ -28,9 +29,19 @@ pub struct Spec {
     groups: Vec<Place>,
     /// Of the group columns.
     keys: Vec<Field>,
+    /// Columns that the group columns decide, and how they are held.
+    decided: Vec<(Place, Field)>,
+    /// The order in which both leave.
+    leaving: Vec<Leaving>,
     filters: Vec<Condition>,
     units: Vec<Unit>,
     results: Vec<Outcome>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Leaving {
+    Key(usize),
+    Decided(usize),
 }
 
 /// One call as it comes from a plan.
@@ -101,11 +112,24 @@ struct Digits {
 }
 
 impl Spec {
-    /// `None` if the keys are of a type whose equality is not that of its stored form.
-    pub fn new(program: &Program, groups: Vec<Place>, calls: Vec<Call>) -> Option<Spec> {
+    /// `dependent`: of the groups those that the others decide. `None` if the keys are of a type whose equality is not
+    /// that of its stored form.
+    pub fn new(program: &Program, all: &[Place], dependent: &[usize], calls: Vec<Call>) -> Option<Spec> {
+        let (mut groups, mut decided, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, place) in all.iter().enumerate() {
+            if dependent.contains(&at) {
+                leaving.push(Leaving::Decided(decided.len()));
+                decided.push((*place, program.fields[*place].clone()));
+            } else {
+                leaving.push(Leaving::Key(groups.len()));
+                groups.push(*place);
+            }
+        }
         let keys: Vec<Field> = groups.iter().map(|place| program.fields[*place].clone()).collect();
         keys.iter().all(|key| key.kind().is_some() || is_text(&key.ty)).then_some(())?;
-        let mut spec = Spec { groups, keys, filters: Vec::new(), units: Vec::new(), results: Vec::new() };
+        decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
+        let (filters, units, results) = (Vec::new(), Vec::new(), Vec::new());
+        let mut spec = Spec { groups, keys, decided, leaving, filters, units, results };
         for call in calls {
             let filter = call.filter.map(|filter| {
                 spec.filters.push(filter);
@@ -191,7 +215,11 @@ impl Spec {
             Outcome::Numeric { .. } => Field::new(DataType::Numeric(None), true),
             Outcome::General { ty, .. } => Field::new(ty.clone(), true),
         };
-        self.keys.iter().cloned().chain(self.results.iter().map(of_result)).collect()
+        let leaving = self.leaving.iter().map(|leaving| match leaving {
+            Leaving::Key(at) => self.keys[*at].clone(),
+            Leaving::Decided(at) => self.decided[*at].1.clone(),
+        });
+        leaving.chain(self.results.iter().map(of_result)).collect()
     }
 }
 
@@ -200,6 +228,8 @@ pub struct Aggregation {
     spec: Arc<Spec>,
     keys: Keys,
     states: Vec<State>,
+    /// Of the columns that keys decide, the values of each group's first row: batch by batch those of new groups.
+    decided: Vec<Vec<Vector>>,
     /// Whether a batch has come: states know of no group before.
     begun: bool,
 }
@@ -214,7 +244,8 @@ impl Aggregation {
             UnitKind::General { resolved, .. } => State::General(resolved.accumulator()),
         };
         let states = spec.units.iter().map(state).collect();
-        Aggregation { spec: spec.clone(), keys: Keys::new(&text), states, begun: false }
+        let decided = vec![Vec::new(); spec.decided.len()];
+        Aggregation { spec: spec.clone(), keys: Keys::new(&text), states, decided, begun: false }
     }
 
     /// Groups so far, the one of rows that do not count among them.
@@ -231,10 +262,17 @@ impl Aggregation {
         self.begun = true;
         let spec = self.spec.clone();
         let own: Vec<u32>;
+        let before = self.keys.len();
         let groups = if !spec.groups.is_empty() {
             let keys: Vec<Vector> =
                 spec.groups.iter().map(|place| batch.vector(*place, work)).collect::<Result<_>>()?;
             own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
+            if !spec.decided.is_empty() && self.keys.len() > before {
+                let first = first_rows(&own, before);
+                for ((place, _), values) in spec.decided.iter().zip(&mut self.decided) {
+                    values.push(batch.vector(*place, work)?.take(&first));
+                }
+            }
             Groups::Each(&own)
         } else if let Some(mask) = batch.mask() {
             own = mask.iter().map(|counts| u32::from(*counts)).collect();
@@ -300,7 +338,7 @@ impl Aggregation {
         }
         self.begun = true;
         other.keys.seal();
-        let all = other.len();
+        let (before, all) = (self.keys.len(), other.len());
         let mut groups = Vec::with_capacity(all - 1);
         if self.spec.groups.is_empty() {
             groups.push(1);
@@ -309,6 +347,10 @@ impl Aggregation {
                 let to = all.min(from + CHUNK);
                 groups.extend(self.keys.assign(&other.keys.vectors(from..to), to - from, None)?);
             }
+        }
+        let first = first_rows(&groups, before);
+        for ((own, other), (_, field)) in self.decided.iter_mut().zip(&other.decided).zip(&self.spec.decided) {
+            own.push(concat(&other.iter().collect::<Vec<_>>(), field)?.take(&first));
         }
         let len = self.len();
         for (own, other) in self.states.iter_mut().zip(&mut other.states) {
@@ -326,7 +368,10 @@ impl Aggregation {
     pub fn finish(mut self) -> Result<Finished> {
         self.keys.seal();
         let len = self.len();
-        let Aggregation { spec, keys, states, .. } = self;
+        let Aggregation { spec, keys, states, decided, .. } = self;
+        let decided = decided.iter().zip(&spec.decided);
+        let decided = decided.map(|(parts, (_, field))| concat(&parts.iter().collect::<Vec<_>>(), field));
+        let decided = decided.collect::<Result<Vec<_>>>()?;
         let mut done = Vec::with_capacity(states.len());
         for (state, unit) in states.into_iter().zip(&spec.units) {
             done.push(match state {
@@ -340,7 +385,7 @@ impl Aggregation {
                 }
             });
         }
-        Ok(Finished { spec, keys, groups: len - 1, done })
+        Ok(Finished { spec, keys, decided, groups: len - 1, done })
     }
 }
 
@@ -360,6 +405,7 @@ impl Unit {
 pub struct Finished {
     spec: Arc<Spec>,
     keys: Keys,
+    decided: Vec<Vector>,
     groups: usize,
     done: Vec<Done>,
 }
@@ -380,7 +426,13 @@ impl Finished {
     /// The columns of [`Spec::fields`] for some groups, counted from 0.
     pub fn columns(&self, groups: Range<usize>) -> Result<Vec<Vector>> {
         let groups = groups.start + 1..groups.end + 1;
-        let mut columns = self.keys.vectors(groups.clone());
+        let keys = self.keys.vectors(groups.clone());
+        let rows: Vec<u32> = (groups.start as u32 - 1..groups.end as u32 - 1).collect();
+        let leaving = self.spec.leaving.iter().map(|leaving| match leaving {
+            Leaving::Key(at) => keys[*at].clone(),
+            Leaving::Decided(at) => self.decided[*at].take(&rows),
+        });
+        let mut columns: Vec<Vector> = leaving.collect();
         for result in &self.spec.results {
             columns.push(self.result(result, groups.clone())?);
         }
@@ -460,6 +512,17 @@ impl Finished {
             }
         })
     }
+}
+
+/// The first row of each group from number `from` on; groups are numbered as they come.
+fn first_rows(groups: &[u32], from: usize) -> Vec<u32> {
+    let mut first = Vec::new();
+    for (row, group) in groups.iter().enumerate() {
+        if *group as usize == from + first.len() {
+            first.push(row as u32);
+        }
+    }
+    first
 }
 
 /// In 64 bits, if they hold all.

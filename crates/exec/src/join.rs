@@ -3,7 +3,7 @@
 //! One integer key whose values lie close together, as keys of tables do, indexes an array (a dense unique key needs
 //! neither hash nor comparison); other keys are found by hash. Null keys match nothing.
 
-mod concat;
+pub(crate) mod concat;
 mod probe;
 
 pub use probe::{Kind, Probe};

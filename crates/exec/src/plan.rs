@@ -30,9 +30,12 @@ pub enum Plan {
         residual: Vec<Expr>,
     },
     /// Keys, then calls. Without keys there is one group, even of no rows.
+    ///
+    /// `dependent`: of the groups, by position, those that the others decide.
     Aggregate {
         input: Box<Plan>,
         groups: Vec<Expr>,
+        dependent: Vec<usize>,
         calls: Vec<AggregateCall>,
     },
     Sort {

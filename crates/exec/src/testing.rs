@@ -76,6 +76,13 @@ impl Rows {
         Rows { vectors, fields, count, ctx: Arc::new(EvalContext::at(0)) }
     }
 
+    pub fn column_values(&self, index: usize) -> Vec<i128> {
+        match &self.vectors[index] {
+            Vector::Ints(ints) => (0..self.count).map(|row| ints.values.get(row)).collect(),
+            _ => panic!("column {index} holds no integers"),
+        }
+    }
+
     pub fn column(&self, index: usize) -> Expr {
         Expr::Column { index, ty: self.fields[index].ty.clone() }
     }

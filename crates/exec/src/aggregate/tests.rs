@@ -51,7 +51,7 @@ fn shown(vector: &Vector, field: &Field, ctx: &EvalContext) -> Vec<String> {
 }
 
 /// Keys and results of each group.
-fn grouped(rows: &Rows, keys: &[usize], workers: usize) -> BTreeMap<Vec<String>, Vec<String>> {
+fn grouped(rows: &Rows, keys: &[usize], dependent: &[usize], workers: usize) -> BTreeMap<Vec<String>, Vec<String>> {
     let mut program = Program::new(rows.fields.clone());
     let mut compiled = Vec::new();
     for (name, arg, filter) in calls(rows) {
@@ -66,7 +66,7 @@ fn grouped(rows: &Rows, keys: &[usize], workers: usize) -> BTreeMap<Vec<String>,
         let filter = filter.map(|filter| program.condition(&filter, &rows.ctx));
         compiled.push(Call { resolved, args, digits, filter });
     }
-    let spec = Arc::new(Spec::new(&program, keys.to_vec(), compiled).unwrap());
+    let spec = Arc::new(Spec::new(&program, keys, dependent, compiled).unwrap());
     let mut work = Work::new(Arc::new(program), rows.ctx.clone(), Vec::new());
     let mut all: Vec<Aggregation> = (0..workers).map(|_| Aggregation::new(&spec)).collect();
     for (at, from) in (0..rows.count).step_by(170).enumerate() {
@@ -119,7 +119,7 @@ fn results_are_those_of_accumulators() {
     let rows = Rows::new(1000);
     for keys in [vec![], vec![5], vec![0], vec![5, 0], vec![6, 5], vec![1], vec![4, 6], vec![3, 0]] {
         for workers in [1, 3] {
-            assert_eq!(grouped(&rows, &keys, workers), expected(&rows, &keys), "by {keys:?}, {workers} workers");
+            assert_eq!(grouped(&rows, &keys, &[], workers), expected(&rows, &keys), "by {keys:?}, {workers} workers");
         }
     }
 }
@@ -127,8 +127,21 @@ fn results_are_those_of_accumulators() {
 #[test]
 fn without_keys_no_rows_are_a_group() {
     let rows = Rows::new(0);
-    let all = grouped(&rows, &[], 2);
+    let all = grouped(&rows, &[], &[], 2);
     assert_eq!(all.len(), 1);
     assert_eq!(all[&Vec::new()][..4], ["0", "0", "0", "NULL"].map(str::to_string));
-    assert!(grouped(&rows, &[5], 2).is_empty());
+    assert!(grouped(&rows, &[5], &[], 2).is_empty());
+}
+
+#[test]
+fn what_keys_decide_comes_from_any_row_of_the_group() {
+    let mut rows = Rows::new(1000);
+    // Texts and amounts that the first column decides.
+    let of = |row: usize| (rows.column_values(0)[row] + 10) as u32;
+    let decided: Vec<u32> = (0..1000).map(of).collect();
+    rows.vectors[5] = rows.vectors[5].take(&decided);
+    rows.vectors[2] = rows.vectors[2].take(&decided);
+    for workers in [1, 3] {
+        assert_eq!(grouped(&rows, &[5, 0, 2], &[0, 2], workers), expected(&rows, &[5, 0, 2]), "{workers} workers");
+    }
 }

@@ -64,9 +64,9 @@ impl Compiler<'_> {
                 Some(open)
             }
             Plan::Join { left, right, kind, keys, residual } => self.join(left, right, *kind, keys, residual),
-            Plan::Aggregate { input, groups, calls } => {
+            Plan::Aggregate { input, groups, dependent, calls } => {
                 let open = self.open(input)?.unlimited()?;
-                self.aggregated(open, groups, calls)
+                self.aggregated(open, groups, dependent, calls)
             }
             Plan::Sort { input, keys } => {
                 let open = self.open(input)?.unlimited()?;
@@ -160,9 +160,15 @@ impl Compiler<'_> {
         Some(open)
     }
 
-    fn aggregated(&mut self, mut open: Open, groups: &[Expr], calls: &[AggregateCall]) -> Option<Open> {
+    fn aggregated(
+        &mut self,
+        mut open: Open,
+        groups: &[Expr],
+        dependent: &[usize],
+        calls: &[AggregateCall],
+    ) -> Option<Open> {
         let ctx = self.ctx;
-        let groups = groups.iter().map(|group| open.define(group, ctx)).collect();
+        let groups: Vec<Place> = groups.iter().map(|group| open.define(group, ctx)).collect();
         let mut compiled = Vec::with_capacity(calls.len());
         for call in calls {
             let (args, digits) = match (call.resolved.aggregate.name.as_str(), call.args.as_slice()) {
@@ -176,7 +182,7 @@ impl Compiler<'_> {
             let filter = filter.map(|filter| open.program.condition(&filter, ctx));
             compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter });
         }
-        let spec = Arc::new(Spec::new(&open.program, groups, compiled)?);
+        let spec = Arc::new(Spec::new(&open.program, &groups, dependent, compiled)?);
         let fields = spec.fields();
         let made = self.close(open, Sink::Aggregate(spec));
         Some(Open::new(Start::Made(made), fields))

@@ -91,7 +91,9 @@ impl Compiled {
             Op::Join { left, right, kind, keys, residual, .. } => {
                 Compiled::join(Compiled::of(left, ctx)?, Compiled::of(right, ctx)?, *kind, keys, residual)
             }
-            Op::Aggregate { input, groups, aggregates, .. } => Compiled::of(input, ctx)?.aggregated(groups, aggregates),
+            Op::Aggregate { input, groups, dependent, aggregates } => {
+                Compiled::of(input, ctx)?.aggregated(groups, dependent, aggregates)
+            }
             Op::Sort { input, keys } => {
                 let Compiled { plan, columns } = Compiled::of(input, ctx)?;
                 let keys = keys.iter().map(|key| sort_key(key, &columns)).collect::<Option<Vec<_>>>()?;
@@ -159,7 +161,12 @@ impl Compiled {
         Some(Compiled { plan: exec::Plan::Join { left, right, kind, keys, residual }, columns })
     }
 
-    fn aggregated(self, groups: &[(ColId, Expr)], aggregates: &[(ColId, AggregateCall)]) -> Option<Compiled> {
+    fn aggregated(
+        self,
+        groups: &[(ColId, Expr)],
+        dependent: &[usize],
+        aggregates: &[(ColId, AggregateCall)],
+    ) -> Option<Compiled> {
         let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
         let (input, distinct) = match aggregates.iter().any(|(_, call)| call.distinct) {
             true => self.distinct(groups, aggregates)?,
@@ -181,7 +188,8 @@ impl Compiled {
             None => aggregate(call, &columns),
         });
         let calls = calls.collect::<Option<Vec<_>>>()?;
-        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, calls };
+        let dependent = dependent.to_vec();
+        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, dependent, calls };
         Some(Compiled { plan, columns: ids })
     }
 
@@ -202,7 +210,8 @@ impl Compiled {
         aggregates.iter().all(|(_, call)| is_unordered(call)).then_some(())?;
         let values = groups.iter().map(|(_, group)| group).chain([arg]);
         let groups = values.map(|value| placed(value, &columns)).collect::<Option<Vec<_>>>()?;
-        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, calls: Vec::new() };
+        let (dependent, calls) = (Vec::new(), Vec::new());
+        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, dependent, calls };
         Some((Compiled { plan, columns: Vec::new() }, Some(arg.clone())))
     }
 }
