@@ -18,7 +18,7 @@ use basalt_expr::numeric::power_of_ten;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
-use keys::{Keys, is_text};
+use keys::{Form, Keys};
 use states::{Extreme, State, Sum, without_nulls};
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub struct Spec {
     groups: Vec<Place>,
     /// Of the group columns.
     keys: Vec<Field>,
+    forms: Vec<Form>,
     /// Columns that the group columns decide, and how they are held.
     decided: Vec<(Place, Field)>,
     /// The order in which both leave.
@@ -126,10 +127,10 @@ impl Spec {
             }
         }
         let keys: Vec<Field> = groups.iter().map(|place| program.fields[*place].clone()).collect();
-        keys.iter().all(|key| key.kind().is_some() || is_text(&key.ty)).then_some(())?;
+        let forms = keys.iter().map(Form::of).collect::<Option<Vec<Form>>>()?;
         decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let (filters, units, results) = (Vec::new(), Vec::new(), Vec::new());
-        let mut spec = Spec { groups, keys, decided, leaving, filters, units, results };
+        let mut spec = Spec { groups, keys, forms, decided, leaving, filters, units, results };
         for call in calls {
             let filter = call.filter.map(|filter| {
                 spec.filters.push(filter);
@@ -236,7 +237,6 @@ pub struct Aggregation {
 
 impl Aggregation {
     pub fn new(spec: &Arc<Spec>) -> Aggregation {
-        let text: Vec<bool> = spec.keys.iter().map(|key| is_text(&key.ty)).collect();
         let state = |unit: &Unit| match &unit.kind {
             UnitKind::Rows | UnitKind::Values(_) => State::Count(Vec::new()),
             UnitKind::Sum(_) => State::Sum(Sum::default()),
@@ -245,7 +245,7 @@ impl Aggregation {
         };
         let states = spec.units.iter().map(state).collect();
         let decided = vec![Vec::new(); spec.decided.len()];
-        Aggregation { spec: spec.clone(), keys: Keys::new(&text), states, decided, begun: false }
+        Aggregation { spec: spec.clone(), keys: Keys::new(&spec.forms), states, decided, begun: false }
     }
 
     /// Groups so far, the one of rows that do not count among them.

@@ -8,7 +8,7 @@ mod probe;
 
 pub use probe::{Kind, Probe};
 
-use crate::aggregate::keys::{Found, is_text};
+use crate::aggregate::keys::{Form, Found};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place};
@@ -27,7 +27,7 @@ const ROWS_MAX: usize = u32::MAX as usize - 2;
 #[derive(Debug)]
 pub struct Spec {
     pub keys: Vec<Place>,
-    pub key_fields: Vec<Field>,
+    forms: Vec<Form>,
     pub payload: Vec<Place>,
     pub fields: Vec<Field>,
 }
@@ -35,11 +35,11 @@ pub struct Spec {
 impl Spec {
     /// `None` if equality of the keys is not that of their stored form.
     pub fn new(keys: Vec<(Place, Field)>, payload: Vec<(Place, Field)>) -> Option<Spec> {
-        keys.iter().all(|(_, field)| field.kind().is_some() || is_text(&field.ty)).then_some(())?;
+        let forms = keys.iter().map(|(_, field)| Form::of(field)).collect::<Option<Vec<Form>>>()?;
         payload.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
-        let (keys, key_fields) = keys.into_iter().unzip();
+        let keys = keys.into_iter().map(|(place, _)| place).collect();
         let (payload, fields) = payload.into_iter().unzip();
-        Some(Spec { keys, key_fields, payload, fields })
+        Some(Spec { keys, forms, payload, fields })
     }
 }
 
@@ -159,8 +159,7 @@ impl Lookup {
         if let Some((least, slots)) = dense_range(parts, rows) {
             return Ok(Lookup::dense(parts, rows, least, slots));
         }
-        let text: Vec<bool> = spec.key_fields.iter().map(|field| is_text(&field.ty)).collect();
-        let mut found = Found::new(&text);
+        let mut found = Found::new(&spec.forms);
         let mut of_rows = Vec::with_capacity(rows);
         for part in parts {
             let valued = valued(&part.keys, part.rows);

@@ -27,6 +27,8 @@ pub enum Plan {
         right: Box<Plan>,
         kind: JoinKind,
         keys: Vec<(Expr, Expr)>,
+        /// The right columns that are kept.
+        payload: Vec<usize>,
         residual: Vec<Expr>,
     },
     /// Keys, then calls. Without keys there is one group, even of no rows.

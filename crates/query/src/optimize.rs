@@ -12,7 +12,7 @@
 
 mod assemble;
 mod classes;
-mod columns;
+pub mod columns;
 mod conjuncts;
 mod convert;
 mod domain;

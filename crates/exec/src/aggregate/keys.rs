@@ -8,8 +8,9 @@
 use super::combined::Combined;
 use super::texts::Texts;
 use crate::error::{Error, Result};
-use arrow_array::BinaryViewArray;
+use crate::program::Field;
 use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
 use basalt_types::DataType;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
@@ -27,15 +28,42 @@ pub(crate) struct Found {
     /// Groups, the one of rows that do not count among them.
     len: usize,
     table: Table,
+    /// In place of the table, while one integer column's keys lie close together.
+    dense: Option<Dense>,
 }
 
 struct KeyColumn {
+    form: Form,
     /// By group; 0 where the key is null.
     words: Vec<u64>,
     /// By group; empty as long as no key is null.
     nulls: Vec<bool>,
     /// What the words of texts stand for.
     texts: Option<Texts>,
+}
+
+/// What the words of a key column are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Integers,
+    Bools,
+    /// Numbers of texts.
+    Texts,
+    /// Numbers of numerics, which print in several ways.
+    Numerics,
+}
+
+impl Form {
+    /// `None` for types whose equality is not that of their stored form.
+    pub fn of(field: &Field) -> Option<Form> {
+        match &field.ty {
+            _ if field.kind().is_some() => Some(Form::Integers),
+            DataType::Bool => Some(Form::Bools),
+            ty if is_text(ty) => Some(Form::Texts),
+            DataType::Numeric(_) => Some(Form::Numerics),
+            _ => None,
+        }
+    }
 }
 
 /// Types whose values are one where their bytes are.
@@ -50,9 +78,8 @@ struct Words {
 }
 
 impl Keys {
-    /// `text`: for each key column, whether it holds texts.
-    pub fn new(text: &[bool]) -> Keys {
-        Keys { found: Found::new(text), combined: Combined::default() }
+    pub fn new(forms: &[Form]) -> Keys {
+        Keys { found: Found::new(forms), combined: Combined::default() }
     }
 
     /// Groups, the one of rows that do not count among them.
@@ -64,7 +91,9 @@ impl Keys {
         let of_column = |column: &KeyColumn| {
             column.words.capacity() * 8 + column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes)
         };
-        self.found.columns.iter().map(of_column).sum::<usize>() + self.found.table.slots.capacity() * 8
+        self.found.columns.iter().map(of_column).sum::<usize>()
+            + self.found.table.slots.capacity() * 8
+            + self.found.dense.as_ref().map_or(0, |dense| dense.numbers.capacity() * 4)
     }
 
     /// The group of each row; 0 for those that the mask leaves out.
@@ -95,15 +124,29 @@ impl Keys {
 }
 
 impl Found {
-    /// `text`: for each key column, whether it holds texts.
-    pub fn new(text: &[bool]) -> Found {
-        let column = |text: &bool| KeyColumn { words: vec![0], nulls: Vec::new(), texts: text.then(Texts::default) };
-        Found { columns: text.iter().map(column).collect(), len: 1, table: Table::default() }
+    pub fn new(forms: &[Form]) -> Found {
+        let column = |form: &Form| KeyColumn {
+            form: *form,
+            words: vec![0],
+            nulls: Vec::new(),
+            texts: matches!(form, Form::Texts | Form::Numerics).then(|| Texts::new(*form == Form::Numerics)),
+        };
+        let dense = (forms == [Form::Integers]).then(Dense::default);
+        Found { columns: forms.iter().map(column).collect(), len: 1, table: Table::default(), dense }
     }
 
     /// The group with these words, which is made if there is none.
     #[inline]
     fn group(&mut self, word: impl Fn(usize) -> (u64, bool)) -> u32 {
+        if let Some(dense) = &mut self.dense {
+            let number = dense.number(word(0));
+            if *number == 0 {
+                *number = self.len as u32;
+                self.len += 1;
+                self.columns[0].add(word(0));
+            }
+            return *number;
+        }
         let hash = hash((0..self.columns.len()).map(&word));
         let columns = &self.columns;
         let is = |group: u32| {
@@ -125,6 +168,7 @@ impl Found {
     /// The group of one row.
     fn group_at(&mut self, keys: &[Vector], row: usize) -> Result<u32> {
         let mut words = [(0, false); COMBINED_COLUMNS_MAX];
+        self.make_room(keys, 1);
         for ((column, key), word) in self.columns.iter_mut().zip(keys).zip(&mut words) {
             *word = column.word_at(key, row)?;
         }
@@ -134,6 +178,7 @@ impl Found {
     /// The group of each row, which is made if there is none; 0 for those that the mask leaves out.
     pub fn hashed(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut words = Vec::with_capacity(keys.len());
+        self.make_room(keys, rows);
         for (column, key) in self.columns.iter_mut().zip(keys) {
             words.push(column.words_of(key, mask)?);
         }
@@ -155,6 +200,20 @@ impl Found {
 }
 
 impl Found {
+    /// Makes the array of dense keys wide enough for a batch, or goes over to the table.
+    fn make_room(&mut self, keys: &[Vector], rows: usize) {
+        let (Some(dense), [Vector::Ints(ints)]) = (&mut self.dense, keys) else { return };
+        if dense.reach(ints.min, ints.max, rows) {
+            return;
+        }
+        self.dense = None;
+        let column = &self.columns[0];
+        for group in 1..self.len {
+            let hash = hash(std::iter::once((column.words[group], column.is_null(group))));
+            self.table.insert(hash, group as u32);
+        }
+    }
+
     /// The group of each row; 0 where there is none, and for those that the mask leaves out.
     pub fn find(&self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut words = Vec::with_capacity(keys.len());
@@ -164,6 +223,10 @@ impl Found {
         let mut groups = vec![0; rows];
         for (row, group) in groups.iter_mut().enumerate() {
             if mask.is_some_and(|mask| mask[row] == 0) {
+                continue;
+            }
+            if let Some(dense) = &self.dense {
+                *group = dense.known(words[0].at(row));
                 continue;
             }
             let hash = hash(words.iter().map(|words| words.at(row)));
@@ -213,6 +276,7 @@ impl KeyColumn {
         let nulls = key.nulls().cloned();
         let words = match (key, &self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
+            (Vector::Flat(values), None) if self.form == Form::Bools => of_bools(values),
             (Vector::Codes(codes), Some(texts)) => texts.known_codes(codes),
             (Vector::Flat(values), Some(texts)) => {
                 values.as_binary_view().iter().map(|text| texts.known(text.unwrap_or_default())).collect()
@@ -226,6 +290,7 @@ impl KeyColumn {
         let nulls = key.nulls().cloned();
         let words = match (key, &mut self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
+            (Vector::Flat(values), None) if self.form == Form::Bools => of_bools(values),
             (Vector::Codes(codes), Some(texts)) => texts.of_codes(codes, mask),
             (Vector::Flat(values), Some(texts)) => texts.of_values(values.as_binary_view(), mask),
             _ => return Err(TWO_FORMS),
@@ -237,6 +302,10 @@ impl KeyColumn {
         let words = &self.words[groups.clone()];
         let nulls = (!self.nulls.is_empty()).then(|| groups.map(|group| !self.is_null(group)).collect::<NullBuffer>());
         match &self.texts {
+            None if self.form == Form::Bools => {
+                let values = words.iter().map(|word| *word != 0).collect();
+                Vector::Flat(Arc::new(BooleanArray::new(values, nulls)))
+            }
             None => {
                 let values = IntValues::I64(words.iter().map(|word| *word as i64).collect());
                 Vector::Ints(Ints::measured(values, nulls))
@@ -250,6 +319,10 @@ impl KeyColumn {
 }
 
 const TWO_FORMS: Error = Error::Beyond("a key column in two forms");
+
+fn of_bools(values: &ArrayRef) -> Vec<u64> {
+    values.as_boolean().values().iter().map(u64::from).collect()
+}
 
 fn of_ints(ints: &Ints) -> Result<Vec<u64>> {
     if i64::try_from(ints.min).is_err() || i64::try_from(ints.max).is_err() {
@@ -284,6 +357,64 @@ fn hash(words: impl Iterator<Item = (u64, bool)>) -> u32 {
         state = (wide as u64 ^ (wide >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     }
     (state ^ state >> 32) as u32
+}
+
+/// Groups by the distance of an integer from the least one.
+#[derive(Default)]
+struct Dense {
+    least: i64,
+    numbers: Vec<u32>,
+    null: u32,
+    /// Rows that came.
+    rows: usize,
+}
+
+/// Slots of the array per row that it is worth, and those that are always worth it.
+const SLOTS_PER_ROW_MAX: usize = 32;
+const SLOTS_MIN: usize = 1 << 16;
+
+impl Dense {
+    /// Whether integers between these bounds have slots, which are made if that is worth it.
+    fn reach(&mut self, min: i128, max: i128, rows: usize) -> bool {
+        self.rows += rows;
+        let (Ok(min), Ok(max)) = (i64::try_from(min), i64::try_from(max)) else { return false };
+        let (old, end) = (self.least, self.least.wrapping_add(self.numbers.len() as i64));
+        let (least, end) = match self.numbers.is_empty() {
+            true => (min, max),
+            false => (min.min(old), max.max(end - 1)),
+        };
+        let slots = end.checked_sub(least).and_then(|span| usize::try_from(span).ok()?.checked_add(1));
+        let Some(slots) = slots.filter(|slots| *slots <= SLOTS_MIN.max(self.rows.saturating_mul(SLOTS_PER_ROW_MAX)))
+        else {
+            return false;
+        };
+        if least == old && slots <= self.numbers.len() {
+            return true;
+        }
+        // With room to grow, so that it is not moved for each batch.
+        let room = slots.next_power_of_two().min(usize::try_from(i64::MAX.abs_diff(least)).unwrap_or(usize::MAX));
+        let mut numbers = vec![0; room.max(slots)];
+        let from = if self.numbers.is_empty() { 0 } else { old.abs_diff(least) as usize };
+        let kept = self.numbers.len().min(numbers.len() - from);
+        numbers[from..from + kept].copy_from_slice(&self.numbers[..kept]);
+        (self.least, self.numbers) = (least, numbers);
+        true
+    }
+
+    #[inline]
+    fn number(&mut self, (word, null): (u64, bool)) -> &mut u32 {
+        match null {
+            true => &mut self.null,
+            false => &mut self.numbers[(word as i64).wrapping_sub(self.least) as usize],
+        }
+    }
+
+    fn known(&self, (word, null): (u64, bool)) -> u32 {
+        match null {
+            true => self.null,
+            false => self.numbers.get((word as i64).wrapping_sub(self.least) as usize).copied().unwrap_or(0),
+        }
+    }
 }
 
 /// Open addressing: the hash and the group in each slot, 0 where there is none.

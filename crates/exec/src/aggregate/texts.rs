@@ -5,6 +5,7 @@ use ahash::RandomState;
 use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
 use arrow_buffer::Buffer;
+use basalt_types::numeric;
 use basalt_types::vector::Codes;
 use hashbrown::HashTable;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ const UNKNOWN: u32 = u32::MAX;
 const UNKNOWN_WORD: u64 = u64::MAX;
 
 pub struct Texts {
+    numerics: bool,
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -24,15 +26,15 @@ pub struct Texts {
     sealed: Option<Dictionary>,
 }
 
-impl Default for Texts {
-    fn default() -> Texts {
+impl Texts {
+    /// `numerics`: they are one if they differ in nothing but how they print.
+    pub fn new(numerics: bool) -> Texts {
         // Fixed keys would let a client choose texts that all hash alike.
         let hasher = RandomState::new();
-        Texts { bytes: Vec::new(), ends: Vec::new(), numbers: HashTable::new(), hasher, last: None, sealed: None }
+        let (bytes, ends, numbers) = (Vec::new(), Vec::new(), HashTable::new());
+        Texts { numerics, bytes, ends, numbers, hasher, last: None, sealed: None }
     }
-}
 
-impl Texts {
     pub fn bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 5
     }
@@ -73,7 +75,8 @@ impl Texts {
 
     /// The word of a text, or one that no key has.
     pub fn known(&self, text: &[u8]) -> u64 {
-        let is = |number: &u32| text_of(&self.bytes, &self.ends, *number) == text;
+        let text = key_of(self.numerics, text);
+        let is = |number: &u32| key_of(self.numerics, text_of(&self.bytes, &self.ends, *number)) == text;
         self.numbers.find(self.hasher.hash_one(text), is).map_or(UNKNOWN_WORD, |number| u64::from(*number))
     }
 
@@ -92,17 +95,19 @@ impl Texts {
 
     /// The number of a text.
     pub fn number(&mut self, text: &[u8]) -> u32 {
-        let Texts { bytes, ends, numbers, hasher, .. } = self;
-        let of = |number: u32| text_of(bytes, ends, number);
-        let hash = hasher.hash_one(text);
-        if let Some(number) = numbers.find(hash, |number| of(*number) == text) {
+        let Texts { numerics, bytes, ends, numbers, hasher, .. } = self;
+        let numerics = *numerics;
+        let of = |number: u32| key_of(numerics, text_of(bytes, ends, number));
+        let key = key_of(numerics, text);
+        let hash = hasher.hash_one(key);
+        if let Some(number) = numbers.find(hash, |number| of(*number) == key) {
             return *number;
         }
         let number = ends.len() as u32;
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
         let (bytes, ends) = (&*bytes, &*ends);
-        numbers.insert_unique(hash, number, |number| hasher.hash_one(text_of(bytes, ends, *number)));
+        numbers.insert_unique(hash, number, |number| hasher.hash_one(key_of(numerics, text_of(bytes, ends, *number))));
         self.sealed = None;
         number
     }
@@ -126,6 +131,11 @@ impl Texts {
     pub fn sealed(&self) -> Dictionary {
         self.sealed.clone().expect("sealed")
     }
+}
+
+/// What of a text tells it from others.
+fn key_of(numerics: bool, text: &[u8]) -> &[u8] {
+    if numerics { numeric::key_bytes(text) } else { text }
 }
 
 fn text_of<'t>(bytes: &'t [u8], ends: &[usize], number: u32) -> &'t [u8] {

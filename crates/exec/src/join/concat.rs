@@ -67,7 +67,7 @@ fn integers(parts: &[&Ints]) -> Ints {
 
 /// Codes of one dictionary.
 fn texts(parts: &[&Codes]) -> Codes {
-    let mut texts = Texts::default();
+    let mut texts = Texts::new(false);
     let mut codes: Vec<u32> = Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum());
     for part in parts {
         codes.extend(texts.of_codes(part, None).into_iter().map(|number| number as u32));

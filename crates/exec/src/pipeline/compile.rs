@@ -63,7 +63,9 @@ impl Compiler<'_> {
                 open.columns = exprs.iter().map(|expr| open.program.define(expr, self.ctx)).collect();
                 Some(open)
             }
-            Plan::Join { left, right, kind, keys, residual } => self.join(left, right, *kind, keys, residual),
+            Plan::Join { left, right, kind, keys, payload, residual } => {
+                self.join(left, right, *kind, keys, payload, residual)
+            }
             Plan::Aggregate { input, groups, dependent, calls } => {
                 let open = self.open(input)?.unlimited()?;
                 self.aggregated(open, groups, dependent, calls)
@@ -101,6 +103,7 @@ impl Compiler<'_> {
         right: &Plan,
         kind: JoinKind,
         keys: &[(Expr, Expr)],
+        payload: &[usize],
         residual: &[Expr],
     ) -> Option<Open> {
         let mut built = self.open(right)?.unlimited()?;
@@ -113,8 +116,8 @@ impl Compiler<'_> {
                 .collect::<Vec<_>>()
         };
         let right_keys = keys_of(&mut built, self.ctx, |key| &key.1);
-        let payload: Vec<(Place, Field)> =
-            built.columns.iter().map(|place| (*place, built.program.fields[*place].clone())).collect();
+        let payload = payload.iter().map(|at| built.columns[*at]);
+        let payload: Vec<(Place, Field)> = payload.map(|place| (place, built.program.fields[place].clone())).collect();
         let fields: Vec<Field> = payload.iter().map(|(_, field)| field.clone()).collect();
         let wanted = if kind.gives_partners() || !residual.is_empty() { payload } else { Vec::new() };
         let held_keys: Vec<Field> = right_keys.iter().map(|(_, field)| field.clone()).collect();

@@ -1,6 +1,7 @@
 //! From the optimizer's tree to a plan of the column engine: column ids become positions.
 
 use crate::column::facts;
+use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op};
 use crate::optimize::optimize;
 use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey, row_count};
@@ -51,7 +52,8 @@ struct Compiled {
 pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Option<exec::Plan> {
     (query.row_locks.is_empty() && !ctx.inner && takes_in_all(&query.plan)).then_some(())?;
     let node = optimize(query, &facts::of(query, ctx))?;
-    let compiled = Compiled::of(&node, ctx)?;
+    let needed = query.columns.iter().map(|column| column.id).collect();
+    let compiled = Compiled::of(&node, &needed, ctx)?;
     let outputs = query.columns.iter().map(|column| placed(&hole(column.id, &column.ty), &compiled.columns));
     let exprs = outputs.collect::<Option<Vec<_>>>()?;
     // What fails for constants fails without rows, too: the fallback says how.
@@ -62,13 +64,21 @@ pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Option<exec::Plan>
 /// Whether no row leaves before all were seen.
 fn takes_in_all(plan: &Plan) -> bool {
     match plan {
-        Plan::Aggregate { .. } | Plan::Distinct { .. } => true,
-        Plan::Project { input, .. }
-        | Plan::Filter { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. } => takes_in_all(input),
+        Plan::Aggregate { .. } | Plan::Distinct { .. } | Plan::Sort { .. } => true,
+        Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Limit { input, .. } => takes_in_all(input),
         _ => false,
     }
+}
+
+/// What the inputs of a node have to give.
+fn needed_below(node: &Node, needed: &ColSet) -> ColSet {
+    let mut below = match &node.op {
+        // They give nothing but what they define.
+        Op::Project { .. } | Op::Aggregate { .. } => ColSet::new(),
+        _ => needed.clone(),
+    };
+    node.exprs().into_iter().for_each(|expr| add_columns_of(expr, &mut below));
+    below
 }
 
 fn hole(id: ColId, ty: &DataType) -> Expr {
@@ -76,7 +86,9 @@ fn hole(id: ColId, ty: &DataType) -> Expr {
 }
 
 impl Compiled {
-    fn of(node: &Node, ctx: &RunContext) -> Option<Compiled> {
+    /// `needed`: the columns that somebody above reads.
+    fn of(node: &Node, needed: &ColSet, ctx: &RunContext) -> Option<Compiled> {
+        let below = needed_below(node, needed);
         match &node.op {
             Op::Scan { table, columns, filter } => Compiled::scan(table, columns)?.filtered(filter),
             Op::Values { .. } | Op::UnionAll { .. } => None,
@@ -84,23 +96,25 @@ impl Compiled {
             Op::Shared { plan, columns, .. } => {
                 let exprs: Vec<(ColId, Expr)> =
                     columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
-                Compiled::of(plan, ctx)?.projected(&exprs)
+                let sources = columns.iter().map(|column| column.source).collect();
+                Compiled::of(plan, &sources, ctx)?.projected(&exprs)
             }
-            Op::Filter { input, conjuncts } => Compiled::of(input, ctx)?.filtered(conjuncts),
-            Op::Project { input, exprs } => Compiled::of(input, ctx)?.projected(exprs),
+            Op::Filter { input, conjuncts } => Compiled::of(input, &below, ctx)?.filtered(conjuncts),
+            Op::Project { input, exprs } => Compiled::of(input, &below, ctx)?.projected(exprs),
             Op::Join { left, right, kind, keys, residual, .. } => {
-                Compiled::join(Compiled::of(left, ctx)?, Compiled::of(right, ctx)?, *kind, keys, residual)
+                let (left, right) = (Compiled::of(left, &below, ctx)?, Compiled::of(right, &below, ctx)?);
+                Compiled::join(left, right, *kind, keys, residual, needed)
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
-                Compiled::of(input, ctx)?.aggregated(groups, dependent, aggregates)
+                Compiled::of(input, &below, ctx)?.aggregated(groups, dependent, aggregates)
             }
             Op::Sort { input, keys } => {
-                let Compiled { plan, columns } = Compiled::of(input, ctx)?;
+                let Compiled { plan, columns } = Compiled::of(input, &below, ctx)?;
                 let keys = keys.iter().map(|key| sort_key(key, &columns)).collect::<Option<Vec<_>>>()?;
                 Some(Compiled { plan: exec::Plan::Sort { input: Box::new(plan), keys }, columns })
             }
             Op::Limit { input, limit, offset } => {
-                let Compiled { plan, columns } = Compiled::of(input, ctx)?;
+                let Compiled { plan, columns } = Compiled::of(input, &below, ctx)?;
                 let count = |expr: &Option<Expr>, place| match expr {
                     Some(expr) => count(expr, place, ctx),
                     None => Some(None),
@@ -139,7 +153,14 @@ impl Compiled {
         Some(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
     }
 
-    fn join(left: Compiled, right: Compiled, kind: JoinKind, keys: &[Key], residual: &[Expr]) -> Option<Compiled> {
+    fn join(
+        left: Compiled,
+        right: Compiled,
+        kind: JoinKind,
+        keys: &[Key],
+        residual: &[Expr],
+        needed: &ColSet,
+    ) -> Option<Compiled> {
         let kind = match kind {
             JoinKind::Inner => exec::JoinKind::Inner,
             JoinKind::Left => exec::JoinKind::Left,
@@ -154,11 +175,18 @@ impl Compiled {
             (!key.null_safe && sides.0.ty() == sides.1.ty()).then_some(sides)
         };
         let keys = keys.iter().map(pair).collect::<Option<Vec<_>>>()?;
-        let both: Vec<ColId> = left.columns.iter().chain(&right.columns).copied().collect();
+        // Of partners only what is asked for is held.
+        let asked: ColSet = residual.iter().fold(needed.clone(), |mut asked, condition| {
+            add_columns_of(condition, &mut asked);
+            asked
+        });
+        let kept = right.columns.iter().enumerate().filter(|(_, id)| asked.contains(id));
+        let (payload, partners): (Vec<usize>, Vec<ColId>) = kept.unzip();
+        let both: Vec<ColId> = left.columns.iter().chain(&partners).copied().collect();
         let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Option<Vec<_>>>()?;
         let columns = if kind.gives_partners() { both } else { left.columns };
         let (left, right) = (Box::new(left.plan), Box::new(right.plan));
-        Some(Compiled { plan: exec::Plan::Join { left, right, kind, keys, residual }, columns })
+        Some(Compiled { plan: exec::Plan::Join { left, right, kind, keys, payload, residual }, columns })
     }
 
     fn aggregated(

@@ -45,7 +45,8 @@ impl QueryRuntime {
         let way = Way { receiver: receiver.clone(), left: Arc::default() };
         match self.pipelines(execution, &way).await {
             Ok(ended) => Ok(ended),
-            Err(Failed::Engine(Error::Expr(_) | Error::Beyond(_))) if !way.left.load(Ordering::Relaxed) => {
+            Err(Failed::Engine(error @ (Error::Expr(_) | Error::Beyond(_)))) if !way.left.load(Ordering::Relaxed) => {
+                tracing::debug!("the column engine leaves a query to the fallback: {error}");
                 Ok(Ended::Elsewhere)
             }
             Err(Failed::Engine(error)) => Err(error.into()),

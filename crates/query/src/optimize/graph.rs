@@ -285,9 +285,21 @@ impl Graph {
             self.classes.iter().filter(|class| class.set & left != 0 && class.set & right != 0).collect();
         let distinct = |class: &Equal, side: Set| {
             let members = class.members.iter().filter(|(leaf, _)| side >> leaf & 1 == 1);
-            members.filter_map(|(_, id)| self.column(*id)).map(|column| column.distinct).fold(f64::INFINITY, f64::min)
+            let columns: Vec<&ColumnProfile> = members.filter_map(|(_, id)| self.column(*id)).collect();
+            let least = |known: bool| {
+                let counted = columns.iter().filter(|column| column.known == known);
+                counted.map(|column| column.distinct).reduce(f64::min)
+            };
+            least(true).map_or((least(false).unwrap_or(f64::INFINITY), false), |least| (least, true))
         };
-        let share_of = |class: &Equal| 1.0 / distinct(class, left).max(distinct(class, right)).max(1.0);
+        // What is known counts for more than a guess: columns that are compared refer to the same things.
+        let share_of = |class: &Equal| {
+            let values = match (distinct(class, left), distinct(class, right)) {
+                ((known, true), (_, false)) | ((_, false), (known, true)) => known,
+                ((a, _), (b, _)) => a.max(b),
+            };
+            1.0 / values.max(1.0)
+        };
         if crossing.len() > 1
             && let Some((rows, covered)) = self.covered_key(left | right, &crossing)
         {

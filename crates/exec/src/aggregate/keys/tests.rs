@@ -19,7 +19,7 @@ fn codes(entries: &[&str], rows: &[u32], nulls: Option<NullBuffer>) -> Vector {
 
 #[test]
 fn texts_are_the_same_in_every_form() {
-    let mut keys = Keys::new(&[true]);
+    let mut keys = Keys::new(&[Form::Texts]);
     let first = keys.assign(&[codes(&["a", "b"], &[1, 0, 1], None)], 3, None).unwrap();
     assert_eq!(first, [1, 2, 1]);
     let second = keys.assign(&[texts(&[Some("a"), None, Some("c"), Some("b")])], 4, None).unwrap();
@@ -35,7 +35,7 @@ fn texts_are_the_same_in_every_form() {
 
 #[test]
 fn rows_that_do_not_count_make_no_group() {
-    let mut keys = Keys::new(&[false, true]);
+    let mut keys = Keys::new(&[Form::Integers, Form::Texts]);
     let columns = [ints(vec![Some(5), Some(6), None]), texts(&[Some("x"), Some("y"), None])];
     assert_eq!(keys.assign(&columns, 3, Some(&[0, 1, 0])).unwrap(), [0, 1, 0]);
     assert_eq!(keys.assign(&columns, 3, None).unwrap(), [2, 1, 3]);
@@ -45,7 +45,7 @@ fn rows_that_do_not_count_make_no_group() {
 /// Whether combinations are looked up or hashed, the groups are those of a map.
 #[test]
 fn growing_keys_keep_their_groups() {
-    let mut keys = Keys::new(&[false, false]);
+    let mut keys = Keys::new(&[Form::Integers, Form::Integers]);
     let mut model = std::collections::HashMap::new();
     for round in 0..60i64 {
         // Ranges grow until combinations are too many.
@@ -60,4 +60,34 @@ fn growing_keys_keep_their_groups() {
     assert_eq!(model.len(), keys.len() - 1);
     let distinct: std::collections::HashSet<u32> = model.values().copied().collect();
     assert_eq!(distinct.len(), model.len());
+}
+
+/// One integer column goes from combinations over an array to hashes.
+#[test]
+fn one_column_of_integers_keeps_its_groups() {
+    let mut keys = Keys::new(&[Form::Integers]);
+    let mut model = std::collections::HashMap::new();
+    for round in 0..45i64 {
+        let values: Vec<Option<i64>> = (0..700)
+            .map(|i| (i % 17 != 0).then_some((i * 7919 + round * 31) % (1 << round.max(1)) - round * 5))
+            .collect();
+        let groups = keys.assign(&[ints(values.clone())], 700, None).unwrap();
+        for (row, group) in groups.iter().enumerate() {
+            assert_eq!(*model.entry(values[row]).or_insert(*group), *group, "round {round} row {row}");
+        }
+        let found = keys.found.find(&[ints(values.clone())], 700, None).unwrap();
+        assert_eq!(found, groups);
+        assert_eq!(keys.found.find(&[ints(vec![Some(i64::MAX), Some(i64::MIN)])], 2, None).unwrap(), [0, 0]);
+    }
+    assert!(keys.found.dense.is_none(), "ends with hashes");
+    assert_eq!(model.len(), keys.len() - 1);
+}
+
+#[test]
+fn numerics_are_one_however_they_print() {
+    let numeric = |coefficient, scale| basalt_expr::Numeric::from_scaled(coefficient, scale).encoded();
+    let values = [numeric(15, 1), numeric(1500, 3), numeric(-15, 1), numeric(150, 2)];
+    let values: ArrayRef = Arc::new(BinaryViewArray::from_iter_values(values.iter()));
+    let mut keys = Keys::new(&[Form::Numerics]);
+    assert_eq!(keys.assign(&[Vector::Flat(values)], 4, None).unwrap(), [1, 1, 2, 1]);
 }
