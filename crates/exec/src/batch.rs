@@ -5,6 +5,7 @@
 //! the others alone (late materialization, Krypton 4.3). While more than half of the rows count they stay where they
 //! are, since kernels are faster than gathering.
 
+use crate::domain::Domains;
 use crate::error::{Error, Result};
 use crate::join::Table;
 use crate::kernels::arithmetic::{Operand, apply};
@@ -36,6 +37,7 @@ pub struct Work {
     /// What conditions decided about the entries of the dictionary that came last, by the
     /// condition's address, which lives as long as the program.
     decided: AHashMap<usize, Decided>,
+    domains: Domains,
 }
 
 struct Decided {
@@ -64,7 +66,7 @@ pub struct Batch<'b> {
 
 impl Work {
     pub fn new(program: Arc<Program>, ctx: Arc<EvalContext>, tables: Vec<Arc<Table>>) -> Work {
-        Work { program, ctx, tables, decided: AHashMap::new() }
+        Work { program, ctx, tables, decided: AHashMap::new(), domains: Domains::default() }
     }
 }
 
@@ -254,6 +256,11 @@ impl<'b> Batch<'b> {
     /// Evaluated for the rows that count alone, for others may fail.
     fn general(&mut self, general: &General, work: &mut Work) -> Result<Vector> {
         let columns = self.vectors(&general.places, work)?;
+        if let [column] = columns.as_slice()
+            && let Some(values) = work.domains.values(general, column, &work.ctx)
+        {
+            return Ok(values);
+        }
         let Some(mask) = &self.mask else {
             return general.eval(&columns.iter().collect::<Vec<_>>(), self.rows, &work.ctx);
         };

@@ -272,3 +272,6 @@ impl Table {
         matches!(self.matches, Matches::Unique)
     }
 }
+
+#[cfg(test)]
+mod tests;

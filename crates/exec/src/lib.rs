@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod batch;
+mod domain;
 mod error;
 mod join;
 mod kernels;

@@ -1,0 +1,123 @@
+//! Expressions of one column with few values, computed once per value.
+//!
+//! The year of a date, a part of a text: there are millions of rows and a few thousand days. What was computed for one
+//! batch serves the next, as long as the column stays within the same bounds or has the same dictionary.
+
+use crate::program::General;
+use ahash::AHashMap;
+use arrow_array::{Array, BinaryViewArray};
+use arrow_buffer::NullBuffer;
+use basalt_expr::context::EvalContext;
+use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+use std::sync::Arc;
+
+/// Values that are computed together.
+const VALUES_MAX: usize = 1 << 12;
+
+/// What was computed, by the address of the expression, which lives as long as its program.
+#[derive(Default)]
+pub struct Domains(AHashMap<usize, Domain>);
+
+struct Domain {
+    of: Of,
+    /// Of each value, and of null at the end; `None` if one of them fails.
+    results: Option<Vector>,
+}
+
+enum Of {
+    /// From the least to the greatest.
+    Integers(i128, i128),
+    Texts(Arc<BinaryViewArray>),
+}
+
+impl Domains {
+    /// One value per row; `None` if it is better asked row by row.
+    pub fn values(&mut self, general: &General, column: &Vector, ctx: &EvalContext) -> Option<Vector> {
+        let key = std::ptr::from_ref(general) as usize;
+        let known = self.0.get(&key).filter(|domain| domain.of.covers(column));
+        if known.is_none() {
+            let before = self.0.get(&key).map(|domain| &domain.of);
+            let of = Of::new(column, before)?;
+            let (values, rows) = of.values();
+            let results = general.eval(&[&values], rows, ctx).ok();
+            self.0.insert(key, Domain { of, results });
+        }
+        let domain = &self.0[&key];
+        Some(domain.results.as_ref()?.take(&domain.of.places(column)?))
+    }
+}
+
+impl Of {
+    /// `None` if the column may have too many values. Bounds that were known before are widened.
+    fn new(column: &Vector, before: Option<&Of>) -> Option<Of> {
+        match column {
+            Vector::Ints(ints) => {
+                let few = |min: i128, max: i128| max.checked_sub(min).is_some_and(|span| span < VALUES_MAX as i128 - 1);
+                let wider = match before {
+                    Some(Of::Integers(min, max)) => (ints.min.min(*min), ints.max.max(*max)),
+                    _ => (ints.min, ints.max),
+                };
+                let bounds = [wider, (ints.min, ints.max)].into_iter().find(|(min, max)| few(*min, *max))?;
+                let span = usize::try_from(bounds.1 - bounds.0).ok()?;
+                (before.is_some() || span < ints.values.len()).then_some(Of::Integers(bounds.0, bounds.1))
+            }
+            Vector::Codes(codes) => (codes.dictionary.len() < codes.codes.len().min(VALUES_MAX))
+                .then(|| Of::Texts(codes.dictionary.clone())),
+            Vector::Flat(_) => None,
+        }
+    }
+
+    fn covers(&self, column: &Vector) -> bool {
+        match (self, column) {
+            (Of::Integers(min, max), Vector::Ints(ints)) => *min <= ints.min && ints.max <= *max,
+            (Of::Texts(dictionary), Vector::Codes(codes)) => Arc::ptr_eq(dictionary, &codes.dictionary),
+            _ => false,
+        }
+    }
+
+    /// Each value once, then null, and how many that is.
+    fn values(&self) -> (Vector, usize) {
+        match self {
+            Of::Integers(min, max) => {
+                let values: Vec<i128> = (*min..=*max).chain([*min]).collect();
+                let rows = values.len();
+                let values = match i64::try_from(*min).is_ok() && i64::try_from(*max).is_ok() {
+                    true => IntValues::I64(values.into_iter().map(|value| value as i64).collect()),
+                    false => IntValues::I128(values.into()),
+                };
+                (Vector::Ints(Ints { values, nulls: Some(null_at_end(rows)), min: *min, max: *max }), rows)
+            }
+            Of::Texts(dictionary) => {
+                let rows = dictionary.len() + 1;
+                let last = dictionary.len().saturating_sub(1) as u32;
+                let codes = (0..dictionary.len() as u32).chain([last]).collect();
+                let nulls = Some(null_at_end(rows));
+                (Vector::Codes(Codes { codes, nulls, dictionary: dictionary.clone() }), rows)
+            }
+        }
+    }
+
+    /// Where each row's value is among them.
+    fn places(&self, column: &Vector) -> Option<Vec<u32>> {
+        let (mut places, null): (Vec<u32>, u32) = match (self, column) {
+            (Of::Integers(min, max), Vector::Ints(ints)) => {
+                let places = match &ints.values {
+                    IntValues::I32(values) => values.iter().map(|value| (i128::from(*value) - min) as u32).collect(),
+                    IntValues::I64(values) => values.iter().map(|value| (i128::from(*value) - min) as u32).collect(),
+                    IntValues::I128(values) => values.iter().map(|value| (value - min) as u32).collect(),
+                };
+                (places, (max - min + 1) as u32)
+            }
+            (Of::Texts(dictionary), Vector::Codes(codes)) => (codes.codes.to_vec(), dictionary.len() as u32),
+            _ => return None,
+        };
+        if let Some(nulls) = column.nulls() {
+            places.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, place)| *place = null);
+        }
+        Some(places)
+    }
+}
+
+fn null_at_end(rows: usize) -> NullBuffer {
+    (0..rows).map(|row| row + 1 < rows).collect()
+}

@@ -1,0 +1,150 @@
+//! Joins give the pairs that comparing every row with every other gives.
+
+use super::*;
+use crate::program::{Program, logical};
+use crate::testing::{Rows, op};
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+use basalt_types::vector::IntValues;
+
+/// Rows with their own number as the last column.
+fn numbered(count: usize, step: usize) -> Rows {
+    let mut rows = Rows::new(count * step);
+    let at: Vec<u32> = (0..rows.count as u32).step_by(step).collect();
+    rows.vectors = rows.vectors.iter().map(|vector| vector.take(&at)).collect();
+    rows.count = at.len();
+    rows.vectors.push(Vector::Ints(Ints::measured(IntValues::I32((0..count as i32).collect()), None)));
+    rows.fields.push(Field::new(DataType::Int4, false));
+    rows
+}
+
+const ID: usize = 8;
+
+/// Pairs of numbers of rows; -1 for no partner.
+type Pairs = Vec<(i32, i32)>;
+
+fn joined(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Result<Pairs> {
+    let mut program = Program::new(right.fields.clone());
+    let of = |place: usize| (place, right.fields[place].clone());
+    let spec = Spec::new(keys.iter().map(|(_, key)| of(*key)).collect(), vec![of(ID), of(1)]).unwrap();
+    let mut work = Work::new(Arc::new(program.clone()), right.ctx.clone(), Vec::new());
+    let spec = Arc::new(spec);
+    // Two workers, and batches of any size.
+    let mut workers = [Building::new(&spec), Building::new(&spec)];
+    for (at, from) in (0..right.count).step_by(61).enumerate() {
+        let part: Vec<u32> = (from as u32..(from + 61).min(right.count) as u32).collect();
+        let vectors: Vec<Vector> = right.vectors.iter().map(|vector| vector.take(&part)).collect();
+        let mut batch = Batch::of_vectors(&vectors, part.len(), &work);
+        workers[at % 2].add(&mut batch, &mut work)?;
+    }
+    let [mut built, other] = workers;
+    built.merge(other);
+    let table = Arc::new(built.finish()?);
+
+    program = Program::new(left.fields.clone());
+    let partner = program.payload(0, 0, right.fields[ID].clone());
+    let value = program.payload(0, 1, right.fields[1].clone());
+    let larger = op(">", Expr::Column { index: value, ty: DataType::Int8 }, left.column(1));
+    let condition = program.condition(&larger, &left.ctx);
+    let residual = if residual { vec![condition] } else { Vec::new() };
+    let probe = Probe { join: 0, kind, keys: keys.iter().map(|(key, _)| *key).collect(), residual, read: vec![1] };
+    let few = program.condition(&op(">", left.column(2), Expr::int4(100)), &left.ctx);
+    let mut work = Work::new(Arc::new(program), left.ctx.clone(), vec![table]);
+    let mut batch = Batch::of_vectors(&left.vectors, left.count, &work);
+    batch.filter(&[few], &mut work)?;
+    probe.apply(&mut batch, &mut work)?;
+    batch.compact();
+    let ids = |batch: &mut Batch<'_>, place: usize, work: &mut Work| -> Result<Vec<Option<i32>>> {
+        let array = logical(&batch.vector(place, work)?, &DataType::Int4);
+        Ok(array.as_primitive::<Int32Type>().iter().collect())
+    };
+    let own = ids(&mut batch, ID, &mut work)?;
+    let partners = match kind.gives_partners() {
+        true => ids(&mut batch, partner, &mut work)?,
+        false => vec![None; own.len()],
+    };
+    let mut pairs: Pairs =
+        own.iter().zip(partners).map(|(own, partner)| (own.unwrap(), partner.unwrap_or(-1))).collect();
+    pairs.sort_unstable();
+    Ok(pairs)
+}
+
+/// `None` where a row would have two partners.
+fn expected(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Option<Pairs> {
+    let arrays = |rows: &Rows| -> Vec<ArrayRef> {
+        rows.vectors.iter().zip(&rows.fields).map(|(vector, field)| logical(vector, &field.held())).collect()
+    };
+    let (lefts, rights) = (arrays(left), arrays(right));
+    let width = lefts.len();
+    let of_right = |index: usize| Expr::Column { index: index + width, ty: right.fields[index].ty.clone() };
+    let equal = keys.iter().map(|(a, b)| op("=", left.column(*a), of_right(*b)));
+    let larger = residual.then(|| op(">", of_right(1), left.column(1)));
+    let condition = Expr::and(equal.chain(larger).collect());
+    let few = op(">", left.column(2), Expr::int4(100)).filter_indices(&lefts, left.count, &left.ctx).unwrap();
+    let mut pairs = Vec::new();
+    for row in few {
+        let repeated = lefts.iter().map(|column| {
+            arrow_select::take::take(column, &arrow_array::UInt32Array::from(vec![row; right.count]), None).unwrap()
+        });
+        let columns: Vec<ArrayRef> = repeated.chain(rights.iter().cloned()).collect();
+        let partners = condition.filter_indices(&columns, right.count, &left.ctx).unwrap();
+        let row = row as i32;
+        match kind {
+            Kind::Semi => pairs.extend((!partners.is_empty()).then_some((row, -1))),
+            Kind::Anti => pairs.extend(partners.is_empty().then_some((row, -1))),
+            Kind::Single if partners.len() > 1 => return None,
+            _ => {
+                pairs.extend(partners.iter().map(|partner| (row, *partner as i32)));
+                pairs.extend((kind != Kind::Inner && partners.is_empty()).then_some((row, -1)));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    Some(pairs)
+}
+
+#[test]
+fn pairs_are_those_of_nested_loops() {
+    let left = numbered(300, 1);
+    for right in [numbered(200, 3), numbered(1, 1), numbered(0, 1)] {
+        for keys in
+            [vec![(0, 0)], vec![(4, 4)], vec![(ID, ID)], vec![(1, 1)], vec![(5, 6)], vec![(0, 0), (5, 5)], vec![]]
+        {
+            for kind in [Kind::Inner, Kind::Left, Kind::Semi, Kind::Anti, Kind::Single] {
+                for residual in [false, true] {
+                    let what = format!("{kind:?} by {keys:?}, {} rows, residual {residual}", right.count);
+                    let wanted = expected(&left, &right, &keys, residual, kind);
+                    match (joined(&left, &right, &keys, residual, kind), wanted) {
+                        (Ok(pairs), Some(wanted)) => assert_eq!(pairs, wanted, "{what}"),
+                        (Err(Error::Beyond(_)), None) => {}
+                        (got, wanted) => panic!("{what}: {got:?}, not {wanted:?}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn not_in_knows_nulls() {
+    let left = numbered(200, 1);
+    let count = |right: &Rows| joined(&left, right, &[(1, 1)], false, Kind::NullAwareAnti).unwrap().len();
+    let all = joined(&left, &numbered(0, 1), &[(1, 1)], false, Kind::Semi).unwrap().len();
+    assert_eq!(all, 0);
+    let passing = joined(&left, &numbered(0, 1), &[(ID, ID)], false, Kind::Anti).unwrap().len();
+    assert_eq!(count(&numbered(0, 1)), passing, "of no rows nothing is a member");
+    let mut right = numbered(50, 1);
+    assert!(right.vectors[1].nulls().is_some());
+    assert_eq!(count(&right), 0, "whether a null is the same nobody knows");
+    let valued: Vec<u32> = (0..50).filter(|row| right.vectors[1].nulls().unwrap().is_valid(*row as usize)).collect();
+    right.vectors = right.vectors.iter().map(|vector| vector.take(&valued)).collect();
+    right.count = valued.len();
+    let anti = joined(&left, &right, &[(1, 1)], false, Kind::Anti).unwrap();
+    let nulls = left.vectors[1].nulls().unwrap();
+    let without_null = anti.iter().filter(|(row, _)| nulls.is_valid(*row as usize)).count();
+    assert!(without_null < anti.len());
+    assert_eq!(count(&right), without_null, "nor of a null");
+}
