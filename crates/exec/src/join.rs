@@ -4,8 +4,10 @@
 //! neither hash nor comparison); other keys are found by hash. Null keys match nothing.
 
 pub(crate) mod concat;
+mod mark;
 mod probe;
 
+pub use mark::Marks;
 pub use probe::{Kind, Probe};
 
 use crate::aggregate::keys::{Form, Found};
@@ -91,7 +93,7 @@ impl Building {
         let (mut lookup, of_rows) = Lookup::build(&self.spec, &self.parts, self.rows)?;
         let groups = of_rows.iter().copied().max().unwrap_or(0) as usize;
         let has_null = of_rows.contains(&0);
-        let matches = Matches::new(&of_rows, groups);
+        let matches = Matches::new(of_rows, groups);
         lookup.seal();
         let column = |at: usize| {
             let parts: Vec<&Vector> = self.parts.iter().map(|part| &part.payload[at]).collect();
@@ -129,11 +131,13 @@ enum Matches {
     Several {
         starts: Vec<u32>,
         rows: Vec<u32>,
+        /// The number of each row's key; 0 where that is null.
+        of_rows: Vec<u32>,
     },
 }
 
 impl Matches {
-    fn new(of_rows: &[u32], groups: usize) -> Matches {
+    fn new(of_rows: Vec<u32>, groups: usize) -> Matches {
         let unique = groups == of_rows.len() && of_rows.iter().enumerate().all(|(row, of)| *of as usize == row + 1);
         if unique {
             return Matches::Unique;
@@ -149,7 +153,7 @@ impl Matches {
             rows[next[*of as usize] as usize] = row as u32;
             next[*of as usize] += 1;
         }
-        Matches::Several { starts, rows }
+        Matches::Several { starts, rows, of_rows }
     }
 }
 
@@ -260,12 +264,28 @@ impl Table {
         let (unique, several) = match (&self.matches, number) {
             (_, 0) => (None, [].as_slice()),
             (Matches::Unique, number) => (Some(number - 1), [].as_slice()),
-            (Matches::Several { starts, rows }, number) => {
+            (Matches::Several { starts, rows, .. }, number) => {
                 let number = number as usize;
                 (None, &rows[starts[number] as usize..starts[number + 1] as usize])
             }
         };
         unique.into_iter().chain(several.iter().copied())
+    }
+
+    /// How many keys there are.
+    fn keys(&self) -> usize {
+        match &self.matches {
+            Matches::Unique => self.rows,
+            Matches::Several { starts, .. } => starts.len() - 2,
+        }
+    }
+
+    /// The number of a row's key, 0 where that is null.
+    fn number_of(&self, row: u32) -> u32 {
+        match &self.matches {
+            Matches::Unique => row + 1,
+            Matches::Several { of_rows, .. } => of_rows[row as usize],
+        }
     }
 
     fn is_unique(&self) -> bool {

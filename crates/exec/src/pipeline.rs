@@ -11,7 +11,7 @@ pub use explain::Described;
 use crate::aggregate::{self, Aggregation, Finished};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
-use crate::join::{self, Building};
+use crate::join::{self, Building, Marks};
 use crate::plan::Plan;
 use crate::program::{Condition, Field, Place, Program, logical};
 use crate::scan::{self, Scan};
@@ -45,6 +45,12 @@ enum Start {
     Table(ScanSpec),
     /// What another pipeline made.
     Made(usize),
+    /// The rows of a built table that another pipeline met, or did not meet.
+    Chosen {
+        table: usize,
+        marks: usize,
+        met: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -57,6 +63,7 @@ enum Step {
 enum Sink {
     Aggregate(Arc<aggregate::Spec>),
     Build(Arc<join::Spec>),
+    Mark(join::Probe),
     Sort {
         columns: Vec<Place>,
         order: Arc<Order>,
@@ -117,6 +124,7 @@ pub struct Running {
 enum Source {
     Table(Arc<Scan>),
     Held { held: Arc<Held>, next: AtomicUsize },
+    Chosen { table: Arc<join::Table>, rows: Vec<u32>, next: AtomicUsize },
 }
 
 /// What a pipeline made for another.
@@ -124,13 +132,14 @@ enum Held {
     Nothing,
     Groups(Finished),
     Table(Arc<join::Table>),
+    Marks(Marks),
     Sorted(Vec<Vector>, usize),
 }
 
 impl Held {
     fn rows(&self) -> usize {
         match self {
-            Held::Nothing => 0,
+            Held::Nothing | Held::Marks(_) => 0,
             Held::Groups(groups) => groups.groups(),
             Held::Table(table) => table.rows,
             Held::Sorted(_, rows) => *rows,
@@ -141,6 +150,7 @@ impl Held {
 enum Made {
     Groups(Aggregation),
     Built(Building),
+    Marked(Marks),
     Rows(Sorting),
 }
 
@@ -158,6 +168,7 @@ pub struct Worker {
 enum Local {
     Aggregate(Aggregation),
     Build(Building),
+    Mark(Marks),
     Sort(Sorting),
     Give,
 }
@@ -187,12 +198,15 @@ impl Execution {
                 (Source::Table(scan), Some(stats))
             }
             Start::Made(by) => (Source::Held { held: self.made[*by].clone(), next: AtomicUsize::new(0) }, None),
+            Start::Chosen { table, marks, met } => {
+                let (table, Held::Marks(marks)) = (self.table(*table), &*self.made[*marks]) else {
+                    panic!("marks are made for what reads them");
+                };
+                let rows = marks.chosen(&table, *met);
+                (Source::Chosen { table, rows, next: AtomicUsize::new(0) }, None)
+            }
         };
-        let tables = pipeline.tables.iter().map(|by| match &*self.made[*by] {
-            Held::Table(table) => table.clone(),
-            _ => panic!("joins look into what was built for them"),
-        });
-        let tables = tables.collect();
+        let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect();
         let passed = pipeline.steps.iter().map(|_| AtomicUsize::new(0)).collect();
         let ran = Arc::new(Ran { scan, passed, ..Ran::default() });
         self.ran[self.made.len()] = Some(ran.clone());
@@ -204,6 +218,13 @@ impl Execution {
             made: Mutex::default(),
             ran,
         })))
+    }
+
+    fn table(&self, by: usize) -> Arc<join::Table> {
+        match &*self.made[by] {
+            Held::Table(table) => table.clone(),
+            _ => panic!("joins look into what was built for them"),
+        }
     }
 
     /// Takes over what a pipeline made, once all its workers have ended.
@@ -219,18 +240,19 @@ impl Running {
         match &self.source {
             Source::Table(scan) => workers.min(scan.morsels()).max(1),
             // Rows that leave do so in order.
-            Source::Held { .. } => 1,
+            Source::Held { .. } | Source::Chosen { .. } => 1,
         }
     }
 
     pub fn worker(self: &Arc<Running>) -> Worker {
         let scan = match &self.source {
             Source::Table(scan) => Some(scan.worker()),
-            Source::Held { .. } => None,
+            Source::Held { .. } | Source::Chosen { .. } => None,
         };
         let sink = match &self.pipeline.sink {
             Sink::Aggregate(spec) => Local::Aggregate(Aggregation::new(spec)),
             Sink::Build(spec) => Local::Build(Building::new(spec)),
+            Sink::Mark(probe) => Local::Mark(Marks::new(&self.tables[probe.join])),
             Sink::Sort { order, .. } => Local::Sort(Sorting::new(order)),
             Sink::Give { .. } => Local::Give,
         };
@@ -243,6 +265,7 @@ impl Running {
         let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
         let mut groups: Option<Aggregation> = None;
         let mut built: Option<Building> = None;
+        let mut marks: Option<Marks> = None;
         let mut rows: Option<Sorting> = None;
         for made in made {
             match made {
@@ -259,20 +282,25 @@ impl Running {
                     Some(all) => all.merge(own),
                     None => built = Some(own),
                 },
+                Made::Marked(own) => match &mut marks {
+                    Some(all) => all.merge(&own),
+                    None => marks = Some(own),
+                },
                 Made::Rows(own) => match &mut rows {
                     Some(all) => all.merge(own),
                     None => rows = Some(own),
                 },
             }
         }
-        let held = match (groups, built, rows) {
-            (Some(groups), _, _) => Held::Groups(groups.finish()?),
-            (_, Some(built), _) => Held::Table(Arc::new(built.finish()?)),
-            (_, _, Some(rows)) => {
+        let held = match (groups, built, marks, rows) {
+            (Some(groups), ..) => Held::Groups(groups.finish()?),
+            (_, Some(built), ..) => Held::Table(Arc::new(built.finish()?)),
+            (_, _, Some(marks), _) => Held::Marks(marks),
+            (.., Some(rows)) => {
                 let (columns, count) = rows.finish()?;
                 Held::Sorted(columns, count)
             }
-            (None, None, None) => return Ok(Held::Nothing),
+            (None, None, None, None) => return Ok(Held::Nothing),
         };
         self.ran.made.fetch_add(held.rows(), Ordering::Relaxed);
         Ok(held)
@@ -320,6 +348,7 @@ impl Worker {
         let made = match std::mem::replace(&mut self.sink, Local::Give) {
             Local::Aggregate(groups) => Made::Groups(groups),
             Local::Build(built) => Made::Built(built),
+            Local::Mark(marks) => Made::Marked(marks),
             Local::Sort(rows) => Made::Rows(rows),
             Local::Give => return,
         };
@@ -330,6 +359,7 @@ impl Worker {
         let bytes = match &self.sink {
             Local::Aggregate(groups) => groups.bytes(),
             Local::Build(built) => built.bytes(),
+            Local::Mark(marks) => marks.bytes(),
             Local::Sort(rows) => rows.bytes(),
             Local::Give => 0,
         };
@@ -377,6 +407,7 @@ impl Running {
                 batch.compact();
                 built.add(batch, work).map(|()| None)
             }
+            (Sink::Mark(probe), Local::Mark(marks)) => marks.add(probe, batch, work).map(|()| None),
             (Sink::Sort { columns, .. }, Local::Sort(rows)) => {
                 batch.compact();
                 rows.add(batch, columns, work).map(|()| None)
@@ -404,6 +435,12 @@ impl Running {
 
     /// The next rows that the pipeline before made.
     fn next_held(&self) -> Result<Option<(Vec<Vector>, usize)>> {
+        if let Source::Chosen { table, rows, next } = &self.source {
+            let from = next.fetch_add(HELD_ROWS, Ordering::Relaxed).min(rows.len());
+            let rows = &rows[from..rows.len().min(from + HELD_ROWS)];
+            let columns = table.payload.iter().map(|column| column.take(rows)).collect();
+            return Ok((!rows.is_empty()).then_some((columns, rows.len())));
+        }
         let Source::Held { held, next } = &self.source else { return Ok(None) };
         let from = next.fetch_add(HELD_ROWS, Ordering::Relaxed);
         match &**held {
@@ -415,7 +452,7 @@ impl Running {
                 let rows: Vec<u32> = (from as u32..(*count).min(from + HELD_ROWS) as u32).collect();
                 Ok(Some((columns.iter().map(|column| column.take(&rows)).collect(), rows.len())))
             }
-            Held::Nothing | Held::Groups(_) | Held::Table(_) | Held::Sorted(..) => Ok(None),
+            Held::Nothing | Held::Groups(_) | Held::Table(_) | Held::Marks(_) | Held::Sorted(..) => Ok(None),
         }
     }
 }

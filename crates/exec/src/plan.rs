@@ -21,7 +21,7 @@ pub enum Plan {
     },
     /// Pairs of a left and a right row for which the keys are equal, type by type, and the residual is true. Its columns
     /// are the left ones and, but for those kinds that only choose among left rows, the right ones; the residual counts
-    /// both. The right side is held.
+    /// both. The right side is held, or, of `Semi` and `Anti` with `hold_left`, the left one.
     Join {
         left: Box<Plan>,
         right: Box<Plan>,
@@ -29,6 +29,7 @@ pub enum Plan {
         keys: Vec<(Expr, Expr)>,
         /// The right columns that are kept.
         payload: Vec<usize>,
+        hold_left: bool,
         residual: Vec<Expr>,
     },
     /// Keys, then calls. Without keys there is one group, even of no rows.

@@ -114,7 +114,7 @@ impl Probe {
     }
 
     /// Rows that count and their partners, in the order of rows.
-    fn pairs(&self, table: &Table, numbers: &[u32], batch: &Batch<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
+    pub(super) fn pairs(&self, table: &Table, numbers: &[u32], batch: &Batch<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
         let (mut rows, mut partners) = (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
         for (row, number) in numbers.iter().enumerate() {
             if *number == 0 || batch.mask().is_some_and(|mask| mask[row] == 0) {

@@ -72,6 +72,44 @@ fn joined(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, ki
     Ok(pairs)
 }
 
+/// The same for semi and anti joins with the left side held.
+fn marked(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Result<Pairs> {
+    let mut program = Program::new(left.fields.clone());
+    let few = program.condition(&op(">", left.column(2), Expr::int4(100)), &left.ctx);
+    let of = |place: usize| (place, left.fields[place].clone());
+    let spec = Arc::new(Spec::new(keys.iter().map(|(key, _)| of(*key)).collect(), vec![of(ID), of(1)]).unwrap());
+    let mut work = Work::new(Arc::new(program), left.ctx.clone(), Vec::new());
+    let mut built = Building::new(&spec);
+    let mut batch = Batch::of_vectors(&left.vectors, left.count, &work);
+    batch.filter(&[few], &mut work)?;
+    batch.compact();
+    built.add(&mut batch, &mut work)?;
+    let table = Arc::new(built.finish()?);
+
+    let mut program = Program::new(right.fields.clone());
+    let value = program.payload(0, 1, left.fields[1].clone());
+    let larger = op(">", right.column(1), Expr::Column { index: value, ty: DataType::Int8 });
+    let condition = program.condition(&larger, &left.ctx);
+    let residual = if residual { vec![condition] } else { Vec::new() };
+    let keys = keys.iter().map(|(_, key)| *key).collect();
+    let probe = Probe { join: 0, kind: Kind::Inner, keys, residual, read: vec![1] };
+    let mut work = Work::new(Arc::new(program), left.ctx.clone(), vec![table.clone()]);
+    let mut marks = [Marks::new(&table), Marks::new(&table)];
+    for (at, from) in (0..right.count).step_by(61).enumerate() {
+        let part: Vec<u32> = (from as u32..(from + 61).min(right.count) as u32).collect();
+        let vectors: Vec<Vector> = right.vectors.iter().map(|vector| vector.take(&part)).collect();
+        let mut batch = Batch::of_vectors(&vectors, part.len(), &work);
+        marks[at % 2].add(&probe, &mut batch, &mut work)?;
+    }
+    let [mut marks, others] = marks;
+    marks.merge(&others);
+    let Vector::Ints(ids) = &table.payload[0] else { panic!("numbers of rows") };
+    let chosen = marks.chosen(&table, kind == Kind::Semi);
+    let mut pairs: Pairs = chosen.iter().map(|row| (ids.values.get(*row as usize) as i32, -1)).collect();
+    pairs.sort_unstable();
+    Ok(pairs)
+}
+
 /// `None` where a row would have two partners.
 fn expected(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Option<Pairs> {
     let arrays = |rows: &Rows| -> Vec<ArrayRef> {
@@ -117,6 +155,9 @@ fn pairs_are_those_of_nested_loops() {
                 for residual in [false, true] {
                     let what = format!("{kind:?} by {keys:?}, {} rows, residual {residual}", right.count);
                     let wanted = expected(&left, &right, &keys, residual, kind);
+                    if let (Kind::Semi | Kind::Anti, Some(wanted)) = (kind, &wanted) {
+                        assert_eq!(&marked(&left, &right, &keys, residual, kind).unwrap(), wanted, "{what}, held left");
+                    }
                     match (joined(&left, &right, &keys, residual, kind), wanted) {
                         (Ok(pairs), Some(wanted)) => assert_eq!(pairs, wanted, "{what}"),
                         (Err(Error::Beyond(_)), None) => {}

@@ -63,7 +63,16 @@ impl Compiler<'_> {
                 open.columns = exprs.iter().map(|expr| open.program.define(expr, self.ctx)).collect();
                 Some(open)
             }
-            Plan::Join { left, right, kind, keys, payload, residual } => {
+            Plan::Join {
+                left,
+                right,
+                kind: kind @ (JoinKind::Semi | JoinKind::Anti),
+                keys,
+                residual,
+                hold_left: true,
+                ..
+            } => self.marked(left, right, *kind, keys, residual),
+            Plan::Join { left, right, kind, keys, payload, residual, .. } => {
                 self.join(left, right, *kind, keys, payload, residual)
             }
             Plan::Aggregate { input, groups, dependent, calls } => {
@@ -82,7 +91,7 @@ impl Compiler<'_> {
                 input => {
                     let mut open = self.open(input)?.unlimited()?;
                     // Workers that share a table would each give as many.
-                    matches!(open.start, Start::Made(_)).then_some(())?;
+                    (!matches!(open.start, Start::Table(_))).then_some(())?;
                     open.window = Some((*offset, *limit));
                     Some(open)
                 }
@@ -107,15 +116,7 @@ impl Compiler<'_> {
         residual: &[Expr],
     ) -> Option<Open> {
         let mut built = self.open(right)?.unlimited()?;
-        let keys_of = |open: &mut Open, ctx: &EvalContext, side: fn(&(Expr, Expr)) -> &Expr| {
-            let places = keys.iter().map(|key| open.define(side(key), ctx));
-            places
-                .collect::<Vec<Place>>()
-                .into_iter()
-                .map(|place| (place, open.program.fields[place].clone()))
-                .collect::<Vec<_>>()
-        };
-        let right_keys = keys_of(&mut built, self.ctx, |key| &key.1);
+        let right_keys = built.keys(keys.iter().map(|key| &key.1), self.ctx);
         let payload = payload.iter().map(|at| built.columns[*at]);
         let payload: Vec<(Place, Field)> = payload.map(|place| (place, built.program.fields[place].clone())).collect();
         let fields: Vec<Field> = payload.iter().map(|(_, field)| field.clone()).collect();
@@ -125,10 +126,8 @@ impl Compiler<'_> {
         let table = self.close(built, sink);
 
         let mut open = self.open(left)?.unlimited()?;
-        let left_keys = keys_of(&mut open, self.ctx, |key| &key.0);
-        // Integers are compared as they are held.
-        let alike = |(left, right): (&(Place, Field), &Field)| left.1.kind() == right.kind();
-        left_keys.iter().zip(&held_keys).all(alike).then_some(())?;
+        let left_keys = open.keys(keys.iter().map(|key| &key.0), self.ctx);
+        are_alike(&left_keys, &held_keys).then_some(())?;
         let null = left_keys.iter().any(|(_, field)| field.nullable) || held_keys.iter().any(|field| field.nullable);
         let kind = match kind {
             JoinKind::NullAwareAnti if !null => JoinKind::Anti,
@@ -147,13 +146,7 @@ impl Compiler<'_> {
             columns.extend(partners);
         }
         let own = std::mem::replace(&mut open.columns, columns);
-        let conditions: Vec<Condition> = residual
-            .iter()
-            .map(|condition| {
-                let condition = open.placed(condition);
-                open.program.condition(&condition, self.ctx)
-            })
-            .collect();
+        let conditions = open.conditions(residual, self.ctx);
         let keys = left_keys.into_iter().map(|(place, _)| place).collect();
         let read = open.program.read(&conditions).into_iter().filter(|place| *place < before).collect();
         open.steps.push(Step::Probe(join::Probe { join: at, kind, keys, residual: conditions, read }));
@@ -161,6 +154,43 @@ impl Compiler<'_> {
             open.columns = own;
         }
         Some(open)
+    }
+
+    /// A semi or anti join whose left side is held, and marked by what the right side meets.
+    fn marked(
+        &mut self,
+        left: &Plan,
+        right: &Plan,
+        kind: JoinKind,
+        keys: &[(Expr, Expr)],
+        residual: &[Expr],
+    ) -> Option<Open> {
+        let mut held = self.open(left)?.unlimited()?;
+        let left_keys = held.keys(keys.iter().map(|key| &key.0), self.ctx);
+        let payload: Vec<(Place, Field)> =
+            held.columns.iter().map(|place| (*place, held.program.fields[*place].clone())).collect();
+        let fields: Vec<Field> = payload.iter().map(|(_, field)| field.clone()).collect();
+        let held_keys: Vec<Field> = left_keys.iter().map(|(_, field)| field.clone()).collect();
+        let sink = Sink::Build(Arc::new(join::Spec::new(left_keys, payload)?));
+        let table = self.close(held, sink);
+
+        let mut open = self.open(right)?.unlimited()?;
+        let right_keys = open.keys(keys.iter().map(|key| &key.1), self.ctx);
+        are_alike(&right_keys, &held_keys).then_some(())?;
+        let at = open.tables.len();
+        open.tables.push(table);
+        let before = open.program.defs.len();
+        // The residual counts left columns first.
+        let partners = fields.iter().cloned().enumerate();
+        let mut columns: Vec<Place> = partners.map(|(column, field)| open.program.payload(at, column, field)).collect();
+        columns.append(&mut open.columns);
+        open.columns = columns;
+        let conditions = open.conditions(residual, self.ctx);
+        let read = open.program.read(&conditions).into_iter().filter(|place| *place < before).collect();
+        let keys = right_keys.into_iter().map(|(place, _)| place).collect();
+        let probe = join::Probe { join: at, kind: JoinKind::Inner, keys, residual: conditions, read };
+        let marks = self.close(open, Sink::Mark(probe));
+        Some(Open::new(Start::Chosen { table, marks, met: kind == JoinKind::Semi }, fields))
     }
 
     fn aggregated(
@@ -231,6 +261,17 @@ impl Open {
         self.program.define(&expr, ctx)
     }
 
+    /// The columns of join keys and how they are held.
+    fn keys<'e>(&mut self, keys: impl Iterator<Item = &'e Expr>, ctx: &EvalContext) -> Vec<(Place, Field)> {
+        let places: Vec<Place> = keys.map(|key| self.define(key, ctx)).collect();
+        places.into_iter().map(|place| (place, self.program.fields[place].clone())).collect()
+    }
+
+    fn conditions(&mut self, exprs: &[Expr], ctx: &EvalContext) -> Vec<Condition> {
+        let placed: Vec<Expr> = exprs.iter().map(|expr| self.placed(expr)).collect();
+        placed.iter().map(|expr| self.program.condition(expr, ctx)).collect()
+    }
+
     fn filter(&mut self, expr: &Expr, ctx: &EvalContext) {
         let expr = self.placed(expr);
         let condition = self.program.condition(&expr, ctx);
@@ -244,6 +285,11 @@ impl Open {
             _ => self.steps.push(Step::Filter(vec![condition])),
         }
     }
+}
+
+/// Whether integers are compared as they are held.
+fn are_alike(keys: &[(Place, Field)], held: &[Field]) -> bool {
+    keys.iter().zip(held).all(|((_, key), held)| key.kind() == held.kind())
 }
 
 impl Program {

@@ -23,6 +23,12 @@ impl Execution {
         let mut last = match &pipeline.start {
             Start::Table(_) => pipeline.scan(ran)?,
             Start::Made(by) => self.of_pipeline(*by)?,
+            Start::Chosen { table, marks, met } => Described {
+                what: format!("Column Join ({}, left side held)", if *met { "Semi" } else { "Anti" }),
+                rows: None,
+                millis: None,
+                inputs: vec![self.of_pipeline(*table)?, self.of_pipeline(*marks)?],
+            },
         };
         for (at, step) in pipeline.steps.iter().enumerate() {
             let rows = ran.map(|ran| ran.passed[at].load(Ordering::Relaxed));
@@ -70,6 +76,7 @@ impl Pipeline {
         match &self.sink {
             Sink::Aggregate(spec) => Some(format!("Column Aggregate ({})", spec.described())),
             Sink::Build(_) => Some("Column Build".to_string()),
+            Sink::Mark(_) => Some("Column Mark".to_string()),
             Sink::Sort { order, .. } => Some(match order.limit {
                 Some(limit) => format!("Column Sort (top {})", limit.saturating_add(order.offset)),
                 None => "Column Sort".to_string(),

@@ -2,7 +2,7 @@
 
 use crate::column::facts;
 use crate::optimize::columns::{ColSet, add_columns_of};
-use crate::optimize::node::{JoinKind, Key, Node, Op};
+use crate::optimize::node::{JoinKind, Key, Node, Op, Side};
 use crate::optimize::optimize;
 use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey, row_count};
 use crate::run::RunContext;
@@ -101,9 +101,10 @@ impl Compiled {
             }
             Op::Filter { input, conjuncts } => Compiled::of(input, &below, ctx)?.filtered(conjuncts),
             Op::Project { input, exprs } => Compiled::of(input, &below, ctx)?.projected(exprs),
-            Op::Join { left, right, kind, keys, residual, .. } => {
+            Op::Join { left, right, kind, keys, residual, build } => {
                 let (left, right) = (Compiled::of(left, &below, ctx)?, Compiled::of(right, &below, ctx)?);
-                Compiled::join(left, right, *kind, keys, residual, needed)
+                let compiled = Compiled::join(left, right, *kind, keys, residual, needed)?;
+                Some(compiled.holding(*build))
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
                 Compiled::of(input, &below, ctx)?.aggregated(groups, dependent, aggregates)
@@ -186,7 +187,18 @@ impl Compiled {
         let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Option<Vec<_>>>()?;
         let columns = if kind.gives_partners() { both } else { left.columns };
         let (left, right) = (Box::new(left.plan), Box::new(right.plan));
-        Some(Compiled { plan: exec::Plan::Join { left, right, kind, keys, payload, residual }, columns })
+        Some(Compiled {
+            plan: exec::Plan::Join { left, right, kind, keys, payload, hold_left: false, residual },
+            columns,
+        })
+    }
+
+    /// With the side of a join held that the optimizer would hold.
+    fn holding(mut self, side: Side) -> Compiled {
+        if let exec::Plan::Join { hold_left, .. } = &mut self.plan {
+            *hold_left = side == Side::Left;
+        }
+        self
     }
 
     fn aggregated(
