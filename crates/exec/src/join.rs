@@ -4,6 +4,7 @@
 //! neither hash nor comparison); other keys are found by hash. Null keys match nothing.
 
 pub(crate) mod concat;
+mod guard;
 mod mark;
 mod probe;
 
@@ -16,10 +17,11 @@ use crate::error::{Error, Result};
 use crate::program::{Field, Place};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
+use guard::Guard;
 use std::sync::Arc;
 
 /// Slots of an array per row that it is worth.
-const SLOTS_PER_ROW_MAX: usize = 8;
+const SLOTS_PER_ROW_MAX: usize = 16;
 /// Slots that are always worth it.
 const SLOTS_MIN: usize = 1 << 16;
 /// More rows cannot be counted.
@@ -121,7 +123,10 @@ enum Lookup {
         least: i64,
         numbers: Vec<u32>,
     },
-    Hashed(Found),
+    Hashed {
+        found: Found,
+        guards: Vec<Option<Guard>>,
+    },
 }
 
 /// The rows of each key.
@@ -169,7 +174,9 @@ impl Lookup {
             let valued = valued(&part.keys, part.rows);
             of_rows.extend(found.hashed(&part.keys, part.rows, valued.as_deref())?);
         }
-        Ok((Lookup::Hashed(found), of_rows))
+        let guard = |at: usize| Guard::new(parts.iter().map(|part| &part.keys[at]), rows);
+        let guards = (0..spec.keys.len()).map(guard).collect();
+        Ok((Lookup::Hashed { found, guards }, of_rows))
     }
 
     fn dense(parts: &[Part], rows: usize, least: i64, slots: usize) -> (Lookup, Vec<u32>) {
@@ -250,7 +257,15 @@ impl Table {
                     look_up_i64(&narrow, *least, numbers)
                 }
             },
-            (Lookup::Hashed(found), keys) => found.find(keys, rows, mask)?,
+            (Lookup::Hashed { found, guards }, keys) => {
+                let mut open = mask.map_or_else(|| vec![1; rows], <[u8]>::to_vec);
+                for (guard, key) in guards.iter().zip(keys) {
+                    if let (Some(guard), Vector::Ints(ints)) = (guard, key) {
+                        guard.pass(ints, &mut open);
+                    }
+                }
+                found.find(keys, rows, Some(&open))?
+            }
             (Lookup::Dense { .. }, _) => return Err(Error::Beyond("a join key in another form")),
         };
         for nulls in keys.iter().filter_map(Vector::nulls) {

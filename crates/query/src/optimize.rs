@@ -3,7 +3,7 @@
 //! The way of a query: [`convert`] makes its own tree ([`node`]) of the plan, and joins of its subqueries
 //! ([`subquery`], [`pull`], [`domain`]); [`place`] puts conditions where their columns come from and, region by region
 //! ([`region`]), joins in the order that is expected to be cheapest ([`graph`], [`dphyp`], [`greedy`], [`assemble`]);
-//! [`prune`] leaves out what nobody reads. What it knows of the data are [`facts`]; what it expects of rows on the way
+//! [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for. What it knows of the data are [`facts`]; what it expects of rows on the way
 //! are [`profile`]s.
 //!
 //! It answers with `None` to whatever it does not understand, and to what must not be computed out of turn (volatile
@@ -26,6 +26,7 @@ mod place;
 mod profile;
 mod prune;
 mod pull;
+mod reduce;
 mod region;
 mod selectivity;
 mod subquery;
@@ -46,6 +47,7 @@ pub fn optimize(query: &Query, statistics: &Statistics) -> Option<Node> {
 fn finish(node: Node, columns: ColSet, statistics: &Statistics) -> Option<Node> {
     let mut node = Placement { statistics }.place(node, Vec::new())?.node;
     prune::prune(&mut node, &columns);
+    reduce::reduce(&mut node);
     let is_whole = free_columns(&node).is_empty() && columns.is_subset(&output(&node));
     is_whole.then_some(node)
 }

@@ -35,6 +35,11 @@ impl Texts {
         Texts { numerics, bytes, ends, numbers, hasher, last: None, sealed: None }
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
     pub fn bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 5
     }

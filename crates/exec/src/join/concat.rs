@@ -1,12 +1,15 @@
 //! One column of many batches.
 
+use crate::aggregate::keys::is_text;
 use crate::aggregate::texts::Texts;
 use crate::error::{Error, Result};
 use crate::program::Field;
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
-use basalt_types::ColumnBuilder;
+use basalt_types::batch::own;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+use basalt_types::{ColumnBuilder, PhysType};
 
 /// The values of all parts, one after the other.
 pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
@@ -24,11 +27,45 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
     }
     let arrays: Vec<ArrayRef> = parts.iter().map(|part| part.to_array(ty)).collect();
     let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
+    if is_text(&field.ty) && repeats(parts) {
+        return Ok(Vector::Codes(numbered(&arrays)));
+    }
     match arrow_select::concat::concat(&arrays) {
-        Ok(all) => Ok(Vector::measured(all)),
+        // Texts share buffers with rows that are not among these.
+        Ok(all) => Ok(Vector::measured(own(all))),
         Err(_) => Err(Error::Beyond("a column in two forms")),
     }
 }
+
+/// Texts by the number under which they came.
+fn numbered(arrays: &[&dyn Array]) -> Codes {
+    let mut texts = Texts::new(false);
+    let mut codes: Vec<u32> = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
+    for array in arrays {
+        codes.extend(texts.of_values(array.as_binary_view(), None).into_iter().map(|number| number as u32));
+    }
+    texts.seal();
+    let nulls = nulls(arrays.iter().map(|array| (array.nulls(), array.len())));
+    Codes { codes: codes.into(), nulls, dictionary: texts.sealed() }
+}
+
+/// Whether the first rows have few texts, each many times.
+fn repeats(parts: &[&Vector]) -> bool {
+    let mut texts = Texts::new(false);
+    let mut rows = 0;
+    for part in parts.iter().filter(|part| matches!(part, Vector::Flat(_))) {
+        let looked = part.len().min(SAMPLE_ROWS - rows);
+        let first: Vec<u32> = (0..looked as u32).collect();
+        let values = part.take(&first).to_array(PhysType::Bytes);
+        texts.of_values(values.as_binary_view(), None);
+        rows += looked;
+    }
+    texts.count() <= SAMPLE_TEXTS_MAX.max(rows / 8)
+}
+
+/// Rows that are looked at for how often their texts repeat, and texts that are few.
+const SAMPLE_ROWS: usize = 1024;
+const SAMPLE_TEXTS_MAX: usize = 32;
 
 fn nulls<'p>(parts: impl Iterator<Item = (Option<&'p NullBuffer>, usize)> + Clone) -> Option<NullBuffer> {
     parts.clone().any(|(nulls, _)| nulls.is_some_and(|nulls| nulls.null_count() > 0)).then(|| {

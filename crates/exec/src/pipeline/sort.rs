@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array};
 use arrow_buffer::NullBuffer;
 use arrow_select::interleave::interleave;
+use basalt_types::batch::{bytes_of, own};
 use basalt_types::vector::{IntValues, Vector};
 use basalt_types::{DataType, PhysType, numeric};
 use std::cmp::Ordering;
@@ -137,7 +138,8 @@ impl Sorting {
         let order = self.order.clone();
         let mut stored = Vec::with_capacity(columns.len());
         for (place, field) in columns.iter().zip(&order.fields) {
-            stored.push(batch.vector(*place, work)?.to_array(field.held().phys().expect("columns are storable")));
+            // Texts share buffers with rows that are long gone.
+            stored.push(own(batch.vector(*place, work)?.to_array(field.held().phys().expect("columns are storable"))));
         }
         let mut keys = Vec::with_capacity(order.keys.len());
         for key in &order.keys {
@@ -153,7 +155,7 @@ impl Sorting {
     fn push(&mut self, rows: Rows) {
         self.rows += rows.count;
         // Keys are among the columns, as a rule.
-        self.bytes += rows.columns.iter().map(|column| column.get_array_memory_size()).sum::<usize>() * 2;
+        self.bytes += bytes_of(&rows.columns) * 2;
         self.batches.push(rows);
     }
 
@@ -243,7 +245,7 @@ impl Sorting {
 fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {
     match rows.is_empty() {
         true => Ok(arrow_array::new_empty_array(values[0].data_type())),
-        false => interleave(values, rows).map_err(|_| Error::Beyond("sorted columns in two forms")),
+        false => interleave(values, rows).map(own).map_err(|_| Error::Beyond("sorted columns in two forms")),
     }
 }
 
