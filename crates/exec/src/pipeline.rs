@@ -206,7 +206,12 @@ impl Execution {
                 (Source::Chosen { table, rows, next: AtomicUsize::new(0) }, None)
             }
         };
-        let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect();
+        let tables: Vec<Arc<join::Table>> = pipeline.tables.iter().map(|by| self.table(*by)).collect();
+        for step in &pipeline.steps {
+            if let Step::Probe(probe) = step {
+                probe.check(&tables[probe.join])?;
+            }
+        }
         let passed = pipeline.steps.iter().map(|_| AtomicUsize::new(0)).collect();
         let ran = Arc::new(Ran { scan, passed, ..Ran::default() });
         self.ran[self.made.len()] = Some(ran.clone());

@@ -6,6 +6,7 @@
 //! that [`Plan::columns`] lists, in that order.
 
 mod arrival;
+mod failing;
 mod faults;
 mod inline;
 mod kept;
@@ -14,6 +15,7 @@ mod lift;
 mod prune;
 pub mod row_count;
 
+pub use failing::can_fail;
 pub use inline::is_volatile;
 pub use kept::Kept;
 

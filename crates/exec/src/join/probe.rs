@@ -9,6 +9,8 @@ use crate::program::{Condition, Place};
 /// Pairs of one batch that are held at once.
 const PAIRS_MAX: usize = 4 << 20;
 
+const SEVERAL: Error = Error::Beyond("several rows where there must be one");
+
 /// What a join makes of rows and their partners.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -44,6 +46,14 @@ pub struct Probe {
 }
 
 impl Probe {
+    /// Several rows for one that every row asks for are an error, but only if a row does ask: another engine knows.
+    pub fn check(&self, table: &Table) -> Result<()> {
+        match self.kind == Kind::Single && self.keys.is_empty() && table.rows > 1 {
+            true => Err(SEVERAL),
+            false => Ok(()),
+        }
+    }
+
     pub fn apply(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let table = work.tables[self.join].clone();
         let keys = self.keys.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
@@ -98,7 +108,7 @@ impl Probe {
             Kind::Inner => batch.pair(self.join, &rows, partners),
             Kind::Left | Kind::Single => {
                 if self.kind == Kind::Single && rows.windows(2).any(|pair| pair[0] == pair[1]) {
-                    return Err(Error::Beyond("several rows where there must be one"));
+                    return Err(SEVERAL);
                 }
                 let (rows, partners) = with_lonely(batch, &rows, &partners);
                 batch.pair(self.join, &rows, partners);

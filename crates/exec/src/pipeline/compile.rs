@@ -68,10 +68,10 @@ impl Compiler<'_> {
                 right,
                 kind: kind @ (JoinKind::Semi | JoinKind::Anti),
                 keys,
+                payload,
                 residual,
                 hold_left: true,
-                ..
-            } => self.marked(left, right, *kind, keys, residual),
+            } => self.marked(left, right, *kind, keys, payload, residual),
             Plan::Join { left, right, kind, keys, payload, residual, .. } => {
                 self.join(left, right, *kind, keys, payload, residual)
             }
@@ -156,13 +156,15 @@ impl Compiler<'_> {
         Some(open)
     }
 
-    /// A semi or anti join whose left side is held, and marked by what the right side meets.
+    /// A semi or anti join whose left side is held, and marked by what the right side meets. `asked`: the right columns
+    /// that the residual counts.
     fn marked(
         &mut self,
         left: &Plan,
         right: &Plan,
         kind: JoinKind,
         keys: &[(Expr, Expr)],
+        asked: &[usize],
         residual: &[Expr],
     ) -> Option<Open> {
         let mut held = self.open(left)?.unlimited()?;
@@ -183,7 +185,7 @@ impl Compiler<'_> {
         // The residual counts left columns first.
         let partners = fields.iter().cloned().enumerate();
         let mut columns: Vec<Place> = partners.map(|(column, field)| open.program.payload(at, column, field)).collect();
-        columns.append(&mut open.columns);
+        columns.extend(asked.iter().map(|at| open.columns[*at]));
         open.columns = columns;
         let conditions = open.conditions(residual, self.ctx);
         let read = open.program.read(&conditions).into_iter().filter(|place| *place < before).collect();

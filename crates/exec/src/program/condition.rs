@@ -39,6 +39,8 @@ impl Program {
     /// `None`: nothing but the general way.
     pub(super) fn condition_of(&mut self, expr: &Expr) -> Option<Condition> {
         Some(match expr {
+            // Where an operand is null the others are computed, too, and may fail.
+            Expr::And(_) | Expr::Or(_) if !expr.is_total() => self.plain(expr),
             Expr::And(args) => Condition::All(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
             Expr::Or(args) => Condition::Any(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
             Expr::Not(inner) => self.negated(inner).unwrap_or_else(|| self.plain(expr)),

@@ -6,7 +6,7 @@ use super::conjuncts::{equality_of, split};
 use super::facts::Statistics;
 use super::node::{JoinKind, Node, Op, SharedColumn};
 use super::subquery::Asked;
-use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp};
+use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp, can_fail};
 use ahash::AHashSet;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
@@ -54,6 +54,10 @@ impl<'q> Converter<'q> {
     pub fn query(&mut self) -> Option<Node> {
         // One that reads another has the greater number.
         for (id, cte) in &self.query.ctes {
+            // What is computed beforehand is computed whole.
+            if (cte.materialized || cte.references > 1) && can_fail(self.query, &cte.plan) {
+                return None;
+            }
             if cte.references > 1 {
                 let node = self.plan(&cte.plan, true)?;
                 // A WITH query inside of a subquery may depend on outer rows.
@@ -112,7 +116,8 @@ impl<'q> Converter<'q> {
                 }
             }
             Plan::Aggregate { input, groups, aggregates, sets: None } => self.aggregate(input, groups, aggregates),
-            Plan::Sort { input, .. } if !ordered => self.plan(input, false),
+            // What is sorted has been computed, even of rows that a join above leaves out.
+            Plan::Sort { input, .. } if !ordered => (!can_fail(self.query, input)).then(|| self.plan(input, false))?,
             Plan::Sort { input, keys } => {
                 let node = self.plan(input, false)?;
                 let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
