@@ -117,10 +117,6 @@ impl JoinKind {
     pub fn gives_right(self) -> bool {
         matches!(self, JoinKind::Inner | JoinKind::Left | JoinKind::Full | JoinKind::Single)
     }
-
-    pub fn is_null_aware(self) -> bool {
-        matches!(self, JoinKind::NullAwareAnti | JoinKind::Mark { null_aware: true, .. })
-    }
 }
 
 /// The side that is better held in memory, as far as the kind of join lets one choose. Of an inner join always the

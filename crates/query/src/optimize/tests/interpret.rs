@@ -134,7 +134,7 @@ impl Interpreter {
 
     fn join(&self, left: Table, right: Table, kind: JoinKind, keys: &[Key], residual: &[Expr]) -> Result<Rows> {
         let columns: Vec<_> = left.columns.iter().chain(&right.columns).cloned().collect();
-        let (aware, plain) = keys.split_at(usize::from(kind.is_null_aware()));
+        let (aware, plain) = keys.split_at(usize::from(is_null_aware(kind)));
         let mut out = Rows::new();
         let mut taken = vec![false; right.rows.len()];
         for row in &left.rows {
@@ -305,4 +305,8 @@ fn order(key: &SortKey, a: &Datum, b: &Datum) -> Ordering {
             if key.descending { found.reverse() } else { found }
         }
     }
+}
+
+fn is_null_aware(kind: JoinKind) -> bool {
+    matches!(kind, JoinKind::NullAwareAnti | JoinKind::Mark { null_aware: true, .. })
 }
