@@ -13,6 +13,7 @@ pub(crate) use general::{General, logical};
 pub(crate) use kinds::{Kind, comparable_to};
 
 use crate::kernels::arithmetic::Op;
+use basalt_expr::Numeric;
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
@@ -221,8 +222,14 @@ impl Program {
                 Some(Typed { arg: Arg::Column(*index), kind: field.kind()?, nullable, digits: None })
             }
             Expr::Const { value, ty } => {
-                let kind = Kind::of(ty)?;
-                Some(Typed { arg: Arg::Const(int_of(value)?), kind, nullable: false, digits: None })
+                let (value, kind) = match ty {
+                    DataType::Numeric(None) => {
+                        let (value, scale) = Numeric::from_datum(value, ty).ok()?.as_scaled()?;
+                        (value, Kind::Scaled(u8::try_from(scale).ok().filter(|scale| *scale <= kinds::SCALE_MAX)?))
+                    }
+                    _ => (int_of(value)?, Kind::of(ty)?),
+                };
+                Some(Typed { arg: Arg::Const(value), kind, nullable: false, digits: None })
             }
             Expr::Cast { expr: inner, to, .. } => {
                 let from = self.integer(inner)?;
