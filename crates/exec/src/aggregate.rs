@@ -15,7 +15,7 @@ use arrow_buffer::NullBuffer;
 use basalt_expr::Numeric;
 use basalt_expr::aggregates::{GroupsAccumulator, ResolvedAggregate};
 use basalt_expr::numeric::power_of_ten;
-use basalt_types::batch::to_stored;
+use basalt_types::batch::{bytes_of, to_stored};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
 use keys::{Form, Keys};
@@ -231,6 +231,7 @@ pub struct Aggregation {
     states: Vec<State>,
     /// Of the columns that keys decide, the values of each group's first row: batch by batch those of new groups.
     decided: Vec<Vec<Vector>>,
+    decided_bytes: usize,
     /// Whether a batch has come: states know of no group before.
     begun: bool,
 }
@@ -245,7 +246,8 @@ impl Aggregation {
         };
         let states = spec.units.iter().map(state).collect();
         let decided = vec![Vec::new(); spec.decided.len()];
-        Aggregation { spec: spec.clone(), keys: Keys::new(&spec.forms), states, decided, begun: false }
+        let keys = Keys::new(&spec.forms);
+        Aggregation { spec: spec.clone(), keys, states, decided, decided_bytes: 0, begun: false }
     }
 
     /// Groups so far, the one of rows that do not count among them.
@@ -255,7 +257,7 @@ impl Aggregation {
     }
 
     pub fn bytes(&self) -> usize {
-        self.keys.bytes() + self.states.iter().map(State::bytes).sum::<usize>()
+        self.decided_bytes + self.keys.bytes() + self.states.iter().map(State::bytes).sum::<usize>()
     }
 
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
@@ -270,7 +272,16 @@ impl Aggregation {
             if !spec.decided.is_empty() && self.keys.len() > before {
                 let first = first_rows(&own, before);
                 for ((place, _), values) in spec.decided.iter().zip(&mut self.decided) {
-                    values.push(batch.vector(*place, work)?.take(&first));
+                    let first = match batch.vector(*place, work)?.take(&first) {
+                        // Texts share buffers with rows that are not held.
+                        Vector::Flat(values) => Vector::Flat(basalt_types::batch::own(values)),
+                        other => other,
+                    };
+                    self.decided_bytes += match &first {
+                        Vector::Flat(values) => bytes_of(std::slice::from_ref(values)),
+                        other => other.len() * size_of::<u64>(),
+                    };
+                    values.push(first);
                 }
             }
             Groups::Each(&own)
@@ -553,7 +564,7 @@ fn update_generally(
     match groups {
         Groups::One(group) => accumulator.update(&vec![group; rows], args, None, len)?,
         Groups::Each(groups) => {
-            let counts = groups.iter().any(|group| *group == 0);
+            let counts = groups.contains(&0);
             let counts = counts.then(|| groups.iter().map(|group| Some(*group != 0)).collect::<BooleanArray>());
             accumulator.update(groups, args, counts.as_ref(), len)?;
         }

@@ -177,6 +177,9 @@ impl<'b> Batch<'b> {
         let mut mask = vec![1; rows.len()];
         for condition in conditions {
             pairs.decide(condition, &mut mask, work)?;
+            if mask::count(&mask) == 0 {
+                break;
+            }
             pairs.mask = Some(mask.clone());
         }
         Ok(mask)
@@ -265,6 +268,9 @@ impl<'b> Batch<'b> {
             return general.eval(&columns.iter().collect::<Vec<_>>(), self.rows, &work.ctx);
         };
         let rows = mask::rows(mask);
+        if rows.is_empty() {
+            return Err(Error::Beyond("a batch of which no row counts"));
+        }
         let taken: Vec<Vector> = columns.iter().map(|column| column.take(&rows)).collect();
         let values = general.eval(&taken.iter().collect::<Vec<_>>(), rows.len(), &work.ctx)?;
         // Back to where they belong; rows that do not count get any value.
@@ -342,7 +348,9 @@ impl<'b> Batch<'b> {
         }
         let decided = &work.decided[&key];
         if codes.dictionary.is_empty() {
-            mask.fill(u8::from(decided.null_passes));
+            if !decided.null_passes {
+                mask.fill(0);
+            }
             return Ok(());
         }
         let nulls = codes.nulls.as_ref().filter(|nulls| nulls.null_count() > 0);

@@ -15,6 +15,7 @@ use crate::aggregate::keys::{Form, Found};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place};
+use basalt_types::batch::{bytes_of, own};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
 use guard::Guard;
@@ -74,7 +75,18 @@ impl Building {
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let spec = self.spec.clone();
         let keys = spec.keys.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
-        let payload = spec.payload.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
+        let mut payload = Vec::with_capacity(spec.payload.len());
+        for place in &spec.payload {
+            // Texts share buffers with rows that are not held.
+            payload.push(match batch.vector(*place, work)? {
+                Vector::Flat(values) => {
+                    let values = own(values);
+                    self.bytes += bytes_of(std::slice::from_ref(&values));
+                    Vector::Flat(values)
+                }
+                other => other,
+            });
+        }
         self.rows += batch.rows();
         // As they are gathered, as they are held, and the lookup.
         self.bytes += batch.rows() * ((keys.len() + payload.len()) * 2 * size_of::<u64>() + 4 * size_of::<u32>());

@@ -20,6 +20,7 @@ use arrow_array::ArrayRef;
 use basalt_engine::{ReadContext, ScanSpec, ScanStats};
 use basalt_expr::cast::cast_array;
 use basalt_expr::context::EvalContext;
+use basalt_sched::Clock;
 use basalt_types::vector::Vector;
 use sort::{Order, Sorting};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -76,8 +77,8 @@ enum Sink {
     },
 }
 
-/// Whether an execution may hold so many bytes more, or (negative) gives them back.
-pub type Room = dyn Fn(i64) -> bool + Send + Sync;
+/// Whether an execution may hold so many bytes more; what it has it keeps to its end.
+pub type Room = dyn Fn(usize) -> bool + Send + Sync;
 
 /// What an execution is given.
 #[derive(Clone)]
@@ -86,6 +87,7 @@ pub struct Surroundings {
     pub ctx: Arc<EvalContext>,
     pub stop: Stop,
     pub room: Arc<Room>,
+    pub clock: Arc<dyn Clock>,
 }
 
 /// A plan that runs, pipeline after pipeline.
@@ -152,6 +154,17 @@ enum Made {
     Built(Building),
     Marked(Marks),
     Rows(Sorting),
+}
+
+impl Made {
+    fn bytes(&self) -> usize {
+        match self {
+            Made::Groups(groups) => groups.bytes(),
+            Made::Built(built) => built.bytes(),
+            Made::Marked(marks) => marks.bytes(),
+            Made::Rows(rows) => rows.bytes(),
+        }
+    }
 }
 
 /// One worker's part in a pipeline.
@@ -240,6 +253,12 @@ impl Execution {
 }
 
 impl Running {
+    /// Whether rows leave that are computed as they leave: what fails by then fails too late.
+    pub fn computes_what_leaves(&self) -> bool {
+        let computes = !self.pipeline.steps.is_empty() || self.pipeline.program.computes();
+        matches!(self.pipeline.sink, Sink::Give { .. }) && (computes || matches!(self.source, Source::Held { .. }))
+    }
+
     /// How many workers have something to do.
     pub fn parallelism(&self, workers: usize) -> usize {
         match &self.source {
@@ -268,11 +287,19 @@ impl Running {
     /// What the workers made together.
     fn finish(&self) -> Result<Held> {
         let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+        // Put together it is held a second time.
+        let bytes = made.iter().map(Made::bytes).sum::<usize>();
+        if !(self.around.room)(bytes) {
+            return Err(Error::Beyond("more memory than there is"));
+        }
         let mut groups: Option<Aggregation> = None;
         let mut built: Option<Building> = None;
         let mut marks: Option<Marks> = None;
         let mut rows: Option<Sorting> = None;
         for made in made {
+            if self.around.stop.is_set() {
+                return Err(Error::Stopped);
+            }
             match made {
                 Made::Groups(own) => match &mut groups {
                     // The larger takes in the smaller.
@@ -319,7 +346,12 @@ impl Worker {
             return Err(Error::Stopped);
         }
         let running = self.running.clone();
-        let began = std::time::Instant::now();
+        if let Sink::Give { offset, limit: Some(limit), .. } = &running.pipeline.sink
+            && self.given >= offset.saturating_add(*limit)
+        {
+            return Ok(Progress::Done);
+        }
+        let began = running.around.clock.monotonic();
         let mut leaves = None;
         let more = match &mut self.scan {
             Some(scan) => {
@@ -339,7 +371,7 @@ impl Worker {
                 None => false,
             },
         };
-        running.ran.nanos.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        running.ran.nanos.fetch_add((running.around.clock.monotonic() - began).as_nanos() as u64, Ordering::Relaxed);
         if !more {
             self.end();
             return Ok(Progress::Done);
@@ -371,18 +403,12 @@ impl Worker {
         // Asked for in large steps.
         if bytes > self.held_bytes {
             let wanted = (bytes - self.held_bytes).max(1 << 20);
-            if !(self.running.around.room)(wanted as i64) {
+            if !(self.running.around.room)(wanted) {
                 return Err(Error::Beyond("more memory than there is"));
             }
             self.held_bytes += wanted;
         }
         Ok(())
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        (self.running.around.room)(-(self.held_bytes as i64));
     }
 }
 
@@ -420,7 +446,7 @@ impl Running {
             (Sink::Give { columns, offset, limit }, Local::Give) => {
                 batch.compact();
                 let from = offset.saturating_sub(*given).min(batch.rows());
-                let end = limit.map_or(usize::MAX, |limit| offset + limit);
+                let end = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
                 let to = end.saturating_sub(*given).min(batch.rows());
                 *given += batch.rows();
                 if from >= to {

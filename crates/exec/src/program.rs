@@ -145,6 +145,11 @@ impl Program {
         self.push(Def::Payload { join, column }, field)
     }
 
+    /// Whether any column is more than what comes in.
+    pub fn computes(&self) -> bool {
+        self.defs.iter().any(|def| !matches!(def, Def::Given(_)))
+    }
+
     /// The column of an expression over columns of this program. Parameters and what is constant are computed now.
     pub fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {
         let expr = expr.clone().fold(ctx, true);

@@ -26,7 +26,7 @@ mod place;
 mod profile;
 mod prune;
 mod pull;
-mod reduce;
+pub mod reduce;
 mod region;
 mod selectivity;
 mod subquery;

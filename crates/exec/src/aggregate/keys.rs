@@ -259,6 +259,7 @@ impl KeyColumn {
     }
 
     fn word_at(&mut self, key: &Vector, row: usize) -> Result<(u64, bool)> {
+        self.texts.as_ref().map_or(Ok(()), Texts::check)?;
         if key.nulls().is_some_and(|nulls| nulls.is_null(row)) {
             return Ok((0, true));
         }
@@ -287,6 +288,7 @@ impl KeyColumn {
     }
 
     fn words_of(&mut self, key: &Vector, mask: Option<&[u8]>) -> Result<Words> {
+        self.texts.as_ref().map_or(Ok(()), Texts::check)?;
         let nulls = key.nulls().cloned();
         let words = match (key, &mut self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
@@ -381,7 +383,7 @@ impl Dense {
         let (old, end) = (self.least, self.least.wrapping_add(self.numbers.len() as i64));
         let (least, end) = match self.numbers.is_empty() {
             true => (min, max),
-            false => (min.min(old), max.max(end - 1)),
+            false => (min.min(old), max.max(end.wrapping_sub(1))),
         };
         let slots = end.checked_sub(least).and_then(|span| usize::try_from(span).ok()?.checked_add(1));
         let Some(slots) = slots.filter(|slots| *slots <= SLOTS_MIN.max(self.rows.saturating_mul(SLOTS_PER_ROW_MAX)))

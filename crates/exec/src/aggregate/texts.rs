@@ -1,6 +1,7 @@
 //! Distinct texts, numbered in the order in which they came.
 
 use super::keys::Dictionary;
+use crate::error::{Error, Result};
 use ahash::RandomState;
 use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
@@ -11,6 +12,7 @@ use hashbrown::HashTable;
 use std::sync::Arc;
 
 const UNKNOWN: u32 = u32::MAX;
+const BYTES_MAX: usize = 1 << 30;
 /// The word of a text that has no number.
 const UNKNOWN_WORD: u64 = u64::MAX;
 
@@ -33,6 +35,14 @@ impl Texts {
         let hasher = RandomState::new();
         let (bytes, ends, numbers) = (Vec::new(), Vec::new(), HashTable::new());
         Texts { numerics, bytes, ends, numbers, hasher, last: None, sealed: None }
+    }
+
+    /// Texts are addressed by 32 bits; a batch more is always possible.
+    pub fn check(&self) -> Result<()> {
+        match self.bytes.len() > BYTES_MAX {
+            true => Err(Error::Beyond("more text than keys can have")),
+            false => Ok(()),
+        }
     }
 
     /// How many there are.

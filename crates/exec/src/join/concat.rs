@@ -23,12 +23,12 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
     }
     let codes = |part: &&'p Vector| if let Vector::Codes(codes) = part { Some(codes) } else { None };
     if let Some(codes) = parts.iter().map(codes).collect::<Option<Vec<_>>>() {
-        return Ok(Vector::Codes(texts(&codes)));
+        return texts(&codes).map(Vector::Codes);
     }
     let arrays: Vec<ArrayRef> = parts.iter().map(|part| part.to_array(ty)).collect();
     let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
     if is_text(&field.ty) && repeats(parts) {
-        return Ok(Vector::Codes(numbered(&arrays)));
+        return numbered(&arrays).map(Vector::Codes);
     }
     match arrow_select::concat::concat(&arrays) {
         // Texts share buffers with rows that are not among these.
@@ -38,15 +38,16 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
 }
 
 /// Texts by the number under which they came.
-fn numbered(arrays: &[&dyn Array]) -> Codes {
+fn numbered(arrays: &[&dyn Array]) -> Result<Codes> {
     let mut texts = Texts::new(false);
     let mut codes: Vec<u32> = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
     for array in arrays {
+        texts.check()?;
         codes.extend(texts.of_values(array.as_binary_view(), None).into_iter().map(|number| number as u32));
     }
     texts.seal();
     let nulls = nulls(arrays.iter().map(|array| (array.nulls(), array.len())));
-    Codes { codes: codes.into(), nulls, dictionary: texts.sealed() }
+    Ok(Codes { codes: codes.into(), nulls, dictionary: texts.sealed() })
 }
 
 /// Whether the first rows have few texts, each many times.
@@ -103,13 +104,14 @@ fn integers(parts: &[&Ints]) -> Ints {
 }
 
 /// Codes of one dictionary.
-fn texts(parts: &[&Codes]) -> Codes {
+fn texts(parts: &[&Codes]) -> Result<Codes> {
     let mut texts = Texts::new(false);
     let mut codes: Vec<u32> = Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum());
     for part in parts {
+        texts.check()?;
         codes.extend(texts.of_codes(part, None).into_iter().map(|number| number as u32));
     }
     texts.seal();
     let nulls = nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.codes.len())));
-    Codes { codes: codes.into(), nulls, dictionary: texts.sealed() }
+    Ok(Codes { codes: codes.into(), nulls, dictionary: texts.sealed() })
 }

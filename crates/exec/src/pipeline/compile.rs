@@ -36,6 +36,7 @@ pub(super) fn pipelines(plan: &Plan, ctx: &EvalContext) -> Option<Vec<Pipeline>>
     let mut compiler = Compiler { ctx, done: Vec::new() };
     let open = compiler.open(plan)?;
     let (offset, limit) = open.window.unwrap_or((0, None));
+    open.is_storable(&open.columns).then_some(())?;
     let sink = Sink::Give { columns: open.columns.clone(), offset, limit };
     compiler.close(open, sink);
     Some(compiler.done)
@@ -211,10 +212,11 @@ impl Compiler<'_> {
                     let (place, digits) = open.program.define_summand(&open.placed(arg), ctx);
                     (vec![place], digits)
                 }
-                (_, args) => (args.iter().map(|arg| open.define(arg, ctx)).collect(), None),
+                (_, args) => (args.iter().map(|arg| open.define(arg, ctx)).collect::<Vec<Place>>(), None),
             };
             let filter = call.filter.as_ref().map(|filter| open.placed(filter));
             let filter = filter.map(|filter| open.program.condition(&filter, ctx));
+            open.is_storable(&args).then_some(())?;
             compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter });
         }
         let spec = Arc::new(Spec::new(&open.program, &groups, dependent, compiled)?);
@@ -230,6 +232,7 @@ impl Compiler<'_> {
             let form = Form::of(&open.program.fields[place])?;
             placed.push(Key { place, descending: *descending, nulls_first: *nulls_first, form });
         }
+        open.is_storable(&open.columns).then_some(())?;
         let fields = Order::fields(&open.program, &open.columns);
         let order = Arc::new(Order { keys: placed, fields: fields.clone(), offset, limit });
         let sink = Sink::Sort { columns: open.columns.clone(), order };
@@ -256,6 +259,11 @@ impl Open {
             Expr::Column { index, ty } => Expr::Column { index: self.columns[index], ty },
             other => other,
         })
+    }
+
+    /// Whether columns are of types that can be held.
+    fn is_storable(&self, columns: &[Place]) -> bool {
+        columns.iter().all(|place| self.program.fields[*place].held().phys().is_some())
     }
 
     fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {

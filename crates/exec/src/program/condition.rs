@@ -43,6 +43,7 @@ impl Program {
             Expr::And(_) | Expr::Or(_) if !expr.is_total() => self.plain(expr),
             Expr::And(args) => Condition::All(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
             Expr::Or(args) => Condition::Any(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
+            Expr::Not(inner) if !inner.is_total() => self.plain(expr),
             Expr::Not(inner) => self.negated(inner).unwrap_or_else(|| self.plain(expr)),
             Expr::IsNull(inner) => self.null_test(inner, true).unwrap_or_else(|| self.plain(expr)),
             Expr::IsNotNull(inner) => self.null_test(inner, false).unwrap_or_else(|| self.plain(expr)),

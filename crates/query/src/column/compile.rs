@@ -4,6 +4,7 @@ use crate::column::facts;
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, Side};
 use crate::optimize::optimize;
+use crate::optimize::reduce::is_repeatable;
 use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey, row_count};
 use crate::run::RunContext;
 use basalt_engine::ScanSpec;
@@ -92,8 +93,9 @@ impl Compiled {
         match &node.op {
             Op::Scan { table, columns, filter } => Compiled::scan(table, columns)?.filtered(filter),
             Op::Values { .. } | Op::UnionAll { .. } => None,
-            // Computed for each reference.
+            // Computed for each reference, which have to agree.
             Op::Shared { plan, columns, .. } => {
+                is_repeatable(plan).then_some(())?;
                 let exprs: Vec<(ColId, Expr)> =
                     columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
                 let sources = columns.iter().map(|column| column.source).collect();

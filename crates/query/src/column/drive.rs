@@ -5,9 +5,8 @@ use crate::explain::Step;
 use crate::run::{QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::RecordBatch;
-use basalt_exec::pipeline::{Described, Execution, Progress, Surroundings, Worker};
+use basalt_exec::pipeline::{Described, Execution, Progress, Running, Surroundings, Worker};
 use basalt_exec::{Error, plan};
-use datafusion::execution::memory_pool::MemoryReservation;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,12 +29,14 @@ pub(crate) type Receiver = mpsc::Sender<Result<RecordBatch>>;
 impl QueryRuntime {
     /// `None` if the column engine cannot run the plan.
     pub(crate) fn column_execution(&self, plan: &plan::Plan, ctx: &RunContext) -> Option<Execution> {
+        // Given back with the execution.
         let memory = Mutex::new(self.reservation("column engine"));
         let around = Surroundings {
             read: ctx.read.clone(),
             ctx: ctx.eval.clone(),
             stop: ctx.stop.clone(),
-            room: Arc::new(move |bytes| take(&memory, bytes)),
+            clock: ctx.system.db.os().clock.clone(),
+            room: Arc::new(move |bytes| memory.lock().try_grow(bytes).is_ok()),
         };
         Execution::new(plan, around)
     }
@@ -55,19 +56,24 @@ impl QueryRuntime {
     }
 
     async fn pipelines(&self, execution: &mut Execution, way: &Way) -> std::result::Result<Ended, Failed> {
-        while let Some(running) = execution.start()? {
-            // Dropped, it ends the others.
-            let mut others = JoinSet::new();
-            for _ in 1..running.parallelism(self.config().workers) {
-                others.spawn_on(work(running.worker(), way.clone()), self.handle());
+        while let Some(mut running) = execution.start()? {
+            if running.computes_what_leaves() && !rehearse(&running, way).await? {
+                // All went well, but is too much to be kept: once more.
+                match execution.start()? {
+                    Some(again) => running = again,
+                    None => return Ok(Ended::Well),
+                }
             }
-            let mut ended = work(running.worker(), way.clone()).await?;
-            while let Some(other) = others.join_next().await {
-                let other = other.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))??;
-                ended = if ended == Ended::Well { other } else { ended };
+            // Dropped, they end.
+            let mut workers = JoinSet::new();
+            for _ in 0..running.parallelism(self.config().workers) {
+                workers.spawn_on(work(running.worker(), way.clone()), self.handle());
             }
-            if ended != Ended::Well {
-                return Ok(ended);
+            while let Some(ended) = workers.join_next().await {
+                match ended.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))?? {
+                    Ended::Well => {}
+                    ended => return Ok(ended),
+                }
             }
             execution.finish(&running)?;
         }
@@ -129,6 +135,35 @@ struct Way {
     left: Arc<AtomicBool>,
 }
 
+/// Batches that are kept until the last one is known to be well.
+const KEPT_BATCHES_MAX: usize = 32;
+
+/// Runs a pipeline whose rows leave without letting them, so that what fails fails before the first one has left; the
+/// rows leave then, if they are few. Whether they have.
+async fn rehearse(running: &Arc<Running>, way: &Way) -> std::result::Result<bool, Failed> {
+    let mut worker = running.worker();
+    let mut kept = Some(Vec::new());
+    loop {
+        match worker.step()? {
+            Progress::Done => break,
+            Progress::More(None) => {}
+            Progress::More(Some(batch)) => match &mut kept {
+                Some(batches) if batches.len() < KEPT_BATCHES_MAX => batches.push(batch),
+                _ => kept = None,
+            },
+        }
+        tokio::task::yield_now().await;
+    }
+    let Some(batches) = kept else { return Ok(false) };
+    for (columns, rows) in batches {
+        way.left.store(true, Ordering::Relaxed);
+        if way.receiver.send(record_batch(columns, rows)).await.is_err() {
+            break;
+        }
+    }
+    Ok(true)
+}
+
 /// One worker to its end; others on this thread get their turn between its steps.
 async fn work(mut worker: Worker, way: Way) -> std::result::Result<Ended, Failed> {
     loop {
@@ -143,17 +178,5 @@ async fn work(mut worker: Worker, way: Way) -> std::result::Result<Ended, Failed
             }
         }
         tokio::task::yield_now().await;
-    }
-}
-
-/// Takes so many bytes of the queries' memory, or gives them back.
-fn take(memory: &Mutex<MemoryReservation>, bytes: i64) -> bool {
-    let memory = memory.lock();
-    match usize::try_from(bytes) {
-        Ok(more) => memory.try_grow(more).is_ok(),
-        Err(_) => {
-            memory.shrink((bytes.unsigned_abs() as usize).min(memory.size()));
-            true
-        }
     }
 }

@@ -6,6 +6,7 @@
 use super::node::{JoinKind, Key, Node, Op, Side};
 use crate::plan::ColId;
 use basalt_expr::tree::Expr;
+use basalt_types::DataType;
 
 /// How many rows are grouped for each row of the partner, at least.
 const ROWS_PER_PARTNER_MIN: f64 = 8.0;
@@ -16,32 +17,27 @@ const COST_MAX: f64 = 4.0;
 pub fn reduce(node: &mut Node) {
     node.inputs_mut().into_iter().for_each(reduce);
     let Op::Join { left, right, kind, keys, .. } = &mut node.op else { return };
-    let (of_left, of_right): (Vec<(Expr, Expr)>, Vec<(Expr, Expr)>) = (keys.iter().filter(|key| !key.null_safe))
-        .map(|key| ((key.left.clone(), key.right.clone()), (key.right.clone(), key.left.clone())))
-        .unzip();
-    let functions: Vec<_> = keys.iter().filter(|key| !key.null_safe).map(|key| key.equal).collect();
+    let keys: Vec<Key> = keys.iter().filter(|key| !key.null_safe).cloned().collect();
+    let flipped = |key: Key| Key { left: key.right, right: key.left, ..key };
     // Rows of the left side without a partner must not be needed; those of the right side never are.
     if matches!(kind, JoinKind::Inner | JoinKind::Semi) {
-        by_partner(left, right, of_left.into_iter().zip(functions.iter().copied()));
+        by_partner(left, right, keys.clone());
     }
     if matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Anti | JoinKind::Left | JoinKind::Single) {
-        by_partner(right, left, of_right.into_iter().zip(functions));
+        by_partner(right, left, keys.into_iter().map(flipped).collect());
     }
 }
 
-/// `keys`: an expression over the groups, and what it equals of the partner.
-fn by_partner(
-    groups: &mut Node,
-    partner: &Node,
-    keys: impl Iterator<Item = ((Expr, Expr), &'static basalt_expr::functions::Function)>,
-) {
-    let keys: Vec<_> = keys.collect();
+/// `keys`: what is equal of the groups and of the partner.
+fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
     let Some((input, definitions)) = aggregate_of(groups) else { return };
-    let few = partner.rows * ROWS_PER_PARTNER_MIN < input.rows && cost(partner) < COST_MAX * cost(input);
-    let keys = keys.into_iter().filter_map(|((own, other), equal)| {
-        let Expr::Hole { id, .. } = own else { return None };
+    let few = is_repeatable(partner)
+        && partner.rows * ROWS_PER_PARTNER_MIN < input.rows
+        && cost(partner) < COST_MAX * cost(input);
+    let keys = keys.into_iter().filter_map(|key| {
+        let Expr::Hole { id, .. } = key.left else { return None };
         let (_, group) = definitions.iter().find(|(defined, _)| *defined == id)?;
-        Some(Key { left: group.clone(), right: other, equal, null_safe: false })
+        Some(Key { left: group.clone(), ..key })
     });
     let keys: Vec<Key> = keys.collect();
     if !few || keys.is_empty() {
@@ -78,6 +74,19 @@ fn aggregate_of(node: &mut Node) -> Option<(&mut Node, Vec<(ColId, Expr)>)> {
         }
         _ => None,
     }
+}
+
+/// Whether a second run gives the same rows: which of equal ones a limit takes, and in which order floats are added,
+/// depends on which worker was faster.
+pub fn is_repeatable(node: &Node) -> bool {
+    let is_exact = |ty: &DataType| !matches!(ty.underlying(), DataType::Float4 | DataType::Float8);
+    let own = match &node.op {
+        Op::Limit { .. } => false,
+        Op::Aggregate { aggregates, .. } => aggregates.iter().all(|(_, call)| is_exact(&call.resolved.ty)),
+        Op::Shared { plan, .. } => is_repeatable(plan),
+        _ => true,
+    };
+    own && node.inputs().into_iter().all(is_repeatable)
 }
 
 /// Rows of all nodes.

@@ -21,16 +21,16 @@ fn results_are_those_of_wide_arithmetic() {
     for op in [Op::Add, Op::Sub, Op::Mul] {
         for (a, b) in [(&small, &small), (&small, &large), (&large, &small), (&large, &large)] {
             let ints = apply(op, &column(a), &column(b), None).unwrap();
-            for row in 0..a.len() {
-                assert_eq!(ints.values.get(row), exact(op, a[row], b[row]), "{op:?} row {row}");
+            for (row, (a, b)) in a.iter().zip(b).enumerate() {
+                assert_eq!(ints.values.get(row), exact(op, *a, *b), "{op:?} row {row}");
                 assert!((ints.min..=ints.max).contains(&ints.values.get(row)));
             }
             for constant in [-3, 0, 1 << 40, i128::from(i32::MIN)] {
                 let right = apply(op, &column(a), &Operand::Const(constant), None).unwrap();
                 let left = apply(op, &Operand::Const(constant), &column(a), None).unwrap();
-                for row in 0..a.len() {
-                    assert_eq!(right.values.get(row), exact(op, a[row], constant), "{op:?} {constant}");
-                    assert_eq!(left.values.get(row), exact(op, constant, a[row]), "{op:?} {constant}");
+                for (row, a) in a.iter().enumerate() {
+                    assert_eq!(right.values.get(row), exact(op, *a, constant), "{op:?} {constant}");
+                    assert_eq!(left.values.get(row), exact(op, constant, *a), "{op:?} {constant}");
                 }
             }
         }
