@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import analytics
 import crash
 import inserts
 import load
@@ -30,6 +31,7 @@ MEASUREMENTS = {
     "tpcc": oltp.tpcc,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
+    "tpch": analytics.tpch,
 }
 DEFAULT = ["load", "inserts", "paced", "size", "recovery"]
 
@@ -38,9 +40,9 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: {', '.join(DEFAULT)}]")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
-    parser.add_argument("--rounds", type=int, help="rounds of load and inserts [default: 5; quick: 3]")
+    parser.add_argument("--rounds", type=int, help="rounds of load, inserts and tpch [default: 5; quick: 3]")
     parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
-    parser.add_argument("--scale-factor", type=float, help="of TPC-H for size [default: 1; quick: 0.1]")
+    parser.add_argument("--scale-factor", type=float, help="of TPC-H for size and tpch [default: 1; quick: 0.1]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
     parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving [default: 60]")

@@ -1,10 +1,9 @@
 """Size on disk: TPC-H after VACUUM FULL and a checkpoint, beside DuckDB's file of the same rows."""
 import os
 import shutil
-import subprocess
 
+import analytics
 import data
-import duckdb
 import servers as machine
 
 
@@ -33,16 +32,9 @@ def duckdb_bytes(options):
     folder = os.path.join(options.base, "duckdb")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
+    with analytics.load_duckdb(folder, options.scale_factor):
+        pass
     path = os.path.join(folder, "tpch.db")
-    with duckdb.connect(path) as connection:
-        for table in data.TABLES:
-            csv = os.path.join(folder, f"{table}.csv")
-            with open(csv, "wb") as out:
-                subprocess.run(data.csv_command(table, options.scale_factor), stdout=out, stderr=subprocess.DEVNULL, check=True)
-            connection.execute(f"CREATE TABLE {table} ({data.DDL[table].split(', PRIMARY KEY')[0].replace('PRIMARY KEY', 'NOT NULL')})")
-            connection.execute(f"COPY {table} FROM '{csv}' (FORMAT csv, HEADER)")
-            os.remove(csv)
-        connection.execute("CHECKPOINT")
     total = os.path.getsize(path)
     shutil.rmtree(folder)
     return total

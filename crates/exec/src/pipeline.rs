@@ -256,7 +256,9 @@ impl Running {
     /// Whether rows leave that are computed as they leave: what fails by then fails too late.
     pub fn computes_what_leaves(&self) -> bool {
         let computes = !self.pipeline.steps.is_empty() || self.pipeline.program.computes();
-        matches!(self.pipeline.sink, Sink::Give { .. }) && (computes || matches!(self.source, Source::Held { .. }))
+        // Sums are put together when they are asked for.
+        let sums = matches!(&self.source, Source::Held { held, .. } if matches!(**held, Held::Groups(_)));
+        matches!(self.pipeline.sink, Sink::Give { .. }) && (computes || sums)
     }
 
     /// How many workers have something to do.

@@ -9,6 +9,7 @@ use super::combined::Combined;
 use super::texts::Texts;
 use crate::error::{Error, Result};
 use crate::program::Field;
+use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
@@ -147,7 +148,7 @@ impl Found {
             }
             return *number;
         }
-        let hash = hash((0..self.columns.len()).map(&word));
+        let hash = hash(self.table.seed, (0..self.columns.len()).map(&word));
         let columns = &self.columns;
         let is = |group: u32| {
             let same = |(at, column): (usize, &KeyColumn)| {
@@ -209,7 +210,7 @@ impl Found {
         self.dense = None;
         let column = &self.columns[0];
         for group in 1..self.len {
-            let hash = hash(std::iter::once((column.words[group], column.is_null(group))));
+            let hash = hash(self.table.seed, std::iter::once((column.words[group], column.is_null(group))));
             self.table.insert(hash, group as u32);
         }
     }
@@ -229,7 +230,7 @@ impl Found {
                 *group = dense.known(words[0].at(row));
                 continue;
             }
-            let hash = hash(words.iter().map(|words| words.at(row)));
+            let hash = hash(self.table.seed, words.iter().map(|words| words.at(row)));
             let is = |group: u32| {
                 let same = |(column, words): (&KeyColumn, &Words)| {
                     (column.words[group as usize], column.is_null(group as usize)) == words.at(row)
@@ -352,8 +353,9 @@ impl Words {
     }
 }
 
-fn hash(words: impl Iterator<Item = (u64, bool)>) -> u32 {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+/// A client that knew the seed could choose keys that all hash alike.
+fn hash(seed: u64, words: impl Iterator<Item = (u64, bool)>) -> u32 {
+    let mut state = seed;
     for (word, null) in words {
         let wide = u128::from(state ^ word ^ u64::from(null)) * 0xd6e8_feb8_6659_fd93_u128;
         state = (wide as u64 ^ (wide >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -423,11 +425,12 @@ impl Dense {
 struct Table {
     slots: Vec<u64>,
     used: usize,
+    seed: u64,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { slots: vec![0; 1024], used: 0 }
+        Table { slots: vec![0; 1024], used: 0, seed: RandomState::new().hash_one(0u64) }
     }
 }
 

@@ -30,6 +30,7 @@ pub fn reduce(node: &mut Node) {
 
 /// `keys`: what is equal of the groups and of the partner.
 fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
+    let share = (partner.rows / groups.rows.max(1.0)).min(1.0);
     let Some((input, definitions)) = aggregate_of(groups) else { return };
     let few = is_repeatable(partner)
         && partner.rows * ROWS_PER_PARTNER_MIN < input.rows
@@ -53,7 +54,7 @@ fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
         residual: Vec::new(),
         build: Side::Right,
     };
-    *input = Node { op, rows: rows / ROWS_PER_PARTNER_MIN };
+    *input = Node { op, rows: (rows * share).max(1.0) };
 }
 
 /// The input of the aggregate whose groups a node gives, and which of the node's columns are which groups.

@@ -1,0 +1,76 @@
+"""TPC-H query by query, warm, Basalt and DuckDB in turn: answers compared, medians and ratios.
+
+The query texts are those of testing/it/tpch. Both engines have two threads; Basalt answers over its protocol.
+"""
+import glob
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import time
+
+import data
+import duckdb
+import psycopg
+
+QUERIES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "testing/it/tpch/q*.sql")
+THREADS = 2
+
+
+def tpch(options, engines):
+    queries = {os.path.basename(path)[1:3]: open(path).read() for path in sorted(glob.glob(QUERIES))}
+    folder = os.path.join(options.base, "duckdb")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    server = next(server for server in engines() if server.name == "basalt")
+    try:
+        server.start()
+        data.load_tpch(server.url, options.scale_factor)
+        data.psql(server.url, "VACUUM")
+        peer = load_duckdb(folder, options.scale_factor)
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            run = {"basalt": lambda text: connection.execute(text).fetchall(), "duckdb": lambda text: peer.execute(text).fetchall()}
+            return {"scale_factor": options.scale_factor} | compared(queries, run, options.rounds)
+    finally:
+        server.remove()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compared(queries, run, rounds):
+    result = {}
+    for name, text in queries.items():
+        times = {engine: [] for engine in run}
+        answers = {engine: shown(ask(text)) for engine, ask in run.items()}
+        assert answers["basalt"] == answers["duckdb"], f"query {name}: the answers differ"
+        for _ in range(rounds):
+            for engine, ask in run.items():
+                began = time.perf_counter()
+                ask(text)
+                times[engine].append(time.perf_counter() - began)
+        medians = {engine: statistics.median(of) for engine, of in times.items()}
+        result[name] = {f"{engine}_ms": round(seconds * 1000, 2) for engine, seconds in medians.items()}
+        result[name]["ratio"] = round(medians["basalt"] / medians["duckdb"], 2)
+        print(name, result[name], flush=True)
+    ratios = [of["ratio"] for of in result.values()]
+    return {"queries": result, "geometric_mean": round(math.exp(statistics.fmean(map(math.log, ratios))), 3), "worst": max(ratios)}
+
+
+def shown(rows):
+    """Numbers to nine digits: averages of decimals are floats in DuckDB."""
+    cell = lambda value: f"{float(value):.9g}" if isinstance(value, (int, float)) or hasattr(value, "as_tuple") else str(value)
+    return [tuple("" if value is None else cell(value) for value in row) for row in rows]
+
+
+def load_duckdb(folder, scale_factor):
+    connection = duckdb.connect(os.path.join(folder, "tpch.db"))
+    connection.execute(f"SET threads = {THREADS}")
+    for table in data.TABLES:
+        csv = os.path.join(folder, f"{table}.csv")
+        with open(csv, "wb") as out:
+            subprocess.run(data.csv_command(table, scale_factor), stdout=out, stderr=subprocess.DEVNULL, check=True)
+        connection.execute(f"CREATE TABLE {table} ({data.DDL[table].split(', PRIMARY KEY')[0].replace('PRIMARY KEY', 'NOT NULL')})")
+        connection.execute(f"COPY {table} FROM '{csv}' (FORMAT csv, HEADER)")
+        os.remove(csv)
+    connection.execute("CHECKPOINT")
+    return connection
