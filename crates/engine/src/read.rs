@@ -7,6 +7,7 @@ mod many;
 mod prefix;
 mod row_batch;
 mod row_file_scan;
+mod sample;
 mod walk;
 
 use crate::tablet::{FileEntry, ReadView, Tablet};

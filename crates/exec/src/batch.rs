@@ -138,6 +138,16 @@ impl<'b> Batch<'b> {
         }
     }
 
+    /// Of the rows that count, those that have a number, or those that have none (0), still count.
+    pub fn retain_numbered(&mut self, numbers: &[u32], numbered: bool) {
+        let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+        match numbered {
+            true => mask::clear_zeros(&mut mask, numbers),
+            false => mask::keep_zeros(&mut mask, numbers),
+        }
+        self.narrow(Some(mask), DENSE_BETWEEN_MIN);
+    }
+
     /// Of the rows that count, those for which `keep` says so still count.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
@@ -185,11 +195,23 @@ impl<'b> Batch<'b> {
         Ok(mask)
     }
 
-    /// Rows for which all conditions hold still count. What an earlier condition rules out, a later one is not asked.
+    /// Rows for which all conditions hold still count. What an earlier condition rules out, a later one is not asked;
+    /// those that storage can tell without decoding anything come first.
     pub fn filter(&mut self, conditions: &[Condition], work: &mut Work) -> Result<()> {
-        for condition in conditions {
+        let mut told = vec![false; conditions.len()];
+        if self.at.is_none() && matches!(self.source, Source::Block(_)) {
+            let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+            for (condition, told) in conditions.iter().zip(&mut told) {
+                *told = self.test(condition, &mut mask, work)?;
+            }
+            self.narrow(Some(mask), DENSE_BETWEEN_MIN);
+        }
+        for (condition, told) in conditions.iter().zip(told) {
             if self.rows == 0 {
                 return Ok(());
+            }
+            if told {
+                continue;
             }
             // What is computed meanwhile is computed for the rows that count so far.
             let mut mask = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
@@ -199,6 +221,17 @@ impl<'b> Batch<'b> {
         let mask = self.mask.take();
         self.narrow(mask, DENSE_MIN);
         Ok(())
+    }
+
+    /// Decides a condition where the block's column rests, if that is possible.
+    fn test(&mut self, condition: &Condition, mask: &mut [u8], work: &Work) -> Result<bool> {
+        let (Condition::Within(place, span), Source::Block(block)) = (condition, &mut self.source) else {
+            return Ok(false);
+        };
+        match (&work.program.defs[*place], &self.columns[*place]) {
+            (Def::Given(column), None) => Ok(block.test(*column, *span, mask)?),
+            _ => Ok(false),
+        }
     }
 
     /// A column over all rows; what it holds for rows that do not count means nothing.
@@ -286,7 +319,7 @@ impl<'b> Batch<'b> {
     /// Clears the rows of the mask for which a condition is not true.
     fn decide(&mut self, condition: &Condition, mask: &mut [u8], work: &mut Work) -> Result<()> {
         match condition {
-            Condition::Compare(op, place, value) => compare::with_const(*op, &self.ints(*place, work)?, *value, mask),
+            Condition::Within(place, span) => compare::within(&self.ints(*place, work)?, *span, mask),
             Condition::CompareColumns(op, left, right) => {
                 compare::columns(*op, &self.ints(*left, work)?, &self.ints(*right, work)?, mask);
             }

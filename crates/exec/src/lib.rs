@@ -15,6 +15,7 @@ mod kernels;
 pub mod pipeline;
 pub mod plan;
 mod program;
+pub mod sample;
 pub mod scan;
 pub mod stop;
 #[cfg(test)]

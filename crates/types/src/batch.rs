@@ -288,10 +288,7 @@ pub fn to_logical(ty: &DataType, stored: &ArrayRef) -> ArrayRef {
         | DataType::PgSnapshot
         | DataType::TxidSnapshot
         | DataType::Name
-        | DataType::Char => {
-            let bytes: &BinaryViewArray = stored.as_binary_view();
-            Arc::new(bytes.clone().to_string_view().expect("text was checked when it was written"))
-        }
+        | DataType::Char => Arc::new(crate::text::texts(stored.as_binary_view())),
         DataType::Domain(domain) => to_logical(&domain.base, stored),
         _ => stored.clone(),
     }

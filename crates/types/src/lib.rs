@@ -17,9 +17,12 @@ pub mod predicate;
 pub mod range;
 pub mod row;
 pub mod schema;
+pub mod span;
 pub mod stamp;
+pub mod text;
 pub mod usertype;
 pub mod varint;
+
 pub mod vector;
 pub mod widest;
 

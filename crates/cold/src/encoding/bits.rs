@@ -18,6 +18,11 @@ pub(crate) fn width_of(max: u64) -> u8 {
     (u64::BITS - max.leading_zeros()) as u8
 }
 
+/// The greatest value of so many bits.
+pub(crate) fn greatest(width: u8) -> u64 {
+    u64::MAX.checked_shr(64 - u32::from(width)).unwrap_or(0)
+}
+
 /// Bytes that `count` values of `width` bits take.
 pub(crate) fn packed_bytes(count: usize, width: u8) -> usize {
     let width = usize::from(width);
@@ -25,7 +30,7 @@ pub(crate) fn packed_bytes(count: usize, width: u8) -> usize {
 }
 
 macro_rules! block_codec {
-    ($word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident) => {
+    ($word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident, $unpack_row:ident: $($row:literal)*) => {
         fn $pack<const W: usize>(values: &[u64; BLOCK], out: &mut Vec<u8>) {
             let mut words = [[0 as $word; $lanes]; W];
             for (row, values) in values.chunks_exact($lanes).enumerate() {
@@ -47,6 +52,23 @@ macro_rules! block_codec {
             }
         }
 
+        #[inline(always)]
+        fn $unpack_row<const W: usize>(words: &[[[u8; $bits / 8]; $lanes]; W], row: usize, out: &mut [$word; $lanes]) {
+            let mask = <$word>::MAX >> ($bits - W);
+            let (word, shift) = (row * W / $bits, row * W % $bits);
+            // Loops in the open: a closure handed to an iterator would be compiled apart, without wide vectors.
+            if shift + W > $bits {
+                for ((out, low), high) in out.iter_mut().zip(&words[word]).zip(&words[word + 1]) {
+                    let (low, high) = (<$word>::from_le_bytes(*low), <$word>::from_le_bytes(*high));
+                    *out = (low >> shift | high << ($bits - shift)) & mask;
+                }
+            } else {
+                for (out, low) in out.iter_mut().zip(&words[word]) {
+                    *out = <$word>::from_le_bytes(*low) >> shift & mask;
+                }
+            }
+        }
+
         widest! {
         fn $unpack[const W](packed: &[u8], out: &mut [$word; BLOCK]) {
             if W == 0 {
@@ -54,21 +76,15 @@ macro_rules! block_codec {
                 return;
             }
             let words = packed.as_chunks::<{ $bits / 8 }>().0.as_chunks::<$lanes>().0;
-            assert_eq!(words.len(), W, "a whole block");
-            let mask = <$word>::MAX >> ($bits - W);
-            for (row, out) in out.as_chunks_mut::<$lanes>().0.iter_mut().enumerate() {
-                let (word, shift) = (row * W / $bits, row * W % $bits);
-                let low = &words[word];
-                if shift + W > $bits {
-                    let high = &words[word + 1];
-                    for ((out, low), high) in out.iter_mut().zip(low).zip(high) {
-                        let (low, high) = (<$word>::from_le_bytes(*low), <$word>::from_le_bytes(*high));
-                        *out = (low >> shift | high << ($bits - shift)) & mask;
-                    }
-                } else {
-                    for (out, low) in out.iter_mut().zip(low) {
-                        *out = <$word>::from_le_bytes(*low) >> shift & mask;
-                    }
+            let words: &[_; W] = words.try_into().expect("a whole block");
+            let (rows, _) = out.as_chunks_mut::<$lanes>();
+            if const { usize::is_multiple_of($bits, W) } {
+                // Without a value that lies in two words, a loop over rows would be vectorized across rows, which
+                // scatters; rows with shifts that the compiler knows are not.
+                $($unpack_row::<W>(words, $row, &mut rows[$row]);)*
+            } else {
+                for (row, out) in rows.iter_mut().enumerate() {
+                    $unpack_row::<W>(words, row, out);
                 }
             }
         }
@@ -76,8 +92,11 @@ macro_rules! block_codec {
     };
 }
 
-block_codec!(u32, 32, LANES_32, pack_32, unpack_32);
-block_codec!(u64, 64, LANES_64, pack_64, unpack_64);
+block_codec!(u32, 32, LANES_32, pack_32, unpack_32, unpack_row_32:
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+block_codec!(u64, 64, LANES_64, pack_64, unpack_64, unpack_row_64:
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+    32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
 
 /// A table of a const-generic function for the widths listed.
 macro_rules! by_width {
@@ -247,4 +266,13 @@ pub(crate) fn unpack(packed: &[u8], count: usize, width: u8, mut sink: impl FnMu
 pub(crate) enum Unpacked<'a> {
     Narrow(&'a [u32]),
     Wide(&'a [u64]),
+}
+
+impl Unpacked<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Unpacked::Narrow(run) => run.len(),
+            Unpacked::Wide(run) => run.len(),
+        }
+    }
 }

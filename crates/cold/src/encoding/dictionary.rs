@@ -12,6 +12,7 @@ use super::{Damage, Decoded, bytes, bytes::Strings, take_array};
 use crate::cache::Slot;
 use ::bytes::Bytes;
 use arrow_array::BinaryViewArray;
+use basalt_types::span::Span;
 use fsst::Compressor;
 use std::sync::{Arc, OnceLock};
 
@@ -95,6 +96,21 @@ impl Shared {
 
     pub fn ints(&self) -> Decoded<Ints<'_>> {
         Ints::parse(&mut self.values.as_ref(), self.count)
+    }
+
+    /// The codes of the integers within a span, as a span.
+    pub fn codes_within(&self, span: Span) -> Decoded<Span> {
+        let ints = self.ints()?;
+        let first = |passes: &dyn Fn(i128) -> bool| {
+            let (mut from, mut to) = (0, self.count);
+            while from < to {
+                let middle = from.midpoint(to);
+                if passes(i128::from(ints.get(middle))) { to = middle } else { from = middle + 1 }
+            }
+            from as i128
+        };
+        let (low, behind) = (first(&|value| value >= span.low), first(&|value| value > span.high));
+        Ok(Span { low, high: behind - 1, inside: span.inside })
     }
 
     /// A code that a page holds, as an index into the dictionary.

@@ -11,6 +11,7 @@
 use super::bits::width_of;
 use super::linear::{self, Linear, Word};
 use super::{Damage, Decoded, RESTART, take_array, take_varint};
+use basalt_types::span::Span;
 use basalt_types::varint;
 
 const FRAME: u8 = 0;
@@ -65,6 +66,28 @@ impl<'a> Ints<'a> {
                 values.get(low)
             }
         }
+    }
+
+    /// Clears the mask where the value lies outside of the span; whether this form can do so.
+    pub fn test(&self, span: Span, mask: &mut [u8]) -> Decoded<bool> {
+        match self {
+            Ints::Frame(frame) => frame.test(span, mask),
+            Ints::Delta { .. } => return Ok(false),
+            Ints::Runs { ends, values, .. } => {
+                let mut passes = vec![1; values.count];
+                values.test(span, &mut passes);
+                let mut from = 0;
+                for (run, passes) in passes.into_iter().enumerate() {
+                    let to = usize::try_from(ends.get(run)).ok().filter(|to| from < *to && *to <= mask.len());
+                    let to = to.ok_or(Damage("ends of runs do not ascend"))?;
+                    if passes == 0 {
+                        mask[from..to].fill(0);
+                    }
+                    from = to;
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Appends all values, truncated to `T`.

@@ -7,12 +7,13 @@
 
 use super::bits::{self, Unpacked, packed_bytes, width_of};
 use super::{Damage, Decoded, take, take_array, take_varint};
+use basalt_types::span::{Span, Verdict};
 use basalt_types::varint;
 use basalt_types::widest;
 use std::ops::Range;
 
 /// Values of a block that are looked up one by one as fast as the whole block is unpacked.
-const UNPACK_MIN: usize = 8;
+const UNPACK_MIN: usize = 4;
 
 /// An integer that wraps: decoding computes modulo its width.
 pub(crate) trait Word: Copy + Default {
@@ -102,6 +103,34 @@ impl<'a> Linear<'a> {
         }
     }
 
+    /// Clears the mask where the value lies outside of the span; a byte per value.
+    pub fn test(&self, span: Span, mask: &mut [u8]) {
+        let base = i128::from(self.base as i64);
+        let (factor, greatest) = (i128::from(self.factor), i128::from(bits::greatest(self.width)));
+        match span.verdict((base, base + factor * greatest)) {
+            Verdict::All => return,
+            Verdict::None => return mask.fill(0),
+            Verdict::Depends => {}
+        }
+        // From here on the factor is not 0. Which packed values stand for some between the bounds.
+        let low = span.low.saturating_sub(base).max(0) as u128;
+        let low = low.div_ceil(factor as u128).min(u128::from(u64::MAX)) as u64;
+        let high = span.high.saturating_sub(base).div_euclid(factor).min(greatest);
+        if high < i128::from(low) {
+            return if span.inside { mask.fill(0) };
+        }
+        let (low, width) = (low, (high as u64) - low);
+        let mut rest = mask;
+        bits::unpack(self.packed, self.count, self.width, |run| {
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(run.len());
+            match run {
+                Unpacked::Narrow(run) => clear_narrow(run, low as u32, width as u32, span.inside, own),
+                Unpacked::Wide(run) => clear_wide(run, low, width, span.inside, own),
+            }
+            rest = others;
+        });
+    }
+
     /// Appends all values, truncated to `T`.
     pub fn decode<T: Word>(&self, out: &mut Vec<T>) {
         let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));
@@ -122,6 +151,20 @@ impl<'a> Linear<'a> {
 widest! {
     fn shifted[T: Word](run: &[u32], base: T, out: &mut Vec<T>) {
         out.extend(run.iter().map(|value| base.plus(T::from_u64(u64::from(*value)))));
+    }
+}
+
+widest! {
+    fn clear_narrow(run: &[u32], low: u32, width: u32, inside: bool, mask: &mut [u8]) {
+        let rows = mask.iter_mut().zip(run);
+        rows.for_each(|(mask, value)| *mask &= u8::from((value.wrapping_sub(low) <= width) == inside));
+    }
+}
+
+widest! {
+    fn clear_wide(run: &[u64], low: u64, width: u64, inside: bool, mask: &mut [u8]) {
+        let rows = mask.iter_mut().zip(run);
+        rows.for_each(|(mask, value)| *mask &= u8::from((value.wrapping_sub(low) <= width) == inside));
     }
 }
 

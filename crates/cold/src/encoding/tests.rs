@@ -1,6 +1,7 @@
 use super::bytes::Strings;
 use super::ints::Ints;
 use super::*;
+use basalt_types::span::Span;
 use proptest::prelude::*;
 
 fn check_ints(values: &[i64]) -> usize {
@@ -18,7 +19,25 @@ fn check_ints(values: &[i64]) -> usize {
     for (i, value) in values.iter().enumerate().step_by(1 + values.len() / 500) {
         assert_eq!(ints.get(i), *value, "value {i} of {}", values.len());
     }
+    check_spans(&ints, values);
     encoded.len()
+}
+
+/// Tests of spans around some of the values, where the form can do them.
+fn check_spans(ints: &Ints<'_>, values: &[i64]) {
+    let ends = || values.iter().step_by(1 + values.len() / 3).flat_map(|value| [value.saturating_sub(1), *value]);
+    let pairs = ends().flat_map(|low| ends().map(move |high| (i128::from(low), i128::from(high))));
+    let open = ends().flat_map(|end| [(i128::MIN, i128::from(end)), (i128::from(end), i128::MAX)]);
+    for (low, high) in pairs.chain(open) {
+        for inside in [true, false] {
+            let span = Span { low, high, inside };
+            let mut mask: Vec<u8> = (0..values.len()).map(|row| u8::from(row % 7 != 0)).collect();
+            if ints.test(span, &mut mask).unwrap() {
+                let expected = values.iter().enumerate().map(|(row, value)| row % 7 != 0 && span.contains((*value).into()));
+                assert!(expected.eq(mask.iter().map(|mask| *mask == 1)), "{span:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -92,6 +111,7 @@ proptest! {
         if let Ok(ints) = Ints::parse(&mut bytes.as_slice(), count) {
             (0..count).for_each(|i| _ = ints.get(i));
             let _ = ints.decode(&mut Vec::<i32>::new());
+            let _ = ints.test(Span { low: -5, high: 1 << 40, inside: true }, &mut vec![1; count]);
         }
         let symbols = fsst::Symbols::parse(&mut bytes.as_slice());
         for symbols in [None, symbols.as_deref().ok()] {

@@ -2,6 +2,7 @@ use super::*;
 use crate::frame::{SECTION_PAGE_BYTES, Section};
 use crate::{BlockCache, Error, Files, key_hash};
 use arrow_array::{Array, ArrayRef};
+use basalt_types::span::Span;
 use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key};
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -146,6 +147,29 @@ impl Table {
                     &chunk.vector(segment, index, Some(&rows)).unwrap().to_array(column.ty),
                     &chosen,
                 );
+            }
+            check_spans(segment, &mut chunk, index, expected);
+        }
+    }
+}
+
+/// What a page tells about spans without decoding anything.
+fn check_spans(segment: &Segment, chunk: &mut ChunkReader, page: usize, expected: &[Datum]) {
+    let int = |datum: &Datum| match datum {
+        Datum::I16(value) => Some(i128::from(*value)),
+        Datum::I32(value) => Some(i128::from(*value)),
+        Datum::I64(value) => Some(i128::from(*value)),
+        Datum::I128(value) => Some(*value),
+        _ => None,
+    };
+    let some: Vec<i128> = expected.iter().filter_map(int).step_by(1 + expected.len() / 3).collect();
+    for (low, high) in some.iter().flat_map(|low| some.iter().map(move |high| (*low, *high))) {
+        for inside in [true, false] {
+            let span = Span { low, high, inside };
+            let mut mask = vec![1; expected.len()];
+            if chunk.test(segment, page, span, &mut mask).unwrap() {
+                let passes = expected.iter().map(|value| int(value).is_some_and(|value| span.contains(value)));
+                assert!(passes.eq(mask.iter().map(|mask| *mask == 1)), "{span:?}");
             }
         }
     }

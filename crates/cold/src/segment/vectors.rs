@@ -17,6 +17,7 @@ use crate::encoding::linear::Word;
 use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
 use basalt_types::{ColumnId, Datum, PhysType};
 use std::collections::VecDeque;
@@ -92,6 +93,32 @@ impl ChunkReader {
         segment.sound(extent.offset, vector)
     }
 
+    /// Clears the mask, a byte per row of the page, where the value is null or outside of the span, without decoding any;
+    /// whether the page's form allows it.
+    ///
+    /// # Panics
+    /// If `segment` is not the one that gave this, or there is no such page.
+    pub fn test(&mut self, segment: &Segment, page: usize, span: Span, mask: &mut [u8]) -> Result<bool> {
+        let ty = segment.chunk_type(self.at);
+        let PageEntry { extent, zone, .. } = &segment.directory(self.row_group)?.chunks[self.at].pages[page];
+        let rows = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
+        if !ty.is_integer() || mask.len() != rows {
+            return Ok(false);
+        }
+        let verdict = bounds(zone).map_or(Verdict::Depends, |bounds| span.verdict(bounds));
+        match verdict {
+            Verdict::None => mask.fill(0),
+            Verdict::All if zone.nulls == 0 => {}
+            Verdict::All | Verdict::Depends => {
+                let block = self.block(segment, page)?;
+                let parsed = Page::parse(&block, ty, rows, self.shared.as_deref());
+                let tested = parsed.and_then(|page| tested(&page, span, mask));
+                return segment.sound(extent.offset, tested);
+            }
+        }
+        Ok(true)
+    }
+
     /// A page's block. What the cache lacks is read with the wanted pages that follow.
     fn block(&mut self, segment: &Segment, page: usize) -> Result<Arc<CachedBlock>> {
         while self.at_hand.front().is_some_and(|(at_hand, _)| *at_hand < page) {
@@ -126,26 +153,43 @@ fn texts(codes: &ints::Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArra
     Ok(Codes { codes: all.into(), nulls: nulls(page), dictionary })
 }
 
-/// In 32 bits if the page's bounds allow. Slots of nulls lie within them, too ([`super::chunk`]).
-fn integers(page: &Page<'_>, rows: Option<&[u32]>, zone: &ZoneMap) -> Decoded<Ints> {
+/// Of integers in up to 64 bits.
+fn bounds(zone: &ZoneMap) -> Option<(i128, i128)> {
     let bound = |bound: &Option<Datum>| match bound {
-        Some(Datum::I16(value)) => Some(i64::from(*value)),
-        Some(Datum::I32(value)) => Some(i64::from(*value)),
-        Some(Datum::I64(value)) => Some(*value),
+        Some(Datum::I16(value)) => Some(i128::from(*value)),
+        Some(Datum::I32(value)) => Some(i128::from(*value)),
+        Some(Datum::I64(value)) => Some(i128::from(*value)),
         _ => None,
     };
+    bound(&zone.min).zip(bound(&zone.max))
+}
+
+fn tested(page: &Page<'_>, span: Span, mask: &mut [u8]) -> Decoded<bool> {
+    let done = match &page.values {
+        PageValues::Ints(ints) => ints.test(span, mask)?,
+        PageValues::IntCodes(codes, shared) => codes.test(shared.codes_within(span)?, mask)?,
+        _ => false,
+    };
+    if done && let Validity::Bits(bits) = page.validity {
+        mask.iter_mut().enumerate().for_each(|(row, mask)| *mask &= bits[row / 8] >> (row % 8) & 1);
+    }
+    Ok(done)
+}
+
+/// In 32 bits if the page's bounds allow. Slots of nulls lie within them, too ([`super::chunk`]).
+fn integers(page: &Page<'_>, rows: Option<&[u32]>, zone: &ZoneMap) -> Decoded<Ints> {
     let nulls = match rows {
         None => nulls(page),
         Some(rows) => take_nulls(nulls(page).as_ref(), rows),
     };
-    let bounds = bound(&zone.min).zip(bound(&zone.max));
+    let bounds = bounds(zone);
     let narrow = bounds.is_some_and(|(min, max)| i32::try_from(min).is_ok() && i32::try_from(max).is_ok());
     let values = match narrow {
         true => IntValues::I32(ints_of::<i32>(page, rows)?.into()),
         false => IntValues::I64(ints_of::<i64>(page, rows)?.into()),
     };
     Ok(match bounds {
-        Some((min, max)) => Ints { values, nulls, min: min.into(), max: max.into() },
+        Some((min, max)) => Ints { values, nulls, min, max },
         None => Ints::measured(values, nulls),
     })
 }

@@ -7,6 +7,7 @@ use super::cold_scan::ColdScan;
 use super::{Part, TabletScan};
 use crate::Result;
 use arrow_buffer::BooleanBuffer;
+use basalt_types::span::Span;
 use basalt_types::vector::Vector;
 use std::ops::Range;
 
@@ -39,6 +40,14 @@ impl Block<'_> {
         match &mut self.source {
             Source::Page(scan, rows) => scan.vector(column, rows, None),
             Source::Decoded(vectors) => Ok(vectors[column].clone()),
+        }
+    }
+
+    /// Clears the mask where a column is null or not within the span; whether it was possible without decoding it.
+    pub fn test(&mut self, column: usize, span: Span, mask: &mut [u8]) -> Result<bool> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.test(column, rows, span, mask),
+            Source::Decoded(_) => Ok(false),
         }
     }
 

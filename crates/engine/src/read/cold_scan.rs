@@ -11,6 +11,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
 use basalt_cold::{ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::batch::to_logical;
+use basalt_types::span::Span;
 use basalt_types::vector::Vector;
 use basalt_types::{ColumnBuilder, ColumnId, ReadAt, Stamp, TxnStates};
 use std::ops::Range;
@@ -76,24 +77,49 @@ pub fn parts(
                 continue;
             }
             ranges.reverse();
-            let scan = ColdScan {
-                shared: shared.clone(),
-                tablet: tablet.clone(),
-                _view: view.clone(),
-                file: file.clone(),
-                segment: segment.clone(),
-                row_group,
-                ranges,
-                stamps: segment.stamps(row_group)?,
-                chunks: Vec::new(),
-            };
+            let scan = ColdScan::new(shared, (tablet, view, file), segment, row_group, ranges)?;
             out.push(TabletScan { part: Part::Cold(Box::new(scan)) });
         }
     }
     Ok(())
 }
 
+/// Where a file is read.
+type Place<'a> = (&'a Arc<Tablet>, &'a Arc<ReadView>, &'a Arc<FileEntry>);
+
 impl ColdScan {
+    fn new(
+        shared: &Arc<Shared>,
+        (tablet, view, file): Place<'_>,
+        segment: &Arc<Segment>,
+        row_group: usize,
+        ranges: Vec<Range<u32>>,
+    ) -> Result<ColdScan> {
+        Ok(ColdScan {
+            shared: shared.clone(),
+            tablet: tablet.clone(),
+            _view: view.clone(),
+            file: file.clone(),
+            segment: segment.clone(),
+            row_group,
+            ranges,
+            stamps: segment.stamps(row_group)?,
+            chunks: Vec::new(),
+        })
+    }
+
+    /// One page of a row group alone.
+    pub fn page(
+        shared: &Arc<Shared>,
+        place: Place<'_>,
+        segment: &Arc<Segment>,
+        row_group: usize,
+        page: u32,
+    ) -> Result<ColdScan> {
+        let rows = page * PAGE_ROWS..segment.row_groups()[row_group].rows.min((page + 1) * PAGE_ROWS);
+        ColdScan::new(shared, place, segment, row_group, vec![rows])
+    }
+
     pub fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -125,7 +151,29 @@ impl ColdScan {
     /// A column, by its place in the scan's list, of one page's rows; with `at`, counted from the first of them, of these
     /// alone.
     pub fn vector(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Vector> {
-        let id = self.shared.spec.columns[column];
+        let page = (rows.start / PAGE_ROWS) as usize;
+        let segment = self.segment.clone();
+        match self.chunk(column, rows)? {
+            Some(chunk) => Ok(chunk.vector(&segment, page, at)?),
+            None => {
+                let id = self.shared.spec.columns[column];
+                Ok(Vector::measured(self.missing(id, at.map_or(rows.len(), <[u32]>::len))))
+            }
+        }
+    }
+
+    /// Clears the mask of one page's rows where a column is not within the span; whether it was possible without
+    /// decoding it.
+    pub fn test(&mut self, column: usize, rows: &Range<u32>, span: Span, mask: &mut [u8]) -> Result<bool> {
+        let segment = self.segment.clone();
+        match self.chunk(column, rows)? {
+            Some(chunk) => Ok(chunk.test(&segment, (rows.start / PAGE_ROWS) as usize, span, mask)?),
+            None => Ok(false),
+        }
+    }
+
+    /// The reader of a column, by its place in the scan's list; `None` if the file lacks it.
+    fn chunk(&mut self, column: usize, rows: &Range<u32>) -> Result<Option<&mut ChunkReader>> {
         if self.chunks.is_empty() {
             self.chunks.resize_with(self.shared.spec.columns.len(), || Chunk::Unread);
         }
@@ -133,15 +181,13 @@ impl ColdScan {
             // This page and those to come.
             let wanted: Vec<Range<u32>> =
                 std::iter::once(rows.clone()).chain(self.ranges.iter().rev().cloned()).collect();
-            let chunk = self.segment.chunk(self.row_group, id, &wanted)?;
+            let chunk = self.segment.chunk(self.row_group, self.shared.spec.columns[column], &wanted)?;
             self.chunks[column] = chunk.map_or(Chunk::Missing, Chunk::Read);
         }
-        match &mut self.chunks[column] {
-            Chunk::Read(chunk) => Ok(chunk.vector(&self.segment, (rows.start / PAGE_ROWS) as usize, at)?),
-            Chunk::Unread | Chunk::Missing => {
-                Ok(Vector::measured(self.missing(id, at.map_or(rows.len(), <[u32]>::len))))
-            }
-        }
+        Ok(match &mut self.chunks[column] {
+            Chunk::Read(chunk) => Some(chunk),
+            Chunk::Unread | Chunk::Missing => None,
+        })
     }
 
     /// Cuts the next batch so that it ends where a page ends.

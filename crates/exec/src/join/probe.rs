@@ -72,16 +72,16 @@ impl Probe {
         if self.residual.is_empty() {
             match self.kind {
                 Kind::Semi => {
-                    batch.retain(|row| numbers[row] != 0);
+                    batch.retain_numbered(&numbers, true);
                     return Ok(());
                 }
                 Kind::Anti => {
-                    batch.retain(|row| numbers[row] == 0);
+                    batch.retain_numbered(&numbers, false);
                     return Ok(());
                 }
                 Kind::Inner if table.is_unique() => {
                     batch.set_matches(self.join, numbers.iter().map(|number| number.saturating_sub(1)).collect());
-                    batch.retain(|row| numbers[row] != 0);
+                    batch.retain_numbered(&numbers, true);
                     return Ok(());
                 }
                 Kind::Left | Kind::Single if table.is_unique() => {

@@ -1,45 +1,14 @@
 //! Comparisons of integers into masks.
 
 use basalt_types::CompareOp;
+use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::{IntValues, Ints};
 use basalt_types::widest;
 
-/// What bounds say about a comparison.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    All,
-    None,
-    Depends,
-}
-
-/// What the bounds of a column say about its comparison with a constant; nulls apart.
-pub fn verdict(op: CompareOp, (min, max): (i128, i128), value: i128) -> Verdict {
-    let (all, none) = match op {
-        CompareOp::Eq => (min == value && max == value, value < min || value > max),
-        CompareOp::NotEq => (value < min || value > max, min == value && max == value),
-        CompareOp::Lt => (max < value, min >= value),
-        CompareOp::LtEq => (max <= value, min > value),
-        CompareOp::Gt => (min > value, max <= value),
-        CompareOp::GtEq => (min >= value, max < value),
-    };
-    match (all, none) {
-        (true, _) => Verdict::All,
-        (_, true) => Verdict::None,
-        _ => Verdict::Depends,
-    }
-}
-
 widest! {
-    fn map[T: Copy + Ord](op: CompareOp, a: &[T], b: T, mask: &mut [u8]) {
+    fn between[T: Copy + Ord](a: &[T], low: T, high: T, inside: bool, mask: &mut [u8]) {
         let rows = mask.iter_mut().zip(a);
-        match op {
-            CompareOp::Eq => rows.for_each(|(mask, a)| *mask &= u8::from(*a == b)),
-            CompareOp::NotEq => rows.for_each(|(mask, a)| *mask &= u8::from(*a != b)),
-            CompareOp::Lt => rows.for_each(|(mask, a)| *mask &= u8::from(*a < b)),
-            CompareOp::LtEq => rows.for_each(|(mask, a)| *mask &= u8::from(*a <= b)),
-            CompareOp::Gt => rows.for_each(|(mask, a)| *mask &= u8::from(*a > b)),
-            CompareOp::GtEq => rows.for_each(|(mask, a)| *mask &= u8::from(*a >= b)),
-        }
+        rows.for_each(|(mask, a)| *mask &= u8::from((*a >= low && *a <= high) == inside));
     }
 }
 
@@ -57,17 +26,20 @@ widest! {
     }
 }
 
-/// Clears the rows of the mask whose value does not compare so, or is null.
-pub fn with_const(op: CompareOp, a: &Ints, value: i128, mask: &mut [u8]) {
-    match verdict(op, (a.min, a.max), value) {
+/// Clears the rows of the mask whose value is not within the span, or is null.
+pub fn within(a: &Ints, span: Span, mask: &mut [u8]) {
+    match span.verdict((a.min, a.max)) {
         Verdict::All => {}
         Verdict::None => return mask.fill(0),
-        // Between bounds that the width holds, so the width holds it, too.
-        Verdict::Depends => match &a.values {
-            IntValues::I32(values) => map(op, values, value as i32, mask),
-            IntValues::I64(values) => map(op, values, value as i64, mask),
-            IntValues::I128(values) => map(op, values, value, mask),
-        },
+        Verdict::Depends => {
+            // Within the column's own bounds, which its width holds.
+            let (low, high) = (span.low.max(a.min), span.high.min(a.max));
+            match &a.values {
+                IntValues::I32(values) => between(values, low as i32, high as i32, span.inside, mask),
+                IntValues::I64(values) => between(values, low as i64, high as i64, span.inside, mask),
+                IntValues::I128(values) => between(values, low, high, span.inside, mask),
+            }
+        }
     }
     super::mask::clear_nulls(a.nulls.as_ref(), mask);
 }

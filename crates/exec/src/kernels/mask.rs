@@ -23,9 +23,47 @@ widest! {
 }
 
 widest! {
-    /// Clears the rows whose code stands for nothing that passes.
-    pub fn lookup(mask: &mut [u8], codes: &[u32], passes: &[u8]) {
+    /// Clears the rows whose number is 0.
+    pub fn clear_zeros(mask: &mut [u8], numbers: &[u32]) {
+        mask.iter_mut().zip(numbers).for_each(|(mask, number)| *mask &= u8::from(*number != 0));
+    }
+}
+
+widest! {
+    /// Clears the rows whose number is not 0.
+    pub fn keep_zeros(mask: &mut [u8], numbers: &[u32]) {
+        mask.iter_mut().zip(numbers).for_each(|(mask, number)| *mask &= u8::from(*number == 0));
+    }
+}
+
+widest! {
+    fn lookup_each(mask: &mut [u8], codes: &[u32], passes: &[u8]) {
         mask.iter_mut().zip(codes).for_each(|(mask, code)| *mask &= passes[*code as usize]);
+    }
+}
+
+widest! {
+    fn lookup_bits_32(mask: &mut [u8], codes: &[u32], passes: u32) {
+        mask.iter_mut().zip(codes).for_each(|(mask, code)| *mask &= (passes >> (*code & 31)) as u8 & 1);
+    }
+}
+
+widest! {
+    fn lookup_bits_64(mask: &mut [u8], codes: &[u32], passes: u64) {
+        mask.iter_mut().zip(codes).for_each(|(mask, code)| *mask &= (passes >> (*code & 63)) as u8 & 1);
+    }
+}
+
+/// Clears the rows whose code stands for nothing that passes.
+pub fn lookup(mask: &mut [u8], codes: &[u32], passes: &[u8]) {
+    if passes.len() > 64 {
+        return lookup_each(mask, codes, passes);
+    }
+    // Few fit into a register, whose bits are looked up many at a time.
+    let bits = passes.iter().rev().fold(0u64, |bits, passes| bits << 1 | u64::from(*passes));
+    match u32::try_from(bits) {
+        Ok(bits) if passes.len() <= 32 => lookup_bits_32(mask, codes, bits),
+        _ => lookup_bits_64(mask, codes, bits),
     }
 }
 
@@ -64,22 +102,42 @@ const OF_EIGHT: [([u32; 8], usize); 256] = {
     all
 };
 
+/// One bit per row of 64.
+#[inline(always)]
+fn bits(mask: &[u8; 64]) -> u64 {
+    // The lowest bits of eight bytes, side by side in the highest byte of the product.
+    let of_eight = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    mask.as_chunks::<8>().0.iter().enumerate().fold(0, |bits, (at, bytes)| bits | of_eight(bytes) << (at * 8))
+}
+
+/// Of 64 rows, up to how many that count are written one by one.
+const FEW_MAX: u32 = 12;
+
 widest! {
     /// Positions of the rows that count, ascending.
     pub fn rows(mask: &[u8]) -> Vec<u32> {
         // Eight are written at a time, of which the next step keeps those that count.
         let mut rows = vec![0; count(mask) + 8];
         let mut found = 0;
-        let (words, rest) = mask.as_chunks::<8>();
-        for (at, word) in words.iter().enumerate() {
-            // The lowest bits of eight bytes, side by side in the highest byte of the product.
-            let set = (u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080) >> 56) as usize;
-            let (own, many) = &OF_EIGHT[set];
-            let out = &mut rows[found..found + 8];
-            out.iter_mut().zip(own).for_each(|(out, row)| *out = row + at as u32 * 8);
-            found += many;
+        let (chunks, rest) = mask.as_chunks::<64>();
+        for (from, chunk) in (0..).step_by(64).zip(chunks) {
+            let mut set = bits(chunk);
+            if set.count_ones() <= FEW_MAX {
+                while set != 0 {
+                    rows[found] = from + set.trailing_zeros();
+                    found += 1;
+                    set &= set - 1;
+                }
+                continue;
+            }
+            for (from, set) in (from..).step_by(8).zip(set.to_le_bytes()) {
+                let (own, many) = &OF_EIGHT[usize::from(set)];
+                let out = &mut rows[found..found + 8];
+                out.iter_mut().zip(own).for_each(|(out, row)| *out = row + from);
+                found += many;
+            }
         }
-        for (counts, row) in rest.iter().zip(words.len() as u32 * 8..) {
+        for (counts, row) in rest.iter().zip(chunks.len() as u32 * 64..) {
             rows[found] = row;
             found += usize::from(*counts);
         }

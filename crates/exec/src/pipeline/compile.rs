@@ -6,7 +6,7 @@ use super::{Pipeline, Sink, Start, Step};
 use crate::aggregate::{Call, Spec};
 use crate::join;
 use crate::plan::{AggregateCall, JoinKind, Plan, SortKey};
-use crate::program::{Condition, Field, Place, Program};
+use crate::program::{Condition, Field, Place, Program, fused};
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
 use std::collections::BTreeSet;
@@ -284,15 +284,18 @@ impl Open {
 
     fn filter(&mut self, expr: &Expr, ctx: &EvalContext) {
         let expr = self.placed(expr);
-        let condition = self.program.condition(&expr, ctx);
+        let conditions = match self.program.condition(&expr, ctx) {
+            Condition::All(conditions) => conditions,
+            condition => vec![condition],
+        };
         if let Start::Table(spec) = &mut self.start {
-            let skips = prune::predicate(&condition, &self.program, spec);
-            let skips = skips.or_else(|| prune::text_predicate(&expr, &self.program, spec, ctx));
+            let skips = conditions.iter().flat_map(|condition| prune::predicates(condition, &self.program, spec));
+            let skips: Vec<_> = skips.chain(prune::text_predicate(&expr, &self.program, spec, ctx)).collect();
             spec.predicates.extend(skips);
         }
         match self.steps.last_mut() {
-            Some(Step::Filter(conditions)) => conditions.push(condition),
-            _ => self.steps.push(Step::Filter(vec![condition])),
+            Some(Step::Filter(earlier)) => *earlier = fused(earlier.drain(..).chain(conditions).collect()),
+            _ => self.steps.push(Step::Filter(conditions)),
         }
     }
 }

@@ -1,28 +1,56 @@
 //! What storage can skip by: conditions over one column of a table and constants.
 
-use crate::program::{Condition, Def, Program};
+use crate::program::{Condition, Def, Place, Program};
 use basalt_engine::ScanSpec;
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
+use basalt_types::span::Span;
 use basalt_types::{ColumnId, ColumnPredicate, CompareOp, Datum, PhysType};
 
 /// What a condition says about one column of the table, if it does.
-pub(super) fn predicate(condition: &Condition, program: &Program, spec: &ScanSpec) -> Option<ColumnPredicate> {
-    let column_of = |place: usize| match program.defs[place] {
+pub(super) fn predicates(condition: &Condition, program: &Program, spec: &ScanSpec) -> Vec<ColumnPredicate> {
+    match condition {
+        Condition::Within(place, span) => within(*place, *span, program, spec),
+        other => predicate(other, program, spec).into_iter().collect(),
+    }
+}
+
+fn within(place: Place, span: Span, program: &Program, spec: &ScanSpec) -> Vec<ColumnPredicate> {
+    let Some(column) = column_of(place, program, spec) else { return Vec::new() };
+    let compare = |op, value| {
+        let value = datum_of(spec.table.column(column).ty.phys()?, value)?;
+        Some(ColumnPredicate::Compare { column, op, value })
+    };
+    match span.inside {
+        false => compare(CompareOp::NotEq, span.low).filter(|_| span.low == span.high).into_iter().collect(),
+        true if span.low == span.high => compare(CompareOp::Eq, span.low).into_iter().collect(),
+        true => {
+            let low = (span.low > i128::MIN).then(|| compare(CompareOp::GtEq, span.low)).flatten();
+            let high = (span.high < i128::MAX).then(|| compare(CompareOp::LtEq, span.high)).flatten();
+            low.into_iter().chain(high).collect()
+        }
+    }
+}
+
+/// The table's column in a place.
+fn column_of(place: Place, program: &Program, spec: &ScanSpec) -> Option<ColumnId> {
+    match program.defs[place] {
         Def::Given(at) => Some(spec.columns[at]),
         _ => None,
-    };
+    }
+}
+
+fn predicate(condition: &Condition, program: &Program, spec: &ScanSpec) -> Option<ColumnPredicate> {
+    let column_of = |place| column_of(place, program, spec);
     let datum = |column: ColumnId, value: i128| datum_of(spec.table.column(column).ty.phys()?, value);
     match condition {
-        Condition::Compare(op, place, value) => {
-            let column = column_of(*place)?;
-            Some(ColumnPredicate::Compare { column, op: *op, value: datum(column, *value)? })
-        }
         Condition::Null(place, true) => Some(ColumnPredicate::IsNull { column: column_of(*place)? }),
         Condition::Null(place, false) => Some(ColumnPredicate::IsNotNull { column: column_of(*place)? }),
         Condition::Any(conditions) => {
             let equal = |condition: &Condition| match condition {
-                Condition::Compare(CompareOp::Eq, place, value) => Some((column_of(*place)?, *value)),
+                Condition::Within(place, span) if span.inside && span.low == span.high => {
+                    Some((column_of(*place)?, span.low))
+                }
                 _ => None,
             };
             let equals: Vec<(ColumnId, i128)> = conditions.iter().map(equal).collect::<Option<_>>()?;
@@ -32,7 +60,11 @@ pub(super) fn predicate(condition: &Condition, program: &Program, spec: &ScanSpe
             let values = equals.iter().filter_map(|(_, value)| datum(column, *value)).collect();
             Some(ColumnPredicate::In { column, values })
         }
-        Condition::Text(_) | Condition::CompareColumns(..) | Condition::All(_) | Condition::General(_) => None,
+        Condition::Within(..)
+        | Condition::Text(_)
+        | Condition::CompareColumns(..)
+        | Condition::All(_)
+        | Condition::General(_) => None,
     }
 }
 

@@ -3,14 +3,15 @@
 use super::{Arg, General, Kind, Place, Program, Typed, comparable_to, int_of};
 use basalt_expr::functions::Function;
 use basalt_expr::tree::Expr;
+use basalt_types::span::Span;
 use basalt_types::{CompareOp, DataType};
 use std::sync::Arc;
 
 /// What decides which rows pass. Null is no pass.
 #[derive(Clone, Debug)]
 pub enum Condition {
-    /// A column of integers with a constant.
-    Compare(CompareOp, Place, i128),
+    /// A column of integers with one or two constants.
+    Within(Place, Span),
     CompareColumns(CompareOp, Place, Place),
     /// Whether a column is null.
     Null(Place, bool),
@@ -25,7 +26,7 @@ impl Condition {
     /// The columns that it asks for.
     pub fn places(&self) -> Vec<Place> {
         match self {
-            Condition::Compare(_, place, _) | Condition::Null(place, _) => vec![*place],
+            Condition::Within(place, _) | Condition::Null(place, _) => vec![*place],
             Condition::CompareColumns(_, left, right) => vec![*left, *right],
             Condition::Text(general) | Condition::General(general) => general.places.clone(),
             Condition::All(conditions) | Condition::Any(conditions) => {
@@ -35,13 +36,34 @@ impl Condition {
     }
 }
 
+/// The same conditions, of which those over one column of integers are one.
+pub fn fused(conditions: Vec<Condition>) -> Vec<Condition> {
+    let mut fused: Vec<Condition> = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let mut both = None;
+        if let Condition::Within(place, span) = &condition {
+            both = fused.iter_mut().find_map(|earlier| match earlier {
+                Condition::Within(other, earlier) if other == place => earlier.and(*span).map(|both| (earlier, both)),
+                _ => None,
+            });
+        }
+        match both {
+            Some((earlier, both)) => *earlier = both,
+            None => fused.push(condition),
+        }
+    }
+    fused
+}
+
 impl Program {
     /// `None`: nothing but the general way.
     pub(super) fn condition_of(&mut self, expr: &Expr) -> Option<Condition> {
         Some(match expr {
             // Where an operand is null the others are computed, too, and may fail.
             Expr::And(_) | Expr::Or(_) if !expr.is_total() => self.plain(expr),
-            Expr::And(args) => Condition::All(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
+            Expr::And(args) => {
+                Condition::All(fused(args.iter().map(|arg| self.condition_or_general(arg)).collect()))
+            }
             Expr::Or(args) => Condition::Any(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
             Expr::Not(inner) if !inner.is_total() => self.plain(expr),
             Expr::Not(inner) => self.negated(inner).unwrap_or_else(|| self.plain(expr)),
@@ -135,7 +157,7 @@ impl Program {
 
 fn against(op: CompareOp, (column, kind): (Place, Kind), (other, value): (Kind, i128)) -> Option<Condition> {
     let (op, value) = comparable_to(kind, op, other, value)?;
-    Some(Condition::Compare(op, column, value))
+    Some(Condition::Within(column, Span::compared(op, value)))
 }
 
 /// The comparison that is true where this one is false.

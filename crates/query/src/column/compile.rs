@@ -130,14 +130,8 @@ impl Compiled {
     }
 
     fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Option<Compiled> {
-        table.is_populated().then_some(())?;
-        let spec = ScanSpec {
-            table: table.clone(),
-            columns: columns.iter().map(|(_, column)| *column).collect(),
-            predicates: Vec::new(),
-            with_identity: false,
-        };
-        Some(Compiled { plan: exec::Plan::Scan { spec }, columns: columns.iter().map(|(id, _)| *id).collect() })
+        let plan = exec::Plan::Scan { spec: scan_of(table, columns)? };
+        Some(Compiled { plan, columns: columns.iter().map(|(id, _)| *id).collect() })
     }
 
     fn filtered(self, conjuncts: &[Expr]) -> Option<Compiled> {
@@ -258,8 +252,15 @@ impl Compiled {
     }
 }
 
+/// A scan of columns in this order; `None` if the table may not be read as it is.
+pub(super) fn scan_of(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Option<ScanSpec> {
+    table.is_populated().then_some(())?;
+    let columns = columns.iter().map(|(_, column)| *column).collect();
+    Some(ScanSpec { table: table.clone(), columns, predicates: Vec::new(), with_identity: false })
+}
+
 /// An expression with positions for ids; `None` if it asks for something else, or is volatile.
-fn placed(expr: &Expr, columns: &[ColId]) -> Option<Expr> {
+pub(super) fn placed(expr: &Expr, columns: &[ColId]) -> Option<Expr> {
     if expr.volatility() == Volatility::Volatile {
         return None;
     }

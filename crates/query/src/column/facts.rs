@@ -1,17 +1,37 @@
-//! What the optimizer is told of the tables of a query: what storage knows without looking at a row.
+//! What the optimizer is told of the tables of a query: what storage knows without looking at a row, and for how many of
+//! some rows of a large table conditions hold.
 
-use crate::optimize::facts::{ColumnFacts, Statistics, TableFacts};
-use crate::plan::{Plan, Query};
+use super::compile::{placed, scan_of};
+use crate::optimize::facts::{ColumnFacts, Sampled, Sampler, Statistics, TableFacts};
+use crate::plan::{ColId, Plan, Query};
 use crate::run::RunContext;
-use basalt_types::Datum;
+use basalt_exec::sample;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, Datum, TableDef};
+use std::sync::Arc;
+
+/// Tables of fewer rows are not worth a look: whichever way they are read takes less.
+const SAMPLED_ROWS_MIN: u64 = 50_000;
 
 /// The facts of every table that a query scans.
 pub(super) fn of(query: &Query, ctx: &RunContext) -> Statistics {
-    let mut statistics = Statistics::default();
+    let mut statistics = Statistics { sampler: Some(sampler(ctx)), ..Statistics::default() };
     let ctes = query.ctes.values().map(|cte| &cte.plan);
     let subqueries = query.subqueries.values().map(|subquery| &subquery.plan);
     std::iter::once(&query.plan).chain(ctes).chain(subqueries).for_each(|plan| add(plan, ctx, &mut statistics));
     statistics
+}
+
+fn sampler(ctx: &RunContext) -> Sampler {
+    let (read, eval) = (ctx.read.clone(), ctx.eval.clone());
+    Sampler(Arc::new(move |table: &Arc<TableDef>, columns: &[(ColId, ColumnId)], conditions: &[Expr]| {
+        (read.engine().estimated_rows(table) >= SAMPLED_ROWS_MIN).then_some(())?;
+        let ids: Vec<ColId> = columns.iter().map(|(id, _)| *id).collect();
+        let conditions = conditions.iter().map(|condition| placed(condition, &ids)).collect::<Option<Vec<_>>>()?;
+        // What fails tells nothing here; it fails again where it matters.
+        let (looked, passed) = sample::passing(&read, scan_of(table, columns)?, &conditions, &eval).ok()??;
+        Some(Sampled { looked, passed })
+    }))
 }
 
 fn add(plan: &Plan, ctx: &RunContext, statistics: &mut Statistics) {

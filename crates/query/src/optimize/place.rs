@@ -56,7 +56,9 @@ impl Placement<'_> {
             Op::Scan { table, columns, mut filter } => {
                 filter.extend(split(conjuncts));
                 let mut profile = Profile::of_table(&table, &columns, self.statistics);
-                profile.rows *= selectivity::of_all(&filter, &|id| profile.columns.get(&id));
+                let guess = selectivity::of_all(&filter, &|id| profile.columns.get(&id));
+                let sampled = self.statistics.sampled(&table, &columns, &filter);
+                profile.rows *= sampled.map_or(guess, |sampled| sampled.share(guess));
                 Some(Placed::new(Node::new(Op::Scan { table, columns, filter }), profile))
             }
             Op::Values { columns, rows } => {

@@ -1,0 +1,50 @@
+//! Some pages of a table, spread over its files: what a planner looks at.
+
+use super::cold_scan::ColdScan;
+use super::{Part, ReadContext, ScanSpec, ScanStats, Shared, TabletScan};
+use crate::Result;
+use basalt_cold::{PAGE_ROWS, Segment};
+use std::sync::Arc;
+
+impl ReadContext {
+    /// Up to `pages` pages of segments, evenly spread over the table's rows; none of a table that has rows alone. What is
+    /// read counts as no read of a transaction, and predicates are left alone.
+    pub fn sample(&self, spec: ScanSpec, pages: usize) -> Result<Vec<TabletScan>> {
+        let read = ReadContext { noted: None, ..self.clone() };
+        let shared = Arc::new(Shared { read, spec, stats: Arc::new(ScanStats::default()) });
+        let (mut files, mut total) = (Vec::new(), 0);
+        for id in shared.spec.table.tablets().collect::<Vec<_>>() {
+            let tablet = self.engine.tablet(id)?;
+            let view = tablet.view();
+            for file in &view.files {
+                if let Some(segment) = file.data.segment()
+                    && file.sees_uniform(&self.at, &*self.engine.txns)
+                {
+                    total += pages_of(segment).sum::<usize>();
+                    files.push((tablet.clone(), view.clone(), file.clone(), segment.clone(), total));
+                }
+            }
+        }
+        let chosen = pages.min(total);
+        // The middle of each share, so that neither the oldest nor the newest rows stand for all.
+        let middles = (0..chosen).map(|at| (2 * at + 1) * total / (2 * chosen));
+        let scan = |page: usize| {
+            let (tablet, view, file, segment, end) =
+                files.iter().find(|(.., end)| page < *end).expect("below the number of pages");
+            let mut page = page + pages_of(segment).sum::<usize>() - end;
+            let mut row_group = 0;
+            for pages in pages_of(segment).take_while(|pages| page >= *pages) {
+                page -= pages;
+                row_group += 1;
+            }
+            let scan = ColdScan::page(&shared, (tablet, view, file), segment, row_group, page as u32)?;
+            Ok(TabletScan { part: Part::Cold(Box::new(scan)) })
+        };
+        middles.map(scan).collect()
+    }
+}
+
+/// The pages of each row group.
+fn pages_of(segment: &Segment) -> impl Iterator<Item = usize> {
+    segment.row_groups().iter().map(|group| group.rows.div_ceil(PAGE_ROWS) as usize)
+}

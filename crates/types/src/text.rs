@@ -1,0 +1,43 @@
+//! Stored texts as texts.
+//!
+//! They were checked when they were written, and what reads files checks their sums; but the type of a text says that it
+//! is UTF-8, so it is checked again, all bytes at once where they lie side by side: bytes below 128 alone are texts
+//! wherever they are cut. The one thing that is unsafe is to call them so without a second look.
+
+use arrow_array::{Array, BinaryViewArray, StringViewArray};
+
+/// A view's bytes lie in the view itself up to this length.
+const INLINE_BYTES_MAX: u32 = 12;
+/// Buffers are looked at as a whole if the values have at least one byte in so many of theirs.
+const SPARSE_MAX: usize = 4;
+
+/// The same values as texts.
+///
+/// # Panics
+/// If a value is not UTF-8.
+pub fn texts(bytes: &BinaryViewArray) -> StringViewArray {
+    let bytes = bytes.clone();
+    match is_ascii(&bytes) {
+        #[allow(unsafe_code)]
+        // SAFETY: every byte that a view may show is below 128.
+        true => unsafe { bytes.to_string_view_unchecked() },
+        false => bytes.to_string_view().expect("text was checked when it was written"),
+    }
+}
+
+/// Whether all bytes are found to be below 128, in buffers and views alike.
+fn is_ascii(values: &BinaryViewArray) -> bool {
+    let held: usize = values.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    let (mut shown, mut bits) = (0, 0u128);
+    for view in values.views().iter() {
+        let length = *view as u32;
+        let inline = length <= INLINE_BYTES_MAX;
+        shown += if inline { 0 } else { length as usize };
+        bits |= if inline { *view } else { 0 };
+    }
+    let inline_is_ascii = (bits >> 32) & (u128::MAX / 255 * 128) == 0;
+    inline_is_ascii && held <= shown.saturating_mul(SPARSE_MAX) && values.data_buffers().iter().all(|buffer| buffer.is_ascii())
+}
+
+#[cfg(test)]
+mod tests;
