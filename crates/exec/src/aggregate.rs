@@ -343,22 +343,12 @@ impl Aggregation {
 
     /// Takes in the groups of another worker.
     pub fn merge(&mut self, mut other: Aggregation) -> Result<()> {
-        const CHUNK: usize = 8192;
         if !other.begun {
             return Ok(());
         }
         self.begun = true;
-        other.keys.seal();
-        let (before, all) = (self.keys.len(), other.len());
-        let mut groups = Vec::with_capacity(all - 1);
-        if self.spec.groups.is_empty() {
-            groups.push(1);
-        } else {
-            for from in (1..all).step_by(CHUNK) {
-                let to = all.min(from + CHUNK);
-                groups.extend(self.keys.assign(&other.keys.vectors(from..to), to - from, None)?);
-            }
-        }
+        let before = self.keys.len();
+        let groups = if self.spec.groups.is_empty() { vec![1] } else { self.keys.merge(&mut other.keys)? };
         let first = first_rows(&groups, before);
         for ((own, other), (_, field)) in self.decided.iter_mut().zip(&other.decided).zip(&self.spec.decided) {
             own.push(concat(&other.iter().collect::<Vec<_>>(), field)?.take(&first));

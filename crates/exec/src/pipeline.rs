@@ -263,11 +263,14 @@ impl Running {
 
     /// How many workers have something to do.
     pub fn parallelism(&self, workers: usize) -> usize {
-        match &self.source {
-            Source::Table(scan) => workers.min(scan.morsels()).max(1),
+        let most = match &self.source {
+            Source::Table(scan) => scan.morsels(),
             // Rows that leave do so in order.
-            Source::Held { .. } | Source::Chosen { .. } => 1,
-        }
+            _ if matches!(self.pipeline.sink, Sink::Give { .. }) => 1,
+            Source::Held { held, .. } => held.rows().div_ceil(HELD_ROWS),
+            Source::Chosen { rows, .. } => rows.len().div_ceil(HELD_ROWS),
+        };
+        workers.min(most).max(1)
     }
 
     pub fn worker(self: &Arc<Running>) -> Worker {

@@ -49,8 +49,20 @@ impl Span {
         let within = self.low <= min && max <= self.high;
         let apart = max < self.low || self.high < min || self.low > self.high;
         match (within, apart, self.inside) {
-            (_, true, inside) => if inside { Verdict::None } else { Verdict::All },
-            (true, _, inside) => if inside { Verdict::All } else { Verdict::None },
+            (_, true, inside) => {
+                if inside {
+                    Verdict::None
+                } else {
+                    Verdict::All
+                }
+            }
+            (true, _, inside) => {
+                if inside {
+                    Verdict::All
+                } else {
+                    Verdict::None
+                }
+            }
             _ => Verdict::Depends,
         }
     }

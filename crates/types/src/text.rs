@@ -4,7 +4,7 @@
 //! is UTF-8, so it is checked again, all bytes at once where they lie side by side: bytes below 128 alone are texts
 //! wherever they are cut. The one thing that is unsafe is to call them so without a second look.
 
-use arrow_array::{Array, BinaryViewArray, StringViewArray};
+use arrow_array::{BinaryViewArray, StringViewArray};
 
 /// A view's bytes lie in the view itself up to this length.
 const INLINE_BYTES_MAX: u32 = 12;
@@ -36,7 +36,9 @@ fn is_ascii(values: &BinaryViewArray) -> bool {
         bits |= if inline { *view } else { 0 };
     }
     let inline_is_ascii = (bits >> 32) & (u128::MAX / 255 * 128) == 0;
-    inline_is_ascii && held <= shown.saturating_mul(SPARSE_MAX) && values.data_buffers().iter().all(|buffer| buffer.is_ascii())
+    inline_is_ascii
+        && held <= shown.saturating_mul(SPARSE_MAX)
+        && values.data_buffers().iter().all(|buffer| buffer.is_ascii())
 }
 
 #[cfg(test)]

@@ -117,7 +117,9 @@ impl<'a> Linear<'a> {
         let low = low.div_ceil(factor as u128).min(u128::from(u64::MAX)) as u64;
         let high = span.high.saturating_sub(base).div_euclid(factor).min(greatest);
         if high < i128::from(low) {
-            return if span.inside { mask.fill(0) };
+            return if span.inside {
+                mask.fill(0)
+            };
         }
         let (low, width) = (low, (high as u64) - low);
         let mut rest = mask;

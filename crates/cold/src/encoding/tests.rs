@@ -33,7 +33,8 @@ fn check_spans(ints: &Ints<'_>, values: &[i64]) {
             let span = Span { low, high, inside };
             let mut mask: Vec<u8> = (0..values.len()).map(|row| u8::from(row % 7 != 0)).collect();
             if ints.test(span, &mut mask).unwrap() {
-                let expected = values.iter().enumerate().map(|(row, value)| row % 7 != 0 && span.contains((*value).into()));
+                let expected =
+                    values.iter().enumerate().map(|(row, value)| row % 7 != 0 && span.contains((*value).into()));
                 assert!(expected.eq(mask.iter().map(|mask| *mask == 1)), "{span:?}");
             }
         }

@@ -33,7 +33,10 @@ impl ReadContext {
                 files.iter().find(|(.., end)| page < *end).expect("below the number of pages");
             let mut page = page + pages_of(segment).sum::<usize>() - end;
             let mut row_group = 0;
-            for pages in pages_of(segment).take_while(|pages| page >= *pages) {
+            for pages in pages_of(segment) {
+                if page < pages {
+                    break;
+                }
                 page -= pages;
                 row_group += 1;
             }

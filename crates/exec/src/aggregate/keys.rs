@@ -5,6 +5,8 @@
 //! hash of their words. Where a batch's keys can only have few values together (codes of small dictionaries, integers
 //! between near bounds), that is asked once per combination ([`super::combined`]) and not per row.
 
+mod ascending;
+
 use super::combined::Combined;
 use super::texts::Texts;
 use crate::error::{Error, Result};
@@ -13,6 +15,7 @@ use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
+use ascending::Order;
 use basalt_types::DataType;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::ops::Range;
@@ -31,6 +34,7 @@ pub(crate) struct Found {
     table: Table,
     /// In place of the table, while one integer column's keys lie close together.
     dense: Option<Dense>,
+    order: Order,
 }
 
 struct KeyColumn {
@@ -80,7 +84,11 @@ struct Words {
 
 impl Keys {
     pub fn new(forms: &[Form]) -> Keys {
-        Keys { found: Found::new(forms), combined: Combined::default() }
+        let mut found = Found::new(forms);
+        if forms == [Form::Integers] {
+            found.order = Order::Ascending;
+        }
+        Keys { found, combined: Combined::default() }
     }
 
     /// Groups, the one of rows that do not count among them.
@@ -100,12 +108,34 @@ impl Keys {
     /// The group of each row; 0 for those that the mask leaves out.
     pub fn assign(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let Keys { found, combined } = self;
+        if let [Vector::Ints(key)] = keys
+            && let Some(groups) = found.ascending(key, mask)
+        {
+            return Ok(groups);
+        }
+        found.index();
         let mut groups = match combined.indexes(keys, rows) {
             Some(indexes) => combined.assign(&indexes, mask, |row| found.group_at(keys, row))?,
             None => found.hashed(keys, rows, mask)?,
         };
         if let Some(mask) = mask {
             groups.iter_mut().zip(mask).for_each(|(group, counts)| *group *= u32::from(*counts));
+        }
+        Ok(groups)
+    }
+
+    /// Takes in another worker's keys: the group of each.
+    pub fn merge(&mut self, other: &mut Keys) -> Result<Vec<u32>> {
+        const CHUNK: usize = 8192;
+        if let Some(groups) = self.found.join_ascending(&other.found) {
+            return Ok(groups);
+        }
+        other.seal();
+        let all = other.len();
+        let mut groups = Vec::with_capacity(all - 1);
+        for from in (1..all).step_by(CHUNK) {
+            let to = all.min(from + CHUNK);
+            groups.extend(self.assign(&other.vectors(from..to), to - from, None)?);
         }
         Ok(groups)
     }
@@ -133,7 +163,8 @@ impl Found {
             texts: matches!(form, Form::Texts | Form::Numerics).then(|| Texts::new(*form == Form::Numerics)),
         };
         let dense = (forms == [Form::Integers]).then(Dense::default);
-        Found { columns: forms.iter().map(column).collect(), len: 1, table: Table::default(), dense }
+        let (columns, order) = (forms.iter().map(column).collect(), Order::Indexed);
+        Found { columns, len: 1, table: Table::default(), dense, order }
     }
 
     /// The group with these words, which is made if there is none.

@@ -92,6 +92,14 @@ impl Sum {
 
     fn merge(&mut self, other: &Sum, groups: &[u32], from: usize, len: usize) -> Result<()> {
         self.low.resize(len, 0);
+        if self.high.is_empty() && other.high.is_empty() && self.reach + other.reach <= i128::from(i64::MAX) {
+            self.reach += other.reach;
+            let others = other.low.get(from..).unwrap_or_default();
+            for (group, other) in groups.iter().zip(others) {
+                self.low[*group as usize] += other;
+            }
+            return Ok(());
+        }
         self.high.resize(len, 0);
         for (at, group) in groups.iter().enumerate() {
             let sum = &mut self.high[*group as usize];

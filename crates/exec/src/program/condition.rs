@@ -61,9 +61,7 @@ impl Program {
         Some(match expr {
             // Where an operand is null the others are computed, too, and may fail.
             Expr::And(_) | Expr::Or(_) if !expr.is_total() => self.plain(expr),
-            Expr::And(args) => {
-                Condition::All(fused(args.iter().map(|arg| self.condition_or_general(arg)).collect()))
-            }
+            Expr::And(args) => Condition::All(fused(args.iter().map(|arg| self.condition_or_general(arg)).collect())),
             Expr::Or(args) => Condition::Any(args.iter().map(|arg| self.condition_or_general(arg)).collect()),
             Expr::Not(inner) if !inner.is_total() => self.plain(expr),
             Expr::Not(inner) => self.negated(inner).unwrap_or_else(|| self.plain(expr)),

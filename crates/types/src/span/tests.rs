@@ -18,7 +18,11 @@ fn holds(op: CompareOp, a: i128, b: i128) -> bool {
 #[test]
 fn a_span_holds_what_compares_so() {
     for (op, constant, value) in OPS.iter().flat_map(|op| pairs().map(move |(a, b)| (*op, a, b))) {
-        assert_eq!(Span::compared(op, constant).contains(value), holds(op, value, constant), "{value} {op:?} {constant}");
+        assert_eq!(
+            Span::compared(op, constant).contains(value),
+            holds(op, value, constant),
+            "{value} {op:?} {constant}"
+        );
     }
 }
 
@@ -40,7 +44,8 @@ fn both_of_two_spans() {
 
 #[test]
 fn verdicts_are_those_of_all_values_between_the_bounds() {
-    let spans = (-3..4).flat_map(|low| (-3..4).flat_map(move |high| [true, false].map(|inside| Span { low, high, inside })));
+    let spans =
+        (-3..4).flat_map(|low| (-3..4).flat_map(move |high| [true, false].map(|inside| Span { low, high, inside })));
     for span in spans {
         for (min, max) in (-2..3).flat_map(|min| (min..3).map(move |max| (min, max))) {
             let passing = (min..=max).filter(|value| span.contains(*value)).count() as i128;

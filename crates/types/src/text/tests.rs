@@ -1,4 +1,5 @@
 use super::*;
+use arrow_array::Array;
 use std::panic::catch_unwind;
 
 fn array<'a>(values: &[&'a [u8]]) -> BinaryViewArray {
@@ -8,7 +9,13 @@ fn array<'a>(values: &[&'a [u8]]) -> BinaryViewArray {
 #[test]
 fn texts_of_any_bytes_come_back() {
     let long = "abcdefghijklmnopqrstuvwxyz".repeat(9);
-    for values in [vec![], vec!["", "a", "twelve bytes"], vec!["short", &long], vec!["ß"], vec!["ascii", "größer als zwölf Bytes"]] {
+    for values in [
+        vec![],
+        vec!["", "a", "twelve bytes"],
+        vec!["short", &long],
+        vec!["ß"],
+        vec!["ascii", "größer als zwölf Bytes"],
+    ] {
         let bytes: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
         assert!(texts(&array(&bytes)).iter().flatten().eq(values.iter().copied()));
     }
@@ -16,7 +23,8 @@ fn texts_of_any_bytes_come_back() {
 
 #[test]
 fn nulls_and_slices_keep_their_place() {
-    let values: BinaryViewArray = [Some(&b"one"[..]), None, Some(&b"a value that is not inline"[..])].into_iter().collect();
+    let values: BinaryViewArray =
+        [Some(&b"one"[..]), None, Some(&b"a value that is not inline"[..])].into_iter().collect();
     let expected = [None, Some("a value that is not inline")];
     assert!(texts(&values.slice(1, 2)).iter().eq(expected));
 }
@@ -31,7 +39,7 @@ fn what_is_no_text_is_noticed() {
     // Cut in the middle of a character of a text that is whole.
     let whole = array(&["a text with an ä in the middle".as_bytes()]);
     let view = *whole.views().first().unwrap();
-    let cut = view & !u128::from(u32::MAX) | 17;
+    let cut = view & !u128::from(u32::MAX) | 16;
     let cut = BinaryViewArray::try_new(vec![cut].into(), whole.data_buffers().to_vec(), None).unwrap();
     assert_eq!(cut.value(0).last(), Some(&0xc3));
     assert!(catch_unwind(|| texts(&cut)).is_err());

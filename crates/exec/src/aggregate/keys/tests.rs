@@ -91,3 +91,68 @@ fn numerics_are_one_however_they_print() {
     let mut keys = Keys::new(&[Form::Numerics]);
     assert_eq!(keys.assign(&[Vector::Flat(values)], 4, None).unwrap(), [1, 1, 2, 1]);
 }
+
+/// Workers whose keys ascend, until one that does not comes; their groups are those of a map, and so are they together.
+#[test]
+fn ascending_keys_keep_their_groups() {
+    let mut random = 1u64;
+    let mut next = move |below: u64| {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (random >> 33) % below
+    };
+    for round in 0..200 {
+        let mut workers: Vec<(Keys, Vec<i64>)> = (0..2).map(|_| (Keys::new(&[Form::Integers]), Vec::new())).collect();
+        let (mut at, disorder) = (next(50) as i64 - 25, round % 4 == 3);
+        for morsel in 0..12 {
+            let (keys, seen) = &mut workers[next(2) as usize];
+            let rows = 1 + next(60) as usize;
+            let mut values: Vec<i64> = (0..rows)
+                .map(|_| {
+                    at += next(3) as i64;
+                    at
+                })
+                .collect();
+            if disorder && morsel == 8 {
+                values.reverse();
+            }
+            let mask: Vec<u8> = values.iter().map(|_| u8::from(next(4) != 0)).collect();
+            let groups = keys.assign(&[ints(values.iter().copied().map(Some).collect())], rows, Some(&mask)).unwrap();
+            for ((value, group), counts) in values.iter().zip(&groups).zip(&mask) {
+                if *counts == 0 {
+                    assert_eq!(*group, 0);
+                    continue;
+                }
+                let known = seen.iter().position(|seen| seen == value);
+                assert_eq!(*group as usize, known.map_or(seen.len() + 1, |known| known + 1), "round {round}");
+                if known.is_none() {
+                    seen.push(*value);
+                }
+            }
+        }
+        let [(mut own, mut seen), (mut other, others)] = <[_; 2]>::try_from(workers).ok().unwrap();
+        let groups = own.merge(&mut other).unwrap();
+        assert_eq!(groups.len(), others.len());
+        for (value, group) in others.iter().zip(groups) {
+            let known = seen.iter().position(|seen| seen == value);
+            assert_eq!(group as usize, known.map_or(seen.len() + 1, |known| known + 1), "round {round}");
+            if known.is_none() {
+                seen.push(*value);
+            }
+        }
+        // A third one finds its groups, whatever order they came in.
+        let mut third = Keys::new(&[Form::Integers]);
+        third
+            .assign(
+                &[ints(others.iter().rev().copied().map(Some).chain([Some(-1000), None]).collect())],
+                others.len() + 2,
+                None,
+            )
+            .unwrap();
+        let groups = own.merge(&mut third).unwrap();
+        for (value, group) in others.iter().rev().zip(&groups) {
+            assert_eq!(*group as usize, seen.iter().position(|seen| seen == value).unwrap() + 1, "round {round}");
+        }
+        assert_eq!(groups[groups.len() - 2..], [seen.len() as u32 + 1, seen.len() as u32 + 2]);
+        assert_eq!(own.len(), seen.len() + 3);
+    }
+}

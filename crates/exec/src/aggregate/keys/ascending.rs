@@ -1,0 +1,136 @@
+//! Keys that ascend need neither hash nor array: a row is of the last group or of a new one.
+//!
+//! Rows of a table come in the order of its key, and each worker takes its morsels in that order, so whatever is grouped
+//! by the key's first column ascends, through filters and joins that look into tables, too. Workers' groups are put
+//! together as sorted lists; they share no more than the keys at which morsels meet. As long as keys ascend nothing
+//! finds a group by its key; the first batch that does not ascend has them indexed.
+
+use super::{Dense, Found, hash};
+use basalt_types::vector::{IntValues, Ints};
+use basalt_types::widest;
+
+/// How the groups' keys follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// By number, and nothing else finds them.
+    Ascending,
+    /// No more so, and nothing finds them yet.
+    Unindexed,
+    /// Any: they are found by array or table.
+    Indexed,
+}
+
+widest! {
+    fn ascend[T: Copy + Ord](keys: &[T]) -> bool {
+        // Without an end in the middle, for vectors.
+        let falls = keys.iter().zip(keys.get(1..).unwrap_or_default()).map(|(a, b)| u32::from(a > b)).sum::<u32>();
+        falls == 0
+    }
+}
+
+impl Found {
+    /// The group of each row, 0 for those that the mask leaves out, if keys go on ascending.
+    pub(super) fn ascending(&mut self, keys: &Ints, mask: Option<&[u8]>) -> Option<Vec<u32>> {
+        if self.order != Order::Ascending || keys.nulls.as_ref().is_some_and(|nulls| nulls.null_count() > 0) {
+            return None;
+        }
+        match &keys.values {
+            IntValues::I32(values) => self.ascending_of(values, mask),
+            IntValues::I64(values) => self.ascending_of(values, mask),
+            IntValues::I128(_) => None,
+        }
+    }
+
+    fn ascending_of<T: Copy + Ord + Into<i64>>(&mut self, keys: &[T], mask: Option<&[u8]>) -> Option<Vec<u32>> {
+        let words = &mut self.columns[0].words;
+        // Word 0 is of rows that do not count.
+        let last = words.get(1..)?.last().map(|word| *word as i64);
+        let first: i64 = (*keys.first()?).into();
+        if last.is_some_and(|last| first < last) || !ascend(keys) {
+            return None;
+        }
+        let mut last = last.unwrap_or(first.wrapping_sub(1));
+        let mut group = self.len as u32 - 1;
+        let mut groups = vec![0; keys.len()];
+        words.reserve(keys.len());
+        for (row, (key, of)) in keys.iter().zip(&mut groups).enumerate() {
+            if mask.is_some_and(|mask| mask[row] == 0) {
+                continue;
+            }
+            let key: i64 = (*key).into();
+            if key != last || group == 0 {
+                group += 1;
+                last = key;
+                words.push(key as u64);
+            }
+            *of = group;
+        }
+        self.len = words.len();
+        Some(groups)
+    }
+
+    /// Takes in another worker's ascending keys: the group of each here. `None` if one of the two does not ascend.
+    pub(super) fn join_ascending(&mut self, other: &Found) -> Option<Vec<u32>> {
+        if self.order != Order::Ascending || other.order != Order::Ascending {
+            return None;
+        }
+        let (own, theirs) = (&mut self.columns[0].words, &other.columns[0].words);
+        let known = own.len();
+        let mut groups = Vec::with_capacity(theirs.len() - 1);
+        let (mut at, mut from) = (1, 1);
+        while from < theirs.len() {
+            let key = theirs[from] as i64;
+            at += ahead(&own[at..known], key);
+            if at < known && own[at] as i64 == key {
+                groups.push(at as u32);
+                from += 1;
+                continue;
+            }
+            // All that lie before the next of ours are new.
+            let new = match own[..known].get(at) {
+                Some(next) => ahead(&theirs[from..], *next as i64),
+                None => theirs.len() - from,
+            };
+            groups.extend(own.len() as u32..(own.len() + new) as u32);
+            own.extend_from_slice(&theirs[from..from + new]);
+            from += new;
+        }
+        if own.len() > known {
+            self.order = Order::Unindexed;
+        }
+        self.len = own.len();
+        Some(groups)
+    }
+
+    /// Makes groups found by their keys.
+    pub(super) fn index(&mut self) {
+        if self.order == Order::Indexed {
+            return;
+        }
+        self.order = Order::Indexed;
+        let words = &self.columns[0].words[1..];
+        let (min, max) =
+            words.iter().fold((i64::MAX, i64::MIN), |(min, max), word| (min.min(*word as i64), max.max(*word as i64)));
+        let mut dense = Dense::default();
+        if words.is_empty() || dense.reach(min.into(), max.into(), words.len()) {
+            for (word, group) in words.iter().zip(1..) {
+                *dense.number((*word, false)) = group;
+            }
+            self.dense = Some(dense);
+            return;
+        }
+        for (word, group) in words.iter().zip(1..) {
+            self.table.insert(hash(self.table.seed, std::iter::once((*word, false))), group);
+        }
+    }
+}
+
+/// How many of ascending words are below a key; most often few or very many.
+fn ahead(words: &[u64], key: i64) -> usize {
+    let mut step = 1;
+    while words.get(step - 1).is_some_and(|word| (*word as i64) < key) {
+        step *= 2;
+    }
+    let (from, to) = (step / 2, step.min(words.len()));
+    from + words[from..to].partition_point(|word| (*word as i64) < key)
+}
