@@ -138,6 +138,13 @@ impl<'b> Batch<'b> {
         }
     }
 
+    /// Lets rows be cleared from the mask.
+    pub fn clear(&mut self, clear: impl FnOnce(&mut [u8])) {
+        let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+        clear(&mut mask);
+        self.narrow(Some(mask), DENSE_BETWEEN_MIN);
+    }
+
     /// Of the rows that count, those that have a number, or those that have none (0), still count.
     pub fn retain_numbered(&mut self, numbers: &[u32], numbered: bool) {
         let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);

@@ -459,9 +459,14 @@ struct Table {
     seed: u64,
 }
 
+/// A number that nobody knows.
+pub(crate) fn seed() -> u64 {
+    RandomState::new().hash_one(0u64)
+}
+
 impl Default for Table {
     fn default() -> Table {
-        Table { slots: vec![0; 1024], used: 0, seed: RandomState::new().hash_one(0u64) }
+        Table { slots: vec![0; 1024], used: 0, seed: seed() }
     }
 }
 

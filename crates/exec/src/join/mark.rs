@@ -5,7 +5,6 @@ use super::{Probe, Table};
 use crate::batch::{Batch, Work};
 use crate::error::Result;
 use crate::kernels::mask;
-use basalt_types::vector::Vector;
 
 /// Which held rows were met.
 pub struct Marks {
@@ -27,8 +26,12 @@ impl Marks {
     /// What the rows of a batch meet.
     pub fn add(&mut self, probe: &Probe, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let table = work.tables[probe.join].clone();
-        let keys = probe.keys.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<Vector>>>()?;
-        let numbers = table.numbers(&keys, batch.rows(), batch.mask())?;
+        probe.screen(&table, batch, work)?;
+        if batch.rows() == 0 {
+            return Ok(());
+        }
+        let keys = probe.key_columns(batch, work)?;
+        let numbers = table.lookup.numbers(&keys, batch.rows(), batch.mask())?;
         if probe.residual.is_empty() {
             match batch.mask() {
                 None => numbers.iter().for_each(|number| self.numbers[*number as usize] = true),

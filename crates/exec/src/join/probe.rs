@@ -5,6 +5,7 @@ use crate::batch::{Batch, NO_ROW, Work};
 use crate::error::{Error, Result};
 use crate::kernels::mask;
 use crate::program::{Condition, Place};
+use basalt_types::vector::Vector;
 
 /// Pairs of one batch that are held at once.
 const PAIRS_MAX: usize = 4 << 20;
@@ -56,8 +57,18 @@ impl Probe {
 
     pub fn apply(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let table = work.tables[self.join].clone();
-        let keys = self.keys.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
-        let numbers = table.numbers(&keys, batch.rows(), batch.mask())?;
+        if matches!(self.kind, Kind::Inner | Kind::Semi) {
+            let all = self.screen(&table, batch, work)?;
+            if batch.rows() == 0 {
+                batch.set_matches(self.join, Vec::new());
+                return Ok(());
+            }
+            if all && self.kind == Kind::Semi && self.residual.is_empty() {
+                return Ok(());
+            }
+        }
+        let keys = self.key_columns(batch, work)?;
+        let numbers = table.lookup.numbers(&keys, batch.rows(), batch.mask())?;
         if self.kind == Kind::NullAwareAnti {
             let without_null = keys[0].nulls().cloned();
             let passes =
@@ -93,6 +104,27 @@ impl Probe {
             }
         }
         self.expand(&table, &numbers, batch, work)
+    }
+
+    pub(super) fn key_columns(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<Vec<Vector>> {
+        self.keys.iter().map(|place| batch.vector(*place, work)).collect()
+    }
+
+    /// Rows count no more of which one key or a few bits tell that they have no partner. Whether all that still count
+    /// have one.
+    pub(super) fn screen(&self, table: &Table, batch: &mut Batch<'_>, work: &mut Work) -> Result<bool> {
+        for (guard, place) in table.lookup.guards().iter().zip(&self.keys) {
+            if let (Some(guard), Vector::Ints(ints)) = (guard, batch.vector(*place, work)?) {
+                batch.clear(|mask| guard.pass(&ints, mask));
+            }
+            if batch.rows() == 0 {
+                return Ok(false);
+            }
+        }
+        let (keys, rows) = (self.key_columns(batch, work)?, batch.rows());
+        let mut all = Ok(false);
+        batch.clear(|mask| all = table.lookup.screen(&keys, rows, mask));
+        all
     }
 
     /// Row by row with each partner.

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
-use basalt_types::vector::IntValues;
+use basalt_types::vector::{IntValues, Ints};
 
 /// Rows with their own number as the last column.
 fn numbered(count: usize, step: usize) -> Rows {

@@ -1,0 +1,244 @@
+//! Which key a row has: keys by number, from 1; 0 stands for none.
+//!
+//! Integer keys are one number together, by their distances from the least ones. Where there are not too many such
+//! numbers for the rows that are held, a bit says which of them occur, and the number of a key is how many lie below it
+//! (its rank): a bit and a half for each, neither hash nor comparison, and a row without partner is ruled out by one bit.
+//! Else they are found by a hash of that number. Keys of other types are found as groups are.
+
+use super::guard::Guard;
+use super::packing::Packing;
+use super::{Part, Spec};
+use crate::aggregate::keys::{Found, seed};
+use crate::error::{Error, Result};
+use crate::kernels::mask;
+use basalt_types::vector::{IntValues, Ints, Vector};
+use basalt_types::widest;
+
+/// Bits per row that ranks are worth, and those that are always worth it.
+const BITS_PER_ROW_MAX: u64 = 512;
+const BITS_MIN: u64 = 1 << 19;
+const BITS_MAX: u64 = 1 << 30;
+
+pub(super) enum Lookup {
+    Ranked(Packing, Ranks),
+    Packed { packing: Packing, slots: Slots, guards: Vec<Option<Guard>> },
+    Found { found: Found, guards: Vec<Option<Guard>> },
+}
+
+/// Which numbers occur, and how many below each.
+pub(super) struct Ranks {
+    /// One more word at the end, which is 0.
+    words: Vec<u64>,
+    /// How many lie below each word.
+    below: Vec<u32>,
+}
+
+/// Open addressing: the number of each packed key.
+pub(super) struct Slots {
+    slots: Vec<(u64, u32)>,
+    used: u32,
+    seed: u64,
+}
+
+impl Lookup {
+    /// The lookup, and the number of each row's key: 0 where it is null.
+    pub fn build(spec: &Spec, parts: &[Part], rows: usize) -> Result<(Lookup, Vec<u32>)> {
+        let guard = |at: usize| Guard::new(parts.iter().map(|part| &part.keys[at]), rows);
+        let guards = || (0..spec.keys.len()).map(guard).collect();
+        let Some(packing) = Packing::of(spec, parts) else {
+            let mut found = Found::new(&spec.forms);
+            let mut of_rows = Vec::with_capacity(rows);
+            for part in parts {
+                let valued = valued(&part.keys, part.rows);
+                of_rows.extend(found.hashed(&part.keys, part.rows, valued.as_deref())?);
+            }
+            return Ok((Lookup::Found { found, guards: guards() }, of_rows));
+        };
+        let bits_max = BITS_MIN.max((rows as u64).saturating_mul(BITS_PER_ROW_MAX)).min(BITS_MAX);
+        if packing.numbers <= bits_max {
+            let ranks = Ranks::of(&packing, parts)?;
+            let lookup = Lookup::Ranked(packing, ranks);
+            let mut of_rows = Vec::with_capacity(rows);
+            for part in parts {
+                of_rows.extend(lookup.numbers(&part.keys, part.rows, None)?);
+            }
+            return Ok((lookup, of_rows));
+        }
+        let mut slots = Slots::new();
+        let mut of_rows = Vec::with_capacity(rows);
+        for part in parts {
+            let valued = valued(&part.keys, part.rows);
+            let packed = packing.pack(&part.keys, part.rows)?;
+            of_rows.extend(packed.iter().enumerate().map(|(row, packed)| match &valued {
+                Some(valued) if valued[row] == 0 => 0,
+                _ => slots.number(*packed),
+            }));
+        }
+        Ok((Lookup::Packed { packing, slots, guards: guards() }, of_rows))
+    }
+
+    /// What rules rows out by one key alone, by key.
+    pub fn guards(&self) -> &[Option<Guard>] {
+        match self {
+            Lookup::Ranked(..) => &[],
+            Lookup::Packed { guards, .. } | Lookup::Found { guards, .. } => guards,
+        }
+    }
+
+    /// Clears the rows of the mask whose key does not occur, if that takes less than to find its number.
+    pub fn screen(&self, keys: &[Vector], rows: usize, mask: &mut [u8]) -> Result<bool> {
+        let Lookup::Ranked(packing, ranks) = self else { return Ok(false) };
+        match packing.alone(keys) {
+            Some((Ints { values: IntValues::I32(values), .. }, least)) => occur_i32(values, least, &ranks.words, mask),
+            Some((Ints { values: IntValues::I64(values), .. }, least)) => occur_i64(values, least, &ranks.words, mask),
+            _ => occur_i64(&signed(packing.pack(keys, rows)?), 0, &ranks.words, mask),
+        }
+        keys.iter().for_each(|key| mask::clear_nulls(key.nulls(), mask));
+        Ok(true)
+    }
+
+    /// The number of each row's key. Rows that the mask leaves out may have any.
+    pub fn numbers(&self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
+        let mut numbers = match self {
+            Lookup::Ranked(packing, Ranks { words, below }) => match packing.alone(keys) {
+                Some((Ints { values: IntValues::I32(values), .. }, least)) => rank_i32(values, least, words, below),
+                Some((Ints { values: IntValues::I64(values), .. }, least)) => rank_i64(values, least, words, below),
+                _ => rank_i64(&signed(packing.pack(keys, rows)?), 0, words, below),
+            },
+            Lookup::Packed { packing, slots, .. } => {
+                let packed = packing.pack(keys, rows)?;
+                match mask {
+                    None => packed.iter().map(|packed| slots.known(*packed)).collect(),
+                    Some(mask) => {
+                        let row = |(packed, counts): (&u64, &u8)| if *counts == 0 { 0 } else { slots.known(*packed) };
+                        packed.iter().zip(mask).map(row).collect()
+                    }
+                }
+            }
+            Lookup::Found { found, .. } => found.find(keys, rows, mask)?,
+        };
+        for nulls in keys.iter().filter_map(Vector::nulls) {
+            numbers.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, number)| *number = 0);
+        }
+        Ok(numbers)
+    }
+}
+
+/// Packed keys as the loops over ranks take them: what has none lies below all.
+fn signed(packed: Vec<u64>) -> Vec<i64> {
+    packed.into_iter().map(|packed| packed as i64).collect()
+}
+
+impl Ranks {
+    fn of(packing: &Packing, parts: &[Part]) -> Result<Ranks> {
+        let mut words = vec![0u64; packing.numbers.div_ceil(64) as usize + 1];
+        for part in parts {
+            let valued = valued(&part.keys, part.rows);
+            for (row, packed) in packing.pack(&part.keys, part.rows)?.into_iter().enumerate() {
+                if valued.as_ref().is_none_or(|valued| valued[row] == 1) {
+                    words[(packed / 64) as usize] |= 1 << (packed % 64);
+                }
+            }
+        }
+        let mut all = 0;
+        let below = words.iter().map(|word| {
+            let below = all;
+            all += word.count_ones();
+            below
+        });
+        Ok(Ranks { below: below.collect(), words })
+    }
+}
+
+macro_rules! ranked {
+    ($occur:ident, $rank:ident, $native:ty) => {
+        widest! {
+            fn $occur(keys: &[$native], least: i64, words: &[u64], mask: &mut [u8]) {
+                let end = words.len() as u64 - 1;
+                for (mask, key) in mask.iter_mut().zip(keys) {
+                    let bit = i64::from(*key).wrapping_sub(least) as u64;
+                    *mask &= (words[(bit / 64).min(end) as usize] >> (bit % 64) & 1) as u8;
+                }
+            }
+        }
+
+        widest! {
+            fn $rank(keys: &[$native], least: i64, words: &[u64], below: &[u32]) -> Vec<u32> {
+                let end = words.len() as u64 - 1;
+                let mut numbers = vec![0; keys.len()];
+                for (number, key) in numbers.iter_mut().zip(keys) {
+                    let bit = i64::from(*key).wrapping_sub(least) as u64;
+                    let at = (bit / 64).min(end) as usize;
+                    let (word, bit) = (words[at], 1u64 << (bit % 64));
+                    let rank = below[at] + (word & (bit - 1)).count_ones();
+                    *number = if word & bit == 0 { 0 } else { rank + 1 };
+                }
+                numbers
+            }
+        }
+    };
+}
+
+ranked!(occur_i32, rank_i32, i32);
+ranked!(occur_i64, rank_i64, i64);
+
+impl Slots {
+    fn new() -> Slots {
+        Slots { slots: vec![(0, 0); 1024], used: 0, seed: seed() }
+    }
+
+    #[inline]
+    fn place(&self, packed: u64) -> usize {
+        let wide = u128::from(packed ^ self.seed) * 0xd6e8_feb8_6659_fd93_u128;
+        (wide as u64 ^ (wide >> 64) as u64) as usize & (self.slots.len() - 1)
+    }
+
+    /// The number of a key, 0 if it is none.
+    #[inline]
+    fn known(&self, packed: u64) -> u32 {
+        let mut at = self.place(packed);
+        loop {
+            match self.slots[at] {
+                (_, 0) => return 0,
+                (known, number) if known == packed => return number,
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
+    /// The number of a key, which is given one if it has none.
+    fn number(&mut self, packed: u64) -> u32 {
+        let known = self.known(packed);
+        if known != 0 {
+            return known;
+        }
+        if (self.used as usize + 1) * 2 > self.slots.len() {
+            let slots = std::mem::take(&mut self.slots);
+            self.slots = vec![(0, 0); slots.len() * 2];
+            slots.into_iter().filter(|(_, number)| *number != 0).for_each(|slot| self.put(slot));
+        }
+        self.used += 1;
+        self.put((packed, self.used));
+        self.used
+    }
+
+    fn put(&mut self, slot: (u64, u32)) {
+        let mut at = self.place(slot.0);
+        while self.slots[at].1 != 0 {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        self.slots[at] = slot;
+    }
+}
+
+/// Rows without a null among their keys; `None`: all.
+pub(super) fn valued(keys: &[Vector], rows: usize) -> Option<Vec<u8>> {
+    let mut mask = None;
+    for nulls in keys.iter().filter_map(Vector::nulls) {
+        mask::clear_nulls(Some(nulls), mask.get_or_insert_with(|| vec![1; rows]));
+    }
+    mask
+}
+
+/// Of keys in another form than those that are held.
+pub(super) const OTHER_FORM: Error = Error::Beyond("a join key in another form");
