@@ -477,8 +477,15 @@ impl Finished {
                 Vector::Ints(Ints::measured(IntValues::I64(counts), None))
             }
             Outcome::Sum { sum, count, field } => {
-                let totals: Vec<i128> = groups.clone().map(|group| self.total(*sum, group)).collect::<Result<_>>()?;
-                let ints = Ints::measured(IntValues::I128(totals.into()), self.valued(*count, groups));
+                let Done::Sum(of) = &self.done[*sum] else { panic!("unit {sum} sums") };
+                let totals = match of.narrow(groups.clone()) {
+                    Some(totals) => IntValues::I64(totals.to_vec().into()),
+                    None => {
+                        let totals: Vec<i128> = groups.clone().map(|group| of.total(group)).collect::<Result<_>>()?;
+                        IntValues::I128(totals.into())
+                    }
+                };
+                let ints = Ints::measured(totals, self.valued(*count, groups));
                 match narrowed(ints) {
                     Ints { values: IntValues::I128(_), .. } if field.ty == DataType::Int8 => {
                         return Err(Error::Beyond("a sum beyond bigint"));

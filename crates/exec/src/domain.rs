@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// Values that are computed together.
 const VALUES_MAX: usize = 1 << 12;
 
+/// Integers by which bounds grow.
+const STEP: i128 = 512;
+
 /// What was computed, by the address of the expression, which lives as long as its program.
 #[derive(Default)]
 pub struct Domains(AHashMap<usize, Domain>);
@@ -57,7 +60,11 @@ impl Of {
                     Some(Of::Integers(min, max)) => (ints.min.min(*min), ints.max.max(*max)),
                     _ => (ints.min, ints.max),
                 };
-                let bounds = [wider, (ints.min, ints.max)].into_iter().find(|(min, max)| few(*min, *max))?;
+                // What has grown once grows in steps, and not with each batch.
+                let (low, high) = (wider.0.checked_div_euclid(STEP)?, wider.1.checked_div_euclid(STEP)?);
+                let stepped = before.map(|_| (low * STEP, high * STEP + (STEP - 1)));
+                let bounds = stepped.into_iter().chain([wider, (ints.min, ints.max)]);
+                let bounds = bounds.into_iter().find(|(min, max)| few(*min, *max))?;
                 let span = usize::try_from(bounds.1 - bounds.0).ok()?;
                 (before.is_some() || span < ints.values.len()).then_some(Of::Integers(bounds.0, bounds.1))
             }

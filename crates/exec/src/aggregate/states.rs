@@ -9,6 +9,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use basalt_expr::aggregates::GroupsAccumulator;
 use basalt_types::vector::{IntValues, Ints};
+use std::ops::Range;
 
 /// Counts, sums, extremes or states of `expr`, by group; number 0 is that of rows that do not count.
 pub enum State {
@@ -83,6 +84,11 @@ impl Sum {
             *sum = if group == 0 { 0 } else { sum.checked_add(values.get(row)).ok_or(BEYOND)? };
         }
         Ok(())
+    }
+
+    /// The sums of some groups, if 64 bits hold all.
+    pub fn narrow(&self, groups: Range<usize>) -> Option<&[i64]> {
+        if self.high.is_empty() { self.low.get(groups) } else { None }
     }
 
     pub fn total(&self, group: usize) -> Result<i128> {

@@ -50,21 +50,22 @@ impl Found {
             return None;
         }
         let mut last = last.unwrap_or(first.wrapping_sub(1));
-        let mut group = self.len as u32 - 1;
+        let mut group = self.len - 1;
         let mut groups = vec![0; keys.len()];
-        words.reserve(keys.len());
+        // Each row writes its key where its group's is: again, or behind the others.
+        words.resize(self.len + keys.len(), 0);
+        let is_first = group == 0;
         for (row, (key, of)) in keys.iter().zip(&mut groups).enumerate() {
             if mask.is_some_and(|mask| mask[row] == 0) {
                 continue;
             }
             let key: i64 = (*key).into();
-            if key != last || group == 0 {
-                group += 1;
-                last = key;
-                words.push(key as u64);
-            }
-            *of = group;
+            group += usize::from(key != last || is_first && group == 0);
+            last = key;
+            words[group] = key as u64;
+            *of = group as u32;
         }
+        words.truncate(group + 1);
         self.len = words.len();
         Some(groups)
     }
