@@ -25,6 +25,9 @@ const DENSE_MIN: usize = 2;
 /// The same between the conditions of one filter, where little has been decoded yet.
 const DENSE_BETWEEN_MIN: usize = 4;
 
+/// Texts that are few enough to be decided for a whole block, whichever of its rows count.
+const ENTRIES_FEW_MAX: usize = 64;
+
 /// The partner of a row that has none.
 pub const NO_ROW: u32 = u32::MAX;
 
@@ -230,13 +233,29 @@ impl<'b> Batch<'b> {
         Ok(())
     }
 
-    /// Decides a condition where the block's column rests, if that is possible.
-    fn test(&mut self, condition: &Condition, mask: &mut [u8], work: &Work) -> Result<bool> {
-        let (Condition::Within(place, span), Source::Block(block)) = (condition, &mut self.source) else {
-            return Ok(false);
+    /// Decides a condition where the block's column rests, if that is possible and takes little.
+    fn test(&mut self, condition: &Condition, mask: &mut [u8], work: &mut Work) -> Result<bool> {
+        let Source::Block(block) = &mut self.source else { return Ok(false) };
+        let program = work.program.clone();
+        let given = |place: Place| match &program.defs[place] {
+            Def::Given(column) if self.columns[place].is_none() => Some(*column),
+            _ => None,
         };
-        match (&work.program.defs[*place], &self.columns[*place]) {
-            (Def::Given(column), None) => Ok(block.test(*column, *span, mask)?),
+        match condition {
+            Condition::Within(place, span) => match given(*place) {
+                Some(column) => Ok(block.test(column, *span, mask)?),
+                None => Ok(false),
+            },
+            Condition::Text(general) => {
+                let Some(column) = given(general.places[0]) else { return Ok(false) };
+                if block.dictionary_len(column)?.is_none_or(|entries| entries > ENTRIES_FEW_MAX) {
+                    return Ok(false);
+                }
+                match block.vector(column)? {
+                    Vector::Codes(codes) => self.decide_codes(general, &codes, mask, work).map(|()| true),
+                    Vector::Flat(_) | Vector::Ints(_) => Ok(false),
+                }
+            }
             _ => Ok(false),
         }
     }

@@ -18,7 +18,6 @@ use crate::eval::vector::Vector;
 use crate::functions::arg::*;
 use crate::functions::strings;
 use crate::functions::{CallInfo, Kernel};
-use arrow_buffer::BooleanBuffer;
 use basalt_types::Datum;
 
 macro_rules! like_kernel {
@@ -34,8 +33,8 @@ macro_rules! like_kernel {
             let nulls = union_nulls(args);
             if let (Operand::Column(texts), Vector::Const(pattern)) = (&text, &args[1]) {
                 let pattern = LikePattern::new(Txt::of(pattern, &info.arg_types[1])?, Some('\\'), $insensitive)?;
-                let found = BooleanBuffer::collect_bool(rows, |row| pattern.matches(texts.value(row)) != $negated);
-                return Ok(bools(found, nulls));
+                let found = pattern.matching(texts);
+                return Ok(bools(if $negated { !&found } else { found }, nulls));
             }
             let patterns = Operand::<Txt>::new(&args[1], &info.arg_types[1])?;
             let mut out = arrow_buffer::BooleanBufferBuilder::new(rows);

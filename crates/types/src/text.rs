@@ -2,9 +2,11 @@
 //!
 //! They were checked when they were written, and what reads files checks their sums; but the type of a text says that it
 //! is UTF-8, so it is checked again, all bytes at once where they lie side by side: bytes below 128 alone are texts
-//! wherever they are cut. The one thing that is unsafe is to call them so without a second look.
+//! wherever they are cut. And views that were valid in an array are valid in any other over the same buffers. The two
+//! things that are unsafe are to say so without a second look.
 
 use arrow_array::{BinaryViewArray, StringViewArray};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 
 /// A view's bytes lie in the view itself up to this length.
 const INLINE_BYTES_MAX: u32 = 12;
@@ -22,6 +24,24 @@ pub fn texts(bytes: &BinaryViewArray) -> StringViewArray {
         // SAFETY: every byte that a view may show is below 128.
         true => unsafe { bytes.to_string_view_unchecked() },
         false => bytes.to_string_view().expect("text was checked when it was written"),
+    }
+}
+
+/// The values at some positions, in their order; empty ones if there are none at all.
+///
+/// # Panics
+/// If there are values, and a position is not below their number.
+pub fn take(values: &BinaryViewArray, rows: &[u32], nulls: Option<NullBuffer>) -> BinaryViewArray {
+    let from = values.views();
+    let views: ScalarBuffer<u128> = match from.is_empty() {
+        true => vec![0; rows.len()].into(),
+        false => rows.iter().map(|row| from[*row as usize]).collect(),
+    };
+    assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() == rows.len()), "a bit for each row");
+    #[allow(unsafe_code)]
+    // SAFETY: each view is one of `values` or that of no bytes, the buffers are the same, and the lengths agree.
+    unsafe {
+        BinaryViewArray::new_unchecked(views, values.data_buffers().to_vec(), nulls)
     }
 }
 

@@ -4,7 +4,7 @@
 //! What storage knows of values travels with them. Bounds say which arithmetic cannot overflow and which arrays take the
 //! place of hash tables; a dictionary lets a condition be decided once per distinct text.
 
-use crate::PhysType;
+use crate::{PhysType, text};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -243,13 +243,7 @@ impl Codes {
     }
 
     fn to_array(&self) -> BinaryViewArray {
-        let distinct = self.dictionary.views();
-        let views: ScalarBuffer<u128> = match distinct.is_empty() {
-            true => vec![0; self.codes.len()].into(),
-            false => self.codes.iter().map(|code| distinct[*code as usize]).collect(),
-        };
-        let buffers = self.dictionary.data_buffers().to_vec();
-        BinaryViewArray::try_new(views, buffers, self.nulls.clone()).expect("views of the dictionary's own buffers")
+        text::take(&self.dictionary, &self.codes, self.nulls.clone())
     }
 }
 
@@ -282,12 +276,7 @@ pub fn take(values: &ArrayRef, rows: &[u32]) -> ArrayRef {
             let taken = BooleanBuffer::collect_bool(rows.len(), |i| own.value(rows[i] as usize));
             Arc::new(BooleanArray::new(taken, nulls))
         }
-        ArrowType::BinaryView => {
-            let from = values.as_binary_view();
-            let taken: ScalarBuffer<u128> = rows.iter().map(|row| from.views()[*row as usize]).collect();
-            let taken = BinaryViewArray::try_new(taken, from.data_buffers().to_vec(), nulls);
-            Arc::new(taken.expect("views of the same buffers"))
-        }
+        ArrowType::BinaryView => Arc::new(text::take(values.as_binary_view(), rows, nulls)),
         ArrowType::FixedSizeBinary(width) => {
             let from = values.as_fixed_size_binary();
             let mut taken = Vec::with_capacity(rows.len() * *width as usize);

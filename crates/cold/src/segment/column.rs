@@ -26,6 +26,8 @@ enum Data {
     Strings(StringData),
 }
 
+/// Each view shows bytes of the buffer that it names, or of `loose`, which will be the next: the views of an array without
+/// a second look.
 #[derive(Default)]
 struct StringData {
     views: Vec<u128>,
@@ -157,8 +159,11 @@ impl ColumnDecoder {
             }
             (Data::Strings(mut strings), _) => {
                 strings.seal();
-                let array = BinaryViewArray::try_new(strings.views.into(), strings.buffers, nulls);
-                Arc::new(array.map_err(|_| Damage("string views"))?)
+                assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() == strings.views.len()), "a bit for each row");
+                #[allow(unsafe_code)]
+                // SAFETY: each view was made of bytes where it says that they lie ([`StringData`]), and lengths agree.
+                let array = unsafe { BinaryViewArray::new_unchecked(strings.views.into(), strings.buffers, nulls) };
+                Arc::new(array)
             }
         })
     }
@@ -184,7 +189,7 @@ pub(super) fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded
 pub(super) fn pick_ints<T: Word>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
     match &page.values {
         PageValues::Ints(Ints::Frame(frame)) if rows.len() < page.rows => frame.pick(rows, out),
-        PageValues::Ints(ints) if rows.len() * 64 < page.rows => {
+        PageValues::Ints(ints) if rows.len() * 256 < page.rows => {
             out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
         }
         _ => {

@@ -12,13 +12,14 @@ use super::reader::Segment;
 use super::zone::ZoneMap;
 use crate::Result;
 use crate::cache::CachedBlock;
-use crate::encoding::dictionary::Shared;
+use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::linear::Word;
 use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
+use basalt_types::widest;
 use basalt_types::{ColumnId, Datum, PhysType};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -93,6 +94,11 @@ impl ChunkReader {
         segment.sound(extent.offset, vector)
     }
 
+    /// How many texts the codes of this chunk stand for; `None` if it has no codes of texts.
+    pub fn dictionary_len(&self) -> Option<usize> {
+        self.shared.as_ref().filter(|shared| shared.kind == SharedKind::Strings).map(|shared| shared.count)
+    }
+
     /// Clears the mask, a byte per row of the page, where the value is null or outside of the span, without decoding any;
     /// whether the page's form allows it.
     ///
@@ -144,10 +150,20 @@ impl ChunkReader {
     }
 }
 
+widest! {
+    fn greatest(codes: &[u32]) -> u32 {
+        let mut greatest = 0;
+        for code in codes {
+            greatest = greatest.max(*code);
+        }
+        greatest
+    }
+}
+
 fn texts(codes: &ints::Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArray>) -> Decoded<Codes> {
     let mut all = Vec::<u32>::with_capacity(page.rows);
     codes.decode(&mut all)?;
-    if all.iter().copied().max().is_some_and(|greatest| greatest as usize >= dictionary.len()) {
+    if !all.is_empty() && greatest(&all) as usize >= dictionary.len() {
         return Err(Damage("a code beyond its dictionary"));
     }
     Ok(Codes { codes: all.into(), nulls: nulls(page), dictionary })

@@ -43,6 +43,14 @@ impl Block<'_> {
         }
     }
 
+    /// How many texts a column's codes stand for, if codes are what it is given as.
+    pub fn dictionary_len(&mut self, column: usize) -> Result<Option<usize>> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.dictionary_len(column, rows),
+            Source::Decoded(_) => Ok(None),
+        }
+    }
+
     /// Clears the mask where a column is null or not within the span; whether it was possible without decoding it.
     pub fn test(&mut self, column: usize, span: Span, mask: &mut [u8]) -> Result<bool> {
         match &mut self.source {

@@ -172,6 +172,11 @@ impl ColdScan {
         }
     }
 
+    /// How many texts a column's codes stand for, if codes are what it holds.
+    pub fn dictionary_len(&mut self, column: usize, rows: &Range<u32>) -> Result<Option<usize>> {
+        Ok(self.chunk(column, rows)?.and_then(|chunk| chunk.dictionary_len()))
+    }
+
     /// The reader of a column, by its place in the scan's list; `None` if the file lacks it.
     fn chunk(&mut self, column: usize, rows: &Range<u32>) -> Result<Option<&mut ChunkReader>> {
         if self.chunks.is_empty() {

@@ -1,5 +1,7 @@
 //! `LIKE` patterns (manual 9.7.1): `%` any run, `_` one character, an escape before either.
 
+mod column;
+
 use crate::error::{Error, Result};
 use memchr::memmem::Finder;
 use std::cell::RefCell;

@@ -1,5 +1,4 @@
 use super::*;
-use arrow_array::Array;
 use std::panic::catch_unwind;
 
 fn array<'a>(values: &[&'a [u8]]) -> BinaryViewArray {
@@ -43,4 +42,14 @@ fn what_is_no_text_is_noticed() {
     let cut = BinaryViewArray::try_new(vec![cut].into(), whole.data_buffers().to_vec(), None).unwrap();
     assert_eq!(cut.value(0).last(), Some(&0xc3));
     assert!(catch_unwind(|| texts(&cut)).is_err());
+}
+
+#[test]
+fn positions_are_taken_in_their_order() {
+    let values = array(&[b"one", b"a value that is not inline", b"three"]);
+    let nulls = Some(NullBuffer::from(vec![true, true, false, true]));
+    let taken = take(&values, &[2, 1, 0, 1], nulls);
+    let long = Some(&b"a value that is not inline"[..]);
+    assert!(taken.iter().eq([Some(&b"three"[..]), long, None, long]));
+    assert!(take(&array(&[]), &[0, 7], None).iter().eq([Some(&b""[..]); 2]));
 }
