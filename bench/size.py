@@ -2,9 +2,9 @@
 import os
 import shutil
 
-import tpch
 import data
 import servers as machine
+import tpch
 
 
 def on_disk(options, engines):

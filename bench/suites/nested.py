@@ -1,6 +1,6 @@
 """Arrays and JSON: elements as rows, conditions on them, fields as numbers and texts, what is gathered into arrays.
 
-DuckDB says some of it in other words; Hyper stores neither.
+DuckDB says some of it in other words.
 """
 from suites.suite import Column, Suite, Table
 

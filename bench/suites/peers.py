@@ -15,8 +15,18 @@ SECONDS_MAX = 120
 FAILURES = (psycopg.Error, duckdb.Error) + ((tableauhyperapi.HyperException,) if tableauhyperapi else ())
 
 
-def available(names):
-    return [name for name in names if name != "hyper" or tableauhyperapi]
+def available(names, tables):
+    """Of the peers asked for, those that are installed and hold the tables: Hyper stores neither arrays nor JSON."""
+    nested = any(is_nested(column) for table in tables for column in table.columns)
+    return [name for name in names if name != "hyper" or (tableauhyperapi and not nested)]
+
+
+def is_nested(column):
+    return is_array(column) or column.type == "jsonb"
+
+
+def is_array(column):
+    return column.type.endswith("[]")
 
 
 def ddl(table, types=None):
@@ -59,7 +69,7 @@ def made(type):
 
 def as_text(column):
     """Arrays as PostgreSQL writes them. Their texts have nothing that is quoted."""
-    return f"'{{' || array_to_string({column.name}, ',') || '}}'" if column.type.endswith("[]") else column.name
+    return f"'{{' || array_to_string({column.name}, ',') || '}}'" if is_array(column) else column.name
 
 
 class Served:
@@ -134,12 +144,8 @@ class DuckDb:
         self.connection.close()
 
 
-def is_array(column):
-    return column.type.endswith("[]")
-
-
 class Hyper:
-    """Tableau's engine, where its API is installed. It stores neither arrays nor JSON."""
+    """Tableau's engine, where its API is installed."""
 
     def __init__(self, folder, _servers):
         parameters = {"log_config": "", "hard_concurrent_query_thread_limit": str(THREADS)}
@@ -149,8 +155,6 @@ class Hyper:
         self.connection = tableauhyperapi.Connection(self.process.endpoint, path, tableauhyperapi.CreateMode.CREATE_AND_REPLACE)
 
     def load(self, table, csv):
-        if any(is_array(column) or column.type == "jsonb" for column in table.columns):
-            return
         self.connection.execute_command(ddl(table) + ")")
         self.connection.execute_command(f"COPY {table.name} FROM '{csv}' WITH (FORMAT csv, NULL '', DELIMITER ',')")
 

@@ -88,7 +88,7 @@ def run(suite, options, engines):
     running = {}
     try:
         running["basalt"] = peers.Basalt(servers["basalt"])
-        for name in peers.available(options.peers):
+        for name in peers.available(options.peers, suite.tables):
             running[name] = peers.PEERS[name](folder, servers)
         loaded(suite, scale, running, folder)
         return {"rows": scale, "peers": list(running)[1:]} | compared(suite, running, options.rounds)
