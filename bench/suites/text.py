@@ -50,6 +50,7 @@ SUITE = Suite("text", (ROWS, QUICK), [PAGE, TERM, KNOWN], {
     "concatenated": lambda r: top("host || path", r, condition=of_language(r)),
     "distinct-tokens": lambda r: f"SELECT count(DISTINCT token) FROM page {of_language(r)}",
     "distinct-of-groups": lambda r: f"SELECT category, count(DISTINCT mail) FROM page {of_language(r)} GROUP BY category ORDER BY category",
+    "distinct-beside-count": lambda r: f"SELECT host, count(*) AS c, count(DISTINCT mail) FROM page {of_language(r)} GROUP BY host ORDER BY c DESC, host LIMIT 10",
     "distinct-rows": lambda r: f"SELECT count(*) FROM (SELECT DISTINCT host, language, category FROM page {of_language(r)}) AS d",
     "prefix": lambda r: top(f"left(path, {r.randint(6, 14)})", r),
     "domain-of-mail": lambda r: top("split_part(mail, '@', 2)", r, "sum(size)", of_language(r)),
