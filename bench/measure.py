@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 
-import analytics
 import crash
 import inserts
 import load
@@ -18,6 +17,8 @@ import servers
 import serving
 import size
 import snapshot
+import suites
+import tpch
 
 MEASUREMENTS = {
     "load": load.copy_rows,
@@ -31,8 +32,8 @@ MEASUREMENTS = {
     "tpcc": oltp.tpcc,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
-    "tpch": analytics.tpch,
-}
+    "tpch": tpch.in_turn,
+} | suites.ALL
 DEFAULT = ["load", "inserts", "paced", "size", "recovery"]
 
 
@@ -40,7 +41,9 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: {', '.join(DEFAULT)}]")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
-    parser.add_argument("--rounds", type=int, help="rounds of load, inserts and tpch [default: 5; quick: 3]")
+    parser.add_argument("--rounds", type=int, help="rounds of load, inserts, tpch and the suites [default: 5; quick: 3]")
+    parser.add_argument("--rows", type=int, help="rows of a suite's largest table [default: each suite's own, 1 to 4 million; quick: fewer]")
+    parser.add_argument("--peers", nargs="*", choices=suites.PEERS, default=["duckdb", "hyper"], help="of the suites [default: duckdb, and hyper where it is installed]")
     parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
     parser.add_argument("--scale-factor", type=float, help="of TPC-H for size and tpch [default: 1; quick: 0.1]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
@@ -107,6 +110,7 @@ def main():
         print(f"\n== {name}", flush=True)
         try:
             results[name] = MEASUREMENTS[name](options, lambda **settings: engines(options, **settings))
+            failed = failed or bool(results[name].get("failed"))
         except (subprocess.CalledProcessError, AssertionError, OSError, RuntimeError, load.psycopg.Error) as error:
             results[name] = {"failed": str(error)}
             failed = True

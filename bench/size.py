@@ -2,9 +2,9 @@
 import os
 import shutil
 
-import analytics
 import data
 import servers as machine
+import tpch
 
 
 def on_disk(options, engines):
@@ -32,7 +32,7 @@ def duckdb_bytes(options):
     folder = os.path.join(options.base, "duckdb")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    with analytics.load_duckdb(folder, options.scale_factor):
+    with tpch.load_duckdb(folder, options.scale_factor):
         pass
     path = os.path.join(folder, "tpch.db")
     total = os.path.getsize(path)

@@ -18,7 +18,7 @@ QUERIES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 THREADS = 2
 
 
-def tpch(options, engines):
+def in_turn(options, engines):
     queries = {os.path.basename(path)[1:3]: open(path).read() for path in sorted(glob.glob(QUERIES))}
     folder = os.path.join(options.base, "duckdb")
     shutil.rmtree(folder, ignore_errors=True)
