@@ -131,6 +131,12 @@ impl<'b> Batch<'b> {
         self.rows = rows.len();
     }
 
+    /// Leaves these rows, which ascend.
+    pub fn choose(&mut self, rows: &[u32]) {
+        self.mask = None;
+        self.keep(rows);
+    }
+
     /// Takes a mask over, and leaves rows behind if it lets few pass.
     fn narrow(&mut self, mask: Option<Vec<u8>>, dense_min: usize) {
         let Some(mask) = mask else { return };

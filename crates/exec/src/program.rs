@@ -150,6 +150,15 @@ impl Program {
         self.defs.iter().any(|def| !matches!(def, Def::Given(_)))
     }
 
+    /// Whether a column can be computed for every row without failing.
+    pub fn is_total(&self, place: Place) -> bool {
+        match &self.defs[place] {
+            Def::Given(_) | Def::Payload { .. } => true,
+            Def::General(general) => general.is_total() && general.places.iter().all(|place| self.is_total(*place)),
+            Def::Arithmetic { .. } | Def::Case { .. } => false,
+        }
+    }
+
     /// The column of an expression over columns of this program. Parameters and what is constant are computed now.
     pub fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {
         let expr = expr.clone().fold(ctx, true);

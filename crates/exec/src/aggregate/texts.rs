@@ -21,7 +21,8 @@ pub struct Texts {
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
-    numbers: HashTable<u32>,
+    /// Half of each text's hash with its number: what grows hashes no text again, and what differs is seldom compared.
+    numbers: HashTable<(u32, u32)>,
     hasher: RandomState,
     /// The dictionary that came last, and the numbers of those of its entries that rows had.
     last: Option<(Arc<BinaryViewArray>, Vec<u32>)>,
@@ -51,7 +52,7 @@ impl Texts {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 5
+        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 9
     }
 
     /// The number of each row's text; any for rows that do not count.
@@ -91,8 +92,11 @@ impl Texts {
     /// The word of a text, or one that no key has.
     pub fn known(&self, text: &[u8]) -> u64 {
         let text = key_of(self.numerics, text);
-        let is = |number: &u32| key_of(self.numerics, text_of(&self.bytes, &self.ends, *number)) == text;
-        self.numbers.find(self.hasher.hash_one(text), is).map_or(UNKNOWN_WORD, |number| u64::from(*number))
+        let hash = self.hasher.hash_one(text) as u32;
+        let is = |(other, number): &(u32, u32)| {
+            *other == hash && key_of(self.numerics, text_of(&self.bytes, &self.ends, *number)) == text
+        };
+        self.numbers.find(spread(hash), is).map_or(UNKNOWN_WORD, |(_, number)| u64::from(*number))
     }
 
     /// The same for each row.
@@ -114,15 +118,14 @@ impl Texts {
         let numerics = *numerics;
         let of = |number: u32| key_of(numerics, text_of(bytes, ends, number));
         let key = key_of(numerics, text);
-        let hash = hasher.hash_one(key);
-        if let Some(number) = numbers.find(hash, |number| of(*number) == key) {
+        let hash = hasher.hash_one(key) as u32;
+        if let Some((_, number)) = numbers.find(spread(hash), |(other, number)| *other == hash && of(*number) == key) {
             return *number;
         }
         let number = ends.len() as u32;
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
-        let (bytes, ends) = (&*bytes, &*ends);
-        numbers.insert_unique(hash, number, |number| hasher.hash_one(key_of(numerics, text_of(bytes, ends, *number))));
+        numbers.insert_unique(spread(hash), (hash, number), |(hash, _)| spread(*hash));
         self.sealed = None;
         number
     }
@@ -146,6 +149,11 @@ impl Texts {
     pub fn sealed(&self) -> Dictionary {
         self.sealed.clone().expect("sealed")
     }
+}
+
+/// All bits of a table's hash from half of one.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// What of a text tells it from others.

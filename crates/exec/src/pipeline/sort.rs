@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Rows beyond what is kept that are worth sorting them out.
-const SURPLUS_ROWS_MIN: usize = 64 << 10;
+const SURPLUS_ROWS_MIN: usize = 4 << 10;
 
 #[derive(Debug)]
 pub(super) struct Order {
@@ -63,6 +63,9 @@ pub(super) struct Sorting {
     batches: Vec<Rows>,
     rows: usize,
     bytes: usize,
+    /// Whether the first batch has all rows that are kept so far, in order: what is not before the last of them is not
+    /// wanted.
+    bounded: bool,
 }
 
 struct Rows {
@@ -126,7 +129,7 @@ type At = (usize, usize);
 
 impl Sorting {
     pub fn new(order: &Arc<Order>) -> Sorting {
-        Sorting { order: order.clone(), batches: Vec::new(), rows: 0, bytes: 0 }
+        Sorting { order: order.clone(), batches: Vec::new(), rows: 0, bytes: 0, bounded: false }
     }
 
     pub fn bytes(&self) -> usize {
@@ -136,20 +139,43 @@ impl Sorting {
     /// All rows of a batch.
     pub fn add(&mut self, batch: &mut Batch<'_>, columns: &[Place], work: &mut Work) -> Result<()> {
         let order = self.order.clone();
+        if columns.iter().all(|place| work.program.is_total(*place)) {
+            self.screen(batch, work)?;
+        }
         let mut stored = Vec::with_capacity(columns.len());
         for (place, field) in columns.iter().zip(&order.fields) {
             // Texts share buffers with rows that are long gone.
             stored.push(own(batch.vector(*place, work)?.to_array(field.held().phys().expect("columns are storable"))));
         }
-        let mut keys = Vec::with_capacity(order.keys.len());
-        for key in &order.keys {
-            keys.push(KeyValues::of(batch.vector(key.place, work)?, key.form)?);
-        }
+        let keys = order.values(batch, work)?;
         self.push(Rows { columns: stored, keys, count: batch.rows() });
         match self.kept() {
             Some(kept) if self.rows > kept.saturating_mul(2).max(SURPLUS_ROWS_MIN) => self.cut(kept),
             _ => Ok(()),
         }
+    }
+
+    /// Leaves of a batch the rows that may be among the first, before anything but keys is asked for.
+    fn screen(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        let keys = self.order.values(batch, work)?;
+        let mut rows: Vec<u32> = (0..batch.rows() as u32).collect();
+        if let Some(Rows { keys: known, count, .. }) = self.batches.first().filter(|_| self.bounded) {
+            rows.retain(|row| self.order.compare((&keys, *row as usize), (known, count - 1)) == Ordering::Less);
+        }
+        if kept == 0 {
+            rows.clear();
+        } else if rows.len() > kept {
+            let compare =
+                |a: &u32, b: &u32| self.order.compare((&keys, *a as usize), (&keys, *b as usize)).then(a.cmp(b));
+            rows.select_nth_unstable_by(kept - 1, compare);
+            rows.truncate(kept);
+            rows.sort_unstable();
+        }
+        if rows.len() < batch.rows() {
+            batch.choose(&rows);
+        }
+        Ok(())
     }
 
     fn push(&mut self, rows: Rows) {
@@ -165,27 +191,14 @@ impl Sorting {
     }
 
     pub fn merge(&mut self, other: Sorting) {
+        // Behind the first batch, which stays bounded.
         other.batches.into_iter().for_each(|rows| self.push(rows));
     }
 
     fn compare(&self, a: At, b: At) -> Ordering {
-        let (of_a, of_b) = (&self.batches[a.0].keys, &self.batches[b.0].keys);
-        for (key, (left, right)) in self.order.keys.iter().zip(of_a.iter().zip(of_b)) {
-            let order = match (left.is_null(a.1), right.is_null(b.1)) {
-                (true, true) => Ordering::Equal,
-                (false, false) => {
-                    let order = left.compare(a.1, right, b.1);
-                    if key.descending { order.reverse() } else { order }
-                }
-                (left_is_null, _) if left_is_null == key.nulls_first => Ordering::Less,
-                _ => Ordering::Greater,
-            };
-            if order != Ordering::Equal {
-                return order;
-            }
-        }
+        let order = self.order.compare((&self.batches[a.0].keys, a.1), (&self.batches[b.0].keys, b.1));
         // As they came.
-        a.cmp(&b)
+        order.then(a.cmp(&b))
     }
 
     /// The first rows in order.
@@ -213,6 +226,7 @@ impl Sorting {
         let keys = keys.collect::<Result<Vec<_>>>()?;
         self.batches.clear();
         (self.rows, self.bytes) = (0, 0);
+        self.bounded = first.len() == kept && kept > 0;
         self.push(Rows { columns, keys, count: first.len() });
         Ok(())
     }
@@ -250,6 +264,28 @@ fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {
 }
 
 impl Order {
+    fn values(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<Vec<KeyValues>> {
+        self.keys.iter().map(|key| KeyValues::of(batch.vector(key.place, work)?, key.form)).collect()
+    }
+
+    fn compare(&self, (left, a): (&[KeyValues], usize), (right, b): (&[KeyValues], usize)) -> Ordering {
+        for (key, (left, right)) in self.keys.iter().zip(left.iter().zip(right)) {
+            let order = match (left.is_null(a), right.is_null(b)) {
+                (true, true) => Ordering::Equal,
+                (false, false) => {
+                    let order = left.compare(a, right, b);
+                    if key.descending { order.reverse() } else { order }
+                }
+                (left_is_null, _) if left_is_null == key.nulls_first => Ordering::Less,
+                _ => Ordering::Greater,
+            };
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+
     pub fn fields(program: &Program, columns: &[Place]) -> Vec<Field> {
         columns.iter().map(|place| program.fields[*place].clone()).collect()
     }

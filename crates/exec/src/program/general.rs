@@ -41,6 +41,11 @@ impl General {
         General { ty: own.ty(), expr: own, places, held }
     }
 
+    /// Whether it fails for no row.
+    pub fn is_total(&self) -> bool {
+        self.expr.is_total()
+    }
+
     /// One value per row.
     pub fn eval(&self, columns: &[&Vector], rows: usize, ctx: &EvalContext) -> Result<Vector, Error> {
         let values = self.expr.eval(&self.logical(columns), rows, ctx)?;
