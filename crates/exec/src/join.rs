@@ -84,8 +84,9 @@ impl Building {
             });
         }
         self.rows += batch.rows();
-        // As they are gathered, as they are held, and the lookup.
-        self.bytes += batch.rows() * ((keys.len() + payload.len()) * 2 * size_of::<u64>() + 4 * size_of::<u32>());
+        // As they are gathered, as they are held, and the lookup with what says which rows a key has.
+        let of_row = (keys.len() + payload.len()) * 2 * size_of::<u64>() + lookup::BYTES_PER_ROW_MAX;
+        self.bytes += batch.rows() * of_row;
         self.parts.push(Part { keys, payload, rows: batch.rows() });
         Ok(())
     }

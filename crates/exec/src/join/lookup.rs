@@ -15,9 +15,13 @@ use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
 
 /// Bits per row that ranks are worth, and those that are always worth it.
-const BITS_PER_ROW_MAX: u64 = 512;
-const BITS_MIN: u64 = 1 << 19;
+const BITS_PER_ROW_MAX: u64 = 256;
+const BITS_MIN: u64 = 1 << 20;
 const BITS_MAX: u64 = 1 << 30;
+
+/// What a row takes at most, but for a few that always may: a bit and a half for each number, or its slots, and its number
+/// and place.
+pub(super) const BYTES_PER_ROW_MAX: usize = BITS_PER_ROW_MAX as usize * 3 / 16 + 12;
 
 pub(super) enum Lookup {
     Ranked(Packing, Ranks),

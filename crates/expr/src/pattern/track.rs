@@ -92,14 +92,33 @@ pub struct Tree {
 pub fn divides_otherwise(pattern: &str) -> bool {
     let mut chars = pattern.chars().peekable();
     let (mut has_groups, mut is_other) = (false, false);
+    // Of each open parenthesis, whether what it holds so far has one length: there or not is all that it can be.
+    let mut is_fixed: Vec<bool> = Vec::new();
     while let Some(char) = chars.next() {
         match char {
             '\\' => drop(chars.next()),
             '[' => super::preference::skip_bracket(&mut chars),
-            '(' => has_groups |= chars.peek() != Some(&'?'),
+            '(' => {
+                is_fixed.iter_mut().for_each(|fixed| *fixed = false);
+                is_fixed.push(true);
+                match chars.next_if_eq(&'?') {
+                    Some(_) => drop(chars.next()),
+                    None => has_groups = true,
+                }
+            }
             '|' => is_other = true,
-            ')' => is_other |= chars.peek().is_some_and(|next| matches!(next, '*' | '+' | '?' | '{')),
-            '*' | '+' | '?' | '}' => is_other |= chars.peek() == Some(&'?'),
+            ')' => {
+                let fixed = is_fixed.pop().unwrap_or(false);
+                is_other |= match chars.peek() {
+                    Some('?') => !fixed,
+                    Some('*' | '+' | '{') => true,
+                    _ => false,
+                };
+            }
+            '*' | '+' | '?' | '}' => {
+                is_fixed.iter_mut().for_each(|fixed| *fixed = false);
+                is_other |= chars.peek() == Some(&'?');
+            }
             _ => {}
         }
     }

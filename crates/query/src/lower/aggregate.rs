@@ -3,7 +3,7 @@
 use super::{Lowerer, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::{AggregateCall, ColId, Plan};
-use arrow::compute::{SortOptions, concat, take};
+use arrow::compute::{SortOptions, cast, concat, take};
 use arrow::row::{RowConverter, Rows as EncodedRows, SortField};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StructArray, UInt32Array, new_empty_array};
@@ -124,7 +124,7 @@ impl AggregateUDFImpl for AggregateUdf {
             Body::Call(_) if self.collects(args.is_distinct) => args
                 .input_fields
                 .iter()
-                .map(|field| ArrowType::List(Arc::new(Field::new("item", field.data_type().clone(), true))))
+                .map(|field| ArrowType::List(Arc::new(Field::new("item", of_state(field.data_type()), true))))
                 .collect(),
             Body::Call(resolved) => resolved.state_types().iter().map(DataType::to_arrow).collect(),
             Body::First(ty) | Body::Counted(ty) => vec![ty.to_arrow(), ArrowType::Int64],
@@ -345,6 +345,16 @@ struct Collect {
     rows_ahead: usize,
 }
 
+/// How the values of a column travel between partial states. Views carry a list of buffers with every slice, and the
+/// states of many groups put together one that is as long as they are many.
+fn of_state(ty: &ArrowType) -> ArrowType {
+    match ty {
+        ArrowType::Utf8View => ArrowType::LargeUtf8,
+        ArrowType::BinaryView => ArrowType::LargeBinary,
+        other => other.clone(),
+    }
+}
+
 /// Rows of a DISTINCT that are kept at least before equal ones are left out.
 const DISTINCT_ROWS: usize = 1024;
 
@@ -441,15 +451,19 @@ impl Accumulator for Collect {
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
-        let lists = self.whole()?.into_iter().map(|column| SingleRowListArrayBuilder::new(column).build_list_scalar());
-        Ok(lists.collect())
+        let list = |column: ArrayRef| {
+            let column = cast(&column, &of_state(column.data_type()))?;
+            Ok(SingleRowListArrayBuilder::new(column).build_list_scalar())
+        };
+        self.whole()?.into_iter().map(list).collect()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DfResult<()> {
         let lists: Vec<_> = states.iter().map(|state| state.as_list::<i32>()).collect();
         for row in 0..lists.first().map_or(0, |list| list.len()) {
             if lists.iter().all(|list| list.is_valid(row)) {
-                self.add(lists.iter().map(|list| list.value(row)).collect())?;
+                let pieces = lists.iter().zip(&self.columns).map(|(list, own)| cast(&list.value(row), own[0].data_type()));
+                self.add(pieces.collect::<Result<_, _>>()?)?;
             }
         }
         Ok(())
