@@ -73,10 +73,16 @@ pub struct ScanSpec {
     pub with_identity: bool,
 }
 
+/// What a scan met and did.
 #[derive(Default, Debug)]
 pub struct ScanStats {
     pub row_groups_total: AtomicU64,
     pub row_groups_pruned: AtomicU64,
+    /// Of the row groups of segments that were not ruled out.
+    pub pages_total: AtomicU64,
+    pub pages_pruned: AtomicU64,
+    /// Of pages of segments, as they are encoded, column by column: what is not asked for is not counted.
+    pub bytes_read: AtomicU64,
     pub rows_read: AtomicU64,
     pub hot_rows: AtomicU64,
 }

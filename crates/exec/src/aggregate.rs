@@ -203,11 +203,6 @@ impl Spec {
         }
     }
 
-    /// For EXPLAIN.
-    pub fn described(&self) -> String {
-        format!("{} keys, {} results", self.keys.len(), self.results.len())
-    }
-
     /// The columns of the result: keys, then calls.
     pub fn fields(&self) -> Vec<Field> {
         let of_result = |result: &Outcome| match result {

@@ -6,7 +6,7 @@ mod explain;
 mod prune;
 mod sort;
 
-pub use explain::Described;
+pub use explain::{Effort, Operator, Report, ReportedSink, ReportedSource, ReportedStep};
 
 use crate::aggregate::{self, Aggregation, Finished};
 use crate::batch::{Batch, Work};
@@ -25,6 +25,7 @@ use basalt_types::vector::Vector;
 use sort::{Order, Sorting};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Rows of a batch that an earlier pipeline made.
 const HELD_ROWS: usize = 8192;
@@ -38,6 +39,15 @@ pub struct Pipeline {
     /// The pipelines whose tables its joins look into.
     tables: Vec<usize>,
     sink: Sink,
+    notes: Notes,
+}
+
+/// The numbers that its operators have in the plan. What a join became has the join's number in two pipelines.
+#[derive(Default, Debug)]
+struct Notes {
+    start: Vec<usize>,
+    steps: Vec<Vec<usize>>,
+    sink: Vec<usize>,
 }
 
 /// Where the rows of a pipeline come from.
@@ -104,12 +114,21 @@ pub struct Execution {
 #[derive(Default)]
 struct Ran {
     scan: Option<Arc<ScanStats>>,
+    /// Rows that came in.
+    entered: AtomicUsize,
     /// Rows that each of its steps let pass.
     passed: Vec<AtomicUsize>,
     /// Rows that it gave.
     made: AtomicUsize,
     /// Of all workers.
     nanos: AtomicU64,
+    /// Workers that found something to do.
+    workers: AtomicUsize,
+    /// What it asked of the memory budget.
+    held_bytes: AtomicUsize,
+    began: Duration,
+    /// From its start until all it made was put together; 0 before.
+    took_nanos: AtomicU64,
 }
 
 /// A pipeline that runs.
@@ -176,6 +195,8 @@ pub struct Worker {
     /// What was asked of the memory budget.
     held_bytes: usize,
     given: usize,
+    /// Whether it has found something to do.
+    busy: bool,
 }
 
 enum Local {
@@ -226,7 +247,8 @@ impl Execution {
             }
         }
         let passed = pipeline.steps.iter().map(|_| AtomicUsize::new(0)).collect();
-        let ran = Arc::new(Ran { scan, passed, ..Ran::default() });
+        let began = self.around.clock.monotonic();
+        let ran = Arc::new(Ran { scan, passed, began, ..Ran::default() });
         self.ran[self.made.len()] = Some(ran.clone());
         Ok(Some(Arc::new(Running {
             pipeline,
@@ -248,6 +270,8 @@ impl Execution {
     /// Takes over what a pipeline made, once all its workers have ended.
     pub fn finish(&mut self, running: &Running) -> Result<()> {
         self.made.push(Arc::new(running.finish()?));
+        let took = self.around.clock.monotonic().saturating_sub(running.ran.began);
+        running.ran.took_nanos.store(took.as_nanos() as u64, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -286,7 +310,7 @@ impl Running {
             Sink::Give { .. } => Local::Give,
         };
         let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
-        Worker { running: self.clone(), scan, work, sink, held_bytes: 0, given: 0 }
+        Worker { running: self.clone(), scan, work, sink, held_bytes: 0, given: 0, busy: false }
     }
 
     /// What the workers made together.
@@ -297,6 +321,7 @@ impl Running {
         if !(self.around.room)(bytes) {
             return Err(Error::Beyond("more memory than there is"));
         }
+        self.ran.held_bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut groups: Option<Aggregation> = None;
         let mut built: Option<Building> = None;
         let mut marks: Option<Marks> = None;
@@ -381,6 +406,9 @@ impl Worker {
             self.end();
             return Ok(Progress::Done);
         }
+        if !std::mem::replace(&mut self.busy, true) {
+            running.ran.workers.fetch_add(1, Ordering::Relaxed);
+        }
         self.account()?;
         Ok(Progress::More(leaves))
     }
@@ -412,6 +440,7 @@ impl Worker {
                 return Err(Error::Beyond("more memory than there is"));
             }
             self.held_bytes += wanted;
+            self.running.ran.held_bytes.fetch_add(wanted, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -427,6 +456,7 @@ impl Running {
         given: &mut usize,
     ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
         let pipeline = &*self.pipeline;
+        self.ran.entered.fetch_add(batch.count(), Ordering::Relaxed);
         for (step, passed) in pipeline.steps.iter().zip(&self.ran.passed) {
             match step {
                 Step::Filter(conditions) => batch.filter(conditions, work)?,

@@ -50,6 +50,25 @@ pub enum Plan {
         offset: usize,
         limit: Option<usize>,
     },
+    /// An operator with a number, by which who made the plan knows it again in a [`crate::pipeline::Report`].
+    Noted {
+        input: Box<Plan>,
+        note: usize,
+    },
+}
+
+impl Plan {
+    pub fn noted(self, note: usize) -> Plan {
+        Plan::Noted { input: Box::new(self), note }
+    }
+
+    /// The operator, and its number if it has one.
+    pub(crate) fn unnoted(&self) -> (&Plan, Option<usize>) {
+        match self {
+            Plan::Noted { input, note } => (input.unnoted().0, Some(*note)),
+            plan => (plan, None),
+        }
+    }
 }
 
 pub use crate::join::Kind as JoinKind;

@@ -7,6 +7,7 @@
 mod compile;
 mod drive;
 mod facts;
+pub(crate) mod notes;
 
-pub(crate) use compile::column_plan;
-pub(crate) use drive::{Ended, steps};
+pub(crate) use compile::{Refusal, column_plan, noted_plan};
+pub(crate) use drive::Ended;

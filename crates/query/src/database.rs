@@ -5,6 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::notify::Notifications;
 use crate::pgcatalog;
 use crate::plans::PlanCache;
+use crate::query_log::QueryLog;
 use crate::run::{QueryRuntime, RuntimeConfig};
 use crate::session::interrupt::Interrupt;
 use crate::settings::{Settings, takes_a_restart};
@@ -122,6 +123,7 @@ pub struct Database {
     stats: Stats,
     advisory: AdvisoryLocks,
     notifications: Notifications,
+    query_log: QueryLog,
     /// The latest damage that a statement met.
     damage: Mutex<Option<String>>,
     sessions: Mutex<Sessions>,
@@ -144,6 +146,10 @@ impl Database {
 
     pub(crate) fn notifications(&self) -> &Notifications {
         &self.notifications
+    }
+
+    pub(crate) fn query_log(&self) -> &QueryLog {
+        &self.query_log
     }
 
     /// Starts the query runtime over an open engine. 58030 if its threads or its directory cannot be made.
@@ -171,6 +177,7 @@ impl Database {
             plans: PlanCache::default(),
             advisory: AdvisoryLocks::default(),
             notifications: Notifications::default(),
+            query_log: QueryLog::default(),
             stats: Stats::default(),
             damage: Mutex::default(),
             sessions: Mutex::default(),

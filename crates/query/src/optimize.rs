@@ -6,7 +6,7 @@
 //! [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for. What it knows of the data are [`facts`]; what it expects of rows on the way
 //! are [`profile`]s.
 //!
-//! It answers with `None` to whatever it does not understand, and to what must not be computed out of turn (volatile
+//! It refuses whatever it does not understand, and to what must not be computed out of turn (volatile
 //! calls, subqueries inside CASE): such queries run as they are bound. Errors of expressions may come out of turn: a
 //! query that fails before its first row is run again as it is bound.
 
@@ -37,10 +37,13 @@ use facts::Statistics;
 use node::Node;
 use place::Placement;
 
-/// The tree of a query. Its columns are those of [`Query::columns`], perhaps with others, in any order.
-pub fn optimize(query: &Query, statistics: &Statistics) -> Option<Node> {
-    let node = convert::Converter::new(query, statistics).query()?;
-    finish(node, query.columns.iter().map(|column| column.id).collect(), statistics)
+/// The tree of a query, or why there is none. Its columns are those of [`Query::columns`], perhaps with others, in any
+/// order.
+pub fn optimize(query: &Query, statistics: &Statistics) -> Result<Node, &'static str> {
+    let mut converter = convert::Converter::new(query, statistics);
+    let node = converter.query().ok_or_else(|| converter.refusal().unwrap_or("a subquery that no join stands for"))?;
+    let columns = query.columns.iter().map(|column| column.id).collect();
+    finish(node, columns, statistics).ok_or("joins in no order that can be found")
 }
 
 /// A converted tree with conditions and joins in their places, for readers of these columns.

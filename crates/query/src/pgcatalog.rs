@@ -34,6 +34,7 @@ mod typing;
 mod user_types;
 mod view_columns;
 
+pub(crate) use deparse::expression_text;
 pub use functions::registry;
 pub(crate) use functions::sequences::COLUMNS as SEQUENCE_COLUMNS;
 

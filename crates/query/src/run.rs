@@ -4,6 +4,8 @@
 //! aborted at its next await, and every operator, which looks at the flag between batches, ends within
 //! milliseconds.
 
+pub(crate) mod stats;
+
 use crate::column::{Ended, column_plan};
 use crate::error::{Result, SqlError};
 use crate::explain::Step;
@@ -20,12 +22,14 @@ use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
 use basalt_sched::threads;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::{StreamExt, TryStreamExt};
+use stats::{NotedPool, RunStats};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,11 +71,14 @@ pub struct RunContext {
     pub inner: bool,
     /// Whether the plan is told, and not run.
     pub described: bool,
+    /// Of the statement.
+    pub stats: Arc<RunStats>,
 }
 
 impl RunContext {
     pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
-        RunContext { read, eval, system, stop: Stop::default(), shared: Arc::default(), inner: false, described: false }
+        let (stop, shared, stats) = (Stop::default(), Arc::default(), Arc::default());
+        RunContext { read, eval, system, stop, shared, inner: false, described: false, stats }
     }
 }
 
@@ -141,12 +148,19 @@ impl QueryRuntime {
         ctx: &RunContext,
         sender: &mpsc::Sender<Result<RecordBatch>>,
     ) -> Result<()> {
-        if let Some(plan) = column_plan(query, ctx)
-            && let Some(mut execution) = self.column_execution(&plan, ctx)
-            && self.run_columns(&mut execution, sender).await? != Ended::Elsewhere
-        {
-            return Ok(());
+        let clock = ctx.system.db.os().clock.clone();
+        let began = clock.monotonic();
+        let execution = column_plan(query, ctx).ok().and_then(|plan| self.column_execution(&plan, ctx));
+        ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
+        if let Some(mut execution) = execution {
+            let ended = self.run_columns(&mut execution, sender).await;
+            ctx.stats.add_bytes_read(execution.bytes_read());
+            ctx.stats.ran_on(true);
+            if !matches!(ended?, Ended::Elsewhere(_)) {
+                return Ok(());
+            }
         }
+        ctx.stats.ran_on(false);
         let _owner = SharedOwner(ctx.shared.clone());
         let (first, mut batches) = self.start(query, ctx, true).await?;
         let mut next = first;
@@ -172,8 +186,11 @@ impl QueryRuntime {
     ) -> Result<(Option<RecordBatch>, SendableRecordBatchStream)> {
         let mut how = Lowering { narrow, ..Lowering::default() };
         loop {
+            let clock = &ctx.system.db.os().clock;
+            let began = clock.monotonic();
             let plan = self.prepare_with(query, ctx, how).await?;
-            let mut batches = execute_stream(plan, self.state.task_ctx())?;
+            ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
+            let mut batches = execute_stream(plan, self.task_ctx(ctx))?;
             let failed = match batches.next().await.transpose().map_err(SqlError::from) {
                 Ok(first) => return Ok((first, batches)),
                 Err(error) => error,
@@ -261,8 +278,17 @@ impl QueryRuntime {
         MemoryConsumer::new(what).register(&self.state.runtime_env().memory_pool)
     }
 
-    pub(crate) fn state(&self) -> &SessionState {
-        &self.state
+    /// The queries' memory; what is taken of it is noted with the statement.
+    pub(crate) fn memory_pool(&self, ctx: &RunContext) -> Arc<dyn MemoryPool> {
+        let all = self.state.runtime_env().memory_pool.clone();
+        Arc::new(NotedPool::new(all, ctx.stats.clone()))
+    }
+
+    /// What operators of a plan run with.
+    pub(crate) fn task_ctx(&self, ctx: &RunContext) -> Arc<TaskContext> {
+        let memory_pool = self.memory_pool(ctx);
+        let env = RuntimeEnv { memory_pool, ..RuntimeEnv::clone(self.state.runtime_env()) };
+        Arc::new(TaskContext::from(&self.state).with_runtime(Arc::new(env)))
     }
 
     /// Runs a query to its end on this thread, which belongs to the runtime already.

@@ -23,6 +23,7 @@ pub(crate) mod params;
 mod parsed;
 mod portals;
 pub(crate) mod prepared;
+mod running;
 pub(crate) mod sequences;
 mod surroundings;
 pub(crate) mod temp;
@@ -32,7 +33,7 @@ pub use block::Scope;
 pub use inline::Ended;
 pub use outcome::{Columns, CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
-use crate::database::{Database, SessionEntry, Stats};
+use crate::database::{Database, SessionEntry};
 use crate::error::{Result, SqlError};
 use crate::notify::{Arrival, Pending};
 use crate::plans::Known;
@@ -48,6 +49,7 @@ use interrupt::{Deadline, Interrupt};
 use parking_lot::Mutex;
 use portals::Portals;
 use prepared::Prepared;
+use running::RunningStatement;
 use sequences::SequenceUse;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -80,6 +82,8 @@ pub struct IdleLimit {
     pub error: SqlError,
 }
 
+/// Of a statement's text, what is told of it at most.
+const TOLD_BYTES_MAX: usize = 8192;
 /// Notices kept until the server takes them.
 const NOTICES_MAX: usize = 1_000;
 
@@ -134,8 +138,7 @@ pub struct Session {
     pub(crate) arrival: Arc<Arrival>,
     /// `statement_timestamp()`.
     pub(crate) statement_micros: i64,
-    /// Monotonic start of the running statement, and its text.
-    running: Option<(Duration, Arc<str>)>,
+    running: Option<RunningStatement>,
     /// For rows that are read outside of transactions.
     snapshot: RollingSnapshot,
     scratch: Scratch,
@@ -315,11 +318,12 @@ impl Session {
     pub fn parse_simple(&mut self, sql: &str) -> Result<Vec<Parsed>> {
         // A simple query takes the place of the unnamed portal.
         self.portals.remove("");
-        crate::syntax::parse(sql).inspect_err(|error| self.parse_failed(error))
+        crate::syntax::parse(sql).inspect_err(|error| self.never_ran(sql, error))
     }
 
-    fn parse_failed(&mut self, error: &SqlError) {
-        self.statement_begins(&Arc::from(""));
+    /// A text that fails before it is a statement that could run.
+    fn never_ran(&mut self, sql: &str, error: &SqlError) {
+        self.statement_begins(&Arc::from(&sql[..sql.floor_char_boundary(TOLD_BYTES_MAX)]));
         self.statement_failed(error);
     }
 
@@ -329,17 +333,6 @@ impl Session {
         self.statement_begins(&parsed.sql);
         let result = self.dispatch(&parsed.statement, &parsed.sql).await;
         self.note_end(result)
-    }
-
-    /// Settles a statement that has given its outcome; one with rows or data to come goes on.
-    fn note_end(&mut self, result: Result<Outcome>) -> Result<Outcome> {
-        let result = result.and_then(|outcome| self.check_age().map(|()| outcome));
-        match &result {
-            Ok(Outcome::Empty | Outcome::Command { .. }) => self.statement_done(),
-            Ok(_) => {}
-            Err(error) => self.statement_failed(error),
-        }
-        result
     }
 
     /// Whether garbage collection has waited for all that the statement has read in its transaction so far (72000).
@@ -354,78 +347,6 @@ impl Session {
     /// the last statement only after it succeeded.
     pub async fn finish_simple(&mut self) -> Result<()> {
         self.end_implicit().await.inspect_err(|error| self.commit_failed(error))
-    }
-
-    pub(crate) fn statement_begins(&mut self, sql: &Arc<str>) {
-        self.follow_roles();
-        self.reads = false;
-        let effective = self.settings.effective();
-        self.interrupt.start();
-        self.deadline = Deadline::after(effective.statement_timeout);
-        self.statement_micros = self.db.os().clock.unix_micros();
-        self.running = Some((self.db.os().clock.monotonic(), sql.clone()));
-        Stats::add(&self.db.stats().statements, 1);
-        let mut info = self.info.lock();
-        info.state = "active";
-        info.statement_micros = Some(self.statement_micros);
-        info.query.clear();
-        info.query.push_str(&sql[..sql.floor_char_boundary(1024)]);
-    }
-
-    pub(crate) fn statement_done(&mut self) {
-        self.interrupt.stop();
-        let told = std::mem::take(&mut *self.told.lock());
-        told.into_iter().for_each(|notice| self.notice(notice));
-        let all_asked = std::mem::take(&mut *self.asked.lock());
-        for asked in all_asked {
-            if let Err(error) = self.settings.set(&asked.name, &asked.value, asked.local, self.superuser) {
-                self.notice(SqlError::notice(crate::error::Severity::Warning, error.sqlstate, error.message));
-            }
-        }
-        self.note_duration(None);
-    }
-
-    pub(crate) fn statement_failed(&mut self, error: &SqlError) {
-        self.interrupt.stop();
-        self.failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.told.lock().clear();
-        self.asked.lock().clear();
-        self.db.note_error(error, self.running.as_ref().map_or("", |(_, sql)| sql));
-        self.fail_block();
-        self.note_duration(Some(error));
-    }
-
-    fn note_duration(&mut self, error: Option<&SqlError>) {
-        let Some((started, sql)) = self.running.take() else { return };
-        let took = self.db.os().clock.monotonic().saturating_sub(started);
-        Stats::add(&self.db.stats().statement_micros, took.as_micros() as u64);
-        self.info.lock().state = match (self.block.scope, self.block.failed) {
-            (Scope::Explicit, true) => "idle in transaction (aborted)",
-            (Scope::Explicit, false) => "idle in transaction",
-            _ => "idle",
-        };
-        let effective = self.settings.effective();
-        let slow = effective.log_min_duration.is_some_and(|limit| took >= limit);
-        if slow || effective.log_all_statements {
-            tracing::info!(
-                pid = self.pid,
-                user = %self.user,
-                database = %self.database.name,
-                duration_ms = took.as_secs_f64() * 1e3,
-                sqlstate = error.map(|error| error.sqlstate),
-                statement = &sql[..sql.floor_char_boundary(8192)],
-                "statement"
-            );
-        }
-    }
-
-    /// The server met an error of its own while it served this statement (text that is not UTF-8, a row too
-    /// long for the wire): the transaction fails as if the statement had. Harmless after an error that came
-    /// from here.
-    pub fn fail(&mut self) {
-        self.interrupt.stop();
-        self.running = None;
-        self.fail_block();
     }
 
     /// How long the client may now be silent, and what it is told after that

@@ -52,6 +52,9 @@ pub struct Effective {
     /// `Some(ZERO)`: every statement.
     pub log_min_duration: Option<Duration>,
     pub log_all_statements: bool,
+    /// As the above; failures are kept however long they took.
+    pub query_log_min_duration: Option<Duration>,
+    pub query_log_entries: usize,
     /// `warning`, `notice` and so on, least severe that the client wants.
     pub client_min_messages: String,
 }
@@ -440,6 +443,11 @@ impl Effective {
             ms if ms > 0 => Some(Duration::from_millis(ms as u64)),
             _ => None,
         };
+        let at_least = |name: &str| match number(name) {
+            ms if ms >= 0 => Some(Duration::from_millis(ms as u64)),
+            _ => None,
+        };
+        let query_log_entries = usize::try_from(number("basalt.query_log_entries")).unwrap_or(0);
         let dates = value::date_style(&text("DateStyle"), (DateFormat::Iso, DateOrder::Mdy));
         let (date_format, date_order) = dates.unwrap_or_default();
         Effective {
@@ -463,11 +471,10 @@ impl Effective {
             default_isolation: Isolation::named(&text("default_transaction_isolation"))
                 .unwrap_or(Isolation::ReadCommitted),
             default_read_only: text("default_transaction_read_only") == "on",
-            log_min_duration: match number("log_min_duration_statement") {
-                ms if ms >= 0 => Some(Duration::from_millis(ms as u64)),
-                _ => None,
-            },
+            log_min_duration: at_least("log_min_duration_statement"),
             log_all_statements: text("log_statement") == "all",
+            query_log_min_duration: at_least("basalt.query_log_min_duration").filter(|_| query_log_entries > 0),
+            query_log_entries,
             client_min_messages: text("client_min_messages"),
         }
     }

@@ -39,6 +39,9 @@ pub struct ChunkReader {
     at_hand: VecDeque<(usize, Arc<CachedBlock>)>,
     shared: Option<Arc<Shared>>,
     dictionary: Option<Arc<BinaryViewArray>>,
+    /// The page that was asked for last.
+    last: Option<usize>,
+    bytes_read: u64,
 }
 
 impl Segment {
@@ -56,7 +59,8 @@ impl Segment {
             wanted[pages].fill(true);
         }
         let shared = self.shared(entry)?;
-        Ok(Some(ChunkReader { row_group, at, wanted, at_hand: VecDeque::new(), shared, dictionary: None }))
+        let (at_hand, dictionary, last, bytes_read) = (VecDeque::new(), None, None, 0);
+        Ok(Some(ChunkReader { row_group, at, wanted, at_hand, shared, dictionary, last, bytes_read }))
     }
 }
 
@@ -125,8 +129,16 @@ impl ChunkReader {
         Ok(true)
     }
 
+    /// Encoded, of the pages that were asked for.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
     /// A page's block. What the cache lacks is read with the wanted pages that follow.
     fn block(&mut self, segment: &Segment, page: usize) -> Result<Arc<CachedBlock>> {
+        if self.last.replace(page) != Some(page) {
+            self.bytes_read += u64::from(segment.directory(self.row_group)?.chunks[self.at].pages[page].extent.bytes);
+        }
         while self.at_hand.front().is_some_and(|(at_hand, _)| *at_hand < page) {
             self.at_hand.pop_front();
         }

@@ -33,6 +33,17 @@ pub struct ColdScan {
     chunks: Vec<Chunk>,
 }
 
+impl Drop for ColdScan {
+    fn drop(&mut self) {
+        let bytes = |chunk: &Chunk| match chunk {
+            Chunk::Read(chunk) => chunk.bytes_read(),
+            Chunk::Unread | Chunk::Missing => 0,
+        };
+        let read = self.chunks.iter().map(bytes).sum();
+        self.shared.stats.bytes_read.fetch_add(read, Ordering::Relaxed);
+    }
+}
+
 enum Chunk {
     Unread,
     /// The file lacks the column.
@@ -76,6 +87,11 @@ pub fn parts(
                 shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
+            let pages = u64::from(segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS));
+            // Ranges begin and end with pages.
+            let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
+            shared.stats.pages_total.fetch_add(pages, Ordering::Relaxed);
+            shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
             ranges.reverse();
             let scan = ColdScan::new(shared, (tablet, view, file), segment, row_group, ranges)?;
             out.push(TabletScan { part: Part::Cold(Box::new(scan)) });

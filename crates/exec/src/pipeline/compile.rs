@@ -2,7 +2,7 @@
 
 use super::prune;
 use super::sort::{Form, Key, Order};
-use super::{Pipeline, Sink, Start, Step};
+use super::{Notes, Pipeline, Sink, Start, Step};
 use crate::aggregate::{Call, Spec};
 use crate::join;
 use crate::plan::{AggregateCall, JoinKind, Plan, SortKey};
@@ -17,6 +17,7 @@ struct Open {
     start: Start,
     program: Program,
     steps: Vec<Step>,
+    notes: Notes,
     /// The pipelines whose tables its joins look into.
     tables: Vec<usize>,
     /// Where the columns of the operator that was compiled last are.
@@ -84,12 +85,14 @@ impl Compiler<'_> {
                 let open = self.open(input)?.unlimited()?;
                 self.sorted(open, keys, 0, None)
             }
-            Plan::Limit { input, offset, limit } => match &**input {
-                Plan::Sort { input, keys } => {
+            Plan::Limit { input, offset, limit } => match input.unnoted() {
+                (Plan::Sort { input, keys }, note) => {
                     let open = self.open(input)?.unlimited()?;
-                    self.sorted(open, keys, *offset, *limit)
+                    let mut open = self.sorted(open, keys, *offset, *limit)?;
+                    note.into_iter().for_each(|note| self.note(&mut open, note));
+                    Some(open)
                 }
-                input => {
+                _ => {
                     let mut open = self.open(input)?.unlimited()?;
                     // Workers that share a table would each give as many.
                     (!matches!(open.start, Start::Table(_))).then_some(())?;
@@ -97,13 +100,33 @@ impl Compiler<'_> {
                     Some(open)
                 }
             },
+            Plan::Noted { input, note } => {
+                let mut open = self.open(input)?;
+                self.note(&mut open, *note);
+                Some(open)
+            }
         }
+    }
+
+    /// Gives its number to what the operator that was compiled last became, the pipelines that were made for it
+    /// included.
+    fn note(&mut self, open: &mut Open, note: usize) {
+        let made = match (open.steps.last(), &open.start) {
+            (Some(Step::Probe(probe)), _) => vec![open.tables[probe.join]],
+            (None, Start::Made(by)) => vec![*by],
+            (None, Start::Chosen { table, marks, .. }) => vec![*table, *marks],
+            _ => Vec::new(),
+        };
+        made.into_iter().for_each(|by| self.done[by].notes.sink.push(note));
+        open.notes.steps.resize_with(open.steps.len(), Vec::new);
+        open.notes.steps.last_mut().unwrap_or(&mut open.notes.start).push(note);
     }
 
     /// Ends a pipeline; its number.
     fn close(&mut self, open: Open, sink: Sink) -> usize {
-        let Open { start, program, steps, tables, .. } = open;
-        self.done.push(Pipeline { start, program: Arc::new(program), steps, tables, sink });
+        let Open { start, program, steps, mut notes, tables, .. } = open;
+        notes.steps.resize_with(steps.len(), Vec::new);
+        self.done.push(Pipeline { start, program: Arc::new(program), steps, tables, sink, notes });
         self.done.len() - 1
     }
 
@@ -245,7 +268,8 @@ impl Open {
     fn new(start: Start, fields: Vec<Field>) -> Open {
         let columns = (0..fields.len()).collect();
         let program = Program::new(fields);
-        Open { start, program, steps: Vec::new(), tables: Vec::new(), columns, window: None }
+        let (steps, tables) = (Vec::new(), Vec::new());
+        Open { start, program, steps, notes: Notes::default(), tables, columns, window: None }
     }
 
     /// For operators that take in all rows.

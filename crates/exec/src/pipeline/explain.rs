@@ -1,88 +1,146 @@
-//! What pipelines are and did, for EXPLAIN.
+//! What pipelines are and did, for EXPLAIN. What their operators are called knows who made the plan, by their numbers
+//! ([`crate::plan::Plan::Noted`]).
 
 use super::{Execution, Pipeline, Ran, Sink, Start, Step};
-use crate::join::Probe;
+use crate::plan::JoinKind;
+use basalt_engine::{ScanSpec, ScanStats};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-/// An operator, what it did if it has run, and what it reads.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Described {
-    pub what: String,
-    pub rows: Option<usize>,
-    pub millis: Option<f64>,
-    pub inputs: Vec<Described>,
+/// A pipeline in the order of its operators, and what it did if it has begun. Pipelines are counted from 0, in the order
+/// in which they run.
+pub struct Report {
+    pub source: Operator<ReportedSource>,
+    pub steps: Vec<Operator<ReportedStep>>,
+    pub sink: Operator<ReportedSink>,
+    pub effort: Option<Effort>,
+}
+
+pub struct Operator<T> {
+    pub what: T,
+    /// The numbers of the plan's operators that it stands for.
+    pub notes: Vec<usize>,
+    /// Rows that it gave, if it has run and gives any.
+    pub rows: Option<u64>,
+}
+
+pub enum ReportedSource {
+    Table {
+        spec: ScanSpec,
+        stats: Option<Arc<ScanStats>>,
+    },
+    /// The rows of a pipeline before.
+    Made(usize),
+    /// Those rows of a pipeline's table that another has marked, or has not.
+    Chosen {
+        table: usize,
+        marks: usize,
+        met: bool,
+    },
+}
+
+pub enum ReportedStep {
+    Filter,
+    /// With the table that a pipeline built.
+    Join {
+        table: usize,
+        kind: JoinKind,
+    },
+}
+
+pub enum ReportedSink {
+    Aggregate,
+    /// A table for joins.
+    Build,
+    /// Marks on the table of a pipeline.
+    Mark {
+        table: usize,
+    },
+    Sort {
+        offset: usize,
+        limit: Option<usize>,
+    },
+    /// The rows of the whole plan.
+    Give {
+        offset: usize,
+        limit: Option<usize>,
+    },
+}
+
+/// What a pipeline took.
+pub struct Effort {
+    /// Those that found something to do.
+    pub workers: usize,
+    /// From its start to its end.
+    pub took: Duration,
+    /// Of all workers.
+    pub busy: Duration,
+    /// Asked of the memory budget, and held until the plan has ended.
+    pub held_bytes: usize,
 }
 
 impl Execution {
-    pub fn described(&self) -> Option<Described> {
-        self.of_pipeline(self.pipelines.len().checked_sub(1)?)
+    pub fn report(&self) -> Vec<Report> {
+        self.pipelines.iter().zip(&self.ran).map(|(pipeline, ran)| pipeline.report(ran.as_deref())).collect()
     }
 
-    fn of_pipeline(&self, at: usize) -> Option<Described> {
-        let (pipeline, ran) = (&self.pipelines[at], self.ran[at].as_deref());
-        let mut last = match &pipeline.start {
-            Start::Table(_) => pipeline.scan(ran)?,
-            Start::Made(by) => self.of_pipeline(*by)?,
-            Start::Chosen { table, marks, met } => Described {
-                what: format!("Column Join ({}, left side held)", if *met { "Semi" } else { "Anti" }),
-                rows: None,
-                millis: None,
-                inputs: vec![self.of_pipeline(*table)?, self.of_pipeline(*marks)?],
-            },
-        };
-        for (at, step) in pipeline.steps.iter().enumerate() {
-            let rows = ran.map(|ran| ran.passed[at].load(Ordering::Relaxed));
-            let mut inputs = vec![last];
-            let what = match step {
-                Step::Filter(_) => "Column Filter".to_string(),
-                Step::Probe(probe) => {
-                    inputs.extend(self.of_pipeline(pipeline.tables[probe.join]));
-                    probe.described()
-                }
-            };
-            last = Described { what, rows, millis: None, inputs };
-        }
-        Some(match pipeline.sink_line() {
-            None => last,
-            Some(what) => {
-                let rows = ran.map(|ran| ran.made.load(Ordering::Relaxed));
-                let millis = ran.map(|ran| ran.nanos.load(Ordering::Relaxed) as f64 / 1e6);
-                Described { what, rows, millis, inputs: vec![last] }
-            }
-        })
+    /// Of segments, so far.
+    pub fn bytes_read(&self) -> u64 {
+        let scans = self.ran.iter().flatten().filter_map(|ran| ran.scan.as_deref());
+        scans.map(|stats| stats.bytes_read.load(Ordering::Relaxed)).sum()
     }
-}
 
-impl Probe {
-    fn described(&self) -> String {
-        format!("Column Join ({:?}, {} keys)", self.kind, self.keys.len())
+    /// Asked of the memory budget so far: nothing of it is given back before the end.
+    pub fn held_bytes(&self) -> usize {
+        self.ran.iter().flatten().map(|ran| ran.held_bytes.load(Ordering::Relaxed)).sum()
     }
 }
 
 impl Pipeline {
-    fn scan(&self, ran: Option<&Ran>) -> Option<Described> {
-        let Start::Table(spec) = &self.start else { return None };
-        let mut what = format!("Column Scan on {}", spec.table.name);
-        let rows = ran.and_then(|ran| ran.scan.as_deref()).map(|stats| {
-            let total = stats.row_groups_total.load(Ordering::Relaxed);
-            let pruned = stats.row_groups_pruned.load(Ordering::Relaxed);
-            what.push_str(&format!(" (row groups pruned {pruned}/{total})"));
-            (stats.rows_read.load(Ordering::Relaxed) + stats.hot_rows.load(Ordering::Relaxed)) as usize
-        });
-        Some(Described { what, rows, millis: None, inputs: Vec::new() })
+    fn report(&self, ran: Option<&Ran>) -> Report {
+        let what = match &self.start {
+            Start::Table(spec) => {
+                ReportedSource::Table { spec: spec.clone(), stats: ran.and_then(|ran| ran.scan.clone()) }
+            }
+            Start::Made(by) => ReportedSource::Made(*by),
+            Start::Chosen { table, marks, met } => ReportedSource::Chosen { table: *table, marks: *marks, met: *met },
+        };
+        let rows = ran.map(|ran| ran.entered.load(Ordering::Relaxed) as u64);
+        let source = Operator { what, notes: self.notes.start.clone(), rows };
+        let step = |(at, (step, notes)): (usize, (&Step, &Vec<usize>))| {
+            let what = match step {
+                Step::Filter(_) => ReportedStep::Filter,
+                Step::Probe(probe) => ReportedStep::Join { table: self.tables[probe.join], kind: probe.kind },
+            };
+            let rows = ran.map(|ran| ran.passed[at].load(Ordering::Relaxed) as u64);
+            Operator { what, notes: notes.clone(), rows }
+        };
+        let steps = self.steps.iter().zip(&self.notes.steps).enumerate().map(step).collect();
+        Report { source, steps, sink: self.reported_sink(ran), effort: ran.map(Ran::effort) }
     }
 
-    fn sink_line(&self) -> Option<String> {
-        match &self.sink {
-            Sink::Aggregate(spec) => Some(format!("Column Aggregate ({})", spec.described())),
-            Sink::Build(_) => Some("Column Build".to_string()),
-            Sink::Mark(_) => Some("Column Mark".to_string()),
-            Sink::Sort { order, .. } => Some(match order.limit {
-                Some(limit) => format!("Column Sort (top {})", limit.saturating_add(order.offset)),
-                None => "Column Sort".to_string(),
-            }),
-            Sink::Give { limit: Some(limit), .. } => Some(format!("Column Limit ({limit})")),
-            Sink::Give { .. } => None,
+    fn reported_sink(&self, ran: Option<&Ran>) -> Operator<ReportedSink> {
+        let what = match &self.sink {
+            Sink::Aggregate(_) => ReportedSink::Aggregate,
+            Sink::Build(_) => ReportedSink::Build,
+            Sink::Mark(probe) => ReportedSink::Mark { table: self.tables[probe.join] },
+            Sink::Sort { order, .. } => ReportedSink::Sort { offset: order.offset, limit: order.limit },
+            Sink::Give { offset, limit, .. } => ReportedSink::Give { offset: *offset, limit: *limit },
+        };
+        let rows = ran.filter(|_| !matches!(what, ReportedSink::Mark { .. }));
+        let rows = rows.map(|ran| ran.made.load(Ordering::Relaxed) as u64);
+        Operator { what, notes: self.notes.sink.clone(), rows }
+    }
+}
+
+impl Ran {
+    fn effort(&self) -> Effort {
+        Effort {
+            workers: self.workers.load(Ordering::Relaxed),
+            took: Duration::from_nanos(self.took_nanos.load(Ordering::Relaxed)),
+            busy: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)),
+            held_bytes: self.held_bytes.load(Ordering::Relaxed),
         }
     }
 }

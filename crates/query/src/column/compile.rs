@@ -1,6 +1,7 @@
 //! From the optimizer's tree to a plan of the column engine: column ids become positions.
 
 use crate::column::facts;
+use crate::column::notes::{Notes, What};
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, Side};
 use crate::optimize::optimize;
@@ -12,6 +13,7 @@ use basalt_exec::plan as exec;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, TableDef};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Aggregates whose result does not depend on the order of rows.
@@ -49,17 +51,56 @@ struct Compiled {
     columns: Vec<ColId>,
 }
 
-/// What the column engine runs for a query; `None`: the fallback does.
-pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Option<exec::Plan> {
-    (query.row_locks.is_empty() && !ctx.inner && takes_in_all(&query.plan)).then_some(())?;
-    let node = optimize(query, &facts::of(query, ctx))?;
+/// Why the engine does not run a query.
+pub(crate) type Refusal = Cow<'static, str>;
+type Taken<T> = Result<T, Refusal>;
+
+const OUT_OF_TURN: Refusal = Cow::Borrowed("a volatile call, or a column of another query level");
+
+/// How a tree is compiled.
+struct Compiling<'c> {
+    ctx: &'c RunContext,
+    /// Of a plan that is told.
+    notes: Option<Notes>,
+}
+
+/// What the column engine runs for a query, or why the fallback does.
+pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Taken<exec::Plan> {
+    let node = tree(query, ctx)?;
+    compiled(query, &node, &mut Compiling { ctx, notes: None })
+}
+
+/// The same with what there is to say of its operators.
+pub(crate) fn noted_plan(query: &Query, ctx: &RunContext) -> Taken<(exec::Plan, Notes)> {
+    let node = tree(query, ctx)?;
+    let notes = Notes::new(&node, &ctx.system);
+    let mut how = Compiling { ctx, notes: Some(notes) };
+    let plan = compiled(query, &node, &mut how)?;
+    Ok((plan, how.notes.expect("it is kept")))
+}
+
+fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
+    if !query.row_locks.is_empty() {
+        return Err("rows are locked".into());
+    }
+    if ctx.inner {
+        return Err("it runs once for each row of another".into());
+    }
+    if !takes_in_all(&query.plan) {
+        return Err("rows leave before all were seen".into());
+    }
+    optimize(query, &facts::of(query, ctx)).map_err(Refusal::from)
+}
+
+fn compiled(query: &Query, node: &Node, how: &mut Compiling<'_>) -> Taken<exec::Plan> {
     let needed = query.columns.iter().map(|column| column.id).collect();
-    let compiled = Compiled::of(&node, &needed, ctx)?;
+    let compiled = Compiled::of(node, &needed, how)?;
     let outputs = query.columns.iter().map(|column| placed(&hole(column.id, &column.ty), &compiled.columns));
-    let exprs = outputs.collect::<Option<Vec<_>>>()?;
-    // What fails for constants fails without rows, too: the fallback says how.
-    query.first_fault(&ctx.eval).is_none().then_some(())?;
-    Some(exec::Plan::Project { input: Box::new(compiled.plan), exprs })
+    let exprs = outputs.collect::<Taken<Vec<_>>>()?;
+    if query.first_fault(&how.ctx.eval).is_some() {
+        return Err("a constant fails, which the fallback tells".into());
+    }
+    Ok(exec::Plan::Project { input: Box::new(compiled.plan), exprs })
 }
 
 /// Whether no row leaves before all were seen.
@@ -86,68 +127,94 @@ fn hole(id: ColId, ty: &DataType) -> Expr {
     Expr::Hole { id, ty: ty.clone() }
 }
 
+impl Compiling<'_> {
+    fn limit(&self, expr: &Option<Expr>, place: row_count::CountPlace) -> Taken<Option<usize>> {
+        expr.as_ref().map_or(Ok(None), |expr| count(expr, place, self.ctx))
+    }
+}
+
 impl Compiled {
     /// `needed`: the columns that somebody above reads.
-    fn of(node: &Node, needed: &ColSet, ctx: &RunContext) -> Option<Compiled> {
+    fn of(node: &Node, needed: &ColSet, how: &mut Compiling<'_>) -> Taken<Compiled> {
         let below = needed_below(node, needed);
+        let rows = Some(node.rows);
         match &node.op {
-            Op::Scan { table, columns, filter } => Compiled::scan(table, columns)?.filtered(filter),
-            Op::Values { .. } | Op::UnionAll { .. } => None,
+            Op::Scan { table, columns, filter } => {
+                let engine = how.ctx.read.engine().clone();
+                let all = how.notes.is_some().then(|| engine.estimated_rows(table) as f64);
+                let scan = Compiled::scan(table, columns)?.noted(how, all, |notes| notes.scan(table, columns));
+                scan.filtered(filter, rows, how)
+            }
+            Op::Values { .. } => Err("rows of constants".into()),
+            Op::UnionAll { .. } => Err("UNION".into()),
             // Computed for each reference, which have to agree.
             Op::Shared { plan, columns, .. } => {
-                is_repeatable(plan).then_some(())?;
+                if !is_repeatable(plan) {
+                    return Err("a WITH query that may give other rows when it is run again".into());
+                }
                 let exprs: Vec<(ColId, Expr)> =
                     columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
                 let sources = columns.iter().map(|column| column.source).collect();
-                Compiled::of(plan, &sources, ctx)?.projected(&exprs)
+                Compiled::of(plan, &sources, how)?.projected(&exprs, how)
             }
-            Op::Filter { input, conjuncts } => Compiled::of(input, &below, ctx)?.filtered(conjuncts),
-            Op::Project { input, exprs } => Compiled::of(input, &below, ctx)?.projected(exprs),
+            Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, how),
+            Op::Project { input, exprs } => Compiled::of(input, &below, how)?.projected(exprs, how),
             Op::Join { left, right, kind, keys, residual, build } => {
-                let (left, right) = (Compiled::of(left, &below, ctx)?, Compiled::of(right, &below, ctx)?);
-                let compiled = Compiled::join(left, right, *kind, keys, residual, needed)?;
-                Some(compiled.holding(*build))
+                let (left, right) = (Compiled::of(left, &below, how)?, Compiled::of(right, &below, how)?);
+                let compiled = Compiled::join(left, right, *kind, keys, residual, needed)?.holding(*build);
+                Ok(compiled.noted(how, rows, |notes| notes.join(keys, residual)))
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
-                Compiled::of(input, &below, ctx)?.aggregated(groups, dependent, aggregates)
+                let input = Compiled::of(input, &below, how)?;
+                let compiled = input.aggregated(groups, dependent, aggregates, how)?;
+                Ok(compiled.noted(how, rows, |notes| notes.aggregate(groups, aggregates)))
             }
             Op::Sort { input, keys } => {
-                let Compiled { plan, columns } = Compiled::of(input, &below, ctx)?;
-                let keys = keys.iter().map(|key| sort_key(key, &columns)).collect::<Option<Vec<_>>>()?;
-                Some(Compiled { plan: exec::Plan::Sort { input: Box::new(plan), keys }, columns })
+                let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
+                let placed = keys.iter().map(|key| sort_key(key, &columns)).collect::<Taken<Vec<_>>>()?;
+                let plan = exec::Plan::Sort { input: Box::new(plan), keys: placed };
+                Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.sort(keys)))
             }
             Op::Limit { input, limit, offset } => {
-                let Compiled { plan, columns } = Compiled::of(input, &below, ctx)?;
-                let count = |expr: &Option<Expr>, place| match expr {
-                    Some(expr) => count(expr, place, ctx),
-                    None => Some(None),
-                };
-                let (limit, offset) = (count(limit, row_count::LIMIT)?, count(offset, row_count::OFFSET)?);
+                let sorts = matches!(input.op, Op::Sort { .. });
+                let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
+                let (limit, offset) = (how.limit(limit, row_count::LIMIT)?, how.limit(offset, row_count::OFFSET)?);
                 let plan = exec::Plan::Limit { input: Box::new(plan), offset: offset.unwrap_or(0), limit };
-                Some(Compiled { plan, columns })
+                let compiled = Compiled { plan, columns };
+                // One without a sort is no operator: it ends the last pipeline.
+                Ok(if sorts { compiled.noted(how, rows, |_| What::Limit) } else { compiled })
             }
         }
     }
 
-    fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Option<Compiled> {
-        let plan = exec::Plan::Scan { spec: scan_of(table, columns)? };
-        Some(Compiled { plan, columns: columns.iter().map(|(id, _)| *id).collect() })
+    /// With a note, if the plan is told.
+    fn noted(self, how: &mut Compiling<'_>, rows: Option<f64>, what: impl FnOnce(&mut Notes) -> What) -> Compiled {
+        let Some(notes) = &mut how.notes else { return self };
+        let what = what(notes);
+        Compiled { plan: self.plan.noted(notes.take(rows, what)), ..self }
     }
 
-    fn filtered(self, conjuncts: &[Expr]) -> Option<Compiled> {
+    fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Taken<Compiled> {
+        let spec = scan_of(table, columns).ok_or("a materialized view that has not been populated")?;
+        Ok(Compiled { plan: exec::Plan::Scan { spec }, columns: columns.iter().map(|(id, _)| *id).collect() })
+    }
+
+    fn filtered(self, conjuncts: &[Expr], rows: Option<f64>, how: &mut Compiling<'_>) -> Taken<Compiled> {
         if conjuncts.is_empty() {
-            return Some(self);
+            return Ok(self);
         }
         let Compiled { plan, columns } = self;
-        let conditions = conjuncts.iter().map(|conjunct| placed(conjunct, &columns)).collect::<Option<Vec<_>>>()?;
-        Some(Compiled { plan: exec::Plan::Filter { input: Box::new(plan), conditions }, columns })
+        let conditions = conjuncts.iter().map(|conjunct| placed(conjunct, &columns)).collect::<Taken<Vec<_>>>()?;
+        let plan = exec::Plan::Filter { input: Box::new(plan), conditions };
+        Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.filter(conjuncts)))
     }
 
-    fn projected(self, exprs: &[(ColId, Expr)]) -> Option<Compiled> {
+    fn projected(self, exprs: &[(ColId, Expr)], how: &mut Compiling<'_>) -> Taken<Compiled> {
         let Compiled { plan, columns } = self;
-        let values = exprs.iter().map(|(_, expr)| placed(expr, &columns)).collect::<Option<Vec<_>>>()?;
+        let values = exprs.iter().map(|(_, expr)| placed(expr, &columns)).collect::<Taken<Vec<_>>>()?;
         let plan = exec::Plan::Project { input: Box::new(plan), exprs: values };
-        Some(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
+        how.notes.iter_mut().for_each(|notes| notes.name(exprs));
+        Ok(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
     }
 
     fn join(
@@ -157,7 +224,7 @@ impl Compiled {
         keys: &[Key],
         residual: &[Expr],
         needed: &ColSet,
-    ) -> Option<Compiled> {
+    ) -> Taken<Compiled> {
         let kind = match kind {
             JoinKind::Inner => exec::JoinKind::Inner,
             JoinKind::Left => exec::JoinKind::Left,
@@ -165,13 +232,17 @@ impl Compiled {
             JoinKind::Anti => exec::JoinKind::Anti,
             JoinKind::NullAwareAnti => exec::JoinKind::NullAwareAnti,
             JoinKind::Single => exec::JoinKind::Single,
-            JoinKind::Full | JoinKind::Mark { .. } => return None,
+            JoinKind::Full => return Err("FULL JOIN".into()),
+            JoinKind::Mark { .. } => return Err("a subquery among the values, or under OR".into()),
         };
         let pair = |key: &Key| {
             let sides = (placed(&key.left, &left.columns)?, placed(&key.right, &right.columns)?);
-            (!key.null_safe && sides.0.ty() == sides.1.ty()).then_some(sides)
+            match !key.null_safe && sides.0.ty() == sides.1.ty() {
+                true => Ok(sides),
+                false => Err(Refusal::from("a join in which nulls match")),
+            }
         };
-        let keys = keys.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        let keys = keys.iter().map(pair).collect::<Taken<Vec<_>>>()?;
         // Of partners only what is asked for is held.
         let asked: ColSet = residual.iter().fold(needed.clone(), |mut asked, condition| {
             add_columns_of(condition, &mut asked);
@@ -180,10 +251,10 @@ impl Compiled {
         let kept = right.columns.iter().enumerate().filter(|(_, id)| asked.contains(id));
         let (payload, partners): (Vec<usize>, Vec<ColId>) = kept.unzip();
         let both: Vec<ColId> = left.columns.iter().chain(&partners).copied().collect();
-        let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Option<Vec<_>>>()?;
+        let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Taken<Vec<_>>>()?;
         let columns = if kind.gives_partners() { both } else { left.columns };
         let (left, right) = (Box::new(left.plan), Box::new(right.plan));
-        Some(Compiled {
+        Ok(Compiled {
             plan: exec::Plan::Join { left, right, kind, keys, payload, hold_left: false, residual },
             columns,
         })
@@ -202,31 +273,32 @@ impl Compiled {
         groups: &[(ColId, Expr)],
         dependent: &[usize],
         aggregates: &[(ColId, AggregateCall)],
-    ) -> Option<Compiled> {
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
         let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
         let (input, distinct) = match aggregates.iter().any(|(_, call)| call.distinct) {
-            true => self.distinct(groups, aggregates)?,
+            true => self.distinct(groups, aggregates, how)?,
             false => (self, None),
         };
         let Compiled { plan, columns } = input;
         // Behind a grouping by everything that matters, keys come first and then what is aggregated.
         let key = |(at, (_, group)): (usize, &(ColId, Expr))| match &distinct {
-            Some(_) => Some(Expr::Column { index: at, ty: group.ty() }),
+            Some(_) => Ok(Expr::Column { index: at, ty: group.ty() }),
             None => placed(group, &columns),
         };
-        let keys = groups.iter().enumerate().map(key).collect::<Option<Vec<_>>>()?;
+        let keys = groups.iter().enumerate().map(key).collect::<Taken<Vec<_>>>()?;
         let calls = aggregates.iter().map(|(_, call)| match &distinct {
-            Some(arg) => Some(exec::AggregateCall {
+            Some(arg) => Ok(exec::AggregateCall {
                 resolved: call.resolved.clone(),
                 args: vec![Expr::Column { index: groups.len(), ty: arg.ty() }],
                 filter: None,
             }),
             None => aggregate(call, &columns),
         });
-        let calls = calls.collect::<Option<Vec<_>>>()?;
+        let calls = calls.collect::<Taken<Vec<_>>>()?;
         let dependent = dependent.to_vec();
         let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, dependent, calls };
-        Some(Compiled { plan, columns: ids })
+        Ok(Compiled { plan, columns: ids })
     }
 
     /// For aggregates of the distinct values of one expression: one row for each value of each group, and the
@@ -235,20 +307,27 @@ impl Compiled {
         self,
         groups: &[(ColId, Expr)],
         aggregates: &[(ColId, AggregateCall)],
-    ) -> Option<(Compiled, Option<Expr>)> {
+        how: &mut Compiling<'_>,
+    ) -> Taken<(Compiled, Option<Expr>)> {
+        const SEVERAL: Refusal = Cow::Borrowed("DISTINCT aggregates beside others");
         let Compiled { plan, columns } = self;
-        let [(_, first), rest @ ..] = aggregates else { return None };
-        let [arg] = first.args.as_slice() else { return None };
+        let [(_, first), rest @ ..] = aggregates else { return Err(SEVERAL) };
+        let [arg] = first.args.as_slice() else { return Err(SEVERAL) };
         let alike = |call: &AggregateCall| {
             call.distinct && call.filter.is_none() && call.order_by.is_empty() && call.args == first.args
         };
-        (alike(first) && rest.iter().all(|(_, call)| alike(call))).then_some(())?;
-        aggregates.iter().all(|(_, call)| is_unordered(call)).then_some(())?;
-        let values = groups.iter().map(|(_, group)| group).chain([arg]);
-        let groups = values.map(|value| placed(value, &columns)).collect::<Option<Vec<_>>>()?;
+        if !alike(first) || !rest.iter().all(|(_, call)| alike(call)) {
+            return Err(SEVERAL);
+        }
+        aggregates.iter().try_for_each(|(_, call)| check_unordered(call))?;
+        let values: Vec<&Expr> = groups.iter().map(|(_, group)| group).chain([arg]).collect();
+        let groups = values.iter().map(|value| placed(value, &columns)).collect::<Taken<Vec<_>>>()?;
         let (dependent, calls) = (Vec::new(), Vec::new());
         let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, dependent, calls };
-        Some((Compiled { plan, columns: Vec::new() }, Some(arg.clone())))
+        let compiled = Compiled { plan, columns: Vec::new() };
+        let compiled =
+            compiled.noted(how, None, |notes| What::Aggregate { groups: notes.texts(values), results: Vec::new() });
+        Ok((compiled, Some(arg.clone())))
     }
 }
 
@@ -259,10 +338,10 @@ pub(super) fn scan_of(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> O
     Some(ScanSpec { table: table.clone(), columns, predicates: Vec::new(), with_identity: false })
 }
 
-/// An expression with positions for ids; `None` if it asks for something else, or is volatile.
-pub(super) fn placed(expr: &Expr, columns: &[ColId]) -> Option<Expr> {
+/// An expression with positions for ids, unless it asks for something else, or is volatile.
+pub(super) fn placed(expr: &Expr, columns: &[ColId]) -> Taken<Expr> {
     if expr.volatility() == Volatility::Volatile {
-        return None;
+        return Err(OUT_OF_TURN);
     }
     let mut known = true;
     let placed = expr.clone().rewrite(&mut |node| match node {
@@ -275,33 +354,33 @@ pub(super) fn placed(expr: &Expr, columns: &[ColId]) -> Option<Expr> {
         },
         other => other,
     });
-    known.then_some(placed)
+    if known { Ok(placed) } else { Err(OUT_OF_TURN) }
 }
 
-fn is_unordered(call: &AggregateCall) -> bool {
-    UNORDERED.contains(&call.resolved.aggregate.name.as_str()) && call.resolved.orders.is_empty()
-}
-
-fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Option<exec::AggregateCall> {
-    (!call.distinct && call.order_by.is_empty() && is_unordered(call)).then_some(())?;
-    let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Option<Vec<_>>>()?;
-    let filter = match &call.filter {
-        Some(filter) => Some(placed(filter, columns)?),
-        None => None,
-    };
-    Some(exec::AggregateCall { resolved: call.resolved.clone(), args, filter })
-}
-
-fn sort_key(key: &SortKey, columns: &[ColId]) -> Option<exec::SortKey> {
-    let SortKey { expr, descending, nulls_first } = key;
-    Some(exec::SortKey { expr: placed(expr, columns)?, descending: *descending, nulls_first: *nulls_first })
-}
-
-/// LIMIT's or OFFSET's number of rows; the inner `None` is no limit.
-fn count(expr: &Expr, place: row_count::CountPlace, ctx: &RunContext) -> Option<Option<usize>> {
-    let value = expr.eval_scalar(&[], &ctx.eval).ok()?;
-    match row_count::row_count(&value, place).ok()? {
-        Some(rows) => Some(Some(usize::try_from(rows).ok()?)),
-        None => Some(None),
+fn check_unordered(call: &AggregateCall) -> Taken<()> {
+    let name = call.resolved.aggregate.name.as_str();
+    match UNORDERED.contains(&name) && call.resolved.orders.is_empty() && call.order_by.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{name}, which depends on the order of rows").into()),
     }
+}
+
+fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
+    check_unordered(call)?;
+    let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Taken<Vec<_>>>()?;
+    let filter = call.filter.as_ref().map(|filter| placed(filter, columns)).transpose()?;
+    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter })
+}
+
+fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {
+    let SortKey { expr, descending, nulls_first } = key;
+    Ok(exec::SortKey { expr: placed(expr, columns)?, descending: *descending, nulls_first: *nulls_first })
+}
+
+/// LIMIT's or OFFSET's number of rows; `None` is no limit.
+fn count(expr: &Expr, place: row_count::CountPlace, ctx: &RunContext) -> Taken<Option<usize>> {
+    const FAILS: Refusal = Cow::Borrowed("a LIMIT or OFFSET that fails, which the fallback tells");
+    let value = expr.eval_scalar(&[], &ctx.eval).map_err(|_| FAILS)?;
+    let rows = row_count::row_count(&value, place).map_err(|_| FAILS)?;
+    rows.map(|rows| usize::try_from(rows).map_err(|_| FAILS)).transpose()
 }

@@ -1,12 +1,13 @@
 //! Runs the pipelines of an execution on the query runtime's threads, one after the other.
 
+use super::Refusal;
 use crate::error::{Result, SqlError};
-use crate::explain::Step;
 use crate::run::{QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::RecordBatch;
-use basalt_exec::pipeline::{Described, Execution, Progress, Running, Surroundings, Worker};
+use basalt_exec::pipeline::{Execution, Progress, Running, Surroundings, Worker};
 use basalt_exec::{Error, plan};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +15,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// How an execution came to its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
     Well,
     /// Nobody takes its rows any more.
     Unheard,
-    /// Another engine has to run the query: nothing has left.
-    Elsewhere,
+    /// Another engine has to run the query, for this reason: nothing has left.
+    Elsewhere(Refusal),
 }
 
 /// Whom the rows go to.
@@ -30,7 +31,8 @@ impl QueryRuntime {
     /// `None` if the column engine cannot run the plan.
     pub(crate) fn column_execution(&self, plan: &plan::Plan, ctx: &RunContext) -> Option<Execution> {
         // Given back with the execution.
-        let memory = Mutex::new(self.reservation("column engine"));
+        let memory = MemoryConsumer::new("column engine").register(&self.memory_pool(ctx));
+        let memory = Mutex::new(memory);
         let around = Surroundings {
             read: ctx.read.clone(),
             ctx: ctx.eval.clone(),
@@ -48,7 +50,7 @@ impl QueryRuntime {
             Ok(ended) => Ok(ended),
             Err(Failed::Engine(error @ (Error::Expr(_) | Error::Beyond(_)))) if !way.left.load(Ordering::Relaxed) => {
                 tracing::debug!("the column engine leaves a query to the fallback: {error}");
-                Ok(Ended::Elsewhere)
+                Ok(Ended::Elsewhere(error.to_string().into()))
             }
             Err(Failed::Engine(error)) => Err(error.into()),
             Err(Failed::Task(error)) => Err(error),
@@ -80,8 +82,11 @@ impl QueryRuntime {
         Ok(Ended::Well)
     }
 
-    /// Runs an execution for what it tells of itself, and counts its rows. `None` if another engine has to run the query.
-    pub(crate) async fn analyze_columns(&self, execution: &mut Execution) -> Result<Option<usize>> {
+    /// Runs an execution for what it tells of itself, and counts its rows; or why another engine has to run the query.
+    pub(crate) async fn analyze_columns(
+        &self,
+        execution: &mut Execution,
+    ) -> Result<std::result::Result<usize, Refusal>> {
         let (sender, mut receiver) = mpsc::channel::<Result<RecordBatch>>(1);
         let count = async move {
             let mut rows = 0;
@@ -96,18 +101,11 @@ impl QueryRuntime {
             ended
         };
         let (ended, rows) = tokio::join!(run, count);
-        Ok((ended? == Ended::Well).then_some(rows))
+        Ok(match ended? {
+            Ended::Elsewhere(refusal) => Err(refusal),
+            Ended::Well | Ended::Unheard => Ok(rows),
+        })
     }
-}
-
-/// An execution's operators as steps of EXPLAIN.
-pub(crate) fn steps(execution: &Execution) -> Vec<Step> {
-    execution.described().map(step).into_iter().collect()
-}
-
-fn step(described: Described) -> Step {
-    let Described { what, rows, millis, inputs } = described;
-    Step { what, rows, millis, inputs: inputs.into_iter().map(step).collect() }
 }
 
 enum Failed {

@@ -27,7 +27,8 @@ fn sampler(ctx: &RunContext) -> Sampler {
     Sampler(Arc::new(move |table: &Arc<TableDef>, columns: &[(ColId, ColumnId)], conditions: &[Expr]| {
         (read.engine().estimated_rows(table) >= SAMPLED_ROWS_MIN).then_some(())?;
         let ids: Vec<ColId> = columns.iter().map(|(id, _)| *id).collect();
-        let conditions = conditions.iter().map(|condition| placed(condition, &ids)).collect::<Option<Vec<_>>>()?;
+        let conditions = conditions.iter().map(|condition| placed(condition, &ids)).collect::<Result<Vec<_>, _>>();
+        let conditions = conditions.ok()?;
         // What fails tells nothing here; it fails again where it matters.
         let (looked, passed) = sample::passing(&read, scan_of(table, columns)?, &conditions, &eval).ok()??;
         Some(Sampled { looked, passed })

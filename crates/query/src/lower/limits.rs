@@ -72,7 +72,7 @@ async fn value_of(runtime: &Arc<QueryRuntime>, query: &Query, ctx: &RunContext, 
     let plan = Plan::Project { input: Box::new(Plan::Unit), exprs: vec![(id, expr.clone())] };
     let one = apply::part(query, plan, vec![OutputColumn::computed(id, ty.clone())]);
     let plan = Box::pin(runtime.prepare(&one, ctx, false)).await?;
-    let batches = datafusion::physical_plan::collect(plan, runtime.state().task_ctx()).await?;
+    let batches = datafusion::physical_plan::collect(plan, runtime.task_ctx(ctx)).await?;
     let first = batches.iter().find(|batch| batch.num_rows() > 0);
     Ok(first.map_or(Datum::Null, |batch| value_at(&ty, batch.column(0).as_ref(), 0)))
 }

@@ -5,6 +5,7 @@
 use super::{Lowerer, Reach, name_of};
 use crate::error::{Result, SqlError};
 use crate::plan::ColId;
+use crate::run::stats::RunStats;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -71,6 +72,7 @@ impl Lowerer<'_> {
             rows: self.ctx.system.engine.estimated_rows(table),
             stop: self.ctx.stop.clone(),
             report: Report::default(),
+            stats: self.ctx.stats.clone(),
         };
         Ok(LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(provider)), None)?.build()?)
     }
@@ -86,6 +88,7 @@ struct BasaltTable {
     rows: u64,
     stop: Stop,
     report: Report,
+    stats: Arc<RunStats>,
 }
 
 impl fmt::Debug for BasaltTable {
@@ -235,6 +238,7 @@ impl TableProvider for BasaltTable {
                 read: self.read.clone(),
                 stop: self.stop.clone(),
                 report: self.report.clone(),
+                stats: self.stats.clone(),
                 started: Mutex::new(None),
             }),
             order,
@@ -268,8 +272,17 @@ struct Source {
     read: ReadContext,
     stop: Stop,
     report: Report,
+    stats: Arc<RunStats>,
     /// Made when the first partition starts.
     started: Mutex<Option<Arc<Scan>>>,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Some(scan) = &*self.started.lock() {
+            self.stats.add_bytes_read(scan.stats().bytes_read.load(Ordering::Relaxed));
+        }
+    }
 }
 
 impl Source {
@@ -381,10 +394,11 @@ impl ExecutionPlan for BasaltScan {
 
     /// The same scan from its beginning.
     fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Source { spec, read, stop, report, .. } = &*self.source;
+        let Source { spec, read, stop, report, stats, .. } = &*self.source;
         let (spec, read, stop, report) = (spec.clone(), read.clone(), stop.clone(), report.clone());
+        let stats = stats.clone();
         Ok(Arc::new(BasaltScan {
-            source: Arc::new(Source { spec, read, stop, report, started: Mutex::new(None) }),
+            source: Arc::new(Source { spec, read, stop, report, stats, started: Mutex::new(None) }),
             order: self.order.clone(),
             rows: self.rows,
             limit: self.limit,

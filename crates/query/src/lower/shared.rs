@@ -131,7 +131,7 @@ async fn produce(
     memory: &MemoryReservation,
 ) -> Result<()> {
     let plan = Box::pin(runtime.prepare(query, ctx, false)).await?;
-    let mut stream = execute_stream(plan, runtime.state().task_ctx())?;
+    let mut stream = execute_stream(plan, runtime.task_ctx(ctx))?;
     loop {
         loop {
             let asked = rows.asked.notified();

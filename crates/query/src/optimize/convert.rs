@@ -11,6 +11,7 @@ use ahash::AHashSet;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub struct Converter<'q> {
     depth: usize,
     /// Where the plans are that stand in a place of their own, once they are converted.
     converted: AHashSet<*const Plan>,
+    /// The first thing that no tree stands for.
+    refusal: Cell<Option<&'static str>>,
 }
 
 /// A deeper plan has no tree: passes descend by recursion.
@@ -42,6 +45,7 @@ impl<'q> Converter<'q> {
             eval: EvalContext::at(0),
             depth: 0,
             converted: AHashSet::new(),
+            refusal: Cell::new(None),
         }
     }
 
@@ -50,19 +54,30 @@ impl<'q> Converter<'q> {
         self.next_id - 1
     }
 
+    /// There is no tree, because of this.
+    pub fn refuse<T>(&self, why: &'static str) -> Option<T> {
+        self.refusal.set(self.refusal.get().or(Some(why)));
+        None
+    }
+
+    /// Why there was none.
+    pub fn refusal(&self) -> Option<&'static str> {
+        self.refusal.get()
+    }
+
     /// The whole query, not yet optimized.
     pub fn query(&mut self) -> Option<Node> {
         // One that reads another has the greater number.
         for (id, cte) in &self.query.ctes {
             // What is computed beforehand is computed whole.
             if (cte.materialized || cte.references > 1) && can_fail(self.query, &cte.plan) {
-                return None;
+                return self.refuse("a WITH query that is computed whole and may fail");
             }
             if cte.references > 1 {
                 let node = self.plan(&cte.plan, true)?;
                 // A WITH query inside of a subquery may depend on outer rows.
                 if !free_columns(&node).is_empty() {
-                    return None;
+                    return self.refuse("a WITH query that depends on outer rows");
                 }
                 let outputs = cte.columns.iter().map(|(id, _)| *id).collect();
                 let ready = super::finish(node, outputs, self.statistics)?;
@@ -75,7 +90,7 @@ impl<'q> Converter<'q> {
     /// `ordered`: whether the order of the rows shows. Otherwise sorts are left out.
     pub fn plan(&mut self, plan: &Plan, ordered: bool) -> Option<Node> {
         if self.depth == DEPTH_MAX {
-            return None;
+            return self.refuse("more levels than are optimized");
         }
         self.depth += 1;
         let node = self.node(plan, ordered);
@@ -146,7 +161,7 @@ impl<'q> Converter<'q> {
                 compared_rows(left, right, kind, columns)
             }
             Plan::Shared { cte, columns } => self.reference(*cte, columns),
-            _ => None,
+            other => self.refuse(kind_of(other)),
         }
     }
 
@@ -165,8 +180,13 @@ impl<'q> Converter<'q> {
     /// An expression whose subqueries have not been looked at yet.
     pub fn settled(&self, expr: &Expr) -> Option<Expr> {
         let returns_set = |node: &Expr| matches!(node, Expr::Call { function, .. } if function.returns_set);
-        let fits = expr.volatility() < Volatility::Volatile && !expr.any(&mut |node| returns_set(node));
-        fits.then(|| expr.clone().fold(&self.eval, false))
+        if expr.volatility() == Volatility::Volatile {
+            return self.refuse("a volatile function");
+        }
+        if expr.any(&mut |node| returns_set(node)) {
+            return self.refuse("a set-returning function");
+        }
+        Some(expr.clone().fold(&self.eval, false))
     }
 
     /// An expression without subqueries.
@@ -241,6 +261,24 @@ impl<'q> Converter<'q> {
             *expr = self.asked(&mut asked, expr)?;
         }
         Some(asked.node.aggregate(groups, calls))
+    }
+}
+
+/// What of a plan has no tree, in words of SQL.
+fn kind_of(plan: &Plan) -> &'static str {
+    match plan {
+        Plan::VirtualScan { .. } => "a system table",
+        Plan::ProjectSet { .. } => "a set-returning function",
+        Plan::Sample { .. } => "TABLESAMPLE",
+        Plan::Aggregate { .. } => "grouping sets",
+        Plan::Window { .. } => "window functions",
+        Plan::Limit { .. } => "WITH TIES",
+        Plan::Distinct { .. } => "DISTINCT ON",
+        Plan::SetOp { .. } => "INTERSECT ALL or EXCEPT ALL",
+        Plan::Recursive { .. } => "WITH RECURSIVE",
+        Plan::Scan { .. } | Plan::LockRows(_) => "rows that are locked or changed",
+        Plan::Given { .. } | Plan::Rows { .. } => "rows that the statement has come by before",
+        _ => "a step without a counterpart",
     }
 }
 

@@ -134,7 +134,7 @@ impl Converter<'_> {
             true
         });
         if in_case {
-            return None;
+            return self.refuse("a subquery inside of CASE");
         }
         for id in open {
             let subquery = query.subqueries.get(&id)?;
@@ -167,7 +167,7 @@ impl Converter<'_> {
                 let mark = self.marked(asked, plan, columns, &opposite)?;
                 Some(Expr::Not(Box::new(mark)))
             }
-            SubqueryKind::Array { .. } => None,
+            SubqueryKind::Array { .. } => self.refuse("ARRAY of a subquery"),
         }
     }
 

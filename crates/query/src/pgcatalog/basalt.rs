@@ -17,19 +17,20 @@ basalt tablets 13102 v schema_name:name,table_name:name,table_oid:oid,partition_
 basalt pins 13103 v version:int8,reason:text,age_ms:int8
 basalt memory 13104 v name:text,bytes:int8,limit_bytes:int8
 basalt freshness 13105 v view_name:name,version:int8,lag_ms:int8
-basalt query_log 13106 v pid:int4,user_name:name,started:timestamptz,duration_us:int8,sqlstate:text,query:text
+basalt query_log 13106 v started_at:timestamptz,user_name:name,database_name:name,pid:int4,engine:text,duration_us:int8,planning_us:int8,rows:int8,bytes_read:int8,memory_bytes:int8,sqlstate:text,query:text
 basalt ingest_jobs 13107 v job:int8,table_oid:oid,source:text,state:text,rows:int8,bytes:int8,started:timestamptz,error:text
 basalt counters 13108 v name:text,value:int8
 basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,evicted_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
 ";
 
-/// `freshness`, `query_log` and `ingest_jobs` are empty until their parts report here.
+/// `freshness` and `ingest_jobs` are empty until their parts report here.
 pub(super) fn fill_of(name: &str) -> Option<Fill> {
     Some(match name {
         "files" => files,
         "tablets" => tablets,
         "pins" => pins,
         "memory" => memory,
+        "query_log" => query_log,
         "counters" => counters,
         "background" => background,
         _ => return None,
@@ -115,6 +116,31 @@ fn memory(system: &SystemContext, rows: &mut Rows) -> Result {
         ("limit_bytes", int8(stats.locator_bytes_max)),
     ])?;
     rows.push([("name", text("queries")), ("limit_bytes", int8(system.db.config().query_memory_bytes_max))])
+}
+
+/// The oldest statement first. What others did is shown to superusers alone, as in `pg_stat_activity`.
+fn query_log(system: &SystemContext, rows: &mut Rows) -> Result {
+    let superuser = system.catalog.role_named(&system.user).is_some_and(|role| role.superuser);
+    for statement in system.db.query_log().list() {
+        let visible = superuser || statement.user == system.user;
+        let shown = |value: Datum| if visible { value } else { Datum::Null };
+        let query = if visible { &statement.query } else { "<insufficient privilege>" };
+        rows.push([
+            ("started_at", Datum::I64(statement.started_micros)),
+            ("user_name", text(&statement.user)),
+            ("database_name", text(&statement.database)),
+            ("pid", int4(statement.pid)),
+            ("engine", shown(opt_text(statement.engine))),
+            ("duration_us", shown(int8(statement.took.as_micros() as u64))),
+            ("planning_us", shown(int8(statement.planning.as_micros() as u64))),
+            ("rows", shown(statement.rows.map_or(Datum::Null, int8))),
+            ("bytes_read", shown(int8(statement.bytes_read))),
+            ("memory_bytes", shown(int8(statement.memory_bytes_max))),
+            ("sqlstate", shown(opt_text(statement.sqlstate))),
+            ("query", text(query)),
+        ])?;
+    }
+    Ok(())
 }
 
 fn counters(system: &SystemContext, rows: &mut Rows) -> Result {

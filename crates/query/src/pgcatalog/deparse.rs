@@ -70,6 +70,12 @@ pub(super) struct Deparser<'a> {
     pub pretty: bool,
 }
 
+/// An expression for readers: without the parentheses and casts that go without saying. `columns`: what its columns are
+/// called.
+pub(crate) fn expression_text(system: &SystemContext, columns: &[String], expr: &Expr) -> Option<String> {
+    Deparser { system, columns, source: "", pretty: true }.text(expr)
+}
+
 impl Deparser<'_> {
     /// `None` for what has no text.
     pub fn text(&self, expr: &Expr) -> Option<String> {

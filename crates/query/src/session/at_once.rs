@@ -51,6 +51,7 @@ impl Session {
             return None;
         }
         self.statement_begins(&prepared.sql);
+        self.runs_at_once();
         self.ensure_block();
         let Some(catalog) = self.admit_at_once(&at_once, version) else {
             self.give_up();
@@ -109,6 +110,7 @@ impl Session {
                 if !at_once.types.is_empty() {
                     Stats::add(&self.db.stats().rows_returned, rows);
                 }
+                self.note_rows(rows);
                 self.statement_done();
                 return Some(Ok(Ended { verb, rows: Some(rows) }));
             }

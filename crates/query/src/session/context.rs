@@ -104,7 +104,8 @@ impl Session {
     pub(crate) fn run_context(&mut self, eval: &Arc<EvalContext>) -> Result<RunContext> {
         let txn = self.txn()?;
         let (read, catalog) = (txn.read(), txn.catalog());
-        Ok(RunContext::new(read, eval.clone(), self.system_context(&catalog)))
+        let system = self.system_context(&catalog);
+        Ok(RunContext { stats: self.run_stats(), ..RunContext::new(read, eval.clone(), system) })
     }
 
     /// Who the session is, as its settings have it: they end with transactions as all settings do.

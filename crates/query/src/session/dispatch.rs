@@ -25,6 +25,7 @@ const REBINDS_MAX: usize = 100;
 impl Session {
     /// Runs a statement without parameters.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sql: &Arc<str>) -> Result<Outcome> {
+        self.runs(statement);
         if let Statement::Transaction(verb) = statement {
             return self.end_or_begin(verb).await;
         }
@@ -65,6 +66,7 @@ impl Session {
     /// Runs a prepared statement.
     pub(crate) async fn dispatch_prepared(&mut self, prepared: &Arc<Prepared>, params: Vec<Datum>) -> Result<Outcome> {
         let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
+        self.runs(statement);
         match statement {
             statement if statement.has_plan() => {
                 self.refuse_if_failed()?;
@@ -158,6 +160,7 @@ impl Session {
         params: Vec<Datum>,
         types: ParamTypes,
     ) -> Result<(Bound, Arc<EvalContext>, Arc<Catalog>)> {
+        let began = self.db.os().clock.monotonic();
         for _ in 0..REBINDS_MAX {
             let catalog = self.txn()?.catalog();
             if !self.txn()?.sees(&catalog) {
@@ -181,6 +184,7 @@ impl Session {
                     // What was committed meanwhile is seen.
                     self.next_statement()?;
                 }
+                self.took_binding(began);
                 return Ok((bound, eval, catalog));
             }
             self.next_statement()?;

@@ -34,12 +34,12 @@ impl Session {
     /// Parse. Oids of 0 (or none given) leave a parameter's type to its context.
     pub async fn prepare(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<()> {
         let result = self.prepare_inner(name, sql, param_oids);
-        self.extended(result)
+        self.extended(result, sql)
     }
 
     /// An error ends the message's work: the transaction fails.
-    pub(super) fn extended<T>(&mut self, result: Result<T>) -> Result<T> {
-        result.inspect_err(|error| self.statement_failed(error))
+    pub(super) fn extended<T>(&mut self, result: Result<T>, sql: &str) -> Result<T> {
+        result.inspect_err(|error| self.never_ran(sql, error))
     }
 
     fn prepare_inner(&mut self, name: &str, sql: &str, param_oids: &[u32]) -> Result<()> {
@@ -126,7 +126,10 @@ impl Session {
         result_formats: &[i16],
     ) -> Result<()> {
         let result = self.bind_inner(portal, statement, params, param_formats, result_formats);
-        self.extended(result)
+        result.or_else(|error| {
+            let sql = self.statements.get(statement).map(|prepared| prepared.sql.clone());
+            self.extended(Err(error), sql.as_deref().unwrap_or_default())
+        })
     }
 
     fn bind_inner(

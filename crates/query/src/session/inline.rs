@@ -60,6 +60,7 @@ impl Session {
         let params = std::mem::take(&mut found.params);
         let formats: SmallVec<[i16; 16]> = columns.iter().map(|column| column.format).collect();
         self.statement_begins(&prepared.sql);
+        self.runs_at_once();
         let eval = EvalContext { params, ..self.surroundings(&admitted.catalog).eval.clone() };
         match self.run_inline(&plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
@@ -111,6 +112,7 @@ impl Session {
         let admitted = self.admit_inline(&known.plan, known.catalog_version)?;
         let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, known.columns.len());
         self.statement_begins(&Arc::from(sql));
+        self.runs_at_once();
         let mark = sink.mark();
         sink.describe(&known.columns);
         match self.run_inline(&known.plan, &admitted, eval, &formats, sink) {
@@ -176,6 +178,7 @@ impl Session {
         let stats = self.db.stats();
         Stats::add(&stats.rows_returned, rows);
         Stats::add(&stats.commits, u64::from(admitted.alone));
+        self.note_rows(rows);
         self.statement_done();
     }
 

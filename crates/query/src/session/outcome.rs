@@ -143,10 +143,12 @@ impl RowStream {
             }
             Ok(None) => {
                 Stats::add(&session.db.stats().rows_returned, self.rows);
+                session.note_rows(self.rows);
                 session.statement_done();
                 Ok(None)
             }
             Err(error) => {
+                session.note_rows(self.rows);
                 session.statement_failed(&error);
                 Err(error)
             }
@@ -227,10 +229,12 @@ impl CopyOut {
             Ok(Some(chunk)) => Ok(Some(chunk)),
             Ok(None) => {
                 Stats::add(&session.db.stats().rows_returned, self.rows);
+                session.note_rows(self.rows);
                 session.statement_done();
                 Ok(None)
             }
             Err(error) => {
+                session.note_rows(self.rows);
                 session.statement_failed(&error);
                 Err(error)
             }

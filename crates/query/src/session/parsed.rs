@@ -37,7 +37,7 @@ impl Session {
         if result.is_ok() {
             self.statements.insert(String::new(), prepared);
         }
-        Some(self.extended(result))
+        Some(self.extended(result, sql))
     }
 
     /// Notes what came of a text, if the same would come of it another time.

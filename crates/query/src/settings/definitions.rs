@@ -211,6 +211,22 @@ pub static DEFINITIONS: &[Definition] = {
             "Memory for hot rows, undo, caches and buffers.",
         ),
         define(
+            "basalt.query_log_entries",
+            int(0, 1_000_000, None),
+            "4096",
+            Sighup,
+            BASALT,
+            "Statements that basalt.query_log keeps; 0 keeps none.",
+        ),
+        define(
+            "basalt.query_log_min_duration",
+            int(-1, I32_MAX, Milliseconds),
+            "1",
+            Superuser,
+            BASALT,
+            "Statements that take at least this long, or fail, are kept in basalt.query_log; -1 keeps none.",
+        ),
+        define(
             "basalt.query_memory_limit",
             int(16 << 20, i64::MAX, Bytes),
             "2147483648",

@@ -263,6 +263,7 @@ impl Session {
         };
         match guard(&interrupt, deadline, finish).await {
             Ok(rows) => {
+                self.note_rows(rows);
                 self.statement_done();
                 Ok(format!("COPY {rows}"))
             }

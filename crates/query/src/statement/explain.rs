@@ -5,7 +5,8 @@ use super::resolve;
 use super::rows::text_rows;
 use crate::bind::{BoundWith, InsertSource, ParamTypes, RowSource, Write};
 use crate::error::{Result, SqlError};
-use crate::explain::{Step, escaped, quoted};
+use crate::explain::document::{self, Object, Value, quoted};
+use crate::explain::{Shown, Step};
 use crate::plan::{HeldRows, Plan, Query};
 use crate::row::{Explained, RowPlan};
 use crate::session::Session;
@@ -150,7 +151,7 @@ async fn explained(
     let clock = session.db.os().clock.clone();
     let started = clock.unix_micros();
     let (bound, eval, _) = session.plan(statement, sql, params, types).await?;
-    let planned = clock.unix_micros();
+    let bound_at = clock.unix_micros();
     let (mut steps, mut rows) = of_bound(session, &bound, &eval, options.analyze && creation.is_none()).await?;
     if options.analyze && rows.is_none() {
         let given = match &creation {
@@ -160,111 +161,81 @@ async fn explained(
         steps.iter_mut().for_each(|step| step.rows = Some(given));
         rows = Some(given);
     }
-    let ended = clock.unix_micros();
+    let ran = (clock.unix_micros() - bound_at) as f64 / 1e3;
     if let Some(creation) = creation {
-        steps = vec![Step { inputs: steps, ..Step::new(creation.head) }];
+        steps = vec![Step::over(creation.head, steps)];
     }
-    let times = Times {
-        planning: (planned - started) as f64 / 1e3,
-        execution: options.analyze.then_some((ended - planned) as f64 / 1e3),
+    // Plans are optimized and lowered after they are bound.
+    let lowering = session.run_stats().planning().as_secs_f64() * 1e3;
+    let told = Told {
+        planning: (bound_at - started) as f64 / 1e3 + lowering,
+        execution: options.analyze.then_some((ran - lowering).max(0.0)),
+        output: match (options.verbose, bound.columns()) {
+            (true, Some(columns)) => columns.into_iter().map(|column| column.name).collect(),
+            _ => Vec::new(),
+        },
+        engine: session.run_stats().engine().unwrap_or("row"),
+        steps,
+        rows,
     };
-    let output: Vec<String> = match (options.verbose, bound.columns()) {
-        (true, Some(columns)) => columns.into_iter().map(|column| column.name).collect(),
-        _ => Vec::new(),
-    };
-    let lines = match options.format {
-        ExplainFormat::Json => vec![as_json(options, &steps, &times, &output)],
-        ExplainFormat::Xml => vec![as_xml(options, &steps, &times, &output)],
-        ExplainFormat::Yaml => vec![as_yaml(options, &steps, &times, &output)],
-        ExplainFormat::Text => as_text(options, &steps, &times, &output, rows),
-    };
-    outcome(options, lines)
+    outcome(options, told.lines(options))
 }
 
-/// Milliseconds.
-struct Times {
+/// A plan and what is said of the whole.
+struct Told {
+    steps: Vec<Step>,
+    engine: &'static str,
+    /// With VERBOSE, names of the result's columns.
+    output: Vec<String>,
+    /// Rows that it gave, if it ran.
+    rows: Option<usize>,
+    /// Milliseconds, as the next.
     planning: f64,
     execution: Option<f64>,
 }
 
-fn as_text(
-    options: &ExplainOptions,
-    steps: &[Step],
-    times: &Times,
-    output: &[String],
-    rows: Option<usize>,
-) -> Vec<String> {
-    let mut lines = Vec::new();
-    let timing = options.timing.unwrap_or(true);
-    for (at, step) in steps.iter().enumerate() {
-        step.lines(timing, &mut lines);
-        if at == 0 && !output.is_empty() {
-            lines.insert(1, format!("  Output: {}", output.join(", ")));
+impl Told {
+    fn lines(&self, options: &ExplainOptions) -> Vec<String> {
+        let shown = Shown { costs: options.costs.unwrap_or(true), timing: options.timing.unwrap_or(true) };
+        match options.format {
+            ExplainFormat::Text => self.text(options, shown),
+            ExplainFormat::Json => vec![document::json(&self.object(options, shown))],
+            ExplainFormat::Xml => vec![document::xml(&self.object(options, shown))],
+            ExplainFormat::Yaml => vec![document::yaml(&self.object(options, shown))],
         }
     }
-    if let Some(rows) = rows.filter(|_| options.analyze) {
-        lines.push(format!("Rows: {rows}"));
-    }
-    if options.summary.unwrap_or(options.analyze) {
-        lines.push(format!("Planning Time: {:.3} ms", times.planning));
-        lines.extend(times.execution.map(|millis| format!("Execution Time: {millis:.3} ms")));
-    }
-    lines
-}
 
-fn root_of(steps: &[Step]) -> Step {
-    match steps {
-        [one] => one.clone(),
-        several => Step { inputs: several.to_vec(), ..Step::new("Plans") },
-    }
-}
-
-fn as_xml(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
-    let mut out = String::from("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n");
-    root_of(steps).xml(4, options.timing.unwrap_or(true), &mut out);
-    if !output.is_empty() {
-        let items = output.iter().map(|name| format!("      <Item>{}</Item>\n", escaped(name)));
-        out.push_str(&format!("    <Output>\n{}    </Output>\n", items.collect::<String>()));
-    }
-    if options.summary.unwrap_or(options.analyze) {
-        out.push_str(&format!("    <Planning-Time>{:.3}</Planning-Time>\n", times.planning));
-        if let Some(millis) = times.execution {
-            out.push_str(&format!("    <Execution-Time>{millis:.3}</Execution-Time>\n"));
+    fn text(&self, options: &ExplainOptions, shown: Shown) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (at, step) in self.steps.iter().enumerate() {
+            step.lines(shown, if at == 0 { &self.output } else { &[] }, &mut lines);
         }
-    }
-    out.push_str("  </Query>\n</explain>");
-    out
-}
-
-fn as_yaml(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
-    let mut out = String::from("- Plan: \n");
-    root_of(steps).yaml(4, options.timing.unwrap_or(true), &mut out);
-    if !output.is_empty() {
-        let items = output.iter().map(|name| format!("    - {}\n", quoted(name)));
-        out.push_str(&format!("  Output: \n{}", items.collect::<String>()));
-    }
-    if options.summary.unwrap_or(options.analyze) {
-        out.push_str(&format!("  Planning Time: {:.3}\n", times.planning));
-        if let Some(millis) = times.execution {
-            out.push_str(&format!("  Execution Time: {millis:.3}\n"));
+        if let Some(rows) = self.rows.filter(|_| options.analyze) {
+            lines.push(format!("Rows: {rows}"));
         }
+        if options.summary.unwrap_or(options.analyze) {
+            lines.push(format!("Planning Time: {:.3} ms", self.planning));
+            lines.extend(self.execution.map(|millis| format!("Execution Time: {millis:.3} ms")));
+        }
+        lines
     }
-    out.trim_end_matches('\n').to_string()
-}
 
-fn as_json(options: &ExplainOptions, steps: &[Step], times: &Times, output: &[String]) -> String {
-    let timing = options.timing.unwrap_or(true);
-    let root = root_of(steps);
-    let mut fields = vec![format!("    \"Plan\": {}", root.json(4, timing))];
-    if !output.is_empty() {
-        let names: Vec<String> = output.iter().map(|name| quoted(name)).collect();
-        fields.push(format!("    \"Output\": [{}]", names.join(", ")));
+    fn object(&self, options: &ExplainOptions, shown: Shown) -> Object {
+        let root = match self.steps.as_slice() {
+            [one] => one.object(shown),
+            several => Step::over("Plans", several.to_vec()).object(shown),
+        };
+        let engine = Value::Text(self.engine.to_string());
+        let mut object: Object = vec![("Plan".into(), Value::Object(root)), ("Engine".into(), engine)];
+        if !self.output.is_empty() {
+            object.push(("Output".into(), Value::Texts(self.output.clone())));
+        }
+        if options.summary.unwrap_or(options.analyze) {
+            object.push(("Planning Time".into(), Value::millis(self.planning)));
+            object.extend(self.execution.map(|millis| ("Execution Time".to_string(), Value::millis(millis))));
+        }
+        object
     }
-    if options.summary.unwrap_or(options.analyze) {
-        fields.push(format!("    \"Planning Time\": {:.3}", times.planning));
-        fields.extend(times.execution.map(|millis| format!("    \"Execution Time\": {millis:.3}")));
-    }
-    format!("[\n  {{\n{}\n  }}\n]", fields.join(",\n"))
 }
 
 /// The plan's steps; how many rows it gave if it was run for them.
@@ -280,7 +251,7 @@ async fn of_bound(
                 point.check_constants(eval)?;
                 let get = Step::new(format!("Point Get on {}", point.table.name));
                 let step = match point.lock {
-                    Some(_) => Step { inputs: vec![get], ..Step::new("Lock Rows") },
+                    Some(_) => Step::over("Lock Rows", vec![get]),
                     None => get,
                 };
                 Ok((vec![step], None))
@@ -298,7 +269,7 @@ async fn of_bound(
                     Some(plan) => vec![of_row_plan(&plan, eval)?],
                     None => of_query(session, query.clone(), eval, false).await?.0,
                 };
-                Ok((vec![Step { inputs, ..Step::new("Lock Rows") }], None))
+                Ok((vec![Step::over("Lock Rows", inputs)], None))
             }
             None => match RowPlan::of_more(query, eval) {
                 Some(plan) => Ok((vec![of_row_plan(&plan, eval)?], None)),
@@ -331,8 +302,7 @@ fn of_row_plan(plan: &RowPlan, eval: &EvalContext) -> Result<Step> {
 }
 
 fn of_explained(plan: Explained) -> Step {
-    let inputs = plan.inputs.into_iter().map(of_explained).collect();
-    Step { inputs, ..Step::new(plan.title) }
+    Step::over(plan.title, plan.inputs.into_iter().map(of_explained).collect())
 }
 
 /// The commands of WITH are not run for EXPLAIN: what they would give is taken as no rows.
@@ -368,7 +338,7 @@ async fn of_write(session: &mut Session, write: &Write, eval: &Arc<EvalContext>)
         },
         Write::Read(query) => of_query(session, query.clone(), eval, false).await?.0,
     };
-    Ok(Step { inputs, ..Step::new(format!("{verb} on {table}")) })
+    Ok(Step::over(format!("{verb} on {table}"), inputs))
 }
 
 async fn of_query(

@@ -17,6 +17,7 @@ use super::rows::record_batch;
 use crate::error::{Result, SqlError};
 use crate::plan::row_count::{CountPlace, LIMIT, OFFSET, row_count};
 use crate::plan::{ColId, HeldRows, Kept, LockRows, LockTarget, OnLocked, OutputColumn, Plan, Query};
+use crate::run::stats::RunStats;
 use crate::run::{BatchStream, QueryRuntime, RunContext};
 use crate::session::Session;
 use crate::session::interrupt::Pace;
@@ -105,6 +106,8 @@ pub(crate) struct Means {
     pub wait: WaitPolicy,
     /// What the first query gives, where that is known.
     begun: Mutex<Option<Vec<RecordBatch>>>,
+    /// Of the statement, if plans are expected to run.
+    stats: Option<Arc<RunStats>>,
 }
 
 impl Means {
@@ -116,6 +119,7 @@ impl Means {
             eval: eval.clone(),
             wait: session.wait_policy(),
             begun: Mutex::default(),
+            stats: Some(session.run_stats()),
         })
     }
 
@@ -128,6 +132,7 @@ impl Means {
             eval: eval.clone(),
             wait: session.wait_policy(),
             begun: Mutex::default(),
+            stats: None,
         })
     }
 
@@ -174,7 +179,9 @@ impl Means {
         if let Some(batches) = row_query::batches(txn, &query, &self.eval).transpose() {
             return BatchStream::ready(batches);
         }
-        self.runtime.run(query, RunContext::new(txn.read(), self.eval.clone(), self.system.clone()))
+        let ctx = RunContext::new(txn.read(), self.eval.clone(), self.system.clone());
+        let stats = self.stats.clone().unwrap_or_default();
+        self.runtime.run(query, RunContext { stats, ..ctx })
     }
 }
 

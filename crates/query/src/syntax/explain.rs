@@ -9,6 +9,8 @@ pub struct ExplainOptions {
     pub analyze: bool,
     pub verbose: bool,
     pub format: ExplainFormat,
+    /// What is expected; `None`: it is told.
+    pub costs: Option<bool>,
     /// Times of the operators; `None`: with ANALYZE.
     pub timing: Option<bool>,
     /// Times of the whole; `None`: with ANALYZE.
@@ -76,7 +78,7 @@ fn option(reader: &mut Reader<'_>, options: &mut ExplainOptions) -> Result<bool>
         }),
     };
     if name == "format" {
-        let value = value.unwrap_or_default();
+        let Some(value) = value else { return Err(SqlError::syntax("format requires a parameter")) };
         match value.to_ascii_lowercase().as_str() {
             "text" => options.format = ExplainFormat::Text,
             "json" => options.format = ExplainFormat::Json,
@@ -98,6 +100,7 @@ fn option(reader: &mut Reader<'_>, options: &mut ExplainOptions) -> Result<bool>
     match name.as_str() {
         "analyze" => options.analyze = flag,
         "verbose" => options.verbose = flag,
+        "costs" => options.costs = Some(flag),
         "timing" => options.timing = Some(flag),
         "summary" => options.summary = Some(flag),
         _ => {}

@@ -10,6 +10,7 @@ mod crash_points;
 mod damage;
 mod driver;
 mod dump;
+mod explain;
 mod fairness;
 mod full_disk;
 mod hostile;

@@ -32,7 +32,7 @@ pub enum Outcome {
 /// Compares what a query gives both ways; panics if that differs.
 pub fn compare(place: &mut Place, interpreter: &Interpreter, sql: &str) -> Outcome {
     let query = place.bind(sql);
-    let Some(tree) = crate::optimize::optimize(&query, &place.statistics) else { return Outcome::NoTree };
+    let Ok(tree) = crate::optimize::optimize(&query, &place.statistics) else { return Outcome::NoTree };
     let columns: Vec<_> = query.columns.iter().map(|column| column.id).collect();
     let found = interpreter.run(&tree, &columns);
     assert!(found.as_ref().err().is_none_or(|error| error != UNDECIDED), "{sql}\n{}", show(&tree));

@@ -56,7 +56,7 @@ impl Place {
         bind_query(&ctx, query, &mut ParamTypes::none()).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    pub fn optimize(&self, sql: &str) -> Option<Node> {
+    pub fn optimize(&self, sql: &str) -> Result<Node, &'static str> {
         optimize(&self.bind(sql), &self.statistics)
     }
 

@@ -97,7 +97,7 @@ fn few_rows_are_joined() {
     let place = place();
     let mut wrong = Vec::new();
     for (number, most) in (1..).zip(JOINED_MAX) {
-        let tree = place.optimize(&text(number)).unwrap_or_else(|| panic!("q{number} has no tree"));
+        let tree = place.optimize(&text(number)).unwrap_or_else(|why| panic!("q{number} has no tree: {why}"));
         let rows = joined(&tree) / 1e3;
         if rows > most {
             wrong.push(format!("q{number} joins {rows} thousand rows\n{}", show(&tree)));

@@ -1,0 +1,206 @@
+//! What EXPLAIN says of a plan's operators: in words of the query, with the rows that the optimizer expects.
+//!
+//! Only a plan that is told has notes, so others do not pay for texts. An operator and its note have the same number
+//! ([`basalt_exec::plan::Plan::Noted`]).
+
+use crate::optimize::node::{Key, Node, Op};
+use crate::pgcatalog::expression_text;
+use crate::plan::{AggregateCall, ColId, SortKey};
+use crate::session::names::quote_identifier;
+use crate::system::SystemContext;
+use ahash::AHashMap;
+use basalt_expr::tree::Expr;
+use basalt_types::{ColumnId, TableDef};
+use std::sync::Arc;
+
+/// A longer text is cut.
+const TEXT_CHARS_MAX: usize = 300;
+
+/// What is said of one operator.
+pub(crate) struct Note {
+    /// Expected; `None`: nobody said.
+    pub rows: Option<f64>,
+    pub what: What,
+}
+
+pub(crate) enum What {
+    Scan { relation: String },
+    Filter { conditions: Vec<String> },
+    Join { keys: Vec<(String, String)>, residual: Vec<String> },
+    Aggregate { groups: Vec<String>, results: Vec<String> },
+    Sort { keys: Vec<String> },
+    Limit,
+}
+
+/// Names of columns as they come about, and the notes so far.
+pub(crate) struct Notes {
+    system: Arc<SystemContext>,
+    notes: Vec<Note>,
+    names: AHashMap<ColId, String>,
+    /// What each scan is called by the first of its columns, and how often each table is read.
+    relations: AHashMap<ColId, String>,
+    reads: AHashMap<String, usize>,
+    /// Whether columns are called by their relation's name, too.
+    qualified: bool,
+}
+
+impl Notes {
+    pub fn new(node: &Node, system: &Arc<SystemContext>) -> Notes {
+        Notes {
+            system: system.clone(),
+            notes: Vec::new(),
+            names: AHashMap::new(),
+            relations: AHashMap::new(),
+            reads: AHashMap::new(),
+            qualified: scans(node) > 1,
+        }
+    }
+
+    pub fn get(&self, note: usize) -> Option<&Note> {
+        self.notes.get(note)
+    }
+
+    /// Takes a note; its number.
+    pub fn take(&mut self, rows: Option<f64>, what: What) -> usize {
+        self.notes.push(Note { rows, what });
+        self.notes.len() - 1
+    }
+
+    /// A table that is read: another time under another name, as PostgreSQL tells them apart.
+    pub fn scan(&mut self, table: &TableDef, columns: &[(ColId, ColumnId)]) -> What {
+        let known = columns.first().and_then(|(id, _)| self.relations.get(id)).cloned();
+        let alias = known.unwrap_or_else(|| {
+            let reads = self.reads.entry(table.name.clone()).or_default();
+            *reads += 1;
+            match *reads {
+                1 => quote_identifier(&table.name),
+                reads => quote_identifier(&format!("{}_{}", table.name, reads - 1)),
+            }
+        });
+        for (id, column) in columns {
+            let own = quote_identifier(&table.column(*column).name);
+            self.names.insert(*id, if self.qualified { format!("{alias}.{own}") } else { own });
+        }
+        if let Some((id, _)) = columns.first() {
+            self.relations.insert(*id, alias.clone());
+        }
+        let name = quote_identifier(&table.name);
+        What::Scan { relation: if alias == name { name } else { format!("{name} {alias}") } }
+    }
+
+    /// Columns by the expressions that they are.
+    pub fn name(&mut self, exprs: &[(ColId, Expr)]) {
+        for (id, expr) in exprs {
+            let text = self.text(expr);
+            self.names.insert(*id, in_parens(text));
+        }
+    }
+
+    pub fn filter(&self, conditions: &[Expr]) -> What {
+        What::Filter { conditions: self.texts(conditions) }
+    }
+
+    pub fn join(&self, keys: &[Key], residual: &[Expr]) -> What {
+        let keys = keys.iter().map(|key| (self.text(&key.left), self.text(&key.right))).collect();
+        What::Join { keys, residual: self.texts(residual) }
+    }
+
+    pub fn aggregate(&mut self, groups: &[(ColId, Expr)], calls: &[(ColId, AggregateCall)]) -> What {
+        let results: Vec<(ColId, String)> = calls.iter().map(|(id, call)| (*id, self.call(call))).collect();
+        let what = What::Aggregate {
+            groups: groups.iter().map(|(_, group)| self.text(group)).collect(),
+            results: results.iter().map(|(_, text)| text.clone()).collect(),
+        };
+        self.name(groups);
+        self.names.extend(results);
+        what
+    }
+
+    pub fn sort(&self, keys: &[SortKey]) -> What {
+        let key = |key: &SortKey| {
+            let nulls = match (key.descending, key.nulls_first) {
+                (false, true) => " NULLS FIRST",
+                (true, false) => " NULLS LAST",
+                _ => "",
+            };
+            format!("{}{}{nulls}", self.text(&key.expr), if key.descending { " DESC" } else { "" })
+        };
+        What::Sort { keys: keys.iter().map(key).collect() }
+    }
+
+    pub fn texts<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<String> {
+        exprs.into_iter().map(|expr| self.text(expr)).collect()
+    }
+
+    fn call(&self, call: &AggregateCall) -> String {
+        let args = match call.args.is_empty() {
+            true => "*".to_string(),
+            false => self.texts(&call.args).join(", "),
+        };
+        let distinct = if call.distinct { "DISTINCT " } else { "" };
+        let filter = call.filter.as_ref().map(|filter| format!(" FILTER (WHERE {})", self.text(filter)));
+        format!("{}({distinct}{args}){}", call.resolved.aggregate.name, filter.unwrap_or_default())
+    }
+
+    /// As PostgreSQL would write it; what has no text of its own by the columns that it is made of.
+    fn text(&self, expr: &Expr) -> String {
+        let mut words = Vec::new();
+        let mut column = |word: String, ty| {
+            words.push(word);
+            Expr::Column { index: words.len() - 1, ty }
+        };
+        let placed = expr.clone().rewrite(&mut |node| match node {
+            Expr::Hole { id, ty } => column(self.names.get(&id).cloned().unwrap_or_else(|| format!("column {id}")), ty),
+            Expr::Param { index, ty } => column(format!("${}", index + 1), ty),
+            other => other,
+        });
+        match expression_text(&self.system, &words, &placed) {
+            Some(text) => shortened(&text),
+            None => format!("expression of {}", words.join(", ")),
+        }
+    }
+}
+
+fn scans(node: &Node) -> usize {
+    let own = match &node.op {
+        Op::Scan { .. } => 1,
+        Op::Shared { plan, .. } => scans(plan),
+        _ => 0,
+    };
+    own + node.inputs().into_iter().map(scans).sum::<usize>()
+}
+
+/// On one line, and not longer than anybody reads.
+fn shortened(text: &str) -> String {
+    let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let line = line.trim();
+    match line.char_indices().nth(TEXT_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_string(),
+    }
+}
+
+/// An operation, so that it can stand in another.
+fn in_parens(text: String) -> String {
+    let is_call = text.ends_with(')') && !text.split('(').next().unwrap_or_default().contains(' ');
+    if text.contains(' ') && !is_call { format!("({text})") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_stand_in_parentheses_and_calls_do_not() {
+        assert_eq!(in_parens("a + b".into()), "(a + b)");
+        assert_eq!(in_parens("sum(a + b)".into()), "sum(a + b)");
+        assert_eq!(in_parens("a + f(b)".into()), "(a + f(b))");
+        assert_eq!(in_parens("t.a".into()), "t.a");
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_stand_on_one_line() {
+        assert_eq!(shortened("\nCASE\n    WHEN a THEN b\nEND"), "CASE WHEN a THEN b END");
+        assert_eq!(shortened(&"ä".repeat(1000)).chars().count(), TEXT_CHARS_MAX + 1);
+    }
+}

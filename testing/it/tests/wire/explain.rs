@@ -1,0 +1,177 @@
+//! What EXPLAIN ANALYZE counted, and why the fallback runs what it runs.
+
+use anyhow::{Result, ensure};
+use basalt_it::servers::{Basalt, BasaltOptions};
+use basalt_it::wire::Wire;
+
+fn lines(wire: &mut Wire, sql: &str) -> Result<Vec<String>> {
+    let reply = wire.run(sql)?;
+    Ok((0..reply.rows.len()).map(|row| reply.text(row, 0).unwrap_or_default().to_string()).collect())
+}
+
+/// Two tables in columns: one of 200,000 rows, which are four row groups in the order of `day`.
+fn filled(server: &Basalt) -> Result<Wire> {
+    let mut wire = server.connect()?;
+    wire.run("CREATE TABLE sites (id int PRIMARY KEY, name text NOT NULL)")?;
+    wire.run("CREATE TABLE readings (id int PRIMARY KEY, site int NOT NULL, day date NOT NULL, value numeric(8,2))")?;
+    wire.run("INSERT INTO sites SELECT i, 'site ' || i FROM generate_series(1, 100) i")?;
+    wire.run(
+        "INSERT INTO readings SELECT i, i % 100 + 1, date '2020-01-01' + i / 1000, i % 500 * 0.25
+         FROM generate_series(1, 200000) i",
+    )?;
+    wire.run("VACUUM")?;
+    Ok(wire)
+}
+
+const JOINED: &str = "SELECT name, sum(value) FROM readings JOIN sites ON sites.id = site
+                      WHERE day >= '2020-06-01' GROUP BY name ORDER BY 2 DESC, 1 LIMIT 5";
+
+/// The number behind a label in the part of a plan from a step on.
+fn number(lines: &[String], from: &str, label: &str) -> Result<u64> {
+    let step = lines.iter().position(|line| line.trim_start().starts_with(from));
+    let found = step.and_then(|step| lines[step..].iter().find_map(|line| line.trim_start().strip_prefix(label)));
+    let digits = found.map(|found| found.trim_matches(|c: char| !c.is_ascii_digit()).to_string());
+    let digits = digits.map(|digits| digits.chars().take_while(char::is_ascii_digit).collect::<String>());
+    digits.unwrap_or_default().parse().map_err(|_| anyhow::anyhow!("no {label} of {from}: {lines:#?}"))
+}
+
+#[test]
+fn explain_analyze_tells_what_each_pipeline_did() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = filled(&server)?;
+    let told = lines(&mut wire, &format!("EXPLAIN (ANALYZE) {JOINED}"))?;
+    let has = |part: &str| told.iter().any(|line| line.contains(part));
+    for part in [
+        "Scan on sites  (rows=100)  (actual rows=100)",
+        "Build  (rows=100)  (actual rows=100)",
+        "Skips By: day >= '2020-06-01'",
+        // 152 days of 1,000 rows, the first of which has one fewer.
+        "(actual rows=48001)",
+        "Inner Join with Pipeline 1",
+        "Hash Cond: readings.site = sites.id",
+        "Group Key: sites.name",
+        "(actual rows=100)",
+        "Top 5",
+        "Rows: 5",
+        "Worker Time: ",
+        "Planning Time: ",
+        "Execution Time: ",
+    ] {
+        ensure!(has(part), "no {part} in {told:#?}");
+    }
+    ensure!(number(&told, "Scan on readings", "Row Groups: ")? == 2, "{told:#?}");
+    ensure!(has("Row Groups: 2 of 4 pruned"), "{told:#?}");
+    // A part of one of the two row groups is left out, too.
+    ensure!((1..8).contains(&number(&told, "Scan on readings", "Pages: ")?), "{told:#?}");
+    let (scanned, all) =
+        (number(&told, "Scan on readings", "Bytes Read: ")?, number(&told, "Column Engine", "Bytes Read: ")?);
+    ensure!(scanned > 0 && all >= scanned, "{told:#?}");
+    ensure!(number(&told, "Pipeline 1", "Memory: ")? > 0, "{told:#?}");
+    let plain = lines(&mut wire, &format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS) {JOINED}"))?;
+    ensure!(!plain.iter().any(|line| line.contains("(rows=") || line.contains("ime")), "{plain:#?}");
+    Ok(())
+}
+
+#[test]
+fn less_is_read_where_columns_are_asked_for_late() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = filled(&server)?;
+    let read = |wire: &mut Wire, condition: &str| -> Result<u64> {
+        let told = lines(
+            wire,
+            &format!("EXPLAIN ANALYZE SELECT sum(value), max(day), max(id) FROM readings WHERE {condition}"),
+        )?;
+        number(&told, "Scan on readings", "Bytes Read: ")
+    };
+    let (all, none) = (read(&mut wire, "site + 0 >= 0")?, read(&mut wire, "site + 0 < 0")?);
+    ensure!(none * 3 < all * 2, "{none} of {all} bytes are read where no row passes the condition");
+    Ok(())
+}
+
+#[test]
+fn the_fallback_is_named_with_the_reason() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = filled(&server)?;
+    for (sql, reason) in [
+        ("SELECT * FROM readings", "rows leave before all were seen"),
+        ("SELECT name, rank() OVER (ORDER BY id) FROM sites ORDER BY 2", "window functions"),
+        ("SELECT string_agg(name, ',') FROM sites", "string_agg, which depends on the order of rows"),
+        ("SELECT name, count(*) FROM sites GROUP BY GROUPING SETS ((name), ())", "grouping sets"),
+        ("SELECT DISTINCT ON (site) site, day FROM readings ORDER BY site", "DISTINCT ON"),
+        ("SELECT count(*) FROM generate_series(1, 10) g", "a set-returning function"),
+        ("SELECT count(*) FROM pg_class", "a system table"),
+        ("SELECT count(*) FROM sites WHERE random() < 2", "a volatile function"),
+        ("SELECT count(*) FROM sites s FULL JOIN readings r ON s.id = r.id", "FULL JOIN"),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT count(*) FROM r",
+            "WITH RECURSIVE",
+        ),
+    ] {
+        let told = lines(&mut wire, &format!("EXPLAIN {sql}"))?;
+        let expected = format!("Fallback Because Of: {reason}");
+        ensure!(told.iter().any(|line| line.trim() == expected), "{sql}: no {expected} in {told:#?}");
+        // It runs as it is told.
+        wire.run(&format!("EXPLAIN ANALYZE {sql}"))?;
+    }
+    Ok(())
+}
+
+/// What the column engine gives up when it has begun is told as what ran in the end, and why.
+#[test]
+fn a_plan_that_was_given_up_is_the_fallbacks() -> Result<()> {
+    let server = Basalt::start_with(BasaltOptions::default().set("basalt.query_memory_limit=64MB"))?;
+    let mut wire = filled(&server)?;
+    let sort = "SELECT id, value, repeat('a text that is held ', 4) || id AS text FROM readings ORDER BY value, text";
+    ensure!(lines(&mut wire, &format!("EXPLAIN {sort}"))?[0] == "Column Engine", "EXPLAIN alone does not run it");
+    let told = lines(&mut wire, &format!("EXPLAIN (ANALYZE) {sort}"))?;
+    ensure!(told.iter().any(|line| line.trim() == "Fallback Because Of: more memory than there is"), "{told:#?}");
+    Ok(())
+}
+
+#[test]
+fn the_log_tells_what_a_statement_took() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = filled(&server)?;
+    wire.run("SET basalt.query_log_min_duration = 0")?;
+    wire.run(JOINED)?;
+    wire.run("SELECT name, rank() OVER (ORDER BY sites.id) FROM sites, readings WHERE readings.id < 1000 ORDER BY 2")?;
+    wire.prepare("get", "SELECT value FROM readings WHERE id = $1::int")?;
+    for id in ["1", "2", "3"] {
+        wire.execute("get", &[id.to_string()])?;
+    }
+    wire.run("SET basalt.query_log_min_duration = -1")?;
+    let log = "SELECT engine, rows, duration_us, planning_us, bytes_read, memory_bytes FROM basalt.query_log
+               WHERE query LIKE 'SELECT%' AND sqlstate IS NULL ORDER BY started_at";
+    let reply = wire.run(log)?;
+    let number = |row, column| reply.text(row, column).and_then(|text| text.parse::<i64>().ok()).unwrap_or(-1);
+    let engines: Vec<_> = (0..reply.rows.len()).map(|row| reply.text(row, 0).unwrap_or("null")).collect();
+    ensure!(engines == ["column", "fallback", "row", "row", "row"], "{engines:?}");
+    let rows: Vec<_> = (0..reply.rows.len()).map(|row| number(row, 1)).collect();
+    ensure!(rows == [5, 99_900, 1, 1, 1], "{rows:?}");
+    for row in [0, 1] {
+        ensure!(number(row, 3) > 0 && number(row, 3) < number(row, 2), "planning is a part of the time: {reply:?}");
+        ensure!(number(row, 4) > 100, "bytes were read: {reply:?}");
+        ensure!(number(row, 5) > 1000, "memory was held: {reply:?}");
+    }
+    ensure!((2..5).all(|row| number(row, 4) == 0 && number(row, 5) == 0), "{reply:?}");
+    Ok(())
+}
+
+#[test]
+fn the_log_keeps_as_many_as_it_is_told() -> Result<()> {
+    let server = Basalt::start()?;
+    let mut wire = server.connect()?;
+    wire.run("ALTER SYSTEM SET basalt.query_log_entries = 3")?;
+    wire.run("ALTER SYSTEM SET basalt.query_log_min_duration = 0")?;
+    let mut later = server.connect()?;
+    for number in 1..=9 {
+        later.run(&format!("SELECT {number}"))?;
+    }
+    let kept = |wire: &mut Wire| lines(wire, "SELECT query FROM basalt.query_log ORDER BY started_at");
+    ensure!(kept(&mut later)? == ["SELECT 7", "SELECT 8", "SELECT 9"], "{:?}", kept(&mut later)?);
+    wire.run("ALTER SYSTEM SET basalt.query_log_entries = 0")?;
+    let mut none = server.connect()?;
+    none.run("SELECT 10")?;
+    ensure!(!kept(&mut none)?.contains(&"SELECT 10".to_string()));
+    Ok(())
+}
