@@ -462,7 +462,8 @@ impl Accumulator for Collect {
         let lists: Vec<_> = states.iter().map(|state| state.as_list::<i32>()).collect();
         for row in 0..lists.first().map_or(0, |list| list.len()) {
             if lists.iter().all(|list| list.is_valid(row)) {
-                let pieces = lists.iter().zip(&self.columns).map(|(list, own)| cast(&list.value(row), own[0].data_type()));
+                let pieces =
+                    lists.iter().zip(&self.columns).map(|(list, own)| cast(&list.value(row), own[0].data_type()));
                 self.add(pieces.collect::<Result<_, _>>()?)?;
             }
         }
