@@ -18,7 +18,9 @@ pub struct Statistics {
 
 /// Tries conditions on some rows of a table.
 #[derive(Clone)]
-pub struct Sampler(pub Arc<dyn Fn(&Arc<TableDef>, &[(ColId, ColumnId)], &[Expr]) -> Option<Sampled> + Send + Sync>);
+pub struct Sampler(pub Arc<Try>);
+
+pub type Try = dyn Fn(&Arc<TableDef>, &[(ColId, ColumnId)], &[Expr]) -> Option<Sampled> + Send + Sync;
 
 /// How many rows were looked at, and for how many of them all conditions held.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 use super::*;
 use std::panic::catch_unwind;
 
-fn array<'a>(values: &[&'a [u8]]) -> BinaryViewArray {
+fn array(values: &[&[u8]]) -> BinaryViewArray {
     values.iter().map(|value| Some(*value)).collect()
 }
 
