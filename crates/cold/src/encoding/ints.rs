@@ -85,6 +85,9 @@ impl<'a> Ints<'a> {
                     }
                     from = to;
                 }
+                if from != mask.len() {
+                    return Err(Damage("runs end before the page"));
+                }
             }
         }
         Ok(true)

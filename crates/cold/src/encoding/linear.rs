@@ -107,7 +107,7 @@ impl<'a> Linear<'a> {
     pub fn test(&self, span: Span, mask: &mut [u8]) {
         let base = i128::from(self.base as i64);
         let (factor, greatest) = (i128::from(self.factor), i128::from(bits::greatest(self.width)));
-        match span.verdict((base, base + factor * greatest)) {
+        match span.verdict((base, base.saturating_add(factor.saturating_mul(greatest)))) {
             Verdict::All => return,
             Verdict::None => return mask.fill(0),
             Verdict::Depends => {}

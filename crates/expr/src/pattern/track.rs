@@ -634,6 +634,12 @@ impl Search<'_> {
         groups: &mut Groups,
     ) -> Found<bool> {
         if min == 0 && range.is_empty() {
+            // Once, if the part can be nothing, for its groups match nothing then; else not at all.
+            let before = groups.clone();
+            let once = self.ends(part, range.start)?.contains(&range.end);
+            if !once || !self.divide(part, range.start, range.end, groups)? {
+                groups.clone_from(&before);
+            }
             return Ok(true);
         }
         let inner = self.tree.groups_in(part);
