@@ -78,6 +78,8 @@ pub struct AggregateCall {
     pub resolved: ResolvedAggregate,
     pub args: Vec<Expr>,
     pub filter: Option<Expr>,
+    /// Each value of its only argument counts once per group; of all values that are equal any one.
+    pub distinct: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -231,7 +231,7 @@ impl Compiler<'_> {
         let mut compiled = Vec::with_capacity(calls.len());
         for call in calls {
             let (args, digits) = match (call.resolved.aggregate.name.as_str(), call.args.as_slice()) {
-                ("sum" | "avg", [arg]) => {
+                ("sum" | "avg", [arg]) if !call.distinct => {
                     let (place, digits) = open.program.define_summand(&open.placed(arg), ctx);
                     (vec![place], digits)
                 }
@@ -240,7 +240,7 @@ impl Compiler<'_> {
             let filter = call.filter.as_ref().map(|filter| open.placed(filter));
             let filter = filter.map(|filter| open.program.condition(&filter, ctx));
             open.is_storable(&args).then_some(())?;
-            compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter });
+            compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter, distinct: call.distinct });
         }
         let spec = Arc::new(Spec::new(&open.program, &groups, dependent, compiled)?);
         let fields = spec.fields();

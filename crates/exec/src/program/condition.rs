@@ -8,7 +8,7 @@ use basalt_types::{CompareOp, DataType};
 use std::sync::Arc;
 
 /// What decides which rows pass. Null is no pass.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Condition {
     /// A column of integers with one or two constants.
     Within(Place, Span),

@@ -45,6 +45,9 @@ const UNORDERED: [&str; 25] = [
     "regr_avgy",
 ];
 
+/// Of these the ones to which a value that comes again says nothing new.
+const IDEMPOTENT: [&str; 7] = ["min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"];
+
 /// An operator of the engine and which column of it holds what.
 struct Compiled {
     plan: exec::Plan,
@@ -166,7 +169,7 @@ impl Compiled {
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
                 let input = Compiled::of(input, &below, how)?;
-                let compiled = input.aggregated(groups, dependent, aggregates, how)?;
+                let compiled = input.aggregated(groups, dependent, aggregates)?;
                 Ok(compiled.noted(how, rows, |notes| notes.aggregate(groups, aggregates)))
             }
             Op::Sort { input, keys } => {
@@ -273,61 +276,14 @@ impl Compiled {
         groups: &[(ColId, Expr)],
         dependent: &[usize],
         aggregates: &[(ColId, AggregateCall)],
-        how: &mut Compiling<'_>,
     ) -> Taken<Compiled> {
         let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
-        let (input, distinct) = match aggregates.iter().any(|(_, call)| call.distinct) {
-            true => self.distinct(groups, aggregates, how)?,
-            false => (self, None),
-        };
-        let Compiled { plan, columns } = input;
-        // Behind a grouping by everything that matters, keys come first and then what is aggregated.
-        let key = |(at, (_, group)): (usize, &(ColId, Expr))| match &distinct {
-            Some(_) => Ok(Expr::Column { index: at, ty: group.ty() }),
-            None => placed(group, &columns),
-        };
-        let keys = groups.iter().enumerate().map(key).collect::<Taken<Vec<_>>>()?;
-        let calls = aggregates.iter().map(|(_, call)| match &distinct {
-            Some(arg) => Ok(exec::AggregateCall {
-                resolved: call.resolved.clone(),
-                args: vec![Expr::Column { index: groups.len(), ty: arg.ty() }],
-                filter: None,
-            }),
-            None => aggregate(call, &columns),
-        });
-        let calls = calls.collect::<Taken<Vec<_>>>()?;
-        let dependent = dependent.to_vec();
-        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, dependent, calls };
-        Ok(Compiled { plan, columns: ids })
-    }
-
-    /// For aggregates of the distinct values of one expression: one row for each value of each group, and the
-    /// expression.
-    fn distinct(
-        self,
-        groups: &[(ColId, Expr)],
-        aggregates: &[(ColId, AggregateCall)],
-        how: &mut Compiling<'_>,
-    ) -> Taken<(Compiled, Option<Expr>)> {
-        const SEVERAL: Refusal = Cow::Borrowed("DISTINCT aggregates beside others");
         let Compiled { plan, columns } = self;
-        let [(_, first), rest @ ..] = aggregates else { return Err(SEVERAL) };
-        let [arg] = first.args.as_slice() else { return Err(SEVERAL) };
-        let alike = |call: &AggregateCall| {
-            call.distinct && call.filter.is_none() && call.order_by.is_empty() && call.args == first.args
-        };
-        if !alike(first) || !rest.iter().all(|(_, call)| alike(call)) {
-            return Err(SEVERAL);
-        }
-        aggregates.iter().try_for_each(|(_, call)| check_unordered(call))?;
-        let values: Vec<&Expr> = groups.iter().map(|(_, group)| group).chain([arg]).collect();
-        let groups = values.iter().map(|value| placed(value, &columns)).collect::<Taken<Vec<_>>>()?;
-        let (dependent, calls) = (Vec::new(), Vec::new());
+        let groups = groups.iter().map(|(_, group)| placed(group, &columns)).collect::<Taken<Vec<_>>>()?;
+        let calls = aggregates.iter().map(|(_, call)| aggregate(call, &columns)).collect::<Taken<Vec<_>>>()?;
+        let dependent = dependent.to_vec();
         let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, dependent, calls };
-        let compiled = Compiled { plan, columns: Vec::new() };
-        let compiled =
-            compiled.noted(how, None, |notes| What::Aggregate { groups: notes.texts(values), results: Vec::new() });
-        Ok((compiled, Some(arg.clone())))
+        Ok(Compiled { plan, columns: ids })
     }
 }
 
@@ -367,9 +323,13 @@ fn check_unordered(call: &AggregateCall) -> Taken<()> {
 
 fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
     check_unordered(call)?;
+    let distinct = call.distinct && !IDEMPOTENT.contains(&call.resolved.aggregate.name.as_str());
+    if distinct && call.args.len() != 1 {
+        return Err("a DISTINCT aggregate of several values".into());
+    }
     let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Taken<Vec<_>>>()?;
     let filter = call.filter.as_ref().map(|filter| placed(filter, columns)).transpose()?;
-    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter })
+    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter, distinct })
 }
 
 fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {
