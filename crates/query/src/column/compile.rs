@@ -327,6 +327,11 @@ fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCa
     if distinct && call.args.len() != 1 {
         return Err("a DISTINCT aggregate of several values".into());
     }
+    // Their order is that of the values.
+    let is_float = |arg: &Expr| matches!(arg.ty().underlying(), DataType::Float4 | DataType::Float8);
+    if distinct && call.resolved.aggregate.name != "count" && call.args.iter().any(is_float) {
+        return Err("DISTINCT floats, whose sum depends on their order".into());
+    }
     let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Taken<Vec<_>>>()?;
     let filter = call.filter.as_ref().map(|filter| placed(filter, columns)).transpose()?;
     Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter, distinct })
