@@ -48,6 +48,9 @@ impl Distinct {
 
     /// Takes in the pairs of another worker, whose group `at + 1` is `groups[at]` here.
     pub fn merge(&mut self, mut other: Distinct, groups: &[u32]) -> Result<()> {
+        if self.alone {
+            return self.pairs.merge(&mut other.pairs).map(|_| ());
+        }
         other.seal();
         for part in other.parts() {
             let (numbers, values) = other.pairs(part);

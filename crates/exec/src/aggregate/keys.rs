@@ -323,7 +323,7 @@ impl KeyColumn {
         let nulls = key.nulls().cloned();
         let words = match (key, &self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
-            (Vector::Flat(values), None) => self.form.words(values)?,
+            (Vector::Flat(values), None) => self.form.words(values),
             (Vector::Codes(codes), Some(texts)) => texts.known_codes(codes),
             (Vector::Flat(values), Some(texts)) => {
                 as_views(values).iter().map(|text| texts.known(text.unwrap_or_default())).collect()
@@ -338,7 +338,10 @@ impl KeyColumn {
         let nulls = key.nulls().cloned();
         let words = match (key, &mut self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
-            (Vector::Flat(values), None) => self.form.words(values)?,
+            (Vector::Flat(values), None) => {
+                self.form.check(values)?;
+                self.form.words(values)
+            }
             (Vector::Codes(codes), Some(texts)) => texts.of_codes(codes, mask),
             (Vector::Flat(values), Some(texts)) => texts.of_values(&as_views(values), mask),
             _ => return Err(TWO_FORMS),
@@ -379,31 +382,36 @@ const TWO_FORMS: Error = Error::Beyond("a key column in two forms");
 
 impl Form {
     /// Of values that are their own words.
-    fn words(self, values: &ArrayRef) -> Result<Vec<u64>> {
+    fn words(self, values: &ArrayRef) -> Vec<u64> {
         match self {
-            Form::Bools => Ok(values.as_boolean().values().iter().map(u64::from).collect()),
+            Form::Bools => values.as_boolean().values().iter().map(u64::from).collect(),
+            Form::Floats { wide: true } => {
+                let word = |value: &f64| if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() };
+                values.as_primitive::<Float64Type>().values().iter().map(word).collect()
+            }
+            Form::Floats { wide: false } => {
+                let word = |value: &f32| if value.is_nan() { f32::NAN.to_bits() } else { (value + 0.0).to_bits() };
+                values.as_primitive::<Float32Type>().values().iter().map(|value| u64::from(word(value))).collect()
+            }
+            Form::Integers | Form::Texts(_) | Form::Fixed => panic!("keys of {self:?} are held in other forms"),
+        }
+    }
+
+    /// A key of -0 equals one of 0, but prints in another way.
+    fn check(self, values: &ArrayRef) -> Result<()> {
+        let found = match self {
             Form::Floats { wide: true } => {
                 let values = values.as_primitive::<Float64Type>().values();
-                let is_negative_zero = |value: &f64| *value == 0.0 && value.is_sign_negative();
-                reject(values.iter().any(is_negative_zero))?;
-                let word = |value: &f64| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() };
-                Ok(values.iter().map(word).collect())
+                values.iter().any(|value| value.to_bits() == (-0.0f64).to_bits())
             }
             Form::Floats { wide: false } => {
                 let values = values.as_primitive::<Float32Type>().values();
-                let is_negative_zero = |value: &f32| *value == 0.0 && value.is_sign_negative();
-                reject(values.iter().any(is_negative_zero))?;
-                let word = |value: &f32| if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() };
-                Ok(values.iter().map(|value| u64::from(word(value))).collect())
+                values.iter().any(|value| value.to_bits() == (-0.0f32).to_bits())
             }
-            Form::Integers | Form::Texts(_) | Form::Fixed => Err(TWO_FORMS),
-        }
+            _ => false,
+        };
+        if found { Err(Error::Beyond("a key of -0")) } else { Ok(()) }
     }
-}
-
-/// It equals 0, but prints in another way.
-fn reject(negative_zero: bool) -> Result<()> {
-    if negative_zero { Err(Error::Beyond("a key of -0")) } else { Ok(()) }
 }
 
 /// Texts, or values of 16 bytes as such.

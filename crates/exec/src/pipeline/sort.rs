@@ -53,6 +53,7 @@ impl Form {
     pub fn of(field: &Field) -> Option<Form> {
         match field.ty.underlying() {
             _ if field.kind().is_some() => Some(Form::Integers),
+            DataType::Oid | DataType::Money => Some(Form::Integers),
             DataType::Bool => Some(Form::Bools),
             DataType::Float4 | DataType::Float8 | DataType::Enum(_) => Some(Form::Floats),
             DataType::Text | DataType::Varchar(_) | DataType::Bytea => Some(Form::Bytes(Equality::Bytes)),
@@ -81,7 +82,7 @@ struct Rows {
     count: usize,
 }
 
-enum KeyValues {
+pub(super) enum KeyValues {
     Integers(IntValues, Option<NullBuffer>),
     Bools(BooleanArray),
     Bytes(BinaryViewArray, Equality),
@@ -89,7 +90,7 @@ enum KeyValues {
 }
 
 impl KeyValues {
-    fn of(vector: Vector, form: Form) -> Result<KeyValues> {
+    pub fn of(vector: Vector, form: Form) -> Result<KeyValues> {
         Ok(match (vector, form) {
             (Vector::Ints(ints), Form::Integers) => KeyValues::Integers(ints.values, ints.nulls),
             (Vector::Flat(values), Form::Bools) => KeyValues::Bools(values.as_boolean().clone()),
@@ -104,6 +105,14 @@ impl KeyValues {
             }
             _ => return Err(Error::Beyond("a sort key in another form")),
         })
+    }
+
+    /// Whether two rows have the same value, or none.
+    pub fn is_same(&self, row: usize, other: usize) -> bool {
+        match (self.is_null(row), self.is_null(other)) {
+            (false, false) => self.compare(row, self, other) == Ordering::Equal,
+            (one, another) => one == another,
+        }
     }
 
     fn is_null(&self, row: usize) -> bool {

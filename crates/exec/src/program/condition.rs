@@ -34,6 +34,15 @@ impl Condition {
             }
         }
     }
+
+    /// Whether it fails for no value.
+    pub fn is_total(&self) -> bool {
+        match self {
+            Condition::Within(..) | Condition::CompareColumns(..) | Condition::Null(..) => true,
+            Condition::Text(general) | Condition::General(general) => general.is_total(),
+            Condition::All(conditions) | Condition::Any(conditions) => conditions.iter().all(Condition::is_total),
+        }
+    }
 }
 
 /// The same conditions, of which those over one column of integers are one.

@@ -3,17 +3,17 @@
 use crate::column::facts;
 use crate::column::notes::{Notes, What};
 use crate::optimize::columns::{ColSet, add_columns_of};
-use crate::optimize::node::{JoinKind, Key, Node, Op, Side};
+use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
 use crate::optimize::optimize;
-use crate::optimize::reduce::is_repeatable;
-use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey, row_count};
+use crate::plan::{AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp, SortKey, row_count};
 use crate::run::RunContext;
 use basalt_engine::ScanSpec;
 use basalt_exec::plan as exec;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, DataType, TableDef};
+use basalt_types::{ColumnBuilder, ColumnId, DataType, TableDef};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Aggregates whose result does not depend on the order of rows.
@@ -49,35 +49,72 @@ const UNORDERED: [&str; 25] = [
 const IDEMPOTENT: [&str; 7] = ["min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"];
 
 /// An operator of the engine and which column of it holds what.
-struct Compiled {
-    plan: exec::Plan,
-    columns: Vec<ColId>,
+#[derive(Clone)]
+pub(super) struct Compiled {
+    pub plan: exec::Plan,
+    pub columns: Vec<ColId>,
 }
 
 /// Why the engine does not run a query.
 pub(crate) type Refusal = Cow<'static, str>;
-type Taken<T> = Result<T, Refusal>;
+pub(super) type Taken<T> = Result<T, Refusal>;
 
 const OUT_OF_TURN: Refusal = Cow::Borrowed("a volatile call, or a column of another query level");
 
+/// A plan that is computed once: its number, and which column of it holds what.
+type Once = (usize, Arc<exec::Plan>, Vec<ColId>);
+
 /// How a tree is compiled.
-struct Compiling<'c> {
-    ctx: &'c RunContext,
+pub(super) struct Compiling<'c> {
+    pub ctx: &'c RunContext,
     /// Of a plan that is told.
-    notes: Option<Notes>,
+    pub notes: Option<Notes>,
+    /// Of each WITH query that is computed once, the columns that its references read.
+    read: BTreeMap<CteId, ColSet>,
+    /// Those that have been compiled.
+    shared: BTreeMap<CteId, Once>,
+    /// Numbers of what is computed once that have been given.
+    numbers: usize,
+}
+
+impl<'c> Compiling<'c> {
+    fn new(node: &Node, ctx: &'c RunContext, notes: Option<Notes>) -> Compiling<'c> {
+        let mut read = BTreeMap::new();
+        add_read(node, &mut read);
+        Compiling { ctx, notes, read, shared: BTreeMap::new(), numbers: 0 }
+    }
+
+    /// A plan that several places read.
+    fn once(&mut self, plan: exec::Plan) -> exec::Plan {
+        exec::Plan::Shared { number: self.number(), plan: Arc::new(plan) }
+    }
+
+    fn number(&mut self) -> usize {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+/// Notes what references read of WITH queries.
+fn add_read(node: &Node, read: &mut BTreeMap<CteId, ColSet>) {
+    if let Op::Shared { cte, plan, columns } = &node.op {
+        read.entry(*cte).or_default().extend(columns.iter().map(|column| column.source));
+        add_read(plan, read);
+    }
+    node.inputs().into_iter().for_each(|input| add_read(input, read));
 }
 
 /// What the column engine runs for a query, or why the fallback does.
 pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Taken<exec::Plan> {
     let node = tree(query, ctx)?;
-    compiled(query, &node, &mut Compiling { ctx, notes: None })
+    compiled(query, &node, &mut Compiling::new(&node, ctx, None))
 }
 
 /// The same with what there is to say of its operators.
 pub(crate) fn noted_plan(query: &Query, ctx: &RunContext) -> Taken<(exec::Plan, Notes)> {
     let node = tree(query, ctx)?;
     let notes = Notes::new(&node, &ctx.system);
-    let mut how = Compiling { ctx, notes: Some(notes) };
+    let mut how = Compiling::new(&node, ctx, Some(notes));
     let plan = compiled(query, &node, &mut how)?;
     Ok((plan, how.notes.expect("it is kept")))
 }
@@ -89,8 +126,8 @@ fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
     if ctx.inner {
         return Err("it runs once for each row of another".into());
     }
-    if !takes_in_all(&query.plan) {
-        return Err("rows leave before all were seen".into());
+    if !is_worth_it(query) {
+        return Err("a table's rows are passed on as they are".into());
     }
     optimize(query, &facts::of(query, ctx)).map_err(Refusal::from)
 }
@@ -106,11 +143,24 @@ fn compiled(query: &Query, node: &Node, how: &mut Compiling<'_>) -> Taken<exec::
     Ok(exec::Plan::Project { input: Box::new(compiled.plan), exprs })
 }
 
-/// Whether no row leaves before all were seen.
-fn takes_in_all(plan: &Plan) -> bool {
-    match plan {
-        Plan::Aggregate { .. } | Plan::Distinct { .. } | Plan::Sort { .. } => true,
-        Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Limit { input, .. } => takes_in_all(input),
+/// Whether a query does more than to pass on rows of a table.
+fn is_worth_it(query: &Query) -> bool {
+    fn does_more(plan: &Plan) -> bool {
+        match plan {
+            Plan::Project { input, .. } | Plan::Limit { input, .. } => does_more(input),
+            Plan::SetOp { op: SetOp::Union, all: true, left, right, .. } => does_more(left) && does_more(right),
+            Plan::Scan { .. } | Plan::Unit | Plan::Values { .. } => false,
+            _ => true,
+        }
+    }
+    !query.subqueries.is_empty() || does_more(&query.plan)
+}
+
+/// Whether a node gives what a table holds, computed again or not.
+fn passes_on(node: &Node) -> bool {
+    match &node.op {
+        Op::Scan { .. } => true,
+        Op::Filter { input, .. } | Op::Project { input, .. } => passes_on(input),
         _ => false,
     }
 }
@@ -148,22 +198,21 @@ impl Compiled {
                 let scan = Compiled::scan(table, columns)?.noted(how, all, |notes| notes.scan(table, columns));
                 scan.filtered(filter, rows, how)
             }
-            Op::Values { .. } => Err("rows of constants".into()),
-            Op::UnionAll { .. } => Err("UNION".into()),
-            // Computed for each reference, which have to agree.
-            Op::Shared { plan, columns, .. } => {
-                if !is_repeatable(plan) {
-                    return Err("a WITH query that may give other rows when it is run again".into());
-                }
-                let exprs: Vec<(ColId, Expr)> =
-                    columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
-                let sources = columns.iter().map(|column| column.source).collect();
-                Compiled::of(plan, &sources, how)?.projected(&exprs, how)
+            Op::Values { columns, rows } => Compiled::values(columns, rows, how),
+            Op::UnionAll { left, right, columns } => {
+                let columns: Vec<&SetColumn> = columns.iter().filter(|column| needed.contains(&column.id)).collect();
+                let left = Compiled::side(left, &columns, |column| column.left, how)?;
+                let right = Compiled::side(right, &columns, |column| column.right, how)?;
+                Ok(left.and(right))
             }
+            Op::Shared { cte, plan, columns } => Compiled::reference(*cte, plan, columns, how),
             Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, how),
             Op::Project { input, exprs } => Compiled::of(input, &below, how)?.projected(exprs, how),
             Op::Join { left, right, kind, keys, residual, build } => {
                 let (left, right) = (Compiled::of(left, &below, how)?, Compiled::of(right, &below, how)?);
+                if *kind == JoinKind::Full {
+                    return left.full(right, keys, residual, &node.columns().into_iter().collect(), how);
+                }
                 let compiled = Compiled::join(left, right, *kind, keys, residual, needed)?.holding(*build);
                 Ok(compiled.noted(how, rows, |notes| notes.join(keys, residual)))
             }
@@ -178,6 +227,7 @@ impl Compiled {
                 let plan = exec::Plan::Sort { input: Box::new(plan), keys: placed };
                 Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.sort(keys)))
             }
+            Op::Window { input, calls } => Compiled::of(input, &below, how)?.windowed(calls, how),
             Op::Limit { input, limit, offset } => {
                 let sorts = matches!(input.op, Op::Sort { .. });
                 let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
@@ -191,10 +241,108 @@ impl Compiled {
     }
 
     /// With a note, if the plan is told.
-    fn noted(self, how: &mut Compiling<'_>, rows: Option<f64>, what: impl FnOnce(&mut Notes) -> What) -> Compiled {
+    pub fn noted(self, how: &mut Compiling<'_>, rows: Option<f64>, what: impl FnOnce(&mut Notes) -> What) -> Compiled {
         let Some(notes) = &mut how.notes else { return self };
         let what = what(notes);
         Compiled { plan: self.plan.noted(notes.take(rows, what)), ..self }
+    }
+
+    fn values(columns: &[(ColId, DataType)], rows: &[Vec<Expr>], how: &Compiling<'_>) -> Taken<Compiled> {
+        let column = |(at, (_, ty)): (usize, &(ColId, DataType))| {
+            let mut values = ColumnBuilder::new(ty.phys()?, rows.len());
+            for row in rows {
+                let value = row[at].eval_scalar(&[], &how.ctx.eval).ok()?;
+                (row[at].ty() == *ty && values.push(&value)).then_some(())?;
+            }
+            Some((ty.clone(), values.finish()))
+        };
+        let values = columns.iter().enumerate().map(column).collect::<Option<Vec<_>>>();
+        let columns = columns.iter().map(|(id, _)| *id).collect();
+        let values = values.ok_or("rows of constants that cannot be held, or that fail")?;
+        Ok(Compiled { plan: exec::Plan::Values { columns: values, rows: rows.len() }, columns })
+    }
+
+    /// A WITH query that several places read.
+    fn reference(cte: CteId, plan: &Node, columns: &[SharedColumn], how: &mut Compiling<'_>) -> Taken<Compiled> {
+        let exprs: Vec<(ColId, Expr)> =
+            columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
+        // What is read as fast as it is held is not held.
+        if passes_on(plan) {
+            let sources = columns.iter().map(|column| column.source).collect();
+            return Compiled::of(plan, &sources, how)?.projected(&exprs, how);
+        }
+        let (number, plan, columns) = match how.shared.get(&cte) {
+            Some(known) => known.clone(),
+            None => {
+                let read = how.read.get(&cte).cloned().unwrap_or_default();
+                let held: Vec<(ColId, Expr)> = (plan.columns().iter())
+                    .filter(|(id, _)| read.contains(id))
+                    .map(|(id, ty)| (*id, hole(*id, ty)))
+                    .collect();
+                let Compiled { plan, columns } = Compiled::of(plan, &read, how)?.projected(&held, how)?;
+                let compiled = (how.number(), Arc::new(plan), columns);
+                how.shared.insert(cte, compiled.clone());
+                compiled
+            }
+        };
+        Compiled { plan: exec::Plan::Shared { number, plan }, columns }.projected(&exprs, how)
+    }
+
+    /// One side of a union.
+    fn side(
+        node: &Node,
+        columns: &[&SetColumn],
+        of: fn(&SetColumn) -> ColId,
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
+        let types: BTreeMap<ColId, DataType> = node.columns().into_iter().collect();
+        if columns.iter().any(|column| types.get(&of(column)) != Some(&column.ty)) {
+            return Err("a union of several types".into());
+        }
+        let exprs: Vec<(ColId, Expr)> =
+            columns.iter().map(|column| (column.id, hole(of(column), &column.ty))).collect();
+        Compiled::of(node, &columns.iter().map(|column| of(column)).collect(), how)?.projected(&exprs, how)
+    }
+
+    /// The rows of both.
+    fn and(self, other: Compiled) -> Compiled {
+        let Compiled { plan, columns } = self;
+        let mut inputs = match plan {
+            exec::Plan::Union { inputs } => inputs,
+            plan => vec![plan],
+        };
+        inputs.push(other.plan);
+        Compiled { plan: exec::Plan::Union { inputs }, columns }
+    }
+
+    /// A full join: a left join, and the right rows that nobody meets.
+    fn full(
+        self,
+        right: Compiled,
+        keys: &[Key],
+        residual: &[Expr],
+        types: &BTreeMap<ColId, DataType>,
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
+        let of_right: ColSet = right.columns.iter().copied().collect();
+        let mut once = |side: Compiled| Compiled { plan: how.once(side.plan), columns: side.columns };
+        let (left, right) = (once(self), once(right));
+        let all: ColSet = left.columns.iter().chain(&right.columns).copied().collect();
+        let met = Compiled::join(left.clone(), right.clone(), JoinKind::Left, keys, residual, &all)?;
+        let met = met.noted(how, None, |notes| notes.join(keys, residual));
+        let swapped: Vec<Key> = keys.iter().cloned().map(Key::swapped).collect();
+        let lonely = Compiled::join(right, left, JoinKind::Anti, &swapped, residual, &all)?.holding(Side::Left);
+        let lonely = lonely.noted(how, None, |notes| notes.join(&swapped, residual));
+        let values = met.columns.iter().map(|id| {
+            let ty = types.get(id)?;
+            Some((*id, if of_right.contains(id) { hole(*id, ty) } else { Expr::null(ty.clone()) }))
+        });
+        let values = values.collect::<Option<Vec<_>>>().ok_or("FULL JOIN of columns that are not known")?;
+        // The columns are called as they were.
+        let notes = how.notes.take();
+        let lonely = lonely.projected(&values, how)?;
+        how.notes = notes;
+        Ok(met.and(lonely))
     }
 
     fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Taken<Compiled> {
@@ -215,7 +363,12 @@ impl Compiled {
     fn projected(self, exprs: &[(ColId, Expr)], how: &mut Compiling<'_>) -> Taken<Compiled> {
         let Compiled { plan, columns } = self;
         let values = exprs.iter().map(|(_, expr)| placed(expr, &columns)).collect::<Taken<Vec<_>>>()?;
-        let plan = exec::Plan::Project { input: Box::new(plan), exprs: values };
+        let is_passed = |(at, value): (usize, &Expr)| matches!(value, Expr::Column { index, .. } if *index == at);
+        let renames = values.len() == columns.len() && values.iter().enumerate().all(is_passed);
+        let plan = match renames {
+            true => plan,
+            false => exec::Plan::Project { input: Box::new(plan), exprs: values },
+        };
         how.notes.iter_mut().for_each(|notes| notes.name(exprs));
         Ok(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
     }
@@ -228,6 +381,7 @@ impl Compiled {
         residual: &[Expr],
         needed: &ColSet,
     ) -> Taken<Compiled> {
+        let mark = if let JoinKind::Mark { id, .. } = kind { Some(id) } else { None };
         let kind = match kind {
             JoinKind::Inner => exec::JoinKind::Inner,
             JoinKind::Left => exec::JoinKind::Left,
@@ -235,14 +389,15 @@ impl Compiled {
             JoinKind::Anti => exec::JoinKind::Anti,
             JoinKind::NullAwareAnti => exec::JoinKind::NullAwareAnti,
             JoinKind::Single => exec::JoinKind::Single,
+            JoinKind::Mark { null_aware, .. } => exec::JoinKind::Mark { null_aware },
             JoinKind::Full => return Err("FULL JOIN".into()),
-            JoinKind::Mark { .. } => return Err("a subquery among the values, or under OR".into()),
         };
         let pair = |key: &Key| {
-            let sides = (placed(&key.left, &left.columns)?, placed(&key.right, &right.columns)?);
-            match !key.null_safe && sides.0.ty() == sides.1.ty() {
-                true => Ok(sides),
-                false => Err(Refusal::from("a join in which nulls match")),
+            let null_safe = key.null_safe;
+            let (left, right) = (placed(&key.left, &left.columns)?, placed(&key.right, &right.columns)?);
+            match left.ty() == right.ty() {
+                true => Ok(exec::JoinKey { left, right, null_safe }),
+                false => Err(Refusal::from("a join of two types")),
             }
         };
         let keys = keys.iter().map(pair).collect::<Taken<Vec<_>>>()?;
@@ -255,7 +410,10 @@ impl Compiled {
         let (payload, partners): (Vec<usize>, Vec<ColId>) = kept.unzip();
         let both: Vec<ColId> = left.columns.iter().chain(&partners).copied().collect();
         let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Taken<Vec<_>>>()?;
-        let columns = if kind.gives_partners() { both } else { left.columns };
+        let columns = match kind.gives_partners() {
+            true => both,
+            false => left.columns.into_iter().chain(mark).collect(),
+        };
         let (left, right) = (Box::new(left.plan), Box::new(right.plan));
         Ok(Compiled {
             plan: exec::Plan::Join { left, right, kind, keys, payload, hold_left: false, residual },
@@ -321,7 +479,7 @@ fn check_unordered(call: &AggregateCall) -> Taken<()> {
     }
 }
 
-fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
+pub(super) fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
     check_unordered(call)?;
     let distinct = call.distinct && !IDEMPOTENT.contains(&call.resolved.aggregate.name.as_str());
     if distinct && call.args.len() != 1 {
@@ -337,7 +495,7 @@ fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCa
     Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter, distinct })
 }
 
-fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {
+pub(super) fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {
     let SortKey { expr, descending, nulls_first } = key;
     Ok(exec::SortKey { expr: placed(expr, columns)?, descending: *descending, nulls_first: *nulls_first })
 }

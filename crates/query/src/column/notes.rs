@@ -5,11 +5,12 @@
 
 use crate::optimize::node::{Key, Node, Op};
 use crate::pgcatalog::expression_text;
-use crate::plan::{AggregateCall, ColId, SortKey};
+use crate::plan::{AggregateCall, ColId, SortKey, WindowCall, WindowFunction};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
 use ahash::AHashMap;
 use basalt_expr::tree::Expr;
+use basalt_expr::window::{Edge, Ranking};
 use basalt_types::{ColumnId, TableDef};
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ pub(crate) enum What {
     Join { keys: Vec<(String, String)>, residual: Vec<String> },
     Aggregate { groups: Vec<String>, results: Vec<String> },
     Sort { keys: Vec<String> },
+    Window { calls: Vec<String> },
     Limit,
 }
 
@@ -126,6 +128,43 @@ impl Notes {
             format!("{}{}{nulls}", self.text(&key.expr), if key.descending { " DESC" } else { "" })
         };
         What::Sort { keys: keys.iter().map(key).collect() }
+    }
+
+    /// Each call with what it is over; so are its results called.
+    pub fn window(&mut self, calls: &[&(ColId, WindowCall)]) -> What {
+        let text = |call: &WindowCall| {
+            let partition = self.texts(&call.partition_by).join(", ");
+            let What::Sort { keys } = self.sort(&call.order_by) else { return String::new() };
+            let parts = [("PARTITION BY ", partition), ("ORDER BY ", keys.join(", "))];
+            let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+            let over: Vec<String> = parts.map(|(word, text)| format!("{word}{text}")).collect();
+            format!("{} OVER ({})", self.window_function(&call.function), over.join(" "))
+        };
+        let texts: Vec<(ColId, String)> = calls.iter().map(|(id, call)| (*id, text(call))).collect();
+        let what = What::Window { calls: texts.iter().map(|(_, text)| text.clone()).collect() };
+        self.names.extend(texts);
+        what
+    }
+
+    fn window_function(&self, function: &WindowFunction) -> String {
+        match function {
+            WindowFunction::Ranking(ranking) => match ranking {
+                Ranking::RowNumber => "row_number()".to_string(),
+                Ranking::Rank => "rank()".to_string(),
+                Ranking::DenseRank => "dense_rank()".to_string(),
+                Ranking::PercentRank => "percent_rank()".to_string(),
+                Ranking::CumeDist => "cume_dist()".to_string(),
+            },
+            WindowFunction::Ntile(buckets) => format!("ntile({})", self.text(buckets)),
+            WindowFunction::Lag { value, offset, default, lead } => {
+                let args = self.texts([value].into_iter().chain(offset).chain(default)).join(", ");
+                format!("{}({args})", if *lead { "lead" } else { "lag" })
+            }
+            WindowFunction::Edge(Edge::First, value) => format!("first_value({})", self.text(value)),
+            WindowFunction::Edge(Edge::Last, value) => format!("last_value({})", self.text(value)),
+            WindowFunction::NthValue(value, nth) => format!("nth_value({}, {})", self.text(value), self.text(nth)),
+            WindowFunction::Aggregate(call) => self.call(call),
+        }
     }
 
     pub fn texts<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<String> {

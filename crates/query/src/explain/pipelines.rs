@@ -69,8 +69,12 @@ impl Pipelines<'_> {
                     .with("Skips By", Fact::Conditions(skips(spec)));
                 stats.as_deref().map_or(step.clone(), |stats| with_stats(step, stats))
             }
+            ReportedSource::Values(count) => Step { rows, estimate: Some(*count as f64), ..Step::new("Values") },
             ReportedSource::Made(by) => {
-                Step { rows, estimate: self.made[*by], ..Step::new(format!("Rows of Pipeline {}", by + 1)) }
+                let estimate = by.iter().map(|by| self.made[*by]).sum();
+                let numbers: Vec<String> = by.iter().map(|by| (by + 1).to_string()).collect();
+                let what = if by.len() == 1 { "Rows of Pipeline" } else { "Rows of Pipelines" };
+                Step { rows, estimate, ..Step::new(format!("{what} {}", numbers.join(", "))) }
             }
             ReportedSource::Chosen { table, marks, met } => {
                 let (kind, marked) = if *met { ("Semi", "Marked") } else { ("Anti", "Not Marked") };
@@ -118,6 +122,12 @@ impl Pipelines<'_> {
                 let what = limit.map_or("Sort".into(), |limit| format!("Top {}", limit.saturating_add(*offset)));
                 self.with_notes(step(what, noted.or(before)), sink)
             }
+            ReportedSink::Window => self.with_notes(step("Window".into(), before), sink),
+            ReportedSink::Limit { offset, limit } => {
+                let step = step("Limit".into(), before);
+                let step = limit.map_or(step.clone(), |limit| step.with("Limit", Fact::Count(limit as u64)));
+                if *offset > 0 { step.with("Offset", Fact::Count(*offset as u64)) } else { step }
+            }
             ReportedSink::Give { offset, limit } => {
                 let most = limit.map_or(f64::INFINITY, |limit| limit as f64);
                 let step = step("Output".into(), before.map(|rows| (rows - *offset as f64).min(most)));
@@ -134,6 +144,7 @@ impl Pipelines<'_> {
                     step.with("Group Key", Fact::Texts(groups.clone())).with("Results", Fact::Texts(results.clone()))
                 }
                 What::Sort { keys } => step.with("Sort Key", Fact::Texts(keys.clone())),
+                What::Window { calls } => step.with("Results", Fact::Texts(calls.clone())),
                 _ => step,
             };
         }
@@ -170,6 +181,8 @@ fn word(kind: JoinKind) -> &'static str {
         JoinKind::Anti => "Anti",
         JoinKind::NullAwareAnti => "Null-Aware Anti",
         JoinKind::Single => "Single",
+        JoinKind::Mark { null_aware: false } => "Mark",
+        JoinKind::Mark { null_aware: true } => "Null-Aware Mark",
     }
 }
 
