@@ -364,7 +364,11 @@ impl Running {
 
     /// Asks the memory budget for bytes that are held to the end of the execution.
     pub fn may_hold(&self, bytes: usize) -> bool {
-        (self.around.room)(bytes)
+        let may = (self.around.room)(bytes);
+        if may {
+            self.ran.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        may
     }
 
     /// Of the rows that come to the end of a pipeline that wants some only, those that are among them.

@@ -89,6 +89,13 @@ impl Plan {
         Plan::Noted { input: Box::new(self), note }
     }
 
+    pub fn without_note(self) -> Plan {
+        match self {
+            Plan::Noted { input, .. } => input.without_note(),
+            plan => plan,
+        }
+    }
+
     /// The operator, and its number if it has one.
     pub(crate) fn unnoted(&self) -> (&Plan, Option<usize>) {
         match self {

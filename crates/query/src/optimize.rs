@@ -6,9 +6,9 @@
 //! [`dphyp`], [`greedy`], [`assemble`]); [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for.
 //! What it knows of the data are [`facts`]; what it expects of rows on the way are [`profile`]s.
 //!
-//! It refuses whatever it does not understand, and to what must not be computed out of turn (volatile
-//! calls, subqueries inside CASE): such queries run as they are bound. Errors of expressions may come out of turn: a
-//! query that fails before its first row is run again as it is bound.
+//! It refuses whatever it does not understand, and what must not be computed out of turn (volatile calls, subqueries
+//! inside CASE): such queries run as they are bound. Errors of expressions may come out of turn: a query that fails
+//! before its first row is run again as it is bound.
 
 mod assemble;
 mod classes;

@@ -181,9 +181,14 @@ impl Compiler<'_> {
     /// Gives its number to what the operator that was compiled last became, the pipelines that were made for it
     /// included.
     fn note(&mut self, open: &mut Open, note: usize) {
+        // A limit is not a step: it is where the pipeline ends, this one or another that the rows are gathered for.
+        if open.window.is_some() {
+            return open.notes.sink.push(note);
+        }
         let made = match (open.steps.last(), &open.start) {
             (Some(Step::Probe(probe)), _) => vec![open.tables[probe.join]],
-            (None, Start::Made(by)) => by.clone(),
+            // What a union reads was made by operators with notes of their own.
+            (None, Start::Made(by)) if by.len() == 1 => by.clone(),
             (None, Start::Chosen { table, marks, .. }) => vec![*table, *marks],
             _ => Vec::new(),
         };

@@ -53,7 +53,7 @@ pub enum ReportedStep {
 
 pub enum ReportedSink {
     Aggregate,
-    /// A table for joins.
+    /// A table for joins or, without keys, rows for whoever reads them.
     Build,
     /// Marks on the table of a pipeline.
     Mark {
@@ -63,7 +63,7 @@ pub enum ReportedSink {
         offset: usize,
         limit: Option<usize>,
     },
-    /// Rows as they come.
+    /// Rows as they come, of which only these are wanted.
     Limit {
         offset: usize,
         limit: Option<usize>,

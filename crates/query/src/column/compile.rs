@@ -198,12 +198,14 @@ impl Compiled {
                 let scan = Compiled::scan(table, columns)?.noted(how, all, |notes| notes.scan(table, columns));
                 scan.filtered(filter, rows, how)
             }
-            Op::Values { columns, rows } => Compiled::values(columns, rows, how),
+            Op::Values { columns, rows: values } => {
+                Ok(Compiled::values(columns, values, how)?.noted(how, rows, |notes| notes.values(columns)))
+            }
             Op::UnionAll { left, right, columns } => {
                 let columns: Vec<&SetColumn> = columns.iter().filter(|column| needed.contains(&column.id)).collect();
                 let left = Compiled::side(left, &columns, |column| column.left, how)?;
                 let right = Compiled::side(right, &columns, |column| column.right, how)?;
-                Ok(left.and(right))
+                Ok(left.and(right).noted(how, rows, |notes| notes.union(&columns)))
             }
             Op::Shared { cte, plan, columns } => Compiled::reference(*cte, plan, columns, how),
             Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, how),
@@ -211,10 +213,10 @@ impl Compiled {
             Op::Join { left, right, kind, keys, residual, build } => {
                 let (left, right) = (Compiled::of(left, &below, how)?, Compiled::of(right, &below, how)?);
                 if *kind == JoinKind::Full {
-                    return left.full(right, keys, residual, &node.columns().into_iter().collect(), how);
+                    return left.full(right, node, keys, residual, how);
                 }
                 let compiled = Compiled::join(left, right, *kind, keys, residual, needed)?.holding(*build);
-                Ok(compiled.noted(how, rows, |notes| notes.join(keys, residual)))
+                Ok(compiled.noted(how, rows, |notes| notes.join(*kind, keys, residual)))
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
                 let input = Compiled::of(input, &below, how)?;
@@ -227,15 +229,12 @@ impl Compiled {
                 let plan = exec::Plan::Sort { input: Box::new(plan), keys: placed };
                 Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.sort(keys)))
             }
-            Op::Window { input, calls } => Compiled::of(input, &below, how)?.windowed(calls, how),
+            Op::Window { input, calls } => Compiled::of(input, &below, how)?.windowed(calls, rows, how),
             Op::Limit { input, limit, offset } => {
-                let sorts = matches!(input.op, Op::Sort { .. });
                 let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
                 let (limit, offset) = (how.limit(limit, row_count::LIMIT)?, how.limit(offset, row_count::OFFSET)?);
                 let plan = exec::Plan::Limit { input: Box::new(plan), offset: offset.unwrap_or(0), limit };
-                let compiled = Compiled { plan, columns };
-                // One without a sort is no operator: it ends the last pipeline.
-                Ok(if sorts { compiled.noted(how, rows, |_| What::Limit) } else { compiled })
+                Ok(Compiled { plan, columns }.noted(how, rows, |_| What::Limit))
             }
         }
     }
@@ -301,13 +300,13 @@ impl Compiled {
         }
         let exprs: Vec<(ColId, Expr)> =
             columns.iter().map(|column| (column.id, hole(of(column), &column.ty))).collect();
-        Compiled::of(node, &columns.iter().map(|column| of(column)).collect(), how)?.projected(&exprs, how)
+        Compiled::of(node, &columns.iter().map(|column| of(column)).collect(), how)?.placing(&exprs)
     }
 
     /// The rows of both.
     fn and(self, other: Compiled) -> Compiled {
         let Compiled { plan, columns } = self;
-        let mut inputs = match plan {
+        let mut inputs = match plan.without_note() {
             exec::Plan::Union { inputs } => inputs,
             plan => vec![plan],
         };
@@ -315,34 +314,31 @@ impl Compiled {
         Compiled { plan: exec::Plan::Union { inputs }, columns }
     }
 
-    /// A full join: a left join, and the right rows that nobody meets.
+    /// A full join: a left join, and the right rows that nobody meets. `node`: the join.
     fn full(
         self,
         right: Compiled,
+        node: &Node,
         keys: &[Key],
         residual: &[Expr],
-        types: &BTreeMap<ColId, DataType>,
         how: &mut Compiling<'_>,
     ) -> Taken<Compiled> {
+        let types: BTreeMap<ColId, DataType> = node.columns().into_iter().collect();
         let of_right: ColSet = right.columns.iter().copied().collect();
         let mut once = |side: Compiled| Compiled { plan: how.once(side.plan), columns: side.columns };
         let (left, right) = (once(self), once(right));
         let all: ColSet = left.columns.iter().chain(&right.columns).copied().collect();
         let met = Compiled::join(left.clone(), right.clone(), JoinKind::Left, keys, residual, &all)?;
-        let met = met.noted(how, None, |notes| notes.join(keys, residual));
+        let met = met.noted(how, None, |notes| notes.join(JoinKind::Left, keys, residual));
         let swapped: Vec<Key> = keys.iter().cloned().map(Key::swapped).collect();
         let lonely = Compiled::join(right, left, JoinKind::Anti, &swapped, residual, &all)?.holding(Side::Left);
-        let lonely = lonely.noted(how, None, |notes| notes.join(&swapped, residual));
+        let lonely = lonely.noted(how, None, |notes| notes.join(JoinKind::Anti, &swapped, residual));
         let values = met.columns.iter().map(|id| {
             let ty = types.get(id)?;
             Some((*id, if of_right.contains(id) { hole(*id, ty) } else { Expr::null(ty.clone()) }))
         });
         let values = values.collect::<Option<Vec<_>>>().ok_or("FULL JOIN of columns that are not known")?;
-        // The columns are called as they were.
-        let notes = how.notes.take();
-        let lonely = lonely.projected(&values, how)?;
-        how.notes = notes;
-        Ok(met.and(lonely))
+        Ok(met.and(lonely.placing(&values)?).noted(how, Some(node.rows), |_| What::Union))
     }
 
     fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Taken<Compiled> {
@@ -360,7 +356,14 @@ impl Compiled {
         Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.filter(conjuncts)))
     }
 
+    /// Expressions, and what they are called.
     fn projected(self, exprs: &[(ColId, Expr)], how: &mut Compiling<'_>) -> Taken<Compiled> {
+        let compiled = self.placing(exprs)?;
+        how.notes.iter_mut().for_each(|notes| notes.name(exprs));
+        Ok(compiled)
+    }
+
+    fn placing(self, exprs: &[(ColId, Expr)]) -> Taken<Compiled> {
         let Compiled { plan, columns } = self;
         let values = exprs.iter().map(|(_, expr)| placed(expr, &columns)).collect::<Taken<Vec<_>>>()?;
         let is_passed = |(at, value): (usize, &Expr)| matches!(value, Expr::Column { index, .. } if *index == at);
@@ -369,7 +372,6 @@ impl Compiled {
             true => plan,
             false => exec::Plan::Project { input: Box::new(plan), exprs: values },
         };
-        how.notes.iter_mut().for_each(|notes| notes.name(exprs));
         Ok(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
     }
 

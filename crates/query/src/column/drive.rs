@@ -65,6 +65,7 @@ impl QueryRuntime {
                 let kept = Arc::new(Kept::default());
                 self.workers(&running, &Way::Kept(kept.clone())).await?;
                 if let Some(batches) = kept.take() {
+                    execution.finish(&running)?;
                     return way.send_all(batches).await;
                 }
                 // All went well, but is too much to be kept: once more.

@@ -3,15 +3,15 @@
 //! Only a plan that is told has notes, so others do not pay for texts. An operator and its note have the same number
 //! ([`basalt_exec::plan::Plan::Noted`]).
 
-use crate::optimize::node::{Key, Node, Op};
+use crate::optimize::node::{JoinKind, Key, Node, Op};
 use crate::pgcatalog::expression_text;
-use crate::plan::{AggregateCall, ColId, SortKey, WindowCall, WindowFunction};
+use crate::plan::{AggregateCall, ColId, SetColumn, SortKey, WindowCall, WindowFunction};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
 use ahash::AHashMap;
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Edge, Ranking};
-use basalt_types::{ColumnId, TableDef};
+use basalt_types::{ColumnId, DataType, TableDef};
 use std::sync::Arc;
 
 /// A longer text is cut.
@@ -27,11 +27,27 @@ pub(crate) struct Note {
 pub(crate) enum What {
     Scan { relation: String },
     Filter { conditions: Vec<String> },
-    Join { keys: Vec<(String, String)>, residual: Vec<String> },
+    Join { keys: Vec<KeyText>, residual: Vec<String> },
     Aggregate { groups: Vec<String>, results: Vec<String> },
     Sort { keys: Vec<String> },
     Window { calls: Vec<String> },
     Limit,
+    Values,
+    Union,
+}
+
+/// What a join compares.
+pub(crate) struct KeyText {
+    pub left: String,
+    pub right: String,
+    pub null_safe: bool,
+}
+
+impl KeyText {
+    pub fn condition(&self) -> String {
+        let KeyText { left, right, null_safe } = self;
+        format!("{left} {} {right}", if *null_safe { "IS NOT DISTINCT FROM" } else { "=" })
+    }
 }
 
 /// Names of columns as they come about, and the notes so far.
@@ -42,6 +58,8 @@ pub(crate) struct Notes {
     /// What each scan is called by the first of its columns, and how often each table is read.
     relations: AHashMap<ColId, String>,
     reads: AHashMap<String, usize>,
+    /// Columns so far that say whether a row has a partner.
+    marks: usize,
     /// Whether columns are called by their relation's name, too.
     qualified: bool,
 }
@@ -54,6 +72,7 @@ impl Notes {
             names: AHashMap::new(),
             relations: AHashMap::new(),
             reads: AHashMap::new(),
+            marks: 0,
             qualified: scans(node) > 1,
         }
     }
@@ -98,13 +117,41 @@ impl Notes {
         }
     }
 
+    /// Rows of constants, whose columns are called as PostgreSQL calls them.
+    pub fn values(&mut self, columns: &[(ColId, DataType)]) -> What {
+        let prefix = if self.qualified { "\"*VALUES*\"." } else { "" };
+        let named = columns.iter().enumerate().map(|(at, (id, _))| (*id, format!("{prefix}column{}", at + 1)));
+        self.names.extend(named);
+        What::Values
+    }
+
+    /// Columns are called as those of the left side, unless it has but nulls for them.
+    pub fn union(&mut self, columns: &[&SetColumn]) -> What {
+        for column in columns {
+            let name = |id: &ColId| self.names.get(id).filter(|name| !name.starts_with("NULL::"));
+            if let Some(name) = name(&column.left).or_else(|| name(&column.right)).cloned() {
+                self.names.insert(column.id, name);
+            }
+        }
+        What::Union
+    }
+
     pub fn filter(&self, conditions: &[Expr]) -> What {
         What::Filter { conditions: self.texts(conditions) }
     }
 
-    pub fn join(&self, keys: &[Key], residual: &[Expr]) -> What {
-        let keys = keys.iter().map(|key| (self.text(&key.left), self.text(&key.right))).collect();
-        What::Join { keys, residual: self.texts(residual) }
+    /// A column that says whether there is a partner is called by its number among such.
+    pub fn join(&mut self, kind: JoinKind, keys: &[Key], residual: &[Expr]) -> What {
+        let key = |key: &Key| {
+            let (left, right) = (self.text(&key.left), self.text(&key.right));
+            KeyText { left, right, null_safe: key.null_safe }
+        };
+        let what = What::Join { keys: keys.iter().map(key).collect(), residual: self.texts(residual) };
+        if let JoinKind::Mark { id, .. } = kind {
+            self.marks += 1;
+            self.names.insert(id, format!("mark {}", self.marks));
+        }
+        what
     }
 
     pub fn aggregate(&mut self, groups: &[(ColId, Expr)], calls: &[(ColId, AggregateCall)]) -> What {
@@ -203,6 +250,7 @@ impl Notes {
 fn scans(node: &Node) -> usize {
     let own = match &node.op {
         Op::Scan { .. } => 1,
+        Op::Values { columns, .. } if !columns.is_empty() => 1,
         Op::Shared { plan, .. } => scans(plan),
         _ => 0,
     };

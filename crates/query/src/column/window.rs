@@ -16,7 +16,12 @@ struct Over<'c> {
 }
 
 impl Compiled {
-    pub(super) fn windowed(self, calls: &[(ColId, WindowCall)], how: &mut Compiling<'_>) -> Taken<Compiled> {
+    pub(super) fn windowed(
+        self,
+        calls: &[(ColId, WindowCall)],
+        rows: Option<f64>,
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
         let mut overs: Vec<(Over<'_>, Vec<&(ColId, WindowCall)>)> = Vec::new();
         for entry in calls {
             let WindowCall { partition_by, order_by, arrival, .. } = &entry.1;
@@ -33,19 +38,21 @@ impl Compiled {
                 over.arrival = &[];
             }
         }
-        overs.into_iter().try_fold(self, |compiled, (over, calls)| compiled.over(&over, &calls, how))
+        overs.into_iter().try_fold(self, |compiled, (over, calls)| {
+            let compiled = compiled.over(&over, &calls, &how.ctx.eval)?;
+            Ok(compiled.noted(how, rows, |notes| notes.window(&calls)))
+        })
     }
 
-    fn over(self, over: &Over<'_>, calls: &[&(ColId, WindowCall)], how: &mut Compiling<'_>) -> Taken<Compiled> {
+    fn over(self, over: &Over<'_>, calls: &[&(ColId, WindowCall)], ctx: &EvalContext) -> Taken<Compiled> {
         let Compiled { plan, mut columns } = self;
         let keys = |keys: &[SortKey]| keys.iter().map(|key| sort_key(key, &columns)).collect::<Taken<Vec<_>>>();
         let partition = over.partition_by.iter().map(|expr| placed(expr, &columns)).collect::<Taken<Vec<_>>>()?;
         let (order, arrival) = (keys(over.order_by)?, keys(over.arrival)?);
-        let ctx = &how.ctx.eval;
         let compiled = calls.iter().map(|(_, call)| window_call(call, &columns, ctx)).collect::<Taken<Vec<_>>>()?;
         columns.extend(calls.iter().map(|(id, _)| *id));
         let plan = exec::Plan::Window { input: Box::new(plan), partition, order, arrival, calls: compiled };
-        Ok(Compiled { plan, columns }.noted(how, None, |notes| notes.window(calls)))
+        Ok(Compiled { plan, columns })
     }
 }
 
