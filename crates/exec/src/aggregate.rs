@@ -1,6 +1,7 @@
 //! Aggregation: rows into groups, each worker for itself, and the workers' groups into one.
 
 mod combined;
+mod distinct;
 pub(crate) mod keys;
 mod states;
 pub(crate) mod texts;
@@ -18,6 +19,7 @@ use basalt_expr::numeric::power_of_ten;
 use basalt_types::batch::{bytes_of, to_stored};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
+use distinct::Distinct;
 use keys::{Form, Keys};
 use states::{Extreme, State, Sum, without_nulls};
 use std::ops::Range;
@@ -35,8 +37,28 @@ pub struct Spec {
     /// The order in which both leave.
     leaving: Vec<Leaving>,
     filters: Vec<Condition>,
+    /// Values of which each counts once per group.
+    sets: Vec<Set>,
     units: Vec<Unit>,
     results: Vec<Outcome>,
+}
+
+/// The distinct values of a column, of rows that pass a filter.
+#[derive(Clone, PartialEq, Debug)]
+struct Set {
+    place: Place,
+    form: Form,
+    filter: Option<usize>,
+}
+
+/// Whose rows a unit takes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Of {
+    All,
+    /// Those that pass one of the filters.
+    Filtered(usize),
+    /// One for each value of one of the sets.
+    Distinct(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,14 +75,15 @@ pub struct Call {
     /// Of a sum or an average, how many digits behind the point its values print, if that differs.
     pub digits: Option<Place>,
     pub filter: Option<Condition>,
+    /// Each value of its only argument counts once.
+    pub distinct: bool,
 }
 
 /// What is kept per group. Calls that need the same share it.
 #[derive(Clone, Debug)]
 struct Unit {
     kind: UnitKind,
-    /// Which of the filters rows have to pass.
-    filter: Option<usize>,
+    of: Of,
 }
 
 #[derive(Clone, Debug)]
@@ -113,8 +136,8 @@ struct Digits {
 }
 
 impl Spec {
-    /// `dependent`: of the groups those that the others decide. `None` if the keys are of a type whose equality is not
-    /// that of its stored form.
+    /// `dependent`: of the groups those that the others decide. `None` if the keys, or values that count once, are of a
+    /// type whose equality is not that of its stored form.
     pub fn new(program: &Program, all: &[Place], dependent: &[usize], calls: Vec<Call>) -> Option<Spec> {
         let (mut groups, mut decided, mut leaving) = (Vec::new(), Vec::new(), Vec::new());
         for (at, place) in all.iter().enumerate() {
@@ -129,22 +152,39 @@ impl Spec {
         let keys: Vec<Field> = groups.iter().map(|place| program.fields[*place].clone()).collect();
         let forms = keys.iter().map(Form::of).collect::<Option<Vec<Form>>>()?;
         decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
-        let (filters, units, results) = (Vec::new(), Vec::new(), Vec::new());
-        let mut spec = Spec { groups, keys, forms, decided, leaving, filters, units, results };
+        let (filters, sets, units, results) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut spec = Spec { groups, keys, forms, decided, leaving, filters, sets, units, results };
         for call in calls {
-            let filter = call.filter.map(|filter| {
-                spec.filters.push(filter);
-                spec.filters.len() - 1
-            });
-            let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, filter);
+            let of = spec.rows_of(program, &call)?;
+            let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, of);
             spec.results.push(outcome);
         }
         Some(spec)
     }
 
-    fn unit(&mut self, kind: UnitKind, filter: Option<usize>) -> usize {
+    fn rows_of(&mut self, program: &Program, call: &Call) -> Option<Of> {
+        let filter = call.filter.as_ref().map(|filter| {
+            let known = self.filters.iter().position(|known| known == filter);
+            known.unwrap_or_else(|| {
+                self.filters.push(filter.clone());
+                self.filters.len() - 1
+            })
+        });
+        if !call.distinct {
+            return Some(filter.map_or(Of::All, Of::Filtered));
+        }
+        // The digits of a value that stands for several would be those of any of them.
+        let (&[place], None) = (call.args.as_slice(), call.digits) else { return None };
+        let set = Set { place, form: Form::of(&program.fields[place])?, filter };
+        Some(Of::Distinct(self.sets.iter().position(|known| *known == set).unwrap_or_else(|| {
+            self.sets.push(set);
+            self.sets.len() - 1
+        })))
+    }
+
+    fn unit(&mut self, kind: UnitKind, of: Of) -> usize {
         let same = |unit: &Unit| {
-            unit.filter == filter
+            unit.of == of
                 && match (&unit.kind, &kind) {
                     (UnitKind::Rows, UnitKind::Rows) => true,
                     (UnitKind::Values(a), UnitKind::Values(b)) | (UnitKind::Sum(a), UnitKind::Sum(b)) => a == b,
@@ -153,15 +193,16 @@ impl Spec {
                 }
         };
         self.units.iter().position(same).unwrap_or_else(|| {
-            self.units.push(Unit { kind, filter });
+            self.units.push(Unit { kind, of });
             self.units.len() - 1
         })
     }
 
     /// How many rows have a value.
-    fn count_of(&mut self, program: &Program, place: Place, filter: Option<usize>) -> usize {
-        let kind = if program.fields[place].nullable { UnitKind::Values(place) } else { UnitKind::Rows };
-        self.unit(kind, filter)
+    fn count_of(&mut self, program: &Program, place: Place, of: Of) -> usize {
+        // Null is none of the distinct values.
+        let valued = !program.fields[place].nullable || matches!(of, Of::Distinct(_));
+        self.unit(if valued { UnitKind::Rows } else { UnitKind::Values(place) }, of)
     }
 
     fn outcome(
@@ -170,18 +211,18 @@ impl Spec {
         resolved: ResolvedAggregate,
         args: &[Place],
         digits: Option<Place>,
-        filter: Option<usize>,
+        of: Of,
     ) -> Outcome {
         let kind = args.first().and_then(|place| program.fields[*place].kind());
         match (resolved.aggregate.name.as_str(), args, kind) {
-            ("count", [], _) => Outcome::Count(self.unit(UnitKind::Rows, filter)),
-            ("count", [place], _) => Outcome::Count(self.count_of(program, *place, filter)),
+            ("count", [], _) => Outcome::Count(self.unit(UnitKind::Rows, of)),
+            ("count", [place], _) => Outcome::Count(self.count_of(program, *place, of)),
             ("sum" | "avg", [place], Some(Kind::Whole | Kind::Scaled(_))) => {
                 let scale = if let Some(Kind::Scaled(scale)) = kind { scale } else { 0 };
-                let (sum, count) = (self.unit(UnitKind::Sum(*place), filter), self.count_of(program, *place, filter));
+                let (sum, count) = (self.unit(UnitKind::Sum(*place), of), self.count_of(program, *place, of));
                 let average = resolved.aggregate.name == "avg";
                 if average || digits.is_some() {
-                    let most = digits.map(|digits| self.unit(UnitKind::Extreme(digits, true), filter));
+                    let most = digits.map(|digits| self.unit(UnitKind::Extreme(digits, true), of));
                     return Outcome::Numeric { sum: Digits { sum, scale, most }, count, average };
                 }
                 let scale = (resolved.ty == DataType::Numeric(None)).then_some(scale);
@@ -189,15 +230,15 @@ impl Spec {
             }
             ("min" | "max", [place], Some(_)) => {
                 let max = resolved.aggregate.name == "max";
-                let count = self.count_of(program, *place, filter);
-                let extreme = self.unit(UnitKind::Extreme(*place, max), filter);
+                let count = self.count_of(program, *place, of);
+                let extreme = self.unit(UnitKind::Extreme(*place, max), of);
                 let field = Field { nullable: true, ..program.fields[*place].clone() };
                 Outcome::Extreme { extreme, count, field }
             }
             _ => {
                 let args = args.iter().map(|place| (*place, program.fields[*place].held())).collect();
                 let ty = resolved.ty.clone();
-                let unit = self.unit(UnitKind::General { resolved, args }, filter);
+                let unit = self.unit(UnitKind::General { resolved, args }, of);
                 Outcome::General { unit, ty }
             }
         }
@@ -224,6 +265,7 @@ pub struct Aggregation {
     spec: Arc<Spec>,
     keys: Keys,
     states: Vec<State>,
+    sets: Vec<Distinct>,
     /// Of the columns that keys decide, the values of each group's first row: batch by batch those of new groups.
     decided: Vec<Vec<Vector>>,
     decided_bytes: usize,
@@ -242,7 +284,8 @@ impl Aggregation {
         let states = spec.units.iter().map(state).collect();
         let decided = vec![Vec::new(); spec.decided.len()];
         let keys = Keys::new(&spec.forms);
-        Aggregation { spec: spec.clone(), keys, states, decided, decided_bytes: 0, begun: false }
+        let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty())).collect();
+        Aggregation { spec: spec.clone(), keys, states, sets, decided, decided_bytes: 0, begun: false }
     }
 
     /// Groups so far, the one of rows that do not count among them.
@@ -252,7 +295,8 @@ impl Aggregation {
     }
 
     pub fn bytes(&self) -> usize {
-        self.decided_bytes + self.keys.bytes() + self.states.iter().map(State::bytes).sum::<usize>()
+        let of_sets = self.sets.iter().map(Distinct::bytes).sum::<usize>();
+        self.decided_bytes + self.keys.bytes() + of_sets + self.states.iter().map(State::bytes).sum::<usize>()
     }
 
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
@@ -289,49 +333,71 @@ impl Aggregation {
         let filtered: Vec<Vec<u32>> = (spec.filters.iter())
             .map(|filter| Ok(masked(groups, &batch.decided(filter, work)?)))
             .collect::<Result<_>>()?;
+        for (set, values) in spec.sets.iter().zip(&mut self.sets) {
+            let groups = set.filter.map_or(groups, |filter| Groups::Each(&filtered[filter]));
+            values.add(groups, batch.vector(set.place, work)?, batch.rows())?;
+        }
         for (at, unit) in spec.units.iter().enumerate() {
-            let groups = unit.filter.map_or(groups, |filter| Groups::Each(&filtered[filter]));
-            self.update(at, &unit.kind, groups, batch, work)?;
+            let groups = match unit.of {
+                Of::All => groups,
+                Of::Filtered(filter) => Groups::Each(&filtered[filter]),
+                // When all are known.
+                Of::Distinct(_) => continue,
+            };
+            let places = unit.kind.places();
+            let values = places.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
+            self.update(at, &unit.kind, groups, &values, batch.rows())?;
         }
         Ok(())
     }
 
-    fn update(
-        &mut self,
-        at: usize,
-        kind: &UnitKind,
-        groups: Groups<'_>,
-        batch: &mut Batch<'_>,
-        work: &mut Work,
-    ) -> Result<()> {
+    fn update(&mut self, at: usize, kind: &UnitKind, groups: Groups<'_>, values: &[Vector], rows: usize) -> Result<()> {
         let len = self.len();
         let valued = |nulls: Option<&NullBuffer>| nulls.map(|nulls| without_nulls(groups, nulls));
-        match (kind, &mut self.states[at]) {
-            (UnitKind::Rows, State::Count(counts)) => {
+        match (kind, &mut self.states[at], values) {
+            (UnitKind::Rows, State::Count(counts), _) => {
                 counts.resize(len, 0);
-                sums::count(groups, batch.rows(), counts);
+                sums::count(groups, rows, counts);
             }
-            (UnitKind::Values(place), State::Count(counts)) => {
-                let own = valued(batch.vector(*place, work)?.nulls());
+            (UnitKind::Values(_), State::Count(counts), [values]) => {
+                let own = valued(values.nulls());
                 counts.resize(len, 0);
-                sums::count(own.as_deref().map_or(groups, Groups::Each), batch.rows(), counts);
+                sums::count(own.as_deref().map_or(groups, Groups::Each), rows, counts);
             }
-            (UnitKind::Sum(place), State::Sum(sum)) => {
-                let ints = integers(batch.vector(*place, work)?)?;
+            (UnitKind::Sum(_), State::Sum(sum), [values]) => {
+                let ints = integers(values)?;
                 let own = valued(ints.nulls.as_ref());
-                sum.add(&ints, own.as_deref().map_or(groups, Groups::Each), len)?;
+                sum.add(ints, own.as_deref().map_or(groups, Groups::Each), len)?;
             }
-            (UnitKind::Extreme(place, _), State::Extreme(extreme)) => {
-                let ints = integers(batch.vector(*place, work)?)?;
+            (UnitKind::Extreme(..), State::Extreme(extreme), [values]) => {
+                let ints = integers(values)?;
                 let own = valued(ints.nulls.as_ref());
-                extreme.add(&ints, own.as_deref().map_or(groups, Groups::Each), len)?;
+                extreme.add(ints, own.as_deref().map_or(groups, Groups::Each), len)?;
             }
-            (UnitKind::General { args, .. }, State::General(accumulator)) => {
-                let arrays = args.iter().map(|(place, held)| Ok(logical(&batch.vector(*place, work)?, held)));
-                let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
-                update_generally(&mut **accumulator, groups, &arrays, batch.rows(), len)?;
+            (UnitKind::General { args, .. }, State::General(accumulator), values) => {
+                let arrays: Vec<ArrayRef> =
+                    values.iter().zip(args).map(|(values, (_, held))| logical(values, held)).collect();
+                update_generally(&mut **accumulator, groups, &arrays, rows, len)?;
             }
             _ => panic!("states are made for their units"),
+        }
+        Ok(())
+    }
+
+    /// Gives what aggregates distinct values all of them.
+    fn take_in_sets(&mut self) -> Result<()> {
+        let spec = self.spec.clone();
+        for (at, mut set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
+            set.seal();
+            for pairs in set.parts() {
+                let (groups, values) = set.pairs(pairs);
+                for (unit, Unit { kind, .. }) in
+                    spec.units.iter().enumerate().filter(|(_, unit)| unit.of == Of::Distinct(at))
+                {
+                    let values = if kind.places().is_empty() { &[] } else { std::slice::from_ref(&values) };
+                    self.update(unit, kind, Groups::Each(&groups), values, groups.len())?;
+                }
+            }
         }
         Ok(())
     }
@@ -349,8 +415,14 @@ impl Aggregation {
             own.push(concat(&other.iter().collect::<Vec<_>>(), field)?.take(&first));
         }
         let len = self.len();
-        for (own, other) in self.states.iter_mut().zip(&mut other.states) {
-            own.merge(other, &groups, 1, len)?;
+        for ((own, other), unit) in self.states.iter_mut().zip(&mut other.states).zip(&self.spec.units) {
+            // Of distinct values nothing has been aggregated yet.
+            if !matches!(unit.of, Of::Distinct(_)) {
+                own.merge(other, &groups, 1, len)?;
+            }
+        }
+        for (own, other) in self.sets.iter_mut().zip(other.sets) {
+            own.merge(other, &groups)?;
         }
         Ok(())
     }
@@ -362,6 +434,7 @@ impl Aggregation {
 
     /// Computes what is computed of all groups at once.
     pub fn finish(mut self) -> Result<Finished> {
+        self.take_in_sets()?;
         self.keys.seal();
         let len = self.len();
         let Aggregation { spec, keys, states, decided, .. } = self;
@@ -393,6 +466,17 @@ impl Unit {
                 args.iter().map(|(_, held)| arrow_array::new_empty_array(&held.to_arrow())).collect()
             }
             _ => Vec::new(),
+        }
+    }
+}
+
+impl UnitKind {
+    /// The columns that it takes in.
+    fn places(&self) -> Vec<Place> {
+        match self {
+            UnitKind::Rows => Vec::new(),
+            UnitKind::Values(place) | UnitKind::Sum(place) | UnitKind::Extreme(place, _) => vec![*place],
+            UnitKind::General { args, .. } => args.iter().map(|(place, _)| *place).collect(),
         }
     }
 }
@@ -564,7 +648,7 @@ fn update_generally(
     Ok(())
 }
 
-fn integers(vector: Vector) -> Result<Ints> {
+fn integers(vector: &Vector) -> Result<&Ints> {
     match vector {
         Vector::Ints(ints) => Ok(ints),
         Vector::Flat(_) | Vector::Codes(_) => Err(Error::Beyond("integers in another form")),

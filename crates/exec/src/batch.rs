@@ -12,7 +12,7 @@ use crate::kernels::arithmetic::{Operand, apply};
 use crate::kernels::{compare, mask};
 use crate::program::{Arg, Condition, Def, Field, General, Place, Program};
 use ahash::AHashMap;
-use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
 use basalt_engine::Block;
 use basalt_expr::context::EvalContext;
@@ -30,6 +30,9 @@ const ENTRIES_FEW_MAX: usize = 64;
 
 /// The partner of a row that has none.
 pub const NO_ROW: u32 = u32::MAX;
+/// What stands for a partner where it only matters whether there is one; [`NO_ROW`] says that there is none.
+pub const MET: u32 = 0;
+pub const UNKNOWN: u32 = u32::MAX - 1;
 
 /// What one worker knows while it runs a pipeline.
 pub struct Work {
@@ -291,6 +294,10 @@ impl<'b> Batch<'b> {
             }
             Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
             Def::General(general) => self.general(general, work)?,
+            Def::Mark { join } => {
+                let partners = self.matches[*join].as_deref().expect("joins come before what asks for their marks");
+                of_marks(partners)
+            }
             Def::Payload { join, column } => {
                 let partners = self.matches[*join].as_deref().expect("joins come before what asks for their columns");
                 of_partners(&work.tables[*join].payload[*column], partners, &program.fields[place])
@@ -450,6 +457,12 @@ impl<'b> Batch<'b> {
         }
         Ok(choose(&chosen, &values))
     }
+}
+
+fn of_marks(marks: &[u32]) -> Vector {
+    let values = marks.iter().map(|mark| *mark == MET).collect();
+    let valid = marks.contains(&UNKNOWN).then(|| marks.iter().map(|mark| *mark != UNKNOWN).collect());
+    Vector::Flat(Arc::new(BooleanArray::new(values, valid)))
 }
 
 /// A column of partners; null for rows without one.

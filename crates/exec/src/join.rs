@@ -29,18 +29,20 @@ const ROWS_MAX: usize = u32::MAX as usize - 2;
 pub struct Spec {
     pub keys: Vec<Place>,
     forms: Vec<Form>,
+    /// Of keys: whether a null equals a null.
+    null_safe: Vec<bool>,
     pub payload: Vec<Place>,
     pub fields: Vec<Field>,
 }
 
 impl Spec {
     /// `None` if equality of the keys is not that of their stored form.
-    pub fn new(keys: Vec<(Place, Field)>, payload: Vec<(Place, Field)>) -> Option<Spec> {
+    pub fn new(keys: Vec<(Place, Field)>, null_safe: Vec<bool>, payload: Vec<(Place, Field)>) -> Option<Spec> {
         let forms = keys.iter().map(|(_, field)| Form::of(field)).collect::<Option<Vec<Form>>>()?;
         payload.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let keys = keys.into_iter().map(|(place, _)| place).collect();
         let (payload, fields) = payload.into_iter().unzip();
-        Some(Spec { keys, forms, payload, fields })
+        Some(Spec { keys, forms, null_safe, payload, fields })
     }
 }
 
@@ -190,6 +192,16 @@ impl Table {
         match &self.matches {
             Matches::Unique(_) => row + 1,
             Matches::Several { of_rows, .. } => of_rows[row as usize],
+        }
+    }
+
+    /// No key has more rows.
+    pub fn partners_max(&self) -> usize {
+        match &self.matches {
+            Matches::Unique(_) => 1,
+            Matches::Several { starts, .. } => {
+                starts.windows(2).skip(1).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0).max(1)
+            }
         }
     }
 

@@ -5,6 +5,7 @@ mod compile;
 mod explain;
 mod prune;
 mod sort;
+mod window;
 
 pub use explain::{Effort, Operator, Report, ReportedSink, ReportedSource, ReportedStep};
 
@@ -17,12 +18,13 @@ use crate::program::{Condition, Field, Place, Program, logical};
 use crate::scan::{self, Scan};
 use crate::stop::Stop;
 use arrow_array::ArrayRef;
-use basalt_engine::{ReadContext, ScanSpec, ScanStats};
+use basalt_engine::{BATCH_ROWS, ReadContext, ScanSpec, ScanStats};
 use basalt_expr::cast::cast_array;
 use basalt_expr::context::EvalContext;
 use basalt_sched::Clock;
 use basalt_types::vector::Vector;
 use sort::{Order, Sorting};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,8 +56,10 @@ struct Notes {
 #[derive(Debug)]
 enum Start {
     Table(ScanSpec),
-    /// What another pipeline made.
-    Made(usize),
+    /// Columns of so many rows.
+    Values(Vec<Vector>, usize),
+    /// What other pipelines made, one after the other.
+    Made(Vec<usize>),
     /// The rows of a built table that another pipeline met, or did not meet.
     Chosen {
         table: usize,
@@ -78,6 +82,12 @@ enum Sink {
     Sort {
         columns: Vec<Place>,
         order: Arc<Order>,
+    },
+    /// Rows that are sorted, and what is computed of them together.
+    Window {
+        columns: Vec<Place>,
+        order: Arc<Order>,
+        window: Arc<window::Spec>,
     },
     /// Rows that leave, of which some at the front are passed over.
     Give {
@@ -139,13 +149,23 @@ pub struct Running {
     tables: Vec<Arc<join::Table>>,
     /// What workers that have ended made.
     made: Mutex<Vec<Made>>,
+    /// Rows that have come to its end, if it wants some only.
+    arrived: AtomicUsize,
     ran: Arc<Ran>,
 }
 
 enum Source {
     Table(Arc<Scan>),
-    Held { held: Arc<Held>, next: AtomicUsize },
-    Chosen { table: Arc<join::Table>, rows: Vec<u32>, next: AtomicUsize },
+    /// Parts of at most [`HELD_ROWS`] are counted over all.
+    Held {
+        held: Vec<Arc<Held>>,
+        next: AtomicUsize,
+    },
+    Chosen {
+        table: Arc<join::Table>,
+        rows: Vec<u32>,
+        next: AtomicUsize,
+    },
 }
 
 /// What a pipeline made for another.
@@ -164,6 +184,42 @@ impl Held {
             Held::Groups(groups) => groups.groups(),
             Held::Table(table) => table.rows,
             Held::Sorted(_, rows) => *rows,
+        }
+    }
+
+    fn parts(&self) -> usize {
+        self.rows().div_ceil(HELD_ROWS)
+    }
+
+    fn is_put_together(&self) -> bool {
+        matches!(self, Held::Groups(_))
+    }
+
+    /// One of the parts.
+    fn part(&self, at: usize) -> Result<(Vec<Vector>, usize)> {
+        let (from, to) = (at * HELD_ROWS, self.rows().min((at + 1) * HELD_ROWS));
+        let taken = |columns: &[Vector]| {
+            let rows: Vec<u32> = (from as u32..to as u32).collect();
+            columns.iter().map(|column| column.take(&rows)).collect()
+        };
+        let columns = match self {
+            Held::Groups(groups) => groups.columns(from..to)?,
+            Held::Table(table) => taken(&table.payload),
+            Held::Sorted(columns, _) => taken(columns),
+            Held::Nothing | Held::Marks(_) => Vec::new(),
+        };
+        Ok((columns, to - from))
+    }
+}
+
+impl Sink {
+    /// Whether the order in which rows come shows.
+    fn keeps_order(&self) -> bool {
+        match self {
+            Sink::Give { .. } | Sink::Window { .. } => true,
+            Sink::Build(spec) => spec.keys.is_empty(),
+            Sink::Sort { order, .. } => order.keys.is_empty(),
+            Sink::Aggregate(_) | Sink::Mark(_) => false,
         }
     }
 }
@@ -194,7 +250,6 @@ pub struct Worker {
     sink: Local,
     /// What was asked of the memory budget.
     held_bytes: usize,
-    given: usize,
     /// Whether it has found something to do.
     busy: bool,
 }
@@ -231,7 +286,14 @@ impl Execution {
                 let stats = scan.stats().clone();
                 (Source::Table(scan), Some(stats))
             }
-            Start::Made(by) => (Source::Held { held: self.made[*by].clone(), next: AtomicUsize::new(0) }, None),
+            Start::Values(columns, rows) => {
+                let held = vec![Arc::new(Held::Sorted(columns.clone(), *rows))];
+                (Source::Held { held, next: AtomicUsize::new(0) }, None)
+            }
+            Start::Made(by) => {
+                let held = by.iter().map(|by| self.made[*by].clone()).collect();
+                (Source::Held { held, next: AtomicUsize::new(0) }, None)
+            }
             Start::Chosen { table, marks, met } => {
                 let (table, Held::Marks(marks)) = (self.table(*table), &*self.made[*marks]) else {
                     panic!("marks are made for what reads them");
@@ -256,6 +318,7 @@ impl Execution {
             source,
             tables,
             made: Mutex::default(),
+            arrived: AtomicUsize::new(0),
             ran,
         })))
     }
@@ -277,21 +340,62 @@ impl Execution {
 }
 
 impl Running {
-    /// Whether rows leave that are computed as they leave: what fails by then fails too late.
-    pub fn computes_what_leaves(&self) -> bool {
-        let computes = !self.pipeline.steps.is_empty() || self.pipeline.program.computes();
+    /// Whether rows leave before it is known that nothing fails.
+    pub fn may_fail_late(&self) -> bool {
         // Sums are put together when they are asked for.
-        let sums = matches!(&self.source, Source::Held { held, .. } if matches!(**held, Held::Groups(_)));
-        matches!(self.pipeline.sink, Sink::Give { .. }) && (computes || sums)
+        let sums = matches!(&self.source, Source::Held { held, .. } if held.iter().any(|held| held.is_put_together()));
+        let fails = sums || !self.pipeline.program.never_fails() || !self.steps_are_total();
+        matches!(self.pipeline.sink, Sink::Give { .. }) && fails
+    }
+
+    fn steps_are_total(&self) -> bool {
+        // Rows that a batch may have become.
+        let mut rows = HELD_ROWS.max(BATCH_ROWS);
+        self.pipeline.steps.iter().all(|step| match step {
+            Step::Filter(conditions) => conditions.iter().all(Condition::is_total),
+            Step::Probe(probe) => {
+                let table = &self.tables[probe.join];
+                let is_total = probe.is_total(table, &self.pipeline.program, rows);
+                rows = rows.saturating_mul(table.partners_max());
+                is_total
+            }
+        })
+    }
+
+    /// Asks the memory budget for bytes that are held to the end of the execution.
+    pub fn may_hold(&self, bytes: usize) -> bool {
+        let may = (self.around.room)(bytes);
+        if may {
+            self.ran.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        may
+    }
+
+    /// Of the rows that come to the end of a pipeline that wants some only, those that are among them.
+    fn wanted(&self, rows: usize, offset: usize, limit: Option<usize>) -> Range<usize> {
+        let before = self.arrived.fetch_add(rows, Ordering::Relaxed);
+        let end = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
+        let to = end.saturating_sub(before).min(rows);
+        offset.saturating_sub(before).min(to)..to
+    }
+
+    /// Whether all rows that are wanted have come.
+    fn has_enough(&self) -> bool {
+        let window = match &self.pipeline.sink {
+            Sink::Give { offset, limit: Some(limit), .. } => Some((*offset, *limit)),
+            Sink::Sort { order, .. } if order.keys.is_empty() => order.limit.map(|limit| (order.offset, limit)),
+            _ => None,
+        };
+        let arrived = self.arrived.load(Ordering::Relaxed);
+        window.is_some_and(|(offset, limit)| arrived >= offset.saturating_add(limit))
     }
 
     /// How many workers have something to do.
     pub fn parallelism(&self, workers: usize) -> usize {
         let most = match &self.source {
             Source::Table(scan) => scan.morsels(),
-            // Rows that leave do so in order.
-            _ if matches!(self.pipeline.sink, Sink::Give { .. }) => 1,
-            Source::Held { held, .. } => held.rows().div_ceil(HELD_ROWS),
+            _ if self.pipeline.sink.keeps_order() => 1,
+            Source::Held { held, .. } => held.iter().map(|held| held.rows()).sum::<usize>().div_ceil(HELD_ROWS),
             Source::Chosen { rows, .. } => rows.len().div_ceil(HELD_ROWS),
         };
         workers.min(most).max(1)
@@ -306,11 +410,11 @@ impl Running {
             Sink::Aggregate(spec) => Local::Aggregate(Aggregation::new(spec)),
             Sink::Build(spec) => Local::Build(Building::new(spec)),
             Sink::Mark(probe) => Local::Mark(Marks::new(&self.tables[probe.join])),
-            Sink::Sort { order, .. } => Local::Sort(Sorting::new(order)),
+            Sink::Sort { order, .. } | Sink::Window { order, .. } => Local::Sort(Sorting::new(order)),
             Sink::Give { .. } => Local::Give,
         };
         let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
-        Worker { running: self.clone(), scan, work, sink, held_bytes: 0, given: 0, busy: false }
+        Worker { running: self.clone(), scan, work, sink, held_bytes: 0, busy: false }
     }
 
     /// What the workers made together.
@@ -360,7 +464,12 @@ impl Running {
             (_, _, Some(marks), _) => Held::Marks(marks),
             (.., Some(rows)) => {
                 let (columns, count) = rows.finish()?;
-                Held::Sorted(columns, count)
+                match &self.pipeline.sink {
+                    Sink::Window { window, .. } => {
+                        Held::Sorted(window.apply(columns, count, &self.around.stop)?, count)
+                    }
+                    _ => Held::Sorted(columns, count),
+                }
             }
             (None, None, None, None) => return Ok(Held::Nothing),
         };
@@ -376,26 +485,25 @@ impl Worker {
             return Err(Error::Stopped);
         }
         let running = self.running.clone();
-        if let Sink::Give { offset, limit: Some(limit), .. } = &running.pipeline.sink
-            && self.given >= offset.saturating_add(*limit)
-        {
+        if running.has_enough() {
+            self.end();
             return Ok(Progress::Done);
         }
         let began = running.around.clock.monotonic();
         let mut leaves = None;
         let more = match &mut self.scan {
             Some(scan) => {
-                let (sink, work, given) = (&mut self.sink, &mut self.work, &mut self.given);
+                let (sink, work) = (&mut self.sink, &mut self.work);
                 scan.with_block(|block| {
                     let mut batch = Batch::of_block(block, work);
-                    leaves = running.take_in(&mut batch, work, sink, given)?;
+                    leaves = running.take_in(&mut batch, work, sink)?;
                     Ok(())
                 })?
             }
             None => match running.next_held()? {
                 Some((columns, rows)) => {
                     let mut batch = Batch::of_vectors(&columns, rows, &self.work);
-                    leaves = running.take_in(&mut batch, &mut self.work, &mut self.sink, &mut self.given)?;
+                    leaves = running.take_in(&mut batch, &mut self.work, &mut self.sink)?;
                     true
                 }
                 None => false,
@@ -453,7 +561,6 @@ impl Running {
         batch: &mut Batch<'_>,
         work: &mut Work,
         sink: &mut Local,
-        given: &mut usize,
     ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
         let pipeline = &*self.pipeline;
         self.ran.entered.fetch_add(batch.count(), Ordering::Relaxed);
@@ -474,16 +581,14 @@ impl Running {
                 built.add(batch, work).map(|()| None)
             }
             (Sink::Mark(probe), Local::Mark(marks)) => marks.add(probe, batch, work).map(|()| None),
-            (Sink::Sort { columns, .. }, Local::Sort(rows)) => {
+            (Sink::Sort { columns, .. } | Sink::Window { columns, .. }, Local::Sort(rows)) => {
                 batch.compact();
+                self.arrived.fetch_add(batch.rows(), Ordering::Relaxed);
                 rows.add(batch, columns, work).map(|()| None)
             }
             (Sink::Give { columns, offset, limit }, Local::Give) => {
                 batch.compact();
-                let from = offset.saturating_sub(*given).min(batch.rows());
-                let end = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
-                let to = end.saturating_sub(*given).min(batch.rows());
-                *given += batch.rows();
+                let Range { start: from, end: to } = self.wanted(batch.rows(), *offset, *limit);
                 if from >= to {
                     return Ok(None);
                 }
@@ -508,18 +613,14 @@ impl Running {
             return Ok((!rows.is_empty()).then_some((columns, rows.len())));
         }
         let Source::Held { held, next } = &self.source else { return Ok(None) };
-        let from = next.fetch_add(HELD_ROWS, Ordering::Relaxed);
-        match &**held {
-            Held::Groups(groups) if from < groups.groups() => {
-                let to = groups.groups().min(from + HELD_ROWS);
-                Ok(Some((groups.columns(from..to)?, to - from)))
+        let mut at = next.fetch_add(1, Ordering::Relaxed);
+        for held in held {
+            match at.checked_sub(held.parts()) {
+                None => return held.part(at).map(Some),
+                Some(beyond) => at = beyond,
             }
-            Held::Sorted(columns, count) if from < *count => {
-                let rows: Vec<u32> = (from as u32..(*count).min(from + HELD_ROWS) as u32).collect();
-                Ok(Some((columns.iter().map(|column| column.take(&rows)).collect(), rows.len())))
-            }
-            Held::Nothing | Held::Groups(_) | Held::Table(_) | Held::Marks(_) | Held::Sorted(..) => Ok(None),
         }
+        Ok(None)
     }
 }
 

@@ -1,8 +1,12 @@
 //! What the column engine is given: operators over columns that are counted, with expressions of `expr`.
 
+use arrow_array::ArrayRef;
 use basalt_engine::ScanSpec;
 use basalt_expr::aggregates::ResolvedAggregate;
 use basalt_expr::tree::Expr;
+use basalt_expr::window::{Edge, FrameSpec, Offset, Ranking};
+use basalt_types::DataType;
+use std::sync::Arc;
 
 /// An operator and what it reads. [`Expr::Column`] counts the input's columns.
 #[derive(Clone, Debug)]
@@ -10,6 +14,11 @@ pub enum Plan {
     /// The columns of the spec, in its order.
     Scan {
         spec: ScanSpec,
+    },
+    /// Rows that are known, in stored form.
+    Values {
+        columns: Vec<(DataType, ArrayRef)>,
+        rows: usize,
     },
     Filter {
         input: Box<Plan>,
@@ -20,13 +29,13 @@ pub enum Plan {
         exprs: Vec<Expr>,
     },
     /// Pairs of a left and a right row for which the keys are equal, type by type, and the residual is true. Its columns
-    /// are the left ones and, but for those kinds that only choose among left rows, the right ones; the residual counts
-    /// both. The right side is held, or, of `Semi` and `Anti` with `hold_left`, the left one.
+    /// are the left ones and, but for those kinds that only choose among left rows, the right ones, or the mark; the
+    /// residual counts both. The right side is held, or, of `Semi` and `Anti` with `hold_left`, the left one.
     Join {
         left: Box<Plan>,
         right: Box<Plan>,
         kind: JoinKind,
-        keys: Vec<(Expr, Expr)>,
+        keys: Vec<JoinKey>,
         /// The right columns that are kept.
         payload: Vec<usize>,
         hold_left: bool,
@@ -55,11 +64,36 @@ pub enum Plan {
         input: Box<Plan>,
         note: usize,
     },
+    /// The input's columns, then one per call, in the order of the window.
+    Window {
+        input: Box<Plan>,
+        partition: Vec<Expr>,
+        order: Vec<SortKey>,
+        /// How rows come that `order` does not tell apart; they are peers all the same.
+        arrival: Vec<SortKey>,
+        calls: Vec<WindowCall>,
+    },
+    /// The rows of all, those of the first one first. Their columns are of the same types.
+    Union {
+        inputs: Vec<Plan>,
+    },
+    /// What several places of a plan read, which all have the same number. It is computed once.
+    Shared {
+        number: usize,
+        plan: Arc<Plan>,
+    },
 }
 
 impl Plan {
     pub fn noted(self, note: usize) -> Plan {
         Plan::Noted { input: Box::new(self), note }
+    }
+
+    pub fn without_note(self) -> Plan {
+        match self {
+            Plan::Noted { input, .. } => input.without_note(),
+            plan => plan,
+        }
     }
 
     /// The operator, and its number if it has one.
@@ -71,6 +105,15 @@ impl Plan {
     }
 }
 
+/// What is equal of a left and a right row.
+#[derive(Clone, Debug)]
+pub struct JoinKey {
+    pub left: Expr,
+    pub right: Expr,
+    /// A null equals a null, and not nothing.
+    pub null_safe: bool,
+}
+
 pub use crate::join::Kind as JoinKind;
 
 #[derive(Clone, Debug)]
@@ -78,6 +121,33 @@ pub struct AggregateCall {
     pub resolved: ResolvedAggregate,
     pub args: Vec<Expr>,
     pub filter: Option<Expr>,
+    /// Each value of its only argument counts once per group; of all values that are equal any one.
+    pub distinct: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    pub function: WindowFunction,
+    pub ty: DataType,
+    /// Of aggregates, edges and n-th values.
+    pub frame: Option<WindowFrame>,
+}
+
+#[derive(Clone, Debug)]
+pub enum WindowFunction {
+    Ranking(Ranking),
+    Ntile(Expr),
+    Shifted { value: Expr, offset: Option<Expr>, default: Option<Expr>, lead: bool },
+    Edge(Edge, Expr),
+    NthValue(Expr, Expr),
+    Aggregate(AggregateCall),
+}
+
+/// Offsets are of ROWS and GROUPS alone.
+#[derive(Clone, Debug)]
+pub struct WindowFrame {
+    pub spec: FrameSpec,
+    pub offsets: [Option<Offset>; 2],
 }
 
 #[derive(Clone, Debug)]

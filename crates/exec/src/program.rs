@@ -50,6 +50,10 @@ pub(crate) enum Def {
         join: usize,
         column: usize,
     },
+    /// Whether a join found a partner.
+    Mark {
+        join: usize,
+    },
 }
 
 /// An integer operand.
@@ -64,7 +68,7 @@ impl Def {
     pub fn places(&self) -> Vec<Place> {
         let of = |arg: &Arg| if let Arg::Column(place) = arg { Some(*place) } else { None };
         match self {
-            Def::Given(_) | Def::Payload { .. } => Vec::new(),
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } => Vec::new(),
             Def::Arithmetic { left, right, general, .. } => {
                 of(left).into_iter().chain(of(right)).chain(general.places.iter().copied()).collect()
             }
@@ -73,6 +77,16 @@ impl Def {
                 args.chain(branches.iter().flat_map(|(condition, _)| condition.places())).collect()
             }
             Def::General(general) => general.places.clone(),
+        }
+    }
+
+    /// Whether it fails for no value.
+    fn is_total(&self) -> bool {
+        match self {
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } => true,
+            Def::Arithmetic { .. } => false,
+            Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
+            Def::General(general) => general.is_total(),
         }
     }
 }
@@ -145,18 +159,29 @@ impl Program {
         self.push(Def::Payload { join, column }, field)
     }
 
-    /// Whether any column is more than what comes in.
-    pub fn computes(&self) -> bool {
-        self.defs.iter().any(|def| !matches!(def, Def::Given(_)))
+    /// Whether a join finds partners.
+    pub fn mark(&mut self, join: usize, nullable: bool) -> Place {
+        self.push(Def::Mark { join }, Field::new(DataType::Bool, nullable))
+    }
+
+    /// A column in the stored form of its own type.
+    pub fn plain_of(&mut self, place: Place) -> Place {
+        let field = &self.fields[place];
+        match field.scale {
+            None => place,
+            Some(_) => self.general(&Expr::Column { index: place, ty: field.ty.clone() }),
+        }
+    }
+
+    /// Whether no column fails for some row.
+    pub fn never_fails(&self) -> bool {
+        self.defs.iter().all(Def::is_total)
     }
 
     /// Whether a column can be computed for every row without failing.
     pub fn is_total(&self, place: Place) -> bool {
-        match &self.defs[place] {
-            Def::Given(_) | Def::Payload { .. } => true,
-            Def::General(general) => general.is_total() && general.places.iter().all(|place| self.is_total(*place)),
-            Def::Arithmetic { .. } | Def::Case { .. } => false,
-        }
+        let def = &self.defs[place];
+        def.is_total() && def.places().into_iter().all(|place| self.is_total(place))
     }
 
     /// The column of an expression over columns of this program. Parameters and what is constant are computed now.

@@ -8,6 +8,7 @@ mod compile;
 mod drive;
 mod facts;
 pub(crate) mod notes;
+mod window;
 
 pub(crate) use compile::{Refusal, column_plan, noted_plan};
 pub(crate) use drive::Ended;

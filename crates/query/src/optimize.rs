@@ -1,14 +1,14 @@
 //! The optimizer: from the bound plan to a tree for the column engine.
 //!
-//! The way of a query: [`convert`] makes its own tree ([`node`]) of the plan, and joins of its subqueries
-//! ([`subquery`], [`pull`], [`domain`]); [`place`] puts conditions where their columns come from and, region by region
-//! ([`region`]), joins in the order that is expected to be cheapest ([`graph`], [`dphyp`], [`greedy`], [`assemble`]);
-//! [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for. What it knows of the data are [`facts`]; what it expects of rows on the way
-//! are [`profile`]s.
+//! The way of a query: [`convert`] makes its own tree ([`node`]) of the plan, joins of its subqueries ([`subquery`],
+//! [`pull`], [`domain`]) and unions of its grouping sets ([`grouping`]); [`place`] puts conditions where their columns
+//! come from and, region by region ([`region`]), joins in the order that is expected to be cheapest ([`graph`],
+//! [`dphyp`], [`greedy`], [`assemble`]); [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for.
+//! What it knows of the data are [`facts`]; what it expects of rows on the way are [`profile`]s.
 //!
-//! It refuses whatever it does not understand, and to what must not be computed out of turn (volatile
-//! calls, subqueries inside CASE): such queries run as they are bound. Errors of expressions may come out of turn: a
-//! query that fails before its first row is run again as it is bound.
+//! It refuses whatever it does not understand, and what must not be computed out of turn (volatile calls, subqueries
+//! inside CASE): such queries run as they are bound. Errors of expressions may come out of turn: a query that fails
+//! before its first row is run again as it is bound.
 
 mod assemble;
 mod classes;
@@ -20,6 +20,7 @@ mod dphyp;
 pub mod facts;
 mod graph;
 mod greedy;
+mod grouping;
 mod keys;
 pub mod node;
 mod place;
@@ -40,7 +41,7 @@ use place::Placement;
 /// The tree of a query, or why there is none. Its columns are those of [`Query::columns`], perhaps with others, in any
 /// order.
 pub fn optimize(query: &Query, statistics: &Statistics) -> Result<Node, &'static str> {
-    let mut converter = convert::Converter::new(query, statistics);
+    let mut converter = convert::Converter::new(query, statistics).ok_or("columns that a cursor asks for")?;
     let node = converter.query().ok_or_else(|| converter.refusal().unwrap_or("a subquery that no join stands for"))?;
     let columns = query.columns.iter().map(|column| column.id).collect();
     finish(node, columns, statistics).ok_or("joins in no order that can be found")

@@ -555,6 +555,28 @@ pub struct WindowCall {
 }
 
 impl WindowCall {
+    /// Every expression inside.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        let mut out: Vec<&Expr> = Vec::new();
+        match &self.function {
+            WindowFunction::Ranking(_) => {}
+            WindowFunction::Ntile(expr) | WindowFunction::Edge(_, expr) => out.push(expr),
+            WindowFunction::NthValue(value, nth) => out.extend([value, nth]),
+            WindowFunction::Lag { value, offset, default, .. } => {
+                out.push(value);
+                out.extend(offset);
+                out.extend(default);
+            }
+            WindowFunction::Aggregate(call) => {
+                out.extend(call.args.iter().chain(&call.filter).chain(call.order_by.iter().map(|key| &key.expr)));
+            }
+        }
+        out.extend(&self.partition_by);
+        out.extend(self.order_by.iter().chain(&self.arrival).map(|key| &key.expr));
+        out.extend(self.offsets.iter().flatten());
+        out
+    }
+
     /// Every expression inside, for rewriting.
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         let mut out: Vec<&mut Expr> = Vec::new();

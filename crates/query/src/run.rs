@@ -40,7 +40,7 @@ use tokio::task::JoinHandle;
 /// Batches that may wait for a slow receiver.
 const BATCHES_AHEAD_MAX: usize = 4;
 /// Rows of a batch that leaves.
-const BATCH_ROWS_MAX: usize = 8192;
+pub(crate) const BATCH_ROWS_MAX: usize = 8192;
 
 /// Limits of the query runtime.
 #[derive(Clone, Debug)]

@@ -8,12 +8,13 @@
 mod ascending;
 
 use super::combined::Combined;
-use super::texts::Texts;
+use super::texts::{Equality, Texts};
 use crate::error::{Error, Result};
 use crate::program::Field;
 use ahash::RandomState;
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray};
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array};
 use arrow_buffer::NullBuffer;
 use ascending::Order;
 use basalt_types::DataType;
@@ -52,21 +53,39 @@ struct KeyColumn {
 pub enum Form {
     Integers,
     Bools,
+    /// Bits of floats, wide ones or not.
+    Floats {
+        wide: bool,
+    },
     /// Numbers of texts.
-    Texts,
-    /// Numbers of numerics, which print in several ways.
-    Numerics,
+    Texts(Equality),
+    /// Numbers of values of 16 bytes.
+    Fixed,
 }
 
 impl Form {
     /// `None` for types whose equality is not that of their stored form.
     pub fn of(field: &Field) -> Option<Form> {
-        match &field.ty {
+        match field.ty.underlying() {
             _ if field.kind().is_some() => Some(Form::Integers),
+            DataType::Oid | DataType::Money => Some(Form::Integers),
             DataType::Bool => Some(Form::Bools),
-            ty if is_text(ty) => Some(Form::Texts),
-            DataType::Numeric(_) => Some(Form::Numerics),
+            DataType::Float4 => Some(Form::Floats { wide: false }),
+            DataType::Float8 | DataType::Enum(_) => Some(Form::Floats { wide: true }),
+            DataType::Text | DataType::Varchar(_) | DataType::Bytea => Some(Form::Texts(Equality::Bytes)),
+            DataType::Bpchar(_) => Some(Form::Texts(Equality::Padded)),
+            ty @ DataType::Numeric(_) if ty.decimal().is_none() => Some(Form::Texts(Equality::Numerics)),
+            DataType::Uuid => Some(Form::Fixed),
             _ => None,
+        }
+    }
+
+    /// Of those whose words are numbers.
+    fn numbered(self) -> Option<Texts> {
+        match self {
+            Form::Integers | Form::Bools | Form::Floats { .. } => None,
+            Form::Texts(equality) => Some(Texts::new(equality)),
+            Form::Fixed => Some(Texts::new(Equality::Bytes)),
         }
     }
 }
@@ -156,12 +175,7 @@ impl Keys {
 
 impl Found {
     pub fn new(forms: &[Form]) -> Found {
-        let column = |form: &Form| KeyColumn {
-            form: *form,
-            words: vec![0],
-            nulls: Vec::new(),
-            texts: matches!(form, Form::Texts | Form::Numerics).then(|| Texts::new(*form == Form::Numerics)),
-        };
+        let column = |form: &Form| KeyColumn { form: *form, words: vec![0], nulls: Vec::new(), texts: form.numbered() };
         let dense = (forms == [Form::Integers]).then(Dense::default);
         let (columns, order) = (forms.iter().map(column).collect(), Order::Indexed);
         Found { columns, len: 1, table: Table::default(), dense, order }
@@ -309,10 +323,10 @@ impl KeyColumn {
         let nulls = key.nulls().cloned();
         let words = match (key, &self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
-            (Vector::Flat(values), None) if self.form == Form::Bools => of_bools(values),
+            (Vector::Flat(values), None) => self.form.words(values),
             (Vector::Codes(codes), Some(texts)) => texts.known_codes(codes),
             (Vector::Flat(values), Some(texts)) => {
-                values.as_binary_view().iter().map(|text| texts.known(text.unwrap_or_default())).collect()
+                as_views(values).iter().map(|text| texts.known(text.unwrap_or_default())).collect()
             }
             _ => return Err(TWO_FORMS),
         };
@@ -324,9 +338,12 @@ impl KeyColumn {
         let nulls = key.nulls().cloned();
         let words = match (key, &mut self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,
-            (Vector::Flat(values), None) if self.form == Form::Bools => of_bools(values),
+            (Vector::Flat(values), None) => {
+                self.form.check(values)?;
+                self.form.words(values)
+            }
             (Vector::Codes(codes), Some(texts)) => texts.of_codes(codes, mask),
-            (Vector::Flat(values), Some(texts)) => texts.of_values(values.as_binary_view(), mask),
+            (Vector::Flat(values), Some(texts)) => texts.of_values(&as_views(values), mask),
             _ => return Err(TWO_FORMS),
         };
         Ok(Words { words: zeroed(words, nulls.as_ref()), nulls })
@@ -335,16 +352,25 @@ impl KeyColumn {
     fn vector(&self, groups: Range<usize>) -> Vector {
         let words = &self.words[groups.clone()];
         let nulls = (!self.nulls.is_empty()).then(|| groups.map(|group| !self.is_null(group)).collect::<NullBuffer>());
-        match &self.texts {
-            None if self.form == Form::Bools => {
+        match (&self.texts, self.form) {
+            (None, Form::Bools) => {
                 let values = words.iter().map(|word| *word != 0).collect();
                 Vector::Flat(Arc::new(BooleanArray::new(values, nulls)))
             }
-            None => {
+            (None, Form::Floats { wide: true }) => {
+                let values = words.iter().map(|word| f64::from_bits(*word)).collect();
+                Vector::Flat(Arc::new(Float64Array::new(values, nulls)))
+            }
+            (None, Form::Floats { wide: false }) => {
+                let values = words.iter().map(|word| f32::from_bits(*word as u32)).collect();
+                Vector::Flat(Arc::new(Float32Array::new(values, nulls)))
+            }
+            (None, _) => {
                 let values = IntValues::I64(words.iter().map(|word| *word as i64).collect());
                 Vector::Ints(Ints::measured(values, nulls))
             }
-            Some(texts) => {
+            (Some(texts), Form::Fixed) => Vector::Flat(fixed(words, nulls, &texts.sealed())),
+            (Some(texts), _) => {
                 let codes = words.iter().map(|word| *word as u32).collect();
                 Vector::Codes(Codes { codes, nulls, dictionary: texts.sealed() })
             }
@@ -354,8 +380,59 @@ impl KeyColumn {
 
 const TWO_FORMS: Error = Error::Beyond("a key column in two forms");
 
-fn of_bools(values: &ArrayRef) -> Vec<u64> {
-    values.as_boolean().values().iter().map(u64::from).collect()
+impl Form {
+    /// Of values that are their own words.
+    fn words(self, values: &ArrayRef) -> Vec<u64> {
+        match self {
+            Form::Bools => values.as_boolean().values().iter().map(u64::from).collect(),
+            Form::Floats { wide: true } => {
+                let word = |value: &f64| if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() };
+                values.as_primitive::<Float64Type>().values().iter().map(word).collect()
+            }
+            Form::Floats { wide: false } => {
+                let word = |value: &f32| if value.is_nan() { f32::NAN.to_bits() } else { (value + 0.0).to_bits() };
+                values.as_primitive::<Float32Type>().values().iter().map(|value| u64::from(word(value))).collect()
+            }
+            Form::Integers | Form::Texts(_) | Form::Fixed => panic!("keys of {self:?} are held in other forms"),
+        }
+    }
+
+    /// A key of -0 equals one of 0, but prints in another way.
+    fn check(self, values: &ArrayRef) -> Result<()> {
+        let found = match self {
+            Form::Floats { wide: true } => {
+                let values = values.as_primitive::<Float64Type>().values();
+                values.iter().any(|value| value.to_bits() == (-0.0f64).to_bits())
+            }
+            Form::Floats { wide: false } => {
+                let values = values.as_primitive::<Float32Type>().values();
+                values.iter().any(|value| value.to_bits() == (-0.0f32).to_bits())
+            }
+            _ => false,
+        };
+        if found { Err(Error::Beyond("a key of -0")) } else { Ok(()) }
+    }
+}
+
+/// Texts, or values of 16 bytes as such.
+fn as_views(values: &ArrayRef) -> BinaryViewArray {
+    match values.as_fixed_size_binary_opt() {
+        Some(values) => values.iter().collect(),
+        None => values.as_binary_view().clone(),
+    }
+}
+
+/// Values of 16 bytes by their numbers.
+fn fixed(numbers: &[u64], nulls: Option<NullBuffer>, dictionary: &Dictionary) -> ArrayRef {
+    const BYTES: usize = 16;
+    let mut values = Vec::with_capacity(numbers.len() * BYTES);
+    for (row, number) in numbers.iter().enumerate() {
+        match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            true => values.extend_from_slice(&[0; BYTES]),
+            false => values.extend_from_slice(dictionary.value(*number as usize)),
+        }
+    }
+    Arc::new(FixedSizeBinaryArray::new(BYTES as i32, values.into(), nulls))
 }
 
 fn of_ints(ints: &Ints) -> Result<Vec<u64>> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{Rows, op};
+use arrow_array::Array;
 use basalt_expr::context::EvalContext;
 use basalt_expr::functions::Registry;
 use basalt_expr::resolve;
@@ -12,8 +13,34 @@ fn resolved(name: &str, arg: Option<Expr>, ctx: &EvalContext) -> (ResolvedAggreg
     resolve::aggregate(Registry::builtin(), name, arg.into_iter().collect(), ctx).unwrap()
 }
 
-/// Aggregates, what they take and which rows.
-fn calls(rows: &Rows) -> Vec<(&'static str, Option<Expr>, Option<Expr>)> {
+/// An aggregate, what it takes and which rows, and whether equal values count once.
+struct Asked(&'static str, Option<Expr>, Option<Expr>, bool);
+
+fn calls(rows: &Rows) -> Vec<Asked> {
+    let all = calls_of_all(rows).into_iter().map(|(name, arg, filter)| Asked(name, arg, filter, false));
+    all.chain(calls_of_distinct(rows).into_iter().map(|(name, arg, filter)| Asked(name, arg, filter, true))).collect()
+}
+
+fn calls_of_distinct(rows: &Rows) -> Vec<(&'static str, Option<Expr>, Option<Expr>)> {
+    let column = |index| Some(rows.column(index));
+    let positive = || Some(op(">", rows.column(0), Expr::int4(0)));
+    vec![
+        ("count", column(0), None),
+        ("sum", column(0), None),
+        ("count", column(5), None),
+        ("count", column(5), positive()),
+        ("count", column(6), None),
+        ("count", column(7), None),
+        ("avg", column(3), positive()),
+        ("max", column(4), positive()),
+        ("sum", column(1), None),
+        ("sum", Some(op("*", rows.column(0), rows.column(3))), None),
+        ("avg", Some(op("/", rows.column(0), Expr::int4(3))), None),
+        ("bool_and", column(7), None),
+    ]
+}
+
+fn calls_of_all(rows: &Rows) -> Vec<(&'static str, Option<Expr>, Option<Expr>)> {
     let column = |index| Some(rows.column(index));
     let positive = || Some(op(">", rows.column(0), Expr::int4(0)));
     // Sums of these print two digits behind the point, or none.
@@ -54,17 +81,17 @@ fn shown(vector: &Vector, field: &Field, ctx: &EvalContext) -> Vec<String> {
 fn grouped(rows: &Rows, keys: &[usize], dependent: &[usize], workers: usize) -> BTreeMap<Vec<String>, Vec<String>> {
     let mut program = Program::new(rows.fields.clone());
     let mut compiled = Vec::new();
-    for (name, arg, filter) in calls(rows) {
+    for Asked(name, arg, filter, distinct) in calls(rows) {
         let (resolved, args) = resolved(name, arg, &rows.ctx);
         let (args, digits) = match (name, args.as_slice()) {
-            ("sum" | "avg", [arg]) => {
+            ("sum" | "avg", [arg]) if !distinct => {
                 let (place, digits) = program.define_summand(arg, &rows.ctx);
                 (vec![place], digits)
             }
             (_, args) => (args.iter().map(|arg| program.define(arg, &rows.ctx)).collect(), None),
         };
         let filter = filter.map(|filter| program.condition(&filter, &rows.ctx));
-        compiled.push(Call { resolved, args, digits, filter });
+        compiled.push(Call { resolved, args, digits, filter, distinct });
     }
     let spec = Arc::new(Spec::new(&program, keys, dependent, compiled).unwrap());
     let mut work = Work::new(Arc::new(program), rows.ctx.clone(), Vec::new());
@@ -99,11 +126,13 @@ fn expected(rows: &Rows, keys: &[usize]) -> BTreeMap<Vec<String>, Vec<String>> {
         })
         .collect();
     let mut results = vec![Vec::new(); groups.len()];
-    for (name, arg, filter) in calls(rows) {
+    for Asked(name, arg, filter, distinct) in calls(rows) {
         let (resolved, args) = resolved(name, arg, &rows.ctx);
         let args: Vec<ArrayRef> = args.iter().map(|arg| arg.eval(&arrays, rows.count, &rows.ctx).unwrap()).collect();
         let filter = filter.map(|filter| filter.eval(&arrays, rows.count, &rows.ctx).unwrap());
         let filter = filter.as_deref().map(arrow_array::cast::AsArray::as_boolean);
+        let first = distinct.then(|| first_of_each(&of_row, &args[0], &resolved.arg_types[0], filter, &rows.ctx));
+        let filter = first.as_ref().or(filter);
         let mut accumulator = resolved.accumulator();
         accumulator.update(&of_row, &args, filter, groups.len()).unwrap();
         let values = accumulator.evaluate().unwrap();
@@ -112,6 +141,24 @@ fn expected(rows: &Rows, keys: &[usize]) -> BTreeMap<Vec<String>, Vec<String>> {
         texts.iter().zip(&mut results).for_each(|(text, out)| out.push(text.unwrap_or("NULL").to_string()));
     }
     groups.into_iter().map(|(key, group)| (key, results[group as usize].clone())).collect()
+}
+
+/// Of rows that pass, the first with its group and value.
+fn first_of_each(
+    groups: &[u32],
+    values: &ArrayRef,
+    ty: &DataType,
+    filter: Option<&BooleanArray>,
+    ctx: &EvalContext,
+) -> BooleanArray {
+    let texts = basalt_expr::cast::cast_array(ty, &DataType::Text, values, true, ctx).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    let pairs = groups.iter().zip(arrow_array::cast::AsArray::as_string_view(&*texts)).enumerate();
+    let mut first = |(row, (group, text)): (usize, (&u32, Option<&str>))| {
+        let passes = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+        Some(passes && seen.insert((*group, text.map(str::to_string))))
+    };
+    pairs.map(&mut first).collect()
 }
 
 #[test]

@@ -16,8 +16,18 @@ const BYTES_MAX: usize = 1 << 30;
 /// The word of a text that has no number.
 const UNKNOWN_WORD: u64 = u64::MAX;
 
+/// When texts are one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Equality {
+    Bytes,
+    /// Numerics, if they differ in nothing but how they print.
+    Numerics,
+    /// If they differ in nothing but the blanks at their ends.
+    Padded,
+}
+
 pub struct Texts {
-    numerics: bool,
+    equality: Equality,
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -30,12 +40,11 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// `numerics`: they are one if they differ in nothing but how they print.
-    pub fn new(numerics: bool) -> Texts {
+    pub fn new(equality: Equality) -> Texts {
         // Fixed keys would let a client choose texts that all hash alike.
         let hasher = RandomState::new();
         let (bytes, ends, numbers) = (Vec::new(), Vec::new(), HashTable::new());
-        Texts { numerics, bytes, ends, numbers, hasher, last: None, sealed: None }
+        Texts { equality, bytes, ends, numbers, hasher, last: None, sealed: None }
     }
 
     /// Texts are addressed by 32 bits; a batch more is always possible.
@@ -91,10 +100,10 @@ impl Texts {
 
     /// The word of a text, or one that no key has.
     pub fn known(&self, text: &[u8]) -> u64 {
-        let text = key_of(self.numerics, text);
+        let text = key_of(self.equality, text);
         let hash = self.hasher.hash_one(text) as u32;
         let is = |(other, number): &(u32, u32)| {
-            *other == hash && key_of(self.numerics, text_of(&self.bytes, &self.ends, *number)) == text
+            *other == hash && key_of(self.equality, text_of(&self.bytes, &self.ends, *number)) == text
         };
         self.numbers.find(spread(hash), is).map_or(UNKNOWN_WORD, |(_, number)| u64::from(*number))
     }
@@ -114,10 +123,10 @@ impl Texts {
 
     /// The number of a text.
     pub fn number(&mut self, text: &[u8]) -> u32 {
-        let Texts { numerics, bytes, ends, numbers, hasher, .. } = self;
-        let numerics = *numerics;
-        let of = |number: u32| key_of(numerics, text_of(bytes, ends, number));
-        let key = key_of(numerics, text);
+        let Texts { equality, bytes, ends, numbers, hasher, .. } = self;
+        let equality = *equality;
+        let of = |number: u32| key_of(equality, text_of(bytes, ends, number));
+        let key = key_of(equality, text);
         let hash = hasher.hash_one(key) as u32;
         if let Some((_, number)) = numbers.find(spread(hash), |(other, number)| *other == hash && of(*number) == key) {
             return *number;
@@ -157,8 +166,15 @@ fn spread(hash: u32) -> u64 {
 }
 
 /// What of a text tells it from others.
-fn key_of(numerics: bool, text: &[u8]) -> &[u8] {
-    if numerics { numeric::key_bytes(text) } else { text }
+pub(crate) fn key_of(equality: Equality, text: &[u8]) -> &[u8] {
+    match equality {
+        Equality::Bytes => text,
+        Equality::Numerics => numeric::key_bytes(text),
+        Equality::Padded => {
+            let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+            &text[..end]
+        }
+    }
 }
 
 fn text_of<'t>(bytes: &'t [u8], ends: &[usize], number: u32) -> &'t [u8] {

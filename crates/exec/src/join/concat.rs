@@ -1,7 +1,7 @@
 //! One column of many batches.
 
 use crate::aggregate::keys::is_text;
-use crate::aggregate::texts::Texts;
+use crate::aggregate::texts::{Equality, Texts};
 use crate::error::{Error, Result};
 use crate::program::Field;
 use arrow_array::cast::AsArray;
@@ -39,7 +39,7 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
 
 /// Texts by the number under which they came.
 fn numbered(arrays: &[&dyn Array]) -> Result<Codes> {
-    let mut texts = Texts::new(false);
+    let mut texts = Texts::new(Equality::Bytes);
     let mut codes: Vec<u32> = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
     for array in arrays {
         texts.check()?;
@@ -52,7 +52,7 @@ fn numbered(arrays: &[&dyn Array]) -> Result<Codes> {
 
 /// Whether the first rows have few texts, each many times.
 fn repeats(parts: &[&Vector]) -> bool {
-    let mut texts = Texts::new(false);
+    let mut texts = Texts::new(Equality::Bytes);
     let mut rows = 0;
     for part in parts.iter().filter(|part| matches!(part, Vector::Flat(_))) {
         let looked = part.len().min(SAMPLE_ROWS - rows);
@@ -105,7 +105,7 @@ fn integers(parts: &[&Ints]) -> Ints {
 
 /// Codes of one dictionary.
 fn texts(parts: &[&Codes]) -> Result<Codes> {
-    let mut texts = Texts::new(false);
+    let mut texts = Texts::new(Equality::Bytes);
     let mut codes: Vec<u32> = Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum());
     for part in parts {
         texts.check()?;

@@ -26,7 +26,7 @@ pub(super) const BYTES_PER_ROW_MAX: usize = BITS_PER_ROW_MAX as usize * 3 / 16 +
 pub(super) enum Lookup {
     Ranked(Packing, Ranks),
     Packed { packing: Packing, slots: Slots, guards: Vec<Option<Guard>> },
-    Found { found: Found, guards: Vec<Option<Guard>> },
+    Found { found: Found, guards: Vec<Option<Guard>>, null_safe: Vec<bool> },
 }
 
 /// Which numbers occur, and how many below each.
@@ -48,15 +48,19 @@ impl Lookup {
     /// The lookup, and the number of each row's key: 0 where it is null.
     pub fn build(spec: &Spec, parts: &[Part], rows: usize) -> Result<(Lookup, Vec<u32>)> {
         let guard = |at: usize| Guard::new(parts.iter().map(|part| &part.keys[at]), rows);
-        let guards = || (0..spec.keys.len()).map(guard).collect();
-        let Some(packing) = Packing::of(spec, parts) else {
+        let guards = || (0..spec.keys.len()).map(|at| if spec.null_safe[at] { None } else { guard(at) }).collect();
+        // A packed key has no place for a null that others are equal to.
+        let safe_nulls =
+            |part: &Part| part.keys.iter().zip(&spec.null_safe).any(|(key, safe)| *safe && key.nulls().is_some());
+        let Some(packing) = Packing::of(spec, parts).filter(|_| !parts.iter().any(safe_nulls)) else {
             let mut found = Found::new(&spec.forms);
             let mut of_rows = Vec::with_capacity(rows);
             for part in parts {
-                let valued = valued(&part.keys, part.rows);
+                let valued = valued(unsafe_keys(&part.keys, &spec.null_safe), part.rows);
                 of_rows.extend(found.hashed(&part.keys, part.rows, valued.as_deref())?);
             }
-            return Ok((Lookup::Found { found, guards: guards() }, of_rows));
+            let null_safe = spec.null_safe.clone();
+            return Ok((Lookup::Found { found, guards: guards(), null_safe }, of_rows));
         };
         let bits_max = BITS_MIN.max((rows as u64).saturating_mul(BITS_PER_ROW_MAX)).min(BITS_MAX);
         if packing.numbers <= bits_max {
@@ -71,7 +75,7 @@ impl Lookup {
         let mut slots = Slots::new();
         let mut of_rows = Vec::with_capacity(rows);
         for part in parts {
-            let valued = valued(&part.keys, part.rows);
+            let valued = valued(part.keys.iter(), part.rows);
             let packed = packing.pack(&part.keys, part.rows)?;
             of_rows.extend(packed.iter().enumerate().map(|(row, packed)| match &valued {
                 Some(valued) if valued[row] == 0 => 0,
@@ -121,7 +125,9 @@ impl Lookup {
             }
             Lookup::Found { found, .. } => found.find(keys, rows, mask)?,
         };
-        for nulls in keys.iter().filter_map(Vector::nulls) {
+        let nowhere = vec![false; keys.len()];
+        let null_safe = if let Lookup::Found { null_safe, .. } = self { null_safe } else { &nowhere };
+        for nulls in unsafe_keys(keys, null_safe).filter_map(Vector::nulls) {
             numbers.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, number)| *number = 0);
         }
         Ok(numbers)
@@ -137,7 +143,7 @@ impl Ranks {
     fn of(packing: &Packing, parts: &[Part]) -> Result<Ranks> {
         let mut words = vec![0u64; packing.numbers.div_ceil(64) as usize + 1];
         for part in parts {
-            let valued = valued(&part.keys, part.rows);
+            let valued = valued(part.keys.iter(), part.rows);
             for (row, packed) in packing.pack(&part.keys, part.rows)?.into_iter().enumerate() {
                 if valued.as_ref().is_none_or(|valued| valued[row] == 1) {
                     words[(packed / 64) as usize] |= 1 << (packed % 64);
@@ -235,10 +241,15 @@ impl Slots {
     }
 }
 
+/// Keys of which a null equals nothing.
+fn unsafe_keys<'k>(keys: &'k [Vector], null_safe: &'k [bool]) -> impl Iterator<Item = &'k Vector> {
+    keys.iter().zip(null_safe).filter(|(_, safe)| !**safe).map(|(key, _)| key)
+}
+
 /// Rows without a null among their keys; `None`: all.
-pub(super) fn valued(keys: &[Vector], rows: usize) -> Option<Vec<u8>> {
+pub(super) fn valued<'k>(keys: impl Iterator<Item = &'k Vector>, rows: usize) -> Option<Vec<u8>> {
     let mut mask = None;
-    for nulls in keys.iter().filter_map(Vector::nulls) {
+    for nulls in keys.filter_map(Vector::nulls) {
         mask::clear_nulls(Some(nulls), mask.get_or_insert_with(|| vec![1; rows]));
     }
     mask

@@ -1,10 +1,11 @@
 //! What becomes of a batch whose rows look for partners.
 
 use super::Table;
-use crate::batch::{Batch, NO_ROW, Work};
+use crate::batch::{Batch, MET, NO_ROW, UNKNOWN, Work};
 use crate::error::{Error, Result};
 use crate::kernels::mask;
-use crate::program::{Condition, Place};
+use crate::program::{Condition, Place, Program};
+use arrow_buffer::NullBuffer;
 use basalt_types::vector::Vector;
 
 /// Pairs of one batch that are held at once.
@@ -24,6 +25,11 @@ pub enum Kind {
     NullAwareAnti,
     /// As [`Kind::Left`], with no more than one partner.
     Single,
+    /// Every row with a mark: whether it has a partner. If it has none, but its only key or one that it looked among is
+    /// null, the mark of a `null_aware` join is null.
+    Mark {
+        null_aware: bool,
+    },
 }
 
 impl Kind {
@@ -53,6 +59,16 @@ impl Probe {
             true => Err(SEVERAL),
             false => Ok(()),
         }
+    }
+
+    /// Whether it fails for no batch of so many rows.
+    pub fn is_total(&self, table: &Table, program: &Program, rows: usize) -> bool {
+        // Numerics of more digits may be beyond what keys are compared as.
+        let is_narrow = |place: &Place| program.fields[*place].ty.decimal().is_none_or(|(digits, _)| digits <= 18);
+        self.kind != Kind::Single
+            && self.keys.iter().all(is_narrow)
+            && self.residual.iter().all(Condition::is_total)
+            && table.partners_max().saturating_mul(rows) <= PAIRS_MAX
     }
 
     pub fn apply(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
@@ -103,6 +119,12 @@ impl Probe {
                 _ => {}
             }
         }
+        if let (Kind::Mark { null_aware }, true) = (self.kind, self.residual.is_empty()) {
+            let found = numbers.iter().map(|number| *number != 0);
+            let marks = marks(found, null_aware.then(|| keys[0].nulls()), &table);
+            batch.set_matches(self.join, marks);
+            return Ok(());
+        }
         self.expand(&table, &numbers, batch, work)
     }
 
@@ -145,9 +167,12 @@ impl Probe {
                 let (rows, partners) = with_lonely(batch, &rows, &partners);
                 batch.pair(self.join, &rows, partners);
             }
+            Kind::Mark { .. } => {
+                let found = found(batch.rows(), &rows);
+                batch.set_matches(self.join, marks(found.into_iter(), None, table));
+            }
             Kind::Semi | Kind::Anti | Kind::NullAwareAnti => {
-                let mut found = vec![false; batch.rows()];
-                rows.iter().for_each(|row| found[*row as usize] = true);
+                let found = found(batch.rows(), &rows);
                 let wanted = self.kind == Kind::Semi;
                 batch.retain(|row| found[row] == wanted);
             }
@@ -170,6 +195,27 @@ impl Probe {
         }
         Ok((rows, partners))
     }
+}
+
+/// Which of all rows are among some.
+fn found(all: usize, rows: &[u32]) -> Vec<bool> {
+    let mut found = vec![false; all];
+    rows.iter().for_each(|row| found[*row as usize] = true);
+    found
+}
+
+/// The marks of rows in place of partners. `aware`: the nulls of the only key, if a null is not the same as nothing.
+fn marks(found: impl Iterator<Item = bool>, aware: Option<Option<&NullBuffer>>, table: &Table) -> Vec<u32> {
+    let is_unknown = |row: usize| {
+        let is_null = |nulls: Option<&NullBuffer>| nulls.is_some_and(|nulls| nulls.is_null(row));
+        aware.is_some_and(|nulls| table.rows > 0 && (table.has_null || is_null(nulls)))
+    };
+    let mark = |(row, found): (usize, bool)| match found {
+        true => MET,
+        false if is_unknown(row) => UNKNOWN,
+        false => NO_ROW,
+    };
+    found.enumerate().map(mark).collect()
 }
 
 /// The pairs, and each row that counts and is in none with no partner.

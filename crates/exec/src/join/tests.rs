@@ -27,9 +27,22 @@ const ID: usize = 8;
 type Pairs = Vec<(i32, i32)>;
 
 fn joined(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Result<Pairs> {
+    joined_by(left, right, keys, false, residual, kind)
+}
+
+/// Marks stand in the place of partners: 1, 0, or -1 for null.
+fn joined_by(
+    left: &Rows,
+    right: &Rows,
+    keys: &[(usize, usize)],
+    null_safe: bool,
+    residual: bool,
+    kind: Kind,
+) -> Result<Pairs> {
     let mut program = Program::new(right.fields.clone());
     let of = |place: usize| (place, right.fields[place].clone());
-    let spec = Spec::new(keys.iter().map(|(_, key)| of(*key)).collect(), vec![of(ID), of(1)]).unwrap();
+    let held_keys = keys.iter().map(|(_, key)| of(*key)).collect();
+    let spec = Spec::new(held_keys, vec![null_safe; keys.len()], vec![of(ID), of(1)]).unwrap();
     let mut work = Work::new(Arc::new(program.clone()), right.ctx.clone(), Vec::new());
     let spec = Arc::new(spec);
     // Two workers, and batches of any size.
@@ -47,6 +60,7 @@ fn joined(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, ki
     program = Program::new(left.fields.clone());
     let partner = program.payload(0, 0, right.fields[ID].clone());
     let value = program.payload(0, 1, right.fields[1].clone());
+    let mark = program.mark(0, true);
     let larger = op(">", Expr::Column { index: value, ty: DataType::Int8 }, left.column(1));
     let condition = program.condition(&larger, &left.ctx);
     let residual = if residual { vec![condition] } else { Vec::new() };
@@ -62,9 +76,13 @@ fn joined(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, ki
         Ok(array.as_primitive::<Int32Type>().iter().collect())
     };
     let own = ids(&mut batch, ID, &mut work)?;
-    let partners = match kind.gives_partners() {
-        true => ids(&mut batch, partner, &mut work)?,
-        false => vec![None; own.len()],
+    let partners = match kind {
+        Kind::Mark { .. } => {
+            let marks = logical(&batch.vector(mark, &mut work)?, &DataType::Bool);
+            marks.as_boolean().iter().map(|mark| mark.map(i32::from)).collect()
+        }
+        _ if kind.gives_partners() => ids(&mut batch, partner, &mut work)?,
+        _ => vec![None; own.len()],
     };
     let mut pairs: Pairs =
         own.iter().zip(partners).map(|(own, partner)| (own.unwrap(), partner.unwrap_or(-1))).collect();
@@ -74,10 +92,22 @@ fn joined(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, ki
 
 /// The same for semi and anti joins with the left side held.
 fn marked(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Result<Pairs> {
+    marked_by(left, right, keys, false, residual, kind)
+}
+
+fn marked_by(
+    left: &Rows,
+    right: &Rows,
+    keys: &[(usize, usize)],
+    null_safe: bool,
+    residual: bool,
+    kind: Kind,
+) -> Result<Pairs> {
     let mut program = Program::new(left.fields.clone());
     let few = program.condition(&op(">", left.column(2), Expr::int4(100)), &left.ctx);
     let of = |place: usize| (place, left.fields[place].clone());
-    let spec = Arc::new(Spec::new(keys.iter().map(|(key, _)| of(*key)).collect(), vec![of(ID), of(1)]).unwrap());
+    let held_keys = keys.iter().map(|(key, _)| of(*key)).collect();
+    let spec = Arc::new(Spec::new(held_keys, vec![null_safe; keys.len()], vec![of(ID), of(1)]).unwrap());
     let mut work = Work::new(Arc::new(program), left.ctx.clone(), Vec::new());
     let mut built = Building::new(&spec);
     let mut batch = Batch::of_vectors(&left.vectors, left.count, &work);
@@ -112,13 +142,30 @@ fn marked(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, ki
 
 /// `None` where a row would have two partners.
 fn expected(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, kind: Kind) -> Option<Pairs> {
+    expected_by(left, right, keys, false, residual, kind)
+}
+
+fn expected_by(
+    left: &Rows,
+    right: &Rows,
+    keys: &[(usize, usize)],
+    null_safe: bool,
+    residual: bool,
+    kind: Kind,
+) -> Option<Pairs> {
     let arrays = |rows: &Rows| -> Vec<ArrayRef> {
         rows.vectors.iter().zip(&rows.fields).map(|(vector, field)| logical(vector, &field.held())).collect()
     };
     let (lefts, rights) = (arrays(left), arrays(right));
     let width = lefts.len();
     let of_right = |index: usize| Expr::Column { index: index + width, ty: right.fields[index].ty.clone() };
-    let equal = keys.iter().map(|(a, b)| op("=", left.column(*a), of_right(*b)));
+    let equal = keys.iter().map(|(a, b)| match (null_safe, op("=", left.column(*a), of_right(*b))) {
+        (true, Expr::Call { function, .. }) => {
+            let (left, right) = (Box::new(left.column(*a)), Box::new(of_right(*b)));
+            Expr::IsDistinct { left, right, equal: function, negated: true }
+        }
+        (_, equal) => equal,
+    });
     let larger = residual.then(|| op(">", of_right(1), left.column(1)));
     let condition = Expr::and(equal.chain(larger).collect());
     let few = op(">", left.column(2), Expr::int4(100)).filter_indices(&lefts, left.count, &left.ctx).unwrap();
@@ -133,6 +180,7 @@ fn expected(left: &Rows, right: &Rows, keys: &[(usize, usize)], residual: bool, 
         match kind {
             Kind::Semi => pairs.extend((!partners.is_empty()).then_some((row, -1))),
             Kind::Anti => pairs.extend(partners.is_empty().then_some((row, -1))),
+            Kind::Mark { .. } => pairs.push((row, i32::from(!partners.is_empty()))),
             Kind::Single if partners.len() > 1 => return None,
             _ => {
                 pairs.extend(partners.iter().map(|partner| (row, *partner as i32)));
@@ -151,7 +199,8 @@ fn pairs_are_those_of_nested_loops() {
         for keys in
             [vec![(0, 0)], vec![(4, 4)], vec![(ID, ID)], vec![(1, 1)], vec![(5, 6)], vec![(0, 0), (5, 5)], vec![]]
         {
-            for kind in [Kind::Inner, Kind::Left, Kind::Semi, Kind::Anti, Kind::Single] {
+            let mark = Kind::Mark { null_aware: false };
+            for kind in [Kind::Inner, Kind::Left, Kind::Semi, Kind::Anti, Kind::Single, mark] {
                 for residual in [false, true] {
                     let what = format!("{kind:?} by {keys:?}, {} rows, residual {residual}", right.count);
                     let wanted = expected(&left, &right, &keys, residual, kind);
@@ -188,4 +237,68 @@ fn not_in_knows_nulls() {
     let without_null = anti.iter().filter(|(row, _)| nulls.is_valid(*row as usize)).count();
     assert!(without_null < anti.len());
     assert_eq!(count(&right), without_null, "nor of a null");
+}
+
+#[test]
+fn nulls_are_equal_where_they_are_asked_to_be() {
+    let left = numbered(300, 1);
+    for right in [numbered(200, 3), numbered(3, 1), numbered(0, 1)] {
+        // Integers, codes, texts of two forms, several; with nulls on both sides, on one and on none.
+        for keys in [
+            vec![(1, 1)],
+            vec![(5, 5)],
+            vec![(6, 5)],
+            vec![(7, 7)],
+            vec![(0, 0), (3, 3)],
+            vec![(ID, 1)],
+            vec![(ID, ID)],
+        ] {
+            for kind in [Kind::Inner, Kind::Left, Kind::Semi, Kind::Anti, Kind::Mark { null_aware: false }] {
+                for residual in [false, true] {
+                    let what = format!("{kind:?} by {keys:?}, {} rows, residual {residual}", right.count);
+                    // Of two types.
+                    if left.fields[keys[0].0].ty != right.fields[keys[0].1].ty {
+                        continue;
+                    }
+                    let wanted = expected_by(&left, &right, &keys, true, residual, kind).unwrap();
+                    let pairs = joined_by(&left, &right, &keys, true, residual, kind).unwrap();
+                    assert_eq!(pairs, wanted, "{what}");
+                    if let Kind::Semi | Kind::Anti = kind {
+                        let pairs = marked_by(&left, &right, &keys, true, residual, kind).unwrap();
+                        assert_eq!(pairs, wanted, "{what}, held left");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Those of `IN`: true, false, or null where nobody knows.
+#[test]
+fn marks_know_nulls() {
+    let left = numbered(200, 1);
+    let passing = joined(&left, &numbered(0, 1), &[(ID, ID)], false, Kind::Anti).unwrap();
+    let marks = |right: &Rows| joined(&left, right, &[(1, 1)], false, Kind::Mark { null_aware: true }).unwrap();
+    assert!(marks(&numbered(0, 1)).iter().all(|(_, mark)| *mark == 0), "of no rows nothing is a member");
+    let mut right = numbered(200, 1);
+    let first: Vec<u32> = (0..50).collect();
+    right.vectors = right.vectors.iter().map(|vector| vector.take(&first)).collect();
+    right.count = 50;
+    let semi = |right: &Rows| -> Vec<i32> {
+        joined(&left, right, &[(1, 1)], false, Kind::Semi).unwrap().into_iter().map(|(row, _)| row).collect()
+    };
+    let members = semi(&right);
+    assert!(!members.is_empty() && members.len() < passing.len());
+    let wanted: Pairs = passing.iter().map(|(row, _)| (*row, if members.contains(row) { 1 } else { -1 })).collect();
+    assert_eq!(marks(&right), wanted, "whether a null is the same nobody knows");
+    let valued: Vec<u32> = (0..50).filter(|row| right.vectors[1].nulls().unwrap().is_valid(*row as usize)).collect();
+    right.vectors = right.vectors.iter().map(|vector| vector.take(&valued)).collect();
+    right.count = valued.len();
+    let nulls = left.vectors[1].nulls().unwrap();
+    let mark = |row: i32| match nulls.is_valid(row as usize) {
+        true => i32::from(members.contains(&row)),
+        false => -1,
+    };
+    let wanted: Pairs = passing.iter().map(|(row, _)| (*row, mark(*row))).collect();
+    assert_eq!(marks(&right), wanted, "nor of a null");
 }

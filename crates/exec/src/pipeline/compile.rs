@@ -2,14 +2,16 @@
 
 use super::prune;
 use super::sort::{Form, Key, Order};
+use super::window::{self, Frame, Function};
 use super::{Notes, Pipeline, Sink, Start, Step};
 use crate::aggregate::{Call, Spec};
 use crate::join;
-use crate::plan::{AggregateCall, JoinKind, Plan, SortKey};
-use crate::program::{Condition, Field, Place, Program, fused};
+use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
+use crate::program::{Condition, Def, Field, Place, Program, fused};
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
-use std::collections::BTreeSet;
+use basalt_types::vector::Vector;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A pipeline without its end.
@@ -22,7 +24,7 @@ struct Open {
     tables: Vec<usize>,
     /// Where the columns of the operator that was compiled last are.
     columns: Vec<Place>,
-    /// Rows to be passed over and given, of the rows in order; no operator that takes in all rows may follow.
+    /// Rows to be passed over and given, of the rows as they come.
     window: Option<(usize, Option<usize>)>,
 }
 
@@ -30,11 +32,13 @@ struct Compiler<'c> {
     ctx: &'c EvalContext,
     /// Those that are whole, each behind what it reads.
     done: Vec<Pipeline>,
+    /// By number, the pipelines of what several places read, and how they hold it.
+    shared: BTreeMap<usize, (usize, Vec<Field>)>,
 }
 
 /// `None` if an operator is not supported.
 pub(super) fn pipelines(plan: &Plan, ctx: &EvalContext) -> Option<Vec<Pipeline>> {
-    let mut compiler = Compiler { ctx, done: Vec::new() };
+    let mut compiler = Compiler { ctx, done: Vec::new(), shared: BTreeMap::new() };
     let open = compiler.open(plan)?;
     let (offset, limit) = open.window.unwrap_or((0, None));
     open.is_storable(&open.columns).then_some(())?;
@@ -54,8 +58,13 @@ impl Compiler<'_> {
                 let fields = spec.columns.iter().map(|id| field(*id)).collect();
                 Some(Open::new(Start::Table(spec.clone()), fields))
             }
+            Plan::Values { columns, rows } => {
+                let fields = columns.iter().map(|(ty, _)| Field::new(ty.clone(), true)).collect();
+                let columns = columns.iter().map(|(_, values)| Vector::measured(values.clone())).collect();
+                Some(Open::new(Start::Values(columns, *rows), fields))
+            }
             Plan::Filter { input, conditions } => {
-                let mut open = self.open(input)?.unlimited()?;
+                let mut open = self.whole(input)?;
                 conditions.iter().for_each(|condition| open.filter(condition, self.ctx));
                 Some(open)
             }
@@ -78,24 +87,22 @@ impl Compiler<'_> {
                 self.join(left, right, *kind, keys, payload, residual)
             }
             Plan::Aggregate { input, groups, dependent, calls } => {
-                let open = self.open(input)?.unlimited()?;
+                let open = self.whole(input)?;
                 self.aggregated(open, groups, dependent, calls)
             }
             Plan::Sort { input, keys } => {
-                let open = self.open(input)?.unlimited()?;
+                let open = self.whole(input)?;
                 self.sorted(open, keys, 0, None)
             }
             Plan::Limit { input, offset, limit } => match input.unnoted() {
                 (Plan::Sort { input, keys }, note) => {
-                    let open = self.open(input)?.unlimited()?;
+                    let open = self.whole(input)?;
                     let mut open = self.sorted(open, keys, *offset, *limit)?;
                     note.into_iter().for_each(|note| self.note(&mut open, note));
                     Some(open)
                 }
                 _ => {
-                    let mut open = self.open(input)?.unlimited()?;
-                    // Workers that share a table would each give as many.
-                    (!matches!(open.start, Start::Table(_))).then_some(())?;
+                    let mut open = self.whole(input)?;
                     open.window = Some((*offset, *limit));
                     Some(open)
                 }
@@ -105,15 +112,83 @@ impl Compiler<'_> {
                 self.note(&mut open, *note);
                 Some(open)
             }
+            Plan::Window { input, partition, order, arrival, calls } => {
+                let open = self.whole(input)?;
+                self.windowed(open, partition, order, arrival, calls)
+            }
+            Plan::Union { inputs } => self.union(inputs),
+            Plan::Shared { number, plan } => self.shared(*number, plan),
+        }
+    }
+
+    fn shared(&mut self, number: usize, plan: &Plan) -> Option<Open> {
+        if !self.shared.contains_key(&number) {
+            let open = self.whole(plan)?;
+            let gathered = self.gathered(open)?;
+            self.shared.insert(number, gathered);
+        }
+        let (made, fields) = self.shared.get(&number)?;
+        Some(Open::new(Start::Made(vec![*made]), fields.clone()))
+    }
+
+    fn union(&mut self, inputs: &[Plan]) -> Option<Open> {
+        let mut opens = inputs.iter().map(|input| self.whole(input)).collect::<Option<Vec<Open>>>()?;
+        let columns = opens.first()?.columns.len();
+        for at in 0..columns {
+            let held = |open: &Open| open.program.fields[open.columns[at]].held();
+            let first = held(&opens[0]);
+            if opens.iter().any(|open| held(open) != first) {
+                opens.iter_mut().for_each(|open| open.columns[at] = open.program.plain_of(open.columns[at]));
+            }
+            let first = held(&opens[0]);
+            opens.iter().all(|open| held(open) == first).then_some(())?;
+        }
+        let mut made = Vec::with_capacity(opens.len());
+        let mut fields: Option<Vec<Field>> = None;
+        for open in opens {
+            let (by, own) = self.gathered(open)?;
+            made.push(by);
+            match &mut fields {
+                None => fields = Some(own),
+                Some(fields) => fields.iter_mut().zip(own).for_each(|(field, own)| field.nullable |= own.nullable),
+            }
+        }
+        Some(Open::new(Start::Made(made), fields?))
+    }
+
+    /// Holds the rows of a pipeline: the number of the one that does, and how.
+    fn gathered(&mut self, open: Open) -> Option<(usize, Vec<Field>)> {
+        let fields = Order::fields(&open.program, &open.columns);
+        if let Start::Made(by) = &open.start
+            && let ([by], true) = (by.as_slice(), open.passes_on())
+        {
+            return Some((*by, fields));
+        }
+        let payload = open.columns.iter().copied().zip(fields.iter().cloned()).collect();
+        let sink = Sink::Build(Arc::new(join::Spec::new(Vec::new(), Vec::new(), payload)?));
+        Some((self.close(open, sink), fields))
+    }
+
+    /// For operators that take in all rows: those of a limit are gathered first.
+    fn whole(&mut self, plan: &Plan) -> Option<Open> {
+        let mut open = self.open(plan)?;
+        match open.window.take() {
+            None => Some(open),
+            Some((offset, limit)) => self.sorted(open, &[], offset, limit),
         }
     }
 
     /// Gives its number to what the operator that was compiled last became, the pipelines that were made for it
     /// included.
     fn note(&mut self, open: &mut Open, note: usize) {
+        // A limit is not a step: it is where the pipeline ends, this one or another that the rows are gathered for.
+        if open.window.is_some() {
+            return open.notes.sink.push(note);
+        }
         let made = match (open.steps.last(), &open.start) {
             (Some(Step::Probe(probe)), _) => vec![open.tables[probe.join]],
-            (None, Start::Made(by)) => vec![*by],
+            // What a union reads was made by operators with notes of their own.
+            (None, Start::Made(by)) if by.len() == 1 => by.clone(),
             (None, Start::Chosen { table, marks, .. }) => vec![*table, *marks],
             _ => Vec::new(),
         };
@@ -135,27 +210,30 @@ impl Compiler<'_> {
         left: &Plan,
         right: &Plan,
         kind: JoinKind,
-        keys: &[(Expr, Expr)],
+        keys: &[JoinKey],
         payload: &[usize],
         residual: &[Expr],
     ) -> Option<Open> {
-        let mut built = self.open(right)?.unlimited()?;
-        let right_keys = built.keys(keys.iter().map(|key| &key.1), self.ctx);
+        let mut built = self.whole(right)?;
+        let right_keys = built.keys(keys.iter().map(|key| &key.right), self.ctx);
         let payload = payload.iter().map(|at| built.columns[*at]);
         let payload: Vec<(Place, Field)> = payload.map(|place| (place, built.program.fields[place].clone())).collect();
         let fields: Vec<Field> = payload.iter().map(|(_, field)| field.clone()).collect();
         let wanted = if kind.gives_partners() || !residual.is_empty() { payload } else { Vec::new() };
         let held_keys: Vec<Field> = right_keys.iter().map(|(_, field)| field.clone()).collect();
-        let sink = Sink::Build(Arc::new(join::Spec::new(right_keys, wanted)?));
+        let sink = Sink::Build(Arc::new(join::Spec::new(right_keys, null_safe(keys), wanted)?));
         let table = self.close(built, sink);
 
-        let mut open = self.open(left)?.unlimited()?;
-        let left_keys = open.keys(keys.iter().map(|key| &key.0), self.ctx);
+        let mut open = self.whole(left)?;
+        let left_keys = open.keys(keys.iter().map(|key| &key.left), self.ctx);
         are_alike(&left_keys, &held_keys).then_some(())?;
         let null = left_keys.iter().any(|(_, field)| field.nullable) || held_keys.iter().any(|field| field.nullable);
         let kind = match kind {
             JoinKind::NullAwareAnti if !null => JoinKind::Anti,
-            JoinKind::NullAwareAnti if keys.len() > 1 || !residual.is_empty() => return None,
+            JoinKind::Mark { .. } if !null => JoinKind::Mark { null_aware: false },
+            JoinKind::NullAwareAnti | JoinKind::Mark { null_aware: true } if keys.len() > 1 || !residual.is_empty() => {
+                return None;
+            }
             kind => kind,
         };
         let at = open.tables.len();
@@ -177,6 +255,10 @@ impl Compiler<'_> {
         if !kind.gives_partners() {
             open.columns = own;
         }
+        if let JoinKind::Mark { null_aware } = kind {
+            let mark = open.program.mark(at, null_aware);
+            open.columns.push(mark);
+        }
         Some(open)
     }
 
@@ -187,21 +269,21 @@ impl Compiler<'_> {
         left: &Plan,
         right: &Plan,
         kind: JoinKind,
-        keys: &[(Expr, Expr)],
+        keys: &[JoinKey],
         asked: &[usize],
         residual: &[Expr],
     ) -> Option<Open> {
-        let mut held = self.open(left)?.unlimited()?;
-        let left_keys = held.keys(keys.iter().map(|key| &key.0), self.ctx);
+        let mut held = self.whole(left)?;
+        let left_keys = held.keys(keys.iter().map(|key| &key.left), self.ctx);
         let payload: Vec<(Place, Field)> =
             held.columns.iter().map(|place| (*place, held.program.fields[*place].clone())).collect();
         let fields: Vec<Field> = payload.iter().map(|(_, field)| field.clone()).collect();
         let held_keys: Vec<Field> = left_keys.iter().map(|(_, field)| field.clone()).collect();
-        let sink = Sink::Build(Arc::new(join::Spec::new(left_keys, payload)?));
+        let sink = Sink::Build(Arc::new(join::Spec::new(left_keys, null_safe(keys), payload)?));
         let table = self.close(held, sink);
 
-        let mut open = self.open(right)?.unlimited()?;
-        let right_keys = open.keys(keys.iter().map(|key| &key.1), self.ctx);
+        let mut open = self.whole(right)?;
+        let right_keys = open.keys(keys.iter().map(|key| &key.right), self.ctx);
         are_alike(&right_keys, &held_keys).then_some(())?;
         let at = open.tables.len();
         open.tables.push(table);
@@ -231,7 +313,7 @@ impl Compiler<'_> {
         let mut compiled = Vec::with_capacity(calls.len());
         for call in calls {
             let (args, digits) = match (call.resolved.aggregate.name.as_str(), call.args.as_slice()) {
-                ("sum" | "avg", [arg]) => {
+                ("sum" | "avg", [arg]) if !call.distinct => {
                     let (place, digits) = open.program.define_summand(&open.placed(arg), ctx);
                     (vec![place], digits)
                 }
@@ -240,12 +322,78 @@ impl Compiler<'_> {
             let filter = call.filter.as_ref().map(|filter| open.placed(filter));
             let filter = filter.map(|filter| open.program.condition(&filter, ctx));
             open.is_storable(&args).then_some(())?;
-            compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter });
+            compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter, distinct: call.distinct });
         }
         let spec = Arc::new(Spec::new(&open.program, &groups, dependent, compiled)?);
         let fields = spec.fields();
         let made = self.close(open, Sink::Aggregate(spec));
-        Some(Open::new(Start::Made(made), fields))
+        Some(Open::new(Start::Made(vec![made]), fields))
+    }
+
+    fn windowed(
+        &mut self,
+        mut open: Open,
+        partition: &[Expr],
+        order: &[SortKey],
+        arrival: &[SortKey],
+        calls: &[WindowCall],
+    ) -> Option<Open> {
+        let mut columns = open.columns.clone();
+        let passed = columns.len();
+        let partition: Vec<SortKey> =
+            (partition.iter().cloned()).map(|expr| SortKey { expr, descending: false, nulls_first: false }).collect();
+        let mut keys = Vec::new();
+        let mut told_apart = Vec::new();
+        for key in partition.iter().chain(order).chain(arrival) {
+            let place = open.define(&key.expr, self.ctx);
+            let form = Form::of(&open.program.fields[place])?;
+            keys.push(Key { place, descending: key.descending, nulls_first: key.nulls_first, form });
+            told_apart.push((columns.len(), form));
+            columns.push(place);
+        }
+        told_apart.truncate(partition.len() + order.len());
+        let order = told_apart.split_off(partition.len());
+        let mut compiled = Vec::with_capacity(calls.len());
+        for call in calls {
+            let function = self.window_function(&mut open, &mut columns, &call.function);
+            let frame = call.frame.clone().map(|WindowFrame { spec, offsets }| Frame { spec, offsets });
+            compiled.push(window::Call { function, ty: call.ty.clone(), frame });
+        }
+        let is_storable = |call: &WindowCall| call.ty.phys().is_some();
+        (open.is_storable(&columns) && calls.iter().all(is_storable)).then_some(())?;
+        let fields = Order::fields(&open.program, &columns);
+        let sorting = Arc::new(Order { keys, fields: fields.clone(), offset: 0, limit: None });
+        let window = Arc::new(window::Spec { passed, fields, partition: told_apart, order, calls: compiled });
+        let leaving = window.leaving();
+        let made = self.close(open, Sink::Window { columns, order: sorting, window });
+        Some(Open::new(Start::Made(vec![made]), leaving))
+    }
+
+    /// With its arguments among the columns.
+    fn window_function(&self, open: &mut Open, columns: &mut Vec<Place>, function: &WindowFunction) -> Function {
+        let mut column = |expr: &Expr| {
+            let place = open.define(expr, self.ctx);
+            let place = open.program.plain_of(place);
+            columns.push(place);
+            columns.len() - 1
+        };
+        match function {
+            WindowFunction::Ranking(ranking) => Function::Ranking(*ranking),
+            WindowFunction::Ntile(buckets) => Function::Ntile(column(buckets)),
+            WindowFunction::Shifted { value, offset, default, lead } => Function::Shifted {
+                value: column(value),
+                offset: offset.as_ref().map(&mut column),
+                default: default.as_ref().map(&mut column),
+                lead: *lead,
+            },
+            WindowFunction::Edge(edge, value) => Function::Edge(*edge, column(value)),
+            WindowFunction::NthValue(value, nth) => Function::NthValue(column(value), column(nth)),
+            WindowFunction::Aggregate(call) => Function::Aggregate {
+                resolved: call.resolved.clone(),
+                args: call.args.iter().map(&mut column).collect(),
+                filter: call.filter.as_ref().map(&mut column),
+            },
+        }
     }
 
     fn sorted(&mut self, mut open: Open, keys: &[SortKey], offset: usize, limit: Option<usize>) -> Option<Open> {
@@ -260,7 +408,7 @@ impl Compiler<'_> {
         let order = Arc::new(Order { keys: placed, fields: fields.clone(), offset, limit });
         let sink = Sink::Sort { columns: open.columns.clone(), order };
         let made = self.close(open, sink);
-        Some(Open::new(Start::Made(made), fields))
+        Some(Open::new(Start::Made(vec![made]), fields))
     }
 }
 
@@ -272,9 +420,13 @@ impl Open {
         Open { start, program, steps, notes: Notes::default(), tables, columns, window: None }
     }
 
-    /// For operators that take in all rows.
-    fn unlimited(self) -> Option<Open> {
-        self.window.is_none().then_some(self)
+    /// Whether it gives what it is given and nothing else.
+    fn passes_on(&self) -> bool {
+        let is_given = |(at, place): (usize, &Place)| {
+            *place == at && matches!(self.program.defs[at], Def::Given(column) if column == at)
+        };
+        let given = self.columns.len() == self.program.defs.len() && self.columns.iter().enumerate().all(is_given);
+        given && self.steps.is_empty() && self.window.is_none()
     }
 
     /// An expression over the operator's columns as one over the program's.
@@ -322,6 +474,10 @@ impl Open {
             _ => self.steps.push(Step::Filter(conditions)),
         }
     }
+}
+
+fn null_safe(keys: &[JoinKey]) -> Vec<bool> {
+    keys.iter().map(|key| key.null_safe).collect()
 }
 
 /// Whether integers are compared as they are held.

@@ -30,8 +30,10 @@ pub enum ReportedSource {
         spec: ScanSpec,
         stats: Option<Arc<ScanStats>>,
     },
-    /// The rows of a pipeline before.
-    Made(usize),
+    /// So many rows that are known.
+    Values(usize),
+    /// The rows of pipelines before, one after the other.
+    Made(Vec<usize>),
     /// Those rows of a pipeline's table that another has marked, or has not.
     Chosen {
         table: usize,
@@ -51,7 +53,7 @@ pub enum ReportedStep {
 
 pub enum ReportedSink {
     Aggregate,
-    /// A table for joins.
+    /// A table for joins or, without keys, rows for whoever reads them.
     Build,
     /// Marks on the table of a pipeline.
     Mark {
@@ -61,6 +63,13 @@ pub enum ReportedSink {
         offset: usize,
         limit: Option<usize>,
     },
+    /// Rows as they come, of which only these are wanted.
+    Limit {
+        offset: usize,
+        limit: Option<usize>,
+    },
+    /// Sorted rows, and what window functions give for them.
+    Window,
     /// The rows of the whole plan.
     Give {
         offset: usize,
@@ -103,7 +112,8 @@ impl Pipeline {
             Start::Table(spec) => {
                 ReportedSource::Table { spec: spec.clone(), stats: ran.and_then(|ran| ran.scan.clone()) }
             }
-            Start::Made(by) => ReportedSource::Made(*by),
+            Start::Values(_, rows) => ReportedSource::Values(*rows),
+            Start::Made(by) => ReportedSource::Made(by.clone()),
             Start::Chosen { table, marks, met } => ReportedSource::Chosen { table: *table, marks: *marks, met: *met },
         };
         let rows = ran.map(|ran| ran.entered.load(Ordering::Relaxed) as u64);
@@ -125,6 +135,10 @@ impl Pipeline {
             Sink::Aggregate(_) => ReportedSink::Aggregate,
             Sink::Build(_) => ReportedSink::Build,
             Sink::Mark(probe) => ReportedSink::Mark { table: self.tables[probe.join] },
+            Sink::Sort { order, .. } if order.keys.is_empty() => {
+                ReportedSink::Limit { offset: order.offset, limit: order.limit }
+            }
+            Sink::Window { .. } => ReportedSink::Window,
             Sink::Sort { order, .. } => ReportedSink::Sort { offset: order.offset, limit: order.limit },
             Sink::Give { offset, limit, .. } => ReportedSink::Give { offset: *offset, limit: *limit },
         };

@@ -1,15 +1,17 @@
 //! Sorting: rows of several workers by keys, of which a limit may ask for the first ones alone.
 
+use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place, Program};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array};
-use arrow_buffer::NullBuffer;
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_select::interleave::interleave;
 use basalt_types::batch::{bytes_of, own};
 use basalt_types::vector::{IntValues, Vector};
-use basalt_types::{DataType, PhysType, numeric};
+use basalt_types::{DataType, PhysType};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -39,19 +41,25 @@ pub(super) struct Key {
 pub(super) enum Form {
     Integers,
     Bools,
-    Bytes,
-    /// Bytes without their display scale.
-    Numerics,
+    /// As integers of the same order.
+    Floats,
+    /// What of the bytes is compared.
+    Bytes(Equality),
+    Fixed,
 }
 
 impl Form {
     /// `None` if the order of a type is not that of its stored form.
     pub fn of(field: &Field) -> Option<Form> {
-        match &field.ty {
+        match field.ty.underlying() {
             _ if field.kind().is_some() => Some(Form::Integers),
+            DataType::Oid | DataType::Money => Some(Form::Integers),
             DataType::Bool => Some(Form::Bools),
-            DataType::Text | DataType::Varchar(_) | DataType::Bytea => Some(Form::Bytes),
-            DataType::Numeric(_) => Some(Form::Numerics),
+            DataType::Float4 | DataType::Float8 | DataType::Enum(_) => Some(Form::Floats),
+            DataType::Text | DataType::Varchar(_) | DataType::Bytea => Some(Form::Bytes(Equality::Bytes)),
+            DataType::Bpchar(_) => Some(Form::Bytes(Equality::Padded)),
+            ty @ DataType::Numeric(_) if ty.decimal().is_none() => Some(Form::Bytes(Equality::Numerics)),
+            DataType::Uuid => Some(Form::Fixed),
             _ => None,
         }
     }
@@ -74,22 +82,37 @@ struct Rows {
     count: usize,
 }
 
-enum KeyValues {
+pub(super) enum KeyValues {
     Integers(IntValues, Option<NullBuffer>),
     Bools(BooleanArray),
-    Bytes(BinaryViewArray, Form),
+    Bytes(BinaryViewArray, Equality),
+    Fixed(FixedSizeBinaryArray),
 }
 
 impl KeyValues {
-    fn of(vector: Vector, form: Form) -> Result<KeyValues> {
+    pub fn of(vector: Vector, form: Form) -> Result<KeyValues> {
         Ok(match (vector, form) {
             (Vector::Ints(ints), Form::Integers) => KeyValues::Integers(ints.values, ints.nulls),
             (Vector::Flat(values), Form::Bools) => KeyValues::Bools(values.as_boolean().clone()),
-            (vector @ (Vector::Codes(_) | Vector::Flat(_)), Form::Bytes | Form::Numerics) => {
-                KeyValues::Bytes(vector.to_array(PhysType::Bytes).as_binary_view().clone(), form)
+            // As they were made of floats.
+            (Vector::Ints(ints), Form::Floats) => KeyValues::Integers(ints.values, ints.nulls),
+            (Vector::Flat(values), Form::Floats) => {
+                KeyValues::Integers(IntValues::I64(of_floats(&values)), values.nulls().cloned())
+            }
+            (Vector::Flat(values), Form::Fixed) => KeyValues::Fixed(values.as_fixed_size_binary().clone()),
+            (vector @ (Vector::Codes(_) | Vector::Flat(_)), Form::Bytes(equality)) => {
+                KeyValues::Bytes(vector.to_array(PhysType::Bytes).as_binary_view().clone(), equality)
             }
             _ => return Err(Error::Beyond("a sort key in another form")),
         })
+    }
+
+    /// Whether two rows have the same value, or none.
+    pub fn is_same(&self, row: usize, other: usize) -> bool {
+        match (self.is_null(row), self.is_null(other)) {
+            (false, false) => self.compare(row, self, other) == Ordering::Equal,
+            (one, another) => one == another,
+        }
     }
 
     fn is_null(&self, row: usize) -> bool {
@@ -97,6 +120,7 @@ impl KeyValues {
             KeyValues::Integers(_, nulls) => nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
             KeyValues::Bools(values) => values.is_null(row),
             KeyValues::Bytes(values, _) => values.is_null(row),
+            KeyValues::Fixed(values) => values.is_null(row),
         }
     }
 
@@ -104,10 +128,11 @@ impl KeyValues {
         match (self, other) {
             (KeyValues::Integers(a, _), KeyValues::Integers(b, _)) => a.get(row).cmp(&b.get(other_row)),
             (KeyValues::Bools(a), KeyValues::Bools(b)) => a.value(row).cmp(&b.value(other_row)),
-            (KeyValues::Bytes(a, Form::Numerics), KeyValues::Bytes(b, _)) => {
-                numeric::key_bytes(a.value(row)).cmp(numeric::key_bytes(b.value(other_row)))
+            (KeyValues::Bytes(a, Equality::Bytes), KeyValues::Bytes(b, _)) => a.value(row).cmp(b.value(other_row)),
+            (KeyValues::Bytes(a, equality), KeyValues::Bytes(b, _)) => {
+                key_of(*equality, a.value(row)).cmp(key_of(*equality, b.value(other_row)))
             }
-            (KeyValues::Bytes(a, _), KeyValues::Bytes(b, _)) => a.value(row).cmp(b.value(other_row)),
+            (KeyValues::Fixed(a), KeyValues::Fixed(b)) => a.value(row).cmp(b.value(other_row)),
             _ => panic!("values of one key are of one form"),
         }
     }
@@ -120,6 +145,7 @@ impl KeyValues {
             }
             KeyValues::Bools(values) => Arc::new(values.clone()),
             KeyValues::Bytes(values, _) => Arc::new(values.clone()),
+            KeyValues::Fixed(values) => Arc::new(values.clone()),
         }
     }
 }
@@ -253,6 +279,19 @@ impl Sorting {
             return Ok((Vec::new(), 0));
         }
         Ok((self.gathered(wanted)?.into_iter().map(Vector::measured).collect(), wanted.len()))
+    }
+}
+
+/// Integers of the same order, in which all NaNs are one and the greatest, and both zeros one.
+fn of_floats(values: &ArrayRef) -> ScalarBuffer<i64> {
+    let ordered = |value: f64| {
+        let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() } as i64;
+        // Of negative ones the greater bits are the lesser value.
+        bits ^ ((bits >> 63) as u64 >> 1) as i64
+    };
+    match values.as_primitive_opt::<Float32Type>() {
+        Some(values) => values.values().iter().map(|value| ordered(f64::from(*value))).collect(),
+        None => values.as_primitive::<Float64Type>().values().iter().map(|value| ordered(*value)).collect(),
     }
 }
 

@@ -8,7 +8,7 @@ use basalt_types::{CompareOp, DataType};
 use std::sync::Arc;
 
 /// What decides which rows pass. Null is no pass.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Condition {
     /// A column of integers with one or two constants.
     Within(Place, Span),
@@ -32,6 +32,15 @@ impl Condition {
             Condition::All(conditions) | Condition::Any(conditions) => {
                 conditions.iter().flat_map(Condition::places).collect()
             }
+        }
+    }
+
+    /// Whether it fails for no value.
+    pub fn is_total(&self) -> bool {
+        match self {
+            Condition::Within(..) | Condition::CompareColumns(..) | Condition::Null(..) => true,
+            Condition::Text(general) | Condition::General(general) => general.is_total(),
+            Condition::All(conditions) | Condition::Any(conditions) => conditions.iter().all(Condition::is_total),
         }
     }
 }

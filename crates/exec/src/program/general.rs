@@ -41,7 +41,7 @@ impl General {
         General { ty: own.ty(), expr: own, places, held }
     }
 
-    /// Whether it fails for no row.
+    /// Whether it fails for no value.
     pub fn is_total(&self) -> bool {
         self.expr.is_total()
     }

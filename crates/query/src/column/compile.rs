@@ -3,17 +3,17 @@
 use crate::column::facts;
 use crate::column::notes::{Notes, What};
 use crate::optimize::columns::{ColSet, add_columns_of};
-use crate::optimize::node::{JoinKind, Key, Node, Op, Side};
+use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
 use crate::optimize::optimize;
-use crate::optimize::reduce::is_repeatable;
-use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey, row_count};
+use crate::plan::{AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp, SortKey, row_count};
 use crate::run::RunContext;
 use basalt_engine::ScanSpec;
 use basalt_exec::plan as exec;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, DataType, TableDef};
+use basalt_types::{ColumnBuilder, ColumnId, DataType, TableDef};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Aggregates whose result does not depend on the order of rows.
@@ -45,36 +45,76 @@ const UNORDERED: [&str; 25] = [
     "regr_avgy",
 ];
 
+/// Of these the ones to which a value that comes again says nothing new.
+const IDEMPOTENT: [&str; 7] = ["min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"];
+
 /// An operator of the engine and which column of it holds what.
-struct Compiled {
-    plan: exec::Plan,
-    columns: Vec<ColId>,
+#[derive(Clone)]
+pub(super) struct Compiled {
+    pub plan: exec::Plan,
+    pub columns: Vec<ColId>,
 }
 
 /// Why the engine does not run a query.
 pub(crate) type Refusal = Cow<'static, str>;
-type Taken<T> = Result<T, Refusal>;
+pub(super) type Taken<T> = Result<T, Refusal>;
 
 const OUT_OF_TURN: Refusal = Cow::Borrowed("a volatile call, or a column of another query level");
 
+/// A plan that is computed once: its number, and which column of it holds what.
+type Once = (usize, Arc<exec::Plan>, Vec<ColId>);
+
 /// How a tree is compiled.
-struct Compiling<'c> {
-    ctx: &'c RunContext,
+pub(super) struct Compiling<'c> {
+    pub ctx: &'c RunContext,
     /// Of a plan that is told.
-    notes: Option<Notes>,
+    pub notes: Option<Notes>,
+    /// Of each WITH query that is computed once, the columns that its references read.
+    read: BTreeMap<CteId, ColSet>,
+    /// Those that have been compiled.
+    shared: BTreeMap<CteId, Once>,
+    /// Numbers of what is computed once that have been given.
+    numbers: usize,
+}
+
+impl<'c> Compiling<'c> {
+    fn new(node: &Node, ctx: &'c RunContext, notes: Option<Notes>) -> Compiling<'c> {
+        let mut read = BTreeMap::new();
+        add_read(node, &mut read);
+        Compiling { ctx, notes, read, shared: BTreeMap::new(), numbers: 0 }
+    }
+
+    /// A plan that several places read.
+    fn once(&mut self, plan: exec::Plan) -> exec::Plan {
+        exec::Plan::Shared { number: self.number(), plan: Arc::new(plan) }
+    }
+
+    fn number(&mut self) -> usize {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+/// Notes what references read of WITH queries.
+fn add_read(node: &Node, read: &mut BTreeMap<CteId, ColSet>) {
+    if let Op::Shared { cte, plan, columns } = &node.op {
+        read.entry(*cte).or_default().extend(columns.iter().map(|column| column.source));
+        add_read(plan, read);
+    }
+    node.inputs().into_iter().for_each(|input| add_read(input, read));
 }
 
 /// What the column engine runs for a query, or why the fallback does.
 pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Taken<exec::Plan> {
     let node = tree(query, ctx)?;
-    compiled(query, &node, &mut Compiling { ctx, notes: None })
+    compiled(query, &node, &mut Compiling::new(&node, ctx, None))
 }
 
 /// The same with what there is to say of its operators.
 pub(crate) fn noted_plan(query: &Query, ctx: &RunContext) -> Taken<(exec::Plan, Notes)> {
     let node = tree(query, ctx)?;
     let notes = Notes::new(&node, &ctx.system);
-    let mut how = Compiling { ctx, notes: Some(notes) };
+    let mut how = Compiling::new(&node, ctx, Some(notes));
     let plan = compiled(query, &node, &mut how)?;
     Ok((plan, how.notes.expect("it is kept")))
 }
@@ -86,8 +126,8 @@ fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
     if ctx.inner {
         return Err("it runs once for each row of another".into());
     }
-    if !takes_in_all(&query.plan) {
-        return Err("rows leave before all were seen".into());
+    if !is_worth_it(query) {
+        return Err("a table's rows are passed on as they are".into());
     }
     optimize(query, &facts::of(query, ctx)).map_err(Refusal::from)
 }
@@ -103,11 +143,24 @@ fn compiled(query: &Query, node: &Node, how: &mut Compiling<'_>) -> Taken<exec::
     Ok(exec::Plan::Project { input: Box::new(compiled.plan), exprs })
 }
 
-/// Whether no row leaves before all were seen.
-fn takes_in_all(plan: &Plan) -> bool {
-    match plan {
-        Plan::Aggregate { .. } | Plan::Distinct { .. } | Plan::Sort { .. } => true,
-        Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Limit { input, .. } => takes_in_all(input),
+/// Whether a query does more than to pass on rows of a table.
+fn is_worth_it(query: &Query) -> bool {
+    fn does_more(plan: &Plan) -> bool {
+        match plan {
+            Plan::Project { input, .. } | Plan::Limit { input, .. } => does_more(input),
+            Plan::SetOp { op: SetOp::Union, all: true, left, right, .. } => does_more(left) && does_more(right),
+            Plan::Scan { .. } | Plan::Unit | Plan::Values { .. } => false,
+            _ => true,
+        }
+    }
+    !query.subqueries.is_empty() || does_more(&query.plan)
+}
+
+/// Whether a node gives what a table holds, computed again or not.
+fn passes_on(node: &Node) -> bool {
+    match &node.op {
+        Op::Scan { .. } => true,
+        Op::Filter { input, .. } | Op::Project { input, .. } => passes_on(input),
         _ => false,
     }
 }
@@ -145,28 +198,29 @@ impl Compiled {
                 let scan = Compiled::scan(table, columns)?.noted(how, all, |notes| notes.scan(table, columns));
                 scan.filtered(filter, rows, how)
             }
-            Op::Values { .. } => Err("rows of constants".into()),
-            Op::UnionAll { .. } => Err("UNION".into()),
-            // Computed for each reference, which have to agree.
-            Op::Shared { plan, columns, .. } => {
-                if !is_repeatable(plan) {
-                    return Err("a WITH query that may give other rows when it is run again".into());
-                }
-                let exprs: Vec<(ColId, Expr)> =
-                    columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
-                let sources = columns.iter().map(|column| column.source).collect();
-                Compiled::of(plan, &sources, how)?.projected(&exprs, how)
+            Op::Values { columns, rows: values } => {
+                Ok(Compiled::values(columns, values, how)?.noted(how, rows, |notes| notes.values(columns)))
             }
+            Op::UnionAll { left, right, columns } => {
+                let columns: Vec<&SetColumn> = columns.iter().filter(|column| needed.contains(&column.id)).collect();
+                let left = Compiled::side(left, &columns, |column| column.left, how)?;
+                let right = Compiled::side(right, &columns, |column| column.right, how)?;
+                Ok(left.and(right).noted(how, rows, |notes| notes.union(&columns)))
+            }
+            Op::Shared { cte, plan, columns } => Compiled::reference(*cte, plan, columns, how),
             Op::Filter { input, conjuncts } => Compiled::of(input, &below, how)?.filtered(conjuncts, rows, how),
             Op::Project { input, exprs } => Compiled::of(input, &below, how)?.projected(exprs, how),
             Op::Join { left, right, kind, keys, residual, build } => {
                 let (left, right) = (Compiled::of(left, &below, how)?, Compiled::of(right, &below, how)?);
+                if *kind == JoinKind::Full {
+                    return left.full(right, node, keys, residual, how);
+                }
                 let compiled = Compiled::join(left, right, *kind, keys, residual, needed)?.holding(*build);
-                Ok(compiled.noted(how, rows, |notes| notes.join(keys, residual)))
+                Ok(compiled.noted(how, rows, |notes| notes.join(*kind, keys, residual)))
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
                 let input = Compiled::of(input, &below, how)?;
-                let compiled = input.aggregated(groups, dependent, aggregates, how)?;
+                let compiled = input.aggregated(groups, dependent, aggregates)?;
                 Ok(compiled.noted(how, rows, |notes| notes.aggregate(groups, aggregates)))
             }
             Op::Sort { input, keys } => {
@@ -175,23 +229,116 @@ impl Compiled {
                 let plan = exec::Plan::Sort { input: Box::new(plan), keys: placed };
                 Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.sort(keys)))
             }
+            Op::Window { input, calls } => Compiled::of(input, &below, how)?.windowed(calls, rows, how),
             Op::Limit { input, limit, offset } => {
-                let sorts = matches!(input.op, Op::Sort { .. });
                 let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
                 let (limit, offset) = (how.limit(limit, row_count::LIMIT)?, how.limit(offset, row_count::OFFSET)?);
                 let plan = exec::Plan::Limit { input: Box::new(plan), offset: offset.unwrap_or(0), limit };
-                let compiled = Compiled { plan, columns };
-                // One without a sort is no operator: it ends the last pipeline.
-                Ok(if sorts { compiled.noted(how, rows, |_| What::Limit) } else { compiled })
+                Ok(Compiled { plan, columns }.noted(how, rows, |_| What::Limit))
             }
         }
     }
 
     /// With a note, if the plan is told.
-    fn noted(self, how: &mut Compiling<'_>, rows: Option<f64>, what: impl FnOnce(&mut Notes) -> What) -> Compiled {
+    pub fn noted(self, how: &mut Compiling<'_>, rows: Option<f64>, what: impl FnOnce(&mut Notes) -> What) -> Compiled {
         let Some(notes) = &mut how.notes else { return self };
         let what = what(notes);
         Compiled { plan: self.plan.noted(notes.take(rows, what)), ..self }
+    }
+
+    fn values(columns: &[(ColId, DataType)], rows: &[Vec<Expr>], how: &Compiling<'_>) -> Taken<Compiled> {
+        let column = |(at, (_, ty)): (usize, &(ColId, DataType))| {
+            let mut values = ColumnBuilder::new(ty.phys()?, rows.len());
+            for row in rows {
+                let value = row[at].eval_scalar(&[], &how.ctx.eval).ok()?;
+                (row[at].ty() == *ty && values.push(&value)).then_some(())?;
+            }
+            Some((ty.clone(), values.finish()))
+        };
+        let values = columns.iter().enumerate().map(column).collect::<Option<Vec<_>>>();
+        let columns = columns.iter().map(|(id, _)| *id).collect();
+        let values = values.ok_or("rows of constants that cannot be held, or that fail")?;
+        Ok(Compiled { plan: exec::Plan::Values { columns: values, rows: rows.len() }, columns })
+    }
+
+    /// A WITH query that several places read.
+    fn reference(cte: CteId, plan: &Node, columns: &[SharedColumn], how: &mut Compiling<'_>) -> Taken<Compiled> {
+        let exprs: Vec<(ColId, Expr)> =
+            columns.iter().map(|column| (column.id, hole(column.source, &column.ty))).collect();
+        // What is read as fast as it is held is not held.
+        if passes_on(plan) {
+            let sources = columns.iter().map(|column| column.source).collect();
+            return Compiled::of(plan, &sources, how)?.projected(&exprs, how);
+        }
+        let (number, plan, columns) = match how.shared.get(&cte) {
+            Some(known) => known.clone(),
+            None => {
+                let read = how.read.get(&cte).cloned().unwrap_or_default();
+                let held: Vec<(ColId, Expr)> = (plan.columns().iter())
+                    .filter(|(id, _)| read.contains(id))
+                    .map(|(id, ty)| (*id, hole(*id, ty)))
+                    .collect();
+                let Compiled { plan, columns } = Compiled::of(plan, &read, how)?.projected(&held, how)?;
+                let compiled = (how.number(), Arc::new(plan), columns);
+                how.shared.insert(cte, compiled.clone());
+                compiled
+            }
+        };
+        Compiled { plan: exec::Plan::Shared { number, plan }, columns }.projected(&exprs, how)
+    }
+
+    /// One side of a union.
+    fn side(
+        node: &Node,
+        columns: &[&SetColumn],
+        of: fn(&SetColumn) -> ColId,
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
+        let types: BTreeMap<ColId, DataType> = node.columns().into_iter().collect();
+        if columns.iter().any(|column| types.get(&of(column)) != Some(&column.ty)) {
+            return Err("a union of several types".into());
+        }
+        let exprs: Vec<(ColId, Expr)> =
+            columns.iter().map(|column| (column.id, hole(of(column), &column.ty))).collect();
+        Compiled::of(node, &columns.iter().map(|column| of(column)).collect(), how)?.placing(&exprs)
+    }
+
+    /// The rows of both.
+    fn and(self, other: Compiled) -> Compiled {
+        let Compiled { plan, columns } = self;
+        let mut inputs = match plan.without_note() {
+            exec::Plan::Union { inputs } => inputs,
+            plan => vec![plan],
+        };
+        inputs.push(other.plan);
+        Compiled { plan: exec::Plan::Union { inputs }, columns }
+    }
+
+    /// A full join: a left join, and the right rows that nobody meets. `node`: the join.
+    fn full(
+        self,
+        right: Compiled,
+        node: &Node,
+        keys: &[Key],
+        residual: &[Expr],
+        how: &mut Compiling<'_>,
+    ) -> Taken<Compiled> {
+        let types: BTreeMap<ColId, DataType> = node.columns().into_iter().collect();
+        let of_right: ColSet = right.columns.iter().copied().collect();
+        let mut once = |side: Compiled| Compiled { plan: how.once(side.plan), columns: side.columns };
+        let (left, right) = (once(self), once(right));
+        let all: ColSet = left.columns.iter().chain(&right.columns).copied().collect();
+        let met = Compiled::join(left.clone(), right.clone(), JoinKind::Left, keys, residual, &all)?;
+        let met = met.noted(how, None, |notes| notes.join(JoinKind::Left, keys, residual));
+        let swapped: Vec<Key> = keys.iter().cloned().map(Key::swapped).collect();
+        let lonely = Compiled::join(right, left, JoinKind::Anti, &swapped, residual, &all)?.holding(Side::Left);
+        let lonely = lonely.noted(how, None, |notes| notes.join(JoinKind::Anti, &swapped, residual));
+        let values = met.columns.iter().map(|id| {
+            let ty = types.get(id)?;
+            Some((*id, if of_right.contains(id) { hole(*id, ty) } else { Expr::null(ty.clone()) }))
+        });
+        let values = values.collect::<Option<Vec<_>>>().ok_or("FULL JOIN of columns that are not known")?;
+        Ok(met.and(lonely.placing(&values)?).noted(how, Some(node.rows), |_| What::Union))
     }
 
     fn scan(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)]) -> Taken<Compiled> {
@@ -209,11 +356,22 @@ impl Compiled {
         Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.filter(conjuncts)))
     }
 
+    /// Expressions, and what they are called.
     fn projected(self, exprs: &[(ColId, Expr)], how: &mut Compiling<'_>) -> Taken<Compiled> {
+        let compiled = self.placing(exprs)?;
+        how.notes.iter_mut().for_each(|notes| notes.name(exprs));
+        Ok(compiled)
+    }
+
+    fn placing(self, exprs: &[(ColId, Expr)]) -> Taken<Compiled> {
         let Compiled { plan, columns } = self;
         let values = exprs.iter().map(|(_, expr)| placed(expr, &columns)).collect::<Taken<Vec<_>>>()?;
-        let plan = exec::Plan::Project { input: Box::new(plan), exprs: values };
-        how.notes.iter_mut().for_each(|notes| notes.name(exprs));
+        let is_passed = |(at, value): (usize, &Expr)| matches!(value, Expr::Column { index, .. } if *index == at);
+        let renames = values.len() == columns.len() && values.iter().enumerate().all(is_passed);
+        let plan = match renames {
+            true => plan,
+            false => exec::Plan::Project { input: Box::new(plan), exprs: values },
+        };
         Ok(Compiled { plan, columns: exprs.iter().map(|(id, _)| *id).collect() })
     }
 
@@ -225,6 +383,7 @@ impl Compiled {
         residual: &[Expr],
         needed: &ColSet,
     ) -> Taken<Compiled> {
+        let mark = if let JoinKind::Mark { id, .. } = kind { Some(id) } else { None };
         let kind = match kind {
             JoinKind::Inner => exec::JoinKind::Inner,
             JoinKind::Left => exec::JoinKind::Left,
@@ -232,14 +391,15 @@ impl Compiled {
             JoinKind::Anti => exec::JoinKind::Anti,
             JoinKind::NullAwareAnti => exec::JoinKind::NullAwareAnti,
             JoinKind::Single => exec::JoinKind::Single,
+            JoinKind::Mark { null_aware, .. } => exec::JoinKind::Mark { null_aware },
             JoinKind::Full => return Err("FULL JOIN".into()),
-            JoinKind::Mark { .. } => return Err("a subquery among the values, or under OR".into()),
         };
         let pair = |key: &Key| {
-            let sides = (placed(&key.left, &left.columns)?, placed(&key.right, &right.columns)?);
-            match !key.null_safe && sides.0.ty() == sides.1.ty() {
-                true => Ok(sides),
-                false => Err(Refusal::from("a join in which nulls match")),
+            let null_safe = key.null_safe;
+            let (left, right) = (placed(&key.left, &left.columns)?, placed(&key.right, &right.columns)?);
+            match left.ty() == right.ty() {
+                true => Ok(exec::JoinKey { left, right, null_safe }),
+                false => Err(Refusal::from("a join of two types")),
             }
         };
         let keys = keys.iter().map(pair).collect::<Taken<Vec<_>>>()?;
@@ -252,7 +412,10 @@ impl Compiled {
         let (payload, partners): (Vec<usize>, Vec<ColId>) = kept.unzip();
         let both: Vec<ColId> = left.columns.iter().chain(&partners).copied().collect();
         let residual = residual.iter().map(|condition| placed(condition, &both)).collect::<Taken<Vec<_>>>()?;
-        let columns = if kind.gives_partners() { both } else { left.columns };
+        let columns = match kind.gives_partners() {
+            true => both,
+            false => left.columns.into_iter().chain(mark).collect(),
+        };
         let (left, right) = (Box::new(left.plan), Box::new(right.plan));
         Ok(Compiled {
             plan: exec::Plan::Join { left, right, kind, keys, payload, hold_left: false, residual },
@@ -273,61 +436,14 @@ impl Compiled {
         groups: &[(ColId, Expr)],
         dependent: &[usize],
         aggregates: &[(ColId, AggregateCall)],
-        how: &mut Compiling<'_>,
     ) -> Taken<Compiled> {
         let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
-        let (input, distinct) = match aggregates.iter().any(|(_, call)| call.distinct) {
-            true => self.distinct(groups, aggregates, how)?,
-            false => (self, None),
-        };
-        let Compiled { plan, columns } = input;
-        // Behind a grouping by everything that matters, keys come first and then what is aggregated.
-        let key = |(at, (_, group)): (usize, &(ColId, Expr))| match &distinct {
-            Some(_) => Ok(Expr::Column { index: at, ty: group.ty() }),
-            None => placed(group, &columns),
-        };
-        let keys = groups.iter().enumerate().map(key).collect::<Taken<Vec<_>>>()?;
-        let calls = aggregates.iter().map(|(_, call)| match &distinct {
-            Some(arg) => Ok(exec::AggregateCall {
-                resolved: call.resolved.clone(),
-                args: vec![Expr::Column { index: groups.len(), ty: arg.ty() }],
-                filter: None,
-            }),
-            None => aggregate(call, &columns),
-        });
-        let calls = calls.collect::<Taken<Vec<_>>>()?;
-        let dependent = dependent.to_vec();
-        let plan = exec::Plan::Aggregate { input: Box::new(plan), groups: keys, dependent, calls };
-        Ok(Compiled { plan, columns: ids })
-    }
-
-    /// For aggregates of the distinct values of one expression: one row for each value of each group, and the
-    /// expression.
-    fn distinct(
-        self,
-        groups: &[(ColId, Expr)],
-        aggregates: &[(ColId, AggregateCall)],
-        how: &mut Compiling<'_>,
-    ) -> Taken<(Compiled, Option<Expr>)> {
-        const SEVERAL: Refusal = Cow::Borrowed("DISTINCT aggregates beside others");
         let Compiled { plan, columns } = self;
-        let [(_, first), rest @ ..] = aggregates else { return Err(SEVERAL) };
-        let [arg] = first.args.as_slice() else { return Err(SEVERAL) };
-        let alike = |call: &AggregateCall| {
-            call.distinct && call.filter.is_none() && call.order_by.is_empty() && call.args == first.args
-        };
-        if !alike(first) || !rest.iter().all(|(_, call)| alike(call)) {
-            return Err(SEVERAL);
-        }
-        aggregates.iter().try_for_each(|(_, call)| check_unordered(call))?;
-        let values: Vec<&Expr> = groups.iter().map(|(_, group)| group).chain([arg]).collect();
-        let groups = values.iter().map(|value| placed(value, &columns)).collect::<Taken<Vec<_>>>()?;
-        let (dependent, calls) = (Vec::new(), Vec::new());
+        let groups = groups.iter().map(|(_, group)| placed(group, &columns)).collect::<Taken<Vec<_>>>()?;
+        let calls = aggregates.iter().map(|(_, call)| aggregate(call, &columns)).collect::<Taken<Vec<_>>>()?;
+        let dependent = dependent.to_vec();
         let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, dependent, calls };
-        let compiled = Compiled { plan, columns: Vec::new() };
-        let compiled =
-            compiled.noted(how, None, |notes| What::Aggregate { groups: notes.texts(values), results: Vec::new() });
-        Ok((compiled, Some(arg.clone())))
+        Ok(Compiled { plan, columns: ids })
     }
 }
 
@@ -365,14 +481,23 @@ fn check_unordered(call: &AggregateCall) -> Taken<()> {
     }
 }
 
-fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
+pub(super) fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
     check_unordered(call)?;
+    let distinct = call.distinct && !IDEMPOTENT.contains(&call.resolved.aggregate.name.as_str());
+    if distinct && call.args.len() != 1 {
+        return Err("a DISTINCT aggregate of several values".into());
+    }
+    // Their order is that of the values.
+    let is_float = |arg: &Expr| matches!(arg.ty().underlying(), DataType::Float4 | DataType::Float8);
+    if distinct && call.resolved.aggregate.name != "count" && call.args.iter().any(is_float) {
+        return Err("DISTINCT floats, whose sum depends on their order".into());
+    }
     let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Taken<Vec<_>>>()?;
     let filter = call.filter.as_ref().map(|filter| placed(filter, columns)).transpose()?;
-    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter })
+    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter, distinct })
 }
 
-fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {
+pub(super) fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {
     let SortKey { expr, descending, nulls_first } = key;
     Ok(exec::SortKey { expr: placed(expr, columns)?, descending: *descending, nulls_first: *nulls_first })
 }

@@ -2,11 +2,12 @@
 
 use super::Refusal;
 use crate::error::{Result, SqlError};
-use crate::run::{QueryRuntime, RunContext};
+use crate::run::{BATCH_ROWS_MAX, QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use basalt_exec::pipeline::{Execution, Progress, Running, Surroundings, Worker};
 use basalt_exec::{Error, plan};
+use basalt_types::batch::bytes_of;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -45,10 +46,11 @@ impl QueryRuntime {
 
     /// Runs an execution to its end.
     pub(crate) async fn run_columns(&self, execution: &mut Execution, receiver: &Receiver) -> Result<Ended> {
-        let way = Way { receiver: receiver.clone(), left: Arc::default() };
+        let left = Arc::new(AtomicBool::new(false));
+        let way = Way::Out { receiver: receiver.clone(), left: left.clone() };
         match self.pipelines(execution, &way).await {
             Ok(ended) => Ok(ended),
-            Err(Failed::Engine(error @ (Error::Expr(_) | Error::Beyond(_)))) if !way.left.load(Ordering::Relaxed) => {
+            Err(Failed::Engine(error @ (Error::Expr(_) | Error::Beyond(_)))) if !left.load(Ordering::Relaxed) => {
                 tracing::debug!("the column engine leaves a query to the fallback: {error}");
                 Ok(Ended::Elsewhere(error.to_string().into()))
             }
@@ -59,25 +61,39 @@ impl QueryRuntime {
 
     async fn pipelines(&self, execution: &mut Execution, way: &Way) -> std::result::Result<Ended, Failed> {
         while let Some(mut running) = execution.start()? {
-            if running.computes_what_leaves() && !rehearse(&running, way).await? {
+            if running.may_fail_late() {
+                let kept = Arc::new(Kept::default());
+                self.workers(&running, &Way::Kept(kept.clone())).await?;
+                if let Some(batches) = kept.take() {
+                    execution.finish(&running)?;
+                    return way.send_all(batches).await;
+                }
                 // All went well, but is too much to be kept: once more.
                 match execution.start()? {
                     Some(again) => running = again,
                     None => return Ok(Ended::Well),
                 }
             }
-            // Dropped, they end.
-            let mut workers = JoinSet::new();
-            for _ in 0..running.parallelism(self.config().workers) {
-                workers.spawn_on(work(running.worker(), way.clone()), self.handle());
+            match self.workers(&running, way).await? {
+                Ended::Well => execution.finish(&running)?,
+                ended => return Ok(ended),
             }
-            while let Some(ended) = workers.join_next().await {
-                match ended.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))?? {
-                    Ended::Well => {}
-                    ended => return Ok(ended),
-                }
+        }
+        Ok(Ended::Well)
+    }
+
+    /// All workers of a pipeline to their ends.
+    async fn workers(&self, running: &Arc<Running>, way: &Way) -> std::result::Result<Ended, Failed> {
+        // Dropped, they end.
+        let mut workers = JoinSet::new();
+        for _ in 0..running.parallelism(self.config().workers) {
+            workers.spawn_on(work(running.worker(), running.clone(), way.clone()), self.handle());
+        }
+        while let Some(ended) = workers.join_next().await {
+            match ended.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))?? {
+                Ended::Well => {}
+                ended => return Ok(ended),
             }
-            execution.finish(&running)?;
         }
         Ok(Ended::Well)
     }
@@ -125,55 +141,89 @@ impl From<SqlError> for Failed {
     }
 }
 
-/// The way out of an execution.
+/// Columns and rows of one batch that leaves.
+type Leaving = (Vec<ArrayRef>, usize);
+
+/// Where rows go that leave a pipeline.
 #[derive(Clone)]
-struct Way {
-    receiver: Receiver,
-    /// Whether rows have left.
-    left: Arc<AtomicBool>,
+enum Way {
+    Out {
+        receiver: Receiver,
+        /// Whether rows have left.
+        left: Arc<AtomicBool>,
+    },
+    /// What may still fail: rows leave once all are known to be well.
+    Kept(Arc<Kept>),
 }
 
-/// Batches that are kept until the last one is known to be well.
-const KEPT_BATCHES_MAX: usize = 32;
+/// Bytes of rows that are kept until all are known to be well.
+const KEPT_BYTES_MAX: usize = 32 << 20;
 
-/// Runs a pipeline whose rows leave without letting them, so that what fails fails before the first one has left; the
-/// rows leave then, if they are few. Whether they have.
-async fn rehearse(running: &Arc<Running>, way: &Way) -> std::result::Result<bool, Failed> {
-    let mut worker = running.worker();
-    let mut kept = Some(Vec::new());
-    loop {
-        match worker.step()? {
-            Progress::Done => break,
-            Progress::More(None) => {}
-            Progress::More(Some(batch)) => match &mut kept {
-                Some(batches) if batches.len() < KEPT_BATCHES_MAX => batches.push(batch),
-                _ => kept = None,
-            },
-        }
-        tokio::task::yield_now().await;
-    }
-    let Some(batches) = kept else { return Ok(false) };
-    for (columns, rows) in batches {
-        way.left.store(true, Ordering::Relaxed);
-        if way.receiver.send(record_batch(columns, rows)).await.is_err() {
-            break;
+/// Batches, or nothing more if they have become too many.
+#[derive(Default)]
+struct Kept(Mutex<(Vec<Leaving>, usize, bool)>);
+
+impl Kept {
+    fn push(&self, batch: Leaving, running: &Running) {
+        let mut kept = self.0.lock();
+        let (batches, bytes, too_many) = &mut *kept;
+        let more = bytes_of(&batch.0);
+        *too_many |= *bytes + more > KEPT_BYTES_MAX || !*too_many && !running.may_hold(more);
+        match too_many {
+            true => batches.clear(),
+            false => {
+                *bytes += more;
+                batches.push(batch);
+            }
         }
     }
-    Ok(true)
+
+    /// `None`: they were too many.
+    fn take(&self) -> Option<Vec<Leaving>> {
+        let (batches, _, too_many) = std::mem::take(&mut *self.0.lock());
+        (!too_many).then_some(batches)
+    }
+}
+
+impl Way {
+    async fn send_all(&self, batches: Vec<Leaving>) -> std::result::Result<Ended, Failed> {
+        let Way::Out { receiver, left } = self else { return Ok(Ended::Well) };
+        for (columns, rows) in batches {
+            if !send(receiver, left, columns, rows).await {
+                return Ok(Ended::Unheard);
+            }
+        }
+        Ok(Ended::Well)
+    }
+}
+
+/// Whether somebody takes the rows.
+async fn send(receiver: &Receiver, left: &AtomicBool, columns: Vec<ArrayRef>, rows: usize) -> bool {
+    left.store(true, Ordering::Relaxed);
+    for from in (0..rows).step_by(BATCH_ROWS_MAX) {
+        let count = BATCH_ROWS_MAX.min(rows - from);
+        let part = columns.iter().map(|column| column.slice(from, count)).collect();
+        if receiver.send(record_batch(part, count)).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 /// One worker to its end; others on this thread get their turn between its steps.
-async fn work(mut worker: Worker, way: Way) -> std::result::Result<Ended, Failed> {
+async fn work(mut worker: Worker, running: Arc<Running>, way: Way) -> std::result::Result<Ended, Failed> {
     loop {
         match worker.step()? {
             Progress::Done => return Ok(Ended::Well),
             Progress::More(None) => {}
-            Progress::More(Some((columns, rows))) => {
-                way.left.store(true, Ordering::Relaxed);
-                if way.receiver.send(record_batch(columns, rows)).await.is_err() {
-                    return Ok(Ended::Unheard);
+            Progress::More(Some((columns, rows))) => match &way {
+                Way::Out { receiver, left } => {
+                    if !send(receiver, left, columns, rows).await {
+                        return Ok(Ended::Unheard);
+                    }
                 }
-            }
+                Way::Kept(kept) => kept.push((columns, rows), &running),
+            },
         }
         tokio::task::yield_now().await;
     }

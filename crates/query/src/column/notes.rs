@@ -3,14 +3,15 @@
 //! Only a plan that is told has notes, so others do not pay for texts. An operator and its note have the same number
 //! ([`basalt_exec::plan::Plan::Noted`]).
 
-use crate::optimize::node::{Key, Node, Op};
+use crate::optimize::node::{JoinKind, Key, Node, Op};
 use crate::pgcatalog::expression_text;
-use crate::plan::{AggregateCall, ColId, SortKey};
+use crate::plan::{AggregateCall, ColId, SetColumn, SortKey, WindowCall, WindowFunction};
 use crate::session::names::quote_identifier;
 use crate::system::SystemContext;
 use ahash::AHashMap;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, TableDef};
+use basalt_expr::window::{Edge, Ranking};
+use basalt_types::{ColumnId, DataType, TableDef};
 use std::sync::Arc;
 
 /// A longer text is cut.
@@ -26,10 +27,27 @@ pub(crate) struct Note {
 pub(crate) enum What {
     Scan { relation: String },
     Filter { conditions: Vec<String> },
-    Join { keys: Vec<(String, String)>, residual: Vec<String> },
+    Join { keys: Vec<KeyText>, residual: Vec<String> },
     Aggregate { groups: Vec<String>, results: Vec<String> },
     Sort { keys: Vec<String> },
+    Window { calls: Vec<String> },
     Limit,
+    Values,
+    Union,
+}
+
+/// What a join compares.
+pub(crate) struct KeyText {
+    pub left: String,
+    pub right: String,
+    pub null_safe: bool,
+}
+
+impl KeyText {
+    pub fn condition(&self) -> String {
+        let KeyText { left, right, null_safe } = self;
+        format!("{left} {} {right}", if *null_safe { "IS NOT DISTINCT FROM" } else { "=" })
+    }
 }
 
 /// Names of columns as they come about, and the notes so far.
@@ -40,6 +58,8 @@ pub(crate) struct Notes {
     /// What each scan is called by the first of its columns, and how often each table is read.
     relations: AHashMap<ColId, String>,
     reads: AHashMap<String, usize>,
+    /// Columns so far that say whether a row has a partner.
+    marks: usize,
     /// Whether columns are called by their relation's name, too.
     qualified: bool,
 }
@@ -52,6 +72,7 @@ impl Notes {
             names: AHashMap::new(),
             relations: AHashMap::new(),
             reads: AHashMap::new(),
+            marks: 0,
             qualified: scans(node) > 1,
         }
     }
@@ -96,13 +117,41 @@ impl Notes {
         }
     }
 
+    /// Rows of constants, whose columns are called as PostgreSQL calls them.
+    pub fn values(&mut self, columns: &[(ColId, DataType)]) -> What {
+        let prefix = if self.qualified { "\"*VALUES*\"." } else { "" };
+        let named = columns.iter().enumerate().map(|(at, (id, _))| (*id, format!("{prefix}column{}", at + 1)));
+        self.names.extend(named);
+        What::Values
+    }
+
+    /// Columns are called as those of the left side, unless it has but nulls for them.
+    pub fn union(&mut self, columns: &[&SetColumn]) -> What {
+        for column in columns {
+            let name = |id: &ColId| self.names.get(id).filter(|name| !name.starts_with("NULL::"));
+            if let Some(name) = name(&column.left).or_else(|| name(&column.right)).cloned() {
+                self.names.insert(column.id, name);
+            }
+        }
+        What::Union
+    }
+
     pub fn filter(&self, conditions: &[Expr]) -> What {
         What::Filter { conditions: self.texts(conditions) }
     }
 
-    pub fn join(&self, keys: &[Key], residual: &[Expr]) -> What {
-        let keys = keys.iter().map(|key| (self.text(&key.left), self.text(&key.right))).collect();
-        What::Join { keys, residual: self.texts(residual) }
+    /// A column that says whether there is a partner is called by its number among such.
+    pub fn join(&mut self, kind: JoinKind, keys: &[Key], residual: &[Expr]) -> What {
+        let key = |key: &Key| {
+            let (left, right) = (self.text(&key.left), self.text(&key.right));
+            KeyText { left, right, null_safe: key.null_safe }
+        };
+        let what = What::Join { keys: keys.iter().map(key).collect(), residual: self.texts(residual) };
+        if let JoinKind::Mark { id, .. } = kind {
+            self.marks += 1;
+            self.names.insert(id, format!("mark {}", self.marks));
+        }
+        what
     }
 
     pub fn aggregate(&mut self, groups: &[(ColId, Expr)], calls: &[(ColId, AggregateCall)]) -> What {
@@ -126,6 +175,43 @@ impl Notes {
             format!("{}{}{nulls}", self.text(&key.expr), if key.descending { " DESC" } else { "" })
         };
         What::Sort { keys: keys.iter().map(key).collect() }
+    }
+
+    /// Each call with what it is over; so are its results called.
+    pub fn window(&mut self, calls: &[&(ColId, WindowCall)]) -> What {
+        let text = |call: &WindowCall| {
+            let partition = self.texts(&call.partition_by).join(", ");
+            let What::Sort { keys } = self.sort(&call.order_by) else { return String::new() };
+            let parts = [("PARTITION BY ", partition), ("ORDER BY ", keys.join(", "))];
+            let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+            let over: Vec<String> = parts.map(|(word, text)| format!("{word}{text}")).collect();
+            format!("{} OVER ({})", self.window_function(&call.function), over.join(" "))
+        };
+        let texts: Vec<(ColId, String)> = calls.iter().map(|(id, call)| (*id, text(call))).collect();
+        let what = What::Window { calls: texts.iter().map(|(_, text)| text.clone()).collect() };
+        self.names.extend(texts);
+        what
+    }
+
+    fn window_function(&self, function: &WindowFunction) -> String {
+        match function {
+            WindowFunction::Ranking(ranking) => match ranking {
+                Ranking::RowNumber => "row_number()".to_string(),
+                Ranking::Rank => "rank()".to_string(),
+                Ranking::DenseRank => "dense_rank()".to_string(),
+                Ranking::PercentRank => "percent_rank()".to_string(),
+                Ranking::CumeDist => "cume_dist()".to_string(),
+            },
+            WindowFunction::Ntile(buckets) => format!("ntile({})", self.text(buckets)),
+            WindowFunction::Lag { value, offset, default, lead } => {
+                let args = self.texts([value].into_iter().chain(offset).chain(default)).join(", ");
+                format!("{}({args})", if *lead { "lead" } else { "lag" })
+            }
+            WindowFunction::Edge(Edge::First, value) => format!("first_value({})", self.text(value)),
+            WindowFunction::Edge(Edge::Last, value) => format!("last_value({})", self.text(value)),
+            WindowFunction::NthValue(value, nth) => format!("nth_value({}, {})", self.text(value), self.text(nth)),
+            WindowFunction::Aggregate(call) => self.call(call),
+        }
     }
 
     pub fn texts<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<String> {
@@ -164,6 +250,7 @@ impl Notes {
 fn scans(node: &Node) -> usize {
     let own = match &node.op {
         Op::Scan { .. } => 1,
+        Op::Values { columns, .. } if !columns.is_empty() => 1,
         Op::Shared { plan, .. } => scans(plan),
         _ => 0,
     };

@@ -1,7 +1,7 @@
 //! The column engine's pipelines as steps, in the order in which they run.
 
 use super::step::{Fact, Parts, Step};
-use crate::column::notes::{Note, Notes, What};
+use crate::column::notes::{KeyText, Note, Notes, What};
 use basalt_engine::{ScanSpec, ScanStats};
 use basalt_exec::pipeline::{Effort, Execution, Operator, Report, ReportedSink, ReportedSource, ReportedStep};
 use basalt_exec::plan::JoinKind;
@@ -69,9 +69,16 @@ impl Pipelines<'_> {
                     .with("Skips By", Fact::Conditions(skips(spec)));
                 stats.as_deref().map_or(step.clone(), |stats| with_stats(step, stats))
             }
-            ReportedSource::Made(by) => {
-                Step { rows, estimate: self.made[*by], ..Step::new(format!("Rows of Pipeline {}", by + 1)) }
-            }
+            ReportedSource::Values(count) => Step { rows, estimate: Some(*count as f64), ..Step::new("Values") },
+            ReportedSource::Made(by) => match by.as_slice() {
+                [by] => Step { rows, estimate: self.made[*by], ..Step::new(format!("Rows of Pipeline {}", by + 1)) },
+                several => {
+                    let numbers: Vec<String> = several.iter().map(|by| (by + 1).to_string()).collect();
+                    let what = format!("Union: Rows of Pipelines {}", numbers.join(", "));
+                    let sum = several.iter().map(|by| self.made[*by]).sum();
+                    Step { rows, estimate: self.estimate(source).or(sum), ..Step::new(what) }
+                }
+            },
             ReportedSource::Chosen { table, marks, met } => {
                 let (kind, marked) = if *met { ("Semi", "Marked") } else { ("Anti", "Not Marked") };
                 let what = format!("{kind} Join: Rows of Pipeline {} {marked} by Pipeline {}", table + 1, marks + 1);
@@ -92,7 +99,7 @@ impl Pipelines<'_> {
             match &note.what {
                 What::Filter { conditions: more } => conditions.extend(more.iter().cloned()),
                 What::Join { keys, residual } => {
-                    let keys = keys.iter().map(|(left, right)| format!("{left} = {right}")).collect();
+                    let keys = keys.iter().map(KeyText::condition).collect();
                     told = told.with("Hash Cond", Fact::Conditions(keys));
                     told = told.with("Join Filter", Fact::Conditions(residual.clone()));
                 }
@@ -109,6 +116,7 @@ impl Pipelines<'_> {
         let noted = self.estimate(sink);
         match &sink.what {
             ReportedSink::Aggregate => self.with_notes(step("Aggregate".into(), noted), sink),
+            ReportedSink::Build if !self.is_looked_into(at) => step("Hold".into(), before),
             ReportedSink::Build => step("Build".into(), before).with("Keys", Fact::Texts(self.keys(at, sink))),
             ReportedSink::Mark { table } => {
                 let step = step(format!("Mark Pipeline {}", table + 1), None);
@@ -118,13 +126,18 @@ impl Pipelines<'_> {
                 let what = limit.map_or("Sort".into(), |limit| format!("Top {}", limit.saturating_add(*offset)));
                 self.with_notes(step(what, noted.or(before)), sink)
             }
-            ReportedSink::Give { offset, limit } => {
-                let most = limit.map_or(f64::INFINITY, |limit| limit as f64);
-                let step = step("Output".into(), before.map(|rows| (rows - *offset as f64).min(most)));
-                let step = limit.map_or(step.clone(), |limit| step.with("Limit", Fact::Count(limit as u64)));
-                if *offset > 0 { step.with("Offset", Fact::Count(*offset as u64)) } else { step }
-            }
+            ReportedSink::Window => self.with_notes(step("Window".into(), noted.or(before)), sink),
+            ReportedSink::Limit { offset, limit } => limited(step("Hold".into(), before), *offset, *limit),
+            ReportedSink::Give { offset, limit } => limited(step("Output".into(), before), *offset, *limit),
         }
+    }
+
+    /// Whether a join looks for partners in what a pipeline builds, or another marks it.
+    fn is_looked_into(&self, at: usize) -> bool {
+        let joins =
+            |step: &Operator<ReportedStep>| matches!(step.what, ReportedStep::Join { table, .. } if table == at);
+        let marks = |report: &Report| matches!(report.sink.what, ReportedSink::Mark { table } if table == at);
+        self.reports.iter().any(|report| marks(report) || report.steps.iter().any(joins))
     }
 
     fn with_notes(&self, mut step: Step, sink: &Operator<ReportedSink>) -> Step {
@@ -134,6 +147,7 @@ impl Pipelines<'_> {
                     step.with("Group Key", Fact::Texts(groups.clone())).with("Results", Fact::Texts(results.clone()))
                 }
                 What::Sort { keys } => step.with("Sort Key", Fact::Texts(keys.clone())),
+                What::Window { calls } => step.with("Results", Fact::Texts(calls.clone())),
                 _ => step,
             };
         }
@@ -153,13 +167,21 @@ impl Pipelines<'_> {
         let is_held =
             |report: &Report| matches!(&report.source.what, ReportedSource::Chosen { table, .. } if *table == at);
         let holds_left = self.reports.iter().any(is_held);
-        let side = |(left, right): &(String, String)| if holds_left { left.clone() } else { right.clone() };
+        let side = |key: &KeyText| if holds_left { key.left.clone() } else { key.right.clone() };
         let keys = self.notes_of(sink).find_map(|note| match &note.what {
             What::Join { keys, .. } => Some(keys.iter().map(side).collect()),
             _ => None,
         });
         keys.unwrap_or_default()
     }
+}
+
+/// A step that passes so many rows over, and gives no more than so many.
+fn limited(step: Step, offset: usize, limit: Option<usize>) -> Step {
+    let most = limit.map_or(f64::INFINITY, |limit| limit as f64);
+    let step = Step { estimate: step.estimate.map(|rows| (rows - offset as f64).min(most)), ..step };
+    let step = limit.map_or(step.clone(), |limit| step.with("Limit", Fact::Count(limit as u64)));
+    if offset > 0 { step.with("Offset", Fact::Count(offset as u64)) } else { step }
 }
 
 fn word(kind: JoinKind) -> &'static str {
@@ -170,6 +192,8 @@ fn word(kind: JoinKind) -> &'static str {
         JoinKind::Anti => "Anti",
         JoinKind::NullAwareAnti => "Null-Aware Anti",
         JoinKind::Single => "Single",
+        JoinKind::Mark { null_aware: false } => "Mark",
+        JoinKind::Mark { null_aware: true } => "Null-Aware Mark",
     }
 }
 

@@ -79,10 +79,11 @@ fn collect(node: &Node, used: &mut ColSet, defined: &mut ColSet) {
         Op::Scan { .. } | Op::Values { .. } | Op::Shared { .. } | Op::UnionAll { .. } => {
             defined.extend(node.columns().into_iter().map(|(id, _)| id));
         }
+        Op::Window { calls, .. } => defined.extend(calls.iter().map(|(id, _)| *id)),
         Op::Join { kind: super::node::JoinKind::Mark { id, .. }, .. } => {
             defined.insert(*id);
         }
-        _ => {}
+        Op::Join { .. } | Op::Filter { .. } | Op::Sort { .. } | Op::Limit { .. } => {}
     }
     node.inputs().into_iter().for_each(|input| collect(input, used, defined));
 }
@@ -121,6 +122,7 @@ fn rename(node: &mut Node, names: &AHashMap<ColId, ColId>) {
             groups.iter_mut().for_each(|(id, _)| change(id));
             aggregates.iter_mut().for_each(|(id, _)| change(id));
         }
+        Op::Window { calls, .. } => calls.iter_mut().for_each(|(id, _)| change(id)),
         Op::Join { kind: super::node::JoinKind::Mark { id, .. }, .. } => change(id),
         Op::UnionAll { columns, .. } => columns.iter_mut().for_each(|column| {
             [&mut column.id, &mut column.left, &mut column.right].into_iter().for_each(change);

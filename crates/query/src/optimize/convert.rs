@@ -11,6 +11,8 @@ use ahash::AHashSet;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use basalt_expr::window::{Bound, Exclude, FrameSpec, Ranking, Units};
+use basalt_types::{DataType, Datum};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,9 +37,10 @@ pub struct Converter<'q> {
 const DEPTH_MAX: usize = 200;
 
 impl<'q> Converter<'q> {
-    pub fn new(query: &'q Query, statistics: &'q Statistics) -> Converter<'q> {
-        let next_id = greatest_id(query) + 1;
-        Converter {
+    /// `None` if a cursor has columns added, whose ids leave none after them.
+    pub fn new(query: &'q Query, statistics: &'q Statistics) -> Option<Converter<'q>> {
+        let next_id = Some(greatest_id(query).saturating_add(1)).filter(|id| *id < ColId::MAX / 2)?;
+        Some(Converter {
             query,
             statistics,
             next_id,
@@ -46,7 +49,7 @@ impl<'q> Converter<'q> {
             depth: 0,
             converted: AHashSet::new(),
             refusal: Cell::new(None),
-        }
+        })
     }
 
     pub fn fresh(&mut self) -> ColId {
@@ -131,6 +134,9 @@ impl<'q> Converter<'q> {
                 }
             }
             Plan::Aggregate { input, groups, aggregates, sets: None } => self.aggregate(input, groups, aggregates),
+            Plan::Aggregate { input, groups, aggregates, sets: Some(sets) } => {
+                self.grouping_sets(input, groups, aggregates, sets)
+            }
             // What is sorted has been computed, even of rows that a join above leaves out.
             Plan::Sort { input, .. } if !ordered => (!can_fail(self.query, input)).then(|| self.plan(input, false))?,
             Plan::Sort { input, keys } => {
@@ -144,6 +150,12 @@ impl<'q> Converter<'q> {
                 let (limit, offset) = (self.count(limit.as_ref())?, self.count(offset.as_ref())?);
                 Some(Node::new(Op::Limit { input, limit, offset }))
             }
+            Plan::Window { input, calls } => {
+                let mut asked = Asked::new(self.plan(input, false)?);
+                let calls = self.window_calls(&mut asked, calls)?;
+                Some(Node::new(Op::Window { input: Box::new(asked.node), calls }))
+            }
+            Plan::Distinct { input, on: Some(on) } => self.first_of_each(input, on, ordered),
             Plan::Distinct { input, on: None } => {
                 let node = self.plan(input, false)?;
                 Some(distinct(node))
@@ -254,14 +266,95 @@ impl<'q> Converter<'q> {
         groups: &[(ColId, Expr)],
         aggregates: &[(ColId, AggregateCall)],
     ) -> Option<Node> {
+        let (input, groups, calls) = self.aggregated(input, groups, aggregates)?;
+        Some(input.aggregate(groups, calls))
+    }
+
+    fn window_calls(
+        &mut self,
+        asked: &mut Asked,
+        calls: &[(ColId, plan::WindowCall)],
+    ) -> Option<Vec<(ColId, plan::WindowCall)>> {
+        let mut calls = calls.to_vec();
+        for expr in calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()) {
+            *expr = self.asked(asked, expr)?;
+        }
+        Some(calls)
+    }
+
+    /// `DISTINCT ON`: of rows that are equal in some expressions the first in the input's order.
+    fn first_of_each(&mut self, input: &Plan, on: &[Expr], ordered: bool) -> Option<Node> {
+        let (below, keys) = match input {
+            Plan::Sort { input, keys } => (&**input, keys.as_slice()),
+            other => (other, [].as_slice()),
+        };
+        let node = self.plan(below, false)?;
+        let key = |key: &plan::SortKey| Some(plan::SortKey { expr: self.plain(&key.expr)?, ..key.clone() });
+        let order_by = keys.iter().map(key).collect::<Option<Vec<_>>>()?;
+        let partition_by = on.iter().map(|expr| self.plain(expr)).collect::<Option<Vec<_>>>()?;
+        let id = self.fresh();
+        let call = plan::WindowCall {
+            function: plan::WindowFunction::Ranking(Ranking::RowNumber),
+            ty: DataType::Int8,
+            partition_by,
+            order_by: order_by.clone(),
+            arrival: Vec::new(),
+            frame: WHOLE,
+            offsets: [None, None],
+        };
+        let first = equality(
+            &DataType::Int8,
+            hole(id, DataType::Int8),
+            Expr::Const { value: Datum::I64(1), ty: DataType::Int8 },
+        )?;
+        let outputs = node.columns().into_iter().map(|(id, ty)| (id, hole(id, ty))).collect();
+        let numbered = Node::new(Op::Window { input: Box::new(node), calls: vec![(id, call)] });
+        let firsts = numbered.filter(vec![first]).project(outputs);
+        Some(match ordered && !order_by.is_empty() {
+            true => Node::new(Op::Sort { input: Box::new(firsts), keys: order_by }),
+            false => firsts,
+        })
+    }
+
+    /// The input of an aggregation, and its expressions without subqueries.
+    #[allow(clippy::type_complexity)]
+    pub fn aggregated(
+        &mut self,
+        input: &Plan,
+        groups: &[(ColId, Expr)],
+        aggregates: &[(ColId, AggregateCall)],
+    ) -> Option<(Node, Vec<(ColId, Expr)>, Vec<(ColId, AggregateCall)>)> {
         let mut asked = Asked::new(self.plan(input, false)?);
         let groups = self.outputs(&mut asked, groups)?;
         let mut calls = aggregates.to_vec();
         for expr in calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()) {
             *expr = self.asked(&mut asked, expr)?;
         }
-        Some(asked.node.aggregate(groups, calls))
+        Some((asked.node, groups, calls))
     }
+
+    /// A node that several others read: computed once.
+    pub fn shared_node(&mut self, node: Node) -> Option<(CteId, Arc<Node>)> {
+        let outputs = node.columns().into_iter().map(|(id, _)| id).collect();
+        let ready = super::finish(node, outputs, self.statistics)?;
+        let last = self.query.ctes.keys().chain(self.shared.keys()).max();
+        let id = last.map_or(0, |last| last + 1);
+        let ready = Arc::new(ready);
+        self.shared.insert(id, ready.clone());
+        Some((id, ready))
+    }
+}
+
+/// The frame of functions that have none.
+const WHOLE: FrameSpec = FrameSpec {
+    units: Units::Rows,
+    start: Bound::UnboundedPreceding,
+    end: Bound::UnboundedFollowing,
+    exclude: Exclude::NoOthers,
+};
+
+fn equality(ty: &DataType, left: Expr, right: Expr) -> Option<Expr> {
+    Some(Expr::Call { function: equality_of(ty)?, args: vec![left, right], ty: DataType::Bool })
 }
 
 /// What of a plan has no tree, in words of SQL.
@@ -270,10 +363,7 @@ fn kind_of(plan: &Plan) -> &'static str {
         Plan::VirtualScan { .. } => "a system table",
         Plan::ProjectSet { .. } => "a set-returning function",
         Plan::Sample { .. } => "TABLESAMPLE",
-        Plan::Aggregate { .. } => "grouping sets",
-        Plan::Window { .. } => "window functions",
         Plan::Limit { .. } => "WITH TIES",
-        Plan::Distinct { .. } => "DISTINCT ON",
         Plan::SetOp { .. } => "INTERSECT ALL or EXCEPT ALL",
         Plan::Recursive { .. } => "WITH RECURSIVE",
         Plan::Scan { .. } | Plan::LockRows(_) => "rows that are locked or changed",

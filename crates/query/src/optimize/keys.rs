@@ -29,7 +29,9 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             is_unique(plan, &columns.map(|column| column.source).collect())
         }
         Op::Limit { limit: Some(Expr::Const { value: Datum::I64(..2), .. }), .. } => true,
-        Op::Filter { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => is_unique(input, by),
+        Op::Filter { input, .. } | Op::Window { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => {
+            is_unique(input, by)
+        }
         Op::Project { input, exprs } => is_unique(input, &passed(exprs, by)),
         Op::Aggregate { groups, dependent, .. } => {
             let mut compared = groups.iter().enumerate().filter(|(at, _)| !dependent.contains(at));
@@ -86,7 +88,7 @@ pub fn is_never_null(node: &Node, id: ColId) -> bool {
             let column = ColSet::from_iter([id]);
             conjuncts.iter().any(|conjunct| rejects_nulls(conjunct, &column)) || is_never_null(input, id)
         }
-        Op::Sort { input, .. } | Op::Limit { input, .. } => is_never_null(input, id),
+        Op::Window { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => is_never_null(input, id),
         Op::Project { input, exprs } => defines(input, exprs, id),
         Op::Aggregate { input, groups, aggregates, .. } => {
             let counts = |(own, call): &(ColId, crate::plan::AggregateCall)| {

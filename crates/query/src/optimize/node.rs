@@ -4,7 +4,7 @@
 //! the columns of their node's inputs as [`Expr::Hole`]. No id is defined twice, except that a node may pass a column
 //! on under its own id.
 
-use crate::plan::{AggregateCall, ColId, CteId, SetColumn, SortKey};
+use crate::plan::{AggregateCall, ColId, CteId, SetColumn, SortKey, WindowCall};
 use basalt_expr::functions::Function;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, DataType, TableDef};
@@ -61,6 +61,11 @@ pub enum Op {
         /// Of the groups those, by position, that the others decide: they need not be compared.
         dependent: Vec<usize>,
         aggregates: Vec<(ColId, AggregateCall)>,
+    },
+    /// The input's columns and one per call.
+    Window {
+        input: Box<Node>,
+        calls: Vec<(ColId, WindowCall)>,
     },
     Sort {
         input: Box<Node>,
@@ -137,6 +142,13 @@ pub struct Key {
     pub null_safe: bool,
 }
 
+impl Key {
+    /// For a join whose sides are the other way round.
+    pub fn swapped(self) -> Key {
+        Key { left: self.right, right: self.left, ..self }
+    }
+}
+
 impl Node {
     pub fn new(op: Op) -> Node {
         Node { op, rows: 0.0 }
@@ -195,6 +207,11 @@ impl Node {
                 out.extend(aggregates.iter().map(|(id, call)| (*id, call.resolved.ty.clone())));
                 out
             }
+            Op::Window { input, calls } => {
+                let mut out = input.columns();
+                out.extend(calls.iter().map(|(id, call)| (*id, call.ty.clone())));
+                out
+            }
             Op::UnionAll { columns, .. } => columns.iter().map(|column| (column.id, column.ty.clone())).collect(),
         }
     }
@@ -205,6 +222,7 @@ impl Node {
             Op::Filter { input, .. }
             | Op::Project { input, .. }
             | Op::Aggregate { input, .. }
+            | Op::Window { input, .. }
             | Op::Sort { input, .. }
             | Op::Limit { input, .. } => vec![input],
             Op::Join { left, right, .. } | Op::UnionAll { left, right, .. } => vec![left, right],
@@ -217,6 +235,7 @@ impl Node {
             Op::Filter { input, .. }
             | Op::Project { input, .. }
             | Op::Aggregate { input, .. }
+            | Op::Window { input, .. }
             | Op::Sort { input, .. }
             | Op::Limit { input, .. } => vec![input],
             Op::Join { left, right, .. } | Op::UnionAll { left, right, .. } => vec![left, right],
@@ -237,6 +256,7 @@ impl Node {
                 let groups = groups.iter().map(|(_, expr)| expr);
                 groups.chain(aggregates.iter().flat_map(|(_, call)| exprs_of(call))).collect()
             }
+            Op::Window { calls, .. } => calls.iter().flat_map(|(_, call)| call.exprs()).collect(),
             Op::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
             Op::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
         }
@@ -256,6 +276,7 @@ impl Node {
                 let groups = groups.iter_mut().map(|(_, expr)| expr);
                 groups.chain(aggregates.iter_mut().flat_map(|(_, call)| call.exprs_mut())).collect()
             }
+            Op::Window { calls, .. } => calls.iter_mut().flat_map(|(_, call)| call.exprs_mut()).collect(),
             Op::Sort { keys, .. } => keys.iter_mut().map(|key| &mut key.expr).collect(),
             Op::Limit { limit, offset, .. } => limit.iter_mut().chain(offset).collect(),
         }

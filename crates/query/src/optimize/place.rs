@@ -12,7 +12,7 @@ use super::node::{JoinKind, Node, Op, Side};
 use super::profile::{ColumnProfile, Dependency, Profile, UniqueKey};
 use super::region::{Link, Region, Relation};
 use super::selectivity;
-use crate::plan::{AggregateCall, ColId, SetColumn};
+use crate::plan::{AggregateCall, ColId, SetColumn, WindowCall};
 use basalt_expr::tree::Expr;
 use basalt_types::Datum;
 
@@ -75,6 +75,7 @@ impl Placement<'_> {
                 let Placed { node, profile } = self.place(*input, conjuncts)?;
                 Some(Placed::new(Node::new(Op::Sort { input: Box::new(node), keys }), profile))
             }
+            Op::Window { input, calls } => self.window(*input, calls, conjuncts),
             Op::Limit { input, limit, offset } => {
                 let Placed { node, mut profile } = self.place(*input, Vec::new())?;
                 if let Some(Expr::Const { value: Datum::I64(count), .. }) = &limit {
@@ -104,6 +105,24 @@ impl Placement<'_> {
         let dependent = dependent_groups(&groups, &profile);
         let profile = of_groups(&groups, &dependent, &aggregates, &profile);
         let node = Node::new(Op::Aggregate { input: Box::new(node), groups, dependent, aggregates });
+        Some(Placed::new(node, profile).filter(above))
+    }
+
+    /// Whole partitions go, or none of their rows.
+    fn window(&self, input: Node, calls: Vec<(ColId, WindowCall)>, conjuncts: Vec<Expr>) -> Option<Placed> {
+        let is_key = |id: &ColId| {
+            let is = |expr: &Expr| matches!(expr, Expr::Hole { id: own, .. } if own == id);
+            calls.iter().all(|(_, call)| call.partition_by.iter().any(is))
+        };
+        let asks_keys = |conjunct: &Expr| {
+            let columns = super::columns::columns_of(conjunct);
+            !columns.is_empty() && columns.iter().all(is_key)
+        };
+        let (below, above): (Vec<Expr>, Vec<Expr>) = split(conjuncts).into_iter().partition(asks_keys);
+        let Placed { node, mut profile } = self.place(input, below)?;
+        let rows = profile.rows;
+        profile.columns.extend(calls.iter().map(|(id, _)| (*id, ColumnProfile::guessed(rows))));
+        let node = Node::new(Op::Window { input: Box::new(node), calls });
         Some(Placed::new(node, profile).filter(above))
     }
 

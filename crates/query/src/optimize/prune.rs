@@ -2,6 +2,7 @@
 
 use super::columns::{ColSet, add_columns_of};
 use super::node::{JoinKind, Node, Op, exprs_of};
+use crate::plan::WindowCall;
 use basalt_expr::tree::Expr;
 
 /// Leaves in a tree what these outputs need.
@@ -16,7 +17,14 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
                 columns.extend(first);
             }
         }
-        Op::Values { .. } | Op::Shared { .. } => {}
+        Op::Values { .. } => {}
+        Op::Shared { columns, .. } => {
+            let first = columns.first().cloned();
+            columns.retain(|column| needed.contains(&column.id));
+            if columns.is_empty() {
+                columns.extend(first);
+            }
+        }
         Op::Filter { input, conjuncts } => {
             let below = with(needed, conjuncts.iter());
             prune(input, &below);
@@ -48,6 +56,18 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
         Op::Sort { input, keys } => {
             let below = with(needed, keys.iter().map(|key| &key.expr));
             prune(input, &below);
+        }
+        Op::Window { input, calls } => {
+            // Rows are sorted though nobody reads what is computed of them.
+            let sorts_well = |call: &WindowCall| {
+                call.partition_by.iter().chain(call.order_by.iter().map(|key| &key.expr)).all(Expr::is_total)
+            };
+            calls.retain(|(id, call)| needed.contains(id) || !sorts_well(call));
+            let below = with(needed, calls.iter().flat_map(|(_, call)| call.exprs()));
+            prune(input, &below);
+            if calls.is_empty() {
+                *node = std::mem::replace(&mut **input, Node::unit());
+            }
         }
         Op::Limit { input, .. } => prune(input, needed),
         Op::UnionAll { left, right, columns } => {

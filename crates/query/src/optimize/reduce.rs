@@ -82,7 +82,7 @@ fn aggregate_of(node: &mut Node) -> Option<(&mut Node, Vec<(ColId, Expr)>)> {
 pub fn is_repeatable(node: &Node) -> bool {
     let is_exact = |ty: &DataType| !matches!(ty.underlying(), DataType::Float4 | DataType::Float8);
     let own = match &node.op {
-        Op::Limit { .. } => false,
+        Op::Limit { .. } | Op::Window { .. } => false,
         Op::Aggregate { aggregates, .. } => aggregates.iter().all(|(_, call)| is_exact(&call.resolved.ty)),
         Op::Shared { plan, .. } => is_repeatable(plan),
         _ => true,

@@ -1,6 +1,6 @@
 use super::*;
 use arrow_array::ArrayRef;
-use arrow_array::Int64Array;
+use arrow_array::{Array, Float64Array, Int64Array};
 
 fn ints(values: Vec<Option<i64>>) -> Vector {
     let values: ArrayRef = Arc::new(Int64Array::from(values));
@@ -19,7 +19,7 @@ fn codes(entries: &[&str], rows: &[u32], nulls: Option<NullBuffer>) -> Vector {
 
 #[test]
 fn texts_are_the_same_in_every_form() {
-    let mut keys = Keys::new(&[Form::Texts]);
+    let mut keys = Keys::new(&[Form::Texts(Equality::Bytes)]);
     let first = keys.assign(&[codes(&["a", "b"], &[1, 0, 1], None)], 3, None).unwrap();
     assert_eq!(first, [1, 2, 1]);
     let second = keys.assign(&[texts(&[Some("a"), None, Some("c"), Some("b")])], 4, None).unwrap();
@@ -35,7 +35,7 @@ fn texts_are_the_same_in_every_form() {
 
 #[test]
 fn rows_that_do_not_count_make_no_group() {
-    let mut keys = Keys::new(&[Form::Integers, Form::Texts]);
+    let mut keys = Keys::new(&[Form::Integers, Form::Texts(Equality::Bytes)]);
     let columns = [ints(vec![Some(5), Some(6), None]), texts(&[Some("x"), Some("y"), None])];
     assert_eq!(keys.assign(&columns, 3, Some(&[0, 1, 0])).unwrap(), [0, 1, 0]);
     assert_eq!(keys.assign(&columns, 3, None).unwrap(), [2, 1, 3]);
@@ -88,7 +88,7 @@ fn numerics_are_one_however_they_print() {
     let numeric = |coefficient, scale| basalt_expr::Numeric::from_scaled(coefficient, scale).encoded();
     let values = [numeric(15, 1), numeric(1500, 3), numeric(-15, 1), numeric(150, 2)];
     let values: ArrayRef = Arc::new(BinaryViewArray::from_iter_values(values.iter()));
-    let mut keys = Keys::new(&[Form::Numerics]);
+    let mut keys = Keys::new(&[Form::Texts(Equality::Numerics)]);
     assert_eq!(keys.assign(&[Vector::Flat(values)], 4, None).unwrap(), [1, 1, 2, 1]);
 }
 
@@ -155,4 +155,42 @@ fn ascending_keys_keep_their_groups() {
         assert_eq!(groups[groups.len() - 2..], [seen.len() as u32 + 1, seen.len() as u32 + 2]);
         assert_eq!(own.len(), seen.len() + 3);
     }
+}
+
+#[test]
+fn floats_are_one_where_they_are_equal() {
+    let mut keys = Keys::new(&[Form::Floats { wide: true }]);
+    let other_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63 | 7);
+    let values: ArrayRef =
+        Arc::new(Float64Array::from(vec![Some(1.5), Some(f64::NAN), None, Some(0.0), Some(other_nan)]));
+    assert_eq!(keys.assign(&[Vector::Flat(values)], 5, None).unwrap(), [1, 2, 3, 4, 2]);
+    let all = keys.vectors(1..5)[0].to_array(basalt_types::PhysType::F64);
+    assert!(all.is_null(2));
+    assert_eq!(all.as_primitive::<Float64Type>().value(0), 1.5);
+    // It would print as 0.
+    let zero: ArrayRef = Arc::new(Float64Array::from(vec![-0.0]));
+    assert!(keys.assign(&[Vector::Flat(zero)], 1, None).is_err());
+}
+
+#[test]
+fn blanks_at_the_end_tell_nothing_apart() {
+    let mut keys = Keys::new(&[Form::Texts(Equality::Padded)]);
+    assert_eq!(
+        keys.assign(&[texts(&[Some("a "), Some("a"), Some(" a"), Some("  "), Some("")])], 5, None).unwrap(),
+        [1, 1, 2, 3, 3]
+    );
+}
+
+#[test]
+fn values_of_sixteen_bytes_come_back_as_they_were() {
+    let mut keys = Keys::new(&[Form::Fixed]);
+    let bytes = |of: u8| Some([of; 16]);
+    let values = [bytes(7), None, bytes(9), bytes(7)];
+    let array = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 16).unwrap();
+    let vector = Vector::Flat(Arc::new(array));
+    assert_eq!(keys.assign(&[vector], 4, None).unwrap(), [1, 2, 3, 1]);
+    keys.seal();
+    let all = keys.vectors(1..4)[0].to_array(basalt_types::PhysType::Fixed16);
+    let all: Vec<Option<&[u8]>> = all.as_fixed_size_binary().iter().collect();
+    assert_eq!(all, [Some([7; 16].as_slice()), None, Some([9; 16].as_slice())]);
 }

@@ -252,19 +252,33 @@ Aggregate by a.x, a.y
 }
 
 #[test]
+fn whole_partitions_are_left_out_below_their_windows() {
+    let place = Place::new(TABLES);
+    let over = |window: &str| {
+        format!("SELECT * FROM (SELECT x, y, rank() OVER ({window}) AS r FROM a) q WHERE x = 2 AND r < 3")
+    };
+    let by_x = tree(&place, &over("PARTITION BY x ORDER BY y"));
+    assert!(
+        by_x.starts_with("Filter int84lt(#") && by_x.ends_with("Window\n    Scan a where int4eq(a.x, 2)"),
+        "{by_x}"
+    );
+    let by_y = tree(&place, &over("PARTITION BY y ORDER BY x"));
+    assert!(by_y.starts_with("Filter int4eq(a.x, 2), int84lt(#") && by_y.ends_with("Window\n    Scan a"), "{by_y}");
+    let first = tree(&place, "SELECT DISTINCT ON (x) x, y FROM a ORDER BY x, y");
+    assert!(first.starts_with("Sort a.x, a.y\n") && first.ends_with("Window\n      Scan a"), "{first}");
+}
+
+#[test]
 fn what_is_not_understood_has_no_tree() {
     let place = Place::new(TABLES);
     let cases = [
         "SELECT random()",
         "SELECT generate_series(1, 3)",
         "SELECT CASE WHEN x > 1 THEN (SELECT 1) END FROM a",
-        "SELECT rank() OVER (ORDER BY x) FROM a",
         "SELECT id FROM a FOR UPDATE",
-        "SELECT x FROM a GROUP BY ROLLUP (x)",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
         "SELECT id FROM a TABLESAMPLE BERNOULLI (50)",
         "SELECT x FROM a INTERSECT ALL SELECT x FROM b",
-        "SELECT DISTINCT ON (x) x, y FROM a ORDER BY x, y",
         "SELECT relname FROM pg_class",
         "SELECT ARRAY(SELECT x FROM b) FROM a",
         "SELECT id, (SELECT y FROM b WHERE b.x = a.x ORDER BY y LIMIT 1) FROM a",

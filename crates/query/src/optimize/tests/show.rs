@@ -61,6 +61,7 @@ fn lines(node: &Node, depth: usize, names: &Names, out: &mut String) {
             let exprs: Vec<Expr> = keys.iter().map(|key| key.expr.clone()).collect();
             format!("Sort{}", list(" ", &exprs, names))
         }
+        Op::Window { .. } => "Window".to_string(),
         Op::Limit { .. } => "Limit".to_string(),
         Op::UnionAll { .. } => "UnionAll".to_string(),
     };

@@ -1,0 +1,115 @@
+//! Window functions over sorted rows: `expr` computes them, here partitions and peers are told apart.
+
+use super::sort::{Form, KeyValues};
+use crate::error::{Error, Result};
+use crate::program::{Field, logical};
+use crate::stop::Stop;
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use basalt_expr::Error as ExprError;
+use basalt_expr::aggregates::ResolvedAggregate;
+use basalt_expr::window::{
+    Edge, FrameSpec, Frames, Offset, Ranking, Rows, edge_value, nth_value, ntile, over_frames, ranking, shifted,
+};
+use basalt_types::DataType;
+use basalt_types::batch::to_stored;
+use basalt_types::vector::Vector;
+
+/// What is computed of sorted columns.
+#[derive(Debug)]
+pub(super) struct Spec {
+    /// Columns that go on; those that follow are only computed from.
+    pub passed: usize,
+    /// Of all sorted columns.
+    pub fields: Vec<Field>,
+    /// Columns that are the same in all rows of a partition, and in all peers of a row.
+    pub partition: Vec<(usize, Form)>,
+    pub order: Vec<(usize, Form)>,
+    pub calls: Vec<Call>,
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub function: Function,
+    pub ty: DataType,
+    pub frame: Option<Frame>,
+}
+
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub spec: FrameSpec,
+    pub offsets: [Option<Offset>; 2],
+}
+
+/// Arguments are sorted columns.
+#[derive(Debug)]
+pub(super) enum Function {
+    Ranking(Ranking),
+    Ntile(usize),
+    Shifted { value: usize, offset: Option<usize>, default: Option<usize>, lead: bool },
+    Edge(Edge, usize),
+    NthValue(usize, usize),
+    Aggregate { resolved: ResolvedAggregate, args: Vec<usize>, filter: Option<usize> },
+}
+
+impl Spec {
+    /// The columns that go on, then one per call.
+    pub fn leaving(&self) -> Vec<Field> {
+        let calls = self.calls.iter().map(|call| Field::new(call.ty.clone(), true));
+        self.fields[..self.passed].iter().cloned().chain(calls).collect()
+    }
+
+    /// The same, of all rows.
+    pub fn apply(&self, mut columns: Vec<Vector>, rows: usize, stop: &Stop) -> Result<Vec<Vector>> {
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        let keys = |keys: &[(usize, Form)]| -> Result<Vec<KeyValues>> {
+            keys.iter().map(|(at, form)| KeyValues::of(columns[*at].clone(), *form)).collect()
+        };
+        let (partition, order) = (keys(&self.partition)?, keys(&self.order)?);
+        let differs = |keys: &[KeyValues], row: usize| row > 0 && keys.iter().any(|key| !key.is_same(row - 1, row));
+        let check = || match stop.is_set() {
+            true => Err(ExprError::new("57014", "canceling statement due to user request")),
+            false => Ok(()),
+        };
+        let begins = |row: usize| (differs(&partition, row), differs(&order, row));
+        let sorted = Rows::new(rows, begins, &check).map_err(|error| stopped(stop, error))?;
+        let column = |at: usize| logical(&columns[at], &self.fields[at].held());
+        let mut results = Vec::with_capacity(self.calls.len());
+        for call in &self.calls {
+            let values = call.values(&sorted, &column).map_err(|error| stopped(stop, error))?;
+            results.push(Vector::measured(to_stored(&call.ty, &values)));
+        }
+        columns.truncate(self.passed);
+        columns.extend(results);
+        Ok(columns)
+    }
+}
+
+fn stopped(stop: &Stop, error: ExprError) -> Error {
+    if stop.is_set() { Error::Stopped } else { Error::Expr(error) }
+}
+
+impl Call {
+    fn values(&self, rows: &Rows<'_>, column: &dyn Fn(usize) -> ArrayRef) -> std::result::Result<ArrayRef, ExprError> {
+        let frame = |frame: &Frame| Frames::new(rows, frame.spec, frame.offsets.each_ref().map(Option::as_ref), None);
+        let frames = self.frame.as_ref().map(frame).transpose()?;
+        match (&self.function, frames) {
+            (Function::Ranking(function), _) => Ok(ranking(rows, *function)),
+            (Function::Ntile(buckets), _) => ntile(rows, &column(*buckets)),
+            (Function::Shifted { value, offset, default, lead }, _) => {
+                let (offset, default) = (offset.map(column), default.map(column));
+                shifted(rows, &column(*value), offset.as_ref(), default.as_ref(), *lead)
+            }
+            (Function::Edge(edge, value), Some(frames)) => edge_value(rows, &frames, &column(*value), *edge),
+            (Function::NthValue(value, nth), Some(frames)) => nth_value(rows, &frames, &column(*value), &column(*nth)),
+            (Function::Aggregate { resolved, args, filter }, Some(frames)) => {
+                let args: Vec<ArrayRef> = args.iter().map(|arg| column(*arg)).collect();
+                let filter = filter.map(column);
+                over_frames(rows, &frames, resolved, &args, filter.as_ref().map(|filter| filter.as_boolean()))
+            }
+            (_, None) => panic!("functions of a frame have one"),
+        }
+    }
+}
