@@ -93,15 +93,11 @@ fn the_fallback_is_named_with_the_reason() -> Result<()> {
     let server = Basalt::start()?;
     let mut wire = filled(&server)?;
     for (sql, reason) in [
-        ("SELECT * FROM readings", "rows leave before all were seen"),
-        ("SELECT name, rank() OVER (ORDER BY id) FROM sites ORDER BY 2", "window functions"),
+        ("SELECT * FROM readings", "a table's rows are passed on as they are"),
         ("SELECT string_agg(name, ',') FROM sites", "string_agg, which depends on the order of rows"),
-        ("SELECT name, count(*) FROM sites GROUP BY GROUPING SETS ((name), ())", "grouping sets"),
-        ("SELECT DISTINCT ON (site) site, day FROM readings ORDER BY site", "DISTINCT ON"),
         ("SELECT count(*) FROM generate_series(1, 10) g", "a set-returning function"),
         ("SELECT count(*) FROM pg_class", "a system table"),
         ("SELECT count(*) FROM sites WHERE random() < 2", "a volatile function"),
-        ("SELECT count(*) FROM sites s FULL JOIN readings r ON s.id = r.id", "FULL JOIN"),
         (
             "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT count(*) FROM r",
             "WITH RECURSIVE",
@@ -134,7 +130,7 @@ fn the_log_tells_what_a_statement_took() -> Result<()> {
     let mut wire = filled(&server)?;
     wire.run("SET basalt.query_log_min_duration = 0")?;
     wire.run(JOINED)?;
-    wire.run("SELECT name, rank() OVER (ORDER BY sites.id) FROM sites, readings WHERE readings.id < 1000 ORDER BY 2")?;
+    wire.run("SELECT name, string_agg(day::text, ',') FROM sites, readings WHERE readings.id < 1000 GROUP BY name, readings.id")?;
     wire.prepare("get", "SELECT value FROM readings WHERE id = $1::int")?;
     for id in ["1", "2", "3"] {
         wire.execute("get", &[id.to_string()])?;
