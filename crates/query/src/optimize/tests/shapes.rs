@@ -257,13 +257,11 @@ fn whole_partitions_are_left_out_below_their_windows() {
     let over = |window: &str| {
         format!("SELECT * FROM (SELECT x, y, rank() OVER ({window}) AS r FROM a) q WHERE x = 2 AND r < 3")
     };
+    // Rows leave in the order in which their window saw them.
     let by_x = tree(&place, &over("PARTITION BY x ORDER BY y"));
-    assert!(
-        by_x.starts_with("Filter int84lt(#") && by_x.ends_with("Window\n    Scan a where int4eq(a.x, 2)"),
-        "{by_x}"
-    );
+    assert!(by_x.contains("Filter int84lt(#") && by_x.ends_with("Window\n      Scan a where int4eq(a.x, 2)"), "{by_x}");
     let by_y = tree(&place, &over("PARTITION BY y ORDER BY x"));
-    assert!(by_y.starts_with("Filter int4eq(a.x, 2), int84lt(#") && by_y.ends_with("Window\n    Scan a"), "{by_y}");
+    assert!(by_y.contains("Filter int4eq(a.x, 2), int84lt(#") && by_y.ends_with("Window\n      Scan a"), "{by_y}");
     let first = tree(&place, "SELECT DISTINCT ON (x) x, y FROM a ORDER BY x, y");
     assert!(first.starts_with("Sort a.x, a.y\n") && first.ends_with("Window\n      Scan a"), "{first}");
 }
