@@ -14,6 +14,7 @@ pub mod jsonb;
 pub mod key;
 pub mod numeric;
 pub mod predicate;
+pub mod prefetch;
 pub mod range;
 pub mod row;
 pub mod schema;

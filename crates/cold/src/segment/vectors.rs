@@ -17,6 +17,7 @@ use crate::encoding::linear::Word;
 use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use basalt_types::prefetch::prefetch;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
 use basalt_types::widest;
@@ -136,7 +137,8 @@ impl ChunkReader {
 
     /// A page's block. What the cache lacks is read with the wanted pages that follow.
     fn block(&mut self, segment: &Segment, page: usize) -> Result<Arc<CachedBlock>> {
-        if self.last.replace(page) != Some(page) {
+        let is_new = self.last.replace(page) != Some(page);
+        if is_new {
             self.bytes_read += u64::from(segment.directory(self.row_group)?.chunks[self.at].pages[page].extent.bytes);
         }
         while self.at_hand.front().is_some_and(|(at_hand, _)| *at_hand < page) {
@@ -145,6 +147,9 @@ impl ChunkReader {
         if let Some((at_hand, block)) = self.at_hand.front()
             && *at_hand == page
         {
+            if let Some((_, next)) = self.at_hand.get(1).filter(|_| is_new) {
+                prefetch(next);
+            }
             return Ok(block.clone());
         }
         let pages = &segment.directory(self.row_group)?.chunks[self.at].pages;
