@@ -1,5 +1,6 @@
 //! The `basalt` binary: one file per command, and the configuration and telemetry that they share.
 
+mod allocator;
 mod check;
 mod cli;
 mod config;
@@ -14,9 +15,6 @@ mod telemetry;
 use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {

@@ -20,6 +20,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 const FRONT_THREADS: usize = 2;
 
 pub fn run(args: StartArgs) -> Result<()> {
+    crate::allocator::keep_freed_memory();
     let os = Os::real();
     let config = StartConfig::read(args, std::env::vars(), &*os.fs)?;
     telemetry::init(&config.log, config.log_format)?;

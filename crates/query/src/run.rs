@@ -33,6 +33,7 @@ use stats::{NotedPool, RunStats};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -101,17 +102,39 @@ impl Drop for QueryRuntime {
     }
 }
 
+/// What a thread of the query runtime does first. As many workers as processors keep to one each: left to the kernel, two
+/// that are woken at once often share a processor for a few milliseconds beside an idle one.
+fn placement(workers: usize, started: std::sync::mpsc::Sender<()>) -> impl Fn() + Send + Sync + 'static {
+    let next = AtomicUsize::new(0);
+    move || {
+        let own = next.fetch_add(1, Ordering::Relaxed);
+        let cpus = threads::cpus().unwrap_or_default();
+        let kept = if workers == cpus.len() { cpus.get(own) } else { None };
+        match kept.map(|cpu| threads::keep_to(&[*cpu])) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!("a query thread runs anywhere: {error}"),
+            None => threads::keep_nowhere(),
+        }
+        // After the workers nobody listens.
+        let _ = started.send(());
+    }
+}
+
 impl QueryRuntime {
     /// 58030 if its threads or its directory cannot be had.
     pub fn new(config: RuntimeConfig) -> Result<Arc<QueryRuntime>> {
+        let workers = config.workers.max(1);
+        let (started, starts) = std::sync::mpsc::channel();
         let threads = Builder::new_multi_thread()
-            .worker_threads(config.workers.max(1))
+            .worker_threads(workers)
             .thread_name("basalt-query")
             .thread_stack_size(8 << 20)
-            .on_thread_start(threads::keep_nowhere)
+            .on_thread_start(placement(workers, started))
             .enable_all()
             .build()
             .map_err(|error| SqlError::new("58030", format!("cannot start query threads: {error}")))?;
+        // Threads beside the workers come later: these are known by being the first.
+        starts.iter().take(workers).for_each(drop);
         let state = session::state(&config)?;
         let forgetful = session::forgetful(&state);
         let (handle, threads) = (threads.handle().clone(), Some(threads));
