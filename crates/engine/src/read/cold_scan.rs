@@ -51,7 +51,29 @@ enum Chunk {
     Read(ChunkReader),
 }
 
-/// Adds a part per row group of a file that may hold rows for this reader.
+/// Of so few row groups workers would not get about as much to do each: they are cut into parts.
+const FEW_ROW_GROUPS: usize = 16;
+const PART_ROWS: u32 = 2 * PAGE_ROWS;
+
+/// Ranges that begin and end with pages, in lots of up to so many rows of the row group.
+fn cut(ranges: Vec<Range<u32>>, rows: u32) -> Vec<Vec<Range<u32>>> {
+    let mut lots: Vec<(u32, Vec<Range<u32>>)> = Vec::new();
+    for range in ranges {
+        let mut from = range.start;
+        while from < range.end {
+            let lot = from / rows;
+            let to = range.end.min((lot + 1) * rows);
+            match lots.last_mut() {
+                Some((known, lot_ranges)) if *known == lot => lot_ranges.push(from..to),
+                _ => lots.push((lot, vec![from..to])),
+            }
+            from = to;
+        }
+    }
+    lots.into_iter().map(|(_, ranges)| ranges).collect()
+}
+
+/// Adds a part per row group, or less, of a file that may hold rows for this reader.
 pub fn parts(
     shared: &Arc<Shared>,
     tablet: &Arc<Tablet>,
@@ -60,6 +82,7 @@ pub fn parts(
 ) -> Result<()> {
     let predicates = &shared.spec.predicates;
     let txns = &*shared.read.engine.txns;
+    let few = view.files.iter().map(|file| file.data.row_groups()).sum::<usize>() <= FEW_ROW_GROUPS;
     for file in &view.files {
         let groups = file.data.row_groups();
         shared.stats.row_groups_total.fetch_add(groups as u64, Ordering::Relaxed);
@@ -79,7 +102,7 @@ pub fn parts(
             continue;
         }
         for row_group in 0..groups {
-            let mut ranges = match segment.prune(row_group, predicates) {
+            let ranges = match segment.prune(row_group, predicates) {
                 true => Vec::new(),
                 false => segment.surviving(row_group, predicates)?,
             };
@@ -92,9 +115,12 @@ pub fn parts(
             let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
             shared.stats.pages_total.fetch_add(pages, Ordering::Relaxed);
             shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
-            ranges.reverse();
-            let scan = ColdScan::new(shared, (tablet, view, file), segment, row_group, ranges)?;
-            out.push(TabletScan { part: Part::Cold(Box::new(scan)) });
+            let parts = if few { cut(ranges, PART_ROWS) } else { vec![ranges] };
+            for mut ranges in parts {
+                ranges.reverse();
+                let scan = ColdScan::new(shared, (tablet, view, file), segment, row_group, ranges)?;
+                out.push(TabletScan { part: Part::Cold(Box::new(scan)) });
+            }
         }
     }
     Ok(())
@@ -306,5 +332,19 @@ impl ColdScan {
         }
         let tablet = Int64Array::from_value(i64::from(self.tablet.id.0), rows.len());
         Ok([Arc::new(tablet), Arc::new(keys.finish()), Arc::new(stamps.finish())])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_where_lots_end() {
+        let lots = cut(vec![0..10, 20..50, 60..64], 20);
+        assert_eq!(lots, [vec![0..10], vec![20..40], vec![40..50], vec![60..64]]);
+        let lots = cut(vec![0..10, 12..15, 25..30], 20);
+        assert_eq!(lots, [vec![0..10, 12..15], vec![25..30]]);
+        assert!(cut(Vec::new(), 20).is_empty());
     }
 }

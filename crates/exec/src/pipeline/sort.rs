@@ -1,5 +1,7 @@
 //! Sorting: rows of several workers by keys, of which a limit may ask for the first ones alone.
 
+mod packed;
+
 use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
@@ -12,6 +14,7 @@ use arrow_select::interleave::interleave;
 use basalt_types::batch::{bytes_of, own};
 use basalt_types::vector::{IntValues, Vector};
 use basalt_types::{DataType, PhysType};
+use packed::Packing;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -82,6 +85,7 @@ struct Rows {
     count: usize,
 }
 
+#[derive(Debug)]
 pub(super) enum KeyValues {
     Integers(IntValues, Option<NullBuffer>),
     Bools(BooleanArray),
@@ -153,6 +157,9 @@ impl KeyValues {
 /// A batch and a row in it.
 type At = (usize, usize);
 
+/// A row by its packed keys.
+type Packed = (u128, u32, u32);
+
 impl Sorting {
     pub fn new(order: &Arc<Order>) -> Sorting {
         Sorting { order: order.clone(), batches: Vec::new(), rows: 0, bytes: 0, bounded: false }
@@ -221,26 +228,32 @@ impl Sorting {
         other.batches.into_iter().for_each(|rows| self.push(rows));
     }
 
-    fn compare(&self, a: At, b: At) -> Ordering {
-        let order = self.order.compare((&self.batches[a.0].keys, a.1), (&self.batches[b.0].keys, b.1));
-        // As they came.
-        order.then(a.cmp(&b))
-    }
-
-    /// The first rows in order.
+    /// The first rows in order; those that are equal as they came.
     fn first(&self, kept: Option<usize>) -> Vec<At> {
-        let each = self.batches.iter().enumerate();
-        let mut all: Vec<At> = each.flat_map(|(at, rows)| (0..rows.count).map(move |row| (at, row))).collect();
+        let keys: Vec<packed::Columns<'_>> =
+            self.batches.iter().map(|rows| (rows.keys.as_slice(), rows.count)).collect();
+        let packing = Packing::of(&self.order.keys, &keys);
+        let mut all: Vec<Packed> = Vec::with_capacity(self.rows);
+        for (batch, keys) in keys.iter().enumerate() {
+            let rows = packing.numbers(*keys).into_iter().enumerate();
+            all.extend(rows.map(|(row, number)| (number, batch as u32, row as u32)));
+        }
+        let of = |(_, batch, row): &Packed| (keys[*batch as usize].0, *row as usize);
+        let compare = |a: &Packed, b: &Packed| match a.0.cmp(&b.0) {
+            Ordering::Equal if !packing.exact => self.order.compare(of(a), of(b)).then(a.cmp(b)),
+            Ordering::Equal => a.cmp(b),
+            order => order,
+        };
         match kept {
             Some(0) => return Vec::new(),
             Some(kept) if kept < all.len() => {
-                all.select_nth_unstable_by(kept - 1, |a, b| self.compare(*a, *b));
+                all.select_nth_unstable_by(kept - 1, compare);
                 all.truncate(kept);
             }
             _ => {}
         }
-        all.sort_unstable_by(|a, b| self.compare(*a, *b));
-        all
+        all.sort_unstable_by(compare);
+        all.into_iter().map(|(_, batch, row)| (batch as usize, row as usize)).collect()
     }
 
     /// Forgets the rows that a limit rules out.

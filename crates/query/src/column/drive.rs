@@ -86,8 +86,13 @@ impl QueryRuntime {
     async fn workers(&self, running: &Arc<Running>, way: &Way) -> std::result::Result<Ended, Failed> {
         // Dropped, they end.
         let mut workers = JoinSet::new();
-        for _ in 0..running.parallelism(self.config().workers) {
+        for _ in 1..running.parallelism(self.config().workers) {
             workers.spawn_on(work(running.worker(), running.clone(), way.clone()), self.handle());
+        }
+        // One of them is this task: a pipeline with little to do wakes nobody.
+        match work(running.worker(), running.clone(), way.clone()).await? {
+            Ended::Well => {}
+            ended => return Ok(ended),
         }
         while let Some(ended) = workers.join_next().await {
             match ended.map_err(|error| SqlError::internal(format!("a worker ended: {error}")))?? {

@@ -1,0 +1,152 @@
+//! Sort keys as one number: rows are compared by 128 bits that lie side by side, and by their values only where these
+//! are equal and do not say all.
+//!
+//! Keys follow one another from the highest bit on, each with a bit for null and with as many bits as its values have:
+//! integers their distance from the least one, texts their first bytes and, where all of a text fits, its length.
+
+use super::{Key, KeyValues};
+use crate::aggregate::texts::key_of;
+
+/// The rows of a batch that are to be sorted, by their keys.
+pub(super) type Columns<'k> = (&'k [KeyValues], usize);
+
+/// How the keys of all rows are packed.
+pub(super) struct Packing {
+    keys: Vec<Packed>,
+    /// Whether equal numbers mean equal keys.
+    pub exact: bool,
+}
+
+struct Packed {
+    shape: Shape,
+    /// Of the value, without the one for null.
+    bits: u32,
+    /// How far up the key begins.
+    shift: u32,
+    descending: bool,
+    nulls_first: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Distances from the least value, without so many of their low bits.
+    Integers {
+        least: i128,
+        dropped: u32,
+    },
+    Bools,
+    /// So many first bytes; and the length where these are all.
+    Bytes {
+        bytes: u32,
+        whole: bool,
+    },
+}
+
+/// The bits of a length, of texts that fit.
+const LENGTH_BITS: u32 = 4;
+
+impl Packing {
+    pub fn of(keys: &[Key], batches: &[Columns<'_>]) -> Packing {
+        let mut free = u128::BITS;
+        let mut packed = Vec::with_capacity(keys.len());
+        let mut exact = true;
+        for (at, key) in keys.iter().enumerate() {
+            let Some(room) = free.checked_sub(1).filter(|_| exact) else {
+                exact = false;
+                break;
+            };
+            let (shape, bits, whole) = shape(batches.iter().map(|(keys, rows)| (&keys[at], *rows)), room);
+            free = room - bits;
+            exact = whole;
+            let Key { descending, nulls_first, .. } = *key;
+            packed.push(Packed { shape, bits, shift: free, descending, nulls_first });
+        }
+        Packing { keys: packed, exact }
+    }
+
+    /// The numbers of a batch's rows.
+    pub fn numbers(&self, (keys, rows): Columns<'_>) -> Vec<u128> {
+        let mut numbers = vec![0; rows];
+        for (packed, values) in self.keys.iter().zip(keys) {
+            packed.add(values, &mut numbers);
+        }
+        numbers
+    }
+}
+
+/// How a key is packed into so many bits, how many of them it takes, and whether they say all.
+fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> (Shape, u32, bool) {
+    let mut bounds: Option<(i128, i128)> = None;
+    let mut longest = None;
+    for (values, rows) in batches {
+        match values {
+            KeyValues::Integers(values, _) => {
+                for row in 0..rows {
+                    let value = values.get(row);
+                    bounds = Some(bounds.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+                }
+            }
+            KeyValues::Bools(_) => return (Shape::Bools, room.min(1), room > 0),
+            KeyValues::Bytes(values, equality) => {
+                let length = (0..rows).map(|row| key_of(*equality, values.value(row)).len()).max();
+                longest = longest.max(length);
+            }
+            KeyValues::Fixed(values) => longest = Some(values.value_length() as usize),
+        }
+    }
+    if let Some(longest) = longest {
+        let whole = longest < 1 << LENGTH_BITS && longest as u32 * 8 + LENGTH_BITS <= room;
+        let bytes = if whole { longest as u32 } else { (room / 8).min(16) };
+        return (Shape::Bytes { bytes, whole }, bytes * 8 + if whole { LENGTH_BITS } else { 0 }, whole);
+    }
+    let (least, greatest) = bounds.unwrap_or((0, 0));
+    let wanted = u128::BITS - (greatest.wrapping_sub(least) as u128).leading_zeros();
+    let bits = wanted.min(room);
+    (Shape::Integers { least, dropped: wanted - bits }, bits, bits == wanted)
+}
+
+impl Packed {
+    fn add(&self, values: &KeyValues, numbers: &mut [u128]) {
+        match (values, self.shape) {
+            (KeyValues::Integers(integers, _), Shape::Integers { least, dropped }) => {
+                let distance = |row| integers.get(row).wrapping_sub(least) as u128;
+                self.add_each(values, numbers, |row| distance(row).checked_shr(dropped).unwrap_or(0));
+            }
+            (KeyValues::Bools(bools), Shape::Bools) => {
+                // Without room nothing is said.
+                self.add_each(values, numbers, |row| u128::from(self.bits == 1 && bools.value(row)));
+            }
+            (KeyValues::Bytes(texts, equality), Shape::Bytes { bytes, whole }) => {
+                self.add_each(values, numbers, |row| of_bytes(key_of(*equality, texts.value(row)), bytes, whole));
+            }
+            (KeyValues::Fixed(fixed), Shape::Bytes { bytes, whole }) => {
+                self.add_each(values, numbers, |row| of_bytes(fixed.value(row), bytes, whole));
+            }
+            _ => panic!("keys are packed in their own shapes"),
+        }
+    }
+
+    fn add_each(&self, values: &KeyValues, numbers: &mut [u128], value: impl Fn(usize) -> u128) {
+        let all = (1u128 << self.bits) - 1;
+        for (row, number) in numbers.iter_mut().enumerate() {
+            let (flag, value) = match values.is_null(row) {
+                true => (!self.nulls_first, 0),
+                false if self.descending => (self.nulls_first, all - value(row)),
+                false => (self.nulls_first, value(row)),
+            };
+            *number |= (u128::from(flag) << self.bits | value) << self.shift;
+        }
+    }
+}
+
+/// The first bytes of a text, the first one highest.
+fn of_bytes(text: &[u8], bytes: u32, whole: bool) -> u128 {
+    let mut first = [0; 16];
+    let known = text.len().min(bytes as usize);
+    first[16 - bytes as usize..][..known].copy_from_slice(&text[..known]);
+    let value = u128::from_be_bytes(first);
+    if whole { value << LENGTH_BITS | text.len() as u128 } else { value }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use super::super::{Form, Key, KeyValues, Order};
+use super::*;
+use crate::aggregate::texts::Equality;
+use arrow_array::{BinaryViewArray, BooleanArray};
+use arrow_buffer::NullBuffer;
+use basalt_types::vector::IntValues;
+use proptest::prelude::*;
+use std::cmp::Ordering;
+
+fn integers(values: Vec<Option<i128>>) -> KeyValues {
+    let nulls: NullBuffer = values.iter().map(Option::is_some).collect();
+    KeyValues::Integers(IntValues::I128(values.into_iter().map(Option::unwrap_or_default).collect()), Some(nulls))
+}
+
+fn texts(values: Vec<Option<Vec<u8>>>) -> KeyValues {
+    KeyValues::Bytes(values.iter().map(Option::as_deref).collect::<BinaryViewArray>(), Equality::Bytes)
+}
+
+/// Values of one of a few widths, so that keys sometimes fit and sometimes do not.
+fn values(rows: usize) -> impl Strategy<Value = KeyValues> {
+    let near = prop::collection::vec(prop::option::of(-3i128..4), rows).prop_map(integers);
+    let far = prop::collection::vec(prop::option::of(any::<i64>().prop_map(i128::from)), rows).prop_map(integers);
+    let farthest = prop::collection::vec(prop::option::of(any::<i128>()), rows).prop_map(integers);
+    let text = |most: usize| prop::collection::vec(prop::sample::select(vec![0u8, b'a', b'b', 255]), 0..most);
+    let short = prop::collection::vec(prop::option::of(text(3)), rows).prop_map(texts);
+    let long = prop::collection::vec(prop::option::of(text(20)), rows).prop_map(texts);
+    let bools = prop::collection::vec(any::<Option<bool>>(), rows);
+    let bools = bools.prop_map(|values| KeyValues::Bools(BooleanArray::from(values)));
+    prop_oneof![near, far, farthest, short, long, bools]
+}
+
+fn form(values: &KeyValues) -> Form {
+    match values {
+        KeyValues::Integers(..) => Form::Integers,
+        KeyValues::Bools(_) => Form::Bools,
+        KeyValues::Bytes(_, equality) => Form::Bytes(*equality),
+        KeyValues::Fixed(_) => Form::Fixed,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 2000 }))]
+    #[test]
+    fn numbers_are_in_the_order_of_the_keys(
+        columns in prop::collection::vec((values(12), any::<bool>(), any::<bool>()), 1..5),
+    ) {
+        let (mut keys, mut held) = (Vec::new(), Vec::new());
+        for (place, (values, descending, nulls_first)) in columns.into_iter().enumerate() {
+            keys.push(Key { place, descending, nulls_first, form: form(&values) });
+            held.push(values);
+        }
+        let order = Order { keys, fields: Vec::new(), offset: 0, limit: None };
+        let packing = Packing::of(&order.keys, &[(&held, 12)]);
+        let numbers = packing.numbers((&held, 12));
+        for a in 0..12 {
+            for b in 0..12 {
+                let wanted = order.compare((&held, a), (&held, b));
+                match numbers[a].cmp(&numbers[b]) {
+                    Ordering::Equal if !packing.exact => {}
+                    found => prop_assert_eq!(found, wanted, "{} {}", a, b),
+                }
+            }
+        }
+    }
+}
