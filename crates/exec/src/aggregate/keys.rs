@@ -18,7 +18,9 @@ use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
 use arrow_buffer::NullBuffer;
 use ascending::Order;
 use basalt_types::DataType;
+use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+use basalt_types::widest;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -176,7 +178,7 @@ impl Keys {
 impl Found {
     pub fn new(forms: &[Form]) -> Found {
         let column = |form: &Form| KeyColumn { form: *form, words: vec![0], nulls: Vec::new(), texts: form.numbered() };
-        let dense = (forms == [Form::Integers]).then(Dense::default);
+        let dense = matches!(forms, [Form::Integers | Form::Texts(_) | Form::Fixed]).then(Dense::default);
         let (columns, order) = (forms.iter().map(column).collect(), Order::Indexed);
         Found { columns, len: 1, table: Table::default(), dense, order }
     }
@@ -194,6 +196,12 @@ impl Found {
             return *number;
         }
         let hash = hash(self.table.seed, (0..self.columns.len()).map(&word));
+        self.group_of(hash, word)
+    }
+
+    /// The group with these words and their hash.
+    #[inline]
+    fn group_of(&mut self, hash: u32, word: impl Fn(usize) -> (u64, bool)) -> u32 {
         let columns = &self.columns;
         let is = |group: u32| {
             let same = |(at, column): (usize, &KeyColumn)| {
@@ -218,6 +226,7 @@ impl Found {
         for ((column, key), word) in self.columns.iter_mut().zip(keys).zip(&mut words) {
             *word = column.word_at(key, row)?;
         }
+        self.make_room_for_texts(1);
         Ok(self.group(|at| words[at]))
     }
 
@@ -228,20 +237,40 @@ impl Found {
         for (column, key) in self.columns.iter_mut().zip(keys) {
             words.push(column.words_of(key, mask)?);
         }
+        self.make_room_for_texts(rows);
         let mut groups = vec![0; rows];
+        let counts = |row: usize| mask.is_none_or(|mask| mask[row] != 0);
+        if self.dense.is_some() {
+            (0..rows).filter(|row| counts(*row)).for_each(|row| groups[row] = self.group(|at| words[at].at(row)));
+            return Ok(groups);
+        }
+        let hashes = hashes(self.table.seed, &words, rows);
         let mut last: Option<(usize, u32)> = None;
-        for row in 0..rows {
-            if mask.is_some_and(|mask| mask[row] == 0) {
-                continue;
+        for from in (0..rows).step_by(TOGETHER) {
+            let to = rows.min(from + TOGETHER);
+            self.prefetch(&hashes[from..to]);
+            for row in (from..to).filter(|row| counts(*row)) {
+                // Rows of a group often follow each other.
+                groups[row] = match last {
+                    Some((before, group)) if words.iter().all(|words| words.at(before) == words.at(row)) => group,
+                    _ => self.group_of(hashes[row], |at| words[at].at(row)),
+                };
+                last = Some((row, groups[row]));
             }
-            // Rows of a group often follow each other.
-            groups[row] = match last {
-                Some((before, group)) if words.iter().all(|words| words.at(before) == words.at(row)) => group,
-                _ => self.group(|at| words[at].at(row)),
-            };
-            last = Some((row, groups[row]));
         }
         Ok(groups)
+    }
+
+    /// Asks memory for what some hashes lead to, where it would be waited for.
+    fn prefetch(&self, hashes: &[u32]) {
+        if self.table.slots.len() < SLOTS_FAR_MIN {
+            return;
+        }
+        hashes.iter().for_each(|hash| prefetch_item(&self.table.slots, self.table.first(*hash)));
+        for hash in hashes {
+            let group = self.table.slots[self.table.first(*hash)] as u32;
+            self.columns.iter().for_each(|column| prefetch_item(&column.words, group as usize));
+        }
     }
 }
 
@@ -260,6 +289,15 @@ impl Found {
         }
     }
 
+    /// The same for the numbers of a text column's texts, which are always dense.
+    fn make_room_for_texts(&mut self, rows: usize) {
+        let Some(texts) = self.columns.first().and_then(|column| column.texts.as_ref()) else { return };
+        if let Some(dense) = &mut self.dense {
+            let reached = dense.reach(0, texts.count() as i128, rows.max(texts.count()));
+            assert!(reached, "numbers of texts are dense");
+        }
+    }
+
     /// The group of each row; 0 where there is none, and for those that the mask leaves out.
     pub fn find(&self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut words = Vec::with_capacity(keys.len());
@@ -267,7 +305,11 @@ impl Found {
             words.push(column.known_words(key)?);
         }
         let mut groups = vec![0; rows];
+        let hashes = if self.dense.is_some() { Vec::new() } else { hashes(self.table.seed, &words, rows) };
         for (row, group) in groups.iter_mut().enumerate() {
+            if row % TOGETHER == 0 && !hashes.is_empty() {
+                self.prefetch(&hashes[row..rows.min(row + TOGETHER)]);
+            }
             if mask.is_some_and(|mask| mask[row] == 0) {
                 continue;
             }
@@ -275,7 +317,7 @@ impl Found {
                 *group = dense.known(words[0].at(row));
                 continue;
             }
-            let hash = hash(self.table.seed, words.iter().map(|words| words.at(row)));
+            let hash = hashes[row];
             let is = |group: u32| {
                 let same = |(column, words): (&KeyColumn, &Words)| {
                     (column.words[group as usize], column.is_null(group as usize)) == words.at(row)
@@ -287,6 +329,11 @@ impl Found {
         Ok(groups)
     }
 }
+
+/// Rows whose groups are looked up together: memory is asked for all of them before it is needed for the first.
+const TOGETHER: usize = 32;
+/// Slots from which on memory is waited for.
+const SLOTS_FAR_MIN: usize = 1 << 14;
 
 /// Key columns whose values are looked up together.
 pub(super) const COMBINED_COLUMNS_MAX: usize = 8;
@@ -312,7 +359,7 @@ impl KeyColumn {
         match (key, &mut self.texts) {
             (Vector::Ints(ints), None) => Ok((ints.values.get(row) as u64, false)),
             (Vector::Codes(codes), Some(texts)) => {
-                Ok((texts.number(codes.dictionary.value(codes.codes[row] as usize)).into(), false))
+                Ok((texts.number_of(codes.dictionary.value(codes.codes[row] as usize)).into(), false))
             }
             _ => Err(TWO_FORMS),
         }
@@ -463,12 +510,35 @@ impl Words {
 
 /// A client that knew the seed could choose keys that all hash alike.
 fn hash(seed: u64, words: impl Iterator<Item = (u64, bool)>) -> u32 {
-    let mut state = seed;
-    for (word, null) in words {
-        let wide = u128::from(state ^ word ^ u64::from(null)) * 0xd6e8_feb8_6659_fd93_u128;
-        state = (wide as u64 ^ (wide >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    words.fold(seed, |state, (word, null)| mixed(state ^ word ^ u64::from(null))) as u32
+}
+
+/// The same for the words of each row.
+fn hashes(seed: u64, columns: &[Words], rows: usize) -> Vec<u32> {
+    let mut states = vec![seed; rows];
+    for Words { words, nulls } in columns {
+        if let Some(nulls) = nulls {
+            states.iter_mut().enumerate().for_each(|(row, state)| *state ^= u64::from(nulls.is_null(row)));
+        }
+        mix(&mut states, words);
     }
-    (state ^ state >> 32) as u32
+    states.into_iter().map(|state| state as u32).collect()
+}
+
+widest! {
+    fn mix(states: &mut [u64], words: &[u64]) {
+        for (state, word) in states.iter_mut().zip(words) {
+            *state = mixed(*state ^ word);
+        }
+    }
+}
+
+#[inline(always)]
+fn mixed(state: u64) -> u64 {
+    const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+    let state = (state ^ state >> 32).wrapping_mul(FACTOR);
+    let state = (state ^ state >> 32).wrapping_mul(FACTOR);
+    state ^ state >> 32
 }
 
 /// Groups by the distance of an integer from the least one.
@@ -547,11 +617,22 @@ impl Default for Table {
     }
 }
 
+/// Room for more: few slots soon become many.
+pub(super) fn grown(slots: usize) -> usize {
+    if slots < SLOTS_FAR_MIN { slots * 4 } else { slots * 2 }
+}
+
 impl Table {
+    /// The first slot where a hash may be.
+    #[inline]
+    fn first(&self, hash: u32) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
     #[inline]
     fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
         let last = self.slots.len() - 1;
-        let mut at = hash as usize & last;
+        let mut at = self.first(hash);
         loop {
             match self.slots[at] {
                 0 => return None,
@@ -564,7 +645,7 @@ impl Table {
     fn insert(&mut self, hash: u32, group: u32) {
         if (self.used + 1) * 2 > self.slots.len() {
             let slots = std::mem::take(&mut self.slots);
-            self.slots = vec![0; slots.len() * 2];
+            self.slots = vec![0; grown(slots.len())];
             slots.into_iter().filter(|slot| *slot != 0).for_each(|slot| self.put(slot));
         }
         self.used += 1;

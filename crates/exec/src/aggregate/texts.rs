@@ -1,17 +1,19 @@
 //! Distinct texts, numbered in the order in which they came.
 
-use super::keys::Dictionary;
+use super::keys::{Dictionary, grown};
 use crate::error::{Error, Result};
 use ahash::RandomState;
 use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
 use arrow_buffer::Buffer;
 use basalt_types::numeric;
+use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::Codes;
-use hashbrown::HashTable;
 use std::sync::Arc;
 
 const UNKNOWN: u32 = u32::MAX;
+/// Of a text that is about to get its number.
+const ASKED: u32 = u32::MAX - 1;
 const BYTES_MAX: usize = 1 << 30;
 /// The word of a text that has no number.
 const UNKNOWN_WORD: u64 = u64::MAX;
@@ -26,13 +28,24 @@ pub enum Equality {
     Padded,
 }
 
+/// Open addressing: half of each text's hash, and above it its number and one; 0 where there is none. What grows hashes no
+/// text again, and what differs is seldom compared.
+struct Numbers {
+    slots: Vec<u64>,
+    used: usize,
+}
+
+/// Slots from which on memory is waited for.
+const SLOTS_FAR_MIN: usize = 1 << 14;
+/// Texts that are looked up together: memory is asked for all of them before it is needed for the first.
+const TOGETHER: usize = 32;
+
 pub struct Texts {
     equality: Equality,
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
-    /// Half of each text's hash with its number: what grows hashes no text again, and what differs is seldom compared.
-    numbers: HashTable<(u32, u32)>,
+    numbers: Numbers,
     hasher: RandomState,
     /// The dictionary that came last, and the numbers of those of its entries that rows had.
     last: Option<(Arc<BinaryViewArray>, Vec<u32>)>,
@@ -43,7 +56,7 @@ impl Texts {
     pub fn new(equality: Equality) -> Texts {
         // Fixed keys would let a client choose texts that all hash alike.
         let hasher = RandomState::new();
-        let (bytes, ends, numbers) = (Vec::new(), Vec::new(), HashTable::new());
+        let (bytes, ends, numbers) = (Vec::new(), Vec::new(), Numbers { slots: vec![0; 64], used: 0 });
         Texts { equality, bytes, ends, numbers, hasher, last: None, sealed: None }
     }
 
@@ -61,7 +74,7 @@ impl Texts {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.capacity() * 9
+        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.slots.capacity() * 8
     }
 
     /// The number of each row's text; any for rows that do not count.
@@ -75,14 +88,34 @@ impl Texts {
         };
         let nulls = codes.nulls.as_ref();
         let mut words: Vec<u64> = codes.codes.iter().map(|code| u64::from(numbers[*code as usize])).collect();
+        let counts =
+            |row: usize| mask.is_none_or(|mask| mask[row] != 0) && nulls.is_none_or(|nulls| nulls.is_valid(row));
+        let mut open: Vec<u32> = Vec::new();
         for (row, word) in words.iter_mut().enumerate() {
             if *word == u64::from(UNKNOWN) {
-                let counts = mask.is_none_or(|mask| mask[row] != 0) && nulls.is_none_or(|nulls| nulls.is_valid(row));
-                let code = codes.codes[row] as usize;
-                if counts && numbers[code] == UNKNOWN {
-                    numbers[code] = self.number(codes.dictionary.value(code));
+                let code = codes.codes[row];
+                match counts(row) {
+                    false => *word = 0,
+                    true if numbers[code as usize] == UNKNOWN => {
+                        numbers[code as usize] = ASKED;
+                        open.push(code);
+                    }
+                    true => {}
                 }
-                *word = if counts { u64::from(numbers[code]) } else { 0 };
+            }
+        }
+        if !open.is_empty() {
+            self.number_all(
+                open.len(),
+                |at| codes.dictionary.value(open[at] as usize),
+                |at, number| {
+                    numbers[open[at] as usize] = number;
+                },
+            );
+            for (word, code) in words.iter_mut().zip(codes.codes.iter()) {
+                if *word == u64::from(UNKNOWN) {
+                    *word = u64::from(numbers[*code as usize]);
+                }
             }
         }
         self.last = Some((codes.dictionary.clone(), numbers));
@@ -90,22 +123,56 @@ impl Texts {
     }
 
     pub fn of_values(&mut self, values: &BinaryViewArray, mask: Option<&[u8]>) -> Vec<u64> {
-        let mut words = Vec::with_capacity(values.len());
-        for row in 0..values.len() {
-            let counts = mask.is_none_or(|mask| mask[row] != 0) && values.is_valid(row);
-            words.push(if counts { u64::from(self.number(values.value(row))) } else { 0 });
+        let mut words = vec![0; values.len()];
+        if mask.is_none() && values.null_count() == 0 {
+            self.number_all(values.len(), |row| values.value(row), |row, number| words[row] = u64::from(number));
+            return words;
         }
+        let counts = |row: &u32| mask.is_none_or(|mask| mask[*row as usize] != 0) && values.is_valid(*row as usize);
+        let rows: Vec<u32> = (0..values.len() as u32).filter(counts).collect();
+        self.number_all(
+            rows.len(),
+            |at| values.value(rows[at] as usize),
+            |at, number| {
+                words[rows[at] as usize] = u64::from(number);
+            },
+        );
         words
+    }
+
+    /// The numbers of so many texts.
+    fn number_all<'t>(&mut self, count: usize, text: impl Fn(usize) -> &'t [u8], mut put: impl FnMut(usize, u32)) {
+        let mut hashes = [0; TOGETHER];
+        for from in (0..count).step_by(TOGETHER) {
+            let to = count.min(from + TOGETHER);
+            for (at, hash) in (from..to).zip(&mut hashes) {
+                *hash = self.hash(key_of(self.equality, text(at)));
+                self.numbers.prefetch(*hash);
+            }
+            if self.numbers.is_far() {
+                let candidates = hashes.map(|hash| self.numbers.candidate(hash));
+                candidates.iter().for_each(|number| prefetch_item(&self.ends, *number as usize));
+                for number in &candidates[..to - from] {
+                    if let Some(before) = self.ends.get((*number as usize).wrapping_sub(1)) {
+                        prefetch_item(&self.bytes, *before);
+                    }
+                }
+            }
+            for (at, hash) in (from..to).zip(hashes) {
+                put(at, self.number(text(at), hash));
+            }
+        }
+    }
+
+    fn hash(&self, key: &[u8]) -> u32 {
+        self.hasher.hash_one(key) as u32
     }
 
     /// The word of a text, or one that no key has.
     pub fn known(&self, text: &[u8]) -> u64 {
         let text = key_of(self.equality, text);
-        let hash = self.hasher.hash_one(text) as u32;
-        let is = |(other, number): &(u32, u32)| {
-            *other == hash && key_of(self.equality, text_of(&self.bytes, &self.ends, *number)) == text
-        };
-        self.numbers.find(spread(hash), is).map_or(UNKNOWN_WORD, |(_, number)| u64::from(*number))
+        let is = |number: u32| key_of(self.equality, text_of(&self.bytes, &self.ends, number)) == text;
+        self.numbers.find(self.hash(text), is).map_or(UNKNOWN_WORD, u64::from)
     }
 
     /// The same for each row.
@@ -121,22 +188,25 @@ impl Texts {
         codes.codes.iter().map(|code| words[*code as usize]).collect()
     }
 
-    /// The number of a text.
-    pub fn number(&mut self, text: &[u8]) -> u32 {
-        let Texts { equality, bytes, ends, numbers, hasher, .. } = self;
-        let equality = *equality;
-        let of = |number: u32| key_of(equality, text_of(bytes, ends, number));
-        let key = key_of(equality, text);
-        let hash = hasher.hash_one(key) as u32;
-        if let Some((_, number)) = numbers.find(spread(hash), |(other, number)| *other == hash && of(*number) == key) {
-            return *number;
+    /// The number of a text with this hash.
+    fn number(&mut self, text: &[u8], hash: u32) -> u32 {
+        let Texts { equality, bytes, ends, numbers, .. } = self;
+        let key = key_of(*equality, text);
+        let is = |number: u32| key_of(*equality, text_of(bytes, ends, number)) == key;
+        if let Some(number) = numbers.find(hash, is) {
+            return number;
         }
         let number = ends.len() as u32;
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
-        numbers.insert_unique(spread(hash), (hash, number), |(hash, _)| spread(*hash));
+        numbers.insert(hash, number);
         self.sealed = None;
         number
+    }
+
+    /// The same for one text alone.
+    pub fn number_of(&mut self, text: &[u8]) -> u32 {
+        self.number(text, self.hash(key_of(self.equality, text)))
     }
 
     /// Makes the dictionary of what there is.
@@ -160,9 +230,52 @@ impl Texts {
     }
 }
 
-/// All bits of a table's hash from half of one.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+impl Numbers {
+    fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let last = self.slots.len() - 1;
+        let mut at = hash as usize & last;
+        loop {
+            match self.slots[at] {
+                0 => return None,
+                slot if slot as u32 == hash && is((slot >> 32) as u32 - 1) => return Some((slot >> 32) as u32 - 1),
+                _ => at = (at + 1) & last,
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u32, number: u32) {
+        if (self.used + 1) * 2 > self.slots.len() {
+            let slots = std::mem::take(&mut self.slots);
+            self.slots = vec![0; grown(slots.len())];
+            slots.into_iter().filter(|slot| *slot != 0).for_each(|slot| self.put(slot));
+        }
+        self.used += 1;
+        self.put(u64::from(number + 1) << 32 | u64::from(hash));
+    }
+
+    fn put(&mut self, slot: u64) {
+        let last = self.slots.len() - 1;
+        let mut at = slot as usize & last;
+        while self.slots[at] != 0 {
+            at = (at + 1) & last;
+        }
+        self.slots[at] = slot;
+    }
+
+    fn is_far(&self) -> bool {
+        self.slots.len() >= SLOTS_FAR_MIN
+    }
+
+    fn prefetch(&self, hash: u32) {
+        if self.is_far() {
+            prefetch_item(&self.slots, hash as usize & (self.slots.len() - 1));
+        }
+    }
+
+    /// The number in the first slot where a hash may be, or one that no text has.
+    fn candidate(&self, hash: u32) -> u32 {
+        ((self.slots[hash as usize & (self.slots.len() - 1)] >> 32) as u32).wrapping_sub(1)
+    }
 }
 
 /// What of a text tells it from others.

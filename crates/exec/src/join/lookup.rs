@@ -11,6 +11,7 @@ use super::{Part, Spec};
 use crate::aggregate::keys::{Found, seed};
 use crate::error::{Error, Result};
 use crate::kernels::mask;
+use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
 
@@ -22,6 +23,9 @@ const BITS_MAX: u64 = 1 << 30;
 /// What a row takes at most, but for a few that always may: a bit and a half for each number, or its slots, and its number
 /// and place.
 pub(super) const BYTES_PER_ROW_MAX: usize = BITS_PER_ROW_MAX as usize * 3 / 16 + 12;
+
+/// Keys that are looked up together: memory is asked for all of them before it is needed for the first.
+const TOGETHER: usize = 32;
 
 pub(super) enum Lookup {
     Ranked(Packing, Ranks),
@@ -77,9 +81,14 @@ impl Lookup {
         for part in parts {
             let valued = valued(part.keys.iter(), part.rows);
             let packed = packing.pack(&part.keys, part.rows)?;
-            of_rows.extend(packed.iter().enumerate().map(|(row, packed)| match &valued {
-                Some(valued) if valued[row] == 0 => 0,
-                _ => slots.number(*packed),
+            of_rows.extend((0..part.rows).map(|row| {
+                if row % TOGETHER == 0 {
+                    packed[row..part.rows.min(row + TOGETHER)].iter().for_each(|packed| slots.prefetch(*packed));
+                }
+                match &valued {
+                    Some(valued) if valued[row] == 0 => 0,
+                    _ => slots.number(packed[row]),
+                }
             }));
         }
         Ok((Lookup::Packed { packing, slots, guards: guards() }, of_rows))
@@ -115,13 +124,16 @@ impl Lookup {
             },
             Lookup::Packed { packing, slots, .. } => {
                 let packed = packing.pack(keys, rows)?;
-                match mask {
-                    None => packed.iter().map(|packed| slots.known(*packed)).collect(),
-                    Some(mask) => {
-                        let row = |(packed, counts): (&u64, &u8)| if *counts == 0 { 0 } else { slots.known(*packed) };
-                        packed.iter().zip(mask).map(row).collect()
+                let mut numbers = vec![0; rows];
+                for (row, number) in numbers.iter_mut().enumerate() {
+                    if row % TOGETHER == 0 {
+                        packed[row..rows.min(row + TOGETHER)].iter().for_each(|packed| slots.prefetch(*packed));
+                    }
+                    if mask.is_none_or(|mask| mask[row] != 0) {
+                        *number = slots.known(packed[row]);
                     }
                 }
+                numbers
             }
             Lookup::Found { found, .. } => found.find(keys, rows, mask)?,
         };
@@ -201,6 +213,12 @@ impl Slots {
     fn place(&self, packed: u64) -> usize {
         let wide = u128::from(packed ^ self.seed) * 0xd6e8_feb8_6659_fd93_u128;
         (wide as u64 ^ (wide >> 64) as u64) as usize & (self.slots.len() - 1)
+    }
+
+    /// Asks memory for where a key is looked for first.
+    #[inline]
+    fn prefetch(&self, packed: u64) {
+        prefetch_item(&self.slots, self.place(packed));
     }
 
     /// The number of a key, 0 if it is none.
