@@ -21,7 +21,7 @@ use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
 use distinct::Distinct;
 use keys::{Form, Keys};
-use states::{Extreme, State, Sum, without_nulls};
+use states::{Extreme, State, Sum, TextExtreme, without_nulls};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,6 +93,7 @@ enum UnitKind {
     Values(Place),
     Sum(Place),
     Extreme(Place, bool),
+    TextExtreme(Place, bool),
     General {
         resolved: ResolvedAggregate,
         args: Vec<(Place, DataType)>,
@@ -119,6 +120,11 @@ enum Outcome {
         extreme: usize,
         count: usize,
         field: Field,
+    },
+    /// Null where there was no text.
+    TextExtreme {
+        unit: usize,
+        ty: DataType,
     },
     General {
         unit: usize,
@@ -188,7 +194,8 @@ impl Spec {
                 && match (&unit.kind, &kind) {
                     (UnitKind::Rows, UnitKind::Rows) => true,
                     (UnitKind::Values(a), UnitKind::Values(b)) | (UnitKind::Sum(a), UnitKind::Sum(b)) => a == b,
-                    (UnitKind::Extreme(a, max), UnitKind::Extreme(b, other)) => a == b && max == other,
+                    (UnitKind::Extreme(a, max), UnitKind::Extreme(b, other))
+                    | (UnitKind::TextExtreme(a, max), UnitKind::TextExtreme(b, other)) => a == b && max == other,
                     _ => false,
                 }
         };
@@ -235,6 +242,11 @@ impl Spec {
                 let field = Field { nullable: true, ..program.fields[*place].clone() };
                 Outcome::Extreme { extreme, count, field }
             }
+            ("min" | "max", [place], None) if keys::is_text(program.fields[*place].ty.underlying()) => {
+                let greatest = resolved.aggregate.name == "max";
+                let unit = self.unit(UnitKind::TextExtreme(*place, greatest), of);
+                Outcome::TextExtreme { unit, ty: resolved.ty }
+            }
             _ => {
                 let args = args.iter().map(|place| (*place, program.fields[*place].held())).collect();
                 let ty = resolved.ty.clone();
@@ -250,7 +262,7 @@ impl Spec {
             Outcome::Count(_) => Field::new(DataType::Int8, false),
             Outcome::Sum { field, .. } | Outcome::Extreme { field, .. } => field.clone(),
             Outcome::Numeric { .. } => Field::new(DataType::Numeric(None), true),
-            Outcome::General { ty, .. } => Field::new(ty.clone(), true),
+            Outcome::TextExtreme { ty, .. } | Outcome::General { ty, .. } => Field::new(ty.clone(), true),
         };
         let leaving = self.leaving.iter().map(|leaving| match leaving {
             Leaving::Key(at) => self.keys[*at].clone(),
@@ -279,6 +291,7 @@ impl Aggregation {
             UnitKind::Rows | UnitKind::Values(_) => State::Count(Vec::new()),
             UnitKind::Sum(_) => State::Sum(Sum::default()),
             UnitKind::Extreme(_, greatest) => State::Extreme(Extreme::new(*greatest)),
+            UnitKind::TextExtreme(_, greatest) => State::TextExtreme(TextExtreme::new(*greatest)),
             UnitKind::General { resolved, .. } => State::General(resolved.accumulator()),
         };
         let states = spec.units.iter().map(state).collect();
@@ -374,6 +387,7 @@ impl Aggregation {
                 let own = valued(ints.nulls.as_ref());
                 extreme.add(ints, own.as_deref().map_or(groups, Groups::Each), len)?;
             }
+            (UnitKind::TextExtreme(..), State::TextExtreme(extreme), [values]) => extreme.add(values, groups, len)?,
             (UnitKind::General { args, .. }, State::General(accumulator), values) => {
                 let arrays: Vec<ArrayRef> =
                     values.iter().zip(args).map(|(values, (_, held))| logical(values, held)).collect();
@@ -447,6 +461,7 @@ impl Aggregation {
                 State::Count(counts) => Done::Count(counts),
                 State::Sum(sum) => Done::Sum(sum),
                 State::Extreme(extreme) => Done::Extreme(extreme),
+                State::TextExtreme(extreme) => Done::TextExtreme(extreme),
                 State::General(mut accumulator) => {
                     // Groups that never had a row are told of.
                     accumulator.update(&[], &unit.no_args(), None, len)?;
@@ -475,7 +490,8 @@ impl UnitKind {
     fn places(&self) -> Vec<Place> {
         match self {
             UnitKind::Rows => Vec::new(),
-            UnitKind::Values(place) | UnitKind::Sum(place) | UnitKind::Extreme(place, _) => vec![*place],
+            UnitKind::Values(place) | UnitKind::Sum(place) => vec![*place],
+            UnitKind::Extreme(place, _) | UnitKind::TextExtreme(place, _) => vec![*place],
             UnitKind::General { args, .. } => args.iter().map(|(place, _)| *place).collect(),
         }
     }
@@ -495,6 +511,7 @@ enum Done {
     Count(Vec<i64>),
     Sum(Sum),
     Extreme(Extreme),
+    TextExtreme(TextExtreme),
     General(ArrayRef),
 }
 
@@ -592,6 +609,10 @@ impl Finished {
                 let nulls = self.valued(*count, groups.clone());
                 let value = |group: usize| if self.count(*count, group) > 0 { of.value(group) } else { 0 };
                 Vector::Ints(Ints::measured(IntValues::I64(groups.map(value).collect()), nulls))
+            }
+            Outcome::TextExtreme { unit, .. } => {
+                let Done::TextExtreme(of) = &self.done[*unit] else { panic!("unit {unit} finds extremes") };
+                Vector::Flat(of.values(groups))
             }
             Outcome::General { unit, ty } => {
                 let Done::General(values) = &self.done[*unit] else { panic!("unit {unit} is of `expr`") };

@@ -332,6 +332,8 @@ impl Found {
 
 /// Rows whose groups are looked up together: memory is asked for all of them before it is needed for the first.
 const TOGETHER: usize = 32;
+/// Slots of which no more are made than are needed soon.
+const SLOTS_SCARCE_MIN: usize = 1 << 20;
 /// Slots from which on memory is waited for.
 const SLOTS_FAR_MIN: usize = 1 << 14;
 
@@ -619,7 +621,7 @@ impl Default for Table {
 
 /// Room for more: few slots soon become many.
 pub(super) fn grown(slots: usize) -> usize {
-    if slots < SLOTS_FAR_MIN { slots * 4 } else { slots * 2 }
+    if slots < SLOTS_SCARCE_MIN { slots * 4 } else { slots * 2 }
 }
 
 impl Table {

@@ -3,6 +3,10 @@
 //! Exact sums are kept in i64 while the bounds of what was added prove that they fit, and moved to i128 before they
 //! might not. What has no kernel here is an accumulator of `expr`.
 
+mod texts;
+
+pub use texts::TextExtreme;
+
 use crate::error::{Error, Result};
 use crate::kernels::sums::{self, Groups};
 use arrow_array::{Array, ArrayRef};
@@ -16,6 +20,7 @@ pub enum State {
     Count(Vec<i64>),
     Sum(Sum),
     Extreme(Extreme),
+    TextExtreme(TextExtreme),
     General(Box<dyn GroupsAccumulator>),
 }
 
@@ -177,6 +182,10 @@ impl State {
                 own.take(other.values[from..].iter().copied(), Groups::Each(groups));
                 Ok(())
             }
+            (State::TextExtreme(own), State::TextExtreme(other)) => {
+                own.merge(other, groups, from, len);
+                Ok(())
+            }
             (State::General(own), State::General(other)) => {
                 let states = other.state()?;
                 let states: Vec<ArrayRef> = states.iter().map(|state| state.slice(from, groups.len())).collect();
@@ -191,6 +200,7 @@ impl State {
             State::Count(counts) => counts.capacity() * 8,
             State::Sum(sum) => sum.low.capacity() * 8 + sum.high.capacity() * 16,
             State::Extreme(extreme) => extreme.values.capacity() * 8,
+            State::TextExtreme(extreme) => extreme.bytes(),
             State::General(accumulator) => accumulator.size_bytes(),
         }
     }
