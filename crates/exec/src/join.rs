@@ -30,7 +30,7 @@ pub struct Spec {
     pub keys: Vec<Place>,
     forms: Vec<Form>,
     /// Of keys: whether a null equals a null.
-    null_safe: Vec<bool>,
+    pub null_safe: Vec<bool>,
     pub payload: Vec<Place>,
     pub fields: Vec<Field>,
 }

@@ -28,17 +28,26 @@ struct Open {
     window: Option<(usize, Option<usize>)>,
 }
 
+/// A table by what it is made of.
+struct Built {
+    of: String,
+    payload: Vec<Place>,
+    by: usize,
+}
+
 struct Compiler<'c> {
     ctx: &'c EvalContext,
     /// Those that are whole, each behind what it reads.
     done: Vec<Pipeline>,
+    /// Tables by what they are built of: what is built a second time is the same.
+    built: Vec<Built>,
     /// By number, the pipelines of what several places read, and how they hold it.
     shared: BTreeMap<usize, (usize, Vec<Field>)>,
 }
 
 /// `None` if an operator is not supported.
 pub(super) fn pipelines(plan: &Plan, ctx: &EvalContext) -> Option<Vec<Pipeline>> {
-    let mut compiler = Compiler { ctx, done: Vec::new(), shared: BTreeMap::new() };
+    let mut compiler = Compiler { ctx, done: Vec::new(), built: Vec::new(), shared: BTreeMap::new() };
     let open = compiler.open(plan)?;
     let (offset, limit) = open.window.unwrap_or((0, None));
     open.is_storable(&open.columns).then_some(())?;
@@ -197,6 +206,23 @@ impl Compiler<'_> {
         open.notes.steps.last_mut().unwrap_or(&mut open.notes.start).push(note);
     }
 
+    /// Ends a pipeline that builds a table, or finds one that builds the same or more: nothing that an engine runs is
+    /// volatile.
+    fn built(&mut self, open: Open, spec: join::Spec) -> usize {
+        // Without the notes, in which equal pipelines differ.
+        let Open { start, program, steps, tables, .. } = &open;
+        let join::Spec { keys, null_safe, payload, .. } = &spec;
+        let of = format!("{start:?} {program:?} {steps:?} {tables:?} {keys:?} {null_safe:?}");
+        let is_enough = |known: &&Built| known.of == of && (payload.is_empty() || known.payload == *payload);
+        if let Some(Built { by, .. }) = self.built.iter().find(is_enough) {
+            return *by;
+        }
+        let payload = payload.clone();
+        let by = self.close(open, Sink::Build(Arc::new(spec)));
+        self.built.push(Built { of, payload, by });
+        by
+    }
+
     /// Ends a pipeline; its number.
     fn close(&mut self, open: Open, sink: Sink) -> usize {
         let Open { start, program, steps, mut notes, tables, .. } = open;
@@ -221,8 +247,7 @@ impl Compiler<'_> {
         let fields: Vec<Field> = payload.iter().map(|(_, field)| field.clone()).collect();
         let wanted = if kind.gives_partners() || !residual.is_empty() { payload } else { Vec::new() };
         let held_keys: Vec<Field> = right_keys.iter().map(|(_, field)| field.clone()).collect();
-        let sink = Sink::Build(Arc::new(join::Spec::new(right_keys, null_safe(keys), wanted)?));
-        let table = self.close(built, sink);
+        let table = self.built(built, join::Spec::new(right_keys, null_safe(keys), wanted)?);
 
         let mut open = self.whole(left)?;
         let left_keys = open.keys(keys.iter().map(|key| &key.left), self.ctx);
@@ -498,3 +523,6 @@ impl Program {
         all
     }
 }
+
+#[cfg(test)]
+mod tests;
