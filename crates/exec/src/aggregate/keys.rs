@@ -359,7 +359,10 @@ impl KeyColumn {
             return Ok((0, true));
         }
         match (key, &mut self.texts) {
-            (Vector::Ints(ints), None) => Ok((ints.values.get(row) as u64, false)),
+            (Vector::Ints(ints), None) => match i64::try_from(ints.values.get(row)) {
+                Ok(value) => Ok((value as u64, false)),
+                Err(_) => Err(TOO_WIDE),
+            },
             (Vector::Codes(codes), Some(texts)) => {
                 Ok((texts.number_of(codes.dictionary.value(codes.codes[row] as usize)).into(), false))
             }
@@ -428,6 +431,7 @@ impl KeyColumn {
 }
 
 const TWO_FORMS: Error = Error::Beyond("a key column in two forms");
+const TOO_WIDE: Error = Error::Beyond("keys of more than 64 bits");
 
 impl Form {
     /// Of values that are their own words.
@@ -486,7 +490,7 @@ fn fixed(numbers: &[u64], nulls: Option<NullBuffer>, dictionary: &Dictionary) ->
 
 fn of_ints(ints: &Ints) -> Result<Vec<u64>> {
     if i64::try_from(ints.min).is_err() || i64::try_from(ints.max).is_err() {
-        return Err(Error::Beyond("keys of more than 64 bits"));
+        return Err(TOO_WIDE);
     }
     Ok(match &ints.values {
         IntValues::I32(values) => values.iter().map(|value| i64::from(*value) as u64).collect(),

@@ -103,10 +103,15 @@ impl Lowerer<'_> {
         }
     }
 
-    /// An id for a column that only this lowering knows.
+    /// An id for a column that only this lowering knows. It belongs to the subquery that is being lowered, whose plan
+    /// does not name it.
     pub(super) fn fresh_column(&mut self) -> ColId {
         self.next_name += 1;
-        usize::MAX / 2 + self.next_name
+        let id = usize::MAX / 2 + self.next_name;
+        if let Some(local) = self.local.last_mut() {
+            local.insert(id);
+        }
+        id
     }
 }
 

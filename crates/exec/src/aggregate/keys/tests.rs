@@ -42,6 +42,14 @@ fn rows_that_do_not_count_make_no_group() {
     assert_eq!(keys.len(), 4);
 }
 
+/// Few of them, near each other, are looked up by combination; their words would be those of other numbers.
+#[test]
+fn keys_of_more_than_64_bits_are_refused() {
+    let wide: ArrayRef = Arc::new(arrow_array::Decimal128Array::from(vec![1i128 << 80, (1i128 << 80) + 1]));
+    let mut keys = Keys::new(&[Form::Integers]);
+    assert!(keys.assign(&[Vector::measured(wide)], 2, None).is_err());
+}
+
 /// Whether combinations are looked up or hashed, the groups are those of a map.
 #[test]
 fn growing_keys_keep_their_groups() {
