@@ -7,7 +7,7 @@ use basalt_types::{DataType, Datum, PhysType, array};
 /// PostgreSQL's `MaxArraySize`: more elements than these cannot be addressed.
 pub const ELEMENTS_MAX: usize = 134_217_727;
 
-fn element_phys(element: &DataType) -> Result<PhysType> {
+pub(crate) fn element_phys(element: &DataType) -> Result<PhysType> {
     match element {
         // A row constructor's string literals rest as text.
         DataType::Unknown => Ok(PhysType::Bytes),
@@ -75,7 +75,7 @@ fn check_bounds(dimension: Dimension) -> Result<()> {
 }
 
 #[cold]
-fn damaged(bytes: &[u8]) -> Error {
+pub(crate) fn damaged(bytes: &[u8]) -> Error {
     Error::new("XX001", format!("stored array of {} bytes is damaged", bytes.len()))
 }
 

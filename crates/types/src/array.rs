@@ -8,7 +8,7 @@
 //! 0 | dimensions u8 | per dimension: lower bound i32, length u32 | row of the elements, last dimension fastest
 //! ```
 
-use crate::row::{self, RowRef};
+use crate::row::{self, Field, RowRef};
 use crate::{Datum, PhysType, varint};
 
 /// As many dimensions as PostgreSQL has.
@@ -74,6 +74,58 @@ impl ArrayValue {
     }
 }
 
+/// An array as it rests, of which single things are asked.
+#[derive(Clone)]
+pub struct Resting<'a> {
+    /// `None`: one dimension that starts at 1, or no element.
+    header: Option<Vec<Dimension>>,
+    row: RowRef<'a>,
+}
+
+impl<'a> Resting<'a> {
+    /// `None` if the bytes are damaged, as far as that shows.
+    pub fn new(bytes: &'a [u8]) -> Option<Resting<'a>> {
+        let (header, body) = split(bytes)?;
+        Some(Resting { header, row: RowRef::new(body)? })
+    }
+
+    /// How many elements there are.
+    pub fn count(&self) -> usize {
+        self.row.column_count()
+    }
+
+    /// A dimension, counted from 0.
+    pub fn dimension(&self, at: usize) -> Option<Dimension> {
+        match &self.header {
+            Some(header) => header.get(at).copied(),
+            None if at == 0 && self.count() > 0 => Some(Dimension { lower: 1, length: self.count() as u32 }),
+            None => None,
+        }
+    }
+
+    /// How many dimensions there are.
+    pub fn dimensions(&self) -> usize {
+        self.header.as_ref().map_or(usize::from(self.count() > 0), Vec::len)
+    }
+
+    /// An element by its place in storage order; `None` if the bytes are damaged, or there is no such element.
+    pub fn element(&self, element: PhysType, at: usize) -> Option<Datum> {
+        let mut found = None;
+        self.row.each(
+            |_| element,
+            std::iter::once(at),
+            |field| {
+                found = Some(match field {
+                    Field::Null => Datum::Null,
+                    Field::Value(bytes) => row::decode_value(element, bytes)?,
+                });
+                Some(())
+            },
+        )?;
+        found
+    }
+}
+
 /// What stands before the elements of an array that has some.
 fn put_dimensions(dimensions: &[Dimension], out: &mut Vec<u8>) {
     if matches!(dimensions, [Dimension { lower: 1, .. }]) {
@@ -120,6 +172,41 @@ pub fn elements(element: PhysType, bytes: &[u8]) -> Option<Vec<Datum>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn single_things_are_those_of_the_array_taken_apart() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| Datum::text(text)).collect::<Vec<_>>();
+        let arrays = [
+            (PhysType::I32, ArrayValue::default()),
+            (PhysType::I32, ArrayValue::plain(vec![Datum::I32(7), Datum::Null, Datum::I32(-1)])),
+            (PhysType::Bytes, ArrayValue::plain(texts(&["", "a", "long text that is not short"]))),
+            (
+                PhysType::Bytes,
+                ArrayValue {
+                    dimensions: vec![Dimension { lower: -2, length: 2 }, Dimension { lower: 5, length: 2 }],
+                    elements: texts(&["a", "b", "c", "d"]),
+                },
+            ),
+        ];
+        for (element, array) in arrays {
+            let Datum::Bytes(bytes) = array.encode(element) else { panic!("arrays are bytes") };
+            let resting = Resting::new(&bytes).unwrap();
+            assert_eq!(resting.count(), array.elements.len());
+            assert_eq!(resting.dimensions(), array.dimensions.len());
+            for at in 0..DIMENSIONS_MAX {
+                assert_eq!(resting.dimension(at), array.dimensions.get(at).copied());
+            }
+            for at in 0..array.elements.len() + 2 {
+                assert_eq!(resting.element(element, at), array.elements.get(at).cloned());
+            }
+            // Damage is no panic.
+            for end in 0..bytes.len() {
+                if let Some(resting) = Resting::new(&bytes[..end]) {
+                    (0..4).for_each(|at| drop(resting.element(element, at)));
+                }
+            }
+        }
+    }
 
     #[test]
     fn an_array_of_one_value_is_as_if_it_were_written_out() {

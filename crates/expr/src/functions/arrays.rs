@@ -2,7 +2,7 @@
 
 use super::arg::*;
 use super::strings::text_of;
-use super::{CallInfo, Kernel};
+use super::{CallInfo, Kernel, array_columns};
 use crate::array_value::{self, ArrayValue, DIMENSIONS_MAX, Dimension};
 use crate::error::{Error, Result};
 use crate::operators::{check_comparable, equal_datums};
@@ -48,10 +48,16 @@ fn dimension(args: &[Datum], info: &CallInfo) -> Result<Option<Dimension>> {
 
 fn sizes(name: &str) -> Option<Kernel> {
     Some(match name {
-        "cardinality" => scalar!(|args, info| Ok(Datum::I32(elements(args, 0, info)?.len() as i32))),
-        "array_length" => scalar!(|args, info| {
-            Ok(dimension(args, info)?.map_or(Datum::Null, |dimension| Datum::I32(dimension.length as i32)))
-        }),
+        "cardinality" => Kernel::Native {
+            scalar: |args, info| Ok(Datum::I32(elements(args, 0, info)?.len() as i32)),
+            vector: Some(array_columns::cardinality),
+        },
+        "array_length" => Kernel::Native {
+            scalar: |args, info| {
+                Ok(dimension(args, info)?.map_or(Datum::Null, |dimension| Datum::I32(dimension.length as i32)))
+            },
+            vector: Some(array_columns::length),
+        },
         "array_upper" => scalar!(|args, info| {
             Ok(dimension(args, info)?.map_or(Datum::Null, |dimension| Datum::I32(dimension.upper())))
         }),

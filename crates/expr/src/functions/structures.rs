@@ -2,15 +2,20 @@
 //! 4.2.12, 4.2.13, 8.16.3 to 8.16.5).
 
 use super::arg::*;
-use super::{CallInfo, Function, Kernel, TypePattern, Volatility, json};
+use super::{CallInfo, Function, Kernel, TypePattern, VectorKernel, Volatility, array_columns, json};
 use crate::array_value::{self, ArrayValue, Dimension};
 use crate::error::{Error, Result};
+use crate::eval::vector::{Vector, VectorBuilder};
 use crate::record_value;
 use crate::tree::Expr;
 use basalt_types::{CompositeDef, DataType, Datum};
 use std::sync::{Arc, LazyLock};
 
 fn internal(name: &str, strict: bool, scalar: super::ScalarKernel) -> &'static Function {
+    internal_with(name, strict, Kernel::Native { scalar, vector: None })
+}
+
+fn internal_with(name: &str, strict: bool, kernel: Kernel) -> &'static Function {
     Box::leak(Box::new(Function {
         oid: 0,
         name: name.to_string(),
@@ -21,7 +26,7 @@ fn internal(name: &str, strict: bool, scalar: super::ScalarKernel) -> &'static F
         returns_set: false,
         strict,
         volatility: Volatility::Immutable,
-        kernel: Kernel::Native { scalar, vector: None },
+        kernel,
     }))
 }
 
@@ -96,17 +101,31 @@ fn offset_of(dimensions: &[Dimension], subscripts: &[i32]) -> Option<usize> {
     Some(offset)
 }
 
+fn element_at(args: &[Datum], info: &CallInfo) -> Result<Datum> {
+    let mut array = array_of(&args[0], &info.arg_types[0])?;
+    let subscripts = args[1..].iter().map(subscript_of).collect::<Result<Vec<_>>>()?;
+    if subscripts.len() != array.dimensions.len() {
+        return Ok(Datum::Null);
+    }
+    let at = offset_of(&array.dimensions, &subscripts);
+    Ok(at.map_or(Datum::Null, |at| array.elements.swap_remove(at)))
+}
+
 static SUBSCRIPT: LazyLock<&Function> = LazyLock::new(|| {
-    internal("array_subscript", true, |args, info| {
-        let mut array = array_of(&args[0], &info.arg_types[0])?;
-        let subscripts = args[1..].iter().map(subscript_of).collect::<Result<Vec<_>>>()?;
-        if subscripts.len() != array.dimensions.len() {
-            return Ok(Datum::Null);
-        }
-        let at = offset_of(&array.dimensions, &subscripts);
-        Ok(at.map_or(Datum::Null, |at| array.elements.swap_remove(at)))
-    })
+    let vector: Option<VectorKernel> = Some(array_columns::subscript);
+    internal_with("array_subscript", true, Kernel::Native { scalar: element_at, vector })
 });
+
+/// Several subscripts, row by row.
+pub(super) fn subscript_by_rows(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+    let mut builder = VectorBuilder::new(info.ty, rows);
+    for row in 0..rows {
+        let values: Vec<Datum> = args.iter().zip(info.arg_types).map(|(arg, ty)| arg.value(ty, row)).collect();
+        let value = if values.iter().any(Datum::is_null) { Datum::Null } else { element_at(&values, info)? };
+        builder.push(&value)?;
+    }
+    builder.finish().map(Vector::Array)
+}
 
 /// The bounds of a slice: bit 2n of `given` says that the nth lower bound is given, the next one the upper.
 struct Bounds {
