@@ -171,9 +171,10 @@ impl StartConfig {
     pub fn database(&self, catalog: &Settings) -> DatabaseConfig {
         let mut config = DatabaseConfig::new(self.data_dir.join("tmp"));
         let number = |name| self.number(catalog, name);
-        if let Some(bytes) = number("basalt.query_memory_limit") {
-            config.query_memory_bytes_max = bytes;
-        }
+        // Caches take a quarter of all, hot rows and files that are written some more.
+        let half = number("basalt.memory_limit").map_or(u64::MAX, |bytes| bytes / 2);
+        let default = config.query_memory_bytes_max.min(half);
+        config.query_memory_bytes_max = number("basalt.query_memory_limit").unwrap_or(default);
         config.temp_bytes_max = number("basalt.temp_limit").filter(|bytes| *bytes > 0);
         let set = |field: &mut usize, name| *field = number(name).map_or(*field, |value| value as usize);
         set(&mut config.query_workers, "basalt.query_workers");

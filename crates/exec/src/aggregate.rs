@@ -3,6 +3,7 @@
 mod combined;
 mod distinct;
 pub(crate) mod keys;
+pub(crate) mod spill;
 mod states;
 pub(crate) mod texts;
 
@@ -11,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::join::concat::concat;
 use crate::kernels::sums::{self, Groups};
 use crate::program::{Condition, Field, Kind, Place, Program, logical};
+use crate::spill::SPILL_BYTES_MIN;
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::NullBuffer;
 use basalt_expr::Numeric;
@@ -47,6 +49,7 @@ pub struct Spec {
 #[derive(Clone, PartialEq, Debug)]
 struct Set {
     place: Place,
+    field: Field,
     form: Form,
     filter: Option<usize>,
 }
@@ -142,6 +145,15 @@ struct Digits {
 }
 
 impl Spec {
+    /// The columns that it asks for.
+    pub fn places(&self) -> Vec<Place> {
+        let decided = self.decided.iter().map(|(place, _)| *place);
+        let filters = self.filters.iter().flat_map(Condition::places);
+        let sets = self.sets.iter().map(|set| set.place);
+        let units = self.units.iter().flat_map(|unit| unit.kind.places());
+        self.groups.iter().copied().chain(decided).chain(filters).chain(sets).chain(units).collect()
+    }
+
     /// `dependent`: of the groups those that the others decide. `None` if the keys, or values that count once, are of a
     /// type whose equality is not that of its stored form.
     pub fn new(program: &Program, all: &[Place], dependent: &[usize], calls: Vec<Call>) -> Option<Spec> {
@@ -181,7 +193,8 @@ impl Spec {
         }
         // The digits of a value that stands for several would be those of any of them.
         let (&[place], None) = (call.args.as_slice(), call.digits) else { return None };
-        let set = Set { place, form: Form::of(&program.fields[place])?, filter };
+        let field = program.fields[place].clone();
+        let set = Set { place, form: Form::of(&field)?, field, filter };
         Some(Of::Distinct(self.sets.iter().position(|known| *known == set).unwrap_or_else(|| {
             self.sets.push(set);
             self.sets.len() - 1
@@ -281,6 +294,8 @@ pub struct Aggregation {
     /// Of the columns that keys decide, the values of each group's first row: batch by batch those of new groups.
     decided: Vec<Vec<Vector>>,
     decided_bytes: usize,
+    /// What it takes without any group.
+    base_bytes: usize,
     /// Whether a batch has come: states know of no group before.
     begun: bool,
 }
@@ -298,7 +313,10 @@ impl Aggregation {
         let decided = vec![Vec::new(); spec.decided.len()];
         let keys = Keys::new(&spec.forms);
         let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty())).collect();
-        Aggregation { spec: spec.clone(), keys, states, sets, decided, decided_bytes: 0, begun: false }
+        let (decided_bytes, base_bytes) = (0, 0);
+        let spec = spec.clone();
+        let empty = Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun: false };
+        Aggregation { base_bytes: empty.bytes(), ..empty }
     }
 
     /// Groups so far, the one of rows that do not count among them.
@@ -312,6 +330,17 @@ impl Aggregation {
         self.decided_bytes + self.keys.bytes() + of_sets + self.states.iter().map(State::bytes).sum::<usize>()
     }
 
+    /// Whether it is not worth it to have it on disk.
+    pub fn is_small(&self) -> bool {
+        self.bytes() < self.base_bytes + SPILL_BYTES_MIN
+    }
+
+    /// What [`Aggregation::finish`] takes beside it.
+    pub fn finish_bytes(&self) -> usize {
+        let general = self.states.iter().filter(|state| matches!(state, State::General(_)));
+        self.decided_bytes + general.map(State::bytes).sum::<usize>()
+    }
+
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         self.begun = true;
         let spec = self.spec.clone();
@@ -323,17 +352,8 @@ impl Aggregation {
             own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
             if !spec.decided.is_empty() && self.keys.len() > before {
                 let first = first_rows(&own, before);
-                for ((place, _), values) in spec.decided.iter().zip(&mut self.decided) {
-                    let first = match batch.vector(*place, work)?.take(&first) {
-                        // Texts share buffers with rows that are not held.
-                        Vector::Flat(values) => Vector::Flat(basalt_types::batch::own(values)),
-                        other => other,
-                    };
-                    self.decided_bytes += match &first {
-                        Vector::Flat(values) => bytes_of(std::slice::from_ref(values)),
-                        other => other.len() * size_of::<u64>(),
-                    };
-                    values.push(first);
+                for (at, (place, _)) in spec.decided.iter().enumerate() {
+                    self.keep_decided(at, batch.vector(*place, work)?.take(&first));
                 }
             }
             Groups::Each(&own)
@@ -362,6 +382,20 @@ impl Aggregation {
             self.update(at, &unit.kind, groups, &values, batch.rows())?;
         }
         Ok(())
+    }
+
+    /// Values of new groups.
+    fn keep_decided(&mut self, at: usize, first: Vector) {
+        let first = match first {
+            // Texts share buffers with rows that are not held.
+            Vector::Flat(values) => Vector::Flat(basalt_types::batch::own(values)),
+            other => other,
+        };
+        self.decided_bytes += match &first {
+            Vector::Flat(values) => bytes_of(std::slice::from_ref(values)),
+            other => other.len() * size_of::<u64>(),
+        };
+        self.decided[at].push(first);
     }
 
     fn update(&mut self, at: usize, kind: &UnitKind, groups: Groups<'_>, values: &[Vector], rows: usize) -> Result<()> {
@@ -516,6 +550,17 @@ enum Done {
 }
 
 impl Finished {
+    pub fn bytes(&self) -> usize {
+        let done = self.done.iter().map(|done| match done {
+            Done::Count(counts) => counts.capacity() * size_of::<i64>(),
+            Done::Sum(sum) => sum.bytes(),
+            Done::Extreme(extreme) => extreme.bytes(),
+            Done::TextExtreme(extreme) => extreme.bytes(),
+            Done::General(values) => bytes_of(std::slice::from_ref(values)),
+        });
+        self.keys.bytes() + self.decided.iter().map(crate::spill::bytes_of).sum::<usize>() + done.sum::<usize>()
+    }
+
     pub fn groups(&self) -> usize {
         self.groups
     }

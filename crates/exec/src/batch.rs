@@ -94,6 +94,13 @@ impl<'b> Batch<'b> {
         Batch::new(Source::Held(vectors), rows, work)
     }
 
+    /// Rows that went another way for a while, with what later columns are computed from.
+    pub fn of_places(places: &[Place], vectors: &[Vector], rows: usize, work: &Work) -> Batch<'b> {
+        let mut batch = Batch::new(Source::Held(&[]), rows, work);
+        places.iter().zip(vectors).for_each(|(place, vector)| batch.columns[*place] = Some(vector.clone()));
+        batch
+    }
+
     fn new(source: Source<'b>, rows: usize, work: &Work) -> Batch<'b> {
         let (columns, matches) = (vec![None; work.program.defs.len()], vec![None; work.tables.len()]);
         Batch { source, at: None, columns, matches, rows, mask: None }

@@ -8,6 +8,7 @@ mod lookup;
 mod mark;
 mod packing;
 mod probe;
+pub(crate) mod spill;
 
 pub use mark::Marks;
 pub use probe::{Kind, Probe};
@@ -16,7 +17,8 @@ use crate::aggregate::keys::Form;
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place};
-use basalt_types::batch::{bytes_of, own};
+use crate::spill::bytes_of;
+use basalt_types::batch::own;
 use basalt_types::vector::Vector;
 use lookup::Lookup;
 use std::sync::Arc;
@@ -28,7 +30,8 @@ const ROWS_MAX: usize = u32::MAX as usize - 2;
 #[derive(Debug)]
 pub struct Spec {
     pub keys: Vec<Place>,
-    forms: Vec<Form>,
+    pub forms: Vec<Form>,
+    key_fields: Vec<Field>,
     /// Of keys: whether a null equals a null.
     pub null_safe: Vec<bool>,
     pub payload: Vec<Place>,
@@ -40,9 +43,9 @@ impl Spec {
     pub fn new(keys: Vec<(Place, Field)>, null_safe: Vec<bool>, payload: Vec<(Place, Field)>) -> Option<Spec> {
         let forms = keys.iter().map(|(_, field)| Form::of(field)).collect::<Option<Vec<Form>>>()?;
         payload.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
-        let keys = keys.into_iter().map(|(place, _)| place).collect();
+        let (keys, key_fields) = keys.into_iter().unzip();
         let (payload, fields) = payload.into_iter().unzip();
-        Some(Spec { keys, forms, null_safe, payload, fields })
+        Some(Spec { keys, forms, key_fields, null_safe, payload, fields })
     }
 }
 
@@ -77,20 +80,28 @@ impl Building {
         for place in &spec.payload {
             // Texts share buffers with rows that are not held.
             payload.push(match batch.vector(*place, work)? {
-                Vector::Flat(values) => {
-                    let values = own(values);
-                    self.bytes += bytes_of(std::slice::from_ref(&values));
-                    Vector::Flat(values)
-                }
+                Vector::Flat(values) => Vector::Flat(own(values)),
                 other => other,
             });
         }
-        self.rows += batch.rows();
-        // As they are gathered, as they are held, and the lookup with what says which rows a key has.
-        let of_row = (keys.len() + payload.len()) * 2 * size_of::<u64>() + lookup::BYTES_PER_ROW_MAX;
-        self.bytes += batch.rows() * of_row;
-        self.parts.push(Part { keys, payload, rows: batch.rows() });
+        self.push(Part { keys, payload, rows: batch.rows() });
         Ok(())
+    }
+
+    fn push(&mut self, part: Part) {
+        // A key that is payload, too, is held once.
+        let own = self.spec.payload.iter().zip(&part.payload).filter(|(place, _)| !self.spec.keys.contains(place));
+        self.bytes += part.keys.iter().chain(own.map(|(_, column)| column)).map(bytes_of).sum::<usize>();
+        self.rows += part.rows;
+        self.parts.push(part);
+    }
+
+    /// What the table takes beside the rows from which it is made, at most: they go column by column.
+    pub fn table_bytes(&self) -> usize {
+        const OF_MATCHES: usize = 4 * size_of::<u32>();
+        let column = |at: usize| self.parts.iter().map(|part| bytes_of(&part.payload[at])).sum::<usize>();
+        let largest = (0..self.spec.fields.len()).map(column).max().unwrap_or(0);
+        largest + self.rows * OF_MATCHES + Lookup::bytes_expected(&self.spec, &self.parts, self.rows)
     }
 
     pub fn merge(&mut self, other: Building) {
@@ -100,22 +111,28 @@ impl Building {
     }
 
     pub fn finish(self) -> Result<Table> {
-        if self.rows > ROWS_MAX {
+        let Building { spec, mut parts, rows, .. } = self;
+        if rows > ROWS_MAX {
             return Err(Error::Beyond("more rows than a join can hold"));
         }
-        let (lookup, of_rows) = Lookup::build(&self.spec, &self.parts, self.rows)?;
+        let (lookup, of_rows) = Lookup::build(&spec, &parts, rows)?;
         let has_null = of_rows.contains(&0);
         let matches = Matches::new(of_rows);
-        let column = |at: usize| {
-            let parts: Vec<&Vector> = self.parts.iter().map(|part| &part.payload[at]).collect();
-            let all = concat::concat(&parts, &self.spec.fields[at])?;
-            Ok(match &matches {
+        // What is put together is not kept twice.
+        for part in &mut parts {
+            part.keys.clear();
+            part.payload.reverse();
+        }
+        let mut payload = Vec::with_capacity(spec.fields.len());
+        for field in &spec.fields {
+            let column: Vec<Vector> = parts.iter_mut().filter_map(|part| part.payload.pop()).collect();
+            let all = concat::concat(&column.iter().collect::<Vec<_>>(), field)?;
+            payload.push(match &matches {
                 Matches::Unique(Some(order)) => all.take(order),
                 _ => all,
-            })
-        };
-        let payload = (0..self.spec.fields.len()).map(column).collect::<Result<Vec<_>>>()?;
-        Ok(Table { lookup, matches, payload, rows: self.rows, has_null })
+            });
+        }
+        Ok(Table { lookup, matches, payload, rows, all_rows: rows, has_null })
     }
 }
 
@@ -125,7 +142,9 @@ pub struct Table {
     matches: Matches,
     pub payload: Vec<Vector>,
     pub rows: usize,
-    /// Whether a key is null.
+    /// Those of all parts, of a table that is one of them.
+    pub all_rows: usize,
+    /// Whether a key is null, in any part.
     pub has_null: bool,
 }
 
@@ -142,6 +161,15 @@ enum Matches {
 }
 
 impl Matches {
+    fn bytes(&self) -> usize {
+        let numbers = match self {
+            Matches::Unique(None) => 0,
+            Matches::Unique(Some(order)) => order.len(),
+            Matches::Several { starts, rows, of_rows } => starts.len() + rows.len() + of_rows.len(),
+        };
+        numbers * size_of::<u32>()
+    }
+
     fn new(of_rows: Vec<u32>) -> Matches {
         if of_rows.iter().enumerate().all(|(row, of)| *of as usize == row + 1) {
             return Matches::Unique(None);
@@ -166,6 +194,15 @@ impl Matches {
 }
 
 impl Table {
+    /// Of no rows.
+    pub fn empty(spec: &Arc<Spec>) -> Result<Table> {
+        Building::new(spec).finish()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.payload.iter().map(bytes_of).sum::<usize>() + self.lookup.bytes() + self.matches.bytes()
+    }
+
     /// The rows of a key by its number.
     fn matches(&self, number: u32) -> impl Iterator<Item = u32> {
         let (unique, several) = match (&self.matches, number) {

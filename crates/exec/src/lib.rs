@@ -12,11 +12,13 @@ mod domain;
 mod error;
 mod join;
 mod kernels;
+pub mod memory;
 pub mod pipeline;
 pub mod plan;
 mod program;
 pub mod sample;
 pub mod scan;
+pub mod spill;
 pub mod stop;
 #[cfg(test)]
 mod testing;

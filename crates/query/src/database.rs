@@ -157,12 +157,13 @@ impl Database {
         // The log and the files are on that disk, too: no query may fill it.
         let free = || config.temp_dir.ancestors().find_map(|dir| os.fs.free_bytes(dir).ok());
         let temp_bytes_max = config.temp_bytes_max.or_else(|| Some(free()? / 2)).unwrap_or(u64::MAX);
-        let runtime = QueryRuntime::new(RuntimeConfig {
+        let limits = RuntimeConfig {
             temp_bytes_max,
             workers: config.query_workers,
             memory_bytes_max: config.query_memory_bytes_max,
             temp_dir: config.temp_dir.clone(),
-        })?;
+        };
+        let runtime = QueryRuntime::new(limits, os.fs.clone())?;
         let registry = pgcatalog::registry().clone();
         crate::statement::index_values::install(&engine, &registry);
         let started_micros = os.clock.unix_micros();

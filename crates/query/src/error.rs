@@ -163,6 +163,9 @@ impl From<basalt_exec::Error> for SqlError {
             basalt_exec::Error::Storage(error) => error.into(),
             basalt_exec::Error::Expr(error) => error.into(),
             basalt_exec::Error::Stopped => SqlError::canceled(),
+            basalt_exec::Error::Temp(error) => from_io(&error),
+            basalt_exec::Error::TempLimit { .. } => temp_limit(),
+            basalt_exec::Error::TempDamaged { .. } => SqlError::new("XX001", error.to_string()),
             basalt_exec::Error::Beyond(what) => SqlError::internal(format!("the column engine met {what}")),
         }
     }
@@ -243,13 +246,17 @@ impl From<DataFusionError> for SqlError {
 /// An operator could not write or read what it spilled.
 fn from_io(error: &std::io::Error) -> SqlError {
     if error.to_string().contains("used disk space during the spilling") {
-        return SqlError::new("53400", "temporary files of queries exceed basalt.temp_limit")
-            .with_hint("Let the query read less at once, or raise basalt.temp_limit.");
+        return temp_limit();
     }
     match error.kind() {
         std::io::ErrorKind::StorageFull => SqlError::new("53100", format!("cannot write a temporary file: {error}")),
         _ => SqlError::new("58030", format!("cannot use a temporary file: {error}")),
     }
+}
+
+fn temp_limit() -> SqlError {
+    SqlError::new("53400", "temporary files of queries exceed basalt.temp_limit")
+        .with_hint("Let the query read less at once, or raise basalt.temp_limit.")
 }
 
 /// One error that several consumers of a stream see.

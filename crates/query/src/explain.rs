@@ -37,6 +37,7 @@ pub(crate) async fn explain(
             ctx.stats.ran_on(true);
             let ran = if analyze { runtime.analyze_columns(&mut execution).await? } else { Ok(0) };
             ctx.stats.add_bytes_read(execution.bytes_read());
+            ctx.stats.add_bytes_spilled(execution.spilled_bytes());
             match ran {
                 Ok(rows) => return Ok((vec![pipelines::of_execution(&execution, &notes, analyze)], rows)),
                 Err(refusal) => refusal,

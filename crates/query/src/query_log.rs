@@ -28,6 +28,8 @@ pub struct LoggedStatement {
     pub rows: Option<u64>,
     /// Of segments, as they are encoded.
     pub bytes_read: u64,
+    /// Written to temporary files by the column engine.
+    pub bytes_spilled: u64,
     /// The most that it held at once of the queries' memory.
     pub memory_bytes_max: u64,
     pub sqlstate: Option<&'static str>,
@@ -70,6 +72,7 @@ mod tests {
             engine: None,
             rows: None,
             bytes_read: 0,
+            bytes_spilled: 0,
             memory_bytes_max: 0,
             sqlstate: None,
             query: "select 1".into(),

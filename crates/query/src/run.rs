@@ -18,9 +18,10 @@ use crate::system::SystemContext;
 use arrow_array::RecordBatch;
 use basalt_engine::ReadContext;
 use basalt_exec::Stop;
+use basalt_exec::spill::TempSpace;
 use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
-use basalt_sched::threads;
+use basalt_sched::{FileSystem, threads};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -89,6 +90,8 @@ pub struct QueryRuntime {
     state: SessionState,
     /// For plans that do not come about with the first.
     forgetful: SessionState,
+    /// What the column engine spills.
+    temp: Arc<TempSpace>,
     handle: Handle,
     /// Dropped in the background: a runtime must not be shut down inside another.
     threads: Option<Runtime>,
@@ -122,7 +125,10 @@ fn placement(workers: usize, started: std::sync::mpsc::Sender<()>) -> impl Fn() 
 
 impl QueryRuntime {
     /// 58030 if its threads or its directory cannot be had.
-    pub fn new(config: RuntimeConfig) -> Result<Arc<QueryRuntime>> {
+    pub fn new(config: RuntimeConfig, fs: Arc<dyn FileSystem>) -> Result<Arc<QueryRuntime>> {
+        let temp = TempSpace::open(fs, &config.temp_dir, config.temp_bytes_max).map_err(|error| {
+            SqlError::new("58030", format!("cannot use directory {}: {error}", config.temp_dir.display()))
+        })?;
         let workers = config.workers.max(1);
         let (started, starts) = std::sync::mpsc::channel();
         let threads = Builder::new_multi_thread()
@@ -138,11 +144,15 @@ impl QueryRuntime {
         let state = session::state(&config)?;
         let forgetful = session::forgetful(&state);
         let (handle, threads) = (threads.handle().clone(), Some(threads));
-        Ok(Arc::new(QueryRuntime { config, state, forgetful, handle, threads }))
+        Ok(Arc::new(QueryRuntime { config, state, forgetful, temp, handle, threads }))
     }
 
     pub fn config(&self) -> &RuntimeConfig {
         &self.config
+    }
+
+    pub(crate) fn temp(&self) -> &Arc<TempSpace> {
+        &self.temp
     }
 
     /// Where batches are parsed and written, beside the plans.
@@ -178,6 +188,7 @@ impl QueryRuntime {
         if let Some(mut execution) = execution {
             let ended = self.run_columns(&mut execution, sender).await;
             ctx.stats.add_bytes_read(execution.bytes_read());
+            ctx.stats.add_bytes_spilled(execution.spilled_bytes());
             ctx.stats.ran_on(true);
             if !matches!(ended?, Ended::Elsewhere(_)) {
                 return Ok(());

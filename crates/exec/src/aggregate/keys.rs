@@ -118,12 +118,7 @@ impl Keys {
     }
 
     pub fn bytes(&self) -> usize {
-        let of_column = |column: &KeyColumn| {
-            column.words.capacity() * 8 + column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes)
-        };
-        self.found.columns.iter().map(of_column).sum::<usize>()
-            + self.found.table.slots.capacity() * 8
-            + self.found.dense.as_ref().map_or(0, |dense| dense.numbers.capacity() * 4)
+        self.found.bytes()
     }
 
     /// The group of each row; 0 for those that the mask leaves out.
@@ -143,6 +138,12 @@ impl Keys {
             groups.iter_mut().zip(mask).for_each(|(group, counts)| *group *= u32::from(*counts));
         }
         Ok(groups)
+    }
+
+    /// Neither ascend the keys that will come, nor do they lie close together.
+    pub fn scatter(&mut self) {
+        assert_eq!(self.found.len, 1, "it is known before keys come");
+        (self.found.dense, self.found.order) = (None, Order::Indexed);
     }
 
     /// Takes in another worker's keys: the group of each.
@@ -176,6 +177,15 @@ impl Keys {
 }
 
 impl Found {
+    pub fn bytes(&self) -> usize {
+        let of_column = |column: &KeyColumn| {
+            column.words.capacity() * 8 + column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes)
+        };
+        self.columns.iter().map(of_column).sum::<usize>()
+            + self.table.slots.capacity() * 8
+            + self.dense.as_ref().map_or(0, |dense| dense.numbers.capacity() * 4)
+    }
+
     pub fn new(forms: &[Form]) -> Found {
         let column = |form: &Form| KeyColumn { form: *form, words: vec![0], nulls: Vec::new(), texts: form.numbered() };
         let dense = matches!(forms, [Form::Integers | Form::Texts(_) | Form::Fixed]).then(Dense::default);
@@ -435,7 +445,7 @@ const TOO_WIDE: Error = Error::Beyond("keys of more than 64 bits");
 
 impl Form {
     /// Of values that are their own words.
-    fn words(self, values: &ArrayRef) -> Vec<u64> {
+    pub(crate) fn words(self, values: &ArrayRef) -> Vec<u64> {
         match self {
             Form::Bools => values.as_boolean().values().iter().map(u64::from).collect(),
             Form::Floats { wide: true } => {

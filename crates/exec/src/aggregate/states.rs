@@ -91,6 +91,10 @@ impl Sum {
         Ok(())
     }
 
+    pub fn bytes(&self) -> usize {
+        self.low.capacity() * 8 + self.high.capacity() * 16
+    }
+
     /// The sums of some groups, if 64 bits hold all.
     pub fn narrow(&self, groups: Range<usize>) -> Option<&[i64]> {
         if self.high.is_empty() { self.low.get(groups) } else { None }
@@ -158,6 +162,16 @@ impl Extreme {
         }
     }
 
+    pub fn bytes(&self) -> usize {
+        self.values.capacity() * 8
+    }
+
+    /// What [`Extreme::add`] takes in again, of groups from number 1 on.
+    pub fn stored(&mut self, len: usize) -> Vec<i64> {
+        self.values.resize(len, self.none());
+        self.values.split_off(1)
+    }
+
     /// Of a group that had a value.
     pub fn value(&self, group: usize) -> i64 {
         self.values.get(group).copied().unwrap_or(0)
@@ -198,8 +212,8 @@ impl State {
     pub fn bytes(&self) -> usize {
         match self {
             State::Count(counts) => counts.capacity() * 8,
-            State::Sum(sum) => sum.low.capacity() * 8 + sum.high.capacity() * 16,
-            State::Extreme(extreme) => extreme.values.capacity() * 8,
+            State::Sum(sum) => sum.bytes(),
+            State::Extreme(extreme) => extreme.bytes(),
             State::TextExtreme(extreme) => extreme.bytes(),
             State::General(accumulator) => accumulator.size_bytes(),
         }

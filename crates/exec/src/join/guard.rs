@@ -5,9 +5,9 @@ use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
 
 /// Bits per row that it is worth, and those that are always worth it.
-const BITS_PER_ROW_MAX: usize = 1024;
+pub const BITS_PER_ROW_MAX: usize = 1024;
 const BITS_MIN: usize = 1 << 16;
-const BITS_MAX: usize = 1 << 30;
+pub const BITS_MAX: usize = 1 << 30;
 
 pub struct Guard {
     least: i64,
@@ -38,6 +38,10 @@ impl Guard {
             }
         }
         Some(Guard { least, words })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.words.len() * 8
     }
 
     /// Clears the rows of the mask that have no partner.

@@ -5,12 +5,13 @@
 //! (its rank): a bit and a half for each, neither hash nor comparison, and a row without partner is ruled out by one bit.
 //! Else they are found by a hash of that number. Keys of other types are found as groups are.
 
-use super::guard::Guard;
+use super::guard::{BITS_MAX as GUARD_BITS_MAX, BITS_PER_ROW_MAX as GUARD_BITS_PER_ROW_MAX, Guard};
 use super::packing::Packing;
 use super::{Part, Spec};
 use crate::aggregate::keys::{Found, seed};
 use crate::error::{Error, Result};
 use crate::kernels::mask;
+use crate::spill::bytes_of;
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
@@ -19,10 +20,6 @@ use basalt_types::widest;
 const BITS_PER_ROW_MAX: u64 = 256;
 const BITS_MIN: u64 = 1 << 20;
 const BITS_MAX: u64 = 1 << 30;
-
-/// What a row takes at most, but for a few that always may: a bit and a half for each number, or its slots, and its number
-/// and place.
-pub(super) const BYTES_PER_ROW_MAX: usize = BITS_PER_ROW_MAX as usize * 3 / 16 + 12;
 
 /// Keys that are looked up together: memory is asked for all of them before it is needed for the first.
 const TOGETHER: usize = 32;
@@ -66,8 +63,7 @@ impl Lookup {
             let null_safe = spec.null_safe.clone();
             return Ok((Lookup::Found { found, guards: guards(), null_safe }, of_rows));
         };
-        let bits_max = BITS_MIN.max((rows as u64).saturating_mul(BITS_PER_ROW_MAX)).min(BITS_MAX);
-        if packing.numbers <= bits_max {
+        if packing.numbers <= bits_max(rows) {
             let ranks = Ranks::of(&packing, parts)?;
             let lookup = Lookup::Ranked(packing, ranks);
             let mut of_rows = Vec::with_capacity(rows);
@@ -92,6 +88,29 @@ impl Lookup {
             }));
         }
         Ok((Lookup::Packed { packing, slots, guards: guards() }, of_rows))
+    }
+
+    /// What [`Lookup::build`] will take, at most.
+    pub fn bytes_expected(spec: &Spec, parts: &[Part], rows: usize) -> usize {
+        const SLOTS_PER_ROW_MAX: usize = 4;
+        let guard = GUARD_BITS_MAX.min(rows.saturating_mul(GUARD_BITS_PER_ROW_MAX)) / 8;
+        match Packing::of(spec, parts) {
+            Some(packing) if packing.numbers <= bits_max(rows) => packing.numbers as usize / 16 * 3,
+            Some(_) => rows * SLOTS_PER_ROW_MAX * size_of::<(u64, u32)>() + guard,
+            None => {
+                let keys: usize = parts.iter().flat_map(|part| &part.keys).map(bytes_of).sum();
+                keys * 2 + rows * (spec.keys.len() + SLOTS_PER_ROW_MAX) * size_of::<u64>() + guard
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let all = |guards: &[Option<Guard>]| guards.iter().flatten().map(Guard::bytes).sum::<usize>();
+        match self {
+            Lookup::Ranked(_, ranks) => ranks.words.len() * 8 + ranks.below.len() * 4,
+            Lookup::Packed { slots, guards, .. } => slots.slots.len() * size_of::<(u64, u32)>() + all(guards),
+            Lookup::Found { found, guards, .. } => found.bytes() + all(guards),
+        }
     }
 
     /// What rules rows out by one key alone, by key.
@@ -144,6 +163,11 @@ impl Lookup {
         }
         Ok(numbers)
     }
+}
+
+/// Numbers that so many rows are worth a bit each.
+fn bits_max(rows: usize) -> u64 {
+    BITS_MIN.max((rows as u64).saturating_mul(BITS_PER_ROW_MAX)).min(BITS_MAX)
 }
 
 /// Packed keys as the loops over ranks take them: what has none lies below all.

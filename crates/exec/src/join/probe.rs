@@ -61,6 +61,12 @@ impl Probe {
         }
     }
 
+    /// The columns that it asks for.
+    pub fn places(&self) -> Vec<Place> {
+        let residual = self.residual.iter().flat_map(Condition::places);
+        self.keys.iter().chain(&self.read).copied().chain(residual).collect()
+    }
+
     /// Whether it fails for no batch of so many rows.
     pub fn is_total(&self, table: &Table, program: &Program, rows: usize) -> bool {
         // Numerics of more digits may be beyond what keys are compared as.
@@ -89,7 +95,7 @@ impl Probe {
             let without_null = keys[0].nulls().cloned();
             let passes =
                 |row: usize, number: u32| number == 0 && without_null.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-            match (table.rows, table.has_null) {
+            match (table.all_rows, table.has_null) {
                 (0, _) => {}
                 (_, true) => batch.retain(|_| false),
                 (_, false) => batch.retain(|row| passes(row, numbers[row])),
@@ -128,7 +134,7 @@ impl Probe {
         self.expand(&table, &numbers, batch, work)
     }
 
-    pub(super) fn key_columns(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<Vec<Vector>> {
+    pub fn key_columns(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<Vec<Vector>> {
         self.keys.iter().map(|place| batch.vector(*place, work)).collect()
     }
 
@@ -208,7 +214,7 @@ fn found(all: usize, rows: &[u32]) -> Vec<bool> {
 fn marks(found: impl Iterator<Item = bool>, aware: Option<Option<&NullBuffer>>, table: &Table) -> Vec<u32> {
     let is_unknown = |row: usize| {
         let is_null = |nulls: Option<&NullBuffer>| nulls.is_some_and(|nulls| nulls.is_null(row));
-        aware.is_some_and(|nulls| table.rows > 0 && (table.has_null || is_null(nulls)))
+        aware.is_some_and(|nulls| table.all_rows > 0 && (table.has_null || is_null(nulls)))
     };
     let mark = |(row, found): (usize, bool)| match found {
         true => MET,

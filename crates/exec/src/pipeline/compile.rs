@@ -372,7 +372,8 @@ impl Compiler<'_> {
         for key in partition.iter().chain(order).chain(arrival) {
             let place = open.define(&key.expr, self.ctx);
             let form = Form::of(&open.program.fields[place])?;
-            keys.push(Key { place, descending: key.descending, nulls_first: key.nulls_first, form });
+            let column = Some(columns.len());
+            keys.push(Key { place, column, descending: key.descending, nulls_first: key.nulls_first, form });
             told_apart.push((columns.len(), form));
             columns.push(place);
         }
@@ -426,7 +427,8 @@ impl Compiler<'_> {
         for SortKey { expr, descending, nulls_first } in keys {
             let place = open.define(expr, self.ctx);
             let form = Form::of(&open.program.fields[place])?;
-            placed.push(Key { place, descending: *descending, nulls_first: *nulls_first, form });
+            let column = open.columns.iter().position(|column| *column == place);
+            placed.push(Key { place, column, descending: *descending, nulls_first: *nulls_first, form });
         }
         open.is_storable(&open.columns).then_some(())?;
         let fields = Order::fields(&open.program, &open.columns);

@@ -85,8 +85,10 @@ pub struct Effort {
     pub took: Duration,
     /// Of all workers.
     pub busy: Duration,
-    /// Asked of the memory budget, and held until the plan has ended.
+    /// The most that it held at once of the memory budget.
     pub held_bytes: usize,
+    /// What it wrote to temporary files.
+    pub spilled_bytes: u64,
 }
 
 impl Execution {
@@ -100,9 +102,14 @@ impl Execution {
         scans.map(|stats| stats.bytes_read.load(Ordering::Relaxed)).sum()
     }
 
-    /// Asked of the memory budget so far: nothing of it is given back before the end.
-    pub fn held_bytes(&self) -> usize {
-        self.ran.iter().flatten().map(|ran| ran.held_bytes.load(Ordering::Relaxed)).sum()
+    /// The most that was held at once of the memory budget.
+    pub fn held_bytes_max(&self) -> usize {
+        self.account.held_bytes_max()
+    }
+
+    /// Written to temporary files so far.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.account.spilled_bytes()
     }
 }
 
@@ -154,7 +161,8 @@ impl Ran {
             workers: self.workers.load(Ordering::Relaxed),
             took: Duration::from_nanos(self.took_nanos.load(Ordering::Relaxed)),
             busy: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)),
-            held_bytes: self.held_bytes.load(Ordering::Relaxed),
+            held_bytes: self.account.held_bytes_max(),
+            spilled_bytes: self.account.spilled_bytes(),
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place, Program};
+use crate::spill::SpillFile;
+use crate::spill::scatter::Rows;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray};
@@ -34,6 +36,8 @@ pub(super) struct Order {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub place: Place,
+    /// Which of the sorted columns it is, if it is one.
+    pub column: Option<usize>,
     pub descending: bool,
     pub nulls_first: bool,
     pub form: Form,
@@ -52,6 +56,18 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// How values of a key are put on disk.
+    pub fn stored(self) -> PhysType {
+        match self {
+            Form::Integers => PhysType::I128,
+            Form::Bools => PhysType::Bool,
+            // As integers already.
+            Form::Floats => PhysType::I128,
+            Form::Bytes(_) => PhysType::Bytes,
+            Form::Fixed => PhysType::Fixed16,
+        }
+    }
+
     /// `None` if the order of a type is not that of its stored form.
     pub fn of(field: &Field) -> Option<Form> {
         match field.ty.underlying() {
@@ -71,7 +87,7 @@ impl Form {
 /// The rows of one worker.
 pub(super) struct Sorting {
     order: Arc<Order>,
-    batches: Vec<Rows>,
+    batches: Vec<Kept>,
     rows: usize,
     bytes: usize,
     /// Whether the first batch has all rows that are kept so far, in order: what is not before the last of them is not
@@ -79,7 +95,7 @@ pub(super) struct Sorting {
     bounded: bool,
 }
 
-struct Rows {
+struct Kept {
     columns: Vec<ArrayRef>,
     keys: Vec<KeyValues>,
     count: usize,
@@ -154,8 +170,14 @@ impl KeyValues {
     }
 }
 
+/// Rows of a run's block, of which so many in all take so many bytes.
+pub(super) fn run_rows(bytes: usize, rows: usize) -> usize {
+    const BLOCK_BYTES: usize = 64 << 10;
+    (BLOCK_BYTES / (bytes / rows.max(1)).max(1)).clamp(64, 8192)
+}
+
 /// A batch and a row in it.
-type At = (usize, usize);
+pub(super) type At = (usize, usize);
 
 /// A row by its packed keys.
 type Packed = (u128, u32, u32);
@@ -167,6 +189,26 @@ impl Sorting {
 
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What [`Sorting::finish`] takes beside it.
+    pub fn finish_bytes(&self) -> usize {
+        self.bytes / 2 + self.rows * (size_of::<At>() + size_of::<Packed>())
+    }
+
+    /// Writes all rows as a run, and begins anew.
+    pub fn flush(&mut self, file: &Arc<SpillFile>) -> Result<Rows> {
+        let own = std::mem::replace(self, Sorting::new(&self.order));
+        let first = own.first(own.kept());
+        let mut run = Rows::new(file);
+        for rows in first.chunks(run_rows(own.bytes / 2, own.rows)) {
+            let mut columns: Vec<Vector> = own.gathered(rows)?.into_iter().map(Vector::measured).collect();
+            for (at, _) in own.order.keys_beside() {
+                columns.push(Vector::measured(own.gathered_key_array(at, rows)?));
+            }
+            run.write(&columns, rows.len())?;
+        }
+        Ok(run)
     }
 
     /// All rows of a batch.
@@ -181,7 +223,7 @@ impl Sorting {
             stored.push(own(batch.vector(*place, work)?.to_array(field.held().phys().expect("columns are storable"))));
         }
         let keys = order.values(batch, work)?;
-        self.push(Rows { columns: stored, keys, count: batch.rows() });
+        self.push(Kept { columns: stored, keys, count: batch.rows() });
         match self.kept() {
             Some(kept) if self.rows > kept.saturating_mul(2).max(SURPLUS_ROWS_MIN) => self.cut(kept),
             _ => Ok(()),
@@ -193,7 +235,7 @@ impl Sorting {
         let Some(kept) = self.kept() else { return Ok(()) };
         let keys = self.order.values(batch, work)?;
         let mut rows: Vec<u32> = (0..batch.rows() as u32).collect();
-        if let Some(Rows { keys: known, count, .. }) = self.batches.first().filter(|_| self.bounded) {
+        if let Some(Kept { keys: known, count, .. }) = self.batches.first().filter(|_| self.bounded) {
             rows.retain(|row| self.order.compare((&keys, *row as usize), (known, count - 1)) == Ordering::Less);
         }
         if kept == 0 {
@@ -211,7 +253,7 @@ impl Sorting {
         Ok(())
     }
 
-    fn push(&mut self, rows: Rows) {
+    fn push(&mut self, rows: Kept) {
         self.rows += rows.count;
         // Keys are among the columns, as a rule.
         self.bytes += bytes_of(&rows.columns) * 2;
@@ -266,14 +308,18 @@ impl Sorting {
         self.batches.clear();
         (self.rows, self.bytes) = (0, 0);
         self.bounded = first.len() == kept && kept > 0;
-        self.push(Rows { columns, keys, count: first.len() });
+        self.push(Kept { columns, keys, count: first.len() });
         Ok(())
     }
 
     fn gathered_key(&self, at: usize, key: &Key, rows: &[At]) -> Result<KeyValues> {
+        KeyValues::of(Vector::measured(self.gathered_key_array(at, rows)?), key.form)
+    }
+
+    fn gathered_key_array(&self, at: usize, rows: &[At]) -> Result<ArrayRef> {
         let values: Vec<ArrayRef> = self.batches.iter().map(|rows| rows.keys[at].array()).collect();
         let values: Vec<&dyn Array> = values.iter().map(|values| &**values).collect();
-        KeyValues::of(Vector::measured(interleaved(&values, rows)?), key.form)
+        interleaved(&values, rows)
     }
 
     fn gathered(&self, rows: &[At]) -> Result<Vec<ArrayRef>> {
@@ -308,7 +354,7 @@ fn of_floats(values: &ArrayRef) -> ScalarBuffer<i64> {
     }
 }
 
-fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {
+pub(super) fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {
     match rows.is_empty() {
         true => Ok(arrow_array::new_empty_array(values[0].data_type())),
         false => interleave(values, rows).map(own).map_err(|_| Error::Beyond("sorted columns in two forms")),
@@ -316,12 +362,31 @@ fn interleaved(values: &[&dyn Array], rows: &[At]) -> Result<ArrayRef> {
 }
 
 impl Order {
+    /// Keys that are none of the sorted columns, by number.
+    pub fn keys_beside(&self) -> impl Iterator<Item = (usize, &Key)> {
+        self.keys.iter().enumerate().filter(|(_, key)| key.column.is_none())
+    }
+
+    /// Whether rows are the same in so many of the first keys.
+    pub fn is_same(&self, left: (&[KeyValues], usize), right: (&[KeyValues], usize), keys: usize) -> bool {
+        self.compare_by(&self.keys[..keys], left, right) == Ordering::Equal
+    }
+
     fn values(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<Vec<KeyValues>> {
         self.keys.iter().map(|key| KeyValues::of(batch.vector(key.place, work)?, key.form)).collect()
     }
 
-    fn compare(&self, (left, a): (&[KeyValues], usize), (right, b): (&[KeyValues], usize)) -> Ordering {
-        for (key, (left, right)) in self.keys.iter().zip(left.iter().zip(right)) {
+    pub fn compare(&self, left: (&[KeyValues], usize), right: (&[KeyValues], usize)) -> Ordering {
+        self.compare_by(&self.keys, left, right)
+    }
+
+    fn compare_by(
+        &self,
+        keys: &[Key],
+        (left, a): (&[KeyValues], usize),
+        (right, b): (&[KeyValues], usize),
+    ) -> Ordering {
+        for (key, (left, right)) in keys.iter().zip(left.iter().zip(right)) {
             let order = match (left.is_null(a), right.is_null(b)) {
                 (true, true) => Ordering::Equal,
                 (false, false) => {

@@ -5,15 +5,34 @@ use crate::error::{Result, SqlError};
 use crate::run::{BATCH_ROWS_MAX, QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::{ArrayRef, RecordBatch};
+use basalt_exec::memory::Memory;
 use basalt_exec::pipeline::{Execution, Progress, Running, Surroundings, Worker};
 use basalt_exec::{Error, plan};
 use basalt_types::batch::bytes_of;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+/// The part of the queries' memory that one execution holds.
+struct QueriesMemory {
+    pool: Arc<dyn MemoryPool>,
+    bytes_max: usize,
+    held: MemoryReservation,
+}
+
+impl Memory for QueriesMemory {
+    fn grow(&self, bytes: usize) -> bool {
+        // The pool shares out what there is among those who can spill, but does not ask whether it is still there.
+        self.pool.reserved().saturating_add(bytes) <= self.bytes_max && self.held.try_grow(bytes).is_ok()
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.held.shrink(bytes);
+    }
+}
 
 /// How an execution came to its end.
 #[derive(PartialEq, Eq, Debug)]
@@ -31,15 +50,16 @@ pub(crate) type Receiver = mpsc::Sender<Result<RecordBatch>>;
 impl QueryRuntime {
     /// `None` if the column engine cannot run the plan.
     pub(crate) fn column_execution(&self, plan: &plan::Plan, ctx: &RunContext) -> Option<Execution> {
-        // Given back with the execution.
-        let memory = MemoryConsumer::new("column engine").register(&self.memory_pool(ctx));
-        let memory = Mutex::new(memory);
+        let pool = self.memory_pool(ctx);
+        let held = MemoryConsumer::new("column engine").with_can_spill(true).register(&pool);
+        let bytes_max = usize::try_from(self.config().memory_bytes_max).unwrap_or(usize::MAX);
         let around = Surroundings {
             read: ctx.read.clone(),
             ctx: ctx.eval.clone(),
             stop: ctx.stop.clone(),
             clock: ctx.system.db.os().clock.clone(),
-            room: Arc::new(move |bytes| memory.lock().try_grow(bytes).is_ok()),
+            memory: Arc::new(QueriesMemory { pool, bytes_max, held }),
+            temp: self.temp().clone(),
         };
         Execution::new(plan, around)
     }

@@ -19,7 +19,8 @@ pub fn of_execution(execution: &Execution, notes: &Notes, ran: bool) -> Step {
         false => root,
         true => root
             .with("Bytes Read", Fact::Bytes(execution.bytes_read()))
-            .with("Memory", Fact::Bytes(execution.held_bytes() as u64)),
+            .with("Memory", Fact::Bytes(execution.held_bytes_max() as u64))
+            .with_spilled(execution.spilled_bytes()),
     }
 }
 
@@ -201,9 +202,16 @@ fn with_effort(step: Step, effort: &Effort) -> Step {
     let step = Step { millis: Some(effort.took.as_secs_f64() * 1e3), ..step }
         .with("Workers", Fact::Count(effort.workers as u64))
         .with("Worker Time", Fact::Millis(effort.busy.as_secs_f64() * 1e3));
-    match effort.held_bytes {
+    let step = match effort.held_bytes {
         0 => step,
         bytes => step.with("Memory", Fact::Bytes(bytes as u64)),
+    };
+    step.with_spilled(effort.spilled_bytes)
+}
+
+impl Step {
+    fn with_spilled(self, bytes: u64) -> Step {
+        if bytes == 0 { self } else { self.with("Spilled", Fact::Bytes(bytes)) }
     }
 }
 

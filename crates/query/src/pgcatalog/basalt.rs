@@ -17,7 +17,7 @@ basalt tablets 13102 v schema_name:name,table_name:name,table_oid:oid,partition_
 basalt pins 13103 v version:int8,reason:text,age_ms:int8
 basalt memory 13104 v name:text,bytes:int8,limit_bytes:int8
 basalt freshness 13105 v view_name:name,version:int8,lag_ms:int8
-basalt query_log 13106 v started_at:timestamptz,user_name:name,database_name:name,pid:int4,engine:text,duration_us:int8,planning_us:int8,rows:int8,bytes_read:int8,memory_bytes:int8,sqlstate:text,query:text
+basalt query_log 13106 v started_at:timestamptz,user_name:name,database_name:name,pid:int4,engine:text,duration_us:int8,planning_us:int8,rows:int8,bytes_read:int8,bytes_spilled:int8,memory_bytes:int8,sqlstate:text,query:text
 basalt ingest_jobs 13107 v job:int8,table_oid:oid,source:text,state:text,rows:int8,bytes:int8,started:timestamptz,error:text
 basalt counters 13108 v name:text,value:int8
 basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,evicted_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
@@ -135,6 +135,7 @@ fn query_log(system: &SystemContext, rows: &mut Rows) -> Result {
             ("planning_us", shown(int8(statement.planning.as_micros() as u64))),
             ("rows", shown(statement.rows.map_or(Datum::Null, int8))),
             ("bytes_read", shown(int8(statement.bytes_read))),
+            ("bytes_spilled", shown(int8(statement.bytes_spilled))),
             ("memory_bytes", shown(int8(statement.memory_bytes_max))),
             ("sqlstate", shown(opt_text(statement.sqlstate))),
             ("query", text(query)),

@@ -14,6 +14,7 @@ pub struct RunStats {
     on_fallback: AtomicBool,
     planning_nanos: AtomicU64,
     bytes_read: AtomicU64,
+    bytes_spilled: AtomicU64,
     held_bytes: AtomicUsize,
     held_bytes_max: AtomicUsize,
 }
@@ -48,6 +49,15 @@ impl RunStats {
     /// Of segments, as they are encoded.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    pub fn add_bytes_spilled(&self, bytes: u64) {
+        self.bytes_spilled.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Written to temporary files by the column engine.
+    pub fn bytes_spilled(&self) -> u64 {
+        self.bytes_spilled.load(Ordering::Relaxed)
     }
 
     fn hold(&self, bytes: usize) {

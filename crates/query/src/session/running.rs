@@ -178,6 +178,7 @@ impl Session {
             engine: stats.and_then(RunStats::engine).or(running.engine),
             rows: running.rows,
             bytes_read: stats.map_or(0, RunStats::bytes_read),
+            bytes_spilled: stats.map_or(0, RunStats::bytes_spilled),
             memory_bytes_max: stats.map_or(0, |stats| stats.held_bytes_max() as u64),
             sqlstate: error.map(|error| error.sqlstate),
             query: sql[..sql.floor_char_boundary(TEXT_BYTES_MAX)].into(),

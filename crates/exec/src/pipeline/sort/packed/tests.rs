@@ -46,7 +46,7 @@ proptest! {
     ) {
         let (mut keys, mut held) = (Vec::new(), Vec::new());
         for (place, (values, descending, nulls_first)) in columns.into_iter().enumerate() {
-            keys.push(Key { place, descending, nulls_first, form: form(&values) });
+            keys.push(Key { place, column: Some(place), descending, nulls_first, form: form(&values) });
             held.push(values);
         }
         let order = Order { keys, fields: Vec::new(), offset: 0, limit: None };

@@ -1,0 +1,167 @@
+//! Pipelines one after the other: what each reads, and how long what it made is kept.
+
+use super::breaking::{Broken, Stage};
+use super::held::Held;
+use super::{Execution, Pipeline, Ran, Running, Source, Start, Step, Surroundings, compile};
+use crate::error::Result;
+use crate::join::Table;
+use crate::memory::{Account, Reservation};
+use crate::plan::Plan;
+use crate::scan::Scan;
+use crate::spill::hash::KeyHash;
+use basalt_engine::ScanStats;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+impl Execution {
+    /// `None` if the engine cannot run the plan.
+    pub fn new(plan: &Plan, around: Surroundings) -> Option<Execution> {
+        let pipelines: Vec<Arc<Pipeline>> = compile::pipelines(plan, &around.ctx)?.into_iter().map(Arc::new).collect();
+        let mut last_readers: Vec<usize> = (0..pipelines.len()).collect();
+        for (at, pipeline) in pipelines.iter().enumerate() {
+            pipeline.reads().into_iter().for_each(|by| last_readers[by] = at);
+        }
+        let (ran, account) = (vec![None; pipelines.len()], Account::new(around.memory.clone()));
+        let (made, broken, hash) = (Vec::new(), None, KeyHash::new());
+        Some(Execution { pipelines, around, ran, made, last_readers, broken, account, hash })
+    }
+
+    /// Starts the next pipeline, or what is left of one that was broken; `None` after the last.
+    pub fn start(&mut self) -> Result<Option<Arc<Running>>> {
+        let at = self.made.len();
+        let Some(pipeline) = self.pipelines.get(at).cloned() else { return Ok(None) };
+        let stage = Stage::of(&pipeline, self.broken.as_ref(), &|by| self.made[by].0.clone());
+        let (source, scan) = match &self.broken {
+            Some(Broken { cut, parts }) => (
+                Source::Parts { cut: cut.clone(), chosen: None, parts: parts.clone(), next: AtomicUsize::new(0) },
+                None,
+            ),
+            None => self.source(&pipeline)?,
+        };
+        let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect::<Result<Vec<Arc<Table>>>>()?;
+        for step in &pipeline.steps[stage.steps.clone()] {
+            if let Step::Probe(probe) = step {
+                probe.check(&tables[probe.join])?;
+            }
+        }
+        let ran = match &self.ran[at] {
+            Some(ran) if self.broken.is_some() => ran.again(stage.steps.start),
+            _ => self.ran(&pipeline, scan),
+        };
+        self.ran[at] = Some(ran.clone());
+        let kept = Mutex::new(Reservation::new(&ran.account));
+        let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
+        Ok(Some(Arc::new(Running {
+            pipeline,
+            around: self.around.clone(),
+            source,
+            tables,
+            stage,
+            is_looked_into,
+            hash: self.hash.clone(),
+            file: Mutex::default(),
+            made: Mutex::default(),
+            kept,
+            arrived: AtomicUsize::new(0),
+            ran,
+        })))
+    }
+
+    fn ran(&self, pipeline: &Pipeline, scan: Option<Arc<ScanStats>>) -> Arc<Ran> {
+        let passed = pipeline.steps.iter().map(|_| AtomicUsize::new(0)).collect();
+        let began = self.around.clock.monotonic();
+        let (entered, made, nanos, workers, took_nanos) = Default::default();
+        Arc::new(Ran { scan, entered, passed, made, nanos, workers, account: self.account.part(), began, took_nanos })
+    }
+
+    fn source(&self, pipeline: &Pipeline) -> Result<(Source, Option<Arc<ScanStats>>)> {
+        let next = AtomicUsize::new(0);
+        Ok(match &pipeline.start {
+            Start::Table(spec) => {
+                let scan = Scan::start(&self.around.read, spec.clone(), self.around.stop.clone())?;
+                let stats = scan.stats().clone();
+                (Source::Table(scan), Some(stats))
+            }
+            Start::Values(columns, rows) => {
+                (Source::Held { held: vec![Arc::new(Held::Sorted(columns.clone(), *rows))], next }, None)
+            }
+            Start::Made(by) => {
+                let held = by.iter().map(|by| self.made[*by].0.clone()).collect();
+                (Source::Held { held, next }, None)
+            }
+            Start::Chosen { table, marks, met } => match (&*self.made[*table].0, &*self.made[*marks].0) {
+                (Held::Table(table), Held::Marks(marks)) => {
+                    (Source::Chosen { rows: marks.chosen(table, *met), table: table.clone(), next }, None)
+                }
+                (Held::SpilledTable(_), Held::SpilledMarks(cut, parts)) => {
+                    (Source::Parts { cut: cut.clone(), chosen: Some(*met), parts: parts.clone(), next }, None)
+                }
+                _ => panic!("marks are made for what reads them"),
+            },
+        })
+    }
+
+    /// Of one on disk an empty one: parts take its place.
+    fn table(&self, by: usize) -> Result<Arc<Table>> {
+        match &*self.made[by].0 {
+            Held::Table(table) => Ok(table.clone()),
+            Held::SpilledTable(table) => Ok(Arc::new(Table::empty(&table.spec)?)),
+            _ => panic!("joins look into what was built for them"),
+        }
+    }
+
+    /// Takes over what a pipeline made, once all its workers have ended.
+    pub fn finish(&mut self, running: &Running) -> Result<()> {
+        if let Some(cut) = &running.stage.cut {
+            let parts = cut.pairs(running.finish_cut()?);
+            if cut.probe.step < running.pipeline.steps.len() {
+                self.broken = Some(Broken { cut: cut.clone(), parts });
+                return Ok(());
+            }
+            let marks = Held::SpilledMarks(cut.clone(), parts);
+            self.made.push((Arc::new(marks), Reservation::new(&running.ran.account)));
+        } else {
+            let (held, reservation) = running.finish()?;
+            self.made.push((Arc::new(held), reservation));
+        }
+        self.broken = None;
+        self.release(self.made.len() - 1);
+        let took = self.around.clock.monotonic().saturating_sub(running.ran.began);
+        running.ran.took_nanos.store(took.as_nanos() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets go of what nobody reads after a pipeline any more.
+    fn release(&mut self, after: usize) {
+        for (by, last) in self.last_readers.iter().enumerate() {
+            if *last == after && by < after {
+                self.made[by] = (Arc::new(Held::Nothing), Reservation::new(&self.account));
+            }
+        }
+    }
+}
+
+impl Pipeline {
+    /// The pipelines whose rows or tables it reads.
+    fn reads(&self) -> Vec<usize> {
+        let start = match &self.start {
+            Start::Made(by) => by.clone(),
+            Start::Chosen { table, marks, .. } => vec![*table, *marks],
+            Start::Table(_) | Start::Values(..) => Vec::new(),
+        };
+        start.into_iter().chain(self.tables.iter().copied()).collect()
+    }
+
+    fn looks_into(&self, table: usize) -> bool {
+        self.tables.contains(&table)
+    }
+}
+
+impl Ran {
+    /// The same, of which some steps run, perhaps once more.
+    fn again(self: &Arc<Ran>, from: usize) -> Arc<Ran> {
+        self.passed[from..].iter().for_each(|passed| passed.store(0, Ordering::Relaxed));
+        self.made.store(0, Ordering::Relaxed);
+        self.clone()
+    }
+}

@@ -1,0 +1,87 @@
+//! What a pipeline made for others, in memory or on disk.
+
+use super::HELD_ROWS;
+use super::merge::Runs;
+use super::reading::{Cut, Pair};
+use crate::aggregate::Finished;
+use crate::aggregate::spill as groups;
+use crate::error::Result;
+use crate::join::{self, Marks};
+use crate::spill::scatter::Rows;
+use basalt_types::vector::Vector;
+use std::sync::Arc;
+
+pub(super) enum Held {
+    Nothing,
+    Groups(Finished),
+    Table(Arc<join::Table>),
+    Marks(Marks),
+    Sorted(Vec<Vector>, usize),
+    /// Groups that are put together part by part.
+    SpilledGroups(groups::Spilled),
+    /// A table that is built part by part.
+    SpilledTable(Arc<join::spill::Spilled>),
+    /// Rows that look for partners in such a table, by part, to mark them.
+    SpilledMarks(Cut, Vec<Arc<Pair>>),
+    /// Rows in their order.
+    SpilledRows(Rows),
+    Runs(Runs),
+}
+
+impl Held {
+    /// As far as that is known.
+    pub fn rows(&self) -> usize {
+        match self {
+            Held::Nothing | Held::Marks(_) | Held::SpilledGroups(_) | Held::SpilledMarks(..) => 0,
+            Held::Groups(groups) => groups.groups(),
+            Held::Table(table) => table.rows,
+            Held::Sorted(_, rows) => *rows,
+            Held::SpilledTable(table) => table.rows,
+            Held::SpilledRows(rows) => rows.rows,
+            Held::Runs(runs) => runs.rows,
+        }
+    }
+
+    /// In how many parts workers take it.
+    pub fn parts(&self) -> usize {
+        match self {
+            Held::SpilledGroups(groups) => groups.parts.len(),
+            Held::SpilledRows(rows) => rows.blocks(),
+            Held::Runs(_) => 1,
+            held => held.rows().div_ceil(HELD_ROWS),
+        }
+    }
+
+    /// Whether something of it is computed when it is read.
+    pub fn is_put_together(&self) -> bool {
+        matches!(self, Held::Groups(_) | Held::SpilledGroups(_) | Held::Runs(_))
+    }
+
+    /// The rows of a part, of what is not put together part by part.
+    pub fn part(&self, at: usize) -> Result<(Vec<Vector>, usize)> {
+        let (from, to) = (at * HELD_ROWS, self.rows().min((at + 1) * HELD_ROWS));
+        let taken = |columns: &[Vector]| {
+            let rows: Vec<u32> = (from as u32..to as u32).collect();
+            columns.iter().map(|column| column.take(&rows)).collect()
+        };
+        let columns = match self {
+            Held::Groups(groups) => groups.columns(from..to)?,
+            Held::Table(table) => taken(&table.payload),
+            Held::Sorted(columns, _) => taken(columns),
+            Held::SpilledRows(rows) => return rows.read(at),
+            _ => Vec::new(),
+        };
+        Ok((columns, to - from))
+    }
+
+    /// What it takes of memory.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Held::Groups(groups) => groups.bytes(),
+            Held::Table(table) => table.bytes(),
+            Held::Marks(marks) => marks.bytes(),
+            Held::Sorted(columns, _) => columns.iter().map(crate::spill::bytes_of).sum(),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The end of a pipeline: what workers make of its rows, in memory or, where that has no room, on disk; and what they
+//! made together.
+
+use super::held::Held;
+use super::merge::Runs;
+use super::sort::Sorting;
+use super::{Local, Running, Sink, Worker};
+use crate::aggregate::Aggregation;
+use crate::aggregate::spill as groups;
+use crate::batch::{Batch, Work};
+use crate::error::{Error, Result};
+use crate::join::{self, Building, Marks};
+use crate::memory::Reservation;
+use crate::spill::hash::PARTS;
+use crate::spill::scatter::{Rows, Scatter};
+use crate::spill::{SPILL_BYTES_MIN, SpillFile};
+use std::sync::{Arc, PoisonError};
+
+const NO_ROOM: Error = Error::Beyond("more memory than there is");
+
+/// What a worker has made, as far as it is in memory.
+pub(super) enum Made {
+    Groups(Aggregation),
+    Built(Building),
+    Marked(Marks),
+    Rows(Sorting),
+    Cut(Option<Scatter>),
+}
+
+/// What a worker has written.
+pub(super) enum Flushed {
+    Groups(groups::Flush),
+    Built(join::spill::Flush),
+    Held(Rows),
+    Runs(Vec<Rows>),
+}
+
+impl Worker {
+    /// Hands over what was made.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let mut made = match std::mem::replace(&mut self.sink, Local::Give) {
+            Local::Aggregate(groups) => Made::Groups(groups),
+            Local::Build(built) => Made::Built(built),
+            Local::Mark(marks) => Made::Marked(marks),
+            Local::Sort(rows) => Made::Rows(rows),
+            Local::Cut(scatter) => Made::Cut(scatter),
+            Local::Give => return Ok(()),
+        };
+        // Each worker writes its own rest, beside the others.
+        if self.flushed.is_some() {
+            self.running.flush(&mut made, &mut self.flushed)?;
+            self.held.shrink_to(0);
+        }
+        let held = std::mem::replace(&mut self.held, Reservation::new(&self.running.ran.account));
+        let all = (made, self.flushed.take(), held);
+        self.running.made.lock().unwrap_or_else(PoisonError::into_inner).push(all);
+        Ok(())
+    }
+
+    /// Asks for what was made lately, or writes all of it.
+    pub(super) fn account(&mut self) -> Result<()> {
+        let bytes = match &self.sink {
+            Local::Aggregate(groups) => groups.bytes(),
+            Local::Build(built) => built.bytes(),
+            Local::Mark(marks) => marks.bytes(),
+            Local::Sort(rows) => rows.bytes(),
+            Local::Give | Local::Cut(_) => 0,
+        };
+        if self.held.reach(bytes) {
+            // A sort forgets rows that a limit rules out.
+            self.held.shrink_to(bytes.next_multiple_of(SPILL_BYTES_MIN));
+            return Ok(());
+        }
+        let is_small = match &self.sink {
+            Local::Aggregate(groups) => groups.is_small(),
+            _ => bytes < SPILL_BYTES_MIN,
+        };
+        if is_small {
+            return Ok(());
+        }
+        let mut made = match std::mem::replace(&mut self.sink, Local::Give) {
+            Local::Aggregate(groups) => Made::Groups(groups),
+            Local::Build(built) => Made::Built(built),
+            Local::Sort(rows) => Made::Rows(rows),
+            _ => return Err(NO_ROOM),
+        };
+        self.running.flush(&mut made, &mut self.flushed)?;
+        self.held.shrink_to(0);
+        self.sink = match made {
+            Made::Groups(groups) => Local::Aggregate(groups),
+            Made::Built(built) => Local::Build(built),
+            Made::Rows(rows) => Local::Sort(rows),
+            Made::Marked(_) | Made::Cut(_) => panic!("what was made begins anew"),
+        };
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Where this pipeline's rows go that have no room.
+    pub(super) fn file(&self) -> Result<Arc<SpillFile>> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*file {
+            return Ok(file.clone());
+        }
+        let new = self.around.temp.file(&self.ran.account)?;
+        Ok(file.insert(new).clone())
+    }
+
+    /// Rows that look into a table on disk.
+    pub(super) fn cut(&self, batch: &mut Batch<'_>, work: &mut Work, scatter: &mut Option<Scatter>) -> Result<()> {
+        let cut = self.stage.cut.as_ref().expect("it is this stage's end");
+        batch.compact();
+        let scatter = match scatter {
+            Some(scatter) => scatter,
+            None => scatter.insert(Scatter::new(&self.file()?, cut.fields.clone(), 0)),
+        };
+        let (columns, hashes) = cut.columns(batch, work)?;
+        scatter.add(&columns, &hashes)
+    }
+
+    /// Writes what was made, which begins anew.
+    fn flush(&self, made: &mut Made, into: &mut Option<Flushed>) -> Result<()> {
+        let file = self.file()?;
+        match (made, &self.pipeline.sink) {
+            (Made::Groups(groups), Sink::Aggregate(spec)) => {
+                if !spec.is_spillable() {
+                    return Err(NO_ROOM);
+                }
+                let new = || Flushed::Groups(groups::Flush::new(spec, &self.hash, &file, 0));
+                let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
+                groups.flush(into)
+            }
+            (Made::Built(built), Sink::Build(spec)) if !spec.keys.is_empty() => {
+                let new = || Flushed::Built(join::spill::Flush::new(spec, &self.hash, &file, 0));
+                let Flushed::Built(into) = into.get_or_insert_with(new) else { panic!("sides are flushed as such") };
+                built.flush(into)
+            }
+            // Every row looks at each of them.
+            (Made::Built(_), Sink::Build(_)) if self.is_looked_into => Err(NO_ROOM),
+            (Made::Built(built), Sink::Build(_)) => {
+                let Flushed::Held(into) = into.get_or_insert_with(|| Flushed::Held(Rows::new(&file))) else {
+                    panic!("rows are flushed as such")
+                };
+                built.flush_in_order(into)
+            }
+            (Made::Rows(rows), Sink::Sort { .. } | Sink::Window { .. }) => {
+                let Flushed::Runs(into) = into.get_or_insert_with(|| Flushed::Runs(Vec::new())) else {
+                    panic!("runs are flushed as such")
+                };
+                into.push(rows.flush(&file)?);
+                Ok(())
+            }
+            _ => Err(NO_ROOM),
+        }
+    }
+
+    /// What the workers made together, and what was asked for it.
+    pub(super) fn finish(&self) -> Result<(Held, Reservation)> {
+        let mut all = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut held = Reservation::new(&self.ran.account);
+        let spilled = all.iter().any(|(_, flushed, _)| flushed.is_some());
+        if spilled {
+            for (made, flushed, held) in &mut all {
+                self.flush(made, flushed)?;
+                held.shrink_to(0);
+            }
+        }
+        let (mut made, mut flushed) = (Vec::new(), Vec::new());
+        for (own, written, bytes) in all {
+            held.join(bytes);
+            made.push(own);
+            flushed.extend(written);
+        }
+        let done = match spilled {
+            true => self.flushed(flushed)?,
+            false => match self.put_together(made, &mut held)? {
+                Together::Held(done) => done,
+                Together::NoRoom(made) => {
+                    let mut flushed = None;
+                    made.into_iter().try_for_each(|mut made| self.flush(&mut made, &mut flushed))?;
+                    self.flushed(flushed.into_iter().collect())?
+                }
+            },
+        };
+        held.shrink_to(done.bytes());
+        self.ran.made.fetch_add(done.rows(), std::sync::atomic::Ordering::Relaxed);
+        Ok((done, held))
+    }
+
+    /// All parts, of all workers.
+    fn flushed(&self, flushed: Vec<Flushed>) -> Result<Held> {
+        let file = self.file()?;
+        match &self.pipeline.sink {
+            Sink::Aggregate(spec) => {
+                let mut parts: Option<Vec<groups::Partition>> = None;
+                for flush in flushed {
+                    let Flushed::Groups(flush) = flush else { panic!("groups are flushed as such") };
+                    let own = flush.finish(1)?;
+                    match &mut parts {
+                        None => parts = Some(own),
+                        Some(parts) => parts.iter_mut().zip(own).for_each(|(part, own)| part.append(own)),
+                    }
+                }
+                let parts = parts.unwrap_or_default();
+                Ok(Held::SpilledGroups(groups::Spilled { spec: spec.clone(), hash: self.hash.clone(), file, parts }))
+            }
+            Sink::Build(spec) if !spec.keys.is_empty() => {
+                let of = |flush| if let Flushed::Built(flush) = flush { flush } else { panic!("they are sides") };
+                let flushes = flushed.into_iter().map(of).collect();
+                let spilled = join::spill::Spilled::new(spec.clone(), self.hash.clone(), file, flushes)?;
+                Ok(Held::SpilledTable(Arc::new(spilled)))
+            }
+            Sink::Build(_) => {
+                let mut all = Rows::new(&file);
+                for flush in flushed {
+                    let Flushed::Held(rows) = flush else { panic!("rows are flushed as such") };
+                    all.append(rows);
+                }
+                Ok(Held::SpilledRows(all))
+            }
+            Sink::Sort { order, .. } | Sink::Window { order, .. } => {
+                let of = |flush| if let Flushed::Runs(runs) = flush { runs } else { panic!("they are runs") };
+                let runs = flushed.into_iter().flat_map(of).collect();
+                let window = if let Sink::Window { window, .. } = &self.pipeline.sink { Some(window) } else { None };
+                Ok(Held::Runs(Runs::new(order.clone(), runs, window.cloned(), &file, &self.around.stop)?))
+            }
+            Sink::Mark(_) | Sink::Give { .. } => Err(NO_ROOM),
+        }
+    }
+
+    /// Cut rows of all workers, by part.
+    pub(super) fn finish_cut(&self) -> Result<Vec<Rows>> {
+        let file = self.file()?;
+        let mut parts = vec![Rows::new(&file); PARTS];
+        for (made, ..) in std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if let Made::Cut(Some(scatter)) = made {
+                parts.iter_mut().zip(scatter.finish()?).for_each(|(part, own)| part.append(own));
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Whether the end of this pipeline has a form on disk.
+    fn is_spillable(&self) -> bool {
+        match &self.pipeline.sink {
+            Sink::Aggregate(spec) => spec.is_spillable(),
+            Sink::Build(spec) => !spec.keys.is_empty() || !self.is_looked_into,
+            Sink::Sort { .. } | Sink::Window { .. } => true,
+            Sink::Mark(_) | Sink::Give { .. } => false,
+        }
+    }
+
+    /// Whether so many bytes more may be held.
+    fn has_room(&self, held: &mut Reservation, more: usize) -> Result<bool> {
+        let bytes = held.bytes() + more;
+        match held.reach(bytes) || bytes < SPILL_BYTES_MIN {
+            true => Ok(true),
+            false if self.is_spillable() => Ok(false),
+            false => Err(NO_ROOM),
+        }
+    }
+
+    fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
+        // The most groups take in the others.
+        let groups = made.iter().map(|made| if let Made::Groups(groups) = made { groups.bytes() } else { 0 });
+        let others = groups.clone().sum::<usize>() - groups.max().unwrap_or(0);
+        if !self.has_room(held, others)? {
+            return Ok(Together::NoRoom(made));
+        }
+        let mut all: Option<Made> = None;
+        for own in made {
+            self.check_stop()?;
+            all = Some(match all {
+                None => own,
+                Some(all) => all.merged(own)?,
+            });
+        }
+        let Some(all) = all else { return Ok(Together::Held(Held::Nothing)) };
+        // An eighth more is left for those that come behind a table.
+        let more = match &all {
+            Made::Groups(groups) => groups.finish_bytes(),
+            Made::Built(built) => (built.bytes() + built.table_bytes()) / 8 * 9 - built.bytes(),
+            Made::Rows(rows) => rows.finish_bytes(),
+            Made::Marked(_) | Made::Cut(_) => 0,
+        };
+        if !self.has_room(held, more)? {
+            return Ok(Together::NoRoom(vec![all]));
+        }
+        Ok(Together::Held(match all {
+            Made::Groups(groups) => Held::Groups(groups.finish()?),
+            Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
+            Made::Marked(marks) => Held::Marks(marks),
+            Made::Rows(rows) => {
+                let (columns, count) = rows.finish()?;
+                match &self.pipeline.sink {
+                    Sink::Window { window, .. } => {
+                        Held::Sorted(window.apply(columns, count, &self.around.stop)?, count)
+                    }
+                    _ => Held::Sorted(columns, count),
+                }
+            }
+            Made::Cut(_) => panic!("a broken pipeline's rows are no end"),
+        }))
+    }
+}
+
+enum Together {
+    Held(Held),
+    /// Nor for putting it together.
+    NoRoom(Vec<Made>),
+}
+
+impl Made {
+    fn merged(self, other: Made) -> Result<Made> {
+        Ok(match (self, other) {
+            // The larger takes in the smaller.
+            (Made::Groups(mut all), Made::Groups(own)) if all.groups() >= own.groups() => {
+                all.merge(own)?;
+                Made::Groups(all)
+            }
+            (Made::Groups(own), Made::Groups(mut all)) => {
+                all.merge(own)?;
+                Made::Groups(all)
+            }
+            (Made::Built(mut all), Made::Built(own)) => {
+                all.merge(own);
+                Made::Built(all)
+            }
+            (Made::Marked(mut all), Made::Marked(own)) => {
+                all.merge(&own);
+                Made::Marked(all)
+            }
+            (Made::Rows(mut all), Made::Rows(own)) => {
+                all.merge(own);
+                Made::Rows(all)
+            }
+            _ => panic!("workers of a pipeline make the same"),
+        })
+    }
+}

@@ -1,0 +1,529 @@
+//! Executions that have no room write to disk and give what those give that have.
+
+use super::*;
+use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
+use crate::testing::{Rows, op};
+use basalt_engine::{Engine, EngineConfig};
+use basalt_expr::functions::Registry;
+use basalt_expr::resolve;
+use basalt_expr::tree::Expr;
+use basalt_expr::window::{Bound, Exclude, FrameSpec, Ranking, Units};
+use basalt_sched::os::DirEntry;
+use basalt_sched::{File, FileSystem, OpenMode, Os};
+use basalt_types::batch::{datum_at, to_stored};
+use basalt_types::{DataType, Datum, Version};
+use std::io;
+use std::path::Path;
+
+/// Memory of so many bytes.
+struct Limited {
+    bytes_max: usize,
+    bytes: AtomicUsize,
+}
+
+impl Memory for Limited {
+    fn grow(&self, bytes: usize) -> bool {
+        let grown = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if grown > self.bytes_max {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        grown <= self.bytes_max
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A disk that is full after so many bytes.
+struct FullDisk {
+    os: Arc<dyn FileSystem>,
+    left: Arc<AtomicUsize>,
+}
+
+struct FullFile {
+    file: Arc<dyn File>,
+    left: Arc<AtomicUsize>,
+}
+
+impl FileSystem for FullDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(FullFile { file: self.os.open(path, mode)?, left: self.left.clone() }))
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.os.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.os.remove(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.os.list(dir)
+    }
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.os.create_dir_all(dir)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.os.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {
+        self.os.lock(path)
+    }
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.os.free_bytes(path)
+    }
+}
+
+impl File for FullFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let fits = |left: usize| left.checked_sub(buf.len());
+        match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(_) => self.file.write_at(buf, offset),
+            Err(_) => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        self.file.allocate(len)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+/// What executions run on.
+struct Machine {
+    dir: tempfile::TempDir,
+    read: ReadContext,
+}
+
+/// An execution that ended well, or why not; and what it wrote.
+type Ended = (Result<Vec<Vec<Datum>>>, u64);
+
+impl Machine {
+    fn new() -> Machine {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(Os::real(), EngineConfig::new(dir.path().join("data")), &|_| {}).unwrap();
+        Machine { read: engine.read(Version::ZERO), dir }
+    }
+
+    fn run(&self, plan: &Plan, bytes_max: usize) -> Ended {
+        self.run_on(plan, bytes_max, Os::real().fs)
+    }
+
+    fn run_on(&self, plan: &Plan, bytes_max: usize, fs: Arc<dyn FileSystem>) -> Ended {
+        let tmp = self.dir.path().join("tmp");
+        let temp = TempSpace::open(fs, &tmp, u64::MAX).unwrap();
+        let memory = Arc::new(Limited { bytes_max, bytes: AtomicUsize::new(0) });
+        let around = Surroundings {
+            read: self.read.clone(),
+            ctx: Arc::new(EvalContext::at(0)),
+            stop: Stop::default(),
+            memory: memory.clone(),
+            temp: temp.clone(),
+            clock: Os::real().clock,
+        };
+        let mut execution = Execution::new(plan, around).expect("a plan for the engine");
+        let rows = rows_of(&mut execution);
+        let spilled = execution.spilled_bytes();
+        drop(execution);
+        assert_eq!(memory.bytes.load(Ordering::Relaxed), 0, "all memory is given back");
+        assert_eq!(temp.bytes(), 0, "nothing is left on disk");
+        assert_eq!(std::fs::read_dir(&tmp).unwrap().count(), 0);
+        (rows, spilled)
+    }
+
+    /// The rows of a plan in memory, once it has been seen that they are the same from disk.
+    fn check(&self, what: &str, plan: &Plan, in_order: bool) -> Vec<Vec<Datum>> {
+        let sorted = |mut rows: Vec<Vec<Datum>>| {
+            rows.sort_by_cached_key(|row| format!("{row:?}"));
+            rows
+        };
+        let (wanted, spilled) = self.run(plan, usize::MAX);
+        let wanted = wanted.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(spilled, 0, "{what}: there is room");
+        for bytes_max in [0, 64 << 10] {
+            let (rows, spilled) = self.run(plan, bytes_max);
+            let rows = rows.unwrap_or_else(|error| panic!("{what} in {bytes_max} bytes: {error}"));
+            assert!(spilled > 0, "{what} in {bytes_max} bytes: it did spill");
+            match in_order {
+                true => assert!(rows == wanted, "{what} in {bytes_max} bytes: other rows, or another order"),
+                false => {
+                    let (rows, wanted) = (sorted(rows), sorted(wanted.clone()));
+                    assert_eq!(rows.len(), wanted.len(), "{what} in {bytes_max} bytes");
+                    assert!(rows == wanted, "{what} in {bytes_max} bytes: other rows");
+                }
+            }
+        }
+        wanted
+    }
+}
+
+/// Two workers in turn.
+fn rows_of(execution: &mut Execution) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    while let Some(running) = execution.start()? {
+        let gives = running.stage.cut.is_none() && matches!(running.pipeline.sink, Sink::Give { .. });
+        let types: Vec<DataType> = match &running.pipeline.sink {
+            Sink::Give { columns, .. } => {
+                columns.iter().map(|place| running.pipeline.program.fields[*place].ty.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        // What may fail late runs twice.
+        for pass in 0..1 + usize::from(gives && running.may_fail_late()) {
+            let running = if pass == 0 { running.clone() } else { execution.start()?.expect("the same again") };
+            rows.clear();
+            let mut workers: Vec<Worker> = (0..running.parallelism(2)).map(|_| running.worker()).collect();
+            while !workers.is_empty() {
+                let mut open = Vec::new();
+                for mut worker in workers {
+                    match worker.step()? {
+                        Progress::Done => continue,
+                        Progress::More(None) => {}
+                        Progress::More(Some((columns, count))) => {
+                            let stored: Vec<ArrayRef> =
+                                columns.iter().zip(&types).map(|(column, ty)| to_stored(ty, column)).collect();
+                            let value = |row: usize, at: usize| {
+                                datum_at(types[at].phys().expect("a stored type"), &stored[at], row)
+                            };
+                            rows.extend((0..count).map(|row| (0..types.len()).map(|at| value(row, at)).collect()));
+                        }
+                    }
+                    open.push(worker);
+                }
+                workers = open;
+            }
+            if pass == usize::from(gives && running.may_fail_late()) {
+                execution.finish(&running)?;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Rows of [`Rows`] and, as column 8, their numbers.
+fn values(count: usize) -> (Plan, Vec<Field>) {
+    let mut rows = Rows::new(count);
+    let numbers = (0..count as i32).collect::<Vec<i32>>();
+    rows.vectors.push(Vector::measured(Arc::new(arrow_array::Int32Array::from(numbers))));
+    rows.fields.push(Field::new(DataType::Int4, false));
+    let stored = |(vector, field): (&Vector, &Field)| (field.ty.clone(), vector.to_array(field.ty.phys().unwrap()));
+    let columns = rows.vectors.iter().zip(&rows.fields).map(stored).collect();
+    (Plan::Values { columns, rows: count }, rows.fields)
+}
+
+fn column(fields: &[Field], index: usize) -> Expr {
+    Expr::Column { index, ty: fields[index].ty.clone() }
+}
+
+fn aggregate(name: &str, arg: Option<Expr>, distinct: bool) -> AggregateCall {
+    let ctx = EvalContext::at(0);
+    let (resolved, args) = resolve::aggregate(Registry::builtin(), name, arg.into_iter().collect(), &ctx).unwrap();
+    AggregateCall { resolved, args, filter: None, distinct }
+}
+
+fn grouped(input: Plan, fields: &[Field], keys: &[usize], distinct: bool) -> Plan {
+    let own = |index| Some(column(fields, index));
+    let mut calls = vec![
+        aggregate("count", None, false),
+        aggregate("count", own(3), false),
+        aggregate("sum", own(0), false),
+        aggregate("sum", own(1), false),
+        aggregate("avg", own(3), false),
+        aggregate("min", own(4), false),
+        aggregate("max", own(1), false),
+        aggregate("max", own(6), false),
+        aggregate("bool_or", own(7), false),
+        aggregate("stddev", own(0), false),
+    ];
+    if distinct {
+        calls.push(aggregate("count", own(6), true));
+        calls.push(aggregate("sum", own(4 - 1), true));
+        calls.push(aggregate("count", own(8), true));
+    }
+    let groups = keys.iter().map(|key| column(fields, *key)).collect();
+    Plan::Aggregate { input: Box::new(input), groups, dependent: Vec::new(), calls }
+}
+
+#[test]
+fn groups_are_the_same_from_disk() {
+    let machine = Machine::new();
+    let (input, fields) = values(12_000);
+    for keys in [vec![8], vec![1], vec![4, 6], vec![6, 4, 7], vec![1, 3, 5]] {
+        // Of one group, that of nulls, there are too many values to be held.
+        for distinct in if keys.contains(&1) { vec![false] } else { vec![false, true] } {
+            let plan = grouped(input.clone(), &fields, &keys, distinct);
+            let rows = machine.check(&format!("by {keys:?}, distinct {distinct}"), &plan, false);
+            assert!(rows.len() > 500);
+        }
+    }
+}
+
+#[test]
+fn columns_that_keys_decide_are_the_same_from_disk() {
+    let machine = Machine::new();
+    let (input, fields) = values(30_000);
+    let groups = vec![column(&fields, 6), column(&fields, 8), column(&fields, 2)];
+    let calls = vec![aggregate("count", None, false)];
+    let plan = Plan::Aggregate { input: Box::new(input), groups, dependent: vec![0, 2], calls };
+    assert_eq!(machine.check("decided", &plan, false).len(), 30_000);
+}
+
+#[test]
+fn groups_are_cut_again_where_a_part_has_no_room() {
+    let machine = Machine::new();
+    let (input, fields) = values(120_000);
+    // More than 32 times what is held without being asked for.
+    let plan = grouped(input, &fields, &[8, 6], false);
+    assert_eq!(machine.check("many groups", &plan, false).len(), 120_000);
+}
+
+fn joined(left: &Plan, right: &Plan, fields: &[Field], keys: &[usize], kind: JoinKind, how: How) -> Plan {
+    let key =
+        |key: &usize| JoinKey { left: column(fields, *key), right: column(fields, *key), null_safe: how.null_safe };
+    let width = fields.len();
+    let larger = op("<", column(fields, 2), Expr::Column { index: width + 1, ty: fields[2].ty.clone() });
+    Plan::Join {
+        left: Box::new(left.clone()),
+        right: Box::new(right.clone()),
+        kind,
+        keys: keys.iter().map(key).collect(),
+        payload: if kind.gives_partners() || how.residual { vec![8, 2, 6] } else { Vec::new() },
+        hold_left: how.hold_left,
+        residual: if how.residual { vec![larger] } else { Vec::new() },
+    }
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct How {
+    null_safe: bool,
+    hold_left: bool,
+    residual: bool,
+}
+
+#[test]
+fn joins_are_the_same_from_disk() {
+    let machine = Machine::new();
+    let ((left, fields), (right, _)) = (values(4000), values(3000));
+    let mark = JoinKind::Mark { null_aware: false };
+    for keys in [vec![8], vec![4], vec![1], vec![4, 6], vec![5, 2]] {
+        for kind in [JoinKind::Inner, JoinKind::Left, JoinKind::Semi, JoinKind::Anti, mark] {
+            for (null_safe, residual) in [(false, false), (false, true), (true, false)] {
+                // Too many nulls that are equal.
+                if null_safe && keys == [1] {
+                    continue;
+                }
+                let what = format!("{kind:?} by {keys:?}, residual {residual}, null safe {null_safe}");
+                let how = How { null_safe, residual, hold_left: false };
+                machine.check(&what, &joined(&left, &right, &fields, &keys, kind, how), false);
+                if let JoinKind::Semi | JoinKind::Anti = kind {
+                    let how = How { hold_left: true, ..how };
+                    let plan = joined(&left, &right, &fields, &keys, kind, how);
+                    machine.check(&format!("{what}, left held"), &plan, false);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn joins_that_know_nulls_look_at_all_parts() {
+    let machine = Machine::new();
+    let ((left, fields), (right, _)) = (values(4000), values(3000));
+    let valued = |input: &Plan, key: usize| Plan::Filter {
+        input: Box::new(input.clone()),
+        conditions: vec![Expr::IsNotNull(Box::new(column(&fields, key)))],
+    };
+    for kind in [JoinKind::NullAwareAnti, JoinKind::Mark { null_aware: true }] {
+        for (what, right) in [("nulls", right.clone()), ("no nulls", valued(&right, 1))] {
+            let plan = joined(&left, &right, &fields, &[1], kind, How::default());
+            let rows = machine.check(&format!("{kind:?}, {what}"), &plan, false);
+            assert_eq!(rows.is_empty(), kind == JoinKind::NullAwareAnti && what == "nulls");
+        }
+    }
+}
+
+#[test]
+fn one_partner_is_found_where_there_is_one() {
+    let machine = Machine::new();
+    let ((left, fields), (right, _)) = (values(4000), values(3000));
+    let plan = joined(&left, &right, &fields, &[8], JoinKind::Single, How::default());
+    assert_eq!(machine.check("single", &plan, false).len(), 4000);
+    let plan = joined(&left, &right, &fields, &[0], JoinKind::Single, How::default());
+    let (rows, _) = machine.run(&plan, 0);
+    assert!(matches!(rows, Err(Error::Beyond(_))), "several partners");
+}
+
+#[test]
+fn sides_are_cut_again_where_a_part_has_no_room() {
+    let machine = Machine::new();
+    let ((left, fields), (right, _)) = (values(40_000), values(60_000));
+    for (kind, hold_left) in [(JoinKind::Inner, false), (JoinKind::Left, false), (JoinKind::Anti, true)] {
+        let how = How { hold_left, ..How::default() };
+        machine.check(&format!("{kind:?}"), &joined(&left, &right, &fields, &[8], kind, how), false);
+    }
+}
+
+#[test]
+fn rows_of_one_key_that_have_no_room_are_left_to_another_engine() {
+    let machine = Machine::new();
+    let ((left, fields), (right, _)) = (values(100), values(40_000));
+    let plan = joined(&left, &right, &fields, &[7], JoinKind::Inner, How::default());
+    assert!(matches!(machine.run(&plan, 0).0, Err(Error::Beyond(_))));
+}
+
+#[test]
+fn a_pipeline_is_broken_at_each_table_on_disk() {
+    let machine = Machine::new();
+    let (input, fields) = values(3000);
+    let first = joined(&input, &input, &fields, &[4], JoinKind::Inner, How { residual: true, ..How::default() });
+    // With what the first join found, and a column that is computed from it.
+    let wide: Vec<Field> = fields.iter().cloned().chain([8, 2, 6].map(|at: usize| fields[at].clone())).collect();
+    let larger = op(">", op("+", column(&wide, 9), column(&wide, 0)), Expr::int4(100));
+    let filtered = Plan::Filter { input: Box::new(first), conditions: vec![larger] };
+    let key = JoinKey { left: column(&wide, 9), right: column(&fields, 8), null_safe: false };
+    let second = Plan::Join {
+        left: Box::new(filtered),
+        right: Box::new(input.clone()),
+        kind: JoinKind::Left,
+        keys: vec![key],
+        payload: vec![6, 1],
+        hold_left: false,
+        residual: Vec::new(),
+    };
+    machine.check("two joins", &second, false);
+    let groups = vec![column(&wide, 11), column(&wide, 8)];
+    let calls = vec![aggregate("sum", Some(op("*", column(&wide, 10), column(&wide, 0))), false)];
+    let plan = Plan::Aggregate { input: Box::new(second), groups, dependent: Vec::new(), calls };
+    machine.check("groups of two joins", &plan, false);
+}
+
+fn sort_key(fields: &[Field], index: usize, descending: bool, nulls_first: bool) -> SortKey {
+    SortKey { expr: column(fields, index), descending, nulls_first }
+}
+
+#[test]
+fn sorted_rows_are_in_order_from_disk() {
+    let machine = Machine::new();
+    let (input, fields) = values(30_000);
+    for (first, descending, nulls_first) in
+        [(0, false, false), (1, true, true), (3, false, true), (5, true, false), (6, false, false), (7, true, true)]
+    {
+        let keys = vec![sort_key(&fields, first, descending, nulls_first), sort_key(&fields, 8, true, false)];
+        let plan = Plan::Sort { input: Box::new(input.clone()), keys };
+        machine.check(&format!("by {first}"), &plan, true);
+        let exprs = vec![column(&fields, 2), column(&fields, 6)];
+        let narrow = Plan::Limit { input: Box::new(plan), offset: 700, limit: Some(25_000) };
+        machine.check(&format!("by {first}, limited"), &Plan::Project { input: Box::new(narrow), exprs }, true);
+    }
+}
+
+#[test]
+fn keys_that_do_not_leave_are_kept_with_runs() {
+    let machine = Machine::new();
+    let (input, fields) = values(30_000);
+    let negated = op("-", Expr::int4(0), column(&fields, 8));
+    let text = crate::testing::call("upper", vec![column(&fields, 5)]);
+    let keys = [text, negated].map(|expr| SortKey { expr, descending: false, nulls_first: true });
+    let plan = Plan::Sort { input: Box::new(input), keys: keys.to_vec() };
+    machine.check("by expressions", &plan, true);
+}
+
+#[test]
+fn more_runs_than_are_read_at_once_are_merged_first() {
+    let machine = Machine::new();
+    let (input, fields) = values(400_000);
+    let plan = Plan::Sort { input: Box::new(input), keys: vec![sort_key(&fields, 8, true, false)] };
+    let (rows, spilled) = machine.run(&plan, 0);
+    let numbers: Vec<Datum> = rows.unwrap().into_iter().map(|mut row| row.swap_remove(8)).collect();
+    assert!(numbers.into_iter().eq((0..400_000).rev().map(Datum::I32)));
+    assert!(spilled > 0);
+}
+
+#[test]
+fn windows_are_the_same_from_disk() {
+    let machine = Machine::new();
+    let (input, fields) = values(30_000);
+    let call = |function, frame| WindowCall { function, ty: DataType::Int8, frame };
+    let frame = WindowFrame {
+        spec: FrameSpec {
+            units: Units::Range,
+            start: Bound::UnboundedPreceding,
+            end: Bound::CurrentRow,
+            exclude: Exclude::NoOthers,
+        },
+        offsets: [None, None],
+    };
+    let calls = vec![
+        call(WindowFunction::Ranking(Ranking::RowNumber), None),
+        call(WindowFunction::Ranking(Ranking::Rank), None),
+        call(WindowFunction::Aggregate(aggregate("count", Some(column(&fields, 3)), false)), Some(frame)),
+    ];
+    let window = |partition: Vec<usize>| Plan::Window {
+        input: Box::new(input.clone()),
+        partition: partition.iter().map(|key| column(&fields, *key)).collect(),
+        order: vec![sort_key(&fields, 6, false, false)],
+        arrival: vec![sort_key(&fields, 8, false, false)],
+        calls: calls.clone(),
+    };
+    machine.check("by two columns", &window(vec![4, 5]), true);
+    let (rows, _) = machine.run(&window(vec![]), 0);
+    assert!(matches!(rows, Err(Error::Beyond(_))), "one partition that has no room");
+}
+
+#[test]
+fn held_rows_are_the_same_from_disk() {
+    let machine = Machine::new();
+    let (input, fields) = values(30_000);
+    let shared = Plan::Shared { number: 1, plan: Arc::new(grouped(input.clone(), &fields, &[8], false)) };
+    let plain = |at: usize| Plan::Project {
+        input: Box::new(input.clone()),
+        exprs: vec![column(&fields, at), column(&fields, 6)],
+    };
+    machine.check("a union", &Plan::Union { inputs: vec![plain(8), plain(0)] }, true);
+    let (ids, count) = (vec![0usize], 30_000);
+    let key =
+        |at: &usize| JoinKey { left: column(&fields[8..], *at), right: column(&fields[8..], *at), null_safe: false };
+    let join = Plan::Join {
+        left: Box::new(shared.clone()),
+        right: Box::new(shared),
+        kind: JoinKind::Inner,
+        keys: ids.iter().map(key).collect(),
+        payload: vec![1, 3],
+        hold_left: false,
+        residual: Vec::new(),
+    };
+    assert_eq!(machine.check("a query that is read twice", &join, false).len(), count);
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_stays() {
+    let machine = Machine::new();
+    let (input, fields) = values(30_000);
+    let plans = [
+        grouped(input.clone(), &fields, &[8], true),
+        Plan::Sort { input: Box::new(input.clone()), keys: vec![sort_key(&fields, 6, false, false)] },
+        joined(&input, &input, &fields, &[8], JoinKind::Left, How::default()),
+        joined(&input, &input, &fields, &[8], JoinKind::Semi, How { hold_left: true, ..How::default() }),
+    ];
+    for plan in plans {
+        let (rows, all) = machine.run(&plan, 0);
+        rows.unwrap();
+        for left in [0, all / 3, all / 10 * 9] {
+            let disk = FullDisk { os: Os::real().fs, left: Arc::new(AtomicUsize::new(left as usize)) };
+            let (rows, _) = machine.run_on(&plan, 0, Arc::new(disk));
+            match rows {
+                Err(Error::Temp(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+                other => panic!("{left} of {all} bytes: {other:?}"),
+            }
+        }
+    }
+}
