@@ -33,8 +33,8 @@ struct Outputs {
 impl Outputs {
     /// The id under which `expr` leaves the projection. Input columns keep theirs.
     fn add(&mut self, binder: &mut Binder, expr: Expr) -> ColId {
-        // Each call of a volatile function gives a value of its own.
-        let repeats = expr.volatility() < basalt_expr::Volatility::Volatile;
+        // Each call of a volatile function gives a value of its own, and each literal is read as what its place wants.
+        let repeats = expr.volatility() < basalt_expr::Volatility::Volatile && expr.ty() != DataType::Unknown;
         if let Some((id, _)) = self.exprs.iter().find(|(_, known)| repeats && *known == expr) {
             return *id;
         }
