@@ -6,15 +6,15 @@
 
 pub mod catalog;
 mod change;
-mod compare;
+pub(crate) mod compare;
 mod expr;
 mod fitting;
 mod literals;
-mod node;
+pub(crate) mod node;
 mod query;
 mod run;
 mod schema;
-mod types;
+pub(crate) mod types;
 
 pub use run::{Options, Report, run};
 
