@@ -13,7 +13,11 @@
 //! gives back what it has, a slot or its place. Wakers are called without the lock. Choosing takes logarithmic time in
 //! groups and statements.
 //!
-//! No thread, clock or executor is known here: whoever computes says for how long.
+//! No clock or executor is known here: whoever computes says for how long ([`Turn::compute`] does).
+
+mod computing;
+
+pub use computing::{is_computing, is_overdue, pause};
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -171,6 +175,12 @@ impl Scheduler {
     }
 }
 
+impl std::fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.report()).finish()
+    }
+}
+
 impl Group {
     fn new(name: &str, share: u32) -> Group {
         Group {
@@ -291,6 +301,12 @@ impl Drop for Statement {
 }
 
 impl Turn {
+    /// Does work of a statement when its turn has come.
+    pub async fn take<T>(mut self, work: impl FnOnce() -> T) -> T {
+        self.ready().await;
+        self.compute(work)
+    }
+
     /// Waits until a slot is held.
     pub async fn ready(&mut self) {
         poll_fn(|cx| self.poll_ready(cx)).await;

@@ -353,3 +353,45 @@ fn threads_that_come_and_go_leave_all_slots_free() {
     assert_eq!((state.free, state.statements.len(), state.ready.len(), state.active.len()), (3, 0, 0, 0));
     assert!(!scheduler.is_waited_for());
 }
+
+#[test]
+fn who_waits_in_the_middle_of_its_work_has_no_slot_meanwhile() {
+    let scheduler = Scheduler::new(1, &[("a".into(), 1)]);
+    let (one, other) = (scheduler.statement("a"), scheduler.statement("a"));
+    let waker = Waker::from(Arc::new(Flag::default()));
+    let mut cx = Context::from_waker(&waker);
+    let (mut turn, mut second) = (one.turn(), other.turn());
+    assert!(turn.poll_ready(&mut cx).is_ready());
+    assert!(second.poll_ready(&mut cx).is_pending());
+    turn.compute(|| {
+        assert!(is_computing());
+        pause(|| {
+            assert!(!is_computing());
+            // The other one computes where this one waits for it.
+            assert!(second.poll_ready(&mut cx).is_ready());
+            second.compute(|| assert!(is_computing()));
+        });
+        assert!(is_computing() && !is_overdue());
+    });
+    assert!(!is_computing() && turn.ticket.is_none());
+    assert!(turn.poll_ready(&mut cx).is_pending());
+    second.rest();
+    assert!(turn.poll_ready(&mut cx).is_ready());
+    // A panic gives the slot back as well.
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| turn.compute(|| panic!("on purpose"))));
+    assert!(panicked.is_err() && !is_computing());
+    assert!(second.poll_ready(&mut cx).is_ready());
+}
+
+#[test]
+fn time_that_is_computed_is_noted() {
+    let scheduler = Scheduler::new(1, &[("a".into(), 1)]);
+    let waker = Waker::from(Arc::new(Flag::default()));
+    let mut turn = scheduler.statement("a").turn();
+    assert!(turn.poll_ready(&mut Context::from_waker(&waker)).is_ready());
+    let until = crate::threads::spent() + Duration::from_millis(3);
+    turn.compute(|| while crate::threads::spent() < until {});
+    assert!(turn.ticket.is_some(), "nobody waits");
+    let spent = scheduler.report()[0].spent;
+    assert!((Duration::from_millis(3)..Duration::from_millis(30)).contains(&spent), "{spent:?}");
+}
