@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import beside
 import crash
 import inserts
 import load
@@ -29,12 +30,14 @@ MEASUREMENTS = {
     "recovery": crash.recovery,
     "memory": memory.while_loading,
     "serving": serving.shapes,
+    "shares": beside.shares,
+    "serving-beside-scans": beside.serving,
     "tpcc": oltp.tpcc,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
     "tpch": tpch.in_turn,
 } | suites.ALL
-DEFAULT = ["load", "inserts", "paced", "size", "recovery"]
+DEFAULT = ["load", "inserts", "paced", "size", "recovery", "shares", "serving-beside-scans"]
 
 
 def arguments():

@@ -5,6 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::notify::Notifications;
 use crate::pgcatalog;
 use crate::plans::PlanCache;
+use crate::query_groups::QueryGroups;
 use crate::query_log::QueryLog;
 use crate::run::{QueryRuntime, RuntimeConfig};
 use crate::session::interrupt::Interrupt;
@@ -13,6 +14,7 @@ use crate::system::SessionInfo;
 use basalt_engine::{Catalog, Engine, Role};
 use basalt_expr::functions::Registry;
 use basalt_sched::Os;
+use basalt_sched::fair::{GroupReport, Scheduler};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -124,6 +126,7 @@ pub struct Database {
     advisory: AdvisoryLocks,
     notifications: Notifications,
     query_log: QueryLog,
+    query_groups: QueryGroups,
     /// The latest damage that a statement met.
     damage: Mutex<Option<String>>,
     sessions: Mutex<Sessions>,
@@ -132,8 +135,18 @@ pub struct Database {
     started_micros: i64,
 }
 
-/// A value of a setting: source, name, value.
-type Layer<'a> = (&'static str, &'a String, &'a String);
+const QUERY_GROUPS: &str = "basalt.query_groups";
+
+/// Values as all that was given has them; `altered` is what `ALTER SYSTEM` gave.
+fn settings_of<'a>(config: &'a DatabaseConfig, altered: impl Iterator<Item = (&'a String, &'a String)>) -> Settings {
+    let of = |source, list: &'a [(String, String)]| list.iter().map(move |(name, value)| (source, name, value));
+    Settings::new(
+        of("configuration file", &config.file_settings)
+            .chain(altered.map(|(name, value)| ("configuration file", name, value)))
+            .chain(of("environment variable", &config.environment_settings))
+            .chain(of("command line", &config.settings)),
+    )
+}
 
 impl Database {
     pub(crate) fn advisory(&self) -> &AdvisoryLocks {
@@ -169,6 +182,9 @@ impl Database {
         let started_micros = os.clock.unix_micros();
         crate::session::temp::drop_left_behind(&engine)?;
         let settings_at_start = engine.catalog().settings.clone();
+        let altered = settings_at_start.get(QUERY_GROUPS);
+        let settings = settings_of(&config, settings_at_start.iter());
+        let query_groups = QueryGroups::new(config.query_workers, &settings.show(QUERY_GROUPS)?, altered);
         Ok(Arc::new(Database {
             engine,
             os,
@@ -179,6 +195,7 @@ impl Database {
             advisory: AdvisoryLocks::default(),
             notifications: Notifications::default(),
             query_log: QueryLog::default(),
+            query_groups,
             stats: Stats::default(),
             damage: Mutex::default(),
             sessions: Mutex::default(),
@@ -244,22 +261,26 @@ impl Database {
 
     /// What a new session starts from.
     pub(crate) fn initial_settings(&self) -> Settings {
-        fn of<'a>(source: &'static str, list: &'a [(String, String)]) -> impl Iterator<Item = Layer<'a>> {
-            list.iter().map(move |(name, value)| (source, name, value))
-        }
         let catalog = self.engine.catalog();
         let now = catalog.settings.iter().filter(|(name, _)| !takes_a_restart(name));
         let then = self.settings_at_start.iter().filter(|(name, _)| takes_a_restart(name));
-        let mut settings = Settings::new(
-            of("configuration file", &self.config.file_settings)
-                .chain(now.chain(then).map(|(name, value)| ("configuration file", name, value)))
-                .chain(of("environment variable", &self.config.environment_settings))
-                .chain(of("command line", &self.config.settings)),
-        );
+        let mut settings = settings_of(&self.config, now.chain(then));
         let data_dir = &self.engine.config().data_dir;
         let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone());
         settings.set_base("data_directory", &data_dir.display().to_string());
         settings
+    }
+
+    /// The slots of the query runtime, in groups as they are set now.
+    pub(crate) fn query_groups(&self) -> &Arc<Scheduler> {
+        let catalog = self.engine.catalog();
+        let setting = || self.initial_settings().show(QUERY_GROUPS).unwrap_or_default();
+        self.query_groups.current(catalog.settings.get(QUERY_GROUPS), setting)
+    }
+
+    /// What the query groups had, by name.
+    pub fn query_group_list(&self) -> Vec<GroupReport> {
+        self.query_groups().report()
     }
 
     /// Whether `ALTER SYSTEM` gave the setting a value that the next start will use.

@@ -35,7 +35,7 @@ pub(crate) async fn explain(
         Err(refusal) => refusal,
         Ok((mut execution, notes)) => {
             ctx.stats.ran_on(true);
-            let ran = if analyze { runtime.analyze_columns(&mut execution).await? } else { Ok(0) };
+            let ran = if analyze { runtime.analyze_columns(&mut execution, &ctx.turns).await? } else { Ok(0) };
             ctx.stats.add_bytes_read(execution.bytes_read());
             ctx.stats.add_bytes_spilled(execution.spilled_bytes());
             match ran {

@@ -18,6 +18,7 @@ mod optimize;
 pub mod pgcatalog;
 pub mod plan;
 mod plans;
+mod query_groups;
 mod query_log;
 mod row;
 pub mod run;

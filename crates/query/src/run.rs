@@ -21,7 +21,7 @@ use basalt_exec::Stop;
 use basalt_exec::spill::TempSpace;
 use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
-use basalt_sched::{FileSystem, threads};
+use basalt_sched::{FileSystem, fair, threads};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -75,12 +75,15 @@ pub struct RunContext {
     pub described: bool,
     /// Of the statement.
     pub stats: Arc<RunStats>,
+    /// Whose turns those are that compute for it.
+    pub turns: Arc<fair::Statement>,
 }
 
 impl RunContext {
     pub fn new(read: ReadContext, eval: Arc<EvalContext>, system: Arc<SystemContext>) -> RunContext {
         let (stop, shared, stats) = (Stop::default(), Arc::default(), Arc::default());
-        RunContext { read, eval, system, stop, shared, inner: false, described: false, stats }
+        let turns = system.db.query_groups().statement(&system.settings.effective().query_group);
+        RunContext { read, eval, system, stop, shared, inner: false, described: false, stats, turns }
     }
 }
 
@@ -186,7 +189,7 @@ impl QueryRuntime {
         let execution = column_plan(query, ctx).ok().and_then(|plan| self.column_execution(&plan, ctx));
         ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
         if let Some(mut execution) = execution {
-            let ended = self.run_columns(&mut execution, sender).await;
+            let ended = self.run_columns(&mut execution, sender, &ctx.turns).await;
             ctx.stats.add_bytes_read(execution.bytes_read());
             ctx.stats.add_bytes_spilled(execution.spilled_bytes());
             ctx.stats.ran_on(true);
@@ -304,7 +307,7 @@ impl QueryRuntime {
             Err(error) if loses_order(&error) => planner.create_physical_plan(&optimized, &self.forgetful).await?,
             planned => planned?,
         };
-        Ok(stoppable(in_turn(plan)?, &ctx.stop)?)
+        Ok(stoppable(in_turn(plan)?, &ctx.stop, &ctx.turns)?)
     }
 
     /// For rows that are held beside the operators of plans: an empty part of the same memory.
@@ -333,7 +336,7 @@ impl QueryRuntime {
             batches.extend(rest.try_collect::<Vec<RecordBatch>>().await?);
             Ok(batches)
         };
-        tokio::task::block_in_place(|| self.handle.block_on(collect))
+        fair::pause(|| tokio::task::block_in_place(|| self.handle.block_on(collect)))
     }
 
     /// The steps of EXPLAIN; with `analyze` the query is run, and rows and times are told.

@@ -173,7 +173,7 @@ impl Session {
             let message = format!("permission denied for database \"{}\"", database.name);
             return Err(SqlError::fatal("42501", message).with_detail("User does not have CONNECT privilege."));
         }
-        let mut settings = db.initial_settings();
+        let mut settings = db.initial_settings().of_database(db);
         crate::statement::role::settings_of(&catalog, role.id, database.id, &mut settings);
         settings.set_base("is_superuser", if role.superuser { "on" } else { "off" });
         settings.set_base("session_authorization", &role.name);

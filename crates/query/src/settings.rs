@@ -7,13 +7,14 @@
 pub mod definitions;
 pub mod value;
 
+use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::syntax::Isolation;
 use basalt_expr::context::{ByteaOutput, DateFormat, DateOrder, IntervalStyle};
 use basalt_expr::datetime::TimeZone;
 use definitions::{Context, DEFINITIONS, Definition, Kind};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// What `server_version` and `version()` tell: drivers look at the number.
@@ -55,6 +56,7 @@ pub struct Effective {
     /// As the above; failures are kept however long they took.
     pub query_log_min_duration: Option<Duration>,
     pub query_log_entries: usize,
+    pub query_group: String,
     /// `warning`, `notice` and so on, least severe that the client wants.
     pub client_min_messages: String,
 }
@@ -67,6 +69,8 @@ pub struct Settings {
     sources: Arc<BTreeMap<String, &'static str>>,
     overrides: Arc<Overrides>,
     effective: Arc<Effective>,
+    /// What knows which query groups there are; nobody, where values are only read.
+    db: Weak<Database>,
 }
 
 /// A place to go back to.
@@ -141,7 +145,27 @@ impl Settings {
             }
         }
         let effective = Arc::new(Effective::of(&|name| base.get(name).cloned()));
-        Settings { effective, base: Arc::new(base), sources: Arc::new(sources), overrides: Arc::default() }
+        Settings {
+            effective,
+            base: Arc::new(base),
+            sources: Arc::new(sources),
+            overrides: Arc::default(),
+            db: Weak::new(),
+        }
+    }
+
+    /// From now on names of query groups are checked.
+    pub(crate) fn of_database(mut self, db: &Arc<Database>) -> Settings {
+        self.db = Arc::downgrade(db);
+        self
+    }
+
+    /// 22023 if it names a query group that does not exist.
+    pub(crate) fn check_group(&self, key: &str, value: &str) -> Result<()> {
+        match self.db.upgrade() {
+            Some(db) if key == "basalt.query_group" => crate::query_groups::require(db.query_groups(), value),
+            _ => Ok(()),
+        }
     }
 
     /// Sets a value that RESET goes back to and that no client chose.
@@ -221,7 +245,9 @@ impl Settings {
             let before = (self.effective.date_format, self.effective.date_order);
             return Ok((key, value::canonical_date_style(definition, text, before)?));
         }
-        Ok((key, value::canonical(definition, text)?))
+        let value = value::canonical(definition, text)?;
+        self.check_group(&key, &value)?;
+        Ok((key, value))
     }
 
     /// SET, or SET LOCAL.
@@ -247,7 +273,7 @@ impl Settings {
                 Ok(quoted.join(", "))
             }
             (_, [item]) => Ok(item.clone()),
-            (Some(Kind::DateStyle), items) => Ok(items.join(", ")),
+            (Some(Kind::DateStyle | Kind::QueryGroups), items) => Ok(items.join(", ")),
             _ => Err(SqlError::new("22023", format!("SET {name} takes only one argument"))),
         }
     }
@@ -475,6 +501,7 @@ impl Effective {
             log_all_statements: text("log_statement") == "all",
             query_log_min_duration: at_least("basalt.query_log_min_duration").filter(|_| query_log_entries > 0),
             query_log_entries,
+            query_group: text("basalt.query_group"),
             client_min_messages: text("client_min_messages"),
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod code_pages;
 pub mod failpoint;
+pub mod fair;
 pub mod os;
 pub mod threads;
 

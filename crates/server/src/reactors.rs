@@ -163,8 +163,13 @@ impl Reactor {
             .worker_threads(1)
             .thread_stack_size(STACK_BYTES)
             .thread_name("basalt-reactor")
-            // They begin with what the thread had that starts them.
-            .on_thread_start(threads::keep_nowhere)
+            // They begin with what the thread had that starts them. A query that runs keeps no answer waiting.
+            .on_thread_start(|| {
+                threads::keep_nowhere();
+                if let Err(error) = threads::serve_promptly() {
+                    tracing::debug!("a reactor thread has the same time slices as others: {error}");
+                }
+            })
             .enable_all()
             .build()?;
         Ok(Reactor { cpus, handle: runtime.handle().clone(), runtime: Some(runtime), connections: AtomicUsize::new(0) })

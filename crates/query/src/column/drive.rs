@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use basalt_exec::memory::Memory;
 use basalt_exec::pipeline::{Execution, Progress, Running, Surroundings, Worker};
 use basalt_exec::{Error, plan};
+use basalt_sched::fair::{Statement, Turn};
 use basalt_types::batch::bytes_of;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::Mutex;
@@ -65,10 +66,15 @@ impl QueryRuntime {
     }
 
     /// Runs an execution to its end.
-    pub(crate) async fn run_columns(&self, execution: &mut Execution, receiver: &Receiver) -> Result<Ended> {
+    pub(crate) async fn run_columns(
+        &self,
+        execution: &mut Execution,
+        receiver: &Receiver,
+        turns: &Arc<Statement>,
+    ) -> Result<Ended> {
         let left = Arc::new(AtomicBool::new(false));
         let way = Way::Out { receiver: receiver.clone(), left: left.clone() };
-        match self.pipelines(execution, &way).await {
+        match self.pipelines(execution, &way, turns).await {
             Ok(ended) => Ok(ended),
             Err(Failed::Engine(error @ (Error::Expr(_) | Error::Beyond(_)))) if !left.load(Ordering::Relaxed) => {
                 tracing::debug!("the column engine leaves a query to the fallback: {error}");
@@ -79,13 +85,18 @@ impl QueryRuntime {
         }
     }
 
-    async fn pipelines(&self, execution: &mut Execution, way: &Way) -> std::result::Result<Ended, Failed> {
+    async fn pipelines(
+        &self,
+        execution: &mut Execution,
+        way: &Way,
+        turns: &Arc<Statement>,
+    ) -> std::result::Result<Ended, Failed> {
         while let Some(mut running) = execution.start()? {
             if running.may_fail_late() {
                 let kept = Arc::new(Kept::default());
-                self.workers(&running, &Way::Kept(kept.clone())).await?;
+                self.workers(&running, &Way::Kept(kept.clone()), turns).await?;
                 if let Some(batches) = kept.take() {
-                    execution.finish(&running)?;
+                    turns.turn().take(|| execution.finish(&running)).await?;
                     return way.send_all(batches).await;
                 }
                 // All went well, but is too much to be kept: once more.
@@ -94,8 +105,8 @@ impl QueryRuntime {
                     None => return Ok(Ended::Well),
                 }
             }
-            match self.workers(&running, way).await? {
-                Ended::Well => execution.finish(&running)?,
+            match self.workers(&running, way, turns).await? {
+                Ended::Well => turns.turn().take(|| execution.finish(&running)).await?,
                 ended => return Ok(ended),
             }
         }
@@ -103,14 +114,19 @@ impl QueryRuntime {
     }
 
     /// All workers of a pipeline to their ends.
-    async fn workers(&self, running: &Arc<Running>, way: &Way) -> std::result::Result<Ended, Failed> {
+    async fn workers(
+        &self,
+        running: &Arc<Running>,
+        way: &Way,
+        turns: &Arc<Statement>,
+    ) -> std::result::Result<Ended, Failed> {
         // Dropped, they end.
         let mut workers = JoinSet::new();
         for _ in 1..running.parallelism(self.config().workers) {
-            workers.spawn_on(work(running.worker(), running.clone(), way.clone()), self.handle());
+            workers.spawn_on(work(running.worker(), running.clone(), way.clone(), turns.turn()), self.handle());
         }
         // One of them is this task: a pipeline with little to do wakes nobody.
-        match work(running.worker(), running.clone(), way.clone()).await? {
+        match work(running.worker(), running.clone(), way.clone(), turns.turn()).await? {
             Ended::Well => {}
             ended => return Ok(ended),
         }
@@ -127,6 +143,7 @@ impl QueryRuntime {
     pub(crate) async fn analyze_columns(
         &self,
         execution: &mut Execution,
+        turns: &Arc<Statement>,
     ) -> Result<std::result::Result<usize, Refusal>> {
         let (sender, mut receiver) = mpsc::channel::<Result<RecordBatch>>(1);
         let count = async move {
@@ -137,7 +154,7 @@ impl QueryRuntime {
             rows
         };
         let run = async {
-            let ended = self.run_columns(execution, &sender).await;
+            let ended = self.run_columns(execution, &sender, turns).await;
             drop(sender);
             ended
         };
@@ -235,14 +252,21 @@ async fn send(receiver: &Receiver, left: &AtomicBool, columns: Vec<ArrayRef>, ro
     true
 }
 
-/// One worker to its end; others on this thread get their turn between its steps.
-async fn work(mut worker: Worker, running: Arc<Running>, way: Way) -> std::result::Result<Ended, Failed> {
+/// One worker to its end; others get their turn between its steps, and while it waits for whoever takes its rows.
+async fn work(
+    mut worker: Worker,
+    running: Arc<Running>,
+    way: Way,
+    mut turn: Turn,
+) -> std::result::Result<Ended, Failed> {
     loop {
-        match worker.step()? {
+        turn.ready().await;
+        match turn.compute(|| worker.step())? {
             Progress::Done => return Ok(Ended::Well),
             Progress::More(None) => {}
             Progress::More(Some((columns, rows))) => match &way {
                 Way::Out { receiver, left } => {
+                    turn.rest();
                     if !send(receiver, left, columns, rows).await {
                         return Ok(Ended::Unheard);
                     }

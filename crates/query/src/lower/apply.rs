@@ -15,6 +15,7 @@ use basalt_expr::array_value;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
+use basalt_sched::fair;
 use basalt_types::batch::bytes_of;
 use basalt_types::{DataType, Datum};
 use datafusion::common::ScalarValue;
@@ -210,7 +211,7 @@ impl ApplyUdf {
     /// Without outer columns it runs once, for the first row that asks for it, be it volatile or not.
     fn only_value(&self) -> Result<Datum> {
         // Others that wait for it must not keep a thread from what it is waiting for.
-        let mut only = tokio::task::block_in_place(|| self.only.lock());
+        let mut only = fair::pause(|| tokio::task::block_in_place(|| self.only.lock()));
         if let Some(value) = &*only {
             return Ok(value.clone());
         }
@@ -236,7 +237,7 @@ impl ApplyUdf {
 impl ApplyUdf {
     /// The subquery's rows, which do not depend on the outer row: they are computed once.
     fn held_rows(&self, held: &Held) -> Result<Arc<Vec<RecordBatch>>> {
-        let mut rows = tokio::task::block_in_place(|| held.rows.lock());
+        let mut rows = fair::pause(|| tokio::task::block_in_place(|| held.rows.lock()));
         if let Some(batches) = &*rows {
             return Ok(batches.clone());
         }

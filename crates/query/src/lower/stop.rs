@@ -5,6 +5,11 @@
 //! and drops the operator with all that it holds. The gates also count batches against the task's budget, so
 //! that a plan without I/O gives its thread back to others.
 //!
+//! And they take turns (`sched::fair`): the gate that a task polls first has a slot for as long as it is polled, and those
+//! below it give way when others have waited long enough. So a slot is never kept over an await, which no operator of
+//! DataFusion's could be told of. What is computed between two gates of different tasks, such as the hashing of rows that
+//! are distributed to them, is not counted.
+//!
 //! A join may compute for minutes over one batch of its input without giving a row: its condition looks at
 //! the flag too. Semi and anti joins that have no condition are given one that holds always.
 
@@ -14,6 +19,7 @@ use crate::error::SqlError;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType as ArrowType, Schema, SchemaRef};
 use basalt_exec::Stop;
+use basalt_sched::fair;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -35,8 +41,12 @@ use std::task::{Context, Poll, ready};
 pub(crate) const GATE: &str = "Gate";
 
 /// The plan with a gate above each of its operators.
-pub(crate) fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &Stop) -> Result<Arc<dyn ExecutionPlan>> {
-    let gate: Arc<dyn Stage> = Arc::new(Gate(stop.clone()));
+pub(crate) fn stoppable(
+    plan: Arc<dyn ExecutionPlan>,
+    stop: &Stop,
+    turns: &Arc<fair::Statement>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let gate: Arc<dyn Stage> = Arc::new(Gate(stop.clone(), turns.clone()));
     let behind = |node| stage::over(gate.clone(), Vec::new(), guard_join(node, stop)?);
     let gated = plan.transform_up(|node| behind(node).map(Transformed::yes))?;
     Ok(gated.data)
@@ -133,7 +143,7 @@ impl PhysicalExpr for Guard {
 }
 
 /// Passes its input's batches until the statement is stopped.
-struct Gate(Stop);
+struct Gate(Stop, Arc<fair::Statement>);
 
 impl Operator for Gate {
     fn name(&self) -> &'static str {
@@ -147,7 +157,8 @@ impl Stage for Gate {
     }
 
     fn run(&self, work: Work) -> Result<SendableRecordBatchStream> {
-        Ok(Box::pin(Gated { schema: work.schema, inner: Some(work.input), stop: self.0.clone() }))
+        let (stop, turn) = (self.0.clone(), self.1.turn());
+        Ok(Box::pin(Gated { schema: work.schema, inner: Some(work.input), stop, turn }))
     }
 }
 
@@ -156,6 +167,23 @@ struct Gated {
     /// `None` once the statement is stopped.
     inner: Option<SendableRecordBatchStream>,
     stop: Stop,
+    turn: fair::Turn,
+}
+
+impl Gated {
+    /// Whether the input may be polled now: with a slot of the gate's own, or of one above it.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !fair::is_computing() {
+            return self.turn.poll_ready(cx);
+        }
+        // Of a time at which another task polled it.
+        self.turn.rest();
+        if fair::is_overdue() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
 }
 
 impl Stream for Gated {
@@ -167,9 +195,14 @@ impl Stream for Gated {
             self.inner = None;
             return Poll::Ready(Some(Err(stopped())));
         }
-        let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
+        if self.inner.is_none() {
+            return Poll::Ready(None);
+        }
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        let polled = inner.poll_next_unpin(cx);
+        ready!(self.poll_turn(cx));
+        let Gated { inner: Some(inner), turn, .. } = &mut *self else { return Poll::Ready(None) };
+        let polled = turn.compute(|| inner.poll_next_unpin(cx));
+        turn.rest();
         if polled.is_ready() {
             budget.made_progress();
         }

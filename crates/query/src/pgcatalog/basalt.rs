@@ -21,6 +21,7 @@ basalt query_log 13106 v started_at:timestamptz,user_name:name,database_name:nam
 basalt ingest_jobs 13107 v job:int8,table_oid:oid,source:text,state:text,rows:int8,bytes:int8,started:timestamptz,error:text
 basalt counters 13108 v name:text,value:int8
 basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,evicted_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
+basalt query_groups 13110 v name:name,share:int4,statements:int8,cpu_us:int8
 ";
 
 /// `freshness` and `ingest_jobs` are empty until their parts report here.
@@ -32,6 +33,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "memory" => memory,
         "query_log" => query_log,
         "counters" => counters,
+        "query_groups" => query_groups,
         "background" => background,
         _ => return None,
     })
@@ -166,6 +168,18 @@ fn counters(system: &SystemContext, rows: &mut Rows) -> Result {
     ];
     for (name, value) in system.db.stats().list().into_iter().chain(of_engine) {
         rows.push([("name", text(name)), ("value", int8(value))])?;
+    }
+    Ok(())
+}
+
+fn query_groups(system: &SystemContext, rows: &mut Rows) -> Result {
+    for group in system.db.query_group_list() {
+        rows.push([
+            ("name", text(&group.name)),
+            ("share", int4(group.share as i32)),
+            ("statements", int8(group.statements as u64)),
+            ("cpu_us", int8(group.spent.as_micros() as u64)),
+        ])?;
     }
     Ok(())
 }

@@ -32,6 +32,8 @@ pub enum Kind {
     ClientEncoding,
     /// Names with commas between.
     Names,
+    /// `name = share`, with commas between.
+    QueryGroups,
 }
 
 /// Who may change a setting, and when (`pg_settings.context`).
@@ -209,6 +211,22 @@ pub static DEFINITIONS: &[Definition] = {
             Postmaster,
             BASALT,
             "Memory for hot rows, undo, caches and buffers.",
+        ),
+        define(
+            "basalt.query_group",
+            Text,
+            crate::query_groups::DEFAULT_GROUP,
+            User,
+            BASALT,
+            "The query group that statements belong to; one that is gone is the default one.",
+        ),
+        define(
+            "basalt.query_groups",
+            Kind::QueryGroups,
+            "",
+            Sighup,
+            BASALT,
+            "Query groups and their shares of the query threads, as in 'etl = 20, dashboards = 80'.",
         ),
         define(
             "basalt.query_log_entries",

@@ -2,6 +2,7 @@
 
 use super::definitions::{Definition, Kind, Unit};
 use crate::error::{Result, SqlError};
+use crate::query_groups;
 use basalt_expr::context::{DateFormat, DateOrder};
 
 /// Checks a value and gives the one form in which it is kept: numbers in the setting's unit, booleans as
@@ -41,7 +42,9 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
             Err(_) => Err(invalid(definition, text)),
         },
         Kind::Enum(words) => canonical_word(definition, words, text),
+        Kind::Text if definition.name == "basalt.query_group" => Ok(query_groups::name_of(text)),
         Kind::Text => Ok(text.to_string()),
+        Kind::QueryGroups => query_groups::canonical(text),
         Kind::DateStyle => canonical_date_style(definition, text, (DateFormat::Iso, DateOrder::Mdy)),
         Kind::TimeZone => {
             let name = text.trim_matches('\'');

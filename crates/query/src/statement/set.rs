@@ -136,6 +136,7 @@ pub(crate) fn alter_system(session: &mut Session, name: &str, value: &SetValue) 
     let edit = match value {
         SetValue::Items(items) => {
             let (name, value) = check_system_value(name, &Settings::join_items(name, items)?)?;
+            session.settings.check_group(&name, &value)?;
             CatalogEdit::SetSetting { name, value: Some(value) }
         }
         SetValue::Default => {

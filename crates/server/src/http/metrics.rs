@@ -1,6 +1,7 @@
 //! Prometheus' text format over the counters of database and engine.
 
 use crate::listen::Shared;
+use basalt_sched::fair::GroupReport;
 use std::fmt::Write;
 
 pub fn render(Shared { db, reactors, .. }: &Shared) -> String {
@@ -12,6 +13,14 @@ pub fn render(Shared { db, reactors, .. }: &Shared) -> String {
     for (name, value) in db.stats().list() {
         page.counter(&format!("basalt_{name}_total"), &format!("{} since start.", name.replace('_', " ")), value);
     }
+    let groups = db.query_group_list();
+    let of = |value: fn(&GroupReport) -> String| groups.iter().map(move |group| (&*group.name, value(group)));
+    let name = "basalt_query_group_share";
+    page.labelled("gauge", name, "Share of the query threads.", of(|group| group.share.to_string()));
+    let name = "basalt_query_group_statements";
+    page.labelled("gauge", name, "Statements that run or are open.", of(|group| group.statements.to_string()));
+    let name = "basalt_query_group_cpu_seconds_total";
+    page.labelled("counter", name, "Processor time spent.", of(|group| format!("{:.6}", group.spent.as_secs_f64())));
     let engine = db.engine().stats();
     page.gauge("basalt_published_version", "The greatest durable version.", engine.published.0);
     page.gauge("basalt_tablets", "Tablets of all tables.", engine.tablets);
@@ -56,6 +65,15 @@ impl Page {
 
     fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.metric("counter", name, help, value);
+    }
+
+    /// One value for each query group.
+    fn labelled<'a>(&mut self, kind: &str, name: &str, help: &str, values: impl Iterator<Item = (&'a str, String)>) {
+        write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n").expect("a String takes all");
+        for (group, value) in values {
+            // Names have no characters that need an escape.
+            writeln!(self.text, "{name}{{group=\"{group}\"}} {value}").expect("a String takes all");
+        }
     }
 
     fn metric(&mut self, kind: &str, name: &str, help: &str, value: u64) {

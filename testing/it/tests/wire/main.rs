@@ -19,6 +19,7 @@ mod limits;
 mod login;
 mod notifications;
 mod orientation;
+mod query_groups;
 mod reactors;
 mod row_locks;
 mod serving;

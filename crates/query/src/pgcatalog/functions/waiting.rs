@@ -8,6 +8,7 @@ use crate::error::{Severity, SqlError};
 use crate::system::SystemContext;
 use basalt_expr::functions::{CallInfo, ScalarKernel};
 use basalt_expr::{Error, Interval, Result, datetime};
+use basalt_sched::fair;
 use basalt_types::Datum;
 use std::future::Future;
 use std::time::Duration;
@@ -74,7 +75,7 @@ fn told(error: SqlError) -> Error {
 fn block_on<T>(work: impl Future<Output = std::result::Result<T, SqlError>>) -> Result<T> {
     match Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            tokio::task::block_in_place(|| handle.block_on(work)).map_err(told)
+            fair::pause(|| tokio::task::block_in_place(|| handle.block_on(work))).map_err(told)
         }
         _ => Err(Error::not_supported("waiting is not supported here")),
     }
@@ -127,7 +128,9 @@ fn sleep(seconds: f64, info: &CallInfo) -> Result<Datum> {
         clock.sleep(rest.min(NAP));
     };
     match Handle::try_current() {
-        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(wait),
+        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            fair::pause(|| tokio::task::block_in_place(wait))
+        }
         _ => wait(),
     }
 }

@@ -1,0 +1,187 @@
+"""Statements beside others: groups with shares of the query threads, and point reads beside scans."""
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+import psycopg
+
+import data
+
+SHARES = {"small": 20, "large": 80}
+CLIENTS = 4
+SCAN_CLIENTS = 16
+READS_PER_S = 2000
+SCALE = 10
+SCANS = """\
+SELECT g, sum(v), count(*) FROM facts GROUP BY g;
+SELECT k % 1000, count(*), sum(v) FROM facts WHERE v > 1000 GROUP BY 1 ORDER BY 2 DESC LIMIT 5;
+SELECT count(*) FROM facts WHERE t LIKE '%77%';
+SELECT id FROM facts ORDER BY k, v LIMIT 10;
+"""
+
+
+def fill(server, rows):
+    data.psql(server.url, "CREATE TABLE facts (id bigint PRIMARY KEY, g int, k int, v double precision, t text)")
+    data.psql(server.url, f"INSERT INTO facts SELECT i, i % 100, i::bigint * 7919 % 1000000, i * 0.5, 'text ' || i % 1000 FROM generate_series(1, {rows}) i")
+    data.psql(server.url, "VACUUM FULL facts")
+
+
+def basalt(options, engines, **settings):
+    server = next((server for server in engines(basalt=settings) if server.name == "basalt"), None)
+    if server is None:
+        raise RuntimeError("this measures Basalt alone")
+    return server
+
+
+class Class:
+    """Clients of one group that ask for aggregates without a pause, as long as they are let."""
+
+    def __init__(self, server, group):
+        self.url = f"{server.url}?options=-c%20basalt.query_group%3D{group}"
+        self.go, self.ends, self.failed = threading.Event(), False, []
+        self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(CLIENTS)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self):
+        queries = [query for query in SCANS.split(";") if query.strip()]
+        try:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                while not self.ends:
+                    if self.go.wait(0.05):
+                        for query in queries[:2]:
+                            connection.execute(query).fetchall()
+        except psycopg.Error as error:
+            self.failed.append(str(error))
+
+    def end(self):
+        self.ends = True
+        for thread in self.threads:
+            thread.join()
+        assert not self.failed, self.failed
+
+
+def spent(connection):
+    return dict(connection.execute("SELECT name, cpu_us FROM basalt.query_groups").fetchall())
+
+
+def shares(options, engines):
+    """Both classes, then one alone, then both again: what each group gets of the query threads' time."""
+    seconds = 2 if options.quick else 8
+    server = basalt(options, engines, **{"basalt.query_groups": ", ".join(f"{name} = {share}" for name, share in SHARES.items())})
+    phases = [("both", SHARES), ("small alone", {"small"}), ("both again", SHARES)]
+    result, points = {}, []
+    try:
+        server.start()
+        fill(server, 500_000 if options.quick else 4_000_000)
+        classes = {name: Class(server, name) for name in SHARES}
+        with psycopg.connect(server.url, autocommit=True) as watch:
+            began = time.monotonic()
+            for phase, active in phases:
+                for name, group in classes.items():
+                    (group.go.set if name in active else group.go.clear)()
+                time.sleep(0.5)
+                first = before = spent(watch)
+                for _ in range(seconds * 4):
+                    time.sleep(0.25)
+                    now = spent(watch)
+                    points.append((time.monotonic() - began, {name: now[name] - before[name] for name in SHARES}))
+                    before = now
+                total = sum(before[name] - first[name] for name in SHARES)
+                result[phase] = {name: round(100 * (before[name] - first[name]) / total, 1) for name in SHARES}
+                print(phase, result[phase], flush=True)
+        for group in classes.values():
+            group.go.clear()
+            group.end()
+    finally:
+        server.remove()
+    result["plot"] = os.path.join(options.base, "shares.svg")
+    with open(result["plot"], "w") as file:
+        file.write(plot(points))
+    return result
+
+
+def plot(points):
+    """Percent of the time of each quarter of a second, by group, as SVG."""
+    width, height, left = 800, 300, 40
+    end = points[-1][0]
+    lines = []
+    for (name, share), color in zip(SHARES.items(), ["#c33", "#36c"]):
+        places = []
+        for at, had in points:
+            percent = 100 * had[name] / max(sum(had.values()), 1)
+            places.append(f"{left + at / end * (width - left):.1f},{height - percent * height / 100:.1f}")
+        lines.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{" ".join(places)}"/>')
+        lines.append(f'<text x="{left + 5}" y="{height - share * height / 100 - 5:.0f}" fill="{color}">{name}, share {share}</text>')
+    marks = "".join(f'<text x="0" y="{height - percent * height / 100 + 12:.0f}">{percent} %</text><path d="M{left} {height - percent * height / 100}H{width}" stroke="#ddd"/>' for percent in (0, 20, 80, 100))
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -5 {width} {height + 30}" font-family="sans-serif" font-size="12">{marks}{"".join(lines)}<text x="{left}" y="{height + 20}">processor time of each group, {end:.0f} seconds</text></svg>\n'
+
+
+def waited(pid):
+    """How long the server's reactors stood ready without a processor, in seconds, and how often they were given one."""
+    total, times = 0, 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/comm") as file:
+                if not file.read().startswith("basalt-reactor"):
+                    continue
+            with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                _, waited_ns, slices = map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total, times = total + waited_ns, times + slices
+    return total / 1e9, times
+
+
+def reads(options, server, scanners, seconds):
+    """Point reads that are due at a steady rate, beside clients that scan."""
+    logs = os.path.join(options.base, "latencies")
+    shutil.rmtree(logs, ignore_errors=True)
+    os.makedirs(logs)
+    script = os.path.join(options.base, "scans.sql")
+    with open(script, "w") as file:
+        file.write(SCANS)
+    beside = None
+    if scanners:
+        beside = subprocess.Popen(["pgbench", "-n", "-c", str(scanners), "-f", script, "-T", str(seconds + 2), server.url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        time.sleep(1)
+    before = waited(server.pid())
+    command = ["pgbench", "-n", "-S", "-M", "prepared", "-c", "4", "-R", str(READS_PER_S), "-T", str(seconds), "-l", "--log-prefix", os.path.join(logs, "log"), server.url]
+    subprocess.run(command, check=True, capture_output=True)
+    after = waited(server.pid())
+    # Of each: client, number, latency since it was due, script, seconds, microseconds, how late it was sent.
+    sent = []
+    for name in os.listdir(logs):
+        with open(os.path.join(logs, name)) as file:
+            sent += [int(line.split()[2]) - int(line.split()[6]) for line in file]
+    sent.sort()
+    shutil.rmtree(logs)
+    at = lambda part: round(sent[min(int(len(sent) * part), len(sent) - 1)] / 1000, 3)
+    line = {"reads": len(sent), "p50_ms": at(0.5), "p99_ms": at(0.99), "p999_ms": at(0.999)}
+    line["reactor_wait_us"] = round((after[0] - before[0]) / max(after[1] - before[1], 1) * 1e6, 1)
+    if beside:
+        output = beside.communicate()[0]
+        line["scans_per_s"] = round(float(re.search(r"tps = ([\d.]+)", output)[1]) * SCANS.count(";"), 1)
+    return line
+
+
+def serving(options, engines):
+    """Point reads alone and beside scans, in turn."""
+    seconds = 3 if options.quick else 10
+    server = basalt(options, engines)
+    result = {"alone": [], "beside scans": []}
+    try:
+        server.start()
+        subprocess.run(["pgbench", "-q", "-i", "-s", str(1 if options.quick else SCALE), server.url], check=True, capture_output=True)
+        fill(server, 500_000 if options.quick else 4_000_000)
+        reads(options, server, 0, 2)
+        for _ in range(options.rounds):
+            for name, scanners in (("alone", 0), ("beside scans", SCAN_CLIENTS)):
+                result[name].append(reads(options, server, scanners, seconds))
+                print(name, result[name][-1], flush=True)
+    finally:
+        server.remove()
+    return result

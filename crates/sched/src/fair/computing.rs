@@ -1,0 +1,71 @@
+//! What a thread computes for, while it does: time is noted when it ends, and whoever has to wait in the middle of it
+//! gives the slot back before.
+
+use super::{TURN_MIN, Turn};
+use crate::threads;
+use std::cell::RefCell;
+use std::time::Duration;
+
+thread_local! {
+    static COMPUTING: RefCell<Option<Computing>> = const { RefCell::new(None) };
+}
+
+struct Computing {
+    turn: Turn,
+    /// What the thread had spent by then.
+    began: Duration,
+}
+
+/// Takes what was computed for out of the thread, whatever happens.
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        drop(COMPUTING.take());
+    }
+}
+
+impl Turn {
+    /// Does work with the slot that was waited for, and notes the processor time that it took. Afterwards the slot may be
+    /// somebody else's. Within other such work it is a part of that.
+    pub fn compute<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        if is_computing() {
+            return work();
+        }
+        let empty = self.statement.turn();
+        let turn = std::mem::replace(self, empty);
+        COMPUTING.set(Some(Computing { turn, began: threads::spent() }));
+        let ends = Ends;
+        let done = work();
+        if let Some(Computing { turn, began }) = COMPUTING.take() {
+            *self = turn;
+            self.spent(threads::spent().saturating_sub(began));
+        }
+        drop(ends);
+        done
+    }
+}
+
+/// Whether this thread computes for a turn.
+pub fn is_computing() -> bool {
+    COMPUTING.with_borrow(Option::is_some)
+}
+
+/// Whether this thread has computed for long enough, and others wait.
+pub fn is_overdue() -> bool {
+    COMPUTING.with_borrow(|computing| {
+        let Some(Computing { turn, began }) = computing else { return false };
+        let has_slot = turn.ticket.is_some() && turn.statement.is_waited_for();
+        has_slot && threads::spent().saturating_sub(*began) >= 2 * TURN_MIN
+    })
+}
+
+/// Does what may wait for others, or compute for turns of its own. What the thread computed for goes on without a slot
+/// afterwards, to the end of its step: it is not to wait in the middle of it.
+pub fn pause<T>(work: impl FnOnce() -> T) -> T {
+    let Some(mut computing) = COMPUTING.take() else { return work() };
+    computing.turn.rest();
+    let done = work();
+    COMPUTING.set(Some(computing));
+    done
+}
