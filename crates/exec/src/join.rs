@@ -18,6 +18,7 @@ use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place};
 use crate::spill::bytes_of;
+use arrow_array::Array;
 use basalt_types::batch::own;
 use basalt_types::vector::Vector;
 use lookup::Lookup;
@@ -200,7 +201,12 @@ impl Table {
     }
 
     pub fn bytes(&self) -> usize {
-        self.payload.iter().map(bytes_of).sum::<usize>() + self.lookup.bytes() + self.matches.bytes()
+        let texts = |column: &Vector| match column {
+            Vector::Codes(codes) => codes.dictionary.get_buffer_memory_size(),
+            Vector::Ints(_) | Vector::Flat(_) => 0,
+        };
+        let payload: usize = self.payload.iter().map(|column| bytes_of(column) + texts(column)).sum();
+        payload + self.lookup.bytes() + self.matches.bytes()
     }
 
     /// The rows of a key by its number.

@@ -200,7 +200,12 @@ enum Source {
 }
 
 impl Sink {
-    /// Whether the order in which rows come shows.
+    /// Whether the order in which rows come may show in what others read.
+    fn shows_order(&self) -> bool {
+        matches!(self, Sink::Build(_)) || self.keeps_order()
+    }
+
+    /// Whether rows have to come one after the other.
     fn keeps_order(&self) -> bool {
         match self {
             Sink::Give { .. } | Sink::Window { .. } => true,

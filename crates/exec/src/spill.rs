@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is smaller is held without being asked for: else nothing would go forward where there is no memory at all.
-pub(crate) const SPILL_BYTES_MIN: usize = if cfg!(test) { 8 << 10 } else { 1 << 20 };
+pub(crate) const SPILL_BYTES_MIN: usize = if cfg!(test) { 16 << 10 } else { 1 << 20 };
 
 const PREFIX: &str = "spill-";
 

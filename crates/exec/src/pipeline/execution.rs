@@ -2,8 +2,8 @@
 
 use super::breaking::{Broken, Stage};
 use super::held::Held;
-use super::{Execution, Pipeline, Ran, Running, Source, Start, Step, Surroundings, compile};
-use crate::error::Result;
+use super::{Execution, Pipeline, Ran, Running, Sink, Source, Start, Step, Surroundings, compile};
+use crate::error::{Error, Result};
 use crate::join::Table;
 use crate::memory::{Account, Reservation};
 use crate::plan::Plan;
@@ -38,6 +38,10 @@ impl Execution {
             ),
             None => self.source(&pipeline)?,
         };
+        let by_parts = stage.cut.is_some() || matches!(source, Source::Parts { .. });
+        if by_parts && pipeline.sink.shows_order() && self.is_ordered(&pipeline.start) {
+            return Err(Error::Beyond("rows in order that look into more than memory holds"));
+        }
         let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect::<Result<Vec<Arc<Table>>>>()?;
         for step in &pipeline.steps[stage.steps.clone()] {
             if let Step::Probe(probe) = step {
@@ -99,6 +103,21 @@ impl Execution {
                 _ => panic!("marks are made for what reads them"),
             },
         })
+    }
+
+    /// Whether rows that come from there are in an order that somebody may have asked for.
+    fn is_ordered(&self, start: &Start) -> bool {
+        let made = |by: usize| match &self.pipelines[by].sink {
+            Sink::Window { .. } => true,
+            Sink::Sort { order, .. } if !order.keys.is_empty() => true,
+            Sink::Aggregate(_) => false,
+            _ => self.is_ordered(&self.pipelines[by].start),
+        };
+        match start {
+            Start::Table(_) | Start::Values(..) => false,
+            Start::Made(by) => by.iter().any(|by| made(*by)),
+            Start::Chosen { table, .. } => made(*table),
+        }
     }
 
     /// Of one on disk an empty one: parts take its place.

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Runs that are read at once.
-const RUNS_MAX: usize = 64;
+const RUNS_MAX: usize = if cfg!(test) { 8 } else { 64 };
 /// Rows that leave together.
 const ROWS: usize = 8192;
 

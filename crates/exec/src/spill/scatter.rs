@@ -5,6 +5,8 @@ use super::{Block, SpillFile, bytes_of};
 use crate::error::Result;
 use crate::join::concat::concat;
 use crate::program::Field;
+use arrow_array::Array;
+use basalt_types::PhysType;
 use basalt_types::batch::own;
 use basalt_types::vector::Vector;
 use std::sync::Arc;
@@ -86,7 +88,10 @@ impl Scatter {
         for (part, rows) in self.parts.iter_mut().zip(rows).filter(|(_, rows)| !rows.is_empty()) {
             for (pending, column) in part.pending.iter_mut().zip(columns) {
                 let taken = match column.take(&rows) {
-                    // Texts share buffers with rows of other parts.
+                    // Texts share buffers with rows of other parts, and a large dictionary would be kept for few of them.
+                    Vector::Codes(codes) if codes.dictionary.len() > rows.len() => {
+                        Vector::Flat(own(Vector::Codes(codes).to_array(PhysType::Bytes)))
+                    }
                     Vector::Flat(values) => Vector::Flat(own(values)),
                     other => other,
                 };

@@ -250,7 +250,7 @@ pub static DEFINITIONS: &[Definition] = {
             "2147483648",
             Postmaster,
             BASALT,
-            "Memory that running queries may hold together before they spill.",
+            "Memory that running queries may hold together before they spill; unset no more than half of basalt.memory_limit.",
         ),
         define("basalt.query_workers", int(1, 1024, None), "2", Postmaster, BASALT, "Threads that run queries."),
         define("basalt.segment_rows", int(65_536, i64::MAX, None), "1048576", Postmaster, BASALT, "Rows per segment."),

@@ -389,7 +389,7 @@ fn time_that_is_computed_is_noted() {
     let waker = Waker::from(Arc::new(Flag::default()));
     let mut turn = scheduler.statement("a").turn();
     assert!(turn.poll_ready(&mut Context::from_waker(&waker)).is_ready());
-    let until = crate::threads::spent() + Duration::from_millis(3);
+    let until = crate::threads::spent() + Duration::from_millis(4);
     turn.compute(|| while crate::threads::spent() < until {});
     assert!(turn.ticket.is_some(), "nobody waits");
     let spent = scheduler.report()[0].spent;

@@ -24,6 +24,7 @@ mod reactors;
 mod row_locks;
 mod serving;
 mod shell;
+mod spill;
 mod terminate;
 mod torture;
 mod tpch;
