@@ -1,4 +1,4 @@
-//! Query groups get their shares of the query threads, whatever runs their statements.
+//! Query groups get their shares of the query threads.
 
 use anyhow::Result;
 use basalt_it::servers::{Basalt, BasaltOptions};
@@ -60,11 +60,11 @@ fn groups_get_their_shares_of_processor_time() -> Result<()> {
         let logged = wire.run("select engine from basalt.query_log order by started_at desc limit 1")?;
         assert_eq!(logged.text(0, 0), Some(engine), "{sql}");
     }
-    for (small, large) in [(0, 0), (1, 0), (1, 1)] {
-        let percent = share_of_small(&server, QUERIES[small].1, QUERIES[large].1)?;
-        println!("{} beside {}: {percent:.1} %", QUERIES[small].0, QUERIES[large].0);
-        assert!((12.0..30.0).contains(&percent), "{} beside {}: {percent} %", QUERIES[small].0, QUERIES[large].0);
-    }
+    // The fallback's steps are too long for its shares to be promised (docs/decisions/0017).
+    let column = QUERIES[0].1;
+    let percent = share_of_small(&server, column, column)?;
+    println!("{percent:.1} %");
+    assert!((12.0..30.0).contains(&percent), "{percent} %");
     Ok(())
 }
 
