@@ -200,10 +200,11 @@ impl Converter<'_> {
             Some(key) if !is_nullable(&asked.node, &right, &key) => {
                 asked.join(right, JoinKind::Anti, split(correlation.into_iter().chain([compared])));
             }
-            Some(key) if !key.null_safe => {
-                asked.join(right, JoinKind::NullAwareAnti, correlation);
+            Some(key) if !key.null_safe && correlation.is_empty() => {
+                asked.join(right, JoinKind::NullAwareAnti, Vec::new());
                 set_key(&mut asked.node, key);
             }
+            // Each row has values of its own to heed the nulls of.
             _ => {
                 let condition = split(correlation.into_iter().chain([not_false(compared)]));
                 asked.join(right, JoinKind::Anti, condition);

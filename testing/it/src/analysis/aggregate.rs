@@ -103,7 +103,9 @@ impl Generator {
             node = node.text(format!(" GROUP BY {}", self.grouping(&keys, sets)));
         }
         if self.rng.random_ratio(1, 5) {
-            let having = self.condition(&leaves, &Scope::new(), 1);
+            // In a subquery PostgreSQL knows no group again that is an expression.
+            let is_plain = keys.iter().all(|key| !key.sql.contains('('));
+            let having = self.condition(&leaves, &Scope::new(), u32::from(is_plain));
             node = node.node(Node::optional(" HAVING ").node(having));
         }
         Select { node, kinds: columns.iter().map(|column| column.kind).collect(), rows: from.rows / 3 + 1 }
