@@ -60,7 +60,7 @@ fn groups_get_their_shares_of_processor_time() -> Result<()> {
         let logged = wire.run("select engine from basalt.query_log order by started_at desc limit 1")?;
         assert_eq!(logged.text(0, 0), Some(engine), "{sql}");
     }
-    // The fallback's steps are too long for its shares to be promised (docs/decisions/0017).
+    // The fallback's steps are too long for its shares to be promised (docs/decisions/0018).
     let column = QUERIES[0].1;
     let percent = share_of_small(&server, column, column)?;
     println!("{percent:.1} %");
