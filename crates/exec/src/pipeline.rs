@@ -42,6 +42,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// How long blocks are taken in before others may have their turn.
+const STEPS_TIME: Duration = Duration::from_micros(500);
 /// Rows of a batch that an earlier pipeline made.
 const HELD_ROWS: usize = 8192;
 
@@ -330,7 +332,19 @@ impl Running {
 }
 
 impl Worker {
-    /// Takes in one block: a millisecond or so.
+    /// Takes in blocks until rows leave, or for about half a millisecond: less would cost whoever asks more than it brings.
+    pub fn steps(&mut self) -> Result<Progress> {
+        let clock = self.running.around.clock.clone();
+        let end = clock.monotonic() + STEPS_TIME;
+        loop {
+            match self.step()? {
+                Progress::More(None) if clock.monotonic() < end => {}
+                progress => return Ok(progress),
+            }
+        }
+    }
+
+    /// Takes in one block.
     pub fn step(&mut self) -> Result<Progress> {
         if self.running.around.stop.is_set() {
             return Err(Error::Stopped);

@@ -261,7 +261,7 @@ async fn work(
 ) -> std::result::Result<Ended, Failed> {
     loop {
         turn.ready().await;
-        match turn.compute(|| worker.step())? {
+        match turn.compute(|| worker.steps())? {
             Progress::Done => return Ok(Ended::Well),
             Progress::More(None) => {}
             Progress::More(Some((columns, rows))) => match &way {
