@@ -29,6 +29,8 @@ use std::time::Duration;
 
 /// A slot does not change hands before it was held for so long.
 pub const TURN_MIN: Duration = Duration::from_millis(1);
+/// What a group that was idle still owes of time that it took beyond its share: more would keep it waiting for seconds.
+const OWED_MAX: Duration = Duration::from_millis(100);
 /// Parts of a nanosecond that virtual runtimes of groups are counted in.
 const SCALE: u128 = 1 << 20;
 
@@ -229,8 +231,9 @@ impl State {
             entry.vruntime = entry.vruntime.max(group.floor).max(least);
         }
         if entry.is_active() && !group_was_active {
-            let least = self.active.first().map_or(0, |(least, _)| *least);
-            group.vruntime = group.vruntime.max(self.floor).max(least);
+            let least = self.active.first().map_or(0, |(least, _)| *least).max(self.floor);
+            let owed_most = OWED_MAX.as_nanos() * SCALE / u128::from(group.share);
+            group.vruntime = group.vruntime.clamp(least, least + owed_most);
         }
         if !entry.waiting.is_empty() {
             group.ready.insert((entry.vruntime, id));
