@@ -234,7 +234,7 @@ pub struct Worker {
 }
 
 enum Local {
-    Aggregate(Aggregation),
+    Aggregate(Box<Aggregation>),
     Build(Building),
     Mark(Marks),
     Sort(Sorting),
@@ -319,7 +319,7 @@ impl Running {
         };
         let sink = match &self.pipeline.sink {
             _ if self.stage.cut.is_some() => Local::Cut(None),
-            Sink::Aggregate(spec) => Local::Aggregate(Aggregation::new(spec)),
+            Sink::Aggregate(spec) => Local::Aggregate(Box::new(Aggregation::new(spec))),
             Sink::Build(spec) => Local::Build(Building::new(spec)),
             Sink::Mark(probe) => Local::Mark(Marks::new(&self.tables[probe.join])),
             Sink::Sort { order, .. } | Sink::Window { order, .. } => Local::Sort(Sorting::new(order)),

@@ -65,7 +65,7 @@ fn cut(ranges: Vec<Range<u32>>, rows: u32) -> Vec<Vec<Range<u32>>> {
             let to = range.end.min((lot + 1) * rows);
             match lots.last_mut() {
                 Some((known, lot_ranges)) if *known == lot => lot_ranges.push(from..to),
-                _ => lots.push((lot, vec![from..to])),
+                _ => lots.push((lot, std::iter::once(from..to).collect())),
             }
             from = to;
         }
@@ -340,6 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::single_range_in_vec_init)]
     fn ranges_are_cut_where_lots_end() {
         let lots = cut(vec![0..10, 20..50, 60..64], 20);
         assert_eq!(lots, [vec![0..10], vec![20..40], vec![40..50], vec![60..64]]);

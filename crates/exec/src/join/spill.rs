@@ -105,7 +105,7 @@ impl Spilled {
         let mut table = built.finish()?;
         held.shrink_to(table.bytes());
         (table.all_rows, table.has_null) = (self.rows, self.has_null);
-        Ok(Opened::Table(table))
+        Ok(Opened::Table(Box::new(table)))
     }
 
     fn cut(&self, mut built: Building, part: &Rows, next: usize, level: u32, held: &mut Reservation) -> Result<Opened> {
@@ -125,7 +125,7 @@ impl Spilled {
 
 /// A part in memory, or smaller parts of it.
 pub enum Opened {
-    Table(Table),
+    Table(Box<Table>),
     Parts(Vec<Rows>),
 }
 

@@ -147,7 +147,7 @@ impl Cut {
                 continue;
             }
             match self.build.open(&pair.build, pair.level, held, &running.around.stop)? {
-                Opened::Table(table) => return Ok(Some((table, pair.probe))),
+                Opened::Table(table) => return Ok(Some((*table, pair.probe))),
                 Opened::Parts(parts) => {
                     let probes = self.cut(&pair.probe, pair.level, running, work)?;
                     let pair = |(build, probe)| Pair { build, probe, level: pair.level + 1 };

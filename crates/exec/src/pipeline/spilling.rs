@@ -20,7 +20,7 @@ const NO_ROOM: Error = Error::Beyond("more memory than there is");
 
 /// What a worker has made, as far as it is in memory.
 pub(super) enum Made {
-    Groups(Aggregation),
+    Groups(Box<Aggregation>),
     Built(Building),
     Marked(Marks),
     Rows(Sorting),
@@ -316,11 +316,11 @@ impl Made {
         Ok(match (self, other) {
             // The larger takes in the smaller.
             (Made::Groups(mut all), Made::Groups(own)) if all.groups() >= own.groups() => {
-                all.merge(own)?;
+                all.merge(*own)?;
                 Made::Groups(all)
             }
             (Made::Groups(own), Made::Groups(mut all)) => {
-                all.merge(own)?;
+                all.merge(*own)?;
                 Made::Groups(all)
             }
             (Made::Built(mut all), Made::Built(own)) => {

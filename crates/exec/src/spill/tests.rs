@@ -124,6 +124,7 @@ fn a_limit_of_the_disk_is_told() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)]
 fn what_is_left_behind_goes_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("spill-7"), b"rows").unwrap();

@@ -1,7 +1,7 @@
 //! What EXPLAIN ANALYZE counted, and why the fallback runs what it runs.
 
 use anyhow::{Result, ensure};
-use basalt_it::servers::{Basalt, BasaltOptions};
+use basalt_it::servers::Basalt;
 use basalt_it::wire::Wire;
 
 fn lines(wire: &mut Wire, sql: &str) -> Result<Vec<String>> {
