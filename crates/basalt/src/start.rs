@@ -20,7 +20,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 const FRONT_THREADS: usize = 2;
 
 pub fn run(args: StartArgs) -> Result<()> {
-    crate::allocator::keep_freed_memory();
     let os = Os::real();
     let config = StartConfig::read(args, std::env::vars(), &*os.fs)?;
     telemetry::init(&config.log, config.log_format)?;
@@ -39,6 +38,7 @@ pub fn run(args: StartArgs) -> Result<()> {
     config.server().check(&*os.fs)?;
     let began = os.clock.monotonic();
     let (engine, catalog) = open_engine(&os, &config)?;
+    crate::allocator::keep_freed_memory(config.engine(&catalog).memory_bytes_max);
     if config.huge_pages(&catalog) {
         match basalt_sched::code_pages::move_code() {
             Ok(bytes) => tracing::debug!(bytes, "code on huge pages"),

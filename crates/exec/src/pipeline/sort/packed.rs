@@ -88,8 +88,8 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
             }
             KeyValues::Bools(_) => return (Shape::Bools, room.min(1), room > 0),
             KeyValues::Bytes(values, equality) => {
-                let length = (0..rows).map(|row| key_of(*equality, values.value(row)).len()).max();
-                longest = longest.max(length);
+                let lengths = (0..rows).map(|row| key_of(*equality, values.value(row)).len());
+                longest = longest.max(Some(lengths.max().unwrap_or(0)));
             }
             KeyValues::Fixed(values) => longest = Some(values.value_length() as usize),
         }

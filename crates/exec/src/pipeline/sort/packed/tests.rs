@@ -63,3 +63,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn batches_without_rows_have_shapes_of_their_own() {
+    let key = Key { place: 0, column: None, descending: false, nulls_first: false, form: Form::Bytes(Equality::Bytes) };
+    let (none, some) = ([texts(Vec::new())], [texts(vec![Some(b"a".to_vec()), None])]);
+    assert!(Packing::of(&[key], &[(&none, 0)]).numbers((&none, 0)).is_empty());
+    let packing = Packing::of(&[key], &[(&none, 0), (&some, 2)]);
+    assert!(packing.numbers((&some, 2)).is_sorted());
+}
