@@ -11,7 +11,7 @@ const QUERIES: [&str; 8] = [
     "SELECT other, avg(amount), bool_and(id > 5) FROM facts GROUP BY other ORDER BY other NULLS FIRST",
     "SELECT a.id, b.name, b.amount FROM facts a JOIN facts b ON a.other = b.id WHERE a.amount > b.amount ORDER BY a.id",
     "SELECT a.id, b.name FROM facts a LEFT JOIN facts b ON a.other = b.id AND b.name LIKE '%7%' ORDER BY a.id, b.name",
-    "SELECT count(*), sum(id) FROM facts a WHERE NOT EXISTS (SELECT FROM facts b WHERE b.other = a.id AND b.amount < a.amount)",
+    "SELECT a.* FROM facts a WHERE NOT EXISTS (SELECT FROM facts b WHERE b.other = a.id AND b.amount < a.amount) ORDER BY id",
     "SELECT id, name, row_number() OVER (PARTITION BY day ORDER BY name, id), sum(amount) OVER (PARTITION BY day ORDER BY id)
      FROM facts ORDER BY id",
 ];
