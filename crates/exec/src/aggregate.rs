@@ -5,6 +5,7 @@ mod distinct;
 pub(crate) mod keys;
 pub(crate) mod spill;
 mod states;
+pub(crate) mod table;
 pub(crate) mod texts;
 
 use crate::batch::{Batch, Work};

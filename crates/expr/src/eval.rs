@@ -6,7 +6,7 @@
 //! is evaluated again on exactly the rows that do.
 
 mod lazy;
-mod rows;
+pub(crate) mod rows;
 mod scalar;
 pub mod vector;
 

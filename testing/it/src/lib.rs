@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod analysis;
+pub mod chance;
 pub mod generate;
 pub mod histories;
 pub mod servers;

@@ -2,30 +2,20 @@
 //! With `BASALT_HISTORIES=folder` each difference leaves the statements that led to it there; with `BASALT_WRITERS=1`
 //! others write meanwhile what changes no answer.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use basalt_it::analysis::{Options, run};
+use basalt_it::chance::{ended, number};
 use std::process::ExitCode;
 
 /// As many as fit into a minute or two.
 const STATEMENTS: u64 = 1000;
 
 fn main() -> ExitCode {
-    match compared() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(compared())
 }
 
 /// Whether no difference was found.
 fn compared() -> Result<bool> {
-    let number = |name: &str, default: u64| match std::env::var(name) {
-        Ok(text) => text.parse().with_context(|| format!("{name}={text}")),
-        Err(_) => Ok(default),
-    };
     let seed = number("BASALT_SEED", 1)?;
     let options = Options {
         statements: number("BASALT_ANALYZE", STATEMENTS)? as usize,

@@ -1,7 +1,8 @@
 //! Random statements compared with PostgreSQL. `BASALT_GENERATE` says how many, `BASALT_SEED`
 //! which. With `BASALT_HISTORIES=folder` each difference leaves the changes that led to it there.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use basalt_it::chance::{ended, number};
 use basalt_it::generate::{Options, run};
 use std::process::ExitCode;
 
@@ -9,22 +10,11 @@ use std::process::ExitCode;
 const STATEMENTS: u64 = 4000;
 
 fn main() -> ExitCode {
-    match compared() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(compared())
 }
 
 /// Whether no unlisted difference was found.
 fn compared() -> Result<bool> {
-    let number = |name: &str, default: u64| match std::env::var(name) {
-        Ok(text) => text.parse().with_context(|| format!("{name}={text}")),
-        Err(_) => Ok(default),
-    };
     let seed = number("BASALT_SEED", 1)?;
     let known = std::fs::read_to_string(basalt_it::own_path("generated_known.txt"))?;
     let known = known.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

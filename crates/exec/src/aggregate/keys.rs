@@ -8,6 +8,7 @@
 mod ascending;
 
 use super::combined::Combined;
+use super::table::{TOGETHER, Table};
 use super::texts::{Equality, Texts};
 use crate::error::{Error, Result};
 use crate::program::Field;
@@ -35,6 +36,8 @@ pub(crate) struct Found {
     /// Groups, the one of rows that do not count among them.
     len: usize,
     table: Table,
+    /// Of the hashes in the table.
+    seed: u64,
     /// In place of the table, while one integer column's keys lie close together.
     dense: Option<Dense>,
     order: Order,
@@ -182,7 +185,7 @@ impl Found {
             column.words.capacity() * 8 + column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes)
         };
         self.columns.iter().map(of_column).sum::<usize>()
-            + self.table.slots.capacity() * 8
+            + self.table.bytes()
             + self.dense.as_ref().map_or(0, |dense| dense.numbers.capacity() * 4)
     }
 
@@ -190,7 +193,7 @@ impl Found {
         let column = |form: &Form| KeyColumn { form: *form, words: vec![0], nulls: Vec::new(), texts: form.numbered() };
         let dense = matches!(forms, [Form::Integers | Form::Texts(_) | Form::Fixed]).then(Dense::default);
         let (columns, order) = (forms.iter().map(column).collect(), Order::Indexed);
-        Found { columns, len: 1, table: Table::default(), dense, order }
+        Found { columns, len: 1, table: Table::new(1024), seed: seed(), dense, order }
     }
 
     /// The group with these words, which is made if there is none.
@@ -205,7 +208,7 @@ impl Found {
             }
             return *number;
         }
-        let hash = hash(self.table.seed, (0..self.columns.len()).map(&word));
+        let hash = hash(self.seed, (0..self.columns.len()).map(&word));
         self.group_of(hash, word)
     }
 
@@ -254,7 +257,7 @@ impl Found {
             (0..rows).filter(|row| counts(*row)).for_each(|row| groups[row] = self.group(|at| words[at].at(row)));
             return Ok(groups);
         }
-        let hashes = hashes(self.table.seed, &words, rows);
+        let hashes = hashes(self.seed, &words, rows);
         let mut last: Option<(usize, u32)> = None;
         for from in (0..rows).step_by(TOGETHER) {
             let to = rows.min(from + TOGETHER);
@@ -273,12 +276,12 @@ impl Found {
 
     /// Asks memory for what some hashes lead to, where it would be waited for.
     fn prefetch(&self, hashes: &[u32]) {
-        if self.table.slots.len() < SLOTS_FAR_MIN {
+        if !self.table.is_far() {
             return;
         }
-        hashes.iter().for_each(|hash| prefetch_item(&self.table.slots, self.table.first(*hash)));
+        hashes.iter().for_each(|hash| self.table.prefetch(*hash));
         for hash in hashes {
-            let group = self.table.slots[self.table.first(*hash)] as u32;
+            let group = self.table.candidate(*hash);
             self.columns.iter().for_each(|column| prefetch_item(&column.words, group as usize));
         }
     }
@@ -294,7 +297,7 @@ impl Found {
         self.dense = None;
         let column = &self.columns[0];
         for group in 1..self.len {
-            let hash = hash(self.table.seed, std::iter::once((column.words[group], column.is_null(group))));
+            let hash = hash(self.seed, std::iter::once((column.words[group], column.is_null(group))));
             self.table.insert(hash, group as u32);
         }
     }
@@ -315,7 +318,7 @@ impl Found {
             words.push(column.known_words(key)?);
         }
         let mut groups = vec![0; rows];
-        let hashes = if self.dense.is_some() { Vec::new() } else { hashes(self.table.seed, &words, rows) };
+        let hashes = if self.dense.is_some() { Vec::new() } else { hashes(self.seed, &words, rows) };
         for (row, group) in groups.iter_mut().enumerate() {
             if row % TOGETHER == 0 && !hashes.is_empty() {
                 self.prefetch(&hashes[row..rows.min(row + TOGETHER)]);
@@ -339,13 +342,6 @@ impl Found {
         Ok(groups)
     }
 }
-
-/// Rows whose groups are looked up together: memory is asked for all of them before it is needed for the first.
-const TOGETHER: usize = 32;
-/// Slots of which no more are made than are needed soon.
-const SLOTS_SCARCE_MIN: usize = 1 << 20;
-/// Slots from which on memory is waited for.
-const SLOTS_FAR_MIN: usize = 1 << 14;
 
 /// Key columns whose values are looked up together.
 pub(super) const COMBINED_COLUMNS_MAX: usize = 8;
@@ -549,8 +545,9 @@ widest! {
     }
 }
 
+/// All bits of what is mixed depend on all others.
 #[inline(always)]
-fn mixed(state: u64) -> u64 {
+pub(crate) fn mixed(state: u64) -> u64 {
     const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
     let state = (state ^ state >> 32).wrapping_mul(FACTOR);
     let state = (state ^ state >> 32).wrapping_mul(FACTOR);
@@ -615,67 +612,9 @@ impl Dense {
     }
 }
 
-/// Open addressing: the hash and the group in each slot, 0 where there is none.
-struct Table {
-    slots: Vec<u64>,
-    used: usize,
-    seed: u64,
-}
-
 /// A number that nobody knows.
 pub(crate) fn seed() -> u64 {
     RandomState::new().hash_one(0u64)
-}
-
-impl Default for Table {
-    fn default() -> Table {
-        Table { slots: vec![0; 1024], used: 0, seed: seed() }
-    }
-}
-
-/// Room for more: few slots soon become many.
-pub(super) fn grown(slots: usize) -> usize {
-    if slots < SLOTS_SCARCE_MIN { slots * 4 } else { slots * 2 }
-}
-
-impl Table {
-    /// The first slot where a hash may be.
-    #[inline]
-    fn first(&self, hash: u32) -> usize {
-        hash as usize & (self.slots.len() - 1)
-    }
-
-    #[inline]
-    fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let last = self.slots.len() - 1;
-        let mut at = self.first(hash);
-        loop {
-            match self.slots[at] {
-                0 => return None,
-                slot if (slot >> 32) as u32 == hash && is(slot as u32) => return Some(slot as u32),
-                _ => at = (at + 1) & last,
-            }
-        }
-    }
-
-    fn insert(&mut self, hash: u32, group: u32) {
-        if (self.used + 1) * 2 > self.slots.len() {
-            let slots = std::mem::take(&mut self.slots);
-            self.slots = vec![0; grown(slots.len())];
-            slots.into_iter().filter(|slot| *slot != 0).for_each(|slot| self.put(slot));
-        }
-        self.used += 1;
-        self.put(u64::from(hash) << 32 | u64::from(group));
-    }
-
-    fn put(&mut self, slot: u64) {
-        let last = self.slots.len() - 1;
-        let mut at = (slot >> 32) as usize & last;
-        while self.slots[at] != 0 {
-            at = (at + 1) & last;
-        }
-        self.slots[at] = slot;
-    }
 }
 
 /// Texts without nulls as an array whose codes are positions.

@@ -1,6 +1,7 @@
 //! Distinct texts, numbered in the order in which they came.
 
-use super::keys::{Dictionary, grown};
+use super::keys::Dictionary;
+use super::table::{TOGETHER, Table};
 use crate::error::{Error, Result};
 use ahash::RandomState;
 use arrow_array::builder::make_view;
@@ -28,24 +29,13 @@ pub enum Equality {
     Padded,
 }
 
-/// Open addressing: half of each text's hash, and above it its number and one; 0 where there is none. What grows hashes no
-/// text again, and what differs is seldom compared.
-struct Numbers {
-    slots: Vec<u64>,
-    used: usize,
-}
-
-/// Slots from which on memory is waited for.
-const SLOTS_FAR_MIN: usize = 1 << 14;
-/// Texts that are looked up together: memory is asked for all of them before it is needed for the first.
-const TOGETHER: usize = 32;
-
 pub struct Texts {
     equality: Equality,
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
-    numbers: Numbers,
+    /// Each number and one.
+    numbers: Table,
     hasher: RandomState,
     /// The dictionary that came last, and the numbers of those of its entries that rows had.
     last: Option<(Arc<BinaryViewArray>, Vec<u32>)>,
@@ -56,7 +46,7 @@ impl Texts {
     pub fn new(equality: Equality) -> Texts {
         // Fixed keys would let a client choose texts that all hash alike.
         let hasher = RandomState::new();
-        let (bytes, ends, numbers) = (Vec::new(), Vec::new(), Numbers { slots: vec![0; 64], used: 0 });
+        let (bytes, ends, numbers) = (Vec::new(), Vec::new(), Table::new(64));
         Texts { equality, bytes, ends, numbers, hasher, last: None, sealed: None }
     }
 
@@ -74,7 +64,7 @@ impl Texts {
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.slots.capacity() * 8
+        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.bytes()
     }
 
     /// The number of each row's text; any for rows that do not count.
@@ -147,19 +137,27 @@ impl Texts {
             let to = count.min(from + TOGETHER);
             for (at, hash) in (from..to).zip(&mut hashes) {
                 *hash = self.hash(key_of(self.equality, text(at)));
-                self.numbers.prefetch(*hash);
             }
             if self.numbers.is_far() {
-                let candidates = hashes.map(|hash| self.numbers.candidate(hash));
-                candidates.iter().for_each(|number| prefetch_item(&self.ends, *number as usize));
-                for number in &candidates[..to - from] {
-                    if let Some(before) = self.ends.get((*number as usize).wrapping_sub(1)) {
-                        prefetch_item(&self.bytes, *before);
-                    }
-                }
+                self.prefetch(&hashes[..to - from]);
             }
             for (at, hash) in (from..to).zip(hashes) {
                 put(at, self.number(text(at), hash));
+            }
+        }
+    }
+
+    /// Asks memory for the slots of some hashes, then for where the texts of what they lead to end, then for these.
+    fn prefetch(&self, hashes: &[u32]) {
+        hashes.iter().for_each(|hash| self.numbers.prefetch(*hash));
+        let mut numbers = [0; TOGETHER];
+        for (number, hash) in numbers.iter_mut().zip(hashes) {
+            *number = self.numbers.candidate(*hash).wrapping_sub(1) as usize;
+            prefetch_item(&self.ends, *number);
+        }
+        for number in &numbers[..hashes.len()] {
+            if let Some(before) = self.ends.get(number.wrapping_sub(1)) {
+                prefetch_item(&self.bytes, *before);
             }
         }
     }
@@ -171,8 +169,8 @@ impl Texts {
     /// The word of a text, or one that no key has.
     pub fn known(&self, text: &[u8]) -> u64 {
         let text = key_of(self.equality, text);
-        let is = |number: u32| key_of(self.equality, text_of(&self.bytes, &self.ends, number)) == text;
-        self.numbers.find(self.hash(text), is).map_or(UNKNOWN_WORD, u64::from)
+        let is = |after: u32| key_of(self.equality, text_of(&self.bytes, &self.ends, after - 1)) == text;
+        self.numbers.find(self.hash(text), is).map_or(UNKNOWN_WORD, |after| u64::from(after - 1))
     }
 
     /// The same for each row.
@@ -192,14 +190,14 @@ impl Texts {
     fn number(&mut self, text: &[u8], hash: u32) -> u32 {
         let Texts { equality, bytes, ends, numbers, .. } = self;
         let key = key_of(*equality, text);
-        let is = |number: u32| key_of(*equality, text_of(bytes, ends, number)) == key;
-        if let Some(number) = numbers.find(hash, is) {
-            return number;
+        let is = |after: u32| key_of(*equality, text_of(bytes, ends, after - 1)) == key;
+        if let Some(after) = numbers.find(hash, is) {
+            return after - 1;
         }
         let number = ends.len() as u32;
         bytes.extend_from_slice(text);
         ends.push(bytes.len());
-        numbers.insert(hash, number);
+        numbers.insert(hash, number + 1);
         self.sealed = None;
         number
     }
@@ -227,54 +225,6 @@ impl Texts {
     /// If texts came since [`Texts::seal`].
     pub fn sealed(&self) -> Dictionary {
         self.sealed.clone().expect("sealed")
-    }
-}
-
-impl Numbers {
-    fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let last = self.slots.len() - 1;
-        let mut at = hash as usize & last;
-        loop {
-            match self.slots[at] {
-                0 => return None,
-                slot if slot as u32 == hash && is((slot >> 32) as u32 - 1) => return Some((slot >> 32) as u32 - 1),
-                _ => at = (at + 1) & last,
-            }
-        }
-    }
-
-    fn insert(&mut self, hash: u32, number: u32) {
-        if (self.used + 1) * 2 > self.slots.len() {
-            let slots = std::mem::take(&mut self.slots);
-            self.slots = vec![0; grown(slots.len())];
-            slots.into_iter().filter(|slot| *slot != 0).for_each(|slot| self.put(slot));
-        }
-        self.used += 1;
-        self.put(u64::from(number + 1) << 32 | u64::from(hash));
-    }
-
-    fn put(&mut self, slot: u64) {
-        let last = self.slots.len() - 1;
-        let mut at = slot as usize & last;
-        while self.slots[at] != 0 {
-            at = (at + 1) & last;
-        }
-        self.slots[at] = slot;
-    }
-
-    fn is_far(&self) -> bool {
-        self.slots.len() >= SLOTS_FAR_MIN
-    }
-
-    fn prefetch(&self, hash: u32) {
-        if self.is_far() {
-            prefetch_item(&self.slots, hash as usize & (self.slots.len() - 1));
-        }
-    }
-
-    /// The number in the first slot where a hash may be, or one that no text has.
-    fn candidate(&self, hash: u32) -> u32 {
-        ((self.slots[hash as usize & (self.slots.len() - 1)] >> 32) as u32).wrapping_sub(1)
     }
 }
 

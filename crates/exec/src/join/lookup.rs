@@ -9,6 +9,7 @@ use super::guard::{BITS_MAX as GUARD_BITS_MAX, BITS_PER_ROW_MAX as GUARD_BITS_PE
 use super::packing::Packing;
 use super::{Part, Spec};
 use crate::aggregate::keys::{Found, seed};
+use crate::aggregate::table::TOGETHER;
 use crate::error::{Error, Result};
 use crate::kernels::mask;
 use crate::spill::bytes_of;
@@ -20,9 +21,6 @@ use basalt_types::widest;
 const BITS_PER_ROW_MAX: u64 = 256;
 const BITS_MIN: u64 = 1 << 20;
 const BITS_MAX: u64 = 1 << 30;
-
-/// Keys that are looked up together: memory is asked for all of them before it is needed for the first.
-const TOGETHER: usize = 32;
 
 pub(super) enum Lookup {
     Ranked(Packing, Ranks),

@@ -1,6 +1,6 @@
 //! Hashes that say in which partition a row is: equal keys have the same, in whatever form their columns are.
 
-use crate::aggregate::keys::Form;
+use crate::aggregate::keys::{Form, mixed};
 use crate::aggregate::texts::{Equality, key_of};
 use crate::error::{Error, Result};
 use ahash::RandomState;
@@ -18,12 +18,6 @@ pub(crate) const LEVELS_MAX: u32 = 4;
 /// Which part of a cut a row is in.
 pub(crate) fn part_of(hash: u64, level: u32) -> usize {
     (hash >> (level * LEVEL_BITS)) as usize & (PARTS - 1)
-}
-
-/// Low bits of what is multiplied depend on few of the others.
-fn spread(hash: u64) -> u64 {
-    let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32)
 }
 
 /// A client that knew the seeds could choose keys that all hash alike.
@@ -44,12 +38,9 @@ impl KeyHash {
             let words = self.words(key, *form)?;
             for (row, (hash, word)) in hashes.iter_mut().zip(words).enumerate() {
                 let null = key.nulls().is_some_and(|nulls| nulls.is_null(row));
-                let word = if null { NULL } else { word };
-                let wide = u128::from(*hash ^ word) * 0xd6e8_feb8_6659_fd93_u128;
-                *hash = (wide as u64 ^ (wide >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+                *hash = mixed(*hash ^ if null { NULL } else { word });
             }
         }
-        hashes.iter_mut().for_each(|hash| *hash = spread(*hash));
         Ok(hashes)
     }
 
@@ -58,7 +49,7 @@ impl KeyHash {
         let mut hashes = self.of(keys, forms, rows)?;
         for nulls in keys.iter().zip(null_safe).filter(|(_, safe)| !**safe).filter_map(|(key, _)| key.nulls()) {
             let lonely = hashes.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row));
-            lonely.for_each(|(row, hash)| *hash = spread(row as u64 + 1));
+            lonely.for_each(|(row, hash)| *hash = mixed(row as u64 + 1));
         }
         Ok(hashes)
     }

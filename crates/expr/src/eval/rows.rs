@@ -16,7 +16,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use basalt_types::{DataType, Datum};
 
 /// Calls a function's scalar kernel for each row.
-pub(super) fn call(function: &Function, args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+pub(crate) fn call(function: &Function, args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
     let mut builder = VectorBuilder::new(info.ty, rows);
     let mut values = vec![Datum::Null; args.len()];
     for row in 0..rows {

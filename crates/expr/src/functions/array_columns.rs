@@ -4,16 +4,17 @@ use super::CallInfo;
 use super::arg::{mismatch, union_nulls};
 use crate::array_value;
 use crate::error::Result;
+use crate::eval::rows;
 use crate::eval::vector::{Vector, VectorBuilder};
 use arrow_array::cast::AsArray;
 use basalt_types::array::Resting;
 use basalt_types::{DataType, Datum};
 
-/// `array[subscript]`, of one subscript.
-pub(super) fn subscript(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
+/// `array[subscript]`; with several subscripts row by row.
+pub(super) fn subscript(args: &[Vector], count: usize, info: &CallInfo) -> Result<Vector> {
     let element = array_value::element_phys(info.ty)?;
-    let [_, subscripts] = args else { return super::structures::subscript_by_rows(args, rows, info) };
-    each(args, rows, info, |row, array| {
+    let [_, subscripts] = args else { return rows::call(info.function, args, count, info) };
+    each(args, count, info, |row, array| {
         let Datum::I32(subscript) = subscripts.value(&DataType::Int4, row) else { return Some(Datum::Null) };
         let Some(dimension) = array.dimension(0).filter(|_| array.dimensions() == 1) else { return Some(Datum::Null) };
         match u32::try_from(i64::from(subscript) - i64::from(dimension.lower)) {

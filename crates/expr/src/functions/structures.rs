@@ -5,7 +5,6 @@ use super::arg::*;
 use super::{CallInfo, Function, Kernel, TypePattern, VectorKernel, Volatility, array_columns, json};
 use crate::array_value::{self, ArrayValue, Dimension};
 use crate::error::{Error, Result};
-use crate::eval::vector::{Vector, VectorBuilder};
 use crate::record_value;
 use crate::tree::Expr;
 use basalt_types::{CompositeDef, DataType, Datum};
@@ -115,17 +114,6 @@ static SUBSCRIPT: LazyLock<&Function> = LazyLock::new(|| {
     let vector: Option<VectorKernel> = Some(array_columns::subscript);
     internal_with("array_subscript", true, Kernel::Native { scalar: element_at, vector })
 });
-
-/// Several subscripts, row by row.
-pub(super) fn subscript_by_rows(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
-    let mut builder = VectorBuilder::new(info.ty, rows);
-    for row in 0..rows {
-        let values: Vec<Datum> = args.iter().zip(info.arg_types).map(|(arg, ty)| arg.value(ty, row)).collect();
-        let value = if values.iter().any(Datum::is_null) { Datum::Null } else { element_at(&values, info)? };
-        builder.push(&value)?;
-    }
-    builder.finish().map(Vector::Array)
-}
 
 /// The bounds of a slice: bit 2n of `given` says that the nth lower bound is given, the next one the upper.
 struct Bounds {

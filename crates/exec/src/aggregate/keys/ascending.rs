@@ -121,7 +121,7 @@ impl Found {
             return;
         }
         for (word, group) in words.iter().zip(1..) {
-            self.table.insert(hash(self.table.seed, std::iter::once((*word, false))), group);
+            self.table.insert(hash(self.seed, std::iter::once((*word, false))), group);
         }
     }
 }

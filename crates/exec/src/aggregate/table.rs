@@ -1,0 +1,84 @@
+//! Numbers by hash: open addressing, half of a hash beside each number. What a number stands for is with whoever asks: what
+//! grows hashes nothing again, and what differs is seldom compared.
+
+use basalt_types::prefetch::prefetch_item;
+
+/// What is looked up together: memory is asked for all of it before it is needed for the first.
+pub(crate) const TOGETHER: usize = 32;
+
+/// Slots from which on memory is waited for.
+const FAR_MIN: usize = 1 << 14;
+/// Slots of which no more are made than are needed soon.
+const SCARCE_MIN: usize = 1 << 20;
+
+/// The hash and the number in each slot, 0 where there is none: numbers are counted from 1.
+pub(super) struct Table {
+    slots: Vec<u64>,
+    used: usize,
+}
+
+impl Table {
+    /// With so many slots at first: a power of two.
+    pub fn new(slots: usize) -> Table {
+        Table { slots: vec![0; slots], used: 0 }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u64>()
+    }
+
+    /// Whether it is worth it to [`Table::prefetch`].
+    pub fn is_far(&self) -> bool {
+        self.slots.len() >= FAR_MIN
+    }
+
+    /// Asks memory for where a hash is looked for first.
+    pub fn prefetch(&self, hash: u32) {
+        prefetch_item(&self.slots, self.first(hash));
+    }
+
+    /// The number that a hash most likely leads to; 0 for none.
+    pub fn candidate(&self, hash: u32) -> u32 {
+        self.slots[self.first(hash)] as u32
+    }
+
+    /// The first slot where a hash may be.
+    #[inline]
+    fn first(&self, hash: u32) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
+    #[inline]
+    pub fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let last = self.slots.len() - 1;
+        let mut at = self.first(hash);
+        loop {
+            match self.slots[at] {
+                0 => return None,
+                slot if (slot >> 32) as u32 == hash && is(slot as u32) => return Some(slot as u32),
+                _ => at = (at + 1) & last,
+            }
+        }
+    }
+
+    pub fn insert(&mut self, hash: u32, number: u32) {
+        if (self.used + 1) * 2 > self.slots.len() {
+            // Few slots soon become many.
+            let factor = if self.slots.len() < SCARCE_MIN { 4 } else { 2 };
+            let grown = vec![0; self.slots.len() * factor];
+            let slots = std::mem::replace(&mut self.slots, grown);
+            slots.into_iter().filter(|slot| *slot != 0).for_each(|slot| self.put(slot));
+        }
+        self.used += 1;
+        self.put(u64::from(hash) << 32 | u64::from(number));
+    }
+
+    fn put(&mut self, slot: u64) {
+        let last = self.slots.len() - 1;
+        let mut at = self.first((slot >> 32) as u32);
+        while self.slots[at] != 0 {
+            at = (at + 1) & last;
+        }
+        self.slots[at] = slot;
+    }
+}
