@@ -83,7 +83,7 @@ impl<'q> Converter<'q> {
                     return self.refuse("a WITH query that depends on outer rows");
                 }
                 let outputs = cte.columns.iter().map(|(id, _)| *id).collect();
-                let ready = super::finish(node, outputs, self.statistics)?;
+                let ready = super::finish(node, outputs, self.statistics, &mut self.next_id)?;
                 self.shared.insert(*id, Arc::new(ready));
             }
         }
@@ -336,7 +336,7 @@ impl<'q> Converter<'q> {
     /// A node that several others read: computed once.
     pub fn shared_node(&mut self, node: Node) -> Option<(CteId, Arc<Node>)> {
         let outputs = node.columns().into_iter().map(|(id, _)| id).collect();
-        let ready = super::finish(node, outputs, self.statistics)?;
+        let ready = super::finish(node, outputs, self.statistics, &mut self.next_id)?;
         let last = self.query.ctes.keys().chain(self.shared.keys()).max();
         let id = last.map_or(0, |last| last + 1);
         let ready = Arc::new(ready);

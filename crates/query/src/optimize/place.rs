@@ -6,6 +6,7 @@
 use super::classes::{Classes, carried_over};
 use super::columns::{ColSet, Definitions, output, substitute, within};
 use super::conjuncts::{key_of, rejects_nulls, split};
+use super::eager;
 use super::facts::Statistics;
 use super::graph::{Graph, Leaf};
 use super::node::{JoinKind, Node, Op, Side};
@@ -15,6 +16,7 @@ use super::selectivity;
 use crate::plan::{AggregateCall, ColId, SetColumn, WindowCall};
 use basalt_expr::tree::Expr;
 use basalt_types::Datum;
+use std::cell::Cell;
 
 /// A tree in its final form.
 pub struct Placed {
@@ -24,6 +26,8 @@ pub struct Placed {
 
 pub struct Placement<'s> {
     pub statistics: &'s Statistics,
+    /// The id of the next new column.
+    pub next_id: Cell<ColId>,
 }
 
 impl Placed {
@@ -45,6 +49,12 @@ impl Placed {
 }
 
 impl Placement<'_> {
+    fn fresh(&self) -> ColId {
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        id
+    }
+
     /// The node where the conjuncts hold. `None`: no order of its joins was found.
     pub fn place(&self, node: Node, conjuncts: Vec<Expr>) -> Option<Placed> {
         match node.op {
@@ -103,9 +113,11 @@ impl Placement<'_> {
         let below = below.into_iter().map(|conjunct| substitute(conjunct, &definitions)).collect();
         let Placed { node, profile } = self.place(input, below)?;
         let dependent = dependent_groups(&groups, &profile);
-        let profile = of_groups(&groups, &dependent, &aggregates, &profile);
-        let node = Node::new(Op::Aggregate { input: Box::new(node), groups, dependent, aggregates });
-        Some(Placed::new(node, profile).filter(above))
+        let of_groups = of_groups(&groups, &dependent, &aggregates, &profile);
+        let early = eager::groups_below_joins(&node, &profile, &groups, &aggregates, || self.fresh());
+        let node =
+            early.unwrap_or_else(|| Node::new(Op::Aggregate { input: Box::new(node), groups, dependent, aggregates }));
+        Some(Placed::new(node, of_groups).filter(above))
     }
 
     /// Whole partitions go, or none of their rows.
@@ -211,10 +223,7 @@ impl Placement<'_> {
             let of_rows = || ColumnProfile::guessed(distinct_of(expr, &profile));
             profile.columns.insert(*id, known.unwrap_or_else(of_rows));
             if let Expr::Hole { id: source, .. } = expr {
-                let pairs = [(*id, *source), (*source, *id)];
-                profile
-                    .dependencies
-                    .extend(pairs.map(|(from, to)| Dependency { determinant: vec![from], dependent: vec![to] }));
+                profile.equate(*id, *source);
             }
         }
         Some(Placed::new(node.project(outputs), profile))
@@ -256,7 +265,7 @@ fn distinct_of(expr: &Expr, profile: &Profile) -> f64 {
 }
 
 /// Groups that the others decide, by position. Those at the end go first: what is written first is kept.
-fn dependent_groups(groups: &[(ColId, Expr)], profile: &Profile) -> Vec<usize> {
+pub fn dependent_groups(groups: &[(ColId, Expr)], profile: &Profile) -> Vec<usize> {
     let column = |expr: &Expr| match expr {
         Expr::Hole { id, .. } => Some(*id),
         _ => None,
@@ -277,7 +286,7 @@ fn dependent_groups(groups: &[(ColId, Expr)], profile: &Profile) -> Vec<usize> {
     out
 }
 
-fn of_groups(
+pub fn of_groups(
     groups: &[(ColId, Expr)],
     dependent: &[usize],
     aggregates: &[(ColId, AggregateCall)],

@@ -88,6 +88,12 @@ impl Profile {
         columns.fold(1.0, |product: f64, distinct| product * distinct.max(1.0)).min(self.rows).max(1.0)
     }
 
+    /// Two columns are the same in every row.
+    pub fn equate(&mut self, a: ColId, b: ColId) {
+        let pairs = [(a, b), (b, a)];
+        self.dependencies.extend(pairs.map(|(from, to)| Dependency { determinant: vec![from], dependent: vec![to] }));
+    }
+
     /// All columns that these decide.
     pub fn closure(&self, columns: ColSet) -> ColSet {
         let mut known = columns;

@@ -461,7 +461,7 @@ fn where_true(conditions: Vec<Expr>, value: Expr) -> Expr {
 }
 
 /// What an aggregate gives without rows, if not null. The outer `None`: nobody knows.
-fn without_rows(call: &AggregateCall) -> Option<Option<Expr>> {
+pub fn without_rows(call: &AggregateCall) -> Option<Option<Expr>> {
     const NULL: [&str; 20] = [
         "sum",
         "avg",

@@ -2,6 +2,7 @@
 
 mod answers;
 mod database;
+mod eager;
 mod interpret;
 mod random;
 mod shapes;

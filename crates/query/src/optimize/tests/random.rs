@@ -4,6 +4,7 @@
 
 use super::answers::{Outcome, TABLES, compare, interpreter};
 use super::database::Place;
+use super::eager::many_rows_per_value;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
 const QUERIES_PER_SEED: usize = 60;
@@ -155,7 +156,11 @@ impl Maker {
         let filter = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
         let (a, b) = (self.column(&scope), self.value(&scope, &Scope::new()));
         match self.number(5) {
-            0 => format!("SELECT {a}, count(*), sum({b}) FROM {from}{filter} GROUP BY {a}"),
+            0 => {
+                let (call, other) = (self.one_of(&["sum", "count", "min"]), self.column(&scope));
+                let groups = self.one_of(&["", ", {other}"]).replace("{other}", &other);
+                format!("SELECT {a}, count(*), {call}({b}) FROM {from}{filter} GROUP BY {a}{groups}")
+            }
             1 => format!("SELECT DISTINCT {a}, {b} FROM {from}{filter}"),
             2 => {
                 let inner = self.subquery(&scope, "count", 1);
@@ -181,7 +186,15 @@ fn seeds() -> std::ops::Range<u64> {
 
 #[test]
 fn trees_of_random_queries_give_what_they_give() {
-    let mut place = Place::new(TABLES);
+    check(Place::new(TABLES));
+}
+
+#[test]
+fn they_do_where_groups_are_made_early() {
+    check(many_rows_per_value());
+}
+
+fn check(mut place: Place) {
     let interpreter = interpreter(&mut place);
     let (mut same, mut without, mut failed) = (0, 0, 0);
     for seed in seeds() {
