@@ -1,10 +1,12 @@
 //! Expressions of one column with few values, computed once per value.
 //!
 //! The year of a date, a part of a text: there are millions of rows and a few thousand days. What was computed for one
-//! batch serves the next, as long as the column stays within the same bounds or has the same dictionary.
+//! batch serves the next, as long as the column stays within the same bounds or has the same dictionary. It is worth it
+//! once as many rows have come as there are values, in however many batches: behind a join they are small.
 
 use crate::program::General;
 use ahash::AHashMap;
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, BinaryViewArray};
 use arrow_buffer::NullBuffer;
 use basalt_expr::context::EvalContext;
@@ -21,7 +23,15 @@ const STEP: i128 = 512;
 #[derive(Default)]
 pub struct Domains(AHashMap<usize, Domain>);
 
+#[derive(Default)]
 struct Domain {
+    /// Rows that came, of the same dictionary if they have one.
+    rows: usize,
+    dictionary: Option<Arc<BinaryViewArray>>,
+    known: Option<Known>,
+}
+
+struct Known {
     of: Of,
     /// Of each value, and of null at the end; `None` if one of them fails.
     results: Option<Vector>,
@@ -37,22 +47,56 @@ impl Domains {
     /// One value per row; `None` if it is better asked row by row.
     pub fn values(&mut self, general: &General, column: &Vector, ctx: &EvalContext) -> Option<Vector> {
         let key = std::ptr::from_ref(general) as usize;
-        let known = self.0.get(&key).filter(|domain| domain.of.covers(column));
-        if known.is_none() {
-            let before = self.0.get(&key).map(|domain| &domain.of);
-            let of = Of::new(column, before)?;
+        let domain = self.0.entry(key).or_default();
+        domain.count(column);
+        if !domain.known.as_ref().is_some_and(|known| known.of.covers(column)) {
+            let before = domain.known.as_ref().map(|known| &known.of);
+            let of = Of::new(column, domain.rows, before)?;
             let (values, rows) = of.values();
-            let results = general.eval(&[&values], rows, ctx).ok();
-            self.0.insert(key, Domain { of, results });
+            let results = general.eval(&[&values], rows, ctx).ok().map(as_codes);
+            domain.known = Some(Known { of, results });
         }
-        let domain = &self.0[&key];
-        Some(domain.results.as_ref()?.take(&domain.of.places(column)?))
+        let Known { of, results } = domain.known.as_ref()?;
+        Some(results.as_ref()?.take(&of.places(column)?))
     }
 }
 
+impl Domain {
+    fn count(&mut self, column: &Vector) {
+        if let Vector::Codes(codes) = column
+            && !self.dictionary.as_ref().is_some_and(|known| Arc::ptr_eq(known, &codes.dictionary))
+        {
+            (self.rows, self.dictionary) = (0, Some(codes.dictionary.clone()));
+        }
+        self.rows += column.len();
+    }
+}
+
+/// Texts as codes: each one is compared and printed once, whichever values it comes from.
+fn as_codes(results: Vector) -> Vector {
+    let Vector::Flat(values) = &results else { return results };
+    let Some(texts) = values.as_binary_view_opt() else { return results };
+    let mut numbers: AHashMap<&[u8], u32> = AHashMap::new();
+    let mut entries = Vec::new();
+    let mut codes = Vec::with_capacity(texts.len());
+    for text in texts.iter() {
+        let Some(text) = text else {
+            codes.push(0);
+            continue;
+        };
+        codes.push(*numbers.entry(text).or_insert_with(|| {
+            entries.push(text);
+            entries.len() as u32 - 1
+        }));
+    }
+    let dictionary = Arc::new(BinaryViewArray::from_iter_values(entries));
+    Vector::Codes(Codes { codes: codes.into(), nulls: texts.nulls().cloned(), dictionary })
+}
+
 impl Of {
-    /// `None` if the column may have too many values. Bounds that were known before are widened.
-    fn new(column: &Vector, before: Option<&Of>) -> Option<Of> {
+    /// `None` if the column may have too many values, or more than the rows that came so far. Bounds that were known
+    /// before are widened.
+    fn new(column: &Vector, rows: usize, before: Option<&Of>) -> Option<Of> {
         match column {
             Vector::Ints(ints) => {
                 let few = |min: i128, max: i128| max.checked_sub(min).is_some_and(|span| span < VALUES_MAX as i128 - 1);
@@ -66,10 +110,11 @@ impl Of {
                 let bounds = stepped.into_iter().chain([wider, (ints.min, ints.max)]);
                 let bounds = bounds.into_iter().find(|(min, max)| few(*min, *max))?;
                 let span = usize::try_from(bounds.1 - bounds.0).ok()?;
-                (before.is_some() || span < ints.values.len()).then_some(Of::Integers(bounds.0, bounds.1))
+                (before.is_some() || span < rows).then_some(Of::Integers(bounds.0, bounds.1))
             }
-            Vector::Codes(codes) => (codes.dictionary.len() < codes.codes.len().min(VALUES_MAX))
-                .then(|| Of::Texts(codes.dictionary.clone())),
+            Vector::Codes(codes) => {
+                (codes.dictionary.len() < rows.min(VALUES_MAX)).then(|| Of::Texts(codes.dictionary.clone()))
+            }
             Vector::Flat(_) => None,
         }
     }

@@ -238,6 +238,11 @@ impl Table {
         }
     }
 
+    /// The keys in their order, if each is one integer and there are no more of them than so many.
+    pub fn integer_keys(&self, most: usize) -> Option<Vec<i64>> {
+        if self.rows == self.all_rows && self.keys() <= most { self.lookup.integers() } else { None }
+    }
+
     /// No key has more rows.
     pub fn partners_max(&self) -> usize {
         match &self.matches {

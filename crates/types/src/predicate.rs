@@ -2,6 +2,7 @@
 //! and to drop rows early; they never replace the full condition above.
 
 use crate::{ColumnId, Datum};
+use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompareOp {
@@ -16,10 +17,26 @@ pub enum CompareOp {
 /// A conjunct over one column. The constants are of the column's physical type, not null.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ColumnPredicate {
-    Compare { column: ColumnId, op: CompareOp, value: Datum },
-    In { column: ColumnId, values: Vec<Datum> },
-    IsNull { column: ColumnId },
-    IsNotNull { column: ColumnId },
+    Compare {
+        column: ColumnId,
+        op: CompareOp,
+        value: Datum,
+    },
+    In {
+        column: ColumnId,
+        values: Vec<Datum>,
+    },
+    /// One of many integers, which ascend: the keys that a join has on its other side.
+    Among {
+        column: ColumnId,
+        values: Arc<[i64]>,
+    },
+    IsNull {
+        column: ColumnId,
+    },
+    IsNotNull {
+        column: ColumnId,
+    },
 }
 
 impl ColumnPredicate {
@@ -27,6 +44,7 @@ impl ColumnPredicate {
         match self {
             ColumnPredicate::Compare { column, .. }
             | ColumnPredicate::In { column, .. }
+            | ColumnPredicate::Among { column, .. }
             | ColumnPredicate::IsNull { column }
             | ColumnPredicate::IsNotNull { column } => *column,
         }

@@ -14,10 +14,23 @@ pub(super) fn rules_out(column: &SegmentColumn, zone: &ZoneMap, predicate: &Colu
         ColumnPredicate::IsNull { .. } => zone.nulls == 0,
         ColumnPredicate::IsNotNull { .. } => zone.all_null(),
         ColumnPredicate::Compare { op, value, .. } => zone.all_null() || compare_rules_out(column, zone, *op, value),
+        ColumnPredicate::Among { values, .. } => zone.all_null() || none_between(zone, values),
         ColumnPredicate::In { values, .. } => {
             zone.all_null() || values.iter().all(|value| compare_rules_out(column, zone, CompareOp::Eq, value))
         }
     }
+}
+
+/// None of ascending integers lies between the bounds.
+fn none_between(zone: &ZoneMap, values: &[i64]) -> bool {
+    let integer = |bound: &Option<Datum>| match bound {
+        Some(Datum::I16(value)) => Some(i64::from(*value)),
+        Some(Datum::I32(value)) => Some(i64::from(*value)),
+        Some(Datum::I64(value)) => Some(*value),
+        _ => None,
+    };
+    let (Some(min), Some(max)) = (integer(&zone.min), integer(&zone.max)) else { return false };
+    values.get(values.partition_point(|value| *value < min)).is_none_or(|next| *next > max)
 }
 
 fn compare_rules_out(column: &SegmentColumn, zone: &ZoneMap, op: CompareOp, value: &Datum) -> bool {

@@ -532,7 +532,18 @@ fn check_pruning(ty: &DataType, segment: &Segment, values: &[Datum], constants: 
         }
     }
     let several: Vec<Datum> = constants.iter().filter(|constant| !constant.is_null()).cloned().collect();
-    let in_matches = values.iter().map(|value| several.iter().any(|one| satisfies(ty, value, Eq, one))).collect();
+    let is_one = |value: &Datum| several.iter().any(|one| satisfies(ty, value, Eq, one));
+    let in_matches: Vec<bool> = values.iter().map(is_one).collect();
+    let integer = |value: &Datum| match value {
+        Datum::I16(value) => Some(i64::from(*value)),
+        Datum::I32(value) => Some(i64::from(*value)),
+        Datum::I64(value) => Some(*value),
+        _ => None,
+    };
+    if let Some(mut among) = several.iter().map(integer).collect::<Option<Vec<i64>>>() {
+        among.sort_unstable();
+        predicates.push((ColumnPredicate::Among { column: VALUE, values: among.into() }, in_matches.clone()));
+    }
     predicates.push((ColumnPredicate::In { column: VALUE, values: several }, in_matches));
     for (predicate, matches) in predicates {
         let predicates = [predicate];
@@ -579,6 +590,13 @@ fn zone_maps_do_prune() {
     assert!(segment.prune(0, &at_least(65_536)) && !segment.prune(1, &at_least(65_536)));
     let surviving = segment.surviving(0, &at_least(8192 * 5)).unwrap();
     assert_eq!((surviving.len(), &surviving[0]), (1, &(8192 * 5..65_536)));
+    let among = |values: &[i64]| [ColumnPredicate::Among { column: NUMBER, values: values.into() }];
+    assert!(segment.prune_file(&among(&[])) && segment.prune_file(&among(&[-1, 100_000])));
+    assert!(segment.prune(0, &among(&[-1, 65_536])) && !segment.prune(1, &among(&[-1, 65_536])));
+    assert_eq!(
+        segment.surviving(0, &among(&[8192 * 2, 8192 * 3 - 1, 65_535])).unwrap(),
+        [16_384..24_576, 57_344..65_536]
+    );
     let constant =
         Table::new(9, |i| i as i64, SegmentColumn::new(VALUE, &DataType::Bool).unwrap(), vec![Datum::Bool(true); 9]);
     constant.write(&files, SegmentOptions::default(), 9, None);

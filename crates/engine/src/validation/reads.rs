@@ -187,17 +187,19 @@ impl Settled {
 
 impl SettledScan {
     fn of(scan: &ScanRead) -> SettledScan {
-        let conditions = scan.predicates.iter().map(|predicate| {
+        let conditions = scan.predicates.iter().filter_map(|predicate| {
             let column = predicate.column();
             let ty = scan.table.column(column).ty.clone();
             let constant = |value: &Datum| Constant { key: key_of(&ty, value), value: value.clone() };
             let test = match predicate {
+                // Which keys a join has depends on other rows.
+                ColumnPredicate::Among { .. } => return None,
                 ColumnPredicate::IsNull { .. } => Test::IsNull,
                 ColumnPredicate::IsNotNull { .. } => Test::IsNotNull,
                 ColumnPredicate::Compare { op, value, .. } => Test::Compare(*op, constant(value)),
                 ColumnPredicate::In { values, .. } => Test::In(values.iter().map(constant).collect()),
             };
-            Condition { column, test, ty }
+            Some(Condition { column, test, ty })
         });
         let conditions: Vec<Condition> = conditions.collect();
         let columns = scan.columns.iter().copied().chain(conditions.iter().map(|condition| condition.column)).collect();

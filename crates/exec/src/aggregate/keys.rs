@@ -254,7 +254,7 @@ impl Found {
         let mut groups = vec![0; rows];
         let counts = |row: usize| mask.is_none_or(|mask| mask[row] != 0);
         if self.dense.is_some() {
-            (0..rows).filter(|row| counts(*row)).for_each(|row| groups[row] = self.group(|at| words[at].at(row)));
+            self.number_dense(&words[0], mask, &mut groups);
             return Ok(groups);
         }
         let hashes = hashes(self.seed, &words, rows);
@@ -272,6 +272,23 @@ impl Found {
             }
         }
         Ok(groups)
+    }
+
+    /// The same where the only column's words are places in an array.
+    fn number_dense(&mut self, words: &Words, mask: Option<&[u8]>, groups: &mut [u32]) {
+        let counts = |row: usize| mask.is_none_or(|mask| mask[row] != 0);
+        if words.nulls.is_none()
+            && let Some(dense) = &self.dense
+        {
+            dense.known_all(&words.words, groups);
+        }
+        for row in 0..groups.len() {
+            if !counts(row) {
+                groups[row] = 0;
+            } else if groups[row] == 0 {
+                groups[row] = self.group(|_| words.at(row));
+            }
+        }
     }
 
     /// Asks memory for what some hashes lead to, where it would be waited for.
@@ -601,6 +618,14 @@ impl Dense {
         match null {
             true => &mut self.null,
             false => &mut self.numbers[(word as i64).wrapping_sub(self.least) as usize],
+        }
+    }
+
+    /// The numbers of words, which lie within the bounds or do not count.
+    fn known_all(&self, words: &[u64], numbers: &mut [u32]) {
+        for (word, number) in words.iter().zip(numbers) {
+            let at = (*word as i64).wrapping_sub(self.least) as usize;
+            *number = self.numbers.get(at).copied().unwrap_or(0);
         }
     }
 

@@ -36,6 +36,30 @@ fn columns_are_what_expressions_are() {
     }
 }
 
+/// What is known of a column's values after some batches serves the next: each row's value is the same from the first on.
+#[test]
+fn small_batches_give_what_large_ones_give() {
+    const ROWS: usize = 61;
+    let rows = Rows::new(ROWS * 150);
+    for expr in rows.values() {
+        let mut program = Program::new(rows.fields.clone());
+        let place = program.define(&expr, &rows.ctx);
+        let field: Field = program.fields[place].clone();
+        let mut work = work(program, &rows);
+        for from in (0..rows.count).step_by(ROWS) {
+            let at: Vec<u32> = (from as u32..(from + ROWS) as u32).collect();
+            let vectors: Vec<Vector> = rows.vectors.iter().map(|vector| vector.take(&at)).collect();
+            let mut batch = Batch::of_vectors(&vectors, ROWS, &work);
+            let got = logical(&batch.vector(place, &mut work).unwrap(), &field.held());
+            let got = match field.held() == expr.ty() {
+                true => got,
+                false => basalt_expr::cast::cast_array(&field.held(), &expr.ty(), &got, false, &rows.ctx).unwrap(),
+            };
+            assert_eq!(&got, &expected(&rows, &expr, &at), "{expr:?}");
+        }
+    }
+}
+
 #[test]
 fn conditions_let_pass_what_filters_let_pass() {
     let rows = Rows::new(1000);

@@ -111,6 +111,25 @@ impl Lookup {
         }
     }
 
+    /// All keys in their order, if they are single integers.
+    pub fn integers(&self) -> Option<Vec<i64>> {
+        match self {
+            Lookup::Ranked(packing, ranks) => {
+                let least = packing.least_alone()?;
+                let bits = |(at, word): (usize, &u64)| Bits(*word).map(move |bit| at as i64 * 64 + bit);
+                Some(ranks.words.iter().enumerate().flat_map(bits).map(|bit| least + bit).collect())
+            }
+            Lookup::Packed { packing, slots, .. } => {
+                let least = packing.least_alone()?;
+                let used = slots.slots.iter().filter(|(_, number)| *number != 0);
+                let mut keys: Vec<i64> = used.map(|(packed, _)| least + *packed as i64).collect();
+                keys.sort_unstable();
+                Some(keys)
+            }
+            Lookup::Found { .. } => None,
+        }
+    }
+
     /// What rules rows out by one key alone, by key.
     pub fn guards(&self) -> &[Option<Guard>] {
         match self {
@@ -160,6 +179,19 @@ impl Lookup {
             numbers.iter_mut().enumerate().filter(|(row, _)| nulls.is_null(*row)).for_each(|(_, number)| *number = 0);
         }
         Ok(numbers)
+    }
+}
+
+/// The places of a word's bits that are set.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        let bit = (self.0 != 0).then(|| i64::from(self.0.trailing_zeros()));
+        self.0 &= self.0.wrapping_sub(1);
+        bit
     }
 }
 

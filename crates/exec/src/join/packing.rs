@@ -50,6 +50,14 @@ impl Packing {
         }
     }
 
+    /// The least value of the only key.
+    pub fn least_alone(&self) -> Option<i64> {
+        match self.columns.as_slice() {
+            [column] => Some(column.least),
+            _ => None,
+        }
+    }
+
     /// [`NONE`] for rows one of whose keys lies beyond the bounds. Those with a null are packed to anything.
     pub fn pack(&self, keys: &[Vector], rows: usize) -> Result<Vec<u64>> {
         let mut packed = vec![0; rows];

@@ -302,3 +302,38 @@ fn marks_know_nulls() {
     let wanted: Pairs = passing.iter().map(|(row, _)| (*row, mark(*row))).collect();
     assert_eq!(marks(&right), wanted, "nor of a null");
 }
+
+#[test]
+fn integer_keys_are_told_in_their_order() {
+    let rows = numbered(300, 3);
+    let table = |keys: &[usize]| {
+        let of = |place: usize| (place, rows.fields[place].clone());
+        let spec = Spec::new(keys.iter().map(|key| of(*key)).collect(), vec![false; keys.len()], Vec::new()).unwrap();
+        let mut work = Work::new(Arc::new(Program::new(rows.fields.clone())), rows.ctx.clone(), Vec::new());
+        let mut built = Building::new(&Arc::new(spec));
+        built.add(&mut Batch::of_vectors(&rows.vectors, rows.count, &work), &mut work).unwrap();
+        built.finish().unwrap()
+    };
+    let (mut ranked, mut hashed) = (0, 0);
+    for (at, vector) in rows.vectors.iter().enumerate() {
+        let Vector::Ints(ints) = vector else { continue };
+        let valued = (0..rows.count).filter(|row| ints.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row)));
+        let mut expected: Vec<i128> = valued.map(|row| ints.values.get(row)).collect();
+        expected.sort_unstable();
+        expected.dedup();
+        let table = table(&[at]);
+        let found = table.integer_keys(rows.count).map(|keys| keys.into_iter().map(i128::from).collect::<Vec<_>>());
+        match &table.lookup {
+            Lookup::Ranked(..) => ranked += 1,
+            Lookup::Packed { .. } => hashed += 1,
+            Lookup::Found { .. } => {
+                assert_eq!(found, None);
+                continue;
+            }
+        }
+        assert_eq!(found, Some(expected), "of column {at}");
+        assert_eq!(table.integer_keys(1), None);
+    }
+    assert!(ranked > 0, "{ranked} ranked, {hashed} hashed");
+    assert_eq!(table(&[ID, 0]).integer_keys(rows.count), None);
+}

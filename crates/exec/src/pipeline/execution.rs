@@ -9,9 +9,13 @@ use crate::memory::{Account, Reservation};
 use crate::plan::Plan;
 use crate::scan::Scan;
 use crate::spill::hash::KeyHash;
-use basalt_engine::ScanStats;
+use basalt_engine::{ScanSpec, ScanStats};
+use basalt_types::ColumnPredicate;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// Keys of a join that a scan is narrowed by: more of them lie everywhere.
+const SOUGHT_MAX: usize = 1 << 14;
 
 impl Execution {
     /// `None` if the engine cannot run the plan.
@@ -82,7 +86,7 @@ impl Execution {
         let next = AtomicUsize::new(0);
         Ok(match &pipeline.start {
             Start::Table(spec) => {
-                let scan = Scan::start(&self.around.read, spec.clone(), self.around.stop.clone())?;
+                let scan = Scan::start(&self.around.read, self.narrowed(pipeline, spec), self.around.stop.clone())?;
                 let stats = scan.stats().clone();
                 (Source::Table(scan), Some(stats))
             }
@@ -103,6 +107,19 @@ impl Execution {
                 _ => panic!("marks are made for what reads them"),
             },
         })
+    }
+
+    /// A scan that leaves out what no join has a partner for, as far as storage can tell.
+    fn narrowed(&self, pipeline: &Pipeline, spec: &ScanSpec) -> ScanSpec {
+        let mut spec = spec.clone();
+        for (column, by) in pipeline.sought() {
+            if let Held::Table(table) = &*self.made[by].0
+                && let Some(values) = table.integer_keys(SOUGHT_MAX)
+            {
+                spec.predicates.push(ColumnPredicate::Among { column, values: values.into() });
+            }
+        }
+        spec
     }
 
     /// Whether rows that come from there are in an order that somebody may have asked for.

@@ -4,6 +4,7 @@
 use super::{Execution, Pipeline, Ran, Sink, Start, Step};
 use crate::plan::JoinKind;
 use basalt_engine::{ScanSpec, ScanStats};
+use basalt_types::ColumnId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Operator<T> {
 pub enum ReportedSource {
     Table {
         spec: ScanSpec,
+        /// Columns whose values are sought among the keys of a pipeline's table.
+        sought: Vec<(ColumnId, usize)>,
         stats: Option<Arc<ScanStats>>,
     },
     /// So many rows that are known.
@@ -35,11 +38,7 @@ pub enum ReportedSource {
     /// The rows of pipelines before, one after the other.
     Made(Vec<usize>),
     /// Those rows of a pipeline's table that another has marked, or has not.
-    Chosen {
-        table: usize,
-        marks: usize,
-        met: bool,
-    },
+    Chosen { table: usize, marks: usize, met: bool },
 }
 
 pub enum ReportedStep {
@@ -117,7 +116,8 @@ impl Pipeline {
     fn report(&self, ran: Option<&Ran>) -> Report {
         let what = match &self.start {
             Start::Table(spec) => {
-                ReportedSource::Table { spec: spec.clone(), stats: ran.and_then(|ran| ran.scan.clone()) }
+                let stats = ran.and_then(|ran| ran.scan.clone());
+                ReportedSource::Table { spec: spec.clone(), sought: self.sought(), stats }
             }
             Start::Values(_, rows) => ReportedSource::Values(*rows),
             Start::Made(by) => ReportedSource::Made(by.clone()),

@@ -1,5 +1,8 @@
-//! What storage can skip by: conditions over one column of a table and constants.
+//! What storage can skip by: conditions over one column of a table and constants, and the keys that joins have on their
+//! other sides.
 
+use super::{Pipeline, Sink, Start, Step};
+use crate::join::{Kind, Probe};
 use crate::program::{Condition, Def, Place, Program};
 use basalt_engine::ScanSpec;
 use basalt_expr::context::EvalContext;
@@ -29,6 +32,28 @@ fn within(place: Place, span: Span, program: &Program, spec: &ScanSpec) -> Vec<C
             let high = (span.high < i128::MAX).then(|| compare(CompareOp::LtEq, span.high)).flatten();
             low.into_iter().chain(high).collect()
         }
+    }
+}
+
+impl Pipeline {
+    /// Columns of the scanned table whose values have to be among the keys of a pipeline's table, or their rows go
+    /// nowhere.
+    pub(super) fn sought(&self) -> Vec<(ColumnId, usize)> {
+        let Start::Table(spec) = &self.start else { return Vec::new() };
+        let needs_partner = |probe: &&Probe| matches!(probe.kind, Kind::Inner | Kind::Semi);
+        let of_steps = self.steps.iter().filter_map(|step| match step {
+            Step::Probe(probe) => Some(probe),
+            Step::Filter(_) => None,
+        });
+        let of_sink = if let Sink::Mark(probe) = &self.sink { Some(probe) } else { None };
+        let sought = of_steps.chain(of_sink).filter(needs_partner).filter_map(|probe| {
+            let [key] = probe.keys.as_slice() else { return None };
+            let column = column_of(*key, &self.program, spec)?;
+            let ty = spec.table.column(column).ty.phys();
+            let is_integer = matches!(ty, Some(PhysType::I16 | PhysType::I32 | PhysType::I64));
+            is_integer.then_some((column, self.tables[probe.join]))
+        });
+        sought.collect()
     }
 }
 

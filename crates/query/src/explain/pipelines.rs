@@ -58,16 +58,20 @@ impl Pipelines<'_> {
     fn source(&self, source: &Operator<ReportedSource>) -> Step {
         let rows = source.rows.map(|rows| rows as usize);
         match &source.what {
-            ReportedSource::Table { spec, stats } => {
+            ReportedSource::Table { spec, sought, stats } => {
                 let relation = self.notes_of(source).find_map(|note| match &note.what {
                     What::Scan { relation } => Some(relation.clone()),
                     _ => None,
                 });
+                let of_join = |(column, by): &(ColumnId, usize)| {
+                    format!("{} IN (keys of Pipeline {})", name(&spec.table, *column), by + 1)
+                };
+                let skips: Vec<String> = skips(spec).into_iter().chain(sought.iter().map(of_join)).collect();
                 let what = format!("Scan on {}", relation.unwrap_or_else(|| spec.table.name.clone()));
                 let step = Step { rows, estimate: self.estimate(source), ..Step::new(what) };
                 let step = step
                     .with("Columns", Fact::Texts(spec.columns.iter().map(|id| name(&spec.table, *id)).collect()))
-                    .with("Skips By", Fact::Conditions(skips(spec)));
+                    .with("Skips By", Fact::Conditions(skips));
                 stats.as_deref().map_or(step.clone(), |stats| with_stats(step, stats))
             }
             ReportedSource::Values(count) => Step { rows, estimate: Some(*count as f64), ..Step::new("Values") },
@@ -259,6 +263,7 @@ fn skips(spec: &ScanSpec) -> Vec<String> {
             let values: Vec<String> = values.iter().map(|one| value(*column, one)).collect();
             format!("{} IN ({})", name(table, *column), values.join(", "))
         }
+        ColumnPredicate::Among { column, .. } => format!("{} IN (…)", name(table, *column)),
         ColumnPredicate::IsNull { column } => format!("{} IS NULL", name(table, *column)),
         ColumnPredicate::IsNotNull { column } => format!("{} IS NOT NULL", name(table, *column)),
     };

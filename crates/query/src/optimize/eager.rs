@@ -16,9 +16,6 @@ use super::subquery::without_rows;
 use crate::plan::{AggregateCall, ColId};
 use basalt_expr::tree::Expr;
 
-/// Rows per group from which on it is worth it.
-const ROWS_PER_GROUP_MIN: f64 = 1.5;
-
 type Groups = Vec<(ColId, Expr)>;
 type Aggregates = Vec<(ColId, AggregateCall)>;
 
@@ -62,17 +59,13 @@ pub fn groups_below_joins(
     }
     let eager = Eager::new(profile, groups, aggregates, &definitions);
     let mut at = Place { node: input, by: eager.plain_groups() };
-    let (mut passed, mut best) = (Vec::new(), None);
+    // As deep as they may be made: there are no more rows below than above, and no more groups.
+    let mut passed = Vec::new();
     while let Some((join, below)) = eager.below(&at) {
         passed.push(join);
         at = below;
-        let grouped = eager.grouped(&at);
-        if at.node.rows >= ROWS_PER_GROUP_MIN * grouped.rows {
-            best = Some((passed.len(), grouped));
-        }
     }
-    let (joins, grouped) = best?;
-    eager.joined(input, grouped, &passed[..joins], fresh)
+    (!passed.is_empty()).then(|| eager.joined(input, eager.grouped(&at), &passed, fresh))?
 }
 
 impl Eager<'_> {

@@ -10,6 +10,8 @@ use basalt_types::DataType;
 
 /// How many rows are grouped for each row of the partner, at least.
 const ROWS_PER_PARTNER_MIN: f64 = 8.0;
+/// Of the groups so many may be left.
+const SHARE_MAX: f64 = 0.5;
 /// What computing the partner twice may cost beside computing what is grouped.
 const COST_MAX: f64 = 4.0;
 
@@ -32,7 +34,8 @@ pub fn reduce(node: &mut Node) {
 fn by_partner(groups: &mut Node, partner: &Node, keys: Vec<Key>) {
     let share = (partner.rows / groups.rows.max(1.0)).min(1.0);
     let Some((input, definitions)) = aggregate_of(groups) else { return };
-    let few = is_repeatable(partner)
+    let few = share < SHARE_MAX
+        && is_repeatable(partner)
         && partner.rows * ROWS_PER_PARTNER_MIN < input.rows
         && cost(partner) < COST_MAX * cost(input);
     let keys = keys.into_iter().filter_map(|key| {
