@@ -2,6 +2,8 @@
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use basalt_types::widest;
+#[cfg(target_arch = "x86_64")]
+use basalt_types::widest::{Machine, machine};
 
 widest! {
     /// How many rows count.
@@ -113,9 +115,61 @@ fn bits(mask: &[u8; 64]) -> u64 {
 /// Of 64 rows, up to how many that count are written one by one.
 const FEW_MAX: u32 = 12;
 
+/// Positions of the rows that count, ascending.
+pub fn rows(mask: &[u8]) -> Vec<u32> {
+    #[cfg(target_arch = "x86_64")]
+    if machine() == Machine::Avx512 {
+        // SAFETY: the machine has these instructions.
+        #[allow(unsafe_code)]
+        return unsafe { compressed(mask) };
+    }
+    found(mask)
+}
+
+/// The same by instructions that move what a mask chooses to the front.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+#[allow(unsafe_code)]
+fn compressed(mask: &[u8]) -> Vec<u32> {
+    use std::arch::x86_64::*;
+    const LANES: usize = 16;
+    // Sixteen are written at a time, of which the next step keeps those that count.
+    let room = count(mask) + LANES;
+    let mut rows: Vec<u32> = Vec::with_capacity(room);
+    let mut found = 0;
+    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let (chunks, rest) = mask.as_chunks::<64>();
+    for (from, chunk) in (0..).step_by(64).zip(chunks) {
+        // SAFETY: a chunk has 64 bytes.
+        let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+        let mut set = _mm512_test_epi8_mask(bytes, bytes);
+        let mut from = from;
+        while set != 0 {
+            let own = set as u16;
+            let positions = _mm512_add_epi32(_mm512_set1_epi32(from), lanes);
+            debug_assert!(found + LANES <= room);
+            // SAFETY: no more than `count` were found before, so there is room for sixteen.
+            unsafe {
+                let out = rows.as_mut_ptr().add(found).cast();
+                _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(own, positions));
+            }
+            found += own.count_ones() as usize;
+            set >>= LANES;
+            from += LANES as i32;
+        }
+    }
+    // SAFETY: so many were written.
+    unsafe { rows.set_len(found) };
+    for (counts, row) in rest.iter().zip(chunks.len() as u32 * 64..) {
+        if *counts != 0 {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
 widest! {
-    /// Positions of the rows that count, ascending.
-    pub fn rows(mask: &[u8]) -> Vec<u32> {
+    fn found(mask: &[u8]) -> Vec<u32> {
         // Eight are written at a time, of which the next step keeps those that count.
         let mut rows = vec![0; count(mask) + 8];
         let mut found = 0;

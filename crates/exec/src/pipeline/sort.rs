@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Arra
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_select::interleave::interleave;
 use basalt_types::batch::{bytes_of, own};
-use basalt_types::vector::{IntValues, Vector};
+use basalt_types::vector::{Codes, IntValues, Vector};
 use basalt_types::{DataType, PhysType};
 use packed::Packing;
 use std::cmp::Ordering;
@@ -106,6 +106,8 @@ pub(super) enum KeyValues {
     Integers(IntValues, Option<NullBuffer>),
     Bools(BooleanArray),
     Bytes(BinaryViewArray, Equality),
+    /// The same by their places in a dictionary.
+    Codes(Codes, Equality),
     Fixed(FixedSizeBinaryArray),
 }
 
@@ -120,8 +122,9 @@ impl KeyValues {
                 KeyValues::Integers(IntValues::I64(of_floats(&values)), values.nulls().cloned())
             }
             (Vector::Flat(values), Form::Fixed) => KeyValues::Fixed(values.as_fixed_size_binary().clone()),
-            (vector @ (Vector::Codes(_) | Vector::Flat(_)), Form::Bytes(equality)) => {
-                KeyValues::Bytes(vector.to_array(PhysType::Bytes).as_binary_view().clone(), equality)
+            (Vector::Codes(codes), Form::Bytes(equality)) => KeyValues::Codes(codes, equality),
+            (Vector::Flat(values), Form::Bytes(equality)) => {
+                KeyValues::Bytes(values.as_binary_view().clone(), equality)
             }
             _ => return Err(Error::Beyond("a sort key in another form")),
         })
@@ -140,6 +143,7 @@ impl KeyValues {
             KeyValues::Integers(_, nulls) => nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
             KeyValues::Bools(values) => values.is_null(row),
             KeyValues::Bytes(values, _) => values.is_null(row),
+            KeyValues::Codes(codes, _) => codes.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
             KeyValues::Fixed(values) => values.is_null(row),
         }
     }
@@ -148,11 +152,16 @@ impl KeyValues {
         match (self, other) {
             (KeyValues::Integers(a, _), KeyValues::Integers(b, _)) => a.get(row).cmp(&b.get(other_row)),
             (KeyValues::Bools(a), KeyValues::Bools(b)) => a.value(row).cmp(&b.value(other_row)),
-            (KeyValues::Bytes(a, Equality::Bytes), KeyValues::Bytes(b, _)) => a.value(row).cmp(b.value(other_row)),
-            (KeyValues::Bytes(a, equality), KeyValues::Bytes(b, _)) => {
-                key_of(*equality, a.value(row)).cmp(key_of(*equality, b.value(other_row)))
-            }
             (KeyValues::Fixed(a), KeyValues::Fixed(b)) => a.value(row).cmp(b.value(other_row)),
+            _ => self.text(row).cmp(other.text(other_row)),
+        }
+    }
+
+    /// What of a row's bytes is compared.
+    fn text(&self, row: usize) -> &[u8] {
+        match self {
+            KeyValues::Bytes(values, equality) => key_of(*equality, values.value(row)),
+            KeyValues::Codes(codes, equality) => key_of(*equality, codes.dictionary.value(codes.codes[row] as usize)),
             _ => panic!("values of one key are of one form"),
         }
     }
@@ -165,6 +174,7 @@ impl KeyValues {
             }
             KeyValues::Bools(values) => Arc::new(values.clone()),
             KeyValues::Bytes(values, _) => Arc::new(values.clone()),
+            KeyValues::Codes(codes, _) => Vector::Codes(codes.clone()).to_array(PhysType::Bytes),
             KeyValues::Fixed(values) => Arc::new(values.clone()),
         }
     }

@@ -2,10 +2,13 @@
 //! are equal and do not say all.
 //!
 //! Keys follow one another from the highest bit on, each with a bit for null and with as many bits as its values have:
-//! integers their distance from the least one, texts their first bytes and, where all of a text fits, its length.
+//! integers their distance from the least one, texts their first bytes and, where all of a text fits, its length. Texts
+//! of one dictionary that has fewer entries than there are rows are numbered in its order, which says all in a few bits.
 
 use super::{Key, KeyValues};
-use crate::aggregate::texts::key_of;
+use crate::aggregate::texts::{Equality, key_of};
+use arrow_array::{Array, BinaryViewArray};
+use std::sync::Arc;
 
 /// The rows of a batch that are to be sorted, by their keys.
 pub(super) type Columns<'k> = (&'k [KeyValues], usize);
@@ -27,7 +30,6 @@ struct Packed {
     nulls_first: bool,
 }
 
-#[derive(Clone, Copy)]
 enum Shape {
     /// Distances from the least value, without so many of their low bits.
     Integers {
@@ -40,6 +42,8 @@ enum Shape {
         bytes: u32,
         whole: bool,
     },
+    /// The place of each entry of a dictionary in its order.
+    Ranks(Vec<u32>),
 }
 
 /// The bits of a length, of texts that fit.
@@ -55,7 +59,8 @@ impl Packing {
                 exact = false;
                 break;
             };
-            let (shape, bits, whole) = shape(batches.iter().map(|(keys, rows)| (&keys[at], *rows)), room);
+            let values = || batches.iter().map(|(keys, rows)| (&keys[at], *rows));
+            let (shape, bits, whole) = ranks(values(), room).unwrap_or_else(|| shape(values(), room));
             free = room - bits;
             exact = whole;
             let Key { descending, nulls_first, .. } = *key;
@@ -74,6 +79,30 @@ impl Packing {
     }
 }
 
+/// Ranks of texts that are all of one dictionary, if it has fewer entries than there are rows.
+fn ranks<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> Option<(Shape, u32, bool)> {
+    let mut one: Option<(&Arc<BinaryViewArray>, Equality)> = None;
+    let mut all = 0;
+    for (values, rows) in batches {
+        let KeyValues::Codes(codes, equality) = values else { return None };
+        let (dictionary, _) = one.get_or_insert((&codes.dictionary, *equality));
+        Arc::ptr_eq(dictionary, &codes.dictionary).then_some(())?;
+        all += rows;
+    }
+    let (dictionary, equality) = one.filter(|(dictionary, _)| dictionary.len() < all)?;
+    let text = |entry: u32| key_of(equality, dictionary.value(entry as usize));
+    let mut order: Vec<u32> = (0..dictionary.len() as u32).collect();
+    order.sort_unstable_by(|a, b| text(*a).cmp(text(*b)));
+    let mut ranks = vec![0; order.len()];
+    let mut rank = 0;
+    for (at, entry) in order.iter().enumerate() {
+        rank += u32::from(at > 0 && text(order[at - 1]) != text(*entry));
+        ranks[*entry as usize] = rank;
+    }
+    let bits = u32::BITS - rank.leading_zeros();
+    (bits <= room).then_some((Shape::Ranks(ranks), bits, true))
+}
+
 /// How a key is packed into so many bits, how many of them it takes, and whether they say all.
 fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> (Shape, u32, bool) {
     let mut bounds: Option<(i128, i128)> = None;
@@ -87,8 +116,8 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
                 }
             }
             KeyValues::Bools(_) => return (Shape::Bools, room.min(1), room > 0),
-            KeyValues::Bytes(values, equality) => {
-                let lengths = (0..rows).map(|row| key_of(*equality, values.value(row)).len());
+            KeyValues::Bytes(..) | KeyValues::Codes(..) => {
+                let lengths = (0..rows).map(|row| if values.is_null(row) { 0 } else { values.text(row).len() });
                 longest = longest.max(Some(lengths.max().unwrap_or(0)));
             }
             KeyValues::Fixed(values) => longest = Some(values.value_length() as usize),
@@ -107,20 +136,23 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
 
 impl Packed {
     fn add(&self, values: &KeyValues, numbers: &mut [u128]) {
-        match (values, self.shape) {
+        match (values, &self.shape) {
             (KeyValues::Integers(integers, _), Shape::Integers { least, dropped }) => {
-                let distance = |row| integers.get(row).wrapping_sub(least) as u128;
-                self.add_each(values, numbers, |row| distance(row).checked_shr(dropped).unwrap_or(0));
+                let distance = |row| integers.get(row).wrapping_sub(*least) as u128;
+                self.add_each(values, numbers, |row| distance(row).checked_shr(*dropped).unwrap_or(0));
             }
             (KeyValues::Bools(bools), Shape::Bools) => {
                 // Without room nothing is said.
                 self.add_each(values, numbers, |row| u128::from(self.bits == 1 && bools.value(row)));
             }
-            (KeyValues::Bytes(texts, equality), Shape::Bytes { bytes, whole }) => {
-                self.add_each(values, numbers, |row| of_bytes(key_of(*equality, texts.value(row)), bytes, whole));
+            (KeyValues::Bytes(..) | KeyValues::Codes(..), Shape::Bytes { bytes, whole }) => {
+                self.add_each(values, numbers, |row| of_bytes(values.text(row), *bytes, *whole));
+            }
+            (KeyValues::Codes(codes, _), Shape::Ranks(ranks)) => {
+                self.add_each(values, numbers, |row| u128::from(ranks[codes.codes[row] as usize]));
             }
             (KeyValues::Fixed(fixed), Shape::Bytes { bytes, whole }) => {
-                self.add_each(values, numbers, |row| of_bytes(fixed.value(row), bytes, whole));
+                self.add_each(values, numbers, |row| of_bytes(fixed.value(row), *bytes, *whole));
             }
             _ => panic!("keys are packed in their own shapes"),
         }

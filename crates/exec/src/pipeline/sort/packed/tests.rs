@@ -3,7 +3,7 @@ use super::*;
 use crate::aggregate::texts::Equality;
 use arrow_array::{BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
-use basalt_types::vector::IntValues;
+use basalt_types::vector::{Codes, IntValues};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -26,14 +26,28 @@ fn values(rows: usize) -> impl Strategy<Value = KeyValues> {
     let long = prop::collection::vec(prop::option::of(text(20)), rows).prop_map(texts);
     let bools = prop::collection::vec(any::<Option<bool>>(), rows);
     let bools = bools.prop_map(|values| KeyValues::Bools(BooleanArray::from(values)));
-    prop_oneof![near, far, farthest, short, long, bools]
+    prop_oneof![near, far, farthest, short, long, bools, coded(rows, 8), coded(rows, 20)]
+}
+
+/// Texts of one dictionary, in which some may stand twice.
+fn coded(rows: usize, entries: usize) -> impl Strategy<Value = KeyValues> {
+    let text = prop::collection::vec(prop::sample::select(vec![0u8, b'a', b' ']), 0..18);
+    let codes = prop::collection::vec(prop::option::of(any::<prop::sample::Index>()), rows);
+    let equality = prop::sample::select(vec![Equality::Bytes, Equality::Padded]);
+    (prop::collection::vec(text, 1..entries), codes, equality).prop_map(|(entries, codes, equality)| {
+        let nulls = codes.iter().map(Option::is_some).collect::<NullBuffer>();
+        let code = |code: Option<prop::sample::Index>| code.map_or(0, |code| code.index(entries.len()) as u32);
+        let dictionary = Arc::new(BinaryViewArray::from_iter_values(&entries));
+        let codes = codes.into_iter().map(code).collect();
+        KeyValues::Codes(Codes { codes, nulls: Some(nulls), dictionary }, equality)
+    })
 }
 
 fn form(values: &KeyValues) -> Form {
     match values {
         KeyValues::Integers(..) => Form::Integers,
         KeyValues::Bools(_) => Form::Bools,
-        KeyValues::Bytes(_, equality) => Form::Bytes(*equality),
+        KeyValues::Bytes(_, equality) | KeyValues::Codes(_, equality) => Form::Bytes(*equality),
         KeyValues::Fixed(_) => Form::Fixed,
     }
 }
