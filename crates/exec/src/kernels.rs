@@ -5,4 +5,5 @@
 pub(crate) mod arithmetic;
 pub(crate) mod compare;
 pub(crate) mod mask;
+pub(crate) mod occur;
 pub(crate) mod sums;

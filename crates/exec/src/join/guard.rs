@@ -1,8 +1,8 @@
 //! Which integers occur among the keys of a held side: a bit for each between the least and the greatest. It rules most
 //! rows out that have no partner before a hash is computed.
 
+use crate::kernels::occur::{clear_absent_i32, clear_absent_i64};
 use basalt_types::vector::{IntValues, Ints, Vector};
-use basalt_types::widest;
 
 /// Bits per row that it is worth, and those that are always worth it.
 pub const BITS_PER_ROW_MAX: usize = 1024;
@@ -47,30 +47,10 @@ impl Guard {
     /// Clears the rows of the mask that have no partner.
     pub fn pass(&self, keys: &Ints, mask: &mut [u8]) {
         match &keys.values {
-            IntValues::I32(values) => pass_i32(values, self.least, &self.words, mask),
-            IntValues::I64(values) => pass_i64(values, self.least, &self.words, mask),
+            IntValues::I32(values) => clear_absent_i32(values, self.least, &self.words, mask),
+            IntValues::I64(values) => clear_absent_i64(values, self.least, &self.words, mask),
             // Rare enough to be looked up.
             IntValues::I128(_) => {}
-        }
-    }
-}
-
-widest! {
-    fn pass_i32(keys: &[i32], least: i64, words: &[u64], mask: &mut [u8]) {
-        let end = words.len() as u64 - 1;
-        for (mask, key) in mask.iter_mut().zip(keys) {
-            let bit = i64::from(*key).wrapping_sub(least) as u64;
-            *mask &= (words[(bit / 64).min(end) as usize] >> (bit % 64) & 1) as u8;
-        }
-    }
-}
-
-widest! {
-    fn pass_i64(keys: &[i64], least: i64, words: &[u64], mask: &mut [u8]) {
-        let end = words.len() as u64 - 1;
-        for (mask, key) in mask.iter_mut().zip(keys) {
-            let bit = key.wrapping_sub(least) as u64;
-            *mask &= (words[(bit / 64).min(end) as usize] >> (bit % 64) & 1) as u8;
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::aggregate::keys::{Found, seed};
 use crate::aggregate::table::TOGETHER;
 use crate::error::{Error, Result};
 use crate::kernels::mask;
+use crate::kernels::occur::{clear_absent_i32, clear_absent_i64};
 use crate::spill::bytes_of;
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::{IntValues, Ints, Vector};
@@ -142,9 +143,13 @@ impl Lookup {
     pub fn screen(&self, keys: &[Vector], rows: usize, mask: &mut [u8]) -> Result<bool> {
         let Lookup::Ranked(packing, ranks) = self else { return Ok(false) };
         match packing.alone(keys) {
-            Some((Ints { values: IntValues::I32(values), .. }, least)) => occur_i32(values, least, &ranks.words, mask),
-            Some((Ints { values: IntValues::I64(values), .. }, least)) => occur_i64(values, least, &ranks.words, mask),
-            _ => occur_i64(&signed(packing.pack(keys, rows)?), 0, &ranks.words, mask),
+            Some((Ints { values: IntValues::I32(values), .. }, least)) => {
+                clear_absent_i32(values, least, &ranks.words, mask)
+            }
+            Some((Ints { values: IntValues::I64(values), .. }, least)) => {
+                clear_absent_i64(values, least, &ranks.words, mask)
+            }
+            _ => clear_absent_i64(&signed(packing.pack(keys, rows)?), 0, &ranks.words, mask),
         }
         keys.iter().for_each(|key| mask::clear_nulls(key.nulls(), mask));
         Ok(true)
@@ -227,26 +232,19 @@ impl Ranks {
 }
 
 macro_rules! ranked {
-    ($occur:ident, $rank:ident, $native:ty) => {
-        widest! {
-            fn $occur(keys: &[$native], least: i64, words: &[u64], mask: &mut [u8]) {
-                let end = words.len() as u64 - 1;
-                for (mask, key) in mask.iter_mut().zip(keys) {
-                    let bit = i64::from(*key).wrapping_sub(least) as u64;
-                    *mask &= (words[(bit / 64).min(end) as usize] >> (bit % 64) & 1) as u8;
-                }
-            }
-        }
-
+    ($rank:ident, $native:ty) => {
         widest! {
             fn $rank(keys: &[$native], least: i64, words: &[u64], below: &[u32]) -> Vec<u32> {
+                assert!(words.len() == below.len() && !words.is_empty(), "a word has what lies below it");
                 let end = words.len() as u64 - 1;
                 let mut numbers = vec![0; keys.len()];
                 for (number, key) in numbers.iter_mut().zip(keys) {
                     let bit = i64::from(*key).wrapping_sub(least) as u64;
                     let at = (bit / 64).min(end) as usize;
-                    let (word, bit) = (words[at], 1u64 << (bit % 64));
-                    let rank = below[at] + (word & (bit - 1)).count_ones();
+                    // SAFETY: there are as many of both, and no place behind the end is asked for.
+                    let (word, below) = unsafe { (*words.get_unchecked(at), *below.get_unchecked(at)) };
+                    let bit = 1u64 << (bit % 64);
+                    let rank = below + (word & (bit - 1)).count_ones();
                     *number = if word & bit == 0 { 0 } else { rank + 1 };
                 }
                 numbers
@@ -255,8 +253,8 @@ macro_rules! ranked {
     };
 }
 
-ranked!(occur_i32, rank_i32, i32);
-ranked!(occur_i64, rank_i64, i64);
+ranked!(rank_i32, i32);
+ranked!(rank_i64, i64);
 
 impl Slots {
     fn new() -> Slots {
