@@ -101,12 +101,8 @@ impl<'a> Ints<'a> {
                 let from = out.len();
                 deltas.decode(out);
                 for (i, run) in out[from..].chunks_mut(RESTART).enumerate() {
-                    let mut value = T::from_u64(restarts.get(i) as u64);
-                    run[0] = value;
-                    for delta in &mut run[1..] {
-                        value = value.plus(*delta);
-                        *delta = value;
-                    }
+                    run[0] = T::from_u64(restarts.get(i) as u64);
+                    T::add_up(run);
                 }
             }
             Ints::Runs { count, ends, values } => {
