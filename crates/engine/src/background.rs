@@ -303,6 +303,7 @@ impl Engine {
             if background.is_stopping() || background.paused.load(Ordering::Acquire) {
                 return;
             }
+            tablet.mirror.rest(self.os.clock.monotonic());
             self.step(("compact", Some(tablet.id)), |engine| {
                 if engine.compact_if_worth(&tablet, cool)? {
                     engine.background.counters.compactions.fetch_add(1, Ordering::Relaxed);

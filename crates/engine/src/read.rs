@@ -4,6 +4,7 @@ mod blocks;
 mod cold_scan;
 mod hot_scan;
 mod many;
+pub(crate) mod mirror;
 mod prefix;
 mod row_batch;
 mod row_file_scan;

@@ -15,6 +15,7 @@
 mod locate;
 
 use crate::data_file::DataFile;
+use crate::read::mirror::Mirror;
 use basalt_cold::DeleteMap;
 use basalt_hot::HotTablet;
 use basalt_meta::{FileInfo, FileStamps};
@@ -129,6 +130,8 @@ pub struct Tablet {
     pub id: TabletId,
     pub table: ObjectId,
     pub hot: HotTablet,
+    /// Columns of hot rows for scans.
+    pub mirror: Mirror,
     /// See invariant 2.
     pub latch: RwLock<()>,
     view: arc_swap::ArcSwap<ReadView>,
@@ -194,6 +197,7 @@ impl Tablet {
             id,
             table,
             hot: HotTablet::new(),
+            mirror: Mirror::default(),
             latch: RwLock::new(()),
             view: arc_swap::ArcSwap::from_pointee(ReadView::new(ViewNo(1), files)),
             past: Mutex::default(),

@@ -15,6 +15,7 @@ mod failures;
 mod indexes;
 mod locator;
 mod many;
+mod mirror;
 mod moves;
 mod orientation;
 mod protocols;
@@ -128,8 +129,35 @@ fn scan(read: &ReadContext, table: &Arc<TableDef>) -> Result<Vec<TabletScan>> {
     Ok(read.scan(spec)?.0)
 }
 
-/// All rows, by id. Panics if an id comes twice.
+/// All rows, by id. Panics if an id comes twice, or if blocks have others: of several scans, which may have left
+/// something for the next one.
 fn contents(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
+    let found = contents_of_batches(read, table);
+    for scan in 0..3 {
+        assert!(contents_of_blocks(read, table) == found, "blocks of scan {scan} have other rows");
+    }
+    found
+}
+
+fn contents_of_blocks(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
+    use arrow_array::cast::AsArray;
+    let mut found = BTreeMap::new();
+    for mut part in scan(read, table).unwrap() {
+        while let Some(mut block) = part.next_block().unwrap() {
+            let visible = block.visible().cloned();
+            let text = block.vector(0).unwrap().to_array(PhysType::Bytes);
+            let ids = block.vector(1).unwrap().to_array(PhysType::I64);
+            let (text, ids) = (text.as_binary_view(), ids.as_primitive::<arrow_array::types::Int64Type>());
+            for row in (0..block.rows()).filter(|row| visible.as_ref().is_none_or(|visible| visible.value(*row))) {
+                let text = String::from_utf8(text.value(row).to_vec()).unwrap();
+                assert_eq!(found.insert(ids.value(row), text), None, "row {} came twice", ids.value(row));
+            }
+        }
+    }
+    found
+}
+
+fn contents_of_batches(read: &ReadContext, table: &Arc<TableDef>) -> BTreeMap<i64, String> {
     use arrow_array::cast::AsArray;
     let mut found = BTreeMap::new();
     for mut part in scan(read, table).unwrap() {

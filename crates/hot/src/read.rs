@@ -167,6 +167,19 @@ impl Store {
 }
 
 impl Store {
+    /// Whether each key's newest version is a row that stays here and that every reader at `snapshot` sees.
+    pub fn is_plain(&self, snapshot: Version) -> bool {
+        let mut at = self.first_place().page;
+        while at != NONE {
+            let page = &self.pages[at];
+            if !page.wholly_visible(snapshot) {
+                return false;
+            }
+            at = page.next;
+        }
+        true
+    }
+
     /// Adds to `count` what [`scan_settled`](Store::scan_settled) would find, page by page where it can; ends
     /// at `max`.
     pub fn count_settled(&self, from: Bound<&[u8]>, upto: Version, max: usize, count: &mut usize) -> Option<Key> {

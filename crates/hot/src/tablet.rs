@@ -29,8 +29,9 @@ use crate::store::Store;
 use crate::sweep::Live;
 use crate::{Change, Found, Lookup, Newest, Reader, Rows, Swept};
 use basalt_types::{Key, Rid, Stamp, TxnId, Version, ViewNo};
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys that one hold of the latch writes.
 const WRITE_CHUNK: usize = 256;
@@ -43,11 +44,33 @@ const SWEEP_PAGES: usize = 256;
 #[derive(Default)]
 pub struct HotTablet {
     store: RwLock<Store>,
+    /// How often what readers may find has been changed, which is counted under the latch. Sweeping changes no answer.
+    changes: AtomicU64,
 }
 
 impl HotTablet {
     pub fn new() -> HotTablet {
         HotTablet::default()
+    }
+
+    /// To change what readers may find.
+    fn change(&self) -> RwLockWriteGuard<'_, Store> {
+        let store = self.store.write();
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        store
+    }
+
+    /// How often what readers may find here has been changed: as long as it says the same, nothing has.
+    pub fn changes(&self) -> u64 {
+        let _unchanged = self.store.read();
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// The same, if there are no more keys than so many and all are rows that stay here, which every reader at
+    /// `snapshot` and later ones finds until something changes.
+    pub fn changes_of_plain_rows(&self, snapshot: Version, keys_max: usize) -> Option<u64> {
+        let store = self.store.read();
+        (store.keys() <= keys_max && store.is_plain(snapshot)).then(|| self.changes.load(Ordering::Relaxed))
     }
 
     /// The version of `key` that the reader sees, or where to look for it.
@@ -90,7 +113,7 @@ impl HotTablet {
     /// # Panics
     /// If the newest version is another transaction's and undecided: restamp before unlocking.
     pub fn put(&self, key: &[u8], row: &[u8], rid: Rid, txn: TxnId, seq: u32) {
-        self.store.write().push(NONE, key, Some(row), rid.0, txn, seq);
+        self.change().push(NONE, key, Some(row), rid.0, txn, seq);
     }
 
     /// Makes a deletion the newest version, also where hot did not know the key.
@@ -98,13 +121,13 @@ impl HotTablet {
     /// # Panics
     /// As [`put`](HotTablet::put).
     pub fn delete(&self, key: &[u8], txn: TxnId, seq: u32) {
-        self.store.write().push(NONE, key, None, 0, txn, seq);
+        self.change().push(NONE, key, None, 0, txn, seq);
     }
 
     /// Puts and deletes in any order (ascending keys are fastest); other work runs between chunks.
     pub fn put_many(&self, changes: &[Change<'_>], txn: TxnId, seq: u32) {
         for chunk in changes.chunks(WRITE_CHUNK) {
-            let mut store = self.store.write();
+            let mut store = self.change();
             let mut near = NONE;
             for change in chunk {
                 near = store.push(near, change.key, change.row, change.rid.0, txn, seq);
@@ -114,18 +137,18 @@ impl HotTablet {
 
     /// Undoes the newest change of `txn` on `key`, one level. False: the newest version is not `txn`'s.
     pub fn rollback(&self, key: &[u8], txn: TxnId) -> bool {
-        self.store.write().pop(key, txn)
+        self.change().pop(key, txn)
     }
 
     /// Gives all versions of `txn` on `key` its version.
     pub fn restamp(&self, key: &[u8], txn: TxnId, version: Version) {
-        self.store.write().restamp(NONE, key, txn, version);
+        self.change().restamp(NONE, key, txn, version);
     }
 
     /// [`restamp`](HotTablet::restamp) of many keys; other work runs between chunks.
     pub fn restamp_many(&self, keys: &[&[u8]], txn: TxnId, version: Version) {
         for chunk in keys.chunks(WRITE_CHUNK) {
-            let mut store = self.store.write();
+            let mut store = self.change();
             let mut near = NONE;
             for key in chunk {
                 near = store.restamp(near, key, txn, version);
@@ -136,7 +159,7 @@ impl HotTablet {
     /// Replay and checkpoint loading: each change replaces all that hot knew of its key.
     pub fn load_many(&self, changes: &[Change<'_>], version: Version) {
         for chunk in changes.chunks(WRITE_CHUNK) {
-            let mut store = self.store.write();
+            let mut store = self.change();
             let mut near = NONE;
             for change in chunk {
                 near = store.load(near, change.key, change.row, change.rid.0, version);
@@ -189,7 +212,7 @@ impl HotTablet {
     pub fn mark_moved(&self, rows: &[(&[u8], Stamp)], view: ViewNo) -> Vec<bool> {
         let mut moved = Vec::with_capacity(rows.len());
         for chunk in rows.chunks(WRITE_CHUNK) {
-            let mut store = self.store.write();
+            let mut store = self.change();
             let mut near = NONE;
             for (key, expected) in chunk {
                 let place = store.locate_near(near, key).ok();
@@ -220,7 +243,7 @@ impl HotTablet {
         let disturbed = std::mem::take(&mut self.store.write().disturbed);
         let mut stay = Vec::new();
         for chunk in disturbed.chunks(WRITE_CHUNK) {
-            let mut store = self.store.write();
+            let mut store = self.change();
             for key in chunk {
                 let Some(view) = store.moving else { return stay };
                 match store.locate(key.as_bytes()) {
@@ -248,7 +271,7 @@ impl HotTablet {
     /// published: the move did not happen.
     pub fn unmark_moved(&self, rows: &[(&[u8], Stamp)], view: ViewNo) {
         for chunk in rows.chunks(WRITE_CHUNK) {
-            let mut store = self.store.write();
+            let mut store = self.change();
             let mut near = NONE;
             for (key, _) in chunk {
                 if let Ok(place) = store.locate_near(near, key) {

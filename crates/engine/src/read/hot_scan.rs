@@ -1,5 +1,6 @@
 //! Hot rows as columns: chunk by chunk in key order, so that no latch is held between batches.
 
+use super::mirror::{Mirror, Use};
 use super::row_batch::RowBatches;
 use super::{BATCH_ROWS, Part, ScanBatch, Shared, TabletScan};
 use crate::Result;
@@ -18,6 +19,8 @@ pub struct HotScan {
     /// Where to go on; `None` at the end.
     from: Option<Bound<Key>>,
     rows: Rows,
+    /// `None` before the first batch of vectors.
+    mirror: Option<Use>,
 }
 
 pub fn parts(shared: &Arc<Shared>, tablet: &Arc<Tablet>, view: &Arc<ReadView>, out: &mut Vec<TabletScan>) {
@@ -29,6 +32,7 @@ pub fn parts(shared: &Arc<Shared>, tablet: &Arc<Tablet>, view: &Arc<ReadView>, o
         view: view.clone(),
         from: Some(Bound::Unbounded),
         rows: Rows::new(),
+        mirror: None,
     };
     out.push(TabletScan { part: Part::Hot(Box::new(scan)) });
 }
@@ -47,9 +51,48 @@ impl HotScan {
 
     /// The same as vectors, and how many rows they have.
     pub fn next_vectors(&mut self) -> Result<Option<(usize, Vec<Vector>)>> {
-        match self.gather() {
-            true => self.batches.vectors(&self.rows).map(Some),
-            false => Ok(None),
+        if let Use::Read(columns, next) = self.mirror() {
+            *next += 1;
+            let at = *next - 1;
+            let columns = columns.clone();
+            let shared = self.batches.shared();
+            let batch = columns.batch(at, &shared.spec.columns);
+            let rows = batch.as_ref().map_or(0, |(rows, _)| *rows as u64);
+            shared.stats.hot_rows.fetch_add(rows, Ordering::Relaxed);
+            return Ok(batch);
+        }
+        if !self.gather() {
+            self.keep();
+            return Ok(None);
+        }
+        let (rows, columns) = self.batches.vectors(&self.rows)?;
+        if let Some(Use::Keep(keeping)) = &mut self.mirror
+            && !keeping.add(&self.batches.shared().spec.columns, rows, &columns)
+        {
+            self.mirror = Some(Use::Nothing);
+        }
+        Ok(Some((rows, columns)))
+    }
+
+    /// What this scan does with the tablet's mirror, which is settled before its first rows.
+    fn mirror(&mut self) -> &mut Use {
+        let batches = &self.batches;
+        self.mirror.get_or_insert_with(|| {
+            let (tablet, read) = (batches.tablet(), &batches.shared().read);
+            if !Mirror::keys().contains(&tablet.hot.keys()) {
+                return Use::Nothing;
+            }
+            let (snapshot, now) = (read.at.snapshot, read.engine.os.clock.monotonic());
+            let plain = || tablet.hot.changes_of_plain_rows(snapshot, *Mirror::keys().end());
+            tablet.mirror.begin(&batches.shared().spec.columns, snapshot, now, tablet.hot.changes(), plain)
+        })
+    }
+
+    /// Leaves what was found for later scans.
+    fn keep(&mut self) {
+        if let Some(Use::Keep(keeping)) = self.mirror.replace(Use::Nothing) {
+            let (tablet, read) = (self.batches.tablet(), &self.batches.shared().read);
+            tablet.mirror.keep(keeping, read.engine.os.clock.monotonic(), tablet.hot.changes());
         }
     }
 

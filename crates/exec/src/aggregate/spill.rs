@@ -15,9 +15,9 @@ use crate::spill::hash::{KeyHash, LEVELS_MAX};
 use crate::spill::scatter::{Rows, Scatter};
 use crate::stop::Stop;
 use arrow_array::ArrayRef;
-use basalt_types::DataType;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::{IntValues, Ints, Vector};
+use basalt_types::{ColumnBuilder, DataType};
 use std::sync::Arc;
 
 /// Groups that are written together.
@@ -231,9 +231,25 @@ impl Aggregation {
 
     fn take_in_pairs(&mut self, set: usize, mut columns: Vec<Vector>, rows: usize) -> Result<()> {
         let values = columns.pop().ok_or(Error::Beyond("a distinct value without a value"))?;
+        let before = self.keys.len();
         let groups = self.keys.assign(&columns, rows, None)?;
+        // Groups that were written meanwhile come once more, behind those that say what their keys decide.
+        let new = self.keys.len() - before;
+        if new > 0 {
+            let spec = self.spec.clone();
+            for (at, (_, field)) in spec.decided.iter().enumerate() {
+                self.keep_decided(at, nulls(field, new)?);
+            }
+        }
         self.sets[set].add(Groups::Each(&groups), values, rows)
     }
+}
+
+fn nulls(field: &Field, rows: usize) -> Result<Vector> {
+    let ty = field.held().phys().ok_or(Error::Beyond("columns of groups that cannot be held"))?;
+    let mut values = ColumnBuilder::new(ty, rows);
+    (0..rows).for_each(|_| values.push_null());
+    Ok(Vector::measured(values.finish()))
 }
 
 impl Unit {

@@ -277,6 +277,17 @@ fn columns_that_keys_decide_are_the_same_from_disk() {
     assert_eq!(machine.check("decided", &plan, false).len(), 30_000);
 }
 
+/// Values of groups that are on disk already come when their parts are put together.
+#[test]
+fn decided_columns_stay_beside_values_that_come_later() {
+    let machine = Machine::new();
+    let (input, fields) = values(120_000);
+    let groups = vec![column(&fields, 6), column(&fields, 8), column(&fields, 2)];
+    let calls = vec![aggregate("count", None, false), aggregate("count", Some(column(&fields, 6)), true)];
+    let plan = Plan::Aggregate { input: Box::new(input), groups, dependent: vec![0, 2], calls };
+    assert_eq!(machine.check("decided beside values", &plan, false).len(), 120_000);
+}
+
 #[test]
 fn groups_are_cut_again_where_a_part_has_no_room() {
     let machine = Machine::new();

@@ -12,10 +12,14 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 /// One state for all queries: configuration, optimizer rules, memory pool and spill directory.
 pub fn state(config: &RuntimeConfig) -> Result<SessionState> {
+    remove_left_files(&config.temp_dir)
+        .map_err(|error| SqlError::new("58030", format!("cannot clear {}: {error}", config.temp_dir.display())))?;
     let pool = FairSpillPool::new(usize::try_from(config.memory_bytes_max).unwrap_or(usize::MAX));
     let disk = DiskManagerBuilder::default()
         .with_mode(DiskManagerMode::Directories(vec![config.temp_dir.clone()]))
@@ -66,4 +70,19 @@ pub fn forgetful(state: &SessionState) -> SessionState {
     });
     let rules = rules.collect();
     SessionStateBuilder::new_from_existing(state.clone()).with_physical_optimizer_rules(rules).build()
+}
+
+/// Removes what DataFusion's operators had written when an earlier process ended without notice.
+fn remove_left_files(dir: &Path) -> std::io::Result<()> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b"datafusion-") && entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }

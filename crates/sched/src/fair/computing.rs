@@ -63,9 +63,11 @@ pub fn is_overdue() -> bool {
 /// Does what may wait for others, or compute for turns of its own. What the thread computed for goes on without a slot
 /// afterwards, to the end of its step: it is not to wait in the middle of it.
 pub fn pause<T>(work: impl FnOnce() -> T) -> T {
-    let Some(mut computing) = COMPUTING.take() else { return work() };
-    computing.turn.rest();
+    let Some(Computing { mut turn, began }) = COMPUTING.take() else { return work() };
+    turn.spent(threads::spent().saturating_sub(began));
+    turn.rest();
     let done = work();
-    COMPUTING.set(Some(computing));
+    // What was spent in between is noted by those whose it is.
+    COMPUTING.set(Some(Computing { turn, began: threads::spent() }));
     done
 }

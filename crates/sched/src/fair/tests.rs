@@ -395,3 +395,28 @@ fn time_that_is_computed_is_noted() {
     let spent = scheduler.report()[0].spent;
     assert!((Duration::from_millis(3)..Duration::from_millis(30)).contains(&spent), "{spent:?}");
 }
+
+#[test]
+fn time_of_work_within_a_pause_is_noted_once() {
+    let scheduler = Scheduler::new(1, &[("a".into(), 1)]);
+    let waker = Waker::from(Arc::new(Flag::default()));
+    let statement = scheduler.statement("a");
+    let mut turn = statement.turn();
+    assert!(turn.poll_ready(&mut Context::from_waker(&waker)).is_ready());
+    let compute = |millis| {
+        let until = crate::threads::spent() + Duration::from_millis(millis);
+        while crate::threads::spent() < until {}
+    };
+    let before = crate::threads::spent();
+    turn.compute(|| {
+        compute(2);
+        pause(|| {
+            let mut inner = statement.turn();
+            assert!(inner.poll_ready(&mut Context::from_waker(&waker)).is_ready());
+            inner.compute(|| compute(10));
+        });
+        compute(2);
+    });
+    let (spent, all) = (scheduler.report()[0].spent, crate::threads::spent() - before);
+    assert!(spent >= Duration::from_millis(13) && spent <= all, "{spent:?} of {all:?}");
+}
