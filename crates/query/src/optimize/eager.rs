@@ -65,7 +65,9 @@ pub fn groups_below_joins(
         passed.push(join);
         at = below;
     }
-    (!passed.is_empty()).then(|| eager.joined(input, eager.grouped(&at), &passed, fresh))?
+    // Rows that are groups already are put together by nothing.
+    let is_worth_it = !passed.is_empty() && !is_unique(at.node, &at.by);
+    is_worth_it.then(|| eager.joined(input, eager.grouped(&at), &passed, fresh))?
 }
 
 impl Eager<'_> {

@@ -18,6 +18,9 @@ use basalt_expr::tree::Expr;
 use basalt_types::Datum;
 use std::cell::Cell;
 
+/// Who asks for groups by what they have together asks for exceptions.
+const HAVING_SHARE_MAX: f64 = 0.1;
+
 /// A tree in its final form.
 pub struct Placed {
     pub node: Node,
@@ -117,7 +120,15 @@ impl Placement<'_> {
         let early = eager::groups_below_joins(&node, &profile, &groups, &aggregates, || self.fresh());
         let node =
             early.unwrap_or_else(|| Node::new(Op::Aggregate { input: Box::new(node), groups, dependent, aggregates }));
-        Some(Placed::new(node, of_groups).filter(above))
+        let groups = Placed::new(node, of_groups);
+        let most = groups.profile.rows * HAVING_SHARE_MAX;
+        let is_filtered = !above.is_empty();
+        let mut found = groups.filter(above);
+        if is_filtered {
+            found.profile.rows = found.profile.rows.min(most).max(1.0);
+            found.node.rows = found.profile.rows;
+        }
+        Some(found)
     }
 
     /// Whole partitions go, or none of their rows.
