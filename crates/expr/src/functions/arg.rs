@@ -13,6 +13,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use basalt_types::{DataType, Datum, PhysType};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub trait Arg {
@@ -24,11 +25,12 @@ pub trait Arg {
 }
 
 pub trait Out {
-    type Value;
+    /// It may be a part of an argument.
+    type Value<'v>;
     type Builder;
-    fn datum(value: Self::Value, ty: &DataType) -> Result<Datum>;
+    fn datum(value: Self::Value<'_>, ty: &DataType) -> Result<Datum>;
     fn builder(ty: &DataType, rows: usize) -> Self::Builder;
-    fn push(builder: &mut Self::Builder, value: Self::Value, ty: &DataType) -> Result<()>;
+    fn push(builder: &mut Self::Builder, value: Self::Value<'_>, ty: &DataType) -> Result<()>;
     /// A row that an argument makes null.
     fn skip(builder: &mut Self::Builder);
     /// `nulls` are the rows skipped.
@@ -74,8 +76,10 @@ macro_rules! kernel {
     (|$($name:ident : $marker:ty),+ ; $info:ident| -> $out:ty $body:block) => {{
         #[allow(clippy::too_many_arguments)]
         #[inline(always)]
-        fn body($($name: <$marker as $crate::functions::arg::Arg>::Value<'_>,)+ $info: &$crate::functions::CallInfo)
-            -> $crate::error::Result<<$out as $crate::functions::arg::Out>::Value> { $body }
+        fn body<'v>(
+            $($name: <$marker as $crate::functions::arg::Arg>::Value<'v>,)+
+            $info: &'v $crate::functions::CallInfo,
+        ) -> $crate::error::Result<<$out as $crate::functions::arg::Out>::Value<'v>> { $body }
         fn scalar(args: &[basalt_types::Datum], info: &$crate::functions::CallInfo)
             -> $crate::error::Result<basalt_types::Datum> {
             let mut at = 0..;
@@ -112,6 +116,51 @@ macro_rules! kernel {
     };
 }
 
+/// A strict function whose result is written: `written!(|a: Txt, b: Txt; out| { body })`. The body appends to a
+/// `String` that all rows share, and gives a `Result` of nothing.
+macro_rules! written {
+    (|$($name:ident : $marker:ty),+ ; $out:ident| $body:block) => {{
+        fn body(
+            $($name: <$marker as $crate::functions::arg::Arg>::Value<'_>,)+
+            $out: &mut String,
+        ) -> $crate::error::Result<()> { $body }
+        fn scalar(args: &[basalt_types::Datum], info: &$crate::functions::CallInfo)
+            -> $crate::error::Result<basalt_types::Datum> {
+            let mut at = 0..;
+            $(
+                let index = at.next().unwrap_or(0);
+                let $name = <$marker as $crate::functions::arg::Arg>::of(&args[index], &info.arg_types[index])?;
+            )+
+            let mut out = String::new();
+            body($($name,)+ &mut out)?;
+            Ok(basalt_types::Datum::Bytes(out.into_bytes().into()))
+        }
+        fn vector(args: &[$crate::eval::vector::Vector], rows: usize, info: &$crate::functions::CallInfo)
+            -> $crate::error::Result<$crate::eval::vector::Vector> {
+            use $crate::functions::arg::{Operand, Out, Txt};
+            let nulls = $crate::functions::arg::union_nulls(args);
+            let mut at = 0..;
+            $(
+                let index = at.next().unwrap_or(0);
+                let $name = Operand::<$marker>::new(&args[index], &info.arg_types[index])?;
+            )+
+            let mut builder = <Txt as Out>::builder(info.ty, rows);
+            let mut out = String::new();
+            for row in 0..rows {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                    <Txt as Out>::skip(&mut builder);
+                } else {
+                    out.clear();
+                    body($($name.at(row)?,)+ &mut out)?;
+                    builder.append_value(&out);
+                }
+            }
+            Ok($crate::eval::vector::Vector::Array(<Txt as Out>::finish(builder, nulls, info.ty)?))
+        }
+        $crate::functions::Kernel::Native { scalar, vector: Some(vector) }
+    }};
+}
+
 /// A function over single values, which may see nulls.
 macro_rules! scalar {
     ($body:expr) => {
@@ -119,7 +168,7 @@ macro_rules! scalar {
     };
 }
 
-pub(crate) use {kernel, scalar};
+pub(crate) use {kernel, scalar, written};
 
 macro_rules! primitive {
     ($(#[$doc:meta])* $marker:ident, $native:ty, $variant:ident, [$($arrow:ty),+]) => {
@@ -151,7 +200,7 @@ macro_rules! primitive {
         }
 
         impl Out for $marker {
-            type Value = $native;
+            type Value<'v> = $native;
             type Builder = Vec<$native>;
 
             fn datum(value: $native, _: &DataType) -> Result<Datum> {
@@ -236,7 +285,7 @@ impl Arg for Bit {
 }
 
 impl Out for Bit {
-    type Value = bool;
+    type Value<'v> = bool;
     type Builder = BooleanBufferBuilder;
 
     fn datum(value: bool, _: &DataType) -> Result<Datum> {
@@ -291,7 +340,7 @@ impl Arg for Txt {
 }
 
 impl Out for Txt {
-    type Value = String;
+    type Value<'v> = String;
     type Builder = arrow_array::builder::StringViewBuilder;
 
     fn datum(value: String, _: &DataType) -> Result<Datum> {
@@ -313,6 +362,35 @@ impl Out for Txt {
 
     fn finish(mut builder: Self::Builder, _: Option<NullBuffer>, _: &DataType) -> Result<ArrayRef> {
         Ok(Arc::new(builder.finish()))
+    }
+}
+
+/// Text that is a part of an argument, as a rule.
+pub struct Part;
+
+impl Out for Part {
+    type Value<'v> = Cow<'v, str>;
+    type Builder = arrow_array::builder::StringViewBuilder;
+
+    fn datum(value: Cow<'_, str>, _: &DataType) -> Result<Datum> {
+        Ok(Datum::Bytes(value.as_bytes().into()))
+    }
+
+    fn builder(ty: &DataType, rows: usize) -> Self::Builder {
+        Txt::builder(ty, rows)
+    }
+
+    fn push(builder: &mut Self::Builder, value: Cow<'_, str>, _: &DataType) -> Result<()> {
+        builder.append_value(value);
+        Ok(())
+    }
+
+    fn skip(builder: &mut Self::Builder) {
+        builder.append_null();
+    }
+
+    fn finish(builder: Self::Builder, nulls: Option<NullBuffer>, ty: &DataType) -> Result<ArrayRef> {
+        Txt::finish(builder, nulls, ty)
     }
 }
 
@@ -340,7 +418,7 @@ impl Arg for Byt {
 }
 
 impl Out for Byt {
-    type Value = Vec<u8>;
+    type Value<'v> = Vec<u8>;
     type Builder = VectorBuilder;
 
     fn datum(value: Vec<u8>, _: &DataType) -> Result<Datum> {
@@ -415,7 +493,7 @@ impl Arg for Num {
 }
 
 impl Out for Num {
-    type Value = Numeric;
+    type Value<'v> = Numeric;
     type Builder = VectorBuilder;
 
     fn datum(value: Numeric, ty: &DataType) -> Result<Datum> {
@@ -466,7 +544,7 @@ macro_rules! fixed16 {
         }
 
         impl Out for $marker {
-            type Value = $value;
+            type Value<'v> = $value;
             type Builder = VectorBuilder;
 
             fn datum(value: $value, _: &DataType) -> Result<Datum> {
@@ -517,7 +595,7 @@ impl Arg for Val {
 }
 
 impl Out for Val {
-    type Value = Datum;
+    type Value<'v> = Datum;
     type Builder = VectorBuilder;
 
     fn datum(value: Datum, _: &DataType) -> Result<Datum> {
@@ -545,10 +623,10 @@ impl Out for Val {
 pub struct Opt<T>(std::marker::PhantomData<T>);
 
 impl<T: Out> Out for Opt<T> {
-    type Value = Option<T::Value>;
+    type Value<'v> = Option<T::Value<'v>>;
     type Builder = (T::Builder, BooleanBufferBuilder);
 
-    fn datum(value: Self::Value, ty: &DataType) -> Result<Datum> {
+    fn datum(value: Self::Value<'_>, ty: &DataType) -> Result<Datum> {
         value.map_or(Ok(Datum::Null), |value| T::datum(value, ty))
     }
 
@@ -556,7 +634,7 @@ impl<T: Out> Out for Opt<T> {
         (T::builder(ty, rows), BooleanBufferBuilder::new(rows))
     }
 
-    fn push(builder: &mut Self::Builder, value: Self::Value, ty: &DataType) -> Result<()> {
+    fn push(builder: &mut Self::Builder, value: Self::Value<'_>, ty: &DataType) -> Result<()> {
         match value {
             Some(value) => {
                 builder.1.append(true);

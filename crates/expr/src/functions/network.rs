@@ -31,7 +31,7 @@ impl Arg for Net {
 }
 
 impl Out for Net {
-    type Value = Inet;
+    type Value<'v> = Inet;
     type Builder = VectorBuilder;
 
     fn datum(value: Inet, ty: &DataType) -> Result<Datum> {

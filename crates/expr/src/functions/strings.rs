@@ -115,11 +115,11 @@ fn split_part<'a>(text: &'a str, delimiter: &str, field: i32) -> Result<&'a str>
 
 fn pieces(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
-        ("substring" | "substr", "text,int4,int4") => kernel!(|text: Txt, start: I4, length: I4| -> Txt {
-            substring(text, start, Some(length)).map(str::to_string)
+        ("substring" | "substr", "text,int4,int4") => kernel!(|text: Txt, start: I4, length: I4| -> Part {
+            substring(text, start, Some(length)).map(Cow::Borrowed)
         }),
         ("substring" | "substr", "text,int4") => {
-            kernel!(|text: Txt, start: I4| -> Txt { substring(text, start, None).map(str::to_string) })
+            kernel!(|text: Txt, start: I4| -> Part { substring(text, start, None).map(Cow::Borrowed) })
         }
         ("substring" | "substr", "bytea,int4,int4") => kernel!(|bytes: Byt, start: I4, length: I4| -> Byt {
             byte_range(bytes, start, Some(length)).map(<[u8]>::to_vec)
@@ -128,16 +128,16 @@ fn pieces(name: &str, args: &str) -> Option<Kernel> {
             kernel!(|bytes: Byt, start: I4| -> Byt { byte_range(bytes, start, None).map(<[u8]>::to_vec) })
         }
         ("left", "text,int4") => {
-            kernel!(|text: Txt, count: I4| -> Txt { Ok(text[..byte_at(text, kept(text, count))].to_string()) })
+            kernel!(|text: Txt, count: I4| -> Part { Ok(Cow::Borrowed(&text[..byte_at(text, kept(text, count))])) })
         }
-        ("right", "text,int4") => kernel!(|text: Txt, count: I4| -> Txt {
+        ("right", "text,int4") => kernel!(|text: Txt, count: I4| -> Part {
             // PostgreSQL negates the least number in vain, and skips nothing.
             let kept = if count == i32::MIN { usize::MAX } else { kept(text, count) };
             let skipped = (chars(text) as usize).saturating_sub(kept);
-            Ok(text[byte_at(text, skipped)..].to_string())
+            Ok(Cow::Borrowed(&text[byte_at(text, skipped)..]))
         }),
-        ("split_part", "text,text,int4") => kernel!(|text: Txt, delimiter: Txt, field: I4| -> Txt {
-            split_part(text, delimiter, field).map(str::to_string)
+        ("split_part", "text,text,int4") => kernel!(|text: Txt, delimiter: Txt, field: I4| -> Part {
+            split_part(text, delimiter, field).map(Cow::Borrowed)
         }),
         ("overlay", "text,text,int4,int4") => {
             kernel!(|text: Txt, new: Txt, start: I4, count: I4| -> Txt { overlay(text, new, start, count) })
@@ -200,16 +200,12 @@ fn padding(name: &str, args: &str) -> Option<Kernel> {
             kernel!(|text: Txt, length: I4, fill: Txt| -> Txt { pad(text, length, fill, false) })
         }
         ("rpad", "text,int4") => kernel!(|text: Txt, length: I4| -> Txt { pad(text, length, " ", false) }),
-        ("btrim", "text") => kernel!(|text: Txt| -> Txt { Ok(trim(text, " ", true, true).to_string()) }),
-        ("ltrim", "text") => kernel!(|text: Txt| -> Txt { Ok(trim(text, " ", true, false).to_string()) }),
-        ("rtrim", "text") => kernel!(|text: Txt| -> Txt { Ok(trim(text, " ", false, true).to_string()) }),
-        ("btrim", "text,text") => kernel!(|text: Txt, set: Txt| -> Txt { Ok(trim(text, set, true, true).to_string()) }),
-        ("ltrim", "text,text") => {
-            kernel!(|text: Txt, set: Txt| -> Txt { Ok(trim(text, set, true, false).to_string()) })
-        }
-        ("rtrim", "text,text") => {
-            kernel!(|text: Txt, set: Txt| -> Txt { Ok(trim(text, set, false, true).to_string()) })
-        }
+        ("btrim", "text") => kernel!(|text: Txt| -> Part { Ok(trim(text, " ", true, true).into()) }),
+        ("ltrim", "text") => kernel!(|text: Txt| -> Part { Ok(trim(text, " ", true, false).into()) }),
+        ("rtrim", "text") => kernel!(|text: Txt| -> Part { Ok(trim(text, " ", false, true).into()) }),
+        ("btrim", "text,text") => kernel!(|text: Txt, set: Txt| -> Part { Ok(trim(text, set, true, true).into()) }),
+        ("ltrim", "text,text") => kernel!(|text: Txt, set: Txt| -> Part { Ok(trim(text, set, true, false).into()) }),
+        ("rtrim", "text,text") => kernel!(|text: Txt, set: Txt| -> Part { Ok(trim(text, set, false, true).into()) }),
         ("repeat", "text,int4") => kernel!(|text: Txt, count: I4| -> Txt {
             let count = usize::try_from(count).unwrap_or(0);
             if text.len().saturating_mul(count) > TEXT_BYTES_MAX {
@@ -262,12 +258,22 @@ fn chr(code: i32) -> Result<String> {
 
 fn changes(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
-        ("lower", "text") => kernel!(|text: Txt| -> Txt { Ok(text.to_lowercase()) }),
-        ("upper", "text") => kernel!(|text: Txt| -> Txt { Ok(simple_upper(text)) }),
+        ("lower", "text") => written!(|text: Txt; out| {
+            lower(text, out);
+            Ok(())
+        }),
+        ("upper", "text") => written!(|text: Txt; out| {
+            upper(text, out);
+            Ok(())
+        }),
         ("initcap", "text") => kernel!(|text: Txt| -> Txt { Ok(initcap(text)) }),
-        ("reverse", "text") => kernel!(|text: Txt| -> Txt { Ok(text.chars().rev().collect()) }),
-        ("replace", "text,text,text") => kernel!(|text: Txt, from: Txt, to: Txt| -> Txt {
-            Ok(if from.is_empty() { text.to_string() } else { text.replace(from, to) })
+        ("reverse", "text") => written!(|text: Txt; out| {
+            out.extend(text.chars().rev());
+            Ok(())
+        }),
+        ("replace", "text,text,text") => written!(|text: Txt, from: Txt, to: Txt; out| {
+            replace(text, from, to, out);
+            Ok(())
         }),
         ("translate", "text,text,text") => {
             kernel!(|text: Txt, from: Txt, to: Txt| -> Txt { Ok(translate(text, from, to)) })
@@ -288,20 +294,42 @@ fn changes(name: &str, args: &str) -> Option<Kernel> {
     })
 }
 
-/// Character by character, so that none grows (`ß` stays).
-fn simple_upper(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_uppercase();
+fn lower(text: &str, out: &mut String) {
+    if !text.is_ascii() {
+        return out.push_str(&text.to_lowercase());
     }
-    text.chars()
-        .map(|char| {
-            let mut upper = char.to_uppercase();
-            match (upper.next(), upper.next()) {
-                (Some(single), None) => single,
-                _ => char,
-            }
-        })
-        .collect()
+    let before = out.len();
+    out.push_str(text);
+    out[before..].make_ascii_lowercase();
+}
+
+/// Character by character, so that none grows (`ß` stays).
+fn upper(text: &str, out: &mut String) {
+    if text.is_ascii() {
+        let before = out.len();
+        out.push_str(text);
+        return out[before..].make_ascii_uppercase();
+    }
+    out.extend(text.chars().map(|char| {
+        let mut upper = char.to_uppercase();
+        match (upper.next(), upper.next()) {
+            (Some(single), None) => single,
+            _ => char,
+        }
+    }));
+}
+
+fn replace(text: &str, from: &str, to: &str, out: &mut String) {
+    let mut copied = 0;
+    if !from.is_empty() {
+        // Both are UTF-8, so a place where the bytes are found is one between characters.
+        for at in memchr::memmem::find_iter(text.as_bytes(), from.as_bytes()) {
+            out.push_str(&text[copied..at]);
+            out.push_str(to);
+            copied = at + from.len();
+        }
+    }
+    out.push_str(&text[copied..]);
 }
 
 fn encodings(name: &str, args: &str) -> Option<Kernel> {

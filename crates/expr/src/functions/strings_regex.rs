@@ -7,21 +7,37 @@ use crate::error::{Error, Result};
 use crate::pattern::are::{self, Flags};
 use crate::pattern::span::{Groups, Pattern};
 use basalt_types::{DataType, Datum};
+use std::borrow::Cow;
+use std::ops::Range;
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
     replacing(name, args).or_else(|| matching(name, args)).or_else(|| splitting(name, args)).or_else(|| places(name))
 }
 
-fn whole(groups: &Groups) -> std::ops::Range<usize> {
+fn whole(groups: &Groups) -> Range<usize> {
     groups.first().cloned().flatten().unwrap_or(0..0)
 }
 
 /// All matches from a byte position on, in order; they do not overlap.
 fn matches<'a>(pattern: &'a Pattern, text: &'a str, from: usize) -> impl Iterator<Item = Groups> + use<'a> {
+    each(text, from, |at| pattern.find_at(text, at), whole)
+}
+
+/// The same without groups.
+fn spans<'a>(pattern: &'a Pattern, text: &'a str, from: usize) -> impl Iterator<Item = Range<usize>> + use<'a> {
+    each(text, from, |at| pattern.span_at(text, at), Range::clone)
+}
+
+fn each<'a, M>(
+    text: &'a str,
+    from: usize,
+    find: impl Fn(usize) -> Option<M> + 'a,
+    range: fn(&M) -> Range<usize>,
+) -> impl Iterator<Item = M> {
     let mut at = from;
     std::iter::from_fn(move || {
-        let found = pattern.find_at(text, at)?;
-        let range = whole(&found);
+        let found = find(at)?;
+        let range = range(&found);
         // After an empty match the next one starts a character later.
         let next = text[range.end..].chars().next().map_or(1, char::len_utf8);
         at = if range.is_empty() { range.end + next } else { range.end };
@@ -29,14 +45,22 @@ fn matches<'a>(pattern: &'a Pattern, text: &'a str, from: usize) -> impl Iterato
     })
 }
 
-/// The first group if there is one, otherwise the whole match.
-fn first_group(text: &str, groups: &Groups) -> Option<String> {
-    let found = if groups.len() > 1 { groups[1].clone() } else { groups[0].clone() };
-    found.map(|range| text[range].to_string())
+/// Whether a replacement names a group. A backslash and what stands behind it belong together.
+fn names_groups(replacement: &str) -> bool {
+    let mut bytes = replacement.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'\\' && bytes.next().is_some_and(|next| matches!(next, b'1'..=b'9')) {
+            return true;
+        }
+    }
+    false
 }
 
 /// `\1`…`\9` and `\&` in a replacement.
-fn expand(text: &str, groups: &Groups, replacement: &str, out: &mut String) {
+fn expand(text: &str, groups: &[Option<Range<usize>>], replacement: &str, out: &mut String) {
+    if !replacement.contains('\\') {
+        return out.push_str(replacement);
+    }
     let group = |index: usize| groups.get(index).cloned().flatten().map_or("", |range| &text[range]);
     let mut chars = replacement.chars();
     while let Some(char) = chars.next() {
@@ -57,23 +81,20 @@ fn expand(text: &str, groups: &Groups, replacement: &str, out: &mut String) {
 }
 
 /// Replaces the `nth` match from `start` on (all where `nth` is 0).
-fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize) -> String {
-    let mut out = String::with_capacity(text.len());
+fn replace(pattern: &Pattern, text: &str, replacement: &str, start: usize, nth: usize, out: &mut String) {
+    let (skipped, taken) = if nth == 0 { (0, usize::MAX) } else { (nth - 1, 1) };
     let mut copied = 0;
-    for (index, groups) in matches(pattern, text, start).enumerate() {
-        if nth != 0 && index + 1 != nth {
-            continue;
-        }
-        let range = whole(&groups);
+    let mut put = |groups: &[Option<Range<usize>>]| {
+        let range = groups.first().cloned().flatten().unwrap_or(0..0);
         out.push_str(&text[copied..range.start]);
-        expand(text, &groups, replacement, &mut out);
+        expand(text, groups, replacement, out);
         copied = range.end;
-        if nth != 0 {
-            break;
-        }
+    };
+    match pattern.has_groups() && names_groups(replacement) {
+        true => matches(pattern, text, start).skip(skipped).take(taken).for_each(|groups| put(&groups)),
+        false => spans(pattern, text, start).skip(skipped).take(taken).for_each(|range| put(&[Some(range)])),
     }
     out.push_str(&text[copied..]);
-    out
 }
 
 fn invalid_value(name: &str, value: i32) -> Error {
@@ -108,11 +129,11 @@ fn replacing(name: &str, args: &str) -> Option<Kernel> {
         return None;
     }
     Some(match args {
-        "text,text,text" => kernel!(|text: Txt, pattern: Txt, new: Txt| -> Txt {
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1))
+        "text,text,text" => written!(|text: Txt, pattern: Txt, new: Txt; out| {
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, 0, 1, out))
         }),
         "text,text,text,text" => {
-            kernel!(|text: Txt, pattern: Txt, new: Txt, options: Txt| -> Txt {
+            written!(|text: Txt, pattern: Txt, new: Txt, options: Txt; out| {
                 if options.starts_with(|char: char| char.is_ascii_digit()) {
                     return Err(Error::invalid_parameter(format!("invalid regular expression option: \"{}\"", &options[..1]))
                     .with_hint(
@@ -121,37 +142,43 @@ fn replacing(name: &str, args: &str) -> Option<Kernel> {
                     ));
                 }
                 let flags = Flags::parse(options)?;
-                are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global)))
+                are::cached(pattern, flags, |regex| replace(regex, text, new, 0, usize::from(!flags.global), out))
             })
         }
-        "text,text,text,int4" => kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4| -> Txt {
+        "text,text,text,int4" => written!(|text: Txt, pattern: Txt, new: Txt, start: I4; out| {
             let start = start_byte(text, start)?;
-            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1))
+            are::cached(pattern, Flags::default(), |regex| replace(regex, text, new, start, 1, out))
         }),
-        "text,text,text,int4,int4" => kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4| -> Txt {
-            replace_from(text, pattern, new, start, nth, "")
+        "text,text,text,int4,int4" => written!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4; out| {
+            replace_from(text, pattern, new, (start, nth), "", out)
         }),
         "text,text,text,int4,int4,text" => {
-            kernel!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4, flags: Txt| -> Txt {
-                replace_from(text, pattern, new, start, nth, flags)
+            written!(|text: Txt, pattern: Txt, new: Txt, start: I4, nth: I4, flags: Txt; out| {
+                replace_from(text, pattern, new, (start, nth), flags, out)
             })
         }
         _ => return None,
     })
 }
 
-fn replace_from(text: &str, pattern: &str, new: &str, start: i32, nth: i32, flags: &str) -> Result<String> {
+fn replace_from(
+    text: &str,
+    pattern: &str,
+    new: &str,
+    (start, nth): (i32, i32),
+    flags: &str,
+    out: &mut String,
+) -> Result<()> {
     let start = start_byte(text, start)?;
     if nth < 0 {
         return Err(invalid_value("n", nth));
     }
-    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize))
+    are::cached(pattern, Flags::parse(flags)?, |regex| replace(regex, text, new, start, nth as usize, out))
 }
 
 fn group_texts(text: &str, groups: &Groups) -> Result<Datum> {
     let skip = usize::from(groups.len() > 1);
-    let made =
-        |group: &Option<std::ops::Range<usize>>| group.clone().map_or(Datum::Null, |range| Datum::text(&text[range]));
+    let made = |group: &Option<Range<usize>>| group.clone().map_or(Datum::Null, |range| Datum::text(&text[range]));
     let values: Vec<Datum> = groups.iter().skip(skip).map(made).collect();
     array_value::encode(&DataType::Text, &values)
 }
@@ -176,9 +203,9 @@ pub(super) fn all_matches(text: &str, pattern: &str, options: &str) -> Result<Ve
 fn matching(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
         ("substring", "text,text") => {
-            kernel!(|text: Txt, pattern: Txt| -> Opt<Txt> { substring(text, pattern) })
+            kernel!(|text: Txt, pattern: Txt| -> Opt<Part> { substring(text, pattern) })
         }
-        ("substring", "text,text,text") => kernel!(|text: Txt, pattern: Txt, escape: Txt| -> Opt<Txt> {
+        ("substring", "text,text,text") => kernel!(|text: Txt, pattern: Txt, escape: Txt| -> Opt<Part> {
             substring(text, &similar(pattern, Some(escape))?)
         }),
         ("similar_to_escape", "text,text") => {
@@ -209,8 +236,13 @@ fn matching(name: &str, args: &str) -> Option<Kernel> {
     })
 }
 
-fn substring(text: &str, pattern: &str) -> Result<Option<String>> {
-    are::cached(pattern, Flags::default(), |regex| regex.find_at(text, 0).and_then(|found| first_group(text, &found)))
+/// The first group if there is one, otherwise the whole match.
+fn substring<'t>(text: &'t str, pattern: &str) -> Result<Option<Cow<'t, str>>> {
+    let found = are::cached(pattern, Flags::default(), |regex| match regex.has_groups() {
+        true => regex.find_at(text, 0).and_then(|groups| groups.get(1).or(groups.first()).cloned().flatten()),
+        false => regex.span_at(text, 0),
+    })?;
+    Ok(found.map(|range| Cow::Borrowed(&text[range])))
 }
 
 /// A `SIMILAR TO` pattern with an escape character, or with none where it is empty.
@@ -252,7 +284,7 @@ fn places(name: &str) -> Option<Kernel> {
             let (text, pattern) = (Txt::of(&args[0], &info.arg_types[0])?, Txt::of(&args[1], &info.arg_types[1])?);
             let start = start_byte(text, integer(args, 2, 1))?;
             let count =
-                are::cached(pattern, flags_at(args, 3, info)?, |regex| matches(regex, text, start).count() as i32)?;
+                are::cached(pattern, flags_at(args, 3, info)?, |regex| spans(regex, text, start).count() as i32)?;
             Ok(Datum::I32(count))
         }),
         "regexp_instr" => scalar!(|args, info| {
@@ -285,7 +317,7 @@ fn nth_group(
     start: usize,
     nth: usize,
     group: usize,
-) -> Result<Option<std::ops::Range<usize>>> {
+) -> Result<Option<Range<usize>>> {
     are::cached(pattern, flags, |regex| {
         let found = matches(regex, text, start).nth(nth - 1);
         // Of a pattern without groups the first is the whole match.
@@ -298,8 +330,7 @@ pub(super) fn split(text: &str, pattern: &str, flags: &str, function: &str) -> R
     are::cached(pattern, options(flags, function)?, |regex| {
         let mut pieces = Vec::new();
         let mut from = 0;
-        for found in matches(regex, text, 0) {
-            let range = whole(&found);
+        for range in spans(regex, text, 0) {
             if range.is_empty() && (range.start == from || range.start == text.len()) {
                 continue;
             }

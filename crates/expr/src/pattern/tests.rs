@@ -34,6 +34,21 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn a_match_is_the_same_with_its_groups_and_without(
+        text in "[abé .]{0,10}",
+        pattern in r"(\^?)(\([ab]{1,2}\|[abé.]+\)[*+?]?|[abé.][*+?]{0,2}|\\y|\\w){1,4}",
+    ) {
+        if let Ok(compiled) = compile(&pattern, Flags::default()) {
+            for from in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                let whole = compiled.find_at(&text, from).and_then(|groups| groups[0].clone());
+                prop_assert_eq!(compiled.span_at(&text, from), whole, "{:?} in {:?} from {}", pattern, text, from);
+            }
+        }
+    }
+}
+
 #[test]
 fn of_the_matches_that_start_first_the_longest_or_shortest_is_taken() {
     let found = |pattern: &str, text: &str| {

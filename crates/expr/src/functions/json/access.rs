@@ -6,24 +6,25 @@ use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
 use basalt_types::jsonb::{self, Kind};
 use basalt_types::{DataType, Datum};
+use std::borrow::Cow;
 
 pub(super) fn bind(name: &str) -> Option<Kernel> {
     let name = name.strip_prefix("jsonb_").or_else(|| name.strip_prefix("json_"))?;
     Some(match name {
-        "object_field" => kernel!(|json: Txt, key: Txt; info| -> Opt<Txt> {
-            Ok(Document::of(json, &info.arg_types[0])?.member(key).map(str::to_string))
+        "object_field" => kernel!(|json: Txt, key: Txt; info| -> Opt<Part> {
+            Ok(Document::of(json, &info.arg_types[0])?.member(key).map(Cow::Borrowed))
         }),
-        "object_field_text" => kernel!(|json: Txt, key: Txt; info| -> Opt<Txt> {
+        "object_field_text" => kernel!(|json: Txt, key: Txt; info| -> Opt<Part> {
             Ok(Document::of(json, &info.arg_types[0])?.member(key).and_then(as_text))
         }),
-        "array_element" => kernel!(|json: Txt, index: I4; info| -> Opt<Txt> {
-            Ok(Document::of(json, &info.arg_types[0])?.element(index).map(str::to_string))
+        "array_element" => kernel!(|json: Txt, index: I4; info| -> Opt<Part> {
+            Ok(Document::of(json, &info.arg_types[0])?.element(index).map(Cow::Borrowed))
         }),
-        "array_element_text" => kernel!(|json: Txt, index: I4; info| -> Opt<Txt> {
+        "array_element_text" => kernel!(|json: Txt, index: I4; info| -> Opt<Part> {
             Ok(Document::of(json, &info.arg_types[0])?.element(index).and_then(as_text))
         }),
         "extract_path" => scalar!(|args, info| at_path(args, info.arg_types, |found| Some(found.to_string()))),
-        "extract_path_text" => scalar!(|args, info| at_path(args, info.arg_types, as_text)),
+        "extract_path_text" => scalar!(|args, info| at_path(args, info.arg_types, owned_text)),
         "array_length" => kernel!(|json: Txt; info| -> I4 {
             let document = Document::of(json, &info.arg_types[0])?;
             match jsonb::kind(document.text) {
@@ -38,12 +39,16 @@ pub(super) fn bind(name: &str) -> Option<Kernel> {
 }
 
 /// A value as `->>` gives it: strings bare, null as SQL's.
-pub(super) fn as_text(json: &str) -> Option<String> {
+pub(crate) fn as_text(json: &str) -> Option<Cow<'_, str>> {
     match jsonb::kind(json) {
         Kind::Null => None,
-        Kind::String => Some(jsonb::unquote(json.trim_ascii()).into_owned()),
-        _ => Some(json.to_string()),
+        Kind::String => Some(jsonb::unquote(json.trim_ascii())),
+        _ => Some(Cow::Borrowed(json)),
     }
+}
+
+fn owned_text(json: &str) -> Option<String> {
+    as_text(json).map(Cow::into_owned)
 }
 
 impl<'a> Document<'a> {
