@@ -188,9 +188,24 @@ impl<'b> Batch<'b> {
 
     /// Leaves these rows, which ascend and may come several times, each with its partner.
     pub fn pair(&mut self, join: usize, rows: &[u32], partners: Vec<u32>) {
+        self.repeat(rows);
+        self.matches[join] = Some(partners);
+    }
+
+    /// The rows that count, in their order.
+    pub fn counted(&self) -> Vec<u32> {
+        self.mask.as_deref().map_or_else(|| (0..self.rows as u32).collect(), mask::rows)
+    }
+
+    /// Leaves these rows, which ascend and may come several times.
+    pub fn repeat(&mut self, rows: &[u32]) {
         self.mask = None;
         self.keep(rows);
-        self.matches[join] = Some(partners);
+    }
+
+    /// Gives the rows a column that nothing here computes.
+    pub fn give(&mut self, place: Place, column: Vector) {
+        self.columns[place] = Some(column);
     }
 
     /// Which pairs of a row and its partner pass; `read` are the columns of rows that the conditions ask for.
@@ -301,6 +316,7 @@ impl<'b> Batch<'b> {
             }
             Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
             Def::General(general) => self.general(general, work)?,
+            Def::Element { .. } => panic!("sets come before what asks for their values"),
             Def::Mark { join } => {
                 let partners = self.matches[*join].as_deref().expect("joins come before what asks for their marks");
                 of_marks(partners)

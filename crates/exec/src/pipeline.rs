@@ -9,6 +9,7 @@ mod held;
 mod merge;
 mod prune;
 mod reading;
+mod sets;
 mod sort;
 mod spilling;
 mod window;
@@ -35,6 +36,7 @@ use basalt_types::vector::Vector;
 use breaking::{Broken, Stage};
 use held::Held;
 use reading::{Cut, Pair, Reading};
+use sets::Sets;
 use sort::{Order, Sorting};
 use spilling::{Flushed, Made};
 use std::ops::Range;
@@ -87,6 +89,7 @@ enum Start {
 enum Step {
     Filter(Vec<Condition>),
     Probe(join::Probe),
+    Sets(Sets),
 }
 
 #[derive(Debug)]
@@ -271,6 +274,11 @@ impl Running {
                 rows = rows.saturating_mul(table.partners_max());
                 is_total
             }
+            Step::Sets(sets) => {
+                // However many there are.
+                rows = usize::MAX;
+                sets.is_total()
+            }
         })
     }
 
@@ -404,6 +412,7 @@ impl Running {
             match step {
                 Step::Filter(conditions) => batch.filter(conditions, work)?,
                 Step::Probe(probe) => probe.apply(batch, work)?,
+                Step::Sets(sets) => sets.apply(batch, work)?,
             }
             if batch.rows() == 0 {
                 return Ok(None);

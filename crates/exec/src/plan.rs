@@ -50,6 +50,14 @@ pub enum Plan {
         dependent: Vec<usize>,
         calls: Vec<AggregateCall>,
     },
+    /// The input's columns, then one per set-returning call and, with `ordinality`, the number of the value: a row for
+    /// each value of the longest set, the others filled with nulls. A row whose sets are empty goes, unless `keep_empty`.
+    ProjectSet {
+        input: Box<Plan>,
+        calls: Vec<Expr>,
+        ordinality: bool,
+        keep_empty: bool,
+    },
     Sort {
         input: Box<Plan>,
         keys: Vec<SortKey>,

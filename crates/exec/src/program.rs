@@ -54,6 +54,10 @@ pub(crate) enum Def {
     Mark {
         join: usize,
     },
+    /// A value of a set-returning call, or its number, which a step of the pipeline gives.
+    Element {
+        step: usize,
+    },
 }
 
 /// An integer operand.
@@ -68,7 +72,7 @@ impl Def {
     pub fn places(&self) -> Vec<Place> {
         let of = |arg: &Arg| if let Arg::Column(place) = arg { Some(*place) } else { None };
         match self {
-            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } => Vec::new(),
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } => Vec::new(),
             Def::Arithmetic { left, right, general, .. } => {
                 of(left).into_iter().chain(of(right)).chain(general.places.iter().copied()).collect()
             }
@@ -83,7 +87,7 @@ impl Def {
     /// Whether it fails for no value.
     fn is_total(&self) -> bool {
         match self {
-            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } => true,
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } => true,
             Def::Arithmetic { .. } => false,
             Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
             Def::General(general) => general.is_total(),
@@ -162,6 +166,11 @@ impl Program {
     /// Whether a join finds partners.
     pub fn mark(&mut self, join: usize, nullable: bool) -> Place {
         self.push(Def::Mark { join }, Field::new(DataType::Bool, nullable))
+    }
+
+    /// A column that a step gives.
+    pub fn element(&mut self, step: usize, field: Field) -> Place {
+        self.push(Def::Element { step }, field)
     }
 
     /// A column in the stored form of its own type.

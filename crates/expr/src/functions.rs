@@ -143,6 +143,7 @@ mod orders;
 pub mod pattern_types;
 pub mod ranges;
 mod registry;
+pub mod set_columns;
 mod sets;
 pub mod spread;
 pub(crate) mod strings;

@@ -108,6 +108,17 @@ impl<'a> Resting<'a> {
         self.header.as_ref().map_or(usize::from(self.count() > 0), Vec::len)
     }
 
+    /// Calls `visit` with each element in storage order. `None`: the bytes are damaged, or `visit` says so.
+    #[inline]
+    pub fn each(&self, element: PhysType, visit: impl FnMut(Field<'a>) -> Option<()>) -> Option<()> {
+        self.row.each(|_| element, 0..self.count(), visit)
+    }
+
+    /// The elements side by side, each of `width` bytes, if none is null.
+    pub fn fixed(&self, width: usize) -> Option<&'a [u8]> {
+        self.row.values_without_nulls()?.get(..self.count().checked_mul(width)?)
+    }
+
     /// An element by its place in storage order; `None` if the bytes are damaged, or there is no such element.
     pub fn element(&self, element: PhysType, at: usize) -> Option<Datum> {
         let mut found = None;
@@ -198,6 +209,19 @@ mod tests {
             }
             for at in 0..array.elements.len() + 2 {
                 assert_eq!(resting.element(element, at), array.elements.get(at).cloned());
+            }
+            let mut elements = Vec::new();
+            resting.each(element, |field| {
+                elements.push(match field {
+                    Field::Null => Datum::Null,
+                    Field::Value(bytes) => row::decode_value(element, bytes)?,
+                });
+                Some(())
+            });
+            assert_eq!(elements, array.elements);
+            if element == PhysType::I32 {
+                let has_null = array.elements.iter().any(Datum::is_null);
+                assert_eq!(resting.fixed(4).map(<[u8]>::len), (!has_null).then_some(array.elements.len() * 4));
             }
             // Damage is no panic.
             for end in 0..bytes.len() {

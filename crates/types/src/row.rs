@@ -107,6 +107,11 @@ impl<'a> RowRef<'a> {
         self.count
     }
 
+    /// The values side by side, if none is null.
+    pub fn values_without_nulls(&self) -> Option<&'a [u8]> {
+        self.nulls.iter().all(|bits| *bits == 0).then_some(self.values)
+    }
+
     /// The columns in order. Ends early (with `None` inside) only on damaged bytes.
     pub fn fields(&self, types: &'a [PhysType]) -> impl Iterator<Item = Option<Field<'a>>> + 'a {
         let (nulls, mut rest) = (self.nulls, self.values);

@@ -5,6 +5,10 @@
 //! wherever they are cut. And views that were valid in an array are valid in any other over the same buffers. The two
 //! things that are unsafe are to say so without a second look.
 
+mod slices;
+
+pub use slices::Slices;
+
 use arrow_array::{BinaryViewArray, StringViewArray};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 

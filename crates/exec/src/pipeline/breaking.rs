@@ -79,6 +79,7 @@ impl Pipeline {
             match &self.program.defs[place] {
                 Def::Given(_) => drop(kept.insert(place)),
                 Def::Payload { join, .. } | Def::Mark { join } if *join < first_join => drop(kept.insert(place)),
+                Def::Element { step } if *step < from => drop(kept.insert(place)),
                 def => open.extend(def.places()),
             }
         }
@@ -92,6 +93,7 @@ impl Step {
         match self {
             Step::Filter(conditions) => conditions.iter().flat_map(Condition::places).collect(),
             Step::Probe(probe) => probe.places(),
+            Step::Sets(sets) => sets.places(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From a plan to pipelines.
 
 use super::prune;
+use super::sets::Sets;
 use super::sort::{Form, Key, Order};
 use super::window::{self, Frame, Function};
 use super::{Notes, Pipeline, Sink, Start, Step};
@@ -16,15 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A pipeline without its end.
-struct Open {
+pub(super) struct Open {
     start: Start,
-    program: Program,
-    steps: Vec<Step>,
+    pub program: Program,
+    pub steps: Vec<Step>,
     notes: Notes,
     /// The pipelines whose tables its joins look into.
     tables: Vec<usize>,
     /// Where the columns of the operator that was compiled last are.
-    columns: Vec<Place>,
+    pub columns: Vec<Place>,
     /// Rows to be passed over and given, of the rows as they come.
     window: Option<(usize, Option<usize>)>,
 }
@@ -125,6 +126,12 @@ impl Compiler<'_> {
             Plan::Window { input, partition, order, arrival, calls } => {
                 let open = self.whole(input)?;
                 self.windowed(open, partition, order, arrival, calls)
+            }
+            Plan::ProjectSet { input, calls, ordinality, keep_empty } => {
+                let mut open = self.whole(input)?;
+                let sets = Sets::compile(&mut open, calls, *ordinality, *keep_empty, self.ctx)?;
+                open.steps.push(Step::Sets(sets));
+                Some(open)
             }
             Plan::Union { inputs } => self.union(inputs),
             Plan::Shared { number, plan } => self.shared(*number, plan),
@@ -473,11 +480,11 @@ impl Open {
     }
 
     /// Whether columns are of types that can be held.
-    fn is_storable(&self, columns: &[Place]) -> bool {
+    pub fn is_storable(&self, columns: &[Place]) -> bool {
         columns.iter().all(|place| self.program.fields[*place].held().phys().is_some())
     }
 
-    fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {
+    pub fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {
         let expr = self.placed(expr);
         self.program.define(&expr, ctx)
     }

@@ -43,6 +43,8 @@ pub enum ReportedSource {
 
 pub enum ReportedStep {
     Filter,
+    /// A row for each value of set-returning calls.
+    Sets,
     /// With the table that a pipeline built.
     Join {
         table: usize,
@@ -128,6 +130,7 @@ impl Pipeline {
         let step = |(at, (step, notes)): (usize, (&Step, &Vec<usize>))| {
             let what = match step {
                 Step::Filter(_) => ReportedStep::Filter,
+                Step::Sets(_) => ReportedStep::Sets,
                 Step::Probe(probe) => ReportedStep::Join { table: self.tables[probe.join], kind: probe.kind },
             };
             let rows = ran.map(|ran| ran.passed[at].load(Ordering::Relaxed) as u64);

@@ -43,7 +43,7 @@ impl Pipeline {
         let needs_partner = |probe: &&Probe| matches!(probe.kind, Kind::Inner | Kind::Semi);
         let of_steps = self.steps.iter().filter_map(|step| match step {
             Step::Probe(probe) => Some(probe),
-            Step::Filter(_) => None,
+            Step::Filter(_) | Step::Sets(_) => None,
         });
         let of_sink = if let Sink::Mark(probe) = &self.sink { Some(probe) } else { None };
         let sought = of_steps.chain(of_sink).filter(needs_partner).filter_map(|probe| {

@@ -24,8 +24,8 @@ use basalt_types::{DataType, Datum};
 pub(crate) use modify::deletion;
 pub(crate) use path::query_rows;
 pub(crate) use records::bind_set;
-pub(crate) use rows::rows;
-pub(crate) use {access::subscript, modify::assign};
+pub(crate) use rows::{check_elements, rows};
+pub(crate) use {access::as_text, access::subscript, modify::assign};
 
 pub(crate) fn bind(name: &str, args: &str) -> Option<Kernel> {
     access::bind(name)

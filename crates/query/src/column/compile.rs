@@ -230,6 +230,14 @@ impl Compiled {
                 Ok(Compiled { plan, columns }.noted(how, rows, |notes| notes.sort(keys)))
             }
             Op::Window { input, calls } => Compiled::of(input, &below, how)?.windowed(calls, rows, how),
+            Op::ProjectSet { input, sets, ordinality, keep_empty } => {
+                let compiled = Compiled::of(input, &below, how)?.with_sets(sets, *ordinality, *keep_empty)?;
+                let compiled = compiled.noted(how, rows, |notes| notes.sets(sets, *ordinality));
+                // An array that was taken apart goes no further, unless somebody asks for it.
+                let types = node.columns().into_iter().filter(|(id, _)| needed.contains(id));
+                let kept: Vec<(ColId, Expr)> = types.map(|(id, ty)| (id, hole(id, &ty))).collect();
+                compiled.placing(&kept)
+            }
             Op::Limit { input, limit, offset } => {
                 let Compiled { plan, columns } = Compiled::of(input, &below, how)?;
                 let (limit, offset) = (how.limit(limit, row_count::LIMIT)?, how.limit(offset, row_count::OFFSET)?);
@@ -429,6 +437,15 @@ impl Compiled {
             *hold_left = side == Side::Left;
         }
         self
+    }
+
+    /// A row for each value of set-returning calls.
+    fn with_sets(self, sets: &[(ColId, Expr)], ordinality: Option<ColId>, keep_empty: bool) -> Taken<Compiled> {
+        let Compiled { plan, mut columns } = self;
+        let calls = sets.iter().map(|(_, call)| placed(call, &columns)).collect::<Taken<Vec<_>>>()?;
+        columns.extend(sets.iter().map(|(id, _)| *id).chain(ordinality));
+        let (input, ordinality) = (Box::new(plan), ordinality.is_some());
+        Ok(Compiled { plan: exec::Plan::ProjectSet { input, calls, ordinality, keep_empty }, columns })
     }
 
     fn aggregated(

@@ -31,6 +31,7 @@ pub(crate) enum What {
     Aggregate { groups: Vec<String>, results: Vec<String> },
     Sort { keys: Vec<String> },
     Window { calls: Vec<String> },
+    Sets { calls: Vec<String> },
     Limit,
     Values,
     Union,
@@ -190,6 +191,15 @@ impl Notes {
         let texts: Vec<(ColId, String)> = calls.iter().map(|(id, call)| (*id, text(call))).collect();
         let what = What::Window { calls: texts.iter().map(|(_, text)| text.clone()).collect() };
         self.names.extend(texts);
+        what
+    }
+
+    /// Columns of values are called by what gives them.
+    pub fn sets(&mut self, sets: &[(ColId, Expr)], ordinality: Option<ColId>) -> What {
+        let texts: Vec<(ColId, String)> = sets.iter().map(|(id, call)| (*id, self.text(call))).collect();
+        let what = What::Sets { calls: texts.iter().map(|(_, text)| text.clone()).collect() };
+        self.names.extend(texts);
+        self.names.extend(ordinality.map(|id| (id, "ordinality".to_string())));
         what
     }
 

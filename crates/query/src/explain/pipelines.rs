@@ -95,6 +95,7 @@ impl Pipelines<'_> {
     fn middle(&self, step: &Operator<ReportedStep>) -> Step {
         let what = match &step.what {
             ReportedStep::Filter => "Filter".to_string(),
+            ReportedStep::Sets => "ProjectSet".to_string(),
             ReportedStep::Join { table, kind } => format!("{} Join with Pipeline {}", word(*kind), table + 1),
         };
         let rows = step.rows.map(|rows| rows as usize);
@@ -102,6 +103,7 @@ impl Pipelines<'_> {
         let mut conditions = Vec::new();
         for note in self.notes_of(step) {
             match &note.what {
+                What::Sets { calls } => told = told.with("Sets", Fact::Texts(calls.clone())),
                 What::Filter { conditions: more } => conditions.extend(more.iter().cloned()),
                 What::Join { keys, residual } => {
                     let keys = keys.iter().map(KeyText::condition).collect();

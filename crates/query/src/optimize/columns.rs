@@ -80,6 +80,9 @@ fn collect(node: &Node, used: &mut ColSet, defined: &mut ColSet) {
             defined.extend(node.columns().into_iter().map(|(id, _)| id));
         }
         Op::Window { calls, .. } => defined.extend(calls.iter().map(|(id, _)| *id)),
+        Op::ProjectSet { sets, ordinality, .. } => {
+            defined.extend(sets.iter().map(|(id, _)| *id).chain(*ordinality));
+        }
         Op::Join { kind: super::node::JoinKind::Mark { id, .. }, .. } => {
             defined.insert(*id);
         }
@@ -123,6 +126,9 @@ fn rename(node: &mut Node, names: &AHashMap<ColId, ColId>) {
             aggregates.iter_mut().for_each(|(id, _)| change(id));
         }
         Op::Window { calls, .. } => calls.iter_mut().for_each(|(id, _)| change(id)),
+        Op::ProjectSet { sets, ordinality, .. } => {
+            sets.iter_mut().map(|(id, _)| id).chain(ordinality).for_each(change);
+        }
         Op::Join { kind: super::node::JoinKind::Mark { id, .. }, .. } => change(id),
         Op::UnionAll { columns, .. } => columns.iter_mut().for_each(|column| {
             [&mut column.id, &mut column.left, &mut column.right].into_iter().for_each(change);

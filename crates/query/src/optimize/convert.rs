@@ -10,6 +10,7 @@ use crate::plan::{self, AggregateCall, ColId, CteId, Plan, Query, SetColumn, Set
 use ahash::AHashSet;
 use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
+use basalt_expr::functions::set_columns::SetCall;
 use basalt_expr::tree::Expr;
 use basalt_expr::window::{Bound, Exclude, FrameSpec, Ranking, Units};
 use basalt_types::{DataType, Datum};
@@ -155,6 +156,10 @@ impl<'q> Converter<'q> {
                 let calls = self.window_calls(&mut asked, calls)?;
                 Some(Node::new(Op::Window { input: Box::new(asked.node), calls }))
             }
+            Plan::ProjectSet { input, sets, ordinality, keep_empty } => {
+                let input = self.plan(input, ordered)?;
+                self.project_set(input, sets, *ordinality, *keep_empty)
+            }
             Plan::Distinct { input, on: Some(on) } => self.first_of_each(input, on, ordered),
             Plan::Distinct { input, on: None } => {
                 let node = self.plan(input, false)?;
@@ -282,6 +287,38 @@ impl<'q> Converter<'q> {
         Some(calls)
     }
 
+    /// A row for each value of set-returning calls.
+    fn project_set(
+        &mut self,
+        input: Node,
+        sets: &[(ColId, Expr)],
+        ordinality: Option<ColId>,
+        keep_empty: bool,
+    ) -> Option<Node> {
+        if sets.is_empty() {
+            // A function that returns one row has the ordinality 1.
+            let Some(id) = ordinality else { return Some(input) };
+            let columns = input.columns().into_iter().map(|(id, ty)| (id, hole(id, ty)));
+            let one = Expr::Const { value: Datum::I64(1), ty: DataType::Int8 };
+            let exprs = columns.chain([(id, one)]).collect();
+            return Some(input.project(exprs));
+        }
+        let mut asked = Asked::new(input);
+        let mut calls = Vec::with_capacity(sets.len());
+        for (id, call) in sets {
+            let (Expr::Call { function, args, ty }, Some(_)) = (call, SetCall::of(call)) else {
+                return self.refuse("generate_series");
+            };
+            if function.volatility == Volatility::Volatile {
+                return self.refuse("a volatile function");
+            }
+            let args = args.iter().map(|arg| self.asked(&mut asked, arg)).collect::<Option<Vec<_>>>()?;
+            calls.push((*id, Expr::Call { function, args, ty: ty.clone() }));
+        }
+        let input = Box::new(asked.node);
+        Some(Node::new(Op::ProjectSet { input, sets: calls, ordinality, keep_empty }))
+    }
+
     /// `DISTINCT ON`: of rows that are equal in some expressions the first in the input's order.
     fn first_of_each(&mut self, input: &Plan, on: &[Expr], ordered: bool) -> Option<Node> {
         let (below, keys) = match input {
@@ -361,7 +398,6 @@ fn equality(ty: &DataType, left: Expr, right: Expr) -> Option<Expr> {
 fn kind_of(plan: &Plan) -> &'static str {
     match plan {
         Plan::VirtualScan { .. } => "a system table",
-        Plan::ProjectSet { .. } => "a set-returning function",
         Plan::Sample { .. } => "TABLESAMPLE",
         Plan::Limit { .. } => "WITH TIES",
         Plan::SetOp { .. } => "INTERSECT ALL or EXCEPT ALL",

@@ -61,7 +61,7 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             }
             JoinKind::Full => false,
         },
-        Op::UnionAll { .. } => false,
+        Op::ProjectSet { .. } | Op::UnionAll { .. } => false,
     }
 }
 
@@ -88,7 +88,9 @@ pub fn is_never_null(node: &Node, id: ColId) -> bool {
             let column = ColSet::from_iter([id]);
             conjuncts.iter().any(|conjunct| rejects_nulls(conjunct, &column)) || is_never_null(input, id)
         }
-        Op::Window { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => is_never_null(input, id),
+        Op::Window { input, .. } | Op::ProjectSet { input, .. } | Op::Sort { input, .. } | Op::Limit { input, .. } => {
+            is_never_null(input, id)
+        }
         Op::Project { input, exprs } => defines(input, exprs, id),
         Op::Aggregate { input, groups, aggregates, .. } => {
             let counts = |(own, call): &(ColId, crate::plan::AggregateCall)| {

@@ -67,6 +67,14 @@ pub enum Op {
         input: Box<Node>,
         calls: Vec<(ColId, WindowCall)>,
     },
+    /// The input's columns, one per set-returning call and the ordinality: a row for each value of the longest set. A row
+    /// whose sets are empty goes, unless `keep_empty`.
+    ProjectSet {
+        input: Box<Node>,
+        sets: Vec<(ColId, Expr)>,
+        ordinality: Option<ColId>,
+        keep_empty: bool,
+    },
     Sort {
         input: Box<Node>,
         keys: Vec<SortKey>,
@@ -212,6 +220,12 @@ impl Node {
                 out.extend(calls.iter().map(|(id, call)| (*id, call.ty.clone())));
                 out
             }
+            Op::ProjectSet { input, sets, ordinality, .. } => {
+                let mut out = input.columns();
+                out.extend(typed(sets));
+                out.extend(ordinality.map(|id| (id, DataType::Int8)));
+                out
+            }
             Op::UnionAll { columns, .. } => columns.iter().map(|column| (column.id, column.ty.clone())).collect(),
         }
     }
@@ -223,6 +237,7 @@ impl Node {
             | Op::Project { input, .. }
             | Op::Aggregate { input, .. }
             | Op::Window { input, .. }
+            | Op::ProjectSet { input, .. }
             | Op::Sort { input, .. }
             | Op::Limit { input, .. } => vec![input],
             Op::Join { left, right, .. } | Op::UnionAll { left, right, .. } => vec![left, right],
@@ -236,6 +251,7 @@ impl Node {
             | Op::Project { input, .. }
             | Op::Aggregate { input, .. }
             | Op::Window { input, .. }
+            | Op::ProjectSet { input, .. }
             | Op::Sort { input, .. }
             | Op::Limit { input, .. } => vec![input],
             Op::Join { left, right, .. } | Op::UnionAll { left, right, .. } => vec![left, right],
@@ -248,7 +264,9 @@ impl Node {
             Op::Shared { .. } | Op::UnionAll { .. } => Vec::new(),
             Op::Scan { filter: exprs, .. } | Op::Filter { conjuncts: exprs, .. } => exprs.iter().collect(),
             Op::Values { rows, .. } => rows.iter().flatten().collect(),
-            Op::Project { exprs, .. } => exprs.iter().map(|(_, expr)| expr).collect(),
+            Op::Project { exprs, .. } | Op::ProjectSet { sets: exprs, .. } => {
+                exprs.iter().map(|(_, expr)| expr).collect()
+            }
             Op::Join { keys, residual, .. } => {
                 keys.iter().flat_map(|key| [&key.left, &key.right]).chain(residual).collect()
             }
@@ -268,7 +286,9 @@ impl Node {
             Op::Shared { .. } | Op::UnionAll { .. } => Vec::new(),
             Op::Scan { filter: exprs, .. } | Op::Filter { conjuncts: exprs, .. } => exprs.iter_mut().collect(),
             Op::Values { rows, .. } => rows.iter_mut().flatten().collect(),
-            Op::Project { exprs, .. } => exprs.iter_mut().map(|(_, expr)| expr).collect(),
+            Op::Project { exprs, .. } | Op::ProjectSet { sets: exprs, .. } => {
+                exprs.iter_mut().map(|(_, expr)| expr).collect()
+            }
             Op::Join { keys, residual, .. } => {
                 keys.iter_mut().flat_map(|key| [&mut key.left, &mut key.right]).chain(residual).collect()
             }

@@ -20,6 +20,10 @@ use std::cell::Cell;
 
 /// Who asks for groups by what they have together asks for exceptions.
 const HAVING_SHARE_MAX: f64 = 0.1;
+/// Values of a set, as nobody knows them.
+const SET_ROWS: f64 = 4.0;
+/// Different ones among all of them.
+const SET_DISTINCT_SHARE: f64 = 0.1;
 
 /// A tree in its final form.
 pub struct Placed {
@@ -89,6 +93,7 @@ impl Placement<'_> {
                 Some(Placed::new(Node::new(Op::Sort { input: Box::new(node), keys }), profile))
             }
             Op::Window { input, calls } => self.window(*input, calls, conjuncts),
+            Op::ProjectSet { .. } => self.sets(node, conjuncts),
             Op::Limit { input, limit, offset } => {
                 let Placed { node, mut profile } = self.place(*input, Vec::new())?;
                 if let Some(Expr::Const { value: Datum::I64(count), .. }) = &limit {
@@ -146,6 +151,23 @@ impl Placement<'_> {
         let rows = profile.rows;
         profile.columns.extend(calls.iter().map(|(id, _)| (*id, ColumnProfile::guessed(rows))));
         let node = Node::new(Op::Window { input: Box::new(node), calls });
+        Some(Placed::new(node, profile).filter(above))
+    }
+
+    /// What is asked of a row before its sets are made is asked there.
+    fn sets(&self, mut node: Node, conjuncts: Vec<Expr>) -> Option<Placed> {
+        let Op::ProjectSet { input, sets, ordinality, .. } = &mut node.op else { return None };
+        let of_input = output(input);
+        let (below, above): (Vec<Expr>, Vec<Expr>) =
+            split(conjuncts).into_iter().partition(|conjunct| within(conjunct, &of_input));
+        let Placed { node: placed, mut profile } = self.place(std::mem::replace(input, Node::unit()), below)?;
+        **input = placed;
+        profile.rows *= SET_ROWS;
+        // Rows come several times; what decides what has not changed.
+        profile.keys.clear();
+        let added = sets.iter().map(|(id, _)| *id).chain(*ordinality);
+        let rows = profile.rows;
+        profile.columns.extend(added.map(|id| (id, ColumnProfile::guessed(rows * SET_DISTINCT_SHARE))));
         Some(Placed::new(node, profile).filter(above))
     }
 

@@ -69,6 +69,11 @@ pub fn prune(node: &mut Node, needed: &ColSet) {
                 *node = std::mem::replace(&mut **input, Node::unit());
             }
         }
+        Op::ProjectSet { input, sets, ordinality, .. } => {
+            *ordinality = ordinality.filter(|id| needed.contains(id));
+            let below = with(needed, sets.iter().map(|(_, call)| call));
+            prune(input, &below);
+        }
         Op::Limit { input, .. } => prune(input, needed),
         Op::UnionAll { left, right, columns } => {
             let first = columns.first().cloned();

@@ -95,7 +95,7 @@ fn the_fallback_is_named_with_the_reason() -> Result<()> {
     for (sql, reason) in [
         ("SELECT * FROM readings", "a table's rows are passed on as they are"),
         ("SELECT string_agg(name, ',') FROM sites", "string_agg, which depends on the order of rows"),
-        ("SELECT count(*) FROM generate_series(1, 10) g", "a set-returning function"),
+        ("SELECT count(*) FROM generate_series(1, 10) g", "generate_series"),
         ("SELECT count(*) FROM pg_class", "a system table"),
         ("SELECT count(*) FROM sites WHERE random() < 2", "a volatile function"),
         (

@@ -20,16 +20,21 @@ pub(crate) fn rows(args: &[Datum], info: &CallInfo) -> Result<Vec<Datum>> {
             _ => Err(invalid(format!("cannot call {function} on a scalar"))),
         };
     }
-    match (kind, json.binary) {
-        (Kind::Array, _) => {}
-        (Kind::Object, true) => return Err(invalid("cannot extract elements from an object")),
-        (Kind::Object, false) => return Err(invalid(format!("cannot call {function} on a non-array"))),
-        (_, true) => return Err(invalid("cannot extract elements from a scalar")),
-        (_, false) => return Err(invalid(format!("cannot call {function} on a scalar"))),
-    }
+    check_elements(json, function)?;
     let elements = jsonb::elements(json.text);
     Ok(match function.ends_with("_text") {
         true => elements.map(|element| as_text(element).map_or(Datum::Null, |text| Datum::text(&text))).collect(),
         false => elements.map(Datum::text).collect(),
     })
+}
+
+/// Of what is no array there are no elements.
+pub(crate) fn check_elements(json: Document<'_>, function: &str) -> Result<()> {
+    match (jsonb::kind(json.text), json.binary) {
+        (Kind::Array, _) => Ok(()),
+        (Kind::Object, true) => Err(invalid("cannot extract elements from an object")),
+        (Kind::Object, false) => Err(invalid(format!("cannot call {function} on a non-array"))),
+        (_, true) => Err(invalid("cannot extract elements from a scalar")),
+        (_, false) => Err(invalid(format!("cannot call {function} on a scalar"))),
+    }
 }

@@ -65,6 +65,7 @@ impl Interpreter {
                 self.aggregate(self.node(input)?, groups, dependent, aggregates)?
             }
             Op::Sort { input, keys } => self.sorted(self.node(input)?, keys)?.rows,
+            Op::ProjectSet { .. } => return Err("sets are not interpreted".to_string()),
             Op::Window { .. } => return Err("windows are not interpreted".to_string()),
             Op::Limit { input, limit, offset } => {
                 let count = |expr: &Option<Expr>, otherwise: usize| match expr {

@@ -62,6 +62,10 @@ fn lines(node: &Node, depth: usize, names: &Names, out: &mut String) {
             format!("Sort{}", list(" ", &exprs, names))
         }
         Op::Window { .. } => "Window".to_string(),
+        Op::ProjectSet { sets, .. } => {
+            let calls: Vec<Expr> = sets.iter().map(|(_, call)| call.clone()).collect();
+            format!("ProjectSet{}", list(" ", &calls, names))
+        }
         Op::Limit { .. } => "Limit".to_string(),
         Op::UnionAll { .. } => "UnionAll".to_string(),
     };
