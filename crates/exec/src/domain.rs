@@ -13,8 +13,11 @@ use basalt_expr::context::EvalContext;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::sync::Arc;
 
-/// Values that are computed together.
+/// Integers that are computed together.
 const VALUES_MAX: usize = 1 << 12;
+/// Entries of a dictionary that are computed together. They are worth more: whoever groups by what comes of them finds a
+/// row group's texts by their codes.
+const ENTRIES_MAX: usize = 1 << 14;
 
 /// Integers by which bounds grow.
 const STEP: i128 = 512;
@@ -113,7 +116,7 @@ impl Of {
                 (before.is_some() || span < rows).then_some(Of::Integers(bounds.0, bounds.1))
             }
             Vector::Codes(codes) => {
-                (codes.dictionary.len() < rows.min(VALUES_MAX)).then(|| Of::Texts(codes.dictionary.clone()))
+                (codes.dictionary.len() < rows.min(ENTRIES_MAX)).then(|| Of::Texts(codes.dictionary.clone()))
             }
             Vector::Flat(_) => None,
         }

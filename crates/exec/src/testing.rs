@@ -113,6 +113,8 @@ impl Rows {
             op("-", column(4), column(4)),
             op("||", column(5), column(6)),
             call("upper", vec![column(5)]),
+            call("substring", vec![column(5), Expr::text("p+l?")]),
+            call("replace", vec![column(6), Expr::text("p"), Expr::text("pp")]),
             call("length", vec![column(6)]),
             case(op("=", column(5), Expr::text("pear")), discounted.clone(), Some(Expr::int4(0))),
             case(op(">", column(0), Expr::int4(0)), column(0), None),
