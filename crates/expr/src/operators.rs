@@ -11,7 +11,7 @@ mod other;
 
 pub(crate) use arithmetic::{check_f64, power, sqrt};
 pub(crate) use compare::cast_to_compare;
-pub use compare::{SortOrder, check_comparable, compare_datums, compare_rows, equal_datums};
+pub use compare::{SortOrder, check_comparable, compare_arrays, compare_datums, compare_rows, equal_datums};
 pub(crate) use other::printed;
 
 use crate::functions::Kernel;

@@ -121,15 +121,21 @@ impl<'a> Resting<'a> {
 
     /// An element by its place in storage order; `None` if the bytes are damaged, or there is no such element.
     pub fn element(&self, element: PhysType, at: usize) -> Option<Datum> {
+        match self.field(element, at)? {
+            Field::Null => Some(Datum::Null),
+            Field::Value(bytes) => row::decode_value(element, bytes),
+        }
+    }
+
+    /// The bytes of that element.
+    #[inline]
+    pub fn field(&self, element: PhysType, at: usize) -> Option<Field<'a>> {
         let mut found = None;
         self.row.each(
             |_| element,
             std::iter::once(at),
             |field| {
-                found = Some(match field {
-                    Field::Null => Datum::Null,
-                    Field::Value(bytes) => row::decode_value(element, bytes)?,
-                });
+                found = Some(field);
                 Some(())
             },
         )?;

@@ -2,6 +2,7 @@
 
 mod packed;
 
+use crate::aggregate::keys::is_one_by_bytes;
 use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_select::interleave::interleave;
+use basalt_expr::operators::compare_arrays;
 use basalt_types::batch::{bytes_of, own};
 use basalt_types::vector::{Codes, IntValues, Vector};
 use basalt_types::{DataType, PhysType};
@@ -53,6 +55,8 @@ pub(super) enum Form {
     /// What of the bytes is compared.
     Bytes(Equality),
     Fixed,
+    /// Of elements that are stored so.
+    Arrays(PhysType),
 }
 
 impl Form {
@@ -63,7 +67,7 @@ impl Form {
             Form::Bools => PhysType::Bool,
             // As integers already.
             Form::Floats => PhysType::I128,
-            Form::Bytes(_) => PhysType::Bytes,
+            Form::Bytes(_) | Form::Arrays(_) => PhysType::Bytes,
             Form::Fixed => PhysType::Fixed16,
         }
     }
@@ -79,6 +83,7 @@ impl Form {
             DataType::Bpchar(_) => Some(Form::Bytes(Equality::Padded)),
             ty @ DataType::Numeric(_) if ty.decimal().is_none() => Some(Form::Bytes(Equality::Numerics)),
             DataType::Uuid => Some(Form::Fixed),
+            DataType::Array(element) if is_one_by_bytes(element) => element.phys().map(Form::Arrays),
             _ => None,
         }
     }
@@ -109,6 +114,8 @@ pub(super) enum KeyValues {
     /// The same by their places in a dictionary.
     Codes(Codes, Equality),
     Fixed(FixedSizeBinaryArray),
+    /// Beside a type whose elements are stored and ordered as theirs.
+    Arrays(BinaryViewArray, DataType),
 }
 
 impl KeyValues {
@@ -125,6 +132,10 @@ impl KeyValues {
             (Vector::Codes(codes), Form::Bytes(equality)) => KeyValues::Codes(codes, equality),
             (Vector::Flat(values), Form::Bytes(equality)) => {
                 KeyValues::Bytes(values.as_binary_view().clone(), equality)
+            }
+            (vector @ (Vector::Codes(_) | Vector::Flat(_)), Form::Arrays(element)) => {
+                let arrays = vector.to_array(PhysType::Bytes).as_binary_view().clone();
+                KeyValues::Arrays(arrays, ordered_as(element))
             }
             _ => return Err(Error::Beyond("a sort key in another form")),
         })
@@ -145,6 +156,7 @@ impl KeyValues {
             KeyValues::Bytes(values, _) => values.is_null(row),
             KeyValues::Codes(codes, _) => codes.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
             KeyValues::Fixed(values) => values.is_null(row),
+            KeyValues::Arrays(values, _) => values.is_null(row),
         }
     }
 
@@ -153,6 +165,9 @@ impl KeyValues {
             (KeyValues::Integers(a, _), KeyValues::Integers(b, _)) => a.get(row).cmp(&b.get(other_row)),
             (KeyValues::Bools(a), KeyValues::Bools(b)) => a.value(row).cmp(&b.value(other_row)),
             (KeyValues::Fixed(a), KeyValues::Fixed(b)) => a.value(row).cmp(b.value(other_row)),
+            (KeyValues::Arrays(a, element), KeyValues::Arrays(b, _)) => {
+                compare_arrays(element, a.value(row), b.value(other_row))
+            }
             _ => self.text(row).cmp(other.text(other_row)),
         }
     }
@@ -176,7 +191,20 @@ impl KeyValues {
             KeyValues::Bytes(values, _) => Arc::new(values.clone()),
             KeyValues::Codes(codes, _) => Vector::Codes(codes.clone()).to_array(PhysType::Bytes),
             KeyValues::Fixed(values) => Arc::new(values.clone()),
+            KeyValues::Arrays(values, _) => Arc::new(values.clone()),
         }
+    }
+}
+
+/// Of the types whose arrays are one where their bytes are, one that is stored so: they are ordered alike.
+fn ordered_as(element: PhysType) -> DataType {
+    match element {
+        PhysType::Bool => DataType::Bool,
+        PhysType::I16 => DataType::Int2,
+        PhysType::I32 => DataType::Int4,
+        PhysType::I64 => DataType::Int8,
+        PhysType::Fixed16 => DataType::Uuid,
+        _ => DataType::Bytea,
     }
 }
 

@@ -7,21 +7,60 @@ use crate::error::Result;
 use crate::eval::rows;
 use crate::eval::vector::{Vector, VectorBuilder};
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
 use basalt_types::array::Resting;
-use basalt_types::{DataType, Datum};
+use basalt_types::batch::to_logical;
+use basalt_types::row::Field;
+use basalt_types::text::Slices;
+use basalt_types::{DataType, Datum, PhysType};
+use std::sync::Arc;
 
 /// `array[subscript]`; with several subscripts row by row.
 pub(super) fn subscript(args: &[Vector], count: usize, info: &CallInfo) -> Result<Vector> {
     let element = array_value::element_phys(info.ty)?;
-    let [_, subscripts] = args else { return rows::call(info.function, args, count, info) };
-    each(args, count, info, |row, array| {
-        let Datum::I32(subscript) = subscripts.value(&DataType::Int4, row) else { return Some(Datum::Null) };
-        let Some(dimension) = array.dimension(0).filter(|_| array.dimensions() == 1) else { return Some(Datum::Null) };
-        match u32::try_from(i64::from(subscript) - i64::from(dimension.lower)) {
-            Ok(at) if at < dimension.length => array.element(element, at as usize),
-            _ => Some(Datum::Null),
+    let [arrays, subscripts] = args else { return rows::call(info.function, args, count, info) };
+    let place = |row: usize, array: &Resting<'_>| {
+        let Datum::I32(subscript) = subscripts.value(&DataType::Int4, row) else { return None };
+        let dimension = array.dimension(0).filter(|_| array.dimensions() == 1)?;
+        let at = u32::try_from(i64::from(subscript) - i64::from(dimension.lower)).ok()?;
+        (at < dimension.length).then_some(at as usize)
+    };
+    match (arrays, element) {
+        (Vector::Array(column), PhysType::Bytes) => parts(column, count, info, place),
+        _ => each(args, count, info, |row, array| match place(row, array) {
+            Some(at) => array.element(element, at),
+            None => Some(Datum::Null),
+        }),
+    }
+}
+
+/// Elements that are bytes, shown where they lie. `place`: which one of a row's array.
+fn parts(
+    column: &ArrayRef,
+    count: usize,
+    info: &CallInfo,
+    place: impl Fn(usize, &Resting<'_>) -> Option<usize>,
+) -> Result<Vector> {
+    let ty = &info.arg_types[0];
+    let arrays = column.as_binary_view_opt().ok_or_else(|| mismatch(ty, column))?;
+    let mut out = Slices::of(arrays, count);
+    for row in 0..count {
+        if arrays.is_null(row) {
+            out.push_null();
+            continue;
         }
-    })
+        let damaged = || array_value::damaged(arrays.value(row));
+        let array = Resting::new(arrays.value(row)).ok_or_else(damaged)?;
+        match place(row, &array) {
+            None => out.push_null(),
+            Some(at) => match array.field(PhysType::Bytes, at).ok_or_else(damaged)? {
+                Field::Null => out.push_null(),
+                Field::Value(bytes) => out.push(row, bytes),
+            },
+        }
+    }
+    let stored: ArrayRef = Arc::new(out.finish());
+    Ok(Vector::Array(to_logical(info.ty, &stored)))
 }
 
 pub(super) fn cardinality(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {

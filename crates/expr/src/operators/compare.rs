@@ -72,8 +72,8 @@ fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// Elements first, then their number, then the shape.
-fn compare_arrays(element: &DataType, a: &[u8], b: &[u8]) -> Ordering {
+/// Stored arrays: elements first, then their number, then the shape.
+pub fn compare_arrays(element: &DataType, a: &[u8], b: &[u8]) -> Ordering {
     let (Ok(left), Ok(right)) = (array_value::decode(element, a), array_value::decode(element, b)) else {
         return a.cmp(b);
     };

@@ -37,6 +37,8 @@ enum Shape {
         dropped: u32,
     },
     Bools,
+    /// Nothing is said.
+    Hidden,
     /// So many first bytes; and the length where these are all.
     Bytes {
         bytes: u32,
@@ -121,6 +123,7 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
                 longest = longest.max(Some(lengths.max().unwrap_or(0)));
             }
             KeyValues::Fixed(values) => longest = Some(values.value_length() as usize),
+            KeyValues::Arrays(..) => return (Shape::Hidden, 0, false),
         }
     }
     if let Some(longest) = longest {
@@ -154,6 +157,7 @@ impl Packed {
             (KeyValues::Fixed(fixed), Shape::Bytes { bytes, whole }) => {
                 self.add_each(values, numbers, |row| of_bytes(fixed.value(row), *bytes, *whole));
             }
+            (KeyValues::Arrays(..), Shape::Hidden) => self.add_each(values, numbers, |_| 0),
             _ => panic!("keys are packed in their own shapes"),
         }
     }

@@ -3,7 +3,9 @@ use super::*;
 use crate::aggregate::texts::Equality;
 use arrow_array::{BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
+use basalt_types::array::ArrayValue;
 use basalt_types::vector::{Codes, IntValues};
+use basalt_types::{DataType, Datum, PhysType};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
@@ -17,6 +19,16 @@ fn texts(values: Vec<Option<Vec<u8>>>) -> KeyValues {
 }
 
 /// Values of one of a few widths, so that keys sometimes fit and sometimes do not.
+fn arrays(values: Vec<Option<Vec<Option<i32>>>>) -> KeyValues {
+    let stored = |array: &Vec<Option<i32>>| {
+        let elements = array.iter().map(|element| element.map_or(Datum::Null, Datum::I32)).collect();
+        let Datum::Bytes(bytes) = ArrayValue::plain(elements).encode(PhysType::I32) else { panic!("arrays are bytes") };
+        bytes
+    };
+    let stored: Vec<_> = values.iter().map(|array| array.as_ref().map(stored)).collect();
+    KeyValues::Arrays(stored.iter().map(Option::as_deref).collect(), DataType::Int4)
+}
+
 fn values(rows: usize) -> impl Strategy<Value = KeyValues> {
     let near = prop::collection::vec(prop::option::of(-3i128..4), rows).prop_map(integers);
     let far = prop::collection::vec(prop::option::of(any::<i64>().prop_map(i128::from)), rows).prop_map(integers);
@@ -26,7 +38,9 @@ fn values(rows: usize) -> impl Strategy<Value = KeyValues> {
     let long = prop::collection::vec(prop::option::of(text(20)), rows).prop_map(texts);
     let bools = prop::collection::vec(any::<Option<bool>>(), rows);
     let bools = bools.prop_map(|values| KeyValues::Bools(BooleanArray::from(values)));
-    prop_oneof![near, far, farthest, short, long, bools, coded(rows, 8), coded(rows, 20)]
+    let array = prop::collection::vec(prop::option::of(-1i32..2), 0..3);
+    let arrays = prop::collection::vec(prop::option::of(array), rows).prop_map(arrays);
+    prop_oneof![near, far, farthest, short, long, bools, coded(rows, 8), coded(rows, 20), arrays]
 }
 
 /// Texts of one dictionary, in which some may stand twice.
@@ -49,6 +63,7 @@ fn form(values: &KeyValues) -> Form {
         KeyValues::Bools(_) => Form::Bools,
         KeyValues::Bytes(_, equality) | KeyValues::Codes(_, equality) => Form::Bytes(*equality),
         KeyValues::Fixed(_) => Form::Fixed,
+        KeyValues::Arrays(..) => Form::Arrays(PhysType::I32),
     }
 }
 
