@@ -10,6 +10,7 @@ import time
 
 import beside
 import crash
+import encodings_of_segments
 import inserts
 import load
 import memory
@@ -27,6 +28,7 @@ MEASUREMENTS = {
     "paced": inserts.paced,
     "snapshot": snapshot.held,
     "size": size.on_disk,
+    "encodings": encodings_of_segments.decoded,
     "recovery": crash.recovery,
     "memory": memory.while_loading,
     "serving": serving.shapes,

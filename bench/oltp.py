@@ -17,14 +17,18 @@ WORKLOADS = ["A", "B", "C", "F", "D", "E"]
 QUERY_SECONDS_MAX = 300
 
 
+def build_environment():
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/basalt/target"))
+    return os.environ | {"CARGO_TARGET_DIR": target}
+
+
 def client():
     """The client's binary: BENCH_CLIENT, or built here."""
     if "BENCH_CLIENT" in os.environ:
         return os.environ["BENCH_CLIENT"]
-    target = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/basalt/target"))
-    environment = os.environ | {"CARGO_TARGET_DIR": target}
+    environment = build_environment()
     subprocess.run(["cargo", "build", "-q", "--release", "-p", "basalt-bench"], check=True, cwd=ROOT, env=environment)
-    return os.path.join(target, "release/basalt-bench")
+    return os.path.join(environment["CARGO_TARGET_DIR"], "release/basalt-bench")
 
 
 def ask(binary, *command):
