@@ -30,7 +30,11 @@ fn masks(hash: u64) -> [u32; 8] {
 
 /// All blocks for these key hashes.
 pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
-    let blocks = block_count(hashes.len() as u64);
+    build_in(hashes, block_count(hashes.len() as u64))
+}
+
+/// The same in a given number of blocks.
+pub(crate) fn build_in(hashes: &[u64], blocks: u32) -> Vec<u8> {
     let mut words = vec![[0u32; 8]; blocks as usize];
     for &hash in hashes {
         let block = &mut words[block_of(hash, blocks) as usize];
@@ -39,6 +43,17 @@ pub(crate) fn build(hashes: &[u64]) -> Vec<u8> {
         }
     }
     words.into_iter().flatten().flat_map(u32::to_le_bytes).collect()
+}
+
+/// How many different hashes are in it, about: of a block's eight words each has lost a bit to every hash, perhaps one that
+/// another had taken before.
+pub(crate) fn distinct(filter: &[u8]) -> f64 {
+    let (words, _) = filter.as_chunks::<8>();
+    let set: u64 = words.iter().map(|word| u64::from(u64::from_le_bytes(*word).count_ones())).sum();
+    let bits = filter.len() as f64 * 8.0;
+    let unset = (bits - set as f64).max(1.0) / bits;
+    let per_block = unset.ln() / (31.0f64 / 32.0).ln();
+    per_block * filter.len() as f64 / BLOCK_BYTES as f64
 }
 
 /// Whether a block may hold the hash. A short block holds anything.

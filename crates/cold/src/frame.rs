@@ -10,11 +10,13 @@
 
 use crate::cache::{CachedBlock, Slot};
 use crate::encoding::{Damage, Decoded, take, take_array, take_varint};
+use crate::filter::{BLOCK_BYTES, block_contains, block_of};
 use crate::store::FileSink;
 use crate::{BlockCache, BlockKind, Error, FileKind, Files, Result};
 use basalt_types::{FileId, Version, varint};
 use bytes::Bytes;
 use object_store::path::Path;
+use std::ops::Range;
 use std::sync::Arc;
 
 const TAIL_BYTES: usize = 24;
@@ -261,6 +263,7 @@ impl FramedFile {
 pub(crate) const SECTION_SPARSE_KEYS: u16 = 1;
 pub(crate) const SECTION_KEY_HASHES: u16 = 2;
 const SECTION_FILTER: u16 = 3;
+pub(crate) const SECTION_COLUMN_FILTERS: u16 = 4;
 
 /// Pages of sections that are read piecewise.
 pub(crate) const SECTION_PAGE_BYTES: u32 = 32 << 10;
@@ -286,6 +289,11 @@ impl Section {
         let crcs = content.chunks(page_bytes as usize).map(crc32c::crc32c).collect();
         sink.write(content)?;
         Ok(Section { kind, column: 0, offset, bytes: content.len() as u64, page_bytes, crcs, extra })
+    }
+
+    /// The same, of a column.
+    pub fn of_column(self, column: u16) -> Section {
+        Section { column, ..self }
     }
 
     pub fn put(&self, out: &mut Vec<u8>) {
@@ -330,28 +338,34 @@ pub(crate) fn write_filter(sink: &mut FileSink, hashes: &[u64]) -> Result<Sectio
     Section::write(sink, SECTION_FILTER, SECTION_PAGE_BYTES, &crate::filter::build(hashes), Vec::new())
 }
 
-/// A filter over key hashes, read page by page.
+/// Filters over hashes, read page by page.
 pub(crate) struct Filter {
     section: Section,
     slots: Vec<Slot<CachedBlock>>,
 }
 
 impl Filter {
-    /// The filter among a file's sections, if it has one.
-    pub fn among(sections: &[Section]) -> Option<Filter> {
-        let section = sections.iter().find(|section| section.kind == SECTION_FILTER)?.clone();
+    pub fn new(section: Section) -> Filter {
         let slots = (0..section.pages()).map(|_| Slot::default()).collect();
-        Some(Filter { section, slots })
+        Filter { section, slots }
+    }
+
+    /// The filter over key hashes among a file's sections, if it has one.
+    pub fn among(sections: &[Section]) -> Option<Filter> {
+        sections.iter().find(|section| section.kind == SECTION_FILTER).cloned().map(Filter::new)
     }
 
     /// False only if the filter rules the hash out. Touches one page.
     pub fn contains(&self, file: &FramedFile, hash: u64) -> Result<bool> {
-        use crate::filter::{BLOCK_BYTES, block_contains, block_of};
+        self.contains_in(file, 0..(self.section.bytes / BLOCK_BYTES as u64) as u32, hash)
+    }
+
+    /// The same of the filter that is made of some of the blocks.
+    pub fn contains_in(&self, file: &FramedFile, blocks: Range<u32>, hash: u64) -> Result<bool> {
         let section = &self.section;
-        let blocks = (section.bytes / BLOCK_BYTES as u64) as u32;
-        let at = block_of(hash, blocks) as usize * BLOCK_BYTES;
+        let at = (blocks.start + block_of(hash, blocks.len() as u32)) as usize * BLOCK_BYTES;
         let page_bytes = section.page_bytes as usize;
-        if blocks == 0 || !page_bytes.is_multiple_of(BLOCK_BYTES) {
+        if blocks.is_empty() || !page_bytes.is_multiple_of(BLOCK_BYTES) {
             return Err(file.damaged(section.offset, Damage("a filter without blocks")));
         }
         let index = at / page_bytes;

@@ -13,6 +13,7 @@ mod chunk;
 mod column;
 mod cursor;
 mod directory;
+mod filters;
 mod keys;
 mod layout;
 mod page;

@@ -6,6 +6,7 @@
 use super::column::ColumnDecoder;
 use super::cursor::{KeyCursor, PageCursor};
 use super::directory::{ChunkEntry, Directory, PageEntry, page_rows};
+use super::filters::ColumnFilter;
 use super::keys::{Keys, SparseKeys, encode_keys, find_hash, key_type};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::page::Page;
@@ -39,6 +40,7 @@ pub struct Segment {
     directories: Vec<OnceLock<Directory>>,
     sparse: OnceLock<SparseKeys>,
     filter: Option<Filter>,
+    pub(super) column_filters: Vec<ColumnFilter>,
     /// Parsed symbol tables and dictionaries by offset, so that single reads need not parse them again.
     shared: RwLock<HashMap<u64, Arc<Shared>>>,
 }
@@ -68,10 +70,12 @@ impl Segment {
         };
         let directories = layout.row_groups.iter().map(|_| OnceLock::new()).collect();
         let filter = Filter::among(&layout.sections);
+        let column_filters = ColumnFilter::all(&layout.sections, &layout.schema, layout.row_groups.len())
+            .map_err(|damage| file.damaged(footer.offset, damage))?;
         let (sparse, shared) = (OnceLock::new(), RwLock::default());
         let key_positions = layout.schema.key_positions().unwrap_or_default();
         let key_columns = key_positions.into_iter().map(|at| (at, key_type(&layout.schema.columns[at]))).collect();
-        Ok(Segment { file, layout, meta, key_columns, zones, directories, sparse, filter, shared })
+        Ok(Segment { file, layout, meta, key_columns, zones, directories, sparse, filter, column_filters, shared })
     }
 
     pub fn id(&self) -> FileId {
@@ -120,6 +124,19 @@ impl Segment {
     /// True if no row of the row group can satisfy all predicates.
     pub fn prune(&self, row_group: usize, predicates: &[ColumnPredicate]) -> bool {
         self.any_rules_out(predicates, |column| &self.layout.row_groups[row_group].zones[column])
+    }
+
+    /// The same by filters of columns, which few columns have; asks for blocks of the file.
+    pub fn filtered_out(&self, row_group: usize, predicates: &[ColumnPredicate]) -> Result<bool> {
+        for predicate in predicates.iter().filter(|_| !self.column_filters.is_empty()) {
+            let Some(at) = self.layout.position(predicate.column()) else { continue };
+            if let Some(filter) = self.column_filters.iter().find(|filter| filter.is_of(at))
+                && filter.rules_out(&self.file, row_group, predicate)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn any_rules_out<'z>(&self, predicates: &[ColumnPredicate], zone: impl Fn(usize) -> &'z ZoneMap) -> bool {

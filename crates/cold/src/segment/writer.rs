@@ -3,6 +3,7 @@
 
 use super::chunk::ChunkEncoder;
 use super::directory::ChunkEntry;
+use super::filters::{FiltersBuilder, Written};
 use super::keys::{KeyIndexBuilder, Keys, encode_keys};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::zone::ZoneMap;
@@ -33,6 +34,7 @@ pub struct SegmentWriter {
     /// Set by the first push.
     stamped: Option<bool>,
     keys: KeyIndexBuilder,
+    filters: FiltersBuilder,
     row_groups: Vec<RowGroup>,
     /// Page directories, written behind the data.
     directories: Vec<Vec<u8>>,
@@ -60,6 +62,7 @@ impl SegmentWriter {
             rows: 0,
             stamped: None,
             keys: KeyIndexBuilder::new(options.sorted, options.filter),
+            filters: FiltersBuilder::default(),
             row_groups: Vec::new(),
             directories: Vec::new(),
             schema,
@@ -124,7 +127,8 @@ impl SegmentWriter {
             row_group.directory = write_block(&mut self.sink, directory)?;
         }
         let key_range = self.keys.key_range();
-        let sections = self.keys.finish(self.options.filter, &mut self.sink)?;
+        let mut sections = self.keys.finish(self.options.filter, &mut self.sink)?;
+        sections.extend(self.filters.finish(&self.schema, &mut self.sink)?);
         let stamp_range = self.row_groups.iter().filter_map(|row_group| row_group.stamp_range);
         let stamp_range = stamp_range.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let layout = Layout {
@@ -195,23 +199,20 @@ impl SegmentWriter {
     }
 
     fn write_row_group(&mut self) -> Result<()> {
-        let mut directory = Vec::new();
-        let mut zones = Vec::with_capacity(self.schema.columns.len());
-        let mut stamp_range = None;
-        for (at, (encoder, pieces)) in self.encoders.iter_mut().zip(&mut self.pending).enumerate() {
-            let pieces = std::mem::take(pieces);
-            if pieces.is_empty() {
-                continue;
-            }
-            let chunk = encoder.encode(&pieces, &mut self.sink)?;
+        let (mut directory, mut chunks) = (Vec::new(), Vec::with_capacity(self.pending.len()));
+        let mut zones = Vec::with_capacity(self.pending.len());
+        let from = self.sink.position();
+        for (encoder, pieces) in self.encoders.iter_mut().zip(&self.pending).filter(|(_, pieces)| !pieces.is_empty()) {
+            let chunk = encoder.encode(pieces, &mut self.sink)?;
             chunk.put(&mut directory);
-            let zone = chunk_zone(&chunk);
-            if at < self.schema.columns.len() {
-                zones.push(zone);
-            } else {
-                stamp_range = version_range(&zone);
-            }
+            zones.push(chunk_zone(&chunk));
+            chunks.push(chunk);
         }
+        let stamp_range = zones.drain(self.schema.columns.len()..).next().and_then(|zone| version_range(&zone));
+        let bytes = self.sink.position() - from;
+        let written = Written { pieces: &self.pending, chunks: &chunks, zones: &zones, bytes };
+        self.filters.add(&self.schema, &self.row_groups, &written);
+        self.pending.iter_mut().for_each(Vec::clear);
         let first_ordinal = self.row_groups.len() as u32 * ROW_GROUP_ROWS;
         // The directory is placed when the file is finished.
         let placeholder = frame::Extent { offset: 0, bytes: 0, crc: 0 };
