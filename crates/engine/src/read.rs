@@ -79,6 +79,8 @@ pub struct ScanSpec {
 pub struct ScanStats {
     pub row_groups_total: AtomicU64,
     pub row_groups_pruned: AtomicU64,
+    /// Those of the pruned ones whose bounds would have let them pass.
+    pub row_groups_filtered: AtomicU64,
     /// Of the row groups of segments that were not ruled out.
     pub pages_total: AtomicU64,
     pub pages_pruned: AtomicU64,

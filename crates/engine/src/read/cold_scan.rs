@@ -106,7 +106,10 @@ pub fn parts(
                 true => Vec::new(),
                 false => segment.surviving(row_group, predicates)?,
             };
-            if ranges.is_empty() {
+            // Bounds are at hand, filters have to be read.
+            let filtered = !ranges.is_empty() && segment.filtered_out(row_group, predicates)?;
+            shared.stats.row_groups_filtered.fetch_add(u64::from(filtered), Ordering::Relaxed);
+            if ranges.is_empty() || filtered {
                 shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
                 continue;
             }

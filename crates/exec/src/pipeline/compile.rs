@@ -508,7 +508,7 @@ impl Open {
         };
         if let Start::Table(spec) = &mut self.start {
             let skips = conditions.iter().flat_map(|condition| prune::predicates(condition, &self.program, spec));
-            let skips: Vec<_> = skips.chain(prune::text_predicate(&expr, &self.program, spec, ctx)).collect();
+            let skips: Vec<_> = skips.chain(prune::plain_predicate(&expr, &self.program, spec, ctx)).collect();
             spec.predicates.extend(skips);
         }
         match self.steps.last_mut() {

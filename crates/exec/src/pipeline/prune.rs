@@ -8,7 +8,7 @@ use basalt_engine::ScanSpec;
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::span::Span;
-use basalt_types::{ColumnId, ColumnPredicate, CompareOp, Datum, PhysType};
+use basalt_types::{ColumnId, ColumnPredicate, CompareOp, DataType, Datum, PhysType};
 
 /// What a condition says about one column of the table, if it does.
 pub(super) fn predicates(condition: &Condition, program: &Program, spec: &ScanSpec) -> Vec<ColumnPredicate> {
@@ -93,22 +93,40 @@ fn predicate(condition: &Condition, program: &Program, spec: &ScanSpec) -> Optio
     }
 }
 
-/// The same of a comparison of texts, which has no form of its own among conditions.
-pub(super) fn text_predicate(
+/// The same of a comparison of texts or UUIDs with one constant or some, which has no form of its own among conditions.
+pub(super) fn plain_predicate(
     expr: &Expr,
     program: &Program,
     spec: &ScanSpec,
     ctx: &EvalContext,
 ) -> Option<ColumnPredicate> {
-    let Expr::Call { function, args, .. } = expr.clone().fold(ctx, true) else { return None };
-    let [Expr::Column { index, .. }, Expr::Const { value: value @ Datum::Bytes(_), ty }] = args.as_slice() else {
-        return None;
+    let column_of = |expr: &Expr| match expr {
+        Expr::Column { index, .. } => column_of(*index, program, spec),
+        _ => None,
     };
-    let Def::Given(at) = program.defs[*index] else { return None };
-    let column = spec.columns[at];
-    let of_text = crate::aggregate::keys::is_text(ty) && crate::aggregate::keys::is_text(&spec.table.column(column).ty);
-    let op = function.comparison().filter(|_| of_text)?;
-    Some(ColumnPredicate::Compare { column, op, value: value.clone() })
+    let is_text = crate::aggregate::keys::is_text;
+    let is_plain =
+        |ty: &DataType, other: &DataType| is_text(ty) && is_text(other) || *ty == DataType::Uuid && ty == other;
+    let constant = |column: ColumnId, expr: &Expr| match expr {
+        Expr::Const { value, ty } if is_plain(&spec.table.column(column).ty, ty) => Some(value.clone()),
+        _ => None,
+    };
+    match expr.clone().fold(ctx, true) {
+        Expr::Call { function, args, .. } => {
+            let [left, right] = args.as_slice() else { return None };
+            let column = column_of(left)?;
+            let value = constant(column, right).filter(|value| *value != Datum::Null)?;
+            Some(ColumnPredicate::Compare { column, op: function.comparison()?, value })
+        }
+        Expr::InList { expr, list, equal, negated: false } if equal.comparison() == Some(CompareOp::Eq) => {
+            let column = column_of(&expr)?;
+            let values = list.iter().map(|value| constant(column, value)).collect::<Option<Vec<_>>>()?;
+            // Nothing equals a null.
+            let values = values.into_iter().filter(|value| *value != Datum::Null).collect();
+            Some(ColumnPredicate::In { column, values })
+        }
+        _ => None,
+    }
 }
 
 fn datum_of(ty: PhysType, value: i128) -> Option<Datum> {

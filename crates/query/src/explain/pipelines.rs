@@ -225,6 +225,9 @@ fn with_stats(step: Step, stats: &ScanStats) -> Step {
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let pruned = |pruned, total| Fact::Pruned { pruned: get(pruned), total: get(total) };
     let mut step = step.with("Row Groups", pruned(&stats.row_groups_pruned, &stats.row_groups_total));
+    if get(&stats.row_groups_filtered) > 0 {
+        step = step.with("Row Groups Pruned by Filters", Fact::Count(get(&stats.row_groups_filtered)));
+    }
     if get(&stats.pages_total) > 0 {
         step = step.with("Pages", pruned(&stats.pages_pruned, &stats.pages_total));
     }
