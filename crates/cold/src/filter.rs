@@ -9,6 +9,15 @@ pub fn key_hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
+/// The hash by which filters of columns know an integer: MurmurHash3's finalizer.
+#[inline]
+pub(crate) fn int_hash(value: i64) -> u64 {
+    let mut bits = value as u64;
+    bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    bits ^ bits >> 33
+}
+
 pub(crate) const BLOCK_BYTES: usize = 32;
 const BITS_PER_KEY: u64 = 10;
 const SALT: [u32; 8] =

@@ -17,7 +17,7 @@ use super::{SegmentColumn, SegmentSchema};
 use crate::Result;
 use crate::encoding::dictionary::SharedKind;
 use crate::encoding::{Damage, Decoded, take_varint};
-use crate::filter::{self, BLOCK_BYTES};
+use crate::filter::{self, BLOCK_BYTES, int_hash};
 use crate::frame::{Filter, FramedFile, SECTION_COLUMN_FILTERS, SECTION_PAGE_BYTES, Section};
 use crate::store::FileSink;
 use arrow_array::ArrayRef;
@@ -148,13 +148,6 @@ fn has_filter(column: &SegmentColumn) -> bool {
     column.order.has_bounds() && !floats_or_bools && column.id != super::HIDDEN_KEY
 }
 
-fn int_hash(value: i64) -> u64 {
-    let mut bits = value as u64;
-    bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    bits ^ bits >> 33
-}
-
 /// Of values that are not null.
 fn hashes(column: &SegmentColumn, pieces: &[ArrayRef]) -> Option<Vec<u64>> {
     let mut hashes: Vec<u64> = match Values::gather(column.ty, pieces) {
@@ -265,24 +258,43 @@ impl ColumnFilter {
         self.at == at
     }
 
-    /// True only if no row of the row group satisfies the predicate, which is one over this column.
-    pub fn rules_out(&self, file: &FramedFile, row_group: usize, predicate: &ColumnPredicate) -> Result<bool> {
-        let values = match predicate {
-            ColumnPredicate::Compare { op: CompareOp::Eq, value, .. } => std::slice::from_ref(value),
-            ColumnPredicate::In { values, .. } if values.len() <= VALUES_MAX => values,
-            _ => return Ok(false),
+    /// True only if no row of the row group, whose bounds are given, satisfies the predicate, which is one over this column.
+    pub fn rules_out(
+        &self,
+        file: &FramedFile,
+        row_group: usize,
+        zone: &ZoneMap,
+        predicate: &ColumnPredicate,
+    ) -> Result<bool> {
+        let hashes = match predicate {
+            ColumnPredicate::Compare { op: CompareOp::Eq, value, .. } => self.hashes(std::slice::from_ref(value)),
+            ColumnPredicate::In { values, .. } => self.hashes(values),
+            ColumnPredicate::Among { values, .. } => self.hashes_within(values, zone),
+            _ => None,
         };
         let (first, count) = self.blocks[row_group];
-        if count == 0 {
-            return Ok(false);
-        }
-        for value in values.iter().filter(|value| !matches!(value, Datum::Null)) {
-            let Some(hash) = hash_of(&self.column, value) else { return Ok(false) };
+        let Some(hashes) = hashes.filter(|hashes| count > 0 && hashes.len() <= VALUES_MAX) else { return Ok(false) };
+        for hash in hashes {
             if self.filter.contains_in(file, first..first + count, hash)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Nothing equals a null. `None`: nothing is known of one of the values.
+    fn hashes(&self, values: &[Datum]) -> Option<Vec<u64>> {
+        let values = values.iter().filter(|value| !value.is_null());
+        values.map(|value| hash_of(&self.column, value)).collect()
+    }
+
+    /// Of ascending integers those that lie between bounds.
+    fn hashes_within(&self, values: &[i64], zone: &ZoneMap) -> Option<Vec<u64>> {
+        matches!(self.column.ty, PhysType::I16 | PhysType::I32 | PhysType::I64).then_some(())?;
+        let (least, most) = zone.int_bounds()?;
+        let (from, to) =
+            (values.partition_point(|value| *value < least), values.partition_point(|value| *value <= most));
+        (to - from <= VALUES_MAX).then(|| values[from..to].iter().map(|value| int_hash(*value)).collect())
     }
 }
 

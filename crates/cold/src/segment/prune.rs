@@ -23,13 +23,7 @@ pub(super) fn rules_out(column: &SegmentColumn, zone: &ZoneMap, predicate: &Colu
 
 /// None of ascending integers lies between the bounds.
 fn none_between(zone: &ZoneMap, values: &[i64]) -> bool {
-    let integer = |bound: &Option<Datum>| match bound {
-        Some(Datum::I16(value)) => Some(i64::from(*value)),
-        Some(Datum::I32(value)) => Some(i64::from(*value)),
-        Some(Datum::I64(value)) => Some(*value),
-        _ => None,
-    };
-    let (Some(min), Some(max)) = (integer(&zone.min), integer(&zone.max)) else { return false };
+    let Some((min, max)) = zone.int_bounds() else { return false };
     values.get(values.partition_point(|value| *value < min)).is_none_or(|next| *next > max)
 }
 

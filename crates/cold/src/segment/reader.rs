@@ -131,7 +131,7 @@ impl Segment {
         for predicate in predicates.iter().filter(|_| !self.column_filters.is_empty()) {
             let Some(at) = self.layout.position(predicate.column()) else { continue };
             if let Some(filter) = self.column_filters.iter().find(|filter| filter.is_of(at))
-                && filter.rules_out(&self.file, row_group, predicate)?
+                && filter.rules_out(&self.file, row_group, &self.layout.row_groups[row_group].zones[at], predicate)?
             {
                 return Ok(true);
             }

@@ -21,7 +21,7 @@ use basalt_types::prefetch::prefetch;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
 use basalt_types::widest;
-use basalt_types::{ColumnId, Datum, PhysType};
+use basalt_types::{ColumnId, PhysType};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -188,13 +188,7 @@ fn texts(codes: &ints::Ints<'_>, page: &Page<'_>, dictionary: Arc<BinaryViewArra
 
 /// Of integers in up to 64 bits.
 fn bounds(zone: &ZoneMap) -> Option<(i128, i128)> {
-    let bound = |bound: &Option<Datum>| match bound {
-        Some(Datum::I16(value)) => Some(i128::from(*value)),
-        Some(Datum::I32(value)) => Some(i128::from(*value)),
-        Some(Datum::I64(value)) => Some(i128::from(*value)),
-        _ => None,
-    };
-    bound(&zone.min).zip(bound(&zone.max))
+    zone.int_bounds().map(|(min, max)| (i128::from(min), i128::from(max)))
 }
 
 fn tested(page: &Page<'_>, span: Span, mask: &mut [u8]) -> Decoded<bool> {

@@ -31,6 +31,17 @@ impl ZoneMap {
         self.nulls == self.rows
     }
 
+    /// Of integers in up to 64 bits.
+    pub(super) fn int_bounds(&self) -> Option<(i64, i64)> {
+        let integer = |bound: &Option<Datum>| match bound {
+            Some(Datum::I16(value)) => Some(i64::from(*value)),
+            Some(Datum::I32(value)) => Some(i64::from(*value)),
+            Some(Datum::I64(value)) => Some(*value),
+            _ => None,
+        };
+        integer(&self.min).zip(integer(&self.max))
+    }
+
     /// Widens this map by that of further rows of the same column.
     pub fn merge(&mut self, other: &ZoneMap) {
         let (empty, other_empty) = (self.all_null(), other.all_null());

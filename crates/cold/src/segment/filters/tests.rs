@@ -12,7 +12,7 @@ const ROWS: u64 = 3 * 65_536 - 5_000;
 type Cell = Box<dyn Fn(u64) -> Datum>;
 
 fn scatter(of: u64) -> u64 {
-    super::int_hash(of as i64 + 1) as u64
+    super::int_hash(of as i64 + 1)
 }
 
 /// Behind a key, columns of these types and values, and one of bytes that nobody can compress.
@@ -114,6 +114,14 @@ fn integers_with_nulls_are_found() {
     }
     assert!(passed_by(&segment, 2, &[value(ROWS + 8)]).contains(&true));
     assert!(passed_by(&segment, 3, &[wide(ROWS + 8)]).contains(&true));
+    let among = |values: &[i64]| ColumnPredicate::Among { column: ColumnId(2), values: values.into() };
+    let ints: Vec<i64> = (0..3).map(|of| i64::from(scatter(ROWS + of) as i32)).collect();
+    let mut absent = [ints.as_slice(), &[i64::MIN, 1 << 40]].concat();
+    absent.sort_unstable();
+    assert!((0..3).any(|group| segment.filtered_out(group, &[among(&absent)]).unwrap()));
+    absent.extend((0..3).map(|group| i64::from(scatter(group * 65_536) as i32)));
+    absent.sort_unstable();
+    assert!((0..3).all(|group| !segment.filtered_out(group, &[among(&absent)]).unwrap()));
     // Of another type than the column's nothing is known.
     assert_eq!(passed_by(&segment, 2, &[Datum::I64(1 << 40)]), [false; 3]);
 }
