@@ -15,6 +15,7 @@ import inserts
 import load
 import memory
 import oltp
+import planning
 import servers
 import serving
 import size
@@ -38,6 +39,7 @@ MEASUREMENTS = {
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
     "tpch": tpch.in_turn,
+    "planning": planning.first_seen,
 } | suites.ALL
 DEFAULT = ["load", "inserts", "paced", "size", "recovery", "shares", "serving-beside-scans"]
 

@@ -3,8 +3,9 @@
 //! The way of a query: [`convert`] makes its own tree ([`node`]) of the plan, joins of its subqueries ([`subquery`],
 //! [`pull`], [`domain`]) and unions of its grouping sets ([`grouping`]); [`place`] puts conditions where their columns
 //! come from and, region by region ([`region`]), joins in the order that is expected to be cheapest ([`graph`],
-//! [`dphyp`], [`greedy`], [`assemble`]), with groups made below joins that leave them as they are ([`eager`]); [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for.
-//! What it knows of the data are [`facts`]; what it expects of rows on the way are [`profile`]s.
+//! [`dphyp`], [`greedy`], [`linear`], [`assemble`]), with groups made below joins that leave them as they are
+//! ([`eager`]); [`prune`] leaves out what nobody reads, [`reduce`] groups that nobody asks for. What it knows of the data
+//! are [`facts`]; what it expects of rows on the way are [`profile`]s.
 //!
 //! It refuses whatever it does not understand, and what must not be computed out of turn (volatile calls, subqueries
 //! inside CASE): such queries run as they are bound. Errors of expressions may come out of turn: a query that fails
@@ -23,6 +24,7 @@ mod graph;
 mod greedy;
 mod grouping;
 mod keys;
+mod linear;
 pub mod node;
 mod place;
 mod profile;

@@ -7,7 +7,7 @@ use super::keys::is_never_null;
 use super::node::{JoinKind, Key, Node, Op, Side};
 use super::place::Placed;
 use super::profile::{Dependency, Profile, UniqueKey};
-use super::{dphyp, greedy};
+use super::{dphyp, greedy, linear};
 use basalt_expr::tree::Expr;
 
 impl Graph {
@@ -16,9 +16,16 @@ impl Graph {
         let all = self.all();
         // A single leaf is there already.
         if !self.table.contains_key(&all) {
-            let complete = dphyp::enumerate(&mut self);
-            if !complete || !self.table.contains_key(&all) {
+            let pairs = dphyp::pairs(&self);
+            let is_small = pairs.is_some();
+            for (a, b) in pairs.into_iter().flatten() {
+                self.consider(a, b);
+            }
+            if !self.table.contains_key(&all) {
                 greedy::enumerate(&mut self)?;
+            }
+            if !is_small {
+                linear::improve(&mut self);
             }
         }
         let profile = self.profile(all)?;
@@ -34,7 +41,7 @@ impl Graph {
         }
         let (of_left, of_right) = (self.columns(entry.left), self.columns(entry.right));
         let conditions: Vec<Expr> =
-            self.applied(entry.left, entry.right).map(|predicate| predicate.expr.clone()).collect();
+            self.applied(entry.left, entry.right).map(|predicate| self.conditions[predicate.at].clone()).collect();
         let (left, right) = (self.build(entry.left)?, self.build(entry.right)?);
         if self.linked(entry.right).is_some() {
             return self.build_linked(entry.right, left, right, conditions, entry.rows);
@@ -67,9 +74,9 @@ impl Graph {
     fn class_keys(&self, left: Set, right: Set) -> Vec<Key> {
         let mut keys = Vec::new();
         for class in &self.classes {
-            let member = |side: Set| class.members.iter().find(|(leaf, _)| side >> leaf & 1 == 1);
-            if let (Some((_, a)), Some((_, b))) = (member(left), member(right)) {
-                let (left, right) = (hole(*a, class.ty.clone()), hole(*b, class.ty.clone()));
+            let member = |side: Set| class.members.iter().find(|member| side >> member.leaf & 1 == 1);
+            if let (Some(a), Some(b)) = (member(left), member(right)) {
+                let (left, right) = (hole(a.id, class.ty.clone()), hole(b.id, class.ty.clone()));
                 keys.push(Key { left, right, equal: class.equal, null_safe: false });
             }
         }
@@ -99,7 +106,7 @@ impl Graph {
             profile.columns.extend(own.columns.clone());
         }
         for class in &self.classes {
-            let members: Vec<_> = class.members.iter().map(|(_, id)| *id).collect();
+            let members: Vec<_> = class.members.iter().map(|member| member.id).collect();
             let alike = members.iter().map(|id| Dependency { determinant: vec![*id], dependent: members.clone() });
             profile.dependencies.extend(alike);
         }

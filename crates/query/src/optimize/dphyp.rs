@@ -1,42 +1,39 @@
-//! All orders of joins without cross products, each pair of connected sets once (Moerkotte and Neumann, "Dynamic
-//! Programming Strikes Back", SIGMOD 2008, section 3).
+//! All joins without cross products, each pair of connected sets once (Moerkotte and Neumann, "Dynamic Programming
+//! Strikes Back", SIGMOD 2008, section 3).
 //!
 //! Conditions over more than two leaves are hyperedges; of the set on their far side the lowest leaf stands for all in a
-//! neighbourhood. The work is bounded: beyond [`STEPS_MAX`] the answer is "too many".
+//! neighbourhood. Pairs are found before anything is computed of them, so that to find out that there are too many costs
+//! next to nothing.
 
 use super::graph::{Graph, Set, is_in, lowest};
+use ahash::AHashSet;
 
-/// Sets and pairs that are looked at.
-const STEPS_MAX: usize = 12_000;
+/// Pairs that are worth being looked at.
+const PAIRS_MAX: usize = 12_000;
+/// Sets that are tried, whether they are connected or not.
+const STEPS_MAX: usize = 50_000;
 
 struct Enumeration<'g> {
-    graph: &'g mut Graph,
-    /// Edges both ways.
-    edges: Vec<(Set, Set)>,
-    /// Of each leaf those that a simple edge leads to.
-    simple: Vec<Set>,
+    graph: &'g Graph,
+    /// Both ways.
+    hyperedges: Vec<(Set, Set)>,
+    connected: AHashSet<Set>,
+    pairs: Vec<(Set, Set)>,
     steps: usize,
 }
 
-/// Fills the graph's table. False if that takes too long: the table is incomplete then.
-pub fn enumerate(graph: &mut Graph) -> bool {
+/// The pairs of sets that may be joined, each behind those that its sets are joined from; `None` if they are too many.
+pub fn pairs(graph: &Graph) -> Option<Vec<(Set, Set)>> {
+    let hyperedges = graph.hyperedges.iter().flat_map(|(u, v)| [(*u, *v), (*v, *u)]).collect();
     let leaves = graph.leaves.len();
-    let mut simple = vec![0; leaves];
-    let mut edges = Vec::new();
-    for (u, v) in graph.edges.iter().flat_map(|(u, v)| [(*u, *v), (*v, *u)]) {
-        match u.count_ones() == 1 && v.count_ones() == 1 {
-            true => simple[u.trailing_zeros() as usize] |= v,
-            false => edges.push((u, v)),
-        }
-    }
-    let mut work = Enumeration { graph, edges, simple, steps: 0 };
+    let connected = (0..leaves).map(|at| 1 << at).collect();
+    let mut work = Enumeration { graph, hyperedges, connected, pairs: Vec::new(), steps: 0 };
     for at in (0..leaves).rev() {
         let set = 1 << at;
-        if !(work.emit(set) && work.grow(set, up_to(set))) {
-            return false;
-        }
+        work.emit(set)?;
+        work.grow(set, up_to(set))?;
     }
-    true
+    Some(work.pairs)
 }
 
 /// The leaf and those with lower numbers.
@@ -45,21 +42,23 @@ fn up_to(leaf: Set) -> Set {
 }
 
 impl Enumeration<'_> {
-    fn step(&mut self) -> bool {
+    fn step(&mut self) -> Option<()> {
         self.steps += 1;
-        self.steps <= STEPS_MAX
+        (self.steps <= STEPS_MAX).then_some(())
+    }
+
+    fn pair(&mut self, set: Set, other: Set) -> Option<()> {
+        if self.graph.connects(set, other) {
+            self.connected.insert(set | other);
+            self.pairs.push((set, other));
+        }
+        (self.pairs.len() <= PAIRS_MAX).then_some(())
     }
 
     fn neighbours(&self, set: Set, excluded: Set) -> Set {
         let closed = set | excluded;
-        let mut out = 0;
-        let mut rest = set;
-        while rest != 0 {
-            out |= self.simple[rest.trailing_zeros() as usize];
-            rest &= rest - 1;
-        }
-        out &= !closed;
-        for (u, v) in &self.edges {
+        let mut out = self.graph.around(set) & !closed;
+        for (u, v) in &self.hyperedges {
             if is_in(*u, set) && v & closed == 0 && v & out == 0 {
                 out |= lowest(*v);
             }
@@ -68,50 +67,42 @@ impl Enumeration<'_> {
     }
 
     /// Larger connected sets around this one, and what they can be joined with.
-    fn grow(&mut self, set: Set, excluded: Set) -> bool {
+    fn grow(&mut self, set: Set, excluded: Set) -> Option<()> {
         let around = self.neighbours(set, excluded);
         for part in subsets(around) {
-            if !self.step() || self.graph.table.contains_key(&(set | part)) && !self.emit(set | part) {
-                return false;
+            self.step()?;
+            if self.connected.contains(&(set | part)) {
+                self.emit(set | part)?;
             }
         }
-        subsets(around).all(|part| self.grow(set | part, excluded | around))
+        subsets(around).try_for_each(|part| self.grow(set | part, excluded | around))
     }
 
     /// Everything that a set can be joined with.
-    fn emit(&mut self, set: Set) -> bool {
+    fn emit(&mut self, set: Set) -> Option<()> {
         let excluded = set | up_to(lowest(set));
         let around = self.neighbours(set, excluded);
         let mut rest = around;
         while rest != 0 {
             let leaf = 1 << (Set::BITS - 1 - rest.leading_zeros());
             rest &= !leaf;
-            if !self.step() {
-                return false;
-            }
-            if self.graph.connects(set, leaf) {
-                self.graph.consider(set, leaf);
-            }
-            if !self.grow_other(set, leaf, excluded | around & up_to(leaf)) {
-                return false;
-            }
+            self.step()?;
+            self.pair(set, leaf)?;
+            self.grow_other(set, leaf, excluded | around & up_to(leaf))?;
         }
-        true
+        Some(())
     }
 
     /// Larger connected sets around the other side.
-    fn grow_other(&mut self, set: Set, other: Set, excluded: Set) -> bool {
+    fn grow_other(&mut self, set: Set, other: Set, excluded: Set) -> Option<()> {
         let around = self.neighbours(other, excluded);
         for part in subsets(around) {
-            if !self.step() {
-                return false;
-            }
-            let grown = other | part;
-            if self.graph.table.contains_key(&grown) && self.graph.connects(set, grown) {
-                self.graph.consider(set, grown);
+            self.step()?;
+            if self.connected.contains(&(other | part)) {
+                self.pair(set, other | part)?;
             }
         }
-        subsets(around).all(|part| self.grow_other(set, other | part, excluded | around))
+        subsets(around).try_for_each(|part| self.grow_other(set, other | part, excluded | around))
     }
 }
 

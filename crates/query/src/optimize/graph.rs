@@ -3,6 +3,9 @@
 //! Leaves are numbered; sets of them are bits. A set has one expected number of rows, whichever order it came about in,
 //! and the cheapest order that was found. Costs count rows: those that a join gives, those that it holds in memory
 //! (twice), and pairs of rows where it has no key.
+//!
+//! A join is looked at some thousand times, in one order and another: what that asks of columns, classes and conditions is
+//! looked up before, when the graph is made.
 
 use super::classes::Classes;
 use super::columns::{ColSet, columns_of};
@@ -43,25 +46,53 @@ pub struct Linked {
 
 /// Equal columns of several leaves.
 pub struct Equal {
-    pub members: Vec<(usize, ColId)>,
+    pub members: Vec<Member>,
     pub set: Set,
     pub ty: DataType,
     pub equal: &'static Function,
 }
 
+#[derive(Clone, Copy)]
+pub struct Member {
+    pub leaf: usize,
+    pub id: ColId,
+    /// How many values it has, and whether that is more than a guess.
+    distinct: Option<(f64, bool)>,
+}
+
+/// A condition between leaves.
+#[derive(Clone, Copy)]
 pub struct Predicate {
-    pub expr: Expr,
+    /// Which of the graph's conditions it is.
+    pub at: usize,
     pub set: Set,
-    pub share: f64,
+    share: f64,
+    /// Whether a join can find its partners by it.
+    is_key: bool,
+}
+
+/// A key of a leaf whose columns are all in classes: which these are, and how many rows it tells apart.
+struct Covered {
+    classes: Vec<usize>,
+    rows: f64,
 }
 
 pub struct Graph {
     pub leaves: Vec<Leaf>,
     pub classes: Vec<Equal>,
+    pub conditions: Vec<Expr>,
     pub predicates: Vec<Predicate>,
-    /// Pairs of sets that a condition connects.
-    pub edges: Vec<(Set, Set)>,
+    /// Of each leaf those that a condition connects with it alone.
+    pub adjacent: Vec<Set>,
+    /// Pairs of sets that a condition connects, of which one has several leaves.
+    pub hyperedges: Vec<(Set, Set)>,
     pub table: AHashMap<Set, Entry>,
+    /// Which leaf has a column.
+    owners: AHashMap<ColId, usize>,
+    /// By leaf.
+    keys: Vec<Vec<Covered>>,
+    /// Leaves that are linked.
+    linked: Set,
 }
 
 /// The best that is known of a set.
@@ -96,34 +127,49 @@ impl Leaf {
 
 impl Graph {
     /// `None` if there are too many leaves, or a condition names a column of none.
-    pub fn new(leaves: Vec<Leaf>, classes: Classes, conjuncts: Vec<Expr>) -> Option<Graph> {
+    pub fn new(leaves: Vec<Leaf>, classes: Classes, conditions: Vec<Expr>) -> Option<Graph> {
         if leaves.len() > LEAVES_MAX {
             return None;
         }
-        let mut graph =
-            Graph { leaves, classes: Vec::new(), predicates: Vec::new(), edges: Vec::new(), table: AHashMap::new() };
+        let mut graph = Graph::of_leaves(leaves);
         for class in classes.all {
-            let members: Vec<(usize, ColId)> =
-                class.members.iter().map(|id| Some((graph.leaf_of(*id)?, *id))).collect::<Option<Vec<_>>>()?;
-            let set = members.iter().fold(0, |set, (leaf, _)| set | 1 << leaf);
+            let members = class.members.iter().map(|id| graph.member(*id)).collect::<Option<Vec<_>>>()?;
+            let set = members.iter().fold(0, |set, member| set | 1 << member.leaf);
             graph.classes.push(Equal { members, set, ty: class.ty, equal: class.equal });
         }
-        for expr in conjuncts {
-            let set = graph.set_of(&expr)?;
-            let share = graph.share_of(&expr);
-            graph.predicates.push(Predicate { expr, set, share });
+        for (at, expr) in conditions.iter().enumerate() {
+            let (set, share) = (graph.set_of(expr)?, graph.share_of(expr));
+            graph.predicates.push(Predicate { at, set, share, is_key: equality(expr).is_some() });
         }
+        graph.conditions = conditions;
+        graph.keys = graph.leaves.iter().map(|leaf| graph.covered_keys(leaf)).collect();
         graph.link()?;
         graph.connect();
-        for (at, leaf) in graph.leaves.iter().enumerate() {
-            let rows = leaf.placed.profile.rows;
-            graph.table.insert(1 << at, Entry { rows, cost: 0.0, left: 0, right: 0 });
-        }
         Some(graph)
     }
 
+    fn of_leaves(leaves: Vec<Leaf>) -> Graph {
+        let (mut owners, mut table, mut linked) = (AHashMap::new(), AHashMap::new(), 0);
+        for (at, leaf) in leaves.iter().enumerate() {
+            leaf.columns.iter().for_each(|id| {
+                owners.entry(*id).or_insert(at);
+            });
+            table.insert(1 << at, Entry { rows: leaf.placed.profile.rows, cost: 0.0, left: 0, right: 0 });
+            linked |= Set::from(leaf.link.is_some()) << at;
+        }
+        let adjacent = vec![0; leaves.len()];
+        let (classes, conditions, predicates, hyperedges, keys) = Default::default();
+        Graph { leaves, classes, conditions, predicates, adjacent, hyperedges, table, owners, keys, linked }
+    }
+
+    fn member(&self, id: ColId) -> Option<Member> {
+        let leaf = self.leaf_of(id)?;
+        let distinct = self.column(id).map(|column| (column.distinct, column.known));
+        Some(Member { leaf, id, distinct })
+    }
+
     fn leaf_of(&self, id: ColId) -> Option<usize> {
-        self.leaves.iter().position(|leaf| leaf.columns.contains(&id))
+        self.owners.get(&id).copied()
     }
 
     fn set_of(&self, expr: &Expr) -> Option<Set> {
@@ -131,7 +177,7 @@ impl Graph {
     }
 
     pub fn column(&self, id: ColId) -> Option<&ColumnProfile> {
-        self.leaves.iter().find_map(|leaf| leaf.placed.profile.columns.get(&id))
+        self.leaves[self.leaf_of(id)?].placed.profile.columns.get(&id)
     }
 
     /// Of a condition between leaves, beyond what it asks of each of them.
@@ -178,22 +224,18 @@ impl Graph {
     }
 
     fn connect(&mut self) {
-        let mut edges = Vec::new();
+        let mut edges: Vec<(Set, Set)> = Vec::new();
         for class in &self.classes {
-            for (at, (leaf, _)) in class.members.iter().enumerate() {
-                let others = class.members[at + 1..].iter().filter(|(other, _)| other != leaf);
-                edges.extend(others.map(|(other, _)| (1 << leaf, 1 << other)));
+            for member in &class.members {
+                self.adjacent[member.leaf] |= class.set & !(1 << member.leaf);
             }
         }
-        for predicate in &self.predicates {
-            let linked =
-                (0..self.leaves.len()).any(|at| predicate.set >> at & 1 == 1 && self.leaves[at].link.is_some());
-            let sides = match equality(&predicate.expr) {
+        for predicate in self.predicates.iter().filter(|predicate| predicate.set & self.linked == 0) {
+            let sides = match equality(&self.conditions[predicate.at]) {
                 Some((left, right, ..)) => (self.set_of(left).unwrap_or(0), self.set_of(right).unwrap_or(0)),
                 None => (0, 0),
             };
             match predicate.set.count_ones() {
-                _ if linked => {}
                 2 => edges.push((lowest(predicate.set), predicate.set & !lowest(predicate.set))),
                 _ if sides.0 != 0 && sides.1 != 0 && sides.0 & sides.1 == 0 => edges.push(sides),
                 _ => {}
@@ -204,7 +246,15 @@ impl Graph {
         }
         edges.sort_unstable();
         edges.dedup();
-        self.edges = edges;
+        for (u, v) in edges {
+            match u.count_ones() == 1 && v.count_ones() == 1 {
+                true => {
+                    self.adjacent[u.trailing_zeros() as usize] |= v;
+                    self.adjacent[v.trailing_zeros() as usize] |= u;
+                }
+                false => self.hyperedges.push((u, v)),
+            }
+        }
     }
 
     pub fn all(&self) -> Set {
@@ -213,16 +263,25 @@ impl Graph {
 
     /// How a leaf is joined that is a set of its own.
     pub fn linked(&self, set: Set) -> Option<&Linked> {
-        (set.count_ones() == 1).then(|| self.leaves[set.trailing_zeros() as usize].link.as_ref())?
+        let is_one = set & self.linked != 0 && set.count_ones() == 1;
+        is_one.then(|| self.leaves[set.trailing_zeros() as usize].link.as_ref())?
+    }
+
+    /// Leaves that are connected with one of these alone.
+    pub fn around(&self, set: Set) -> Set {
+        leaves_of(set).fold(0, |around, leaf| around | self.adjacent[leaf])
     }
 
     pub fn connects(&self, a: Set, b: Set) -> bool {
+        let (few, others) = if a.count_ones() < b.count_ones() { (a, b) } else { (b, a) };
         let spans = |(u, v): &(Set, Set)| is_in(*u, a) && is_in(*v, b) || is_in(*u, b) && is_in(*v, a);
-        self.edges.iter().any(spans)
+        leaves_of(few).any(|leaf| self.adjacent[leaf] & others != 0) || self.hyperedges.iter().any(spans)
     }
 
     /// Looks at the join of two sets, if there is one. Gives the rows of both together.
     pub fn consider(&mut self, a: Set, b: Set) -> Option<f64> {
+        #[cfg(test)]
+        LOOKED.set(LOOKED.get() + 1);
         let (left, right) = match (self.linked(a), self.linked(b)) {
             (Some(_), Some(_)) => return None,
             (Some(_), None) => (b, a),
@@ -254,9 +313,8 @@ impl Graph {
     }
 
     fn has_key(&self, left: Set, right: Set) -> bool {
-        let is_key = |predicate: &&Predicate| equality(&predicate.expr).is_some();
         self.classes.iter().any(|class| class.set & left != 0 && class.set & right != 0)
-            || self.applied(left, right).any(|predicate| is_key(&predicate))
+            || self.applied(left, right).any(|predicate| predicate.is_key)
     }
 
     /// Conditions that can be checked where two sets meet, and could not before.
@@ -281,20 +339,12 @@ impl Graph {
     /// Of the pairs of rows of two sets those that are equal in all classes that both have members of. Each key value
     /// of the side with fewer has a partner (containment); a key of a leaf is found once.
     fn share_of_keys(&self, left: Set, right: Set) -> f64 {
-        let crossing: Vec<&Equal> =
-            self.classes.iter().filter(|class| class.set & left != 0 && class.set & right != 0).collect();
-        let distinct = |class: &Equal, side: Set| {
-            let members = class.members.iter().filter(|(leaf, _)| side >> leaf & 1 == 1);
-            let columns: Vec<&ColumnProfile> = members.filter_map(|(_, id)| self.column(*id)).collect();
-            let least = |known: bool| {
-                let counted = columns.iter().filter(|column| column.known == known);
-                counted.map(|column| column.distinct).reduce(f64::min)
-            };
-            least(true).map_or((least(false).unwrap_or(f64::INFINITY), false), |least| (least, true))
-        };
+        let is_crossing = |at: &usize| self.classes[*at].set & left != 0 && self.classes[*at].set & right != 0;
+        let crossing: Vec<usize> = (0..self.classes.len()).filter(is_crossing).collect();
         // What is known counts for more than a guess: columns that are compared refer to the same things.
-        let share_of = |class: &Equal| {
-            let values = match (distinct(class, left), distinct(class, right)) {
+        let share_of = |at: usize| {
+            let class = &self.classes[at];
+            let values = match (class.distinct(left), class.distinct(right)) {
                 ((known, true), (_, false)) | ((_, false), (known, true)) => known,
                 ((a, _), (b, _)) => a.max(b),
             };
@@ -303,29 +353,73 @@ impl Graph {
         if crossing.len() > 1
             && let Some((rows, covered)) = self.covered_key(left | right, &crossing)
         {
-            let others = crossing.iter().enumerate().filter(|(at, _)| !covered.contains(at));
-            return others.map(|(_, class)| share_of(class)).product::<f64>() / rows.max(1.0);
+            let others = crossing.iter().filter(|at| !covered.contains(at));
+            return others.map(|at| share_of(*at)).product::<f64>() / rows.max(1.0);
         }
         let most = |side: Set| {
-            let members = crossing.iter().flat_map(|class| &class.members).filter(|(leaf, _)| side >> leaf & 1 == 1);
-            members.map(|(leaf, _)| self.leaves[*leaf].placed.profile.rows).fold(1.0, f64::max)
+            let of_classes = crossing.iter().fold(0, |set, at| set | self.classes[*at].set);
+            leaves_of(of_classes & side).map(|leaf| self.leaves[leaf].placed.profile.rows).fold(1.0, f64::max)
         };
-        let product = crossing.iter().map(|class| share_of(class)).product::<f64>();
+        let product = crossing.iter().map(|at| share_of(*at)).product::<f64>();
         match crossing.len() {
             0 | 1 => product,
             _ => product.max(1.0 / most(left).max(most(right))),
         }
     }
 
-    /// The key of a leaf that the classes fix: how many rows it tells apart, and which of the classes it takes.
-    fn covered_key(&self, set: Set, crossing: &[&Equal]) -> Option<(f64, Vec<usize>)> {
-        let leaves = self.leaves.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
-        let keys = leaves.flat_map(|(_, leaf)| &leaf.placed.profile.keys).filter(|key| key.columns.len() > 1);
-        let covers = |id: &ColId| crossing.iter().position(|class| class.members.iter().any(|(_, own)| own == id));
-        let found =
-            keys.filter_map(|key| Some((key.rows, key.columns.iter().map(covers).collect::<Option<Vec<_>>>()?)));
-        found.max_by(|a, b| a.1.len().cmp(&b.1.len()).then(b.0.total_cmp(&a.0)))
+    /// The key of a leaf that these classes fix: how many rows it tells apart, and which of the classes it takes.
+    fn covered_key(&self, set: Set, crossing: &[usize]) -> Option<(f64, &[usize])> {
+        let keys = leaves_of(set).flat_map(|leaf| &self.keys[leaf]);
+        let found = keys.filter(|key| key.classes.iter().all(|class| crossing.contains(class)));
+        let best = found.max_by(|a, b| a.classes.len().cmp(&b.classes.len()).then(b.rows.total_cmp(&a.rows)));
+        best.map(|key| (key.rows, key.classes.as_slice()))
     }
+
+    /// Keys of several columns that classes may fix.
+    fn covered_keys(&self, leaf: &Leaf) -> Vec<Covered> {
+        let class = |id: &ColId| self.classes.iter().position(|class| class.members.iter().any(|own| own.id == *id));
+        let keys = leaf.placed.profile.keys.iter().filter(|key| key.columns.len() > 1);
+        let covered = keys.filter_map(|key| {
+            Some(Covered { classes: key.columns.iter().map(class).collect::<Option<Vec<_>>>()?, rows: key.rows })
+        });
+        covered.collect()
+    }
+}
+
+impl Equal {
+    /// The fewest values that a column of one side has, and whether that is more than a guess. What is known goes first.
+    fn distinct(&self, side: Set) -> (f64, bool) {
+        let (mut known, mut guessed) = (f64::INFINITY, f64::INFINITY);
+        for member in self.members.iter().filter(|member| side >> member.leaf & 1 == 1) {
+            match member.distinct {
+                Some((distinct, true)) => known = known.min(distinct),
+                Some((distinct, false)) => guessed = guessed.min(distinct),
+                None => {}
+            }
+        }
+        if known.is_finite() { (known, true) } else { (guessed, false) }
+    }
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// How many joins this thread has looked at.
+    static LOOKED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+pub fn looked() -> usize {
+    LOOKED.get()
+}
+
+/// The leaves of a set, by number.
+pub fn leaves_of(set: Set) -> impl Iterator<Item = usize> {
+    let mut rest = set;
+    std::iter::from_fn(move || {
+        let leaf = (rest != 0).then(|| rest.trailing_zeros() as usize);
+        rest &= rest.wrapping_sub(1);
+        leaf
+    })
 }
 
 pub fn is_in(part: Set, whole: Set) -> bool {

@@ -9,3 +9,4 @@ mod shapes;
 mod show;
 mod speed;
 mod tpch;
+mod work;
