@@ -10,10 +10,12 @@ pub(crate) mod texts;
 
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
+use crate::gather::taken;
 use crate::join::concat::concat;
 use crate::kernels::sums::{self, Groups};
 use crate::program::{Condition, Field, Kind, Place, Program, logical};
 use crate::spill::SPILL_BYTES_MIN;
+use crate::stop::{check, pieces};
 use arrow_array::{ArrayRef, BooleanArray};
 use arrow_buffer::NullBuffer;
 use basalt_expr::Numeric;
@@ -352,7 +354,7 @@ impl Aggregation {
                 spec.groups.iter().map(|place| batch.vector(*place, work)).collect::<Result<_>>()?;
             own = self.keys.assign(&keys, batch.rows(), batch.mask())?;
             if !spec.decided.is_empty() && self.keys.len() > before {
-                let first = first_rows(&own, before);
+                let first = first_rows(&own, before)?;
                 for (at, (place, _)) in spec.decided.iter().enumerate() {
                     self.keep_decided(at, batch.vector(*place, work)?.take(&first));
                 }
@@ -437,8 +439,9 @@ impl Aggregation {
     fn take_in_sets(&mut self) -> Result<()> {
         let spec = self.spec.clone();
         for (at, mut set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
-            set.seal();
+            set.seal()?;
             for pairs in set.parts() {
+                check()?;
                 let (groups, values) = set.pairs(pairs);
                 for (unit, Unit { kind, .. }) in
                     spec.units.iter().enumerate().filter(|(_, unit)| unit.of == Of::Distinct(at))
@@ -459,9 +462,9 @@ impl Aggregation {
         self.begun = true;
         let before = self.keys.len();
         let groups = if self.spec.groups.is_empty() { vec![1] } else { self.keys.merge(&mut other.keys)? };
-        let first = first_rows(&groups, before);
+        let first = first_rows(&groups, before)?;
         for ((own, other), (_, field)) in self.decided.iter_mut().zip(&other.decided).zip(&self.spec.decided) {
-            own.push(concat(&other.iter().collect::<Vec<_>>(), field)?.take(&first));
+            own.push(taken(&concat(&other.iter().collect::<Vec<_>>(), field)?, &first)?);
         }
         let len = self.len();
         for ((own, other), unit) in self.states.iter_mut().zip(&mut other.states).zip(&self.spec.units) {
@@ -484,7 +487,7 @@ impl Aggregation {
     /// Computes what is computed of all groups at once.
     pub fn finish(mut self) -> Result<Finished> {
         self.take_in_sets()?;
-        self.keys.seal();
+        self.keys.seal()?;
         let len = self.len();
         let Aggregation { spec, keys, states, decided, .. } = self;
         let decided = decided.iter().zip(&spec.decided);
@@ -669,14 +672,16 @@ impl Finished {
 }
 
 /// The first row of each group from number `from` on; groups are numbered as they come.
-fn first_rows(groups: &[u32], from: usize) -> Vec<u32> {
+fn first_rows(groups: &[u32], from: usize) -> Result<Vec<u32>> {
     let mut first = Vec::new();
-    for (row, group) in groups.iter().enumerate() {
-        if *group as usize == from + first.len() {
-            first.push(row as u32);
+    for piece in pieces(groups.len()) {
+        for row in piece? {
+            if groups[row] as usize == from + first.len() {
+                first.push(row as u32);
+            }
         }
     }
-    first
+    Ok(first)
 }
 
 /// In 64 bits, if they hold all.

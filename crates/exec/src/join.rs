@@ -16,8 +16,10 @@ pub use probe::{Kind, Probe};
 use crate::aggregate::keys::Form;
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
+use crate::gather::taken;
 use crate::program::{Field, Place};
 use crate::spill::bytes_of;
+use crate::stop::{check, pieces};
 use arrow_array::Array;
 use basalt_types::batch::own;
 use basalt_types::vector::Vector;
@@ -118,7 +120,7 @@ impl Building {
         }
         let (lookup, of_rows) = Lookup::build(&spec, &parts, rows)?;
         let has_null = of_rows.contains(&0);
-        let matches = Matches::new(of_rows);
+        let matches = Matches::new(of_rows)?;
         // What is put together is not kept twice.
         for part in &mut parts {
             part.keys.clear();
@@ -129,7 +131,7 @@ impl Building {
             let column: Vec<Vector> = parts.iter_mut().filter_map(|part| part.payload.pop()).collect();
             let all = concat::concat(&column.iter().collect::<Vec<_>>(), field)?;
             payload.push(match &matches {
-                Matches::Unique(Some(order)) => all.take(order),
+                Matches::Unique(Some(order)) => taken(&all, order)?,
                 _ => all,
             });
         }
@@ -171,26 +173,32 @@ impl Matches {
         numbers * size_of::<u32>()
     }
 
-    fn new(of_rows: Vec<u32>) -> Matches {
+    fn new(of_rows: Vec<u32>) -> Result<Matches> {
         if of_rows.iter().enumerate().all(|(row, of)| *of as usize == row + 1) {
-            return Matches::Unique(None);
+            return Ok(Matches::Unique(None));
         }
         let groups = of_rows.iter().copied().max().unwrap_or(0) as usize;
         let mut starts = vec![0u32; groups + 2];
-        of_rows.iter().for_each(|of| starts[*of as usize + 1] += 1);
-        for group in 0..=groups {
-            starts[group + 1] += starts[group];
+        for piece in pieces(of_rows.len()) {
+            of_rows[piece?].iter().for_each(|of| starts[*of as usize + 1] += 1);
         }
+        for piece in pieces(groups + 1) {
+            piece?.for_each(|group| starts[group + 1] += starts[group]);
+        }
+        check()?;
         let mut next = starts.clone();
         let mut rows = vec![0; of_rows.len()];
-        for (row, of) in of_rows.iter().enumerate() {
-            rows[next[*of as usize] as usize] = row as u32;
-            next[*of as usize] += 1;
+        for piece in pieces(of_rows.len()) {
+            for row in piece? {
+                let next = &mut next[of_rows[row] as usize];
+                rows[*next as usize] = row as u32;
+                *next += 1;
+            }
         }
-        match groups == rows.len() {
+        Ok(match groups == rows.len() {
             true => Matches::Unique(Some(rows)),
             false => Matches::Several { starts, rows, of_rows },
-        }
+        })
     }
 }
 

@@ -10,6 +10,7 @@ mod aggregate;
 mod batch;
 mod domain;
 mod error;
+mod gather;
 mod join;
 mod kernels;
 pub mod memory;

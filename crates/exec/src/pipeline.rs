@@ -342,6 +342,10 @@ impl Running {
 impl Worker {
     /// Takes in blocks until rows leave, or for about half a millisecond: less would cost whoever asks more than it brings.
     pub fn steps(&mut self) -> Result<Progress> {
+        self.running.around.stop.clone().watched(|| self.steps_watched())
+    }
+
+    fn steps_watched(&mut self) -> Result<Progress> {
         let clock = self.running.around.clock.clone();
         let end = clock.monotonic() + STEPS_TIME;
         loop {

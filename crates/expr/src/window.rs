@@ -24,6 +24,9 @@ use std::ops::Range;
 /// Called now and then in long loops; its error ends them.
 pub type Check<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
+/// Rows after which one asks whether the work is still wanted.
+const CHECKED_ROWS: usize = 4096;
+
 /// Functions of a row's place among its partition's rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ranking {
@@ -52,6 +55,9 @@ impl<'a> Rows<'a> {
             .map_err(|_| Error::new("54000", format!("a window partition of {rows} rows is too large")))?;
         let (mut partitions, mut groups) = (Vec::new(), Vec::new());
         for row in 0..rows {
+            if row.is_multiple_of(CHECKED_ROWS) {
+                check()?;
+            }
             let (partition, group) = begins(row);
             if partition || row == 0 {
                 partitions.push(row as u32);
@@ -90,7 +96,35 @@ impl<'a> Rows<'a> {
 
     /// Fails if the work is no longer wanted; asks once in some thousand rows.
     fn check_at(&self, row: usize) -> Result<()> {
-        if row.is_multiple_of(4096) { (self.check)() } else { Ok(()) }
+        if row.is_multiple_of(CHECKED_ROWS) { (self.check)() } else { Ok(()) }
+    }
+
+    /// So many rows, some at a time; fails if the work is no longer wanted.
+    fn pieces(&self, rows: Range<u32>) -> impl Iterator<Item = Result<Range<u32>>> + '_ {
+        let end = rows.end;
+        let pieces =
+            rows.step_by(CHECKED_ROWS).map(move |from| from..end.min(from.saturating_add(CHECKED_ROWS as u32)));
+        pieces.map(|piece| self.check_at(0).map(|()| piece))
+    }
+
+    /// Appends a value for each row of a range.
+    fn fill<T>(&self, rows: Range<u32>, out: &mut Vec<T>, value: impl Fn(u32) -> T) -> Result<()> {
+        // Most ranges are short.
+        if rows.len() < CHECKED_ROWS {
+            self.check_if_passed(&rows)?;
+            out.extend(rows.map(value));
+            return Ok(());
+        }
+        for piece in self.pieces(rows) {
+            out.extend(piece?.map(&value));
+        }
+        Ok(())
+    }
+
+    /// Asks where a short range goes over a place where one is asked.
+    fn check_if_passed(&self, rows: &Range<u32>) -> Result<()> {
+        const ROWS: u32 = CHECKED_ROWS as u32;
+        if rows.start / ROWS != rows.end / ROWS { (self.check)() } else { Ok(()) }
     }
 }
 

@@ -5,6 +5,7 @@
 use super::keys::{Form, Keys};
 use crate::error::Result;
 use crate::kernels::sums::Groups;
+use crate::stop::check;
 use arrow_buffer::NullBuffer;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use std::ops::Range;
@@ -51,8 +52,9 @@ impl Distinct {
         if self.alone {
             return self.pairs.merge(&mut other.pairs).map(|_| ());
         }
-        other.seal();
+        other.seal()?;
         for part in other.parts() {
+            check()?;
             let (numbers, values) = other.pairs(part);
             let numbers: Vec<u32> = numbers.into_iter().map(|group| groups[group as usize - 1]).collect();
             self.add(Groups::Each(&numbers), values, numbers.len())?;
@@ -61,8 +63,8 @@ impl Distinct {
     }
 
     /// Before pairs are asked for.
-    pub fn seal(&mut self) {
-        self.pairs.seal();
+    pub fn seal(&mut self) -> Result<()> {
+        self.pairs.seal()
     }
 
     /// All pairs, some at a time.

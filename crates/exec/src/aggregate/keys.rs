@@ -12,6 +12,7 @@ use super::table::{TOGETHER, Table};
 use super::texts::{Equality, Texts};
 use crate::error::{Error, Result};
 use crate::program::Field;
+use crate::stop::{check, pieces};
 use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
@@ -152,7 +153,7 @@ impl Keys {
         {
             return Ok(groups);
         }
-        found.index();
+        found.index()?;
         let mut groups = match combined.indexes(keys, rows) {
             Some(indexes) => combined.assign(&indexes, mask, |row| found.group_at(keys, row))?,
             None => found.hashed(keys, rows, mask)?,
@@ -172,13 +173,14 @@ impl Keys {
     /// Takes in another worker's keys: the group of each.
     pub fn merge(&mut self, other: &mut Keys) -> Result<Vec<u32>> {
         const CHUNK: usize = 8192;
-        if let Some(groups) = self.found.join_ascending(&other.found) {
+        if let Some(groups) = self.found.join_ascending(&other.found)? {
             return Ok(groups);
         }
-        other.seal();
+        other.seal()?;
         let all = other.len();
         let mut groups = Vec::with_capacity(all - 1);
         for from in (1..all).step_by(CHUNK) {
+            check()?;
             let to = all.min(from + CHUNK);
             groups.extend(self.assign(&other.vectors(from..to), to - from, None)?);
         }
@@ -194,8 +196,8 @@ impl Keys {
     }
 
     /// Makes the dictionary of what [`Keys::vectors`] gives as codes.
-    pub fn seal(&mut self) {
-        self.found.columns.iter_mut().filter_map(|column| column.texts.as_mut()).for_each(Texts::seal);
+    pub fn seal(&mut self) -> Result<()> {
+        self.found.columns.iter_mut().filter_map(|column| column.texts.as_mut()).try_for_each(Texts::seal)
     }
 }
 
@@ -255,7 +257,7 @@ impl Found {
     /// The group of one row.
     fn group_at(&mut self, keys: &[Vector], row: usize) -> Result<u32> {
         let mut words = [(0, false); COMBINED_COLUMNS_MAX];
-        self.make_room(keys, 1);
+        self.make_room(keys, 1)?;
         for ((column, key), word) in self.columns.iter_mut().zip(keys).zip(&mut words) {
             *word = column.word_at(key, row)?;
         }
@@ -266,7 +268,7 @@ impl Found {
     /// The group of each row, which is made if there is none; 0 for those that the mask leaves out.
     pub fn hashed(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut words = Vec::with_capacity(keys.len());
-        self.make_room(keys, rows);
+        self.make_room(keys, rows)?;
         for (column, key) in self.columns.iter_mut().zip(keys) {
             words.push(column.words_of(key, mask)?);
         }
@@ -325,18 +327,23 @@ impl Found {
 }
 
 impl Found {
-    /// Makes the array of dense keys wide enough for a batch, or goes over to the table.
-    fn make_room(&mut self, keys: &[Vector], rows: usize) {
-        let (Some(dense), [Vector::Ints(ints)]) = (&mut self.dense, keys) else { return };
-        if dense.reach(ints.min, ints.max, rows) {
-            return;
+    /// Makes the array of dense keys wide enough for a batch, or goes over to the table; and makes that one large enough.
+    fn make_room(&mut self, keys: &[Vector], rows: usize) -> Result<()> {
+        if let (Some(dense), [Vector::Ints(ints)]) = (&mut self.dense, keys)
+            && !dense.reach(ints.min, ints.max, rows)
+        {
+            self.dense = None;
+            let column = &self.columns[0];
+            for piece in pieces(self.len - 1) {
+                let piece = piece?;
+                self.table.make_room(piece.len())?;
+                for group in piece.start + 1..piece.end + 1 {
+                    let hash = hash(self.seed, std::iter::once((column.words[group], column.is_null(group))));
+                    self.table.insert(hash, group as u32);
+                }
+            }
         }
-        self.dense = None;
-        let column = &self.columns[0];
-        for group in 1..self.len {
-            let hash = hash(self.seed, std::iter::once((column.words[group], column.is_null(group))));
-            self.table.insert(hash, group as u32);
-        }
+        if self.dense.is_none() { self.table.make_room(rows) } else { Ok(()) }
     }
 
     /// The same for the numbers of a text column's texts, which are always dense.
@@ -397,7 +404,7 @@ impl KeyColumn {
     }
 
     fn word_at(&mut self, key: &Vector, row: usize) -> Result<(u64, bool)> {
-        self.texts.as_ref().map_or(Ok(()), Texts::check)?;
+        self.texts.as_mut().map_or(Ok(()), |texts| texts.make_room(1))?;
         if key.nulls().is_some_and(|nulls| nulls.is_null(row)) {
             return Ok((0, true));
         }
@@ -429,7 +436,7 @@ impl KeyColumn {
     }
 
     fn words_of(&mut self, key: &Vector, mask: Option<&[u8]>) -> Result<Words> {
-        self.texts.as_ref().map_or(Ok(()), Texts::check)?;
+        self.texts.as_mut().map_or(Ok(()), |texts| texts.make_room(key.len()))?;
         let nulls = key.nulls().cloned();
         let words = match (key, &mut self.texts) {
             (Vector::Ints(ints), None) => of_ints(ints)?,

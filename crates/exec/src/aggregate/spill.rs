@@ -127,7 +127,7 @@ impl Aggregation {
     pub fn flush(&mut self, into: &mut Flush) -> Result<()> {
         let spec = self.spec.clone();
         let mut own = std::mem::replace(self, Aggregation::new(&spec));
-        own.keys.seal();
+        own.keys.seal()?;
         let len = own.len();
         let decided = own.decided.iter().zip(&spec.decided);
         let decided = decided.map(|(parts, (_, field))| concat(&parts.iter().collect::<Vec<_>>(), field));
@@ -145,7 +145,7 @@ impl Aggregation {
         drop((decided, states));
         let keys = if own.sets.is_empty() { Vec::new() } else { own.keys.vectors(1..len) };
         for (set, scatter) in own.sets.iter_mut().zip(&mut into.sets) {
-            set.seal();
+            set.seal()?;
             for pairs in set.parts() {
                 let (groups, values) = set.pairs(pairs);
                 let rows: Vec<u32> = groups.into_iter().map(|group| group - 1).collect();
@@ -202,7 +202,7 @@ impl Aggregation {
         let (decided, mut states) = columns.split_at(spec.decided.len());
         let groups = self.keys.assign(keys, rows, None)?;
         if self.keys.len() > before {
-            let first = first_rows(&groups, before);
+            let first = first_rows(&groups, before)?;
             decided.iter().enumerate().for_each(|(at, values)| self.keep_decided(at, values.take(&first)));
         }
         let len = self.len();

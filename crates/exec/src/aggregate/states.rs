@@ -9,6 +9,7 @@ pub use texts::TextExtreme;
 
 use crate::error::{Error, Result};
 use crate::kernels::sums::{self, Groups};
+use crate::stop::pieces;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use basalt_expr::aggregates::GroupsAccumulator;
@@ -110,15 +111,19 @@ impl Sum {
         if self.high.is_empty() && other.high.is_empty() && self.reach + other.reach <= i128::from(i64::MAX) {
             self.reach += other.reach;
             let others = other.low.get(from..).unwrap_or_default();
-            for (group, other) in groups.iter().zip(others) {
-                self.low[*group as usize] += other;
+            for piece in pieces(groups.len().min(others.len())) {
+                for at in piece? {
+                    self.low[groups[at] as usize] += others[at];
+                }
             }
             return Ok(());
         }
         self.high.resize(len, 0);
-        for (at, group) in groups.iter().enumerate() {
-            let sum = &mut self.high[*group as usize];
-            *sum = sum.checked_add(other.total(from + at)?).ok_or(BEYOND)?;
+        for piece in pieces(groups.len()) {
+            for at in piece? {
+                let sum = &mut self.high[groups[at] as usize];
+                *sum = sum.checked_add(other.total(from + at)?).ok_or(BEYOND)?;
+            }
         }
         Ok(())
     }
@@ -184,8 +189,10 @@ impl State {
         match (self, other) {
             (State::Count(counts), State::Count(others)) => {
                 counts.resize(len, 0);
-                for (at, group) in groups.iter().enumerate() {
-                    counts[*group as usize] += others.get(from + at).copied().unwrap_or(0);
+                for piece in pieces(groups.len()) {
+                    for at in piece? {
+                        counts[groups[at] as usize] += others.get(from + at).copied().unwrap_or(0);
+                    }
                 }
                 Ok(())
             }
@@ -193,17 +200,22 @@ impl State {
             (State::Extreme(own), State::Extreme(other)) => {
                 other.values.resize(from + groups.len(), own.none());
                 own.values.resize(len, own.none());
-                own.take(other.values[from..].iter().copied(), Groups::Each(groups));
+                for piece in pieces(groups.len()) {
+                    let piece = piece?;
+                    let values = other.values[from + piece.start..from + piece.end].iter().copied();
+                    own.take(values, Groups::Each(&groups[piece]));
+                }
                 Ok(())
             }
-            (State::TextExtreme(own), State::TextExtreme(other)) => {
-                own.merge(other, groups, from, len);
-                Ok(())
-            }
+            (State::TextExtreme(own), State::TextExtreme(other)) => own.merge(other, groups, from, len),
             (State::General(own), State::General(other)) => {
                 let states = other.state()?;
-                let states: Vec<ArrayRef> = states.iter().map(|state| state.slice(from, groups.len())).collect();
-                Ok(own.merge(groups, &states, len)?)
+                for piece in pieces(groups.len()) {
+                    let piece = piece?;
+                    let part = |state: &ArrayRef| state.slice(from + piece.start, piece.len());
+                    own.merge(&groups[piece.clone()], &states.iter().map(part).collect::<Vec<_>>(), len)?;
+                }
+                Ok(())
             }
             _ => panic!("states of one aggregate are of one kind"),
         }

@@ -1,6 +1,8 @@
 //! Numbers by hash: open addressing, half of a hash beside each number. What a number stands for is with whoever asks: what
 //! grows hashes nothing again, and what differs is seldom compared.
 
+use crate::error::Result;
+use crate::stop::pieces;
 use basalt_types::prefetch::prefetch_item;
 
 /// What is looked up together: memory is asked for all of it before it is needed for the first.
@@ -10,6 +12,8 @@ pub(crate) const TOGETHER: usize = 32;
 const FAR_MIN: usize = 1 << 14;
 /// Slots of which no more are made than are needed soon.
 const SCARCE_MIN: usize = 1 << 20;
+/// Slots from which on it takes long to make more of them.
+const LARGE_MIN: usize = 1 << 17;
 
 /// The hash and the number in each slot, 0 where there is none: numbers are counted from 1.
 pub(super) struct Table {
@@ -59,6 +63,20 @@ impl Table {
                 _ => at = (at + 1) & last,
             }
         }
+    }
+
+    /// Before so many numbers may come: a large table grows with looks at the stop flag.
+    pub fn make_room(&mut self, numbers: usize) -> Result<()> {
+        let wanted = (self.used + numbers) * 2;
+        if self.slots.len() < LARGE_MIN || wanted <= self.slots.len() {
+            return Ok(());
+        }
+        let grown = vec![0; wanted.next_power_of_two()];
+        let slots = std::mem::replace(&mut self.slots, grown);
+        for piece in pieces(slots.len()) {
+            slots[piece?].iter().filter(|slot| **slot != 0).for_each(|slot| self.put(*slot));
+        }
+        Ok(())
     }
 
     pub fn insert(&mut self, hash: u32, number: u32) {

@@ -3,6 +3,7 @@
 use super::keys::Dictionary;
 use super::table::{TOGETHER, Table};
 use crate::error::{Error, Result};
+use crate::stop::{check, pieces};
 use ahash::RandomState;
 use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
@@ -50,11 +51,11 @@ impl Texts {
         Texts { equality, bytes, ends, numbers, hasher, last: None, sealed: None }
     }
 
-    /// Texts are addressed by 32 bits; a batch more is always possible.
-    pub fn check(&self) -> Result<()> {
+    /// Before so many texts may come. Texts are addressed by 32 bits; a batch more is always possible.
+    pub fn make_room(&mut self, texts: usize) -> Result<()> {
         match self.bytes.len() > BYTES_MAX {
             true => Err(Error::Beyond("more text than keys can have")),
-            false => Ok(()),
+            false => self.numbers.make_room(texts),
         }
     }
 
@@ -208,17 +209,26 @@ impl Texts {
     }
 
     /// Makes the dictionary of what there is.
-    pub fn seal(&mut self) {
-        let buffer = Buffer::from_slice_ref(&self.bytes);
+    pub fn seal(&mut self) -> Result<()> {
+        const BYTES: usize = 1 << 20;
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        for part in self.bytes.chunks(BYTES) {
+            check()?;
+            bytes.extend_from_slice(part);
+        }
         let mut from = 0;
-        let view = |end: &usize| {
-            let view = make_view(&self.bytes[from..*end], 0, from as u32);
-            from = *end;
-            view
-        };
-        let views: Vec<u128> = self.ends.iter().map(view).collect();
-        let dictionary = BinaryViewArray::try_new(views.into(), vec![buffer], None);
+        let mut views: Vec<u128> = Vec::with_capacity(self.ends.len());
+        for piece in pieces(self.ends.len()) {
+            views.extend(self.ends[piece?].iter().map(|end| {
+                let view = make_view(&self.bytes[from..*end], 0, from as u32);
+                from = *end;
+                view
+            }));
+        }
+        check()?;
+        let dictionary = BinaryViewArray::try_new(views.into(), vec![Buffer::from_vec(bytes)], None);
         self.sealed = Some(Arc::new(dictionary.expect("views of the buffer")));
+        Ok(())
     }
 
     /// # Panics

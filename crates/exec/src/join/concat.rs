@@ -2,11 +2,12 @@
 
 use crate::aggregate::keys::is_text;
 use crate::aggregate::texts::{Equality, Texts};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::gather::{joined, joined_nulls};
 use crate::program::Field;
+use crate::stop::check;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::NullBuffer;
 use basalt_types::batch::own;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, PhysType};
@@ -19,34 +20,33 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
     }
     let ints = |part: &&'p Vector| if let Vector::Ints(ints) = part { Some(ints) } else { None };
     if let Some(ints) = parts.iter().map(ints).collect::<Option<Vec<_>>>() {
-        return Ok(Vector::Ints(integers(&ints)));
+        return Ok(Vector::Ints(integers(&ints)?));
     }
     let codes = |part: &&'p Vector| if let Vector::Codes(codes) = part { Some(codes) } else { None };
     if let Some(codes) = parts.iter().map(codes).collect::<Option<Vec<_>>>() {
         return texts(&codes).map(Vector::Codes);
     }
-    let arrays: Vec<ArrayRef> = parts.iter().map(|part| part.to_array(ty)).collect();
-    let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
     if is_text(&field.ty) && repeats(parts) {
+        let arrays: Vec<ArrayRef> = parts.iter().map(|part| part.to_array(ty)).collect();
         return numbered(&arrays).map(Vector::Codes);
     }
-    match arrow_select::concat::concat(&arrays) {
-        // Texts share buffers with rows that are not among these.
-        Ok(all) => Ok(Vector::measured(own(all))),
-        Err(_) => Err(Error::Beyond("a column in two forms")),
-    }
+    // Texts share buffers with rows that are not among these.
+    let array = |part: &&Vector| check().map(|()| own(part.to_array(ty)));
+    let arrays = parts.iter().map(array).collect::<Result<Vec<ArrayRef>>>()?;
+    joined(&arrays).map(Vector::measured)
 }
 
 /// Texts by the number under which they came.
-fn numbered(arrays: &[&dyn Array]) -> Result<Codes> {
+fn numbered(arrays: &[ArrayRef]) -> Result<Codes> {
     let mut texts = Texts::new(Equality::Bytes);
     let mut codes: Vec<u32> = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
     for array in arrays {
-        texts.check()?;
+        check()?;
+        texts.make_room(array.len())?;
         codes.extend(texts.of_values(array.as_binary_view(), None).into_iter().map(|number| number as u32));
     }
-    texts.seal();
-    let nulls = nulls(arrays.iter().map(|array| (array.nulls(), array.len())));
+    texts.seal()?;
+    let nulls = joined_nulls(arrays.iter().map(|array| (array.nulls(), array.len())))?;
     Ok(Codes { codes: codes.into(), nulls, dictionary: texts.sealed() })
 }
 
@@ -68,22 +68,14 @@ fn repeats(parts: &[&Vector]) -> bool {
 const SAMPLE_ROWS: usize = 1024;
 const SAMPLE_TEXTS_MAX: usize = 32;
 
-fn nulls<'p>(parts: impl Iterator<Item = (Option<&'p NullBuffer>, usize)> + Clone) -> Option<NullBuffer> {
-    parts.clone().any(|(nulls, _)| nulls.is_some_and(|nulls| nulls.null_count() > 0)).then(|| {
-        let valid = |(nulls, rows): (Option<&'p NullBuffer>, usize)| {
-            (0..rows).map(move |row| nulls.is_none_or(|nulls| nulls.is_valid(row)))
-        };
-        parts.flat_map(valid).collect()
-    })
-}
-
-fn integers(parts: &[&Ints]) -> Ints {
+fn integers(parts: &[&Ints]) -> Result<Ints> {
     let bounds = parts.iter().filter(|part| !part.values.is_empty()).map(|part| (part.min, part.max));
     let (min, max) = bounds.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or((0, 0));
     macro_rules! in_width {
         ($native:ty) => {{
             let mut all: Vec<$native> = Vec::with_capacity(parts.iter().map(|part| part.values.len()).sum());
             for part in parts {
+                check()?;
                 match &part.values {
                     IntValues::I32(values) => all.extend(values.iter().map(|value| *value as $native)),
                     IntValues::I64(values) => all.extend(values.iter().map(|value| *value as $native)),
@@ -100,7 +92,8 @@ fn integers(parts: &[&Ints]) -> Ints {
     } else {
         IntValues::I128(in_width!(i128))
     };
-    Ints { values, nulls: nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.values.len()))), min, max }
+    let nulls = joined_nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.values.len())))?;
+    Ok(Ints { values, nulls, min, max })
 }
 
 /// Codes of one dictionary.
@@ -108,10 +101,11 @@ fn texts(parts: &[&Codes]) -> Result<Codes> {
     let mut texts = Texts::new(Equality::Bytes);
     let mut codes: Vec<u32> = Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum());
     for part in parts {
-        texts.check()?;
+        check()?;
+        texts.make_room(part.codes.len())?;
         codes.extend(texts.of_codes(part, None).into_iter().map(|number| number as u32));
     }
-    texts.seal();
-    let nulls = nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.codes.len())));
+    texts.seal()?;
+    let nulls = joined_nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.codes.len())))?;
     Ok(Codes { codes: codes.into(), nulls, dictionary: texts.sealed() })
 }

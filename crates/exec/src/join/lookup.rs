@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernels::mask;
 use crate::kernels::occur::{clear_absent_i32, clear_absent_i64};
 use crate::spill::bytes_of;
+use crate::stop::{check, pieces};
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::widest;
@@ -48,7 +49,10 @@ impl Lookup {
     /// The lookup, and the number of each row's key: 0 where it is null.
     pub fn build(spec: &Spec, parts: &[Part], rows: usize) -> Result<(Lookup, Vec<u32>)> {
         let guard = |at: usize| Guard::new(parts.iter().map(|part| &part.keys[at]), rows);
-        let guards = || (0..spec.keys.len()).map(|at| if spec.null_safe[at] { None } else { guard(at) }).collect();
+        let guards = || {
+            let guards = (0..spec.keys.len()).map(|at| if spec.null_safe[at] { Ok(None) } else { guard(at) });
+            guards.collect::<Result<Vec<_>>>()
+        };
         // A packed key has no place for a null that others are equal to.
         let safe_nulls =
             |part: &Part| part.keys.iter().zip(&spec.null_safe).any(|(key, safe)| *safe && key.nulls().is_some());
@@ -56,17 +60,19 @@ impl Lookup {
             let mut found = Found::new(&spec.forms);
             let mut of_rows = Vec::with_capacity(rows);
             for part in parts {
+                check()?;
                 let valued = valued(unsafe_keys(&part.keys, &spec.null_safe), part.rows);
                 of_rows.extend(found.hashed(&part.keys, part.rows, valued.as_deref())?);
             }
             let null_safe = spec.null_safe.clone();
-            return Ok((Lookup::Found { found, guards: guards(), null_safe }, of_rows));
+            return Ok((Lookup::Found { found, guards: guards()?, null_safe }, of_rows));
         };
         if packing.numbers <= bits_max(rows) {
             let ranks = Ranks::of(&packing, parts)?;
             let lookup = Lookup::Ranked(packing, ranks);
             let mut of_rows = Vec::with_capacity(rows);
             for part in parts {
+                check()?;
                 of_rows.extend(lookup.numbers(&part.keys, part.rows, None)?);
             }
             return Ok((lookup, of_rows));
@@ -74,6 +80,8 @@ impl Lookup {
         let mut slots = Slots::new();
         let mut of_rows = Vec::with_capacity(rows);
         for part in parts {
+            check()?;
+            slots.make_room(part.rows)?;
             let valued = valued(part.keys.iter(), part.rows);
             let packed = packing.pack(&part.keys, part.rows)?;
             of_rows.extend((0..part.rows).map(|row| {
@@ -86,7 +94,7 @@ impl Lookup {
                 }
             }));
         }
-        Ok((Lookup::Packed { packing, slots, guards: guards() }, of_rows))
+        Ok((Lookup::Packed { packing, slots, guards: guards()? }, of_rows))
     }
 
     /// What [`Lookup::build`] will take, at most.
@@ -214,6 +222,7 @@ impl Ranks {
     fn of(packing: &Packing, parts: &[Part]) -> Result<Ranks> {
         let mut words = vec![0u64; packing.numbers.div_ceil(64) as usize + 1];
         for part in parts {
+            check()?;
             let valued = valued(part.keys.iter(), part.rows);
             for (row, packed) in packing.pack(&part.keys, part.rows)?.into_iter().enumerate() {
                 if valued.as_ref().is_none_or(|valued| valued[row] == 1) {
@@ -222,12 +231,15 @@ impl Ranks {
             }
         }
         let mut all = 0;
-        let below = words.iter().map(|word| {
-            let below = all;
-            all += word.count_ones();
-            below
-        });
-        Ok(Ranks { below: below.collect(), words })
+        let mut below = Vec::with_capacity(words.len());
+        for piece in pieces(words.len()) {
+            below.extend(words[piece?].iter().map(|word| {
+                let below = all;
+                all += word.count_ones();
+                below
+            }));
+        }
+        Ok(Ranks { below, words })
     }
 }
 
@@ -286,16 +298,24 @@ impl Slots {
         }
     }
 
-    /// The number of a key, which is given one if it has none.
+    /// Before so many keys come.
+    fn make_room(&mut self, keys: usize) -> Result<()> {
+        let wanted = (self.used as usize + keys) * 2;
+        if wanted > self.slots.len() {
+            let grown = vec![(0, 0); wanted.next_power_of_two()];
+            let slots = std::mem::replace(&mut self.slots, grown);
+            for piece in pieces(slots.len()) {
+                slots[piece?].iter().filter(|(_, number)| *number != 0).for_each(|slot| self.put(*slot));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a key, which is given one if it has none: there is room for it.
     fn number(&mut self, packed: u64) -> u32 {
         let known = self.known(packed);
         if known != 0 {
             return known;
-        }
-        if (self.used as usize + 1) * 2 > self.slots.len() {
-            let slots = std::mem::take(&mut self.slots);
-            self.slots = vec![(0, 0); slots.len() * 2];
-            slots.into_iter().filter(|(_, number)| *number != 0).for_each(|slot| self.put(slot));
         }
         self.used += 1;
         self.put((packed, self.used));

@@ -5,6 +5,7 @@ use super::{Probe, Table};
 use crate::batch::{Batch, Work};
 use crate::error::Result;
 use crate::kernels::mask;
+use crate::stop::pieces;
 
 /// Which held rows were met.
 pub struct Marks {
@@ -54,11 +55,15 @@ impl Marks {
     }
 
     /// The held rows that were met, or those that were not.
-    pub fn chosen(&self, table: &Table, met: bool) -> Vec<u32> {
+    pub fn chosen(&self, table: &Table, met: bool) -> Result<Vec<u32>> {
         let is_met = |row: u32| {
             let number = table.number_of(row);
             self.rows[row as usize] || number != 0 && self.numbers[number as usize]
         };
-        (0..table.rows as u32).filter(|row| is_met(*row) == met).collect()
+        let mut chosen = Vec::new();
+        for piece in pieces(table.rows) {
+            chosen.extend(piece?.map(|row| row as u32).filter(|row| is_met(*row) == met));
+        }
+        Ok(chosen)
     }
 }

@@ -5,6 +5,7 @@ use crate::batch::{Batch, MET, NO_ROW, UNKNOWN, Work};
 use crate::error::{Error, Result};
 use crate::kernels::mask;
 use crate::program::{Condition, Place, Program};
+use crate::stop::{ROWS, check};
 use arrow_buffer::NullBuffer;
 use basalt_types::vector::Vector;
 
@@ -189,9 +190,14 @@ impl Probe {
     /// Rows that count and their partners, in the order of rows.
     pub(super) fn pairs(&self, table: &Table, numbers: &[u32], batch: &Batch<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
         let (mut rows, mut partners) = (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
+        let mut rows_before = 0;
         for (row, number) in numbers.iter().enumerate() {
             if *number == 0 || batch.mask().is_some_and(|mask| mask[row] == 0) {
                 continue;
+            }
+            if partners.len() / ROWS != rows_before / ROWS {
+                check()?;
+                rows_before = partners.len();
             }
             partners.extend(table.matches(*number));
             rows.resize(partners.len(), row as u32);

@@ -134,7 +134,7 @@ fn marked_by(
     let [mut marks, others] = marks;
     marks.merge(&others);
     let Vector::Ints(ids) = &table.payload[0] else { panic!("numbers of rows") };
-    let chosen = marks.chosen(&table, kind == Kind::Semi);
+    let chosen = marks.chosen(&table, kind == Kind::Semi).unwrap();
     let mut pairs: Pairs = chosen.iter().map(|row| (ids.values.get(*row as usize) as i32, -1)).collect();
     pairs.sort_unstable();
     Ok(pairs)

@@ -32,6 +32,10 @@ impl Execution {
 
     /// Starts the next pipeline, or what is left of one that was broken; `None` after the last.
     pub fn start(&mut self) -> Result<Option<Arc<Running>>> {
+        self.around.stop.clone().watched(|| self.start_watched())
+    }
+
+    fn start_watched(&mut self) -> Result<Option<Arc<Running>>> {
         let at = self.made.len();
         let Some(pipeline) = self.pipelines.get(at).cloned() else { return Ok(None) };
         let stage = Stage::of(&pipeline, self.broken.as_ref(), &|by| self.made[by].0.clone());
@@ -91,7 +95,7 @@ impl Execution {
                 (Source::Table(scan), Some(stats))
             }
             Start::Values(columns, rows) => {
-                (Source::Held { held: vec![Arc::new(Held::Sorted(columns.clone(), *rows))], next }, None)
+                (Source::Held { held: vec![Arc::new(Held::Columns(columns.clone(), *rows))], next }, None)
             }
             Start::Made(by) => {
                 let held = by.iter().map(|by| self.made[*by].0.clone()).collect();
@@ -99,7 +103,7 @@ impl Execution {
             }
             Start::Chosen { table, marks, met } => match (&*self.made[*table].0, &*self.made[*marks].0) {
                 (Held::Table(table), Held::Marks(marks)) => {
-                    (Source::Chosen { rows: marks.chosen(table, *met), table: table.clone(), next }, None)
+                    (Source::Chosen { rows: marks.chosen(table, *met)?, table: table.clone(), next }, None)
                 }
                 (Held::SpilledTable(_), Held::SpilledMarks(cut, parts)) => {
                     (Source::Parts { cut: cut.clone(), chosen: Some(*met), parts: parts.clone(), next }, None)
@@ -148,6 +152,10 @@ impl Execution {
 
     /// Takes over what a pipeline made, once all its workers have ended.
     pub fn finish(&mut self, running: &Running) -> Result<()> {
+        self.around.stop.clone().watched(|| self.finish_watched(running))
+    }
+
+    fn finish_watched(&mut self, running: &Running) -> Result<()> {
         if let Some(cut) = &running.stage.cut {
             let parts = cut.pairs(running.finish_cut()?);
             if cut.probe.step < running.pipeline.steps.len() {

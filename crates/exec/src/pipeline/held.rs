@@ -3,6 +3,7 @@
 use super::HELD_ROWS;
 use super::merge::Runs;
 use super::reading::{Cut, Pair};
+use super::sort::{Sorted, Windowed};
 use crate::aggregate::Finished;
 use crate::aggregate::spill as groups;
 use crate::error::Result;
@@ -16,7 +17,9 @@ pub(super) enum Held {
     Groups(Finished),
     Table(Arc<join::Table>),
     Marks(Marks),
-    Sorted(Vec<Vector>, usize),
+    Columns(Vec<Vector>, usize),
+    Sorted(Sorted),
+    Windowed(Windowed),
     /// Groups that are put together part by part.
     SpilledGroups(groups::Spilled),
     /// A table that is built part by part.
@@ -35,7 +38,9 @@ impl Held {
             Held::Nothing | Held::Marks(_) | Held::SpilledGroups(_) | Held::SpilledMarks(..) => 0,
             Held::Groups(groups) => groups.groups(),
             Held::Table(table) => table.rows,
-            Held::Sorted(_, rows) => *rows,
+            Held::Columns(_, rows) => *rows,
+            Held::Sorted(sorted) => sorted.rows(),
+            Held::Windowed(windowed) => windowed.rows,
             Held::SpilledTable(table) => table.rows,
             Held::SpilledRows(rows) => rows.rows,
             Held::Runs(runs) => runs.rows,
@@ -47,6 +52,7 @@ impl Held {
         match self {
             Held::SpilledGroups(groups) => groups.parts.len(),
             Held::SpilledRows(rows) => rows.blocks(),
+            Held::Windowed(windowed) => windowed.parts(),
             Held::Runs(_) => 1,
             held => held.rows().div_ceil(HELD_ROWS),
         }
@@ -67,7 +73,9 @@ impl Held {
         let columns = match self {
             Held::Groups(groups) => groups.columns(from..to)?,
             Held::Table(table) => taken(&table.payload),
-            Held::Sorted(columns, _) => taken(columns),
+            Held::Columns(columns, _) => taken(columns),
+            Held::Sorted(sorted) => sorted.columns(from..to)?,
+            Held::Windowed(windowed) => return Ok(windowed.part(at)),
             Held::SpilledRows(rows) => return rows.read(at),
             _ => Vec::new(),
         };
@@ -80,7 +88,9 @@ impl Held {
             Held::Groups(groups) => groups.bytes(),
             Held::Table(table) => table.bytes(),
             Held::Marks(marks) => marks.bytes(),
-            Held::Sorted(columns, _) => columns.iter().map(crate::spill::bytes_of).sum(),
+            Held::Columns(columns, _) => columns.iter().map(crate::spill::bytes_of).sum(),
+            Held::Sorted(sorted) => sorted.bytes(),
+            Held::Windowed(windowed) => windowed.bytes(),
             _ => 0,
         }
     }

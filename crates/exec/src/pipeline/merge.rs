@@ -279,7 +279,7 @@ impl Merge {
             if stop.is_set() {
                 return Err(Error::Stopped);
             }
-            let Some((columns, rows)) = self.piece(stop)? else { return Ok(None) };
+            let Some((columns, rows)) = self.piece()? else { return Ok(None) };
             let from = self.offset.min(rows);
             self.offset -= from;
             let count = self.left.min(rows - from);
@@ -295,13 +295,13 @@ impl Merge {
         Ok(None)
     }
 
-    fn piece(&mut self, stop: &Stop) -> Result<Option<(Vec<Vector>, usize)>> {
+    fn piece(&mut self) -> Result<Option<(Vec<Vector>, usize)>> {
         let width = self.tournament.order.fields.len();
         let whole = self.window.as_ref().map(|window| Whole { keys: window.partition.len(), held: &mut self.held });
         let Some(Piece { mut columns, rows }) = self.tournament.next(ROWS, whole)? else { return Ok(None) };
         columns.truncate(width);
         if let Some(window) = &self.window {
-            columns = window.apply(columns, rows, stop)?;
+            columns = window.apply(columns, rows)?;
             self.held.shrink_to(0);
         }
         Ok(Some((columns, rows)))

@@ -234,7 +234,7 @@ impl ChosenReading {
             marks.add(probe, &mut batch, &mut self.work)?;
         }
         self.work.tables[probe.join] = before;
-        Ok(marks.chosen(table, self.met))
+        marks.chosen(table, self.met)
     }
 }
 

@@ -1,14 +1,18 @@
 //! Sorting: rows of several workers by keys, of which a limit may ask for the first ones alone.
 
 mod packed;
+mod parted;
 
+use super::{HELD_ROWS, window};
 use crate::aggregate::keys::is_one_by_bytes;
 use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
+use crate::gather::joined;
 use crate::program::{Field, Place, Program};
 use crate::spill::SpillFile;
 use crate::spill::scatter::Rows;
+use crate::stop::{ROWS, check, pieces};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray};
@@ -20,6 +24,7 @@ use basalt_types::vector::{Codes, IntValues, Vector};
 use basalt_types::{DataType, PhysType};
 use packed::Packing;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows beyond what is kept that are worth sorting them out.
@@ -86,6 +91,39 @@ impl Form {
             DataType::Array(element) if is_one_by_bytes(element) => element.phys().map(Form::Arrays),
             _ => None,
         }
+    }
+}
+
+/// Rows in their order, which are brought together when they are read.
+pub(super) struct Sorted {
+    /// Columns of rows as they came.
+    batches: Vec<Vec<ArrayRef>>,
+    order: Vec<Packed>,
+    columns: usize,
+    /// Of the batches.
+    bytes: usize,
+}
+
+impl Sorted {
+    pub fn rows(&self) -> usize {
+        self.order.len()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.order.capacity() * size_of::<Packed>()
+    }
+
+    /// The columns of some rows.
+    pub fn columns(&self, rows: Range<usize>) -> Result<Vec<Vector>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = &self.order[rows];
+        let column = |at: usize| {
+            let values: Vec<&dyn Array> = self.batches.iter().map(|columns| &*columns[at]).collect();
+            gathered(&values, rows).map(Vector::measured)
+        };
+        (0..self.columns).map(column).collect()
     }
 }
 
@@ -231,15 +269,16 @@ impl Sorting {
 
     /// What [`Sorting::finish`] takes beside it.
     pub fn finish_bytes(&self) -> usize {
-        self.bytes / 2 + self.rows * (size_of::<At>() + size_of::<Packed>())
+        self.bytes / 2 + self.rows * size_of::<Packed>()
     }
 
     /// Writes all rows as a run, and begins anew.
     pub fn flush(&mut self, file: &Arc<SpillFile>) -> Result<Rows> {
         let own = std::mem::replace(self, Sorting::new(&self.order));
-        let first = own.first(own.kept());
+        let first = own.first(own.kept())?;
         let mut run = Rows::new(file);
         for rows in first.chunks(run_rows(own.bytes / 2, own.rows)) {
+            check()?;
             let mut columns: Vec<Vector> = own.gathered(rows)?.into_iter().map(Vector::measured).collect();
             for (at, _) in own.order.keys_beside() {
                 columns.push(Vector::measured(own.gathered_key_array(at, rows)?));
@@ -309,12 +348,13 @@ impl Sorting {
     }
 
     /// The first rows in order; those that are equal as they came.
-    fn first(&self, kept: Option<usize>) -> Vec<At> {
+    fn first(&self, kept: Option<usize>) -> Result<Vec<Packed>> {
         let keys: Vec<packed::Columns<'_>> =
             self.batches.iter().map(|rows| (rows.keys.as_slice(), rows.count)).collect();
-        let packing = Packing::of(&self.order.keys, &keys);
+        let packing = Packing::of(&self.order.keys, &keys)?;
         let mut all: Vec<Packed> = Vec::with_capacity(self.rows);
         for (batch, keys) in keys.iter().enumerate() {
+            check()?;
             let rows = packing.numbers(*keys).into_iter().enumerate();
             all.extend(rows.map(|(row, number)| (number, batch as u32, row as u32)));
         }
@@ -325,20 +365,20 @@ impl Sorting {
             order => order,
         };
         match kept {
-            Some(0) => return Vec::new(),
+            Some(0) => return Ok(Vec::new()),
             Some(kept) if kept < all.len() => {
-                all.select_nth_unstable_by(kept - 1, compare);
+                parted::select(&mut all, kept, &compare)?;
                 all.truncate(kept);
             }
             _ => {}
         }
-        all.sort_unstable_by(compare);
-        all.into_iter().map(|(_, batch, row)| (batch as usize, row as usize)).collect()
+        parted::sort(&mut all, &compare)?;
+        Ok(all)
     }
 
     /// Forgets the rows that a limit rules out.
     fn cut(&mut self, kept: usize) -> Result<()> {
-        let first = self.first(Some(kept));
+        let first = self.first(Some(kept))?;
         let columns = self.gathered(&first)?;
         let order = self.order.clone();
         let keys = order.keys.iter().enumerate().map(|(at, key)| self.gathered_key(at, key, &first));
@@ -350,33 +390,103 @@ impl Sorting {
         Ok(())
     }
 
-    fn gathered_key(&self, at: usize, key: &Key, rows: &[At]) -> Result<KeyValues> {
+    fn gathered_key(&self, at: usize, key: &Key, rows: &[Packed]) -> Result<KeyValues> {
         KeyValues::of(Vector::measured(self.gathered_key_array(at, rows)?), key.form)
     }
 
-    fn gathered_key_array(&self, at: usize, rows: &[At]) -> Result<ArrayRef> {
+    fn gathered_key_array(&self, at: usize, rows: &[Packed]) -> Result<ArrayRef> {
         let values: Vec<ArrayRef> = self.batches.iter().map(|rows| rows.keys[at].array()).collect();
-        let values: Vec<&dyn Array> = values.iter().map(|values| &**values).collect();
-        interleaved(&values, rows)
+        gathered(&values.iter().map(|values| &**values).collect::<Vec<_>>(), rows)
     }
 
-    fn gathered(&self, rows: &[At]) -> Result<Vec<ArrayRef>> {
+    fn gathered(&self, rows: &[Packed]) -> Result<Vec<ArrayRef>> {
         let column = |at: usize| {
             let values: Vec<&dyn Array> = self.batches.iter().map(|rows| &*rows.columns[at]).collect();
-            interleaved(&values, rows)
+            gathered(&values, rows)
         };
         (0..self.order.fields.len()).map(column).collect()
     }
 
-    /// The columns of the rows that are wanted, in order.
-    pub fn finish(self) -> Result<(Vec<Vector>, usize)> {
-        let first = self.first(self.kept());
-        let wanted = &first[self.order.offset.min(first.len())..];
-        if wanted.is_empty() {
-            return Ok((Vec::new(), 0));
-        }
-        Ok((self.gathered(wanted)?.into_iter().map(Vector::measured).collect(), wanted.len()))
+    /// The rows that are wanted, in order.
+    pub fn finish(self) -> Result<Sorted> {
+        let mut order = self.first(self.kept())?;
+        order.drain(..self.order.offset.min(order.len()));
+        let columns = self.order.fields.len();
+        let batches = self.batches.into_iter().map(|rows| rows.columns).collect();
+        Ok(Sorted { batches, order, columns, bytes: self.bytes / 2 })
     }
+
+    /// What a window computes of all rows: whole partitions, some at a time.
+    pub fn finish_window(self, window: &window::Spec) -> Result<Windowed> {
+        let rows = self.first(None)?;
+        let mut windowed = Windowed::default();
+        let mut from = 0;
+        while from < rows.len() {
+            let to = self.partition_end(&rows, from + ROWS, window.partition.len())?;
+            let columns = self.gathered(&rows[from..to])?.into_iter().map(Vector::measured).collect();
+            windowed.push(window.apply(columns, to - from)?, to - from);
+            from = to;
+        }
+        Ok(windowed)
+    }
+
+    /// Where the partition ends that a row is in, which is told apart by so many of the first keys.
+    fn partition_end(&self, rows: &[Packed], near: usize, keys: usize) -> Result<usize> {
+        let of = |(_, batch, row): Packed| (self.batches[batch as usize].keys.as_slice(), row as usize);
+        let is_same = |at: usize| self.order.is_same(of(rows[at - 1]), of(rows[at]), keys);
+        for piece in pieces(rows.len().saturating_sub(near)) {
+            if let Some(end) = piece?.map(|beyond| near + beyond).find(|at| !is_same(*at)) {
+                return Ok(end);
+            }
+        }
+        Ok(rows.len())
+    }
+}
+
+/// What a window computed, in pieces.
+#[derive(Default)]
+pub(super) struct Windowed {
+    pieces: Vec<Vec<Vector>>,
+    /// Of each part that is read at once, the piece and the rows of it.
+    parts: Vec<(usize, Range<usize>)>,
+    pub rows: usize,
+}
+
+impl Windowed {
+    fn push(&mut self, piece: Vec<Vector>, rows: usize) {
+        let parts = (0..rows).step_by(HELD_ROWS).map(|from| (self.pieces.len(), from..rows.min(from + HELD_ROWS)));
+        self.parts.extend(parts);
+        self.pieces.push(piece);
+        self.rows += rows;
+    }
+
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Columns of a part, and how many rows it has.
+    pub fn part(&self, at: usize) -> (Vec<Vector>, usize) {
+        let (piece, range) = &self.parts[at];
+        let rows: Vec<u32> = (range.start as u32..range.end as u32).collect();
+        (self.pieces[*piece].iter().map(|column| column.take(&rows)).collect(), rows.len())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.pieces.iter().flatten().map(crate::spill::bytes_of).sum()
+    }
+}
+
+/// The values of rows in several batches.
+fn gathered(values: &[&dyn Array], rows: &[Packed]) -> Result<ArrayRef> {
+    let of = |rows: &[Packed]| {
+        let rows: Vec<At> = rows.iter().map(|(_, batch, row)| (*batch as usize, *row as usize)).collect();
+        interleaved(values, &rows)
+    };
+    if rows.len() <= ROWS {
+        return of(rows);
+    }
+    let parts = pieces(rows.len()).map(|piece| of(&rows[piece?])).collect::<Result<Vec<ArrayRef>>>()?;
+    joined(&parts)
 }
 
 /// Integers of the same order, in which all NaNs are one and the greatest, and both zeros one.

@@ -291,15 +291,10 @@ impl Running {
             Made::Groups(groups) => Held::Groups(groups.finish()?),
             Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
             Made::Marked(marks) => Held::Marks(marks),
-            Made::Rows(rows) => {
-                let (columns, count) = rows.finish()?;
-                match &self.pipeline.sink {
-                    Sink::Window { window, .. } => {
-                        Held::Sorted(window.apply(columns, count, &self.around.stop)?, count)
-                    }
-                    _ => Held::Sorted(columns, count),
-                }
-            }
+            Made::Rows(rows) => match &self.pipeline.sink {
+                Sink::Window { window, .. } => Held::Windowed(rows.finish_window(window)?),
+                _ => Held::Sorted(rows.finish()?),
+            },
             Made::Cut(_) => panic!("a broken pipeline's rows are no end"),
         }))
     }

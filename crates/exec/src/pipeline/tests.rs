@@ -15,6 +15,8 @@ use basalt_types::{DataType, Datum, Version};
 use std::io;
 use std::path::Path;
 
+mod stopping;
+
 /// Memory of so many bytes.
 struct Limited {
     bytes_max: usize,

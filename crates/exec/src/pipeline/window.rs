@@ -2,8 +2,9 @@
 
 use super::sort::{Form, KeyValues};
 use crate::error::{Error, Result};
+use crate::gather::joined;
 use crate::program::{Field, logical};
-use crate::stop::Stop;
+use crate::stop::{ROWS, check, pieces};
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use basalt_expr::Error as ExprError;
@@ -14,6 +15,7 @@ use basalt_expr::window::{
 use basalt_types::DataType;
 use basalt_types::batch::to_stored;
 use basalt_types::vector::Vector;
+use std::ops::Range;
 
 /// What is computed of sorted columns.
 #[derive(Debug)]
@@ -60,7 +62,7 @@ impl Spec {
     }
 
     /// The same, of all rows.
-    pub fn apply(&self, mut columns: Vec<Vector>, rows: usize, stop: &Stop) -> Result<Vec<Vector>> {
+    pub fn apply(&self, mut columns: Vec<Vector>, rows: usize) -> Result<Vec<Vector>> {
         if rows == 0 {
             return Ok(Vec::new());
         }
@@ -69,17 +71,15 @@ impl Spec {
         };
         let (partition, order) = (keys(&self.partition)?, keys(&self.order)?);
         let differs = |keys: &[KeyValues], row: usize| row > 0 && keys.iter().any(|key| !key.is_same(row - 1, row));
-        let check = || match stop.is_set() {
-            true => Err(ExprError::new("57014", "canceling statement due to user request")),
-            false => Ok(()),
-        };
+        let look = || check().map_err(|_| ExprError::new("57014", "canceling statement due to user request"));
         let begins = |row: usize| (differs(&partition, row), differs(&order, row));
-        let sorted = Rows::new(rows, begins, &check).map_err(|error| stopped(stop, error))?;
-        let column = |at: usize| logical(&columns[at], &self.fields[at].held());
+        let sorted = Rows::new(rows, begins, &look).map_err(stopped)?;
+        let column = |at: usize| in_pieces(rows, |piece| logical(&part(&columns[at], piece), &self.fields[at].held()));
         let mut results = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
-            let values = call.values(&sorted, &column).map_err(|error| stopped(stop, error))?;
-            results.push(Vector::measured(to_stored(&call.ty, &values)));
+            let values = call.values(&sorted, &column)?;
+            let stored = in_pieces(rows, |piece| to_stored(&call.ty, &values.slice(piece.start, piece.len())))?;
+            results.push(Vector::measured(stored));
         }
         columns.truncate(self.passed);
         columns.extend(results);
@@ -87,29 +87,47 @@ impl Spec {
     }
 }
 
-fn stopped(stop: &Stop, error: ExprError) -> Error {
-    if stop.is_set() { Error::Stopped } else { Error::Expr(error) }
+fn stopped(error: ExprError) -> Error {
+    if check().is_err() { Error::Stopped } else { Error::Expr(error) }
+}
+
+/// What is computed of each row alone, of all rows.
+fn in_pieces(rows: usize, of: impl Fn(Range<usize>) -> ArrayRef) -> Result<ArrayRef> {
+    if rows <= 2 * ROWS {
+        return Ok(of(0..rows));
+    }
+    joined(&pieces(rows).map(|piece| piece.map(&of)).collect::<Result<Vec<ArrayRef>>>()?)
+}
+
+fn part(column: &Vector, rows: Range<usize>) -> Vector {
+    if rows.len() == column.len() {
+        return column.clone();
+    }
+    column.take(&(rows.start as u32..rows.end as u32).collect::<Vec<u32>>())
 }
 
 impl Call {
-    fn values(&self, rows: &Rows<'_>, column: &dyn Fn(usize) -> ArrayRef) -> std::result::Result<ArrayRef, ExprError> {
+    fn values(&self, rows: &Rows<'_>, column: &dyn Fn(usize) -> Result<ArrayRef>) -> Result<ArrayRef> {
         let frame = |frame: &Frame| Frames::new(rows, frame.spec, frame.offsets.each_ref().map(Option::as_ref), None);
-        let frames = self.frame.as_ref().map(frame).transpose()?;
-        match (&self.function, frames) {
-            (Function::Ranking(function), _) => Ok(ranking(rows, *function)),
-            (Function::Ntile(buckets), _) => ntile(rows, &column(*buckets)),
+        let frames = self.frame.as_ref().map(frame).transpose().map_err(stopped)?;
+        let values = match (&self.function, frames) {
+            (Function::Ranking(function), _) => ranking(rows, *function),
+            (Function::Ntile(buckets), _) => ntile(rows, &column(*buckets)?),
             (Function::Shifted { value, offset, default, lead }, _) => {
-                let (offset, default) = (offset.map(column), default.map(column));
-                shifted(rows, &column(*value), offset.as_ref(), default.as_ref(), *lead)
+                let (offset, default) = (offset.map(column).transpose()?, default.map(column).transpose()?);
+                shifted(rows, &column(*value)?, offset.as_ref(), default.as_ref(), *lead)
             }
-            (Function::Edge(edge, value), Some(frames)) => edge_value(rows, &frames, &column(*value), *edge),
-            (Function::NthValue(value, nth), Some(frames)) => nth_value(rows, &frames, &column(*value), &column(*nth)),
+            (Function::Edge(edge, value), Some(frames)) => edge_value(rows, &frames, &column(*value)?, *edge),
+            (Function::NthValue(value, nth), Some(frames)) => {
+                nth_value(rows, &frames, &column(*value)?, &column(*nth)?)
+            }
             (Function::Aggregate { resolved, args, filter }, Some(frames)) => {
-                let args: Vec<ArrayRef> = args.iter().map(|arg| column(*arg)).collect();
-                let filter = filter.map(column);
+                let args = args.iter().map(|arg| column(*arg)).collect::<Result<Vec<ArrayRef>>>()?;
+                let filter = filter.map(column).transpose()?;
                 over_frames(rows, &frames, resolved, &args, filter.as_ref().map(|filter| filter.as_boolean()))
             }
             (_, None) => panic!("functions of a frame have one"),
-        }
+        };
+        values.map_err(stopped)
     }
 }

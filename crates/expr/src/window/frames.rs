@@ -163,29 +163,35 @@ fn ends(
     let mut out = Vec::with_capacity(rows.len());
     match (bound, units) {
         (Bound::UnboundedPreceding, _) => {
-            rows.partitions().for_each(|partition| out.extend(partition.clone().map(|_| partition.start)));
+            for partition in rows.partitions() {
+                let start = partition.start;
+                rows.fill(partition, &mut out, |_| start)?;
+            }
         }
         (Bound::UnboundedFollowing, _) => {
-            rows.partitions().for_each(|partition| out.extend(partition.clone().map(|_| partition.end)));
+            for partition in rows.partitions() {
+                let end = partition.end;
+                rows.fill(partition, &mut out, |_| end)?;
+            }
         }
-        (Bound::CurrentRow, Units::Rows) => out.extend((0..rows.rows).map(|row| row + u32::from(!is_start))),
+        (Bound::CurrentRow, Units::Rows) => rows.fill(0..rows.rows, &mut out, |row| row + u32::from(!is_start))?,
         (Bound::CurrentRow, _) => {
             for (group, _) in rows.peer_groups() {
                 let end = if is_start { group.start } else { group.end };
-                out.extend(group.map(|_| end));
+                rows.fill(group, &mut out, |_| end)?;
             }
         }
         (Bound::Preceding | Bound::Following, Units::Rows) => {
             let shift = shift_of(bound, offset)?;
             for partition in rows.partitions() {
-                out.extend(partition.clone().map(|row| {
+                rows.fill(partition.clone(), &mut out, |row| {
                     let place = i128::from(row) + shift + i128::from(!is_start);
                     place.clamp(i128::from(partition.start), i128::from(partition.end)) as u32
-                }));
+                })?;
             }
         }
         (Bound::Preceding | Bound::Following, Units::Groups) => {
-            groups_away(rows, shift_of(bound, offset)?, is_start, &mut out);
+            groups_away(rows, shift_of(bound, offset)?, is_start, &mut out)?;
         }
         (Bound::Preceding | Bound::Following, Units::Range) => {
             let (Some(offset), Some(key)) = (offset, range) else {
@@ -206,7 +212,7 @@ fn shift_of(bound: Bound, offset: Option<&Offset>) -> Result<i128> {
     }
 }
 
-fn groups_away(rows: &Rows, shift: i128, is_start: bool, out: &mut Vec<u32>) {
+fn groups_away(rows: &Rows, shift: i128, is_start: bool, out: &mut Vec<u32>) -> Result<()> {
     // Numbers of the partition's first group and of the one behind its last.
     let (mut first, mut behind) = (0, 0);
     for (number, (group, partition)) in rows.peer_groups().enumerate() {
@@ -217,8 +223,9 @@ fn groups_away(rows: &Rows, shift: i128, is_start: bool, out: &mut Vec<u32>) {
         let wanted = number as i128 + shift + i128::from(!is_start);
         let wanted = wanted.clamp(first as i128, behind as i128) as usize;
         let place = rows.groups[wanted];
-        out.extend(group.map(|_| place));
+        rows.fill(group, out, |_| place)?;
     }
+    Ok(())
 }
 
 /// A bound at a distance along the ordering column.

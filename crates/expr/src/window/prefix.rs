@@ -24,13 +24,13 @@ pub(super) fn over_frames(rows: &Rows, frames: &Frames, input: &Input) -> Result
     let mask = mask(input);
     let totals = match input.args {
         _ if counting => None,
-        [values] => match totals(values, &input.call.arg_types[0], mask.as_ref())? {
+        [values] => match totals(rows, values, &input.call.arg_types[0], mask.as_ref())? {
             Some(totals) => Some(totals),
             None => return Ok(None),
         },
         _ => return Ok(None),
     };
-    let counts = counts(rows.len(), mask.as_ref());
+    let counts = counts(rows, mask.as_ref())?;
     let count_of = |row: usize| -> i64 {
         let ranges = frames.ranges(row).into_iter();
         ranges.map(|range| i64::from(counts[range.end as usize]) - i64::from(counts[range.start as usize])).sum()
@@ -79,50 +79,60 @@ fn mask(input: &Input) -> Option<BooleanBuffer> {
 }
 
 /// Rows that count before each row, and in all.
-fn counts(rows: usize, mask: Option<&BooleanBuffer>) -> Vec<u32> {
-    let mut out = Vec::with_capacity(rows + 1);
+fn counts(rows: &Rows, mask: Option<&BooleanBuffer>) -> Result<Vec<u32>> {
+    let mut out = Vec::with_capacity(rows.len() + 1);
     let mut count = 0;
     out.push(count);
-    for row in 0..rows {
+    for row in 0..rows.len() {
+        rows.check_at(row)?;
         count += u32::from(mask.is_none_or(|mask| mask.value(row)));
         out.push(count);
     }
-    out
+    Ok(out)
 }
 
 /// The running totals before each row, and their scale. `None` where they are not exact integers.
-fn totals(values: &ArrayRef, ty: &DataType, mask: Option<&BooleanBuffer>) -> Result<Option<(Vec<i128>, u16)>> {
-    let rows = values.len();
+fn totals(
+    rows: &Rows,
+    values: &ArrayRef,
+    ty: &DataType,
+    mask: Option<&BooleanBuffer>,
+) -> Result<Option<(Vec<i128>, u16)>> {
     Ok(match ty {
         DataType::Int2 => {
             let values = I2::column(values, ty)?;
-            added(rows, mask, |row| i128::from(values[row])).map(|totals| (totals, 0))
+            added(rows, mask, |row| i128::from(values[row]))?.map(|totals| (totals, 0))
         }
         DataType::Int4 => {
             let values = I4::column(values, ty)?;
-            added(rows, mask, |row| i128::from(values[row])).map(|totals| (totals, 0))
+            added(rows, mask, |row| i128::from(values[row]))?.map(|totals| (totals, 0))
         }
         DataType::Int8 => {
             let values = I8::column(values, ty)?;
-            added(rows, mask, |row| i128::from(values[row])).map(|totals| (totals, 0))
+            added(rows, mask, |row| i128::from(values[row]))?.map(|totals| (totals, 0))
         }
         DataType::Numeric(_) => match Num::column(values, ty)? {
-            NumColumn::Scaled(values, scale) => added(rows, mask, |row| values[row]).map(|totals| (totals, scale)),
+            NumColumn::Scaled(values, scale) => added(rows, mask, |row| values[row])?.map(|totals| (totals, scale)),
             NumColumn::Encoded(_) => None,
         },
         _ => None,
     })
 }
 
-fn added(rows: usize, mask: Option<&BooleanBuffer>, value: impl Fn(usize) -> i128) -> Option<Vec<i128>> {
-    let mut out = Vec::with_capacity(rows + 1);
+/// `None` for totals that are too large.
+fn added(rows: &Rows, mask: Option<&BooleanBuffer>, value: impl Fn(usize) -> i128) -> Result<Option<Vec<i128>>> {
+    let mut out = Vec::with_capacity(rows.len() + 1);
     let mut total = 0i128;
     out.push(total);
-    for row in 0..rows {
+    for row in 0..rows.len() {
+        rows.check_at(row)?;
         if mask.is_none_or(|mask| mask.value(row)) {
-            total = total.checked_add(value(row)).filter(|total| total.unsigned_abs() <= TOTAL_MAX)?;
+            match total.checked_add(value(row)).filter(|total| total.unsigned_abs() <= TOTAL_MAX) {
+                Some(sum) => total = sum,
+                None => return Ok(None),
+            }
         }
         out.push(total);
     }
-    Some(out)
+    Ok(Some(out))
 }

@@ -8,18 +8,21 @@ use basalt_types::DataType;
 use std::sync::Arc;
 
 /// bigint, or double precision for the relative ones.
-pub fn ranking(rows: &Rows, function: Ranking) -> ArrayRef {
-    match function {
+pub fn ranking(rows: &Rows, function: Ranking) -> Result<ArrayRef> {
+    Ok(match function {
         Ranking::RowNumber => {
             let mut out = Vec::with_capacity(rows.len());
-            rows.partitions().for_each(|partition| out.extend(1..=i64::from(partition.end - partition.start)));
+            for partition in rows.partitions() {
+                let first = partition.start;
+                rows.fill(partition, &mut out, |row| i64::from(row - first) + 1)?;
+            }
             Arc::new(Int64Array::from(out))
         }
         Ranking::Rank => {
             let mut out = Vec::with_capacity(rows.len());
             for (group, partition) in rows.peer_groups() {
                 let rank = i64::from(group.start - partition.start) + 1;
-                out.extend(group.map(|_| rank));
+                rows.fill(group, &mut out, |_| rank)?;
             }
             Arc::new(Int64Array::from(out))
         }
@@ -28,7 +31,7 @@ pub fn ranking(rows: &Rows, function: Ranking) -> ArrayRef {
             let mut rank = 0;
             for (group, partition) in rows.peer_groups() {
                 rank = if group.start == partition.start { 1 } else { rank + 1 };
-                out.extend(group.map(|_| rank));
+                rows.fill(group, &mut out, |_| rank)?;
             }
             Arc::new(Int64Array::from(out))
         }
@@ -38,7 +41,7 @@ pub fn ranking(rows: &Rows, function: Ranking) -> ArrayRef {
                 let others = f64::from(partition.end - partition.start) - 1.0;
                 let before = f64::from(group.start - partition.start);
                 let share = if others > 0.0 { before / others } else { 0.0 };
-                out.extend(group.map(|_| share));
+                rows.fill(group, &mut out, |_| share)?;
             }
             Arc::new(Float64Array::from(out))
         }
@@ -46,11 +49,11 @@ pub fn ranking(rows: &Rows, function: Ranking) -> ArrayRef {
             let mut out = Vec::with_capacity(rows.len());
             for (group, partition) in rows.peer_groups() {
                 let share = f64::from(group.end - partition.start) / f64::from(partition.end - partition.start);
-                out.extend(group.map(|_| share));
+                rows.fill(group, &mut out, |_| share)?;
             }
             Arc::new(Float64Array::from(out))
         }
-    }
+    })
 }
 
 /// `ntile(buckets)`: the number of buckets is that of the first row of the partition that has one; rows before
@@ -69,6 +72,7 @@ pub fn ntile(rows: &Rows, buckets: &ArrayRef) -> Result<ArrayRef> {
         let count = count.ok_or_else(|| Error::new("22014", "argument of ntile must be greater than zero"))?;
         let (small, larger) = (total / count, total % count);
         for place in 0..partition.end - first {
+            rows.check_at(place as usize)?;
             // The first `larger` buckets have one row more.
             let in_larger = larger * (small + 1);
             let bucket =

@@ -1,12 +1,13 @@
 //! Functions that give another row's value: `lag`, `lead`, `first_value`, `last_value`, `nth_value`.
 
-use super::{Frames, Rows};
+use super::{CHECKED_ROWS, Frames, Rows};
 use crate::error::{Error, Result};
 use crate::eval::vector::from_arrow;
 use crate::functions::arg::{Arg, I4};
-use arrow::compute::{interleave, take};
+use arrow::compute::{concat, interleave, take};
 use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use basalt_types::DataType;
+use std::ops::Range;
 
 /// `lag` (or `lead`) of `values`: `offsets` rows away (one, if there are none), null where the offset is;
 /// `defaults` where the partition has no such row.
@@ -24,6 +25,7 @@ pub fn shifted(
     let mut picks = Vec::with_capacity(rows.len());
     for partition in rows.partitions() {
         for row in partition.clone() {
+            rows.check_at(row as usize)?;
             if offsets.is_some_and(|offsets| offsets.is_null(row as usize)) {
                 picks.push((NULL, 0));
                 continue;
@@ -40,7 +42,7 @@ pub fn shifted(
     let null = new_null_array(values.data_type(), 1);
     let mut sources: Vec<&dyn Array> = vec![values.as_ref(), null.as_ref()];
     sources.extend(defaults.map(|defaults| defaults.as_ref()));
-    interleave(&sources, &picks).map_err(from_arrow)
+    in_pieces(rows, |piece| interleave(&sources, &picks[piece]).map_err(from_arrow))
 }
 
 /// An end of the frame.
@@ -52,14 +54,28 @@ pub enum Edge {
 
 /// `first_value` or `last_value`; null for an empty frame.
 pub fn edge_value(rows: &Rows, frames: &Frames, values: &ArrayRef, edge: Edge) -> Result<ArrayRef> {
-    let places = (0..rows.len()).map(|row| {
+    let place = |row: usize| {
         let mut ranges = frames.ranges(row).into_iter().filter(|range| range.start < range.end);
         match edge {
             Edge::First => ranges.next().map(|range| range.start),
             Edge::Last => ranges.next_back().map(|range| range.end - 1),
         }
-    });
-    take(values, &places.collect::<UInt32Array>(), None).map_err(from_arrow)
+    };
+    in_pieces(rows, |piece| take(values, &piece.map(place).collect::<UInt32Array>(), None).map_err(from_arrow))
+}
+
+/// What is computed of some rows after the other, of all.
+fn in_pieces(rows: &Rows, of: impl Fn(Range<usize>) -> Result<ArrayRef>) -> Result<ArrayRef> {
+    const ROWS: usize = 8 * CHECKED_ROWS;
+    if rows.len() <= ROWS {
+        return of(0..rows.len());
+    }
+    let mut parts = Vec::with_capacity(rows.len() / ROWS + 1);
+    for from in (0..rows.len()).step_by(ROWS) {
+        (rows.check)()?;
+        parts.push(of(from..rows.len().min(from + ROWS))?);
+    }
+    concat(&parts.iter().map(|part| part.as_ref()).collect::<Vec<_>>()).map_err(from_arrow)
 }
 
 /// `nth_value`, counted from 1; null where the frame has fewer rows, or `nth` is null. 22016 unless it is positive.
@@ -67,6 +83,7 @@ pub fn nth_value(rows: &Rows, frames: &Frames, values: &ArrayRef, nth: &ArrayRef
     let numbers = I4::column(nth, &DataType::Int4)?;
     let mut places = UInt32Array::builder(rows.len());
     for (row, number) in numbers.iter().enumerate().take(rows.len()) {
+        rows.check_at(row)?;
         if nth.is_null(row) {
             places.append_null();
             continue;

@@ -6,6 +6,8 @@
 //! finds a group by its key; the first batch that does not ascend has them indexed.
 
 use super::{Dense, Found, hash};
+use crate::error::Result;
+use crate::stop::{ROWS, check, pieces};
 use basalt_types::vector::{IntValues, Ints};
 use basalt_types::widest;
 
@@ -71,15 +73,20 @@ impl Found {
     }
 
     /// Takes in another worker's ascending keys: the group of each here. `None` if one of the two does not ascend.
-    pub(super) fn join_ascending(&mut self, other: &Found) -> Option<Vec<u32>> {
+    pub(super) fn join_ascending(&mut self, other: &Found) -> Result<Option<Vec<u32>>> {
         if self.order != Order::Ascending || other.order != Order::Ascending {
-            return None;
+            return Ok(None);
         }
         let (own, theirs) = (&mut self.columns[0].words, &other.columns[0].words);
         let known = own.len();
         let mut groups = Vec::with_capacity(theirs.len() - 1);
         let (mut at, mut from) = (1, 1);
+        let mut steps = 0;
         while from < theirs.len() {
+            if steps % ROWS == 0 {
+                check()?;
+            }
+            steps += 1;
             let key = theirs[from] as i64;
             at += ahead(&own[at..known], key);
             if at < known && own[at] as i64 == key {
@@ -100,13 +107,13 @@ impl Found {
             self.order = Order::Unindexed;
         }
         self.len = own.len();
-        Some(groups)
+        Ok(Some(groups))
     }
 
     /// Makes groups found by their keys.
-    pub(super) fn index(&mut self) {
+    pub(super) fn index(&mut self) -> Result<()> {
         if self.order == Order::Indexed {
-            return;
+            return Ok(());
         }
         self.order = Order::Indexed;
         let words = &self.columns[0].words[1..];
@@ -114,15 +121,20 @@ impl Found {
             words.iter().fold((i64::MAX, i64::MIN), |(min, max), word| (min.min(*word as i64), max.max(*word as i64)));
         let mut dense = Dense::default();
         if words.is_empty() || dense.reach(min.into(), max.into(), words.len()) {
-            for (word, group) in words.iter().zip(1..) {
-                *dense.number((*word, false)) = group;
+            for piece in pieces(words.len()) {
+                piece?.for_each(|at| *dense.number((words[at], false)) = at as u32 + 1);
             }
             self.dense = Some(dense);
-            return;
+            return Ok(());
         }
-        for (word, group) in words.iter().zip(1..) {
-            self.table.insert(hash(self.seed, std::iter::once((*word, false))), group);
+        for piece in pieces(words.len()) {
+            let piece = piece?;
+            self.table.make_room(piece.len())?;
+            for at in piece {
+                self.table.insert(hash(self.seed, std::iter::once((words[at], false))), at as u32 + 1);
+            }
         }
+        Ok(())
     }
 }
 

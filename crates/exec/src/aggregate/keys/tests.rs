@@ -27,7 +27,7 @@ fn texts_are_the_same_in_every_form() {
     let nulls = NullBuffer::from(vec![false, true]);
     let third = keys.assign(&[codes(&["c"], &[0, 0], Some(nulls))], 2, None).unwrap();
     assert_eq!(third, [3, 4]);
-    keys.seal();
+    keys.seal().unwrap();
     let array = keys.vectors(1..keys.len())[0].to_array(basalt_types::PhysType::Bytes);
     let values: Vec<Option<&[u8]>> = array.as_binary_view().iter().collect();
     assert_eq!(values, [Some(b"b".as_slice()), Some(b"a"), None, Some(b"c")]);
@@ -197,7 +197,7 @@ fn values_of_sixteen_bytes_come_back_as_they_were() {
     let array = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 16).unwrap();
     let vector = Vector::Flat(Arc::new(array));
     assert_eq!(keys.assign(&[vector], 4, None).unwrap(), [1, 2, 3, 1]);
-    keys.seal();
+    keys.seal().unwrap();
     let all = keys.vectors(1..4)[0].to_array(basalt_types::PhysType::Fixed16);
     let all: Vec<Option<&[u8]>> = all.as_fixed_size_binary().iter().collect();
     assert_eq!(all, [Some([7; 16].as_slice()), None, Some([9; 16].as_slice())]);

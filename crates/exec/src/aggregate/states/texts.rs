@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernels::sums::Groups;
+use crate::stop::pieces;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
@@ -102,14 +103,17 @@ impl TextExtreme {
     }
 
     /// Takes in the groups `from..` of another: the one at `from + i` is `groups[i]` here.
-    pub fn merge(&mut self, other: &mut TextExtreme, groups: &[u32], from: usize, len: usize) {
+    pub fn merge(&mut self, other: &mut TextExtreme, groups: &[u32], from: usize, len: usize) -> Result<()> {
         self.resize(len);
         other.resize(from + groups.len());
-        for (at, group) in (from..).zip(groups) {
-            if let Some(text) = other.best[at].take() {
-                self.take(*group as usize, other.prefixes[at], || &text);
+        for piece in pieces(groups.len()) {
+            for at in piece? {
+                if let Some(text) = other.best[from + at].take() {
+                    self.take(groups[at] as usize, other.prefixes[from + at], || &text);
+                }
             }
         }
+        Ok(())
     }
 
     /// The texts of some groups, null where a group had none.

@@ -5,8 +5,11 @@
 //! integers their distance from the least one, texts their first bytes and, where all of a text fits, its length. Texts
 //! of one dictionary that has fewer entries than there are rows are numbered in its order, which says all in a few bits.
 
+use super::parted;
 use super::{Key, KeyValues};
 use crate::aggregate::texts::{Equality, key_of};
+use crate::error::Result;
+use crate::stop::{check, pieces};
 use arrow_array::{Array, BinaryViewArray};
 use std::sync::Arc;
 
@@ -52,7 +55,7 @@ enum Shape {
 const LENGTH_BITS: u32 = 4;
 
 impl Packing {
-    pub fn of(keys: &[Key], batches: &[Columns<'_>]) -> Packing {
+    pub fn of(keys: &[Key], batches: &[Columns<'_>]) -> Result<Packing> {
         let mut free = u128::BITS;
         let mut packed = Vec::with_capacity(keys.len());
         let mut exact = true;
@@ -62,13 +65,16 @@ impl Packing {
                 break;
             };
             let values = || batches.iter().map(|(keys, rows)| (&keys[at], *rows));
-            let (shape, bits, whole) = ranks(values(), room).unwrap_or_else(|| shape(values(), room));
+            let (shape, bits, whole) = match ranks(values(), room)? {
+                Some(ranks) => ranks,
+                None => shape(values(), room)?,
+            };
             free = room - bits;
             exact = whole;
             let Key { descending, nulls_first, .. } = *key;
             packed.push(Packed { shape, bits, shift: free, descending, nulls_first });
         }
-        Packing { keys: packed, exact }
+        Ok(Packing { keys: packed, exact })
     }
 
     /// The numbers of a batch's rows.
@@ -82,7 +88,27 @@ impl Packing {
 }
 
 /// Ranks of texts that are all of one dictionary, if it has fewer entries than there are rows.
-fn ranks<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> Option<(Shape, u32, bool)> {
+fn ranks<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> Result<Option<(Shape, u32, bool)>> {
+    let Some((dictionary, equality)) = dictionary(batches) else { return Ok(None) };
+    let text = |entry: u32| key_of(equality, dictionary.value(entry as usize));
+    let mut order: Vec<u32> = (0..dictionary.len() as u32).collect();
+    parted::sort(&mut order, &|a: &u32, b: &u32| text(*a).cmp(text(*b)).then(a.cmp(b)))?;
+    let mut ranks = vec![0; order.len()];
+    let mut rank = 0;
+    for piece in pieces(order.len()) {
+        for at in piece? {
+            rank += u32::from(at > 0 && text(order[at - 1]) != text(order[at]));
+            ranks[order[at] as usize] = rank;
+        }
+    }
+    let bits = u32::BITS - rank.leading_zeros();
+    Ok((bits <= room).then_some((Shape::Ranks(ranks), bits, true)))
+}
+
+/// The only dictionary of all rows, if it has fewer entries than there are rows.
+fn dictionary<'k>(
+    batches: impl Iterator<Item = (&'k KeyValues, usize)>,
+) -> Option<(&'k Arc<BinaryViewArray>, Equality)> {
     let mut one: Option<(&Arc<BinaryViewArray>, Equality)> = None;
     let mut all = 0;
     for (values, rows) in batches {
@@ -91,25 +117,15 @@ fn ranks<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
         Arc::ptr_eq(dictionary, &codes.dictionary).then_some(())?;
         all += rows;
     }
-    let (dictionary, equality) = one.filter(|(dictionary, _)| dictionary.len() < all)?;
-    let text = |entry: u32| key_of(equality, dictionary.value(entry as usize));
-    let mut order: Vec<u32> = (0..dictionary.len() as u32).collect();
-    order.sort_unstable_by(|a, b| text(*a).cmp(text(*b)));
-    let mut ranks = vec![0; order.len()];
-    let mut rank = 0;
-    for (at, entry) in order.iter().enumerate() {
-        rank += u32::from(at > 0 && text(order[at - 1]) != text(*entry));
-        ranks[*entry as usize] = rank;
-    }
-    let bits = u32::BITS - rank.leading_zeros();
-    (bits <= room).then_some((Shape::Ranks(ranks), bits, true))
+    one.filter(|(dictionary, _)| dictionary.len() < all)
 }
 
 /// How a key is packed into so many bits, how many of them it takes, and whether they say all.
-fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> (Shape, u32, bool) {
+fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -> Result<(Shape, u32, bool)> {
     let mut bounds: Option<(i128, i128)> = None;
     let mut longest = None;
     for (values, rows) in batches {
+        check()?;
         match values {
             KeyValues::Integers(values, _) => {
                 for row in 0..rows {
@@ -117,7 +133,7 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
                     bounds = Some(bounds.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
                 }
             }
-            KeyValues::Bools(_) => return (Shape::Bools, room.min(1), room > 0),
+            KeyValues::Bools(_) => return Ok((Shape::Bools, room.min(1), room > 0)),
             KeyValues::Bytes(..) | KeyValues::Codes(..) => {
                 let lengths = (0..rows).map(|row| if values.is_null(row) { 0 } else { values.text(row).len() });
                 longest = longest.max(Some(lengths.max().unwrap_or(0)));
@@ -129,12 +145,12 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
     if let Some(longest) = longest {
         let whole = longest < 1 << LENGTH_BITS && longest as u32 * 8 + LENGTH_BITS <= room;
         let bytes = if whole { longest as u32 } else { (room / 8).min(16) };
-        return (Shape::Bytes { bytes, whole }, bytes * 8 + if whole { LENGTH_BITS } else { 0 }, whole);
+        return Ok((Shape::Bytes { bytes, whole }, bytes * 8 + if whole { LENGTH_BITS } else { 0 }, whole));
     }
     let (least, greatest) = bounds.unwrap_or((0, 0));
     let wanted = u128::BITS - (greatest.wrapping_sub(least) as u128).leading_zeros();
     let bits = wanted.min(room);
-    (Shape::Integers { least, dropped: wanted - bits }, bits, bits == wanted)
+    Ok((Shape::Integers { least, dropped: wanted - bits }, bits, bits == wanted))
 }
 
 impl Packed {

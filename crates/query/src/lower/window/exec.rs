@@ -261,7 +261,7 @@ impl Spec {
         let column = |argument: &Argument| inputs[argument.index].clone();
         let frames = call.frame.as_ref().map(|frame| self.frames(frame, rows, inputs)).transpose()?;
         Ok(match (&call.function, frames) {
-            (Function::Ranking(function), _) => ranking(rows, *function),
+            (Function::Ranking(function), _) => ranking(rows, *function)?,
             (Function::Ntile(buckets), _) => ntile(rows, &column(buckets))?,
             (Function::Shifted { value, offset, default, lead }, _) => {
                 let (offset, default) = (offset.as_ref().map(column), default.as_ref().map(column));

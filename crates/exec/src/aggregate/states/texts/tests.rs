@@ -57,7 +57,7 @@ fn extremes_are_those_of_a_map() {
             if part % 3 == 0 {
                 let mut other = TextExtreme::new(greatest);
                 other.add(&values, Groups::Each(&groups), 5).unwrap();
-                all.merge(&mut other, &[4, 3, 2, 1], 1, 5);
+                all.merge(&mut other, &[4, 3, 2, 1], 1, 5).unwrap();
             } else {
                 let swapped: Vec<u32> = groups.iter().map(|group| if *group == 0 { 0 } else { 5 - group }).collect();
                 all.add(&values, Groups::Each(&swapped), 5).unwrap();

@@ -79,7 +79,7 @@ proptest! {
             held.push(values);
         }
         let order = Order { keys, fields: Vec::new(), offset: 0, limit: None };
-        let packing = Packing::of(&order.keys, &[(&held, 12)]);
+        let packing = Packing::of(&order.keys, &[(&held, 12)]).unwrap();
         let numbers = packing.numbers((&held, 12));
         for a in 0..12 {
             for b in 0..12 {
@@ -97,7 +97,7 @@ proptest! {
 fn batches_without_rows_have_shapes_of_their_own() {
     let key = Key { place: 0, column: None, descending: false, nulls_first: false, form: Form::Bytes(Equality::Bytes) };
     let (none, some) = ([texts(Vec::new())], [texts(vec![Some(b"a".to_vec()), None])]);
-    assert!(Packing::of(&[key], &[(&none, 0)]).numbers((&none, 0)).is_empty());
-    let packing = Packing::of(&[key], &[(&none, 0), (&some, 2)]);
+    assert!(Packing::of(&[key], &[(&none, 0)]).unwrap().numbers((&none, 0)).is_empty());
+    let packing = Packing::of(&[key], &[(&none, 0), (&some, 2)]).unwrap();
     assert!(packing.numbers((&some, 2)).is_sorted());
 }
