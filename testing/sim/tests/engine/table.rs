@@ -304,6 +304,12 @@ pub fn fulfils(table: &TableDef, row: &[Datum], predicate: &ColumnPredicate) -> 
         ColumnPredicate::IsNull { .. } => value.is_null(),
         ColumnPredicate::IsNotNull { .. } => !value.is_null(),
         ColumnPredicate::In { values, .. } => values.iter().any(|other| compare(other) == Some(Equal)),
+        ColumnPredicate::Among { values, .. } => match value {
+            Datum::I16(value) => values.contains(&i64::from(*value)),
+            Datum::I32(value) => values.contains(&i64::from(*value)),
+            Datum::I64(value) => values.contains(value),
+            _ => false,
+        },
         ColumnPredicate::Compare { op, value: other, .. } => match (op, compare(other)) {
             (_, None) => false,
             (CompareOp::Eq, Some(order)) => order == Equal,

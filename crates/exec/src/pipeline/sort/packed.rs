@@ -139,7 +139,7 @@ fn shape<'k>(batches: impl Iterator<Item = (&'k KeyValues, usize)>, room: u32) -
                 longest = longest.max(Some(lengths.max().unwrap_or(0)));
             }
             KeyValues::Fixed(values) => longest = Some(values.value_length() as usize),
-            KeyValues::Arrays(..) => return (Shape::Hidden, 0, false),
+            KeyValues::Arrays(..) => return Ok((Shape::Hidden, 0, false)),
         }
     }
     if let Some(longest) = longest {
