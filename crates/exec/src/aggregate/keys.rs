@@ -304,11 +304,11 @@ impl Found {
         {
             dense.known_all(&words.words, groups);
         }
-        for row in 0..groups.len() {
+        for (row, group) in groups.iter_mut().enumerate() {
             if !counts(row) {
-                groups[row] = 0;
-            } else if groups[row] == 0 {
-                groups[row] = self.group(|_| words.at(row));
+                *group = 0;
+            } else if *group == 0 {
+                *group = self.group(|_| words.at(row));
             }
         }
     }
