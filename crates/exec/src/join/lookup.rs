@@ -100,13 +100,17 @@ impl Lookup {
     /// What [`Lookup::build`] will take, at most.
     pub fn bytes_expected(spec: &Spec, parts: &[Part], rows: usize) -> usize {
         const SLOTS_PER_ROW_MAX: usize = 4;
-        let guard = GUARD_BITS_MAX.min(rows.saturating_mul(GUARD_BITS_PER_ROW_MAX)) / 8;
+        // Rows that are held without keys are looked for by nobody.
+        if spec.keys.is_empty() {
+            return 0;
+        }
+        let guards = GUARD_BITS_MAX.min(rows.saturating_mul(GUARD_BITS_PER_ROW_MAX)) / 8 * spec.keys.len();
         match Packing::of(spec, parts) {
             Some(packing) if packing.numbers <= bits_max(rows) => packing.numbers as usize / 16 * 3,
-            Some(_) => rows * SLOTS_PER_ROW_MAX * size_of::<(u64, u32)>() + guard,
+            Some(_) => rows * SLOTS_PER_ROW_MAX * size_of::<(u64, u32)>() + guards,
             None => {
                 let keys: usize = parts.iter().flat_map(|part| &part.keys).map(bytes_of).sum();
-                keys * 2 + rows * (spec.keys.len() + SLOTS_PER_ROW_MAX) * size_of::<u64>() + guard
+                keys * 2 + rows * (spec.keys.len() + SLOTS_PER_ROW_MAX) * size_of::<u64>() + guards
             }
         }
     }

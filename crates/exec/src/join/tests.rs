@@ -3,9 +3,9 @@
 use super::*;
 use crate::program::{Program, logical};
 use crate::testing::{Rows, op};
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, Float64Array};
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 use basalt_types::vector::{IntValues, Ints};
@@ -22,6 +22,7 @@ fn numbered(count: usize, step: usize) -> Rows {
 }
 
 const ID: usize = 8;
+const FLOAT: usize = 9;
 
 /// Pairs of numbers of rows; -1 for no partner.
 type Pairs = Vec<(i32, i32)>;
@@ -336,4 +337,22 @@ fn integer_keys_are_told_in_their_order() {
     }
     assert!(ranked > 0, "{ranked} ranked, {hashed} hashed");
     assert_eq!(table(&[ID, 0]).integer_keys(rows.count), None);
+}
+
+#[test]
+fn both_zeros_are_one_key() {
+    let with_floats = |mut rows: Rows, zero: f64| {
+        let values = (0..rows.count).map(|at| [zero, 1.5, f64::NAN, -0.25][at % 4]);
+        rows.vectors.push(Vector::Flat(Arc::new(Float64Array::from_iter_values(values))));
+        rows.fields.push(Field::new(DataType::Float8, false));
+        rows
+    };
+    let keys = [(FLOAT, FLOAT)];
+    for (one, other) in [(0.0, -0.0), (-0.0, 0.0), (-0.0, -0.0)] {
+        let (left, right) = (with_floats(numbered(90, 2), one), with_floats(numbered(40, 3), other));
+        for kind in [Kind::Inner, Kind::Semi, Kind::Anti] {
+            let wanted = expected(&left, &right, &keys, false, kind).unwrap();
+            assert_eq!(joined(&left, &right, &keys, false, kind).unwrap(), wanted, "{kind:?} of {one:?} and {other:?}");
+        }
+    }
 }
