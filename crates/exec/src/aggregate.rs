@@ -3,6 +3,7 @@
 mod combined;
 mod distinct;
 pub(crate) mod keys;
+pub(crate) mod rows;
 pub(crate) mod spill;
 mod states;
 pub(crate) mod table;
@@ -25,7 +26,7 @@ use basalt_types::batch::{bytes_of, to_stored};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
 use distinct::Distinct;
-use keys::{Form, Keys};
+use keys::{Form, Keys, Seeds};
 use states::{Extreme, State, Sum, TextExtreme, without_nulls};
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Spec {
     sets: Vec<Set>,
     units: Vec<Unit>,
     results: Vec<Outcome>,
+    /// Of the hashes of all workers' keys.
+    seeds: Seeds,
 }
 
 /// The distinct values of a column, of rows that pass a filter.
@@ -174,7 +177,8 @@ impl Spec {
         let forms = keys.iter().map(Form::of).collect::<Option<Vec<Form>>>()?;
         decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let (filters, sets, units, results) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut spec = Spec { groups, keys, forms, decided, leaving, filters, sets, units, results };
+        let seeds = Seeds::new();
+        let mut spec = Spec { groups, keys, forms, decided, leaving, filters, sets, units, results, seeds };
         for call in calls {
             let of = spec.rows_of(program, &call)?;
             let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, of);
@@ -314,8 +318,8 @@ impl Aggregation {
         };
         let states = spec.units.iter().map(state).collect();
         let decided = vec![Vec::new(); spec.decided.len()];
-        let keys = Keys::new(&spec.forms);
-        let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty())).collect();
+        let keys = Keys::new(&spec.forms, &spec.seeds);
+        let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty(), &spec.seeds)).collect();
         let (decided_bytes, base_bytes) = (0, 0);
         let spec = spec.clone();
         let empty = Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun: false };
@@ -439,7 +443,7 @@ impl Aggregation {
     fn take_in_sets(&mut self) -> Result<()> {
         let spec = self.spec.clone();
         for (at, mut set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
-            set.seal()?;
+            set.seal();
             for pairs in set.parts() {
                 check()?;
                 let (groups, values) = set.pairs(pairs);
@@ -487,7 +491,7 @@ impl Aggregation {
     /// Computes what is computed of all groups at once.
     pub fn finish(mut self) -> Result<Finished> {
         self.take_in_sets()?;
-        self.keys.seal()?;
+        self.keys.seal();
         let len = self.len();
         let Aggregation { spec, keys, states, decided, .. } = self;
         let decided = decided.iter().zip(&spec.decided);

@@ -171,6 +171,8 @@ pub struct Running {
     stage: Stage,
     /// Whether joins look for partners in what it makes.
     is_looked_into: bool,
+    /// Pipelines that read it.
+    readers: usize,
     hash: KeyHash,
     /// Where what has no room goes, once there is such a thing.
     file: Mutex<Option<Arc<SpillFile>>>,

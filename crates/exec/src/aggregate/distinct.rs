@@ -2,7 +2,7 @@
 //!
 //! Workers meet by their pairs, so nothing is aggregated before all pairs are known.
 
-use super::keys::{Form, Keys};
+use super::keys::{Form, Keys, Seeds};
 use crate::error::Result;
 use crate::kernels::sums::Groups;
 use crate::stop::check;
@@ -22,13 +22,18 @@ pub(super) struct Distinct {
 
 impl Distinct {
     /// `alone`: of aggregates without keys.
-    pub fn new(form: Form, alone: bool) -> Distinct {
-        let pairs = if alone { Keys::new(&[form]) } else { Keys::new(&[Form::Integers, form]) };
+    pub fn new(form: Form, alone: bool, seeds: &Seeds) -> Distinct {
+        let pairs = if alone { Keys::new(&[form], seeds) } else { Keys::new(&[Form::Integers, form], seeds) };
         Distinct { pairs, alone }
     }
 
     pub fn bytes(&self) -> usize {
         self.pairs.bytes()
+    }
+
+    /// Pairs and one.
+    pub fn len(&self) -> usize {
+        self.pairs.len()
     }
 
     /// The values of rows that belong to a group, but for nulls.
@@ -52,19 +57,29 @@ impl Distinct {
         if self.alone {
             return self.pairs.merge(&mut other.pairs).map(|_| ());
         }
-        other.seal()?;
+        other.seal();
         for part in other.parts() {
             check()?;
-            let (numbers, values) = other.pairs(part);
-            let numbers: Vec<u32> = numbers.into_iter().map(|group| groups[group as usize - 1]).collect();
-            self.add(Groups::Each(&numbers), values, numbers.len())?;
+            let pairs: Vec<u32> = part.map(|pair| pair as u32).collect();
+            let groups: Vec<u32> = other.groups(&pairs).map(|group| groups[group as usize - 1]).collect();
+            self.take_in(&other, &pairs, &groups)?;
         }
         Ok(())
     }
 
+    /// Takes in some pairs of another, which was sealed, that belong to these groups here.
+    pub fn take_in(&mut self, other: &Distinct, pairs: &[u32], groups: &[u32]) -> Result<()> {
+        self.pairs.take_in(&other.pairs, pairs, (!self.alone).then_some(groups)).map(|_| ())
+    }
+
+    /// The groups of some pairs.
+    pub fn groups<'p>(&'p self, pairs: &'p [u32]) -> impl Iterator<Item = u32> + 'p {
+        pairs.iter().map(|pair| if self.alone { 1 } else { self.pairs.integer(0, *pair) as u32 })
+    }
+
     /// Before pairs are asked for.
-    pub fn seal(&mut self) -> Result<()> {
-        self.pairs.seal()
+    pub fn seal(&mut self) {
+        self.pairs.seal();
     }
 
     /// All pairs, some at a time.

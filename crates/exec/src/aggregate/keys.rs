@@ -90,11 +90,11 @@ impl Form {
     }
 
     /// Of those whose words are numbers.
-    fn numbered(self) -> Option<Texts> {
+    fn numbered(self, seeds: &Seeds) -> Option<Texts> {
         match self {
             Form::Integers | Form::Bools | Form::Floats { .. } => None,
-            Form::Texts(equality) => Some(Texts::new(equality)),
-            Form::Fixed => Some(Texts::new(Equality::Bytes)),
+            Form::Texts(equality) => Some(Texts::new(equality, seeds.texts.clone())),
+            Form::Fixed => Some(Texts::new(Equality::Bytes, seeds.texts.clone())),
         }
     }
 }
@@ -123,6 +123,21 @@ pub(crate) fn is_one_by_bytes(element: &DataType) -> bool {
     )
 }
 
+/// What hashes begin with: a client that knew it could choose keys that all hash alike. Keys with the same can take in
+/// each other.
+#[derive(Clone, Debug)]
+pub struct Seeds {
+    texts: RandomState,
+    words: u64,
+}
+
+impl Seeds {
+    pub fn new() -> Seeds {
+        let texts = RandomState::new();
+        Seeds { words: texts.hash_one(0u64), texts }
+    }
+}
+
 /// One batch's words of one column.
 struct Words {
     words: Vec<u64>,
@@ -130,8 +145,8 @@ struct Words {
 }
 
 impl Keys {
-    pub fn new(forms: &[Form]) -> Keys {
-        let mut found = Found::new(forms);
+    pub fn new(forms: &[Form], seeds: &Seeds) -> Keys {
+        let mut found = Found::new(forms, seeds);
         found.columns.iter_mut().for_each(|column| column.leaves = true);
         if forms == [Form::Integers] {
             found.order = Order::Ascending;
@@ -169,8 +184,19 @@ impl Keys {
 
     /// Neither ascend the keys that will come, nor do they lie close together.
     pub fn scatter(&mut self) {
-        assert_eq!(self.found.len, 1, "it is known before keys come");
-        (self.found.dense, self.found.order) = (None, Order::Indexed);
+        let found = &mut self.found;
+        assert_eq!(found.len, 1, "it is known before keys come");
+        found.order = Order::Indexed;
+        // Numbers of texts lie close together, whatever the texts.
+        if found.columns.iter().any(|column| column.texts.is_none()) {
+            found.dense = None;
+        }
+    }
+
+    /// Whether they are in an array or a list, which takes in another without a hash.
+    pub fn are_put_together_fast(&self) -> bool {
+        let of_texts = self.found.columns.iter().any(|column| column.texts.is_some());
+        self.found.order != Order::Indexed || self.found.dense.is_some() && !of_texts
     }
 
     /// Takes in another worker's keys: the group of each.
@@ -179,15 +205,43 @@ impl Keys {
         if let Some(groups) = self.found.join_ascending(&other.found)? {
             return Ok(groups);
         }
-        other.seal()?;
+        other.seal();
         let all = other.len();
         let mut groups = Vec::with_capacity(all - 1);
         for from in (1..all).step_by(CHUNK) {
             check()?;
-            let to = all.min(from + CHUNK);
-            groups.extend(self.assign(&other.vectors(from..to), to - from, None)?);
+            let some: Vec<u32> = (from as u32..all.min(from + CHUNK) as u32).collect();
+            groups.extend(self.take_in(other, &some, None)?);
         }
         Ok(groups)
+    }
+
+    /// Takes in some groups of another with the same seeds, which was sealed: the group of each. `first`: what the first
+    /// column has in the place of its own integers.
+    pub fn take_in(&mut self, other: &Keys, groups: &[u32], first: Option<&[u32]>) -> Result<Vec<u32>> {
+        self.found.index()?;
+        self.found.take_in(&other.found, groups, first)
+    }
+
+    /// A hash of some groups' keys that is the same for all with the same seeds.
+    pub fn hashes(&self, groups: &[u32]) -> Vec<u32> {
+        let words = |column: &KeyColumn| {
+            let Words { mut words, nulls } = column.words_at(groups);
+            if let Some(texts) = &column.texts {
+                let of_number = texts.hashes();
+                let words = words.iter_mut().enumerate();
+                let texts = words.filter(|(row, _)| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row)));
+                texts.for_each(|(_, word)| *word = u64::from(of_number[*word as usize]));
+            }
+            Words { words, nulls }
+        };
+        let words: Vec<Words> = self.found.columns.iter().map(words).collect();
+        hashes(self.found.seed, &words, groups.len())
+    }
+
+    /// What a column of integers has for a group.
+    pub fn integer(&self, column: usize, group: u32) -> i64 {
+        self.found.columns[column].words[group as usize] as i64
     }
 
     /// The keys of some groups, in order of their numbers, in stored form of integers or texts.
@@ -198,9 +252,10 @@ impl Keys {
         self.found.columns.iter().map(|column| column.vector(groups.clone())).collect()
     }
 
-    /// Makes the dictionary of what [`Keys::vectors`] gives as codes.
-    pub fn seal(&mut self) -> Result<()> {
-        self.found.columns.iter_mut().filter_map(|column| column.texts.as_mut()).try_for_each(Texts::seal)
+    /// Makes the dictionary of what [`Keys::vectors`] gives as codes. No key comes any more.
+    pub fn seal(&mut self) {
+        (self.found.table, self.found.dense) = (Table::new(0), None);
+        self.found.columns.iter_mut().filter_map(|column| column.texts.as_mut()).for_each(Texts::seal);
     }
 }
 
@@ -214,14 +269,14 @@ impl Found {
             + self.dense.as_ref().map_or(0, |dense| dense.numbers.capacity() * 4)
     }
 
-    pub fn new(forms: &[Form]) -> Found {
+    pub fn new(forms: &[Form], seeds: &Seeds) -> Found {
         let column = |form: &Form| {
-            let (nulls, texts, leaves) = (Vec::new(), form.numbered(), false);
+            let (nulls, texts, leaves) = (Vec::new(), form.numbered(seeds), false);
             KeyColumn { form: *form, words: vec![0], nulls, texts, leaves }
         };
         let dense = matches!(forms, [Form::Integers | Form::Texts(_) | Form::Fixed]).then(Dense::default);
         let (columns, order) = (forms.iter().map(column).collect(), Order::Indexed);
-        Found { columns, len: 1, table: Table::new(1024), seed: seed(), dense, order }
+        Found { columns, len: 1, table: Table::new(1024), seed: seeds.words, dense, order }
     }
 
     /// The group with these words, which is made if there is none.
@@ -263,7 +318,7 @@ impl Found {
     /// The group of one row.
     fn group_at(&mut self, keys: &[Vector], row: usize) -> Result<u32> {
         let mut words = [(0, false); COMBINED_COLUMNS_MAX];
-        self.make_room(keys, 1)?;
+        self.make_room(bounds(keys), 1)?;
         for ((column, key), word) in self.columns.iter_mut().zip(keys).zip(&mut words) {
             *word = column.word_at(key, row)?;
         }
@@ -274,18 +329,47 @@ impl Found {
     /// The group of each row, which is made if there is none; 0 for those that the mask leaves out.
     pub fn hashed(&mut self, keys: &[Vector], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut words = Vec::with_capacity(keys.len());
-        self.make_room(keys, rows)?;
+        self.make_room(bounds(keys), rows)?;
         for (column, key) in self.columns.iter_mut().zip(keys) {
             words.push(column.words_of(key, mask)?);
         }
         self.make_room_for_texts(rows);
+        self.number(&words, rows, mask)
+    }
+
+    /// As [`Keys::take_in`].
+    fn take_in(&mut self, other: &Found, groups: &[u32], first: Option<&[u32]>) -> Result<Vec<u32>> {
+        let mut words: Vec<Words> = other.columns.iter().map(|column| column.words_at(groups)).collect();
+        if let Some(first) = first {
+            words[0].words = first.iter().map(|word| u64::from(*word)).collect();
+        }
+        let bounds = match (&words[..], &self.columns[..]) {
+            ([words], [KeyColumn { texts: None, .. }]) => {
+                let all = words.words.iter().map(|word| i128::from(*word as i64));
+                all.clone().min().zip(all.max())
+            }
+            _ => None,
+        };
+        self.make_room(bounds, groups.len())?;
+        for ((words, column), others) in words.iter_mut().zip(&mut self.columns).zip(&other.columns) {
+            if let (Some(texts), Some(others)) = (&mut column.texts, &others.texts) {
+                texts.make_room(groups.len())?;
+                words.words = texts.of_others(others, &words.words, words.nulls.as_ref());
+            }
+        }
+        self.make_room_for_texts(groups.len());
+        self.number(&words, groups.len(), None)
+    }
+
+    /// The group of each row's words.
+    fn number(&mut self, words: &[Words], rows: usize, mask: Option<&[u8]>) -> Result<Vec<u32>> {
         let mut groups = vec![0; rows];
         let counts = |row: usize| mask.is_none_or(|mask| mask[row] != 0);
         if self.dense.is_some() {
             self.number_dense(&words[0], mask, &mut groups);
             return Ok(groups);
         }
-        let hashes = hashes(self.seed, &words, rows);
+        let hashes = hashes(self.seed, words, rows);
         let mut last: Option<(usize, u32)> = None;
         for from in (0..rows).step_by(TOGETHER) {
             let to = rows.min(from + TOGETHER);
@@ -334,9 +418,10 @@ impl Found {
 
 impl Found {
     /// Makes the array of dense keys wide enough for a batch, or goes over to the table; and makes that one large enough.
-    fn make_room(&mut self, keys: &[Vector], rows: usize) -> Result<()> {
-        if let (Some(dense), [Vector::Ints(ints)]) = (&mut self.dense, keys)
-            && !dense.reach(ints.min, ints.max, rows)
+    /// `bounds`: of integers, if there is no other column.
+    fn make_room(&mut self, bounds: Option<(i128, i128)>, rows: usize) -> Result<()> {
+        if let (Some(dense), Some((min, max))) = (&mut self.dense, bounds)
+            && !dense.reach(min, max, rows)
         {
             self.dense = None;
             let column = &self.columns[0];
@@ -391,6 +476,11 @@ impl Found {
         }
         Ok(groups)
     }
+}
+
+/// Of the only column, if it is one of integers.
+fn bounds(keys: &[Vector]) -> Option<(i128, i128)> {
+    if let [Vector::Ints(ints)] = keys { Some((ints.min, ints.max)) } else { None }
 }
 
 /// Key columns whose values are looked up together.
@@ -457,6 +547,13 @@ impl KeyColumn {
             _ => return Err(TWO_FORMS),
         };
         Ok(Words { words: zeroed(words, nulls.as_ref()), nulls })
+    }
+
+    /// The words of some groups.
+    fn words_at(&self, groups: &[u32]) -> Words {
+        let words = groups.iter().map(|group| self.words[*group as usize]).collect();
+        let valid = || groups.iter().map(|group| !self.is_null(*group as usize)).collect::<NullBuffer>();
+        Words { words, nulls: (!self.nulls.is_empty()).then(valid) }
     }
 
     fn vector(&self, groups: Range<usize>) -> Vector {
@@ -674,7 +771,7 @@ impl Dense {
 
 /// A number that nobody knows.
 pub(crate) fn seed() -> u64 {
-    RandomState::new().hash_one(0u64)
+    Seeds::new().words
 }
 
 /// Texts without nulls as an array whose codes are positions.

@@ -3,21 +3,17 @@
 //! A state that was written is merged into one that is held, or is one, as those of two workers are: in any order, any
 //! number of times. So nobody has to know which groups are on disk.
 
-use super::states::State;
-use super::{Aggregation, Finished, Of, Spec, Unit, UnitKind, first_rows, integers};
+use super::rows::GroupRows;
+use super::{Aggregation, Finished, Of, Spec, Unit, UnitKind};
 use crate::error::{Error, Result};
-use crate::join::concat::concat;
-use crate::kernels::sums::Groups;
 use crate::memory::Reservation;
-use crate::program::{Field, logical};
+use crate::program::Field;
 use crate::spill::SpillFile;
 use crate::spill::hash::{KeyHash, LEVELS_MAX};
 use crate::spill::scatter::{Rows, Scatter};
 use crate::stop::Stop;
-use arrow_array::ArrayRef;
-use basalt_types::batch::to_stored;
-use basalt_types::vector::{IntValues, Ints, Vector};
-use basalt_types::{ColumnBuilder, DataType};
+use basalt_types::DataType;
+use basalt_types::vector::Vector;
 use std::sync::Arc;
 
 /// Groups that are written together.
@@ -56,7 +52,7 @@ impl Spec {
     /// Of what is kept per group, beside distinct values.
     fn state_fields(&self) -> Option<Vec<Field>> {
         let mut fields = Vec::new();
-        for unit in self.spilled_units() {
+        for unit in self.stored_units() {
             match &unit.1.kind {
                 UnitKind::Rows | UnitKind::Values(_) | UnitKind::Extreme(..) => {
                     fields.push(Field::new(DataType::Int8, false));
@@ -72,7 +68,7 @@ impl Spec {
     }
 
     /// Of distinct values nothing has been aggregated before all are known.
-    fn spilled_units(&self) -> impl Iterator<Item = (usize, &Unit)> {
+    pub(super) fn stored_units(&self) -> impl Iterator<Item = (usize, &Unit)> {
         self.units.iter().enumerate().filter(|(_, unit)| !matches!(unit.of, Of::Distinct(_)))
     }
 
@@ -122,30 +118,19 @@ impl Partition {
     }
 }
 
-impl Aggregation {
-    /// Writes all groups, and begins anew.
-    pub fn flush(&mut self, into: &mut Flush) -> Result<()> {
-        let spec = self.spec.clone();
-        let mut own = std::mem::replace(self, Aggregation::new(&spec));
-        own.keys.seal()?;
-        let len = own.len();
-        let decided = own.decided.iter().zip(&spec.decided);
-        let decided = decided.map(|(parts, (_, field))| concat(&parts.iter().collect::<Vec<_>>(), field));
-        let decided = decided.collect::<Result<Vec<Vector>>>()?;
-        let states = own.stored_states()?;
-        for from in (1..len).step_by(CHUNK) {
-            let groups = from..len.min(from + CHUNK);
-            let mut columns = own.keys.vectors(groups.clone());
-            let hashes = into.hash.of(&columns, &spec.forms, groups.len())?;
-            let rows: Vec<u32> = groups.map(|group| group as u32 - 1).collect();
-            columns.extend(decided.iter().map(|values| values.take(&rows)));
-            columns.extend(states.iter().map(|values| values.take(&rows)));
+impl GroupRows {
+    /// Writes all of them.
+    pub fn flush(&self, into: &mut Flush) -> Result<()> {
+        let spec = &*self.spec;
+        for from in (0..self.rows).step_by(CHUNK) {
+            let rows: Vec<u32> = (from as u32..self.rows.min(from + CHUNK) as u32).collect();
+            let mut columns = self.keys.vectors(from + 1..from + 1 + rows.len());
+            let hashes = into.hash.of(&columns, &spec.forms, rows.len())?;
+            columns.extend(self.columns.iter().map(|column| column.take(&rows)));
             into.groups.add(&columns, &hashes)?;
         }
-        drop((decided, states));
-        let keys = if own.sets.is_empty() { Vec::new() } else { own.keys.vectors(1..len) };
-        for (set, scatter) in own.sets.iter_mut().zip(&mut into.sets) {
-            set.seal()?;
+        let keys = if self.sets.is_empty() { Vec::new() } else { self.keys.vectors(1..self.rows + 1) };
+        for (set, scatter) in self.sets.iter().zip(&mut into.sets) {
             for pairs in set.parts() {
                 let (groups, values) = set.pairs(pairs);
                 let rows: Vec<u32> = groups.into_iter().map(|group| group - 1).collect();
@@ -157,104 +142,19 @@ impl Aggregation {
         }
         Ok(())
     }
-
-    /// One value per group from number 1 on, of each column of states.
-    fn stored_states(&mut self) -> Result<Vec<Vector>> {
-        let (spec, len) = (self.spec.clone(), self.len());
-        let mut columns = Vec::new();
-        for (at, unit) in spec.spilled_units() {
-            let ints = |values: IntValues| Vector::Ints(Ints::measured(values, None));
-            columns.push(match &mut self.states[at] {
-                State::Count(counts) => {
-                    counts.resize(len, 0);
-                    ints(IntValues::I64(counts.split_off(1).into()))
-                }
-                State::Sum(sum) => match sum.narrow(1..len) {
-                    Some(sums) => ints(IntValues::I64(sums.to_vec().into())),
-                    None => {
-                        let totals = (1..len).map(|group| sum.total(group)).collect::<Result<Vec<i128>>>()?;
-                        ints(IntValues::I128(totals.into()))
-                    }
-                },
-                State::Extreme(extreme) => ints(IntValues::I64(extreme.stored(len).into())),
-                State::TextExtreme(extreme) => Vector::Flat(extreme.values(1..len)),
-                State::General(accumulator) => {
-                    let UnitKind::General { resolved, .. } = &unit.kind else { panic!("states are of their units") };
-                    // Groups that never had a row are told of.
-                    accumulator.update(&[], &unit.no_args(), None, len)?;
-                    let stored = |(ty, values): (DataType, ArrayRef)| {
-                        Vector::measured(to_stored(&ty, &values.slice(1, len - 1)))
-                    };
-                    columns.extend(resolved.state_types().into_iter().zip(accumulator.state()?).map(stored));
-                    continue;
-                }
-            });
-        }
-        Ok(columns)
-    }
-
-    /// Rows that [`Aggregation::flush`] wrote.
-    fn take_in(&mut self, columns: &[Vector], rows: usize) -> Result<()> {
-        self.begun = true;
-        let spec = self.spec.clone();
-        let before = self.keys.len();
-        let (keys, columns) = columns.split_at(spec.keys.len());
-        let (decided, mut states) = columns.split_at(spec.decided.len());
-        let groups = self.keys.assign(keys, rows, None)?;
-        if self.keys.len() > before {
-            let first = first_rows(&groups, before)?;
-            decided.iter().enumerate().for_each(|(at, values)| self.keep_decided(at, values.take(&first)));
-        }
-        let len = self.len();
-        for (at, unit) in spec.spilled_units() {
-            let (own, rest) = states.split_at(unit.columns());
-            states = rest;
-            match &mut self.states[at] {
-                State::Count(counts) => {
-                    counts.resize(len, 0);
-                    let more = &integers(&own[0])?.values;
-                    groups.iter().enumerate().for_each(|(row, group)| counts[*group as usize] += more.get(row) as i64);
-                }
-                State::Sum(sum) => sum.add(integers(&own[0])?, Groups::Each(&groups), len)?,
-                State::Extreme(extreme) => extreme.add(integers(&own[0])?, Groups::Each(&groups), len)?,
-                State::TextExtreme(extreme) => extreme.add(&own[0], Groups::Each(&groups), len)?,
-                State::General(accumulator) => {
-                    let UnitKind::General { resolved, .. } = &unit.kind else { panic!("states are of their units") };
-                    let types = resolved.state_types();
-                    let arrays: Vec<ArrayRef> = own.iter().zip(&types).map(|(own, ty)| logical(own, ty)).collect();
-                    accumulator.merge(&groups, &arrays, len)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn take_in_pairs(&mut self, set: usize, mut columns: Vec<Vector>, rows: usize) -> Result<()> {
-        let values = columns.pop().ok_or(Error::Beyond("a distinct value without a value"))?;
-        let before = self.keys.len();
-        let groups = self.keys.assign(&columns, rows, None)?;
-        // Groups that were written meanwhile come once more, behind those that say what their keys decide.
-        let new = self.keys.len() - before;
-        if new > 0 {
-            let spec = self.spec.clone();
-            for (at, (_, field)) in spec.decided.iter().enumerate() {
-                self.keep_decided(at, nulls(field, new)?);
-            }
-        }
-        self.sets[set].add(Groups::Each(&groups), values, rows)
-    }
 }
 
-fn nulls(field: &Field, rows: usize) -> Result<Vector> {
-    let ty = field.held().phys().ok_or(Error::Beyond("columns of groups that cannot be held"))?;
-    let mut values = ColumnBuilder::new(ty, rows);
-    (0..rows).for_each(|_| values.push_null());
-    Ok(Vector::measured(values.finish()))
+impl Aggregation {
+    /// Writes all groups, and begins anew.
+    pub fn flush(&mut self, into: &mut Flush) -> Result<()> {
+        let new = Aggregation::new(&self.spec);
+        std::mem::replace(self, new).into_rows()?.flush(into)
+    }
 }
 
 impl Unit {
     /// Columns of its state.
-    fn columns(&self) -> usize {
+    pub(super) fn columns(&self) -> usize {
         match &self.kind {
             UnitKind::General { resolved, .. } => resolved.state_types().len(),
             _ => 1,
@@ -276,13 +176,15 @@ impl Spilled {
         let mut flush: Option<Flush> = None;
         for block in 0..part.groups.blocks() {
             let (columns, rows) = part.groups.read(block)?;
-            groups.take_in(&columns, rows)?;
+            let (keys, columns) = columns.split_at(self.spec.keys.len());
+            groups.take_in(keys, columns, rows)?;
             self.make_room(&mut groups, &mut flush, part.level, held, stop)?;
         }
         for (set, pairs) in part.sets.iter().enumerate() {
             for block in 0..pairs.blocks() {
-                let (columns, rows) = pairs.read(block)?;
-                groups.take_in_pairs(set, columns, rows)?;
+                let (mut columns, rows) = pairs.read(block)?;
+                let values = columns.pop().ok_or(Error::Beyond("a distinct value without a value"))?;
+                groups.take_in_pairs(set, &columns, values, rows)?;
                 self.make_room(&mut groups, &mut flush, part.level, held, stop)?;
             }
         }

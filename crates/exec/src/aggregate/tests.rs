@@ -1,5 +1,6 @@
 //! Groups and results are those of `expr`'s accumulators over the same rows, however many workers shared them.
 
+use super::rows::Parted;
 use super::*;
 use crate::testing::{Rows, op};
 use arrow_array::Array;
@@ -77,8 +78,21 @@ fn shown(vector: &Vector, field: &Field, ctx: &EvalContext) -> Vec<String> {
     texts.iter().map(|text| text.map_or("NULL".to_string(), str::to_string)).collect()
 }
 
+/// How workers' groups come together.
+#[derive(Clone, Copy, Debug)]
+enum Together {
+    AtOnce,
+    PartByPart,
+}
+
 /// Keys and results of each group.
-fn grouped(rows: &Rows, keys: &[usize], dependent: &[usize], workers: usize) -> BTreeMap<Vec<String>, Vec<String>> {
+fn grouped(
+    rows: &Rows,
+    keys: &[usize],
+    dependent: &[usize],
+    workers: usize,
+    together: Together,
+) -> BTreeMap<Vec<String>, Vec<String>> {
     let mut program = Program::new(rows.fields.clone());
     let mut compiled = Vec::new();
     for Asked(name, arg, filter, distinct) in calls(rows) {
@@ -102,14 +116,29 @@ fn grouped(rows: &Rows, keys: &[usize], dependent: &[usize], workers: usize) -> 
         let mut batch = Batch::of_vectors(&vectors, part.len(), &work);
         all[at % workers].add(&mut batch, &mut work).unwrap();
     }
-    let mut one = all.remove(0);
-    all.into_iter().for_each(|other| one.merge(other).unwrap());
-    let done = one.finish().unwrap();
-    let columns = done.columns(0..done.groups()).unwrap();
-    let texts: Vec<Vec<String>> =
-        columns.iter().zip(spec.fields()).map(|(column, field)| shown(column, &field, &rows.ctx)).collect();
-    let row = |at: usize| texts.iter().map(|column| column[at].clone()).collect::<Vec<_>>();
-    (0..done.groups()).map(|at| (row(at)[..keys.len()].to_vec(), row(at)[keys.len()..].to_vec())).collect()
+    let parts = match together {
+        Together::AtOnce => {
+            let mut one = all.remove(0);
+            all.into_iter().for_each(|other| one.merge(other).unwrap());
+            vec![one.finish().unwrap()]
+        }
+        Together::PartByPart => {
+            let parted = Parted::new(all.into_iter().map(|own| own.into_rows().unwrap().dealt().unwrap()).collect());
+            (0..parted.parts()).map(|part| parted.open(part).unwrap()).collect()
+        }
+    };
+    let mut groups = BTreeMap::new();
+    for done in parts {
+        let columns = done.columns(0..done.groups()).unwrap();
+        let texts: Vec<Vec<String>> =
+            columns.iter().zip(spec.fields()).map(|(column, field)| shown(column, &field, &rows.ctx)).collect();
+        for at in 0..done.groups() {
+            let row: Vec<String> = texts.iter().map(|column| column[at].clone()).collect();
+            let other = groups.insert(row[..keys.len()].to_vec(), row[keys.len()..].to_vec());
+            assert_eq!(other, None, "a group is in one part");
+        }
+    }
+    groups
 }
 
 /// The same by `expr` alone, group by group.
@@ -165,8 +194,15 @@ fn first_of_each(
 fn results_are_those_of_accumulators() {
     let rows = Rows::new(1000);
     for keys in [vec![], vec![5], vec![0], vec![5, 0], vec![6, 5], vec![1], vec![4, 6], vec![3, 0]] {
+        let expected = expected(&rows, &keys);
         for workers in [1, 3] {
-            assert_eq!(grouped(&rows, &keys, &[], workers), expected(&rows, &keys), "by {keys:?}, {workers} workers");
+            for together in [Together::AtOnce, Together::PartByPart] {
+                // Without keys there are no parts.
+                if !keys.is_empty() || matches!(together, Together::AtOnce) {
+                    let groups = grouped(&rows, &keys, &[], workers, together);
+                    assert_eq!(groups, expected, "by {keys:?}, {workers} workers, {together:?}");
+                }
+            }
         }
     }
 }
@@ -174,10 +210,12 @@ fn results_are_those_of_accumulators() {
 #[test]
 fn without_keys_no_rows_are_a_group() {
     let rows = Rows::new(0);
-    let all = grouped(&rows, &[], &[], 2);
+    let all = grouped(&rows, &[], &[], 2, Together::AtOnce);
     assert_eq!(all.len(), 1);
     assert_eq!(all[&Vec::new()][..4], ["0", "0", "0", "NULL"].map(str::to_string));
-    assert!(grouped(&rows, &[5], &[], 2).is_empty());
+    for together in [Together::AtOnce, Together::PartByPart] {
+        assert!(grouped(&rows, &[5], &[], 2, together).is_empty());
+    }
 }
 
 #[test]
@@ -188,7 +226,9 @@ fn what_keys_decide_comes_from_any_row_of_the_group() {
     let decided: Vec<u32> = (0..1000).map(of).collect();
     rows.vectors[5] = rows.vectors[5].take(&decided);
     rows.vectors[2] = rows.vectors[2].take(&decided);
-    for workers in [1, 3] {
-        assert_eq!(grouped(&rows, &[5, 0, 2], &[0, 2], workers), expected(&rows, &[5, 0, 2]), "{workers} workers");
+    let expected = expected(&rows, &[5, 0, 2]);
+    for (workers, together) in [(1, Together::AtOnce), (3, Together::AtOnce), (3, Together::PartByPart)] {
+        let groups = grouped(&rows, &[5, 0, 2], &[0, 2], workers, together);
+        assert_eq!(groups, expected, "{workers} workers, {together:?}");
     }
 }

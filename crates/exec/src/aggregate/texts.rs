@@ -3,11 +3,11 @@
 use super::keys::Dictionary;
 use super::table::{TOGETHER, Table};
 use crate::error::{Error, Result};
-use crate::stop::{check, pieces};
 use ahash::RandomState;
 use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
-use arrow_buffer::Buffer;
+use arrow_buffer::{Buffer, NullBuffer};
+use arrow_data::ByteView;
 use basalt_types::numeric;
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::Codes;
@@ -16,7 +16,14 @@ use std::sync::Arc;
 const UNKNOWN: u32 = u32::MAX;
 /// Of a text that is about to get its number.
 const ASKED: u32 = u32::MAX - 1;
-const BYTES_MAX: usize = 1 << 30;
+const TEXTS_MAX: usize = 1 << 31;
+const NO_BUFFER: u32 = u32::MAX;
+const BUFFER_BYTES_MIN: usize = 4 << 10;
+const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// Bytes of texts that are in their views.
+const INLINE_MAX: u32 = 12;
+/// Entries of a dictionary per row from which on texts are looked up one by one.
+const ENTRIES_PER_ROW_MAX: usize = 4;
 /// The word of a text that has no number.
 const UNKNOWN_WORD: u64 = u64::MAX;
 
@@ -32,9 +39,17 @@ pub enum Equality {
 
 pub struct Texts {
     equality: Equality,
-    bytes: Vec<u8>,
-    /// Where each text ends.
-    ends: Vec<usize>,
+    /// Of each text, as Arrow has it: short ones are in it, others in a buffer.
+    views: Vec<u128>,
+    /// Of each text.
+    hashes: Vec<u32>,
+    /// What views lead to: texts that came as such, and those of others where they were.
+    buffers: Vec<Buffer>,
+    /// The buffer that texts are written to, which has its place among the others; it does not move.
+    own: Vec<u8>,
+    own_at: u32,
+    /// Whose buffers these are, and the number of the first one.
+    taken_in: Vec<(Dictionary, u32)>,
     /// Each number and one.
     numbers: Table,
     hasher: RandomState,
@@ -44,16 +59,17 @@ pub struct Texts {
 }
 
 impl Texts {
-    pub fn new(equality: Equality) -> Texts {
-        // Fixed keys would let a client choose texts that all hash alike.
-        let hasher = RandomState::new();
-        let (bytes, ends, numbers) = (Vec::new(), Vec::new(), Table::new(64));
-        Texts { equality, bytes, ends, numbers, hasher, last: None, sealed: None }
+    /// Fixed keys of `hasher` would let a client choose texts that all hash alike. Texts of one hasher can take in those of
+    /// another that has the same.
+    pub fn new(equality: Equality, hasher: RandomState) -> Texts {
+        let (views, hashes, buffers, own, taken_in) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (own_at, numbers, last, sealed) = (NO_BUFFER, Table::new(64), None, None);
+        Texts { equality, views, hashes, buffers, own, own_at, taken_in, numbers, hasher, last, sealed }
     }
 
-    /// Before so many texts may come. Texts are addressed by 32 bits; a batch more is always possible.
+    /// Before so many texts may come.
     pub fn make_room(&mut self, texts: usize) -> Result<()> {
-        match self.bytes.len() > BYTES_MAX {
+        match self.count() + texts > TEXTS_MAX {
             true => Err(Error::Beyond("more text than keys can have")),
             false => self.numbers.make_room(texts),
         }
@@ -61,11 +77,13 @@ impl Texts {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.ends.len()
+        self.hashes.len()
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 8 + self.numbers.bytes()
+        let of_views = self.hashes.capacity() * (size_of::<u128>() + size_of::<u32>());
+        let of_buffers = self.own.capacity() + self.buffers.iter().map(Buffer::len).sum::<usize>();
+        of_views + of_buffers + self.numbers.bytes()
     }
 
     /// The number of each row's text; any for rows that do not count.
@@ -75,6 +93,11 @@ impl Texts {
         }
         let mut numbers = match self.last.take() {
             Some((dictionary, numbers)) if Arc::ptr_eq(&dictionary, &codes.dictionary) => numbers,
+            // Most of its entries no row has.
+            _ if codes.dictionary.len() > codes.codes.len() * ENTRIES_PER_ROW_MAX => {
+                let text = |row: usize| codes.dictionary.value(codes.codes[row] as usize);
+                return self.of_rows(codes.codes.len(), text, codes.nulls.as_ref(), mask);
+            }
             _ => vec![UNKNOWN; codes.dictionary.len()],
         };
         let nulls = codes.nulls.as_ref();
@@ -114,18 +137,31 @@ impl Texts {
     }
 
     pub fn of_values(&mut self, values: &BinaryViewArray, mask: Option<&[u8]>) -> Vec<u64> {
-        let mut words = vec![0; values.len()];
-        if mask.is_none() && values.null_count() == 0 {
-            self.number_all(values.len(), |row| values.value(row), |row, number| words[row] = u64::from(number));
+        self.of_rows(values.len(), |row| values.value(row), values.nulls(), mask)
+    }
+
+    /// The numbers of rows that count and have a text.
+    fn of_rows<'t>(
+        &mut self,
+        rows: usize,
+        text: impl Fn(usize) -> &'t [u8],
+        nulls: Option<&NullBuffer>,
+        mask: Option<&[u8]>,
+    ) -> Vec<u64> {
+        let mut words = vec![0; rows];
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        if mask.is_none() && nulls.is_none() {
+            self.number_all(rows, text, |row, number| words[row] = u64::from(number));
             return words;
         }
-        let counts = |row: &u32| mask.is_none_or(|mask| mask[*row as usize] != 0) && values.is_valid(*row as usize);
-        let rows: Vec<u32> = (0..values.len() as u32).filter(counts).collect();
+        let counts =
+            |row: usize| mask.is_none_or(|mask| mask[row] != 0) && nulls.is_none_or(|nulls| nulls.is_valid(row));
+        let own: Vec<u32> = (0..rows as u32).filter(|row| counts(*row as usize)).collect();
         self.number_all(
-            rows.len(),
-            |at| values.value(rows[at] as usize),
+            own.len(),
+            |at| text(own[at] as usize),
             |at, number| {
-                words[rows[at] as usize] = u64::from(number);
+                words[own[at] as usize] = u64::from(number);
             },
         );
         words
@@ -139,26 +175,76 @@ impl Texts {
             for (at, hash) in (from..to).zip(&mut hashes) {
                 *hash = self.hash(key_of(self.equality, text(at)));
             }
-            if self.numbers.is_far() {
-                self.prefetch(&hashes[..to - from]);
-            }
+            self.prefetch(&hashes[..to - from]);
             for (at, hash) in (from..to).zip(hashes) {
                 put(at, self.number(text(at), hash));
             }
         }
     }
 
-    /// Asks memory for the slots of some hashes, then for where the texts of what they lead to end, then for these.
+    /// The numbers of texts of another with the same hasher, which was sealed, by the numbers that they have there.
+    ///
+    /// # Panics
+    /// If it was not sealed.
+    pub fn of_others(&mut self, other: &Texts, theirs: &[u64], nulls: Option<&NullBuffer>) -> Vec<u64> {
+        let dictionary = other.sealed();
+        let known = self.taken_in.iter().find(|(known, _)| Arc::ptr_eq(known, &dictionary));
+        let base = known.map(|(_, base)| *base).unwrap_or_else(|| {
+            let base = self.buffers.len() as u32;
+            self.buffers.extend(dictionary.data_buffers().iter().cloned());
+            self.taken_in.push((dictionary.clone(), base));
+            base
+        });
+        let mut words = vec![0; theirs.len()];
+        let mut hashes = [0; TOGETHER];
+        for (from, (words, theirs)) in
+            (0..).step_by(TOGETHER).zip(words.chunks_mut(TOGETHER).zip(theirs.chunks(TOGETHER)))
+        {
+            let is_null = |at: usize| nulls.is_some_and(|nulls| nulls.is_null(from + at));
+            for (at, number) in theirs.iter().enumerate().filter(|(at, _)| !is_null(*at)) {
+                hashes[at] = other.hashes[*number as usize];
+            }
+            self.prefetch(&hashes[..theirs.len()]);
+            for (at, word) in words.iter_mut().enumerate().filter(|(at, _)| !is_null(*at)) {
+                let number = theirs[at] as usize;
+                let (equality, hash) = (self.equality, hashes[at]);
+                let is = |after: u32| self.is(after - 1, key_of(equality, dictionary.value(number)));
+                *word = match self.numbers.find(hash, is) {
+                    Some(after) => u64::from(after - 1),
+                    None => {
+                        let view = ByteView::from(dictionary.views()[number]);
+                        let is_inside = view.length <= INLINE_MAX;
+                        let buffer_index = if is_inside { view.buffer_index } else { view.buffer_index + base };
+                        u64::from(self.put(ByteView { buffer_index, ..view }.as_u128(), hash))
+                    }
+                };
+            }
+        }
+        words
+    }
+
+    /// The hash of each text of [`Texts::of_others`].
+    pub fn hashes(&self) -> &[u32] {
+        &self.hashes
+    }
+
+    /// Asks memory for the slots of some hashes, then for the views of what they lead to, then for their texts.
     fn prefetch(&self, hashes: &[u32]) {
+        if !self.numbers.is_far() {
+            return;
+        }
         hashes.iter().for_each(|hash| self.numbers.prefetch(*hash));
         let mut numbers = [0; TOGETHER];
         for (number, hash) in numbers.iter_mut().zip(hashes) {
             *number = self.numbers.candidate(*hash).wrapping_sub(1) as usize;
-            prefetch_item(&self.ends, *number);
+            prefetch_item(&self.views, *number);
         }
         for number in &numbers[..hashes.len()] {
-            if let Some(before) = self.ends.get(number.wrapping_sub(1)) {
-                prefetch_item(&self.bytes, *before);
+            if let Some(view) = self.views.get(*number).map(|view| ByteView::from(*view))
+                && view.length > INLINE_MAX
+                && view.buffer_index == self.own_at
+            {
+                prefetch_item(&self.own, view.offset as usize);
             }
         }
     }
@@ -167,10 +253,34 @@ impl Texts {
         self.hasher.hash_one(key) as u32
     }
 
+    /// Whether a number is that of a text.
+    #[inline]
+    fn is(&self, number: u32, key: &[u8]) -> bool {
+        let view = self.views[number as usize];
+        let own = ByteView::from(view);
+        if own.length <= INLINE_MAX {
+            return key_of(self.equality, &view.to_le_bytes()[4..][..own.length as usize]) == key;
+        }
+        let buffer = match own.buffer_index {
+            at if at == self.own_at => &self.own,
+            at => self.buffers[at as usize].as_slice(),
+        };
+        key_of(self.equality, &buffer[own.offset as usize..][..own.length as usize]) == key
+    }
+
+    /// A new text.
+    fn put(&mut self, view: u128, hash: u32) -> u32 {
+        let number = self.views.len() as u32;
+        self.views.push(view);
+        self.hashes.push(hash);
+        self.numbers.insert(hash, number + 1);
+        number
+    }
+
     /// The word of a text, or one that no key has.
     pub fn known(&self, text: &[u8]) -> u64 {
         let text = key_of(self.equality, text);
-        let is = |after: u32| key_of(self.equality, text_of(&self.bytes, &self.ends, after - 1)) == text;
+        let is = |after: u32| self.is(after - 1, text);
         self.numbers.find(self.hash(text), is).map_or(UNKNOWN_WORD, |after| u64::from(after - 1))
     }
 
@@ -189,18 +299,35 @@ impl Texts {
 
     /// The number of a text with this hash.
     fn number(&mut self, text: &[u8], hash: u32) -> u32 {
-        let Texts { equality, bytes, ends, numbers, .. } = self;
-        let key = key_of(*equality, text);
-        let is = |after: u32| key_of(*equality, text_of(bytes, ends, after - 1)) == key;
-        if let Some(after) = numbers.find(hash, is) {
+        let key = key_of(self.equality, text);
+        if let Some(after) = self.numbers.find(hash, |after| self.is(after - 1, key)) {
             return after - 1;
         }
-        let number = ends.len() as u32;
-        bytes.extend_from_slice(text);
-        ends.push(bytes.len());
-        numbers.insert(hash, number + 1);
-        self.sealed = None;
-        number
+        if text.len() <= INLINE_MAX as usize {
+            return self.put(make_view(text, 0, 0), hash);
+        }
+        if text.len() > self.own.capacity() - self.own.len() {
+            self.begin_buffer(text.len());
+        }
+        let view = make_view(text, self.own_at, self.own.len() as u32);
+        self.own.extend_from_slice(text);
+        self.put(view, hash)
+    }
+
+    /// A new buffer, for a text of so many bytes and others.
+    fn begin_buffer(&mut self, bytes: usize) {
+        let room = (self.own.capacity() * 2).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX).max(bytes);
+        self.end_buffer();
+        self.own = Vec::with_capacity(room);
+        self.own_at = self.buffers.len() as u32;
+        self.buffers.push(Buffer::default());
+    }
+
+    fn end_buffer(&mut self) {
+        if let Some(place) = self.buffers.get_mut(self.own_at as usize).filter(|_| !self.own.is_empty()) {
+            *place = Buffer::from_vec(std::mem::take(&mut self.own));
+        }
+        self.own_at = NO_BUFFER;
     }
 
     /// The same for one text alone.
@@ -208,31 +335,23 @@ impl Texts {
         self.number(text, self.hash(key_of(self.equality, text)))
     }
 
-    /// Makes the dictionary of what there is.
-    pub fn seal(&mut self) -> Result<()> {
-        const BYTES: usize = 1 << 20;
-        let mut bytes = Vec::with_capacity(self.bytes.len());
-        for part in self.bytes.chunks(BYTES) {
-            check()?;
-            bytes.extend_from_slice(part);
+    /// Makes the dictionary of what there is. No text comes any more.
+    pub fn seal(&mut self) {
+        if self.sealed.is_some() {
+            return;
         }
-        let mut from = 0;
-        let mut views: Vec<u128> = Vec::with_capacity(self.ends.len());
-        for piece in pieces(self.ends.len()) {
-            views.extend(self.ends[piece?].iter().map(|end| {
-                let view = make_view(&self.bytes[from..*end], 0, from as u32);
-                from = *end;
-                view
-            }));
-        }
-        check()?;
-        let dictionary = BinaryViewArray::try_new(views.into(), vec![Buffer::from_vec(bytes)], None);
-        self.sealed = Some(Arc::new(dictionary.expect("views of the buffer")));
-        Ok(())
+        (self.numbers, self.last) = (Table::new(0), None);
+        self.end_buffer();
+        let (views, buffers) = (std::mem::take(&mut self.views).into(), self.buffers.clone());
+        // SAFETY: each view is of bytes of the buffer whose number it has: what it was made of, or what another array's
+        // view was of, whose buffers lie here from the number on that was added.
+        #[allow(unsafe_code)]
+        let dictionary = unsafe { BinaryViewArray::new_unchecked(views, buffers, None) };
+        self.sealed = Some(Arc::new(dictionary));
     }
 
     /// # Panics
-    /// If texts came since [`Texts::seal`].
+    /// Before [`Texts::seal`].
     pub fn sealed(&self) -> Dictionary {
         self.sealed.clone().expect("sealed")
     }
@@ -248,10 +367,4 @@ pub(crate) fn key_of(equality: Equality, text: &[u8]) -> &[u8] {
             &text[..end]
         }
     }
-}
-
-fn text_of<'t>(bytes: &'t [u8], ends: &[usize], number: u32) -> &'t [u8] {
-    let number = number as usize;
-    let from = number.checked_sub(1).map_or(0, |before| ends[before]);
-    &bytes[from..ends[number]]
 }

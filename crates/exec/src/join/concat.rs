@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::gather::{joined, joined_nulls};
 use crate::program::Field;
 use crate::stop::check;
+use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use basalt_types::batch::own;
@@ -38,21 +39,21 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
 
 /// Texts by the number under which they came.
 fn numbered(arrays: &[ArrayRef]) -> Result<Codes> {
-    let mut texts = Texts::new(Equality::Bytes);
+    let mut texts = Texts::new(Equality::Bytes, RandomState::new());
     let mut codes: Vec<u32> = Vec::with_capacity(arrays.iter().map(|array| array.len()).sum());
     for array in arrays {
         check()?;
         texts.make_room(array.len())?;
         codes.extend(texts.of_values(array.as_binary_view(), None).into_iter().map(|number| number as u32));
     }
-    texts.seal()?;
+    texts.seal();
     let nulls = joined_nulls(arrays.iter().map(|array| (array.nulls(), array.len())))?;
     Ok(Codes { codes: codes.into(), nulls, dictionary: texts.sealed() })
 }
 
 /// Whether the first rows have few texts, each many times.
 fn repeats(parts: &[&Vector]) -> bool {
-    let mut texts = Texts::new(Equality::Bytes);
+    let mut texts = Texts::new(Equality::Bytes, RandomState::new());
     let mut rows = 0;
     for part in parts.iter().filter(|part| matches!(part, Vector::Flat(_))) {
         let looked = part.len().min(SAMPLE_ROWS - rows);
@@ -98,14 +99,14 @@ fn integers(parts: &[&Ints]) -> Result<Ints> {
 
 /// Codes of one dictionary.
 fn texts(parts: &[&Codes]) -> Result<Codes> {
-    let mut texts = Texts::new(Equality::Bytes);
+    let mut texts = Texts::new(Equality::Bytes, RandomState::new());
     let mut codes: Vec<u32> = Vec::with_capacity(parts.iter().map(|part| part.codes.len()).sum());
     for part in parts {
         check()?;
         texts.make_room(part.codes.len())?;
         codes.extend(texts.of_codes(part, None).into_iter().map(|number| number as u32));
     }
-    texts.seal()?;
+    texts.seal();
     let nulls = joined_nulls(parts.iter().map(|part| (part.nulls.as_ref(), part.codes.len())))?;
     Ok(Codes { codes: codes.into(), nulls, dictionary: texts.sealed() })
 }

@@ -8,7 +8,7 @@
 use super::guard::{BITS_MAX as GUARD_BITS_MAX, BITS_PER_ROW_MAX as GUARD_BITS_PER_ROW_MAX, Guard};
 use super::packing::Packing;
 use super::{Part, Spec};
-use crate::aggregate::keys::{Found, seed};
+use crate::aggregate::keys::{Found, Seeds, seed};
 use crate::aggregate::table::TOGETHER;
 use crate::error::{Error, Result};
 use crate::kernels::mask;
@@ -57,7 +57,7 @@ impl Lookup {
         let safe_nulls =
             |part: &Part| part.keys.iter().zip(&spec.null_safe).any(|(key, safe)| *safe && key.nulls().is_some());
         let Some(packing) = Packing::of(spec, parts).filter(|_| !parts.iter().any(safe_nulls)) else {
-            let mut found = Found::new(&spec.forms);
+            let mut found = Found::new(&spec.forms, &Seeds::new());
             let mut of_rows = Vec::with_capacity(rows);
             for part in parts {
                 check()?;

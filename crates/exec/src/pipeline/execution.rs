@@ -63,6 +63,7 @@ impl Execution {
         self.ran[at] = Some(ran.clone());
         let kept = Mutex::new(Reservation::new(&ran.account));
         let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
+        let readers = self.pipelines.iter().filter(|other| other.reads().contains(&at)).count();
         Ok(Some(Arc::new(Running {
             pipeline,
             around: self.around.clone(),
@@ -70,6 +71,7 @@ impl Execution {
             tables,
             stage,
             is_looked_into,
+            readers,
             hash: self.hash.clone(),
             file: Mutex::default(),
             made: Mutex::default(),
@@ -202,6 +204,11 @@ impl Pipeline {
 }
 
 impl Ran {
+    /// Workers that found something to do.
+    pub(super) fn workers(&self) -> usize {
+        self.workers.load(Ordering::Relaxed)
+    }
+
     /// The same, of which some steps run, perhaps once more.
     fn again(self: &Arc<Ran>, from: usize) -> Arc<Ran> {
         self.passed[from..].iter().for_each(|passed| passed.store(0, Ordering::Relaxed));

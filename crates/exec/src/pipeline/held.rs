@@ -1,10 +1,12 @@
 //! What a pipeline made for others, in memory or on disk.
 
 use super::HELD_ROWS;
+use super::Ran;
 use super::merge::Runs;
 use super::reading::{Cut, Pair};
 use super::sort::{Sorted, Windowed};
 use crate::aggregate::Finished;
+use crate::aggregate::rows::Parted;
 use crate::aggregate::spill as groups;
 use crate::error::Result;
 use crate::join::{self, Marks};
@@ -20,8 +22,10 @@ pub(super) enum Held {
     Columns(Vec<Vector>, usize),
     Sorted(Sorted),
     Windowed(Windowed),
-    /// Groups that are put together part by part.
-    SpilledGroups(groups::Spilled),
+    /// Groups of several workers that are put together part by part, and whose they are.
+    PartedGroups(Parted, Arc<Ran>),
+    /// The same of groups on disk.
+    SpilledGroups(groups::Spilled, Arc<Ran>),
     /// A table that is built part by part.
     SpilledTable(Arc<join::spill::Spilled>),
     /// Rows that look for partners in such a table, by part, to mark them.
@@ -35,7 +39,8 @@ impl Held {
     /// As far as that is known.
     pub fn rows(&self) -> usize {
         match self {
-            Held::Nothing | Held::Marks(_) | Held::SpilledGroups(_) | Held::SpilledMarks(..) => 0,
+            Held::Nothing | Held::Marks(_) | Held::SpilledMarks(..) => 0,
+            Held::PartedGroups(..) | Held::SpilledGroups(..) => 0,
             Held::Groups(groups) => groups.groups(),
             Held::Table(table) => table.rows,
             Held::Columns(_, rows) => *rows,
@@ -50,7 +55,8 @@ impl Held {
     /// In how many parts workers take it.
     pub fn parts(&self) -> usize {
         match self {
-            Held::SpilledGroups(groups) => groups.parts.len(),
+            Held::PartedGroups(groups, _) => groups.parts(),
+            Held::SpilledGroups(groups, _) => groups.parts.len(),
             Held::SpilledRows(rows) => rows.blocks(),
             Held::Windowed(windowed) => windowed.parts(),
             Held::Runs(_) => 1,
@@ -60,7 +66,7 @@ impl Held {
 
     /// Whether something of it is computed when it is read.
     pub fn is_put_together(&self) -> bool {
-        matches!(self, Held::Groups(_) | Held::SpilledGroups(_) | Held::Runs(_))
+        matches!(self, Held::Groups(_) | Held::PartedGroups(..) | Held::SpilledGroups(..) | Held::Runs(_))
     }
 
     /// The rows of a part, of what is not put together part by part.
@@ -86,6 +92,8 @@ impl Held {
     pub fn bytes(&self) -> usize {
         match self {
             Held::Groups(groups) => groups.bytes(),
+            // Those that are open have their room, too.
+            Held::PartedGroups(groups, ran) => groups.bytes() + groups.open_bytes(ran.workers()),
             Held::Table(table) => table.bytes(),
             Held::Marks(marks) => marks.bytes(),
             Held::Columns(columns, _) => columns.iter().map(crate::spill::bytes_of).sum(),

@@ -54,7 +54,6 @@ pub(super) struct GroupsReading {
 
 impl GroupsReading {
     fn next(&mut self, running: &Running) -> Result<Option<Given>> {
-        let Held::SpilledGroups(of) = &*self.of else { panic!("groups are read where they are") };
         loop {
             if let Some((groups, at)) = &mut self.open {
                 let rows = *at..groups.groups().min(*at + HELD_ROWS);
@@ -67,8 +66,12 @@ impl GroupsReading {
                 self.held.shrink_to(0);
             }
             let Some(part) = self.parts.pop() else { return Ok(None) };
+            let Held::SpilledGroups(of, ran) = &*self.of else { panic!("groups are read where they are") };
             match of.open(&part, &mut self.held, &running.around.stop)? {
-                groups::Opened::Groups(groups) => self.open = Some((groups, 0)),
+                groups::Opened::Groups(groups) => {
+                    ran.made.fetch_add(groups.groups(), Ordering::Relaxed);
+                    self.open = Some((groups, 0));
+                }
                 groups::Opened::Parts(parts) => self.parts.extend(parts.into_iter().filter(|part| !part.is_empty())),
             }
         }
@@ -277,7 +280,13 @@ impl Running {
     fn begun(&self, held: &Arc<Held>, at: usize, reading: &mut Reading) -> Result<Option<Given>> {
         let own = Reservation::new(&self.ran.account);
         *reading = match &**held {
-            Held::SpilledGroups(groups) => {
+            Held::PartedGroups(groups, ran) => {
+                let groups = groups.open(at)?;
+                ran.made.fetch_add(groups.groups(), Ordering::Relaxed);
+                let (of, open) = (held.clone(), Some((groups, 0)));
+                Reading::Groups(GroupsReading { of, parts: Vec::new(), open, held: own })
+            }
+            Held::SpilledGroups(groups, _) => {
                 let parts = vec![groups.parts[at].clone()];
                 Reading::Groups(GroupsReading { of: held.clone(), parts, open: None, held: own })
             }

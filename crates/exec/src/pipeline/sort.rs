@@ -9,6 +9,7 @@ use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::gather::joined;
+use crate::kernels::mask;
 use crate::program::{Field, Place, Program};
 use crate::spill::SpillFile;
 use crate::spill::scatter::Rows;
@@ -21,14 +22,16 @@ use arrow_select::interleave::interleave;
 use basalt_expr::operators::compare_arrays;
 use basalt_types::batch::{bytes_of, own};
 use basalt_types::vector::{Codes, IntValues, Vector};
-use basalt_types::{DataType, PhysType};
+use basalt_types::{DataType, PhysType, widest};
 use packed::Packing;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows beyond what is kept that are worth sorting them out.
-const SURPLUS_ROWS_MIN: usize = 4 << 10;
+const SURPLUS_ROWS_MIN: usize = 512;
+/// So few are sorted out as soon as they are there, for the sake of the bound.
+const FEW_ROWS_MAX: usize = HELD_ROWS;
 
 #[derive(Debug)]
 pub(super) struct Order {
@@ -303,6 +306,7 @@ impl Sorting {
         self.push(Kept { columns: stored, keys, count: batch.rows() });
         match self.kept() {
             Some(kept) if self.rows > kept.saturating_mul(2).max(SURPLUS_ROWS_MIN) => self.cut(kept),
+            Some(kept) if !self.bounded && kept <= FEW_ROWS_MAX && self.rows >= kept => self.cut(kept),
             _ => Ok(()),
         }
     }
@@ -311,10 +315,10 @@ impl Sorting {
     fn screen(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let keys = self.order.values(batch, work)?;
-        let mut rows: Vec<u32> = (0..batch.rows() as u32).collect();
-        if let Some(Kept { keys: known, count, .. }) = self.batches.first().filter(|_| self.bounded) {
-            rows.retain(|row| self.order.compare((&keys, *row as usize), (known, count - 1)) == Ordering::Less);
-        }
+        let mut rows = match self.batches.first().filter(|_| self.bounded) {
+            Some(Kept { keys: known, count, .. }) => self.order.rows_before(&keys, batch.rows(), (known, count - 1)),
+            None => (0..batch.rows() as u32).collect(),
+        };
         if kept == 0 {
             rows.clear();
         } else if rows.len() > kept {
@@ -443,6 +447,29 @@ impl Sorting {
     }
 }
 
+widest! {
+    fn mark_not_behind[T: Copy + Ord](values: &[T], bound: T, descending: bool, mask: &mut [u8]) {
+        let rows = mask.iter_mut().zip(values);
+        match descending {
+            true => rows.for_each(|(mask, value)| *mask = u8::from(*value >= bound)),
+            false => rows.for_each(|(mask, value)| *mask = u8::from(*value <= bound)),
+        }
+    }
+}
+
+/// The rows whose value does not come behind another.
+fn not_behind(values: &IntValues, bound: i128, descending: bool) -> Vec<u32> {
+    let mut mask = vec![0; values.len()];
+    match (values, i32::try_from(bound), i64::try_from(bound)) {
+        (IntValues::I32(values), Ok(bound), _) => mark_not_behind(values, bound, descending, &mut mask),
+        (IntValues::I64(values), _, Ok(bound)) => mark_not_behind(values, bound, descending, &mut mask),
+        (IntValues::I128(values), ..) => mark_not_behind(values, bound, descending, &mut mask),
+        // All values are less than a bound beyond them, or greater.
+        (IntValues::I32(_) | IntValues::I64(_), ..) => mask.fill(u8::from((bound > 0) != descending)),
+    }
+    mask::rows(&mask)
+}
+
 /// What a window computed, in pieces.
 #[derive(Default)]
 pub(super) struct Windowed {
@@ -526,6 +553,18 @@ impl Order {
 
     pub fn compare(&self, left: (&[KeyValues], usize), right: (&[KeyValues], usize)) -> Ordering {
         self.compare_by(&self.keys, left, right)
+    }
+
+    /// The rows that come before one, ascending.
+    fn rows_before(&self, keys: &[KeyValues], rows: usize, bound: (&[KeyValues], usize)) -> Vec<u32> {
+        let mut before = match (self.keys.first(), keys.first(), bound.0.first()) {
+            (Some(key), Some(KeyValues::Integers(values, None)), Some(KeyValues::Integers(known, None))) => {
+                not_behind(values, known.get(bound.1), key.descending)
+            }
+            _ => (0..rows as u32).collect(),
+        };
+        before.retain(|row| self.compare((keys, *row as usize), bound) == Ordering::Less);
+        before
     }
 
     fn compare_by(

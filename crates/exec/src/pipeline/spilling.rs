@@ -6,6 +6,7 @@ use super::merge::Runs;
 use super::sort::Sorting;
 use super::{Local, Running, Sink, Worker};
 use crate::aggregate::Aggregation;
+use crate::aggregate::rows::{DealtRows, Parted};
 use crate::aggregate::spill as groups;
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
@@ -21,6 +22,8 @@ const NO_ROOM: Error = Error::Beyond("more memory than there is");
 /// What a worker has made, as far as it is in memory.
 pub(super) enum Made {
     Groups(Box<Aggregation>),
+    /// Groups that are not to be put together at once.
+    Dealt(Box<DealtRows>),
     Built(Building),
     Marked(Marks),
     Rows(Sorting),
@@ -51,7 +54,10 @@ impl Worker {
             self.running.flush(&mut made, &mut self.flushed)?;
             self.held.shrink_to(0);
         }
-        let held = std::mem::replace(&mut self.held, Reservation::new(&self.running.ran.account));
+        let mut held = std::mem::replace(&mut self.held, Reservation::new(&self.running.ran.account));
+        if self.flushed.is_none() {
+            made = self.running.dealt(made, &mut held)?;
+        }
         let all = (made, self.flushed.take(), held);
         self.running.made.lock().unwrap_or_else(PoisonError::into_inner).push(all);
         Ok(())
@@ -90,7 +96,7 @@ impl Worker {
             Made::Groups(groups) => Local::Aggregate(groups),
             Made::Built(built) => Local::Build(built),
             Made::Rows(rows) => Local::Sort(rows),
-            Made::Marked(_) | Made::Cut(_) => panic!("what was made begins anew"),
+            Made::Marked(_) | Made::Cut(_) | Made::Dealt(_) => panic!("what was made begins anew"),
         };
         Ok(())
     }
@@ -130,6 +136,11 @@ impl Running {
                 let new = || Flushed::Groups(groups::Flush::new(spec, &self.hash, &file, 0));
                 let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
                 groups.flush(into)
+            }
+            (Made::Dealt(groups), Sink::Aggregate(spec)) => {
+                let new = || Flushed::Groups(groups::Flush::new(spec, &self.hash, &file, 0));
+                let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
+                groups.rows().flush(into)
             }
             (Made::Built(built), Sink::Build(spec)) if !spec.keys.is_empty() => {
                 let new = || Flushed::Built(join::spill::Flush::new(spec, &self.hash, &file, 0));
@@ -203,7 +214,8 @@ impl Running {
                     }
                 }
                 let parts = parts.unwrap_or_default();
-                Ok(Held::SpilledGroups(groups::Spilled { spec: spec.clone(), hash: self.hash.clone(), file, parts }))
+                let spilled = groups::Spilled { spec: spec.clone(), hash: self.hash.clone(), file, parts };
+                Ok(Held::SpilledGroups(spilled, self.ran.clone()))
             }
             Sink::Build(spec) if !spec.keys.is_empty() => {
                 let of = |flush| if let Flushed::Built(flush) = flush { flush } else { panic!("they are sides") };
@@ -261,7 +273,45 @@ impl Running {
         }
     }
 
+    /// Many groups, if others come beside them, as rows that are dealt out: each worker deals its own.
+    fn dealt(&self, made: Made, held: &mut Reservation) -> Result<Made> {
+        match made {
+            Made::Groups(groups)
+                if self.readers == 1
+                    && groups.is_worth_dealing(self.ran.workers())
+                    && held.reach(groups.bytes() + groups.rows_bytes()) =>
+            {
+                let dealt = groups.into_rows()?.dealt()?;
+                held.shrink_to(dealt.bytes());
+                Ok(Made::Dealt(Box::new(dealt)))
+            }
+            made => Ok(made),
+        }
+    }
+
+    /// Groups that are put together when they are read; what there is no room for comes back.
+    fn parted(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
+        let mut all = Vec::with_capacity(made.len());
+        for made in made {
+            match made {
+                Made::Dealt(rows) => all.push(*rows),
+                Made::Groups(groups) if groups.groups() == 0 => {}
+                Made::Groups(groups) => all.push(groups.into_rows()?.dealt()?),
+                _ => panic!("workers of a pipeline make the same"),
+            }
+        }
+        let parted = Parted::new(all);
+        let bytes = parted.bytes() + parted.open_bytes(self.ran.workers());
+        match held.reach(bytes) || bytes < SPILL_BYTES_MIN {
+            true => Ok(Together::Held(Held::PartedGroups(parted, self.ran.clone()))),
+            false => Ok(Together::NoRoom(parted.into_workers().map(|rows| Made::Dealt(Box::new(rows))).collect())),
+        }
+    }
+
     fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
+        if made.iter().any(|made| matches!(made, Made::Dealt(_))) {
+            return self.parted(made, held);
+        }
         // The most groups take in the others.
         let groups = made.iter().map(|made| if let Made::Groups(groups) = made { groups.bytes() } else { 0 });
         let others = groups.clone().sum::<usize>() - groups.max().unwrap_or(0);
@@ -282,7 +332,7 @@ impl Running {
             Made::Groups(groups) => groups.finish_bytes(),
             Made::Built(built) => (built.bytes() + built.table_bytes()) / 8 * 9 - built.bytes(),
             Made::Rows(rows) => rows.finish_bytes(),
-            Made::Marked(_) | Made::Cut(_) => 0,
+            Made::Marked(_) | Made::Cut(_) | Made::Dealt(_) => 0,
         };
         if !self.has_room(held, more)? {
             return Ok(Together::NoRoom(vec![all]));
@@ -295,7 +345,7 @@ impl Running {
                 Sink::Window { window, .. } => Held::Windowed(rows.finish_window(window)?),
                 _ => Held::Sorted(rows.finish()?),
             },
-            Made::Cut(_) => panic!("a broken pipeline's rows are no end"),
+            Made::Cut(_) | Made::Dealt(_) => panic!("neither a broken pipeline's rows nor parts are put together here"),
         }))
     }
 }

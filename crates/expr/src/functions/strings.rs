@@ -9,13 +9,13 @@ use crate::io;
 use crate::operators::printed;
 use crate::words::quote_ident;
 use basalt_types::{DataType, Datum};
+use md5::{Digest, Md5};
 use std::borrow::Cow;
 
 pub(crate) mod bytes;
 mod encode;
 mod encoding;
 mod format;
-mod md5;
 mod unicode;
 
 pub(crate) use format::quote_literal;
@@ -332,10 +332,24 @@ fn replace(text: &str, from: &str, to: &str, out: &mut String) {
     out.push_str(&text[copied..]);
 }
 
+/// The digest of RFC 1321 in hexadecimal.
+fn md5(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in Md5::digest(bytes) {
+        out.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
+    }
+}
+
 fn encodings(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
-        ("md5", "text") => kernel!(|text: Txt| -> Txt { Ok(md5::hex(text.as_bytes())) }),
-        ("md5", "bytea") => kernel!(|bytes: Byt| -> Txt { Ok(md5::hex(bytes)) }),
+        ("md5", "text") => written!(|text: Txt; out| {
+            md5(text.as_bytes(), out);
+            Ok(())
+        }),
+        ("md5", "bytea") => written!(|bytes: Byt; out| {
+            md5(bytes, out);
+            Ok(())
+        }),
         ("encode", "bytea,text") => kernel!(|bytes: Byt, format: Txt| -> Txt { encode::encode(bytes, format) }),
         ("decode", "text,text") => kernel!(|text: Txt, format: Txt| -> Byt { encode::decode(text, format) }),
         ("get_byte", "bytea,int4") => kernel!(|bytes: Byt, index: I4| -> I4 {

@@ -19,7 +19,7 @@ fn codes(entries: &[&str], rows: &[u32], nulls: Option<NullBuffer>) -> Vector {
 
 #[test]
 fn texts_are_the_same_in_every_form() {
-    let mut keys = Keys::new(&[Form::Texts(Equality::Bytes)]);
+    let mut keys = Keys::new(&[Form::Texts(Equality::Bytes)], &Seeds::new());
     let first = keys.assign(&[codes(&["a", "b"], &[1, 0, 1], None)], 3, None).unwrap();
     assert_eq!(first, [1, 2, 1]);
     let second = keys.assign(&[texts(&[Some("a"), None, Some("c"), Some("b")])], 4, None).unwrap();
@@ -27,7 +27,7 @@ fn texts_are_the_same_in_every_form() {
     let nulls = NullBuffer::from(vec![false, true]);
     let third = keys.assign(&[codes(&["c"], &[0, 0], Some(nulls))], 2, None).unwrap();
     assert_eq!(third, [3, 4]);
-    keys.seal().unwrap();
+    keys.seal();
     let array = keys.vectors(1..keys.len())[0].to_array(basalt_types::PhysType::Bytes);
     let values: Vec<Option<&[u8]>> = array.as_binary_view().iter().collect();
     assert_eq!(values, [Some(b"b".as_slice()), Some(b"a"), None, Some(b"c")]);
@@ -35,7 +35,7 @@ fn texts_are_the_same_in_every_form() {
 
 #[test]
 fn rows_that_do_not_count_make_no_group() {
-    let mut keys = Keys::new(&[Form::Integers, Form::Texts(Equality::Bytes)]);
+    let mut keys = Keys::new(&[Form::Integers, Form::Texts(Equality::Bytes)], &Seeds::new());
     let columns = [ints(vec![Some(5), Some(6), None]), texts(&[Some("x"), Some("y"), None])];
     assert_eq!(keys.assign(&columns, 3, Some(&[0, 1, 0])).unwrap(), [0, 1, 0]);
     assert_eq!(keys.assign(&columns, 3, None).unwrap(), [2, 1, 3]);
@@ -46,14 +46,14 @@ fn rows_that_do_not_count_make_no_group() {
 #[test]
 fn keys_of_more_than_64_bits_are_refused() {
     let wide: ArrayRef = Arc::new(arrow_array::Decimal128Array::from(vec![1i128 << 80, (1i128 << 80) + 1]));
-    let mut keys = Keys::new(&[Form::Integers]);
+    let mut keys = Keys::new(&[Form::Integers], &Seeds::new());
     assert!(keys.assign(&[Vector::measured(wide)], 2, None).is_err());
 }
 
 /// Whether combinations are looked up or hashed, the groups are those of a map.
 #[test]
 fn growing_keys_keep_their_groups() {
-    let mut keys = Keys::new(&[Form::Integers, Form::Integers]);
+    let mut keys = Keys::new(&[Form::Integers, Form::Integers], &Seeds::new());
     let mut model = std::collections::HashMap::new();
     for round in 0..60i64 {
         // Ranges grow until combinations are too many.
@@ -73,7 +73,7 @@ fn growing_keys_keep_their_groups() {
 /// One integer column goes from combinations over an array to hashes.
 #[test]
 fn one_column_of_integers_keeps_its_groups() {
-    let mut keys = Keys::new(&[Form::Integers]);
+    let mut keys = Keys::new(&[Form::Integers], &Seeds::new());
     let mut model = std::collections::HashMap::new();
     for round in 0..45i64 {
         let values: Vec<Option<i64>> = (0..700)
@@ -96,7 +96,7 @@ fn numerics_are_one_however_they_print() {
     let numeric = |coefficient, scale| basalt_expr::Numeric::from_scaled(coefficient, scale).encoded();
     let values = [numeric(15, 1), numeric(1500, 3), numeric(-15, 1), numeric(150, 2)];
     let values: ArrayRef = Arc::new(BinaryViewArray::from_iter_values(values.iter()));
-    let mut keys = Keys::new(&[Form::Texts(Equality::Numerics)]);
+    let mut keys = Keys::new(&[Form::Texts(Equality::Numerics)], &Seeds::new());
     assert_eq!(keys.assign(&[Vector::Flat(values)], 4, None).unwrap(), [1, 1, 2, 1]);
 }
 
@@ -109,7 +109,8 @@ fn ascending_keys_keep_their_groups() {
         (random >> 33) % below
     };
     for round in 0..200 {
-        let mut workers: Vec<(Keys, Vec<i64>)> = (0..2).map(|_| (Keys::new(&[Form::Integers]), Vec::new())).collect();
+        let mut workers: Vec<(Keys, Vec<i64>)> =
+            (0..2).map(|_| (Keys::new(&[Form::Integers], &Seeds::new()), Vec::new())).collect();
         let (mut at, disorder) = (next(50) as i64 - 25, round % 4 == 3);
         for morsel in 0..12 {
             let (keys, seen) = &mut workers[next(2) as usize];
@@ -148,7 +149,7 @@ fn ascending_keys_keep_their_groups() {
             }
         }
         // A third one finds its groups, whatever order they came in.
-        let mut third = Keys::new(&[Form::Integers]);
+        let mut third = Keys::new(&[Form::Integers], &Seeds::new());
         third
             .assign(
                 &[ints(others.iter().rev().copied().map(Some).chain([Some(-1000), None]).collect())],
@@ -167,7 +168,7 @@ fn ascending_keys_keep_their_groups() {
 
 #[test]
 fn floats_are_one_where_they_are_equal() {
-    let mut keys = Keys::new(&[Form::Floats { wide: true }]);
+    let mut keys = Keys::new(&[Form::Floats { wide: true }], &Seeds::new());
     let other_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63 | 7);
     let values: ArrayRef =
         Arc::new(Float64Array::from(vec![Some(1.5), Some(f64::NAN), None, Some(0.0), Some(other_nan)]));
@@ -182,7 +183,7 @@ fn floats_are_one_where_they_are_equal() {
 
 #[test]
 fn blanks_at_the_end_tell_nothing_apart() {
-    let mut keys = Keys::new(&[Form::Texts(Equality::Padded)]);
+    let mut keys = Keys::new(&[Form::Texts(Equality::Padded)], &Seeds::new());
     assert_eq!(
         keys.assign(&[texts(&[Some("a "), Some("a"), Some(" a"), Some("  "), Some("")])], 5, None).unwrap(),
         [1, 1, 2, 3, 3]
@@ -191,14 +192,62 @@ fn blanks_at_the_end_tell_nothing_apart() {
 
 #[test]
 fn values_of_sixteen_bytes_come_back_as_they_were() {
-    let mut keys = Keys::new(&[Form::Fixed]);
+    let mut keys = Keys::new(&[Form::Fixed], &Seeds::new());
     let bytes = |of: u8| Some([of; 16]);
     let values = [bytes(7), None, bytes(9), bytes(7)];
     let array = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values.into_iter(), 16).unwrap();
     let vector = Vector::Flat(Arc::new(array));
     assert_eq!(keys.assign(&[vector], 4, None).unwrap(), [1, 2, 3, 1]);
-    keys.seal().unwrap();
+    keys.seal();
     let all = keys.vectors(1..4)[0].to_array(basalt_types::PhysType::Fixed16);
     let all: Vec<Option<&[u8]>> = all.as_fixed_size_binary().iter().collect();
     assert_eq!(all, [Some([7; 16].as_slice()), None, Some([9; 16].as_slice())]);
+}
+
+/// Texts of all lengths, of which two workers share some, stay what they are when one takes in the other.
+#[test]
+fn texts_of_others_lie_where_they_were() {
+    let text = |number: usize| format!("{number}{}", "x".repeat(number % 40));
+    let seeds = Seeds::new();
+    let forms = [Form::Texts(Equality::Bytes), Form::Integers];
+    let batch = |numbers: &[usize]| {
+        let own: Vec<String> = numbers.iter().map(|number| text(*number)).collect();
+        let own: Vec<Option<&str>> =
+            own.iter().zip(numbers).map(|(text, number)| (number % 7 != 0).then_some(text.as_str())).collect();
+        [texts(&own), ints(numbers.iter().map(|number| Some((*number % 3) as i64)).collect())]
+    };
+    let worker = |numbers: Vec<usize>| {
+        let mut keys = Keys::new(&forms, &seeds);
+        for numbers in numbers.chunks(1000) {
+            keys.assign(&batch(numbers), numbers.len(), None).unwrap();
+        }
+        keys
+    };
+    // The first has none of its own before it takes in another, and gets some more afterwards.
+    let mut all = worker(Vec::new());
+    for mut other in [worker((0..20_000).collect()), worker((10_000..30_000).collect())] {
+        let theirs = other.len();
+        let groups = all.merge(&mut other).unwrap();
+        assert_eq!(groups.len(), theirs - 1);
+        let known: Vec<u32> = (1..theirs as u32).collect();
+        assert_eq!(all.take_in(&other, &known, None).unwrap(), groups, "they are known by now");
+    }
+    let more: Vec<usize> = (25_000..40_000).collect();
+    let groups = all.assign(&batch(&more), more.len(), None).unwrap();
+    let again = all.assign(&batch(&more), more.len(), None).unwrap();
+    assert_eq!(groups, again);
+    all.seal();
+    let [of_texts, of_ints] = &all.vectors(1..all.len())[..] else { panic!("two columns") };
+    let (Vector::Codes(of_texts), Vector::Ints(of_ints)) = (of_texts, of_ints) else { panic!("texts and integers") };
+    let found: std::collections::BTreeSet<(Option<String>, i64)> = (0..all.len() - 1)
+        .map(|row| {
+            let is_null = of_texts.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+            let text = of_texts.dictionary.value(of_texts.codes[row] as usize);
+            let text = (!is_null).then(|| String::from_utf8(text.to_vec()).unwrap());
+            (text, of_ints.values.get(row) as i64)
+        })
+        .collect();
+    let wanted = (0..40_000).map(|number| ((number % 7 != 0).then(|| text(number)), (number % 3) as i64)).collect();
+    assert_eq!(found.len(), all.len() - 1, "each group once");
+    assert_eq!(found, wanted);
 }
