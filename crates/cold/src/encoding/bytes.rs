@@ -3,7 +3,7 @@
 //! `lengths frame | (unless all are equal) start of every 128th value, u32 each | bytes`. Compressed pages
 //! have the same form over codes, behind `decoded bytes varint`.
 
-use super::fsst::Symbols;
+use super::fsst::{SPARE_BYTES, Symbols};
 use super::linear::{self, Linear};
 use super::{Damage, Decoded, RESTART, take, take_varint};
 use arrow_array::builder::make_view;
@@ -96,18 +96,16 @@ impl<'a> Strings<'a> {
                 Ok(self.slices.data.to_vec())
             }
             Some((symbols, bytes)) => {
-                let mut out = vec![0; bytes + 8];
-                let mut at = 0;
+                let mut out = Vec::with_capacity(bytes + SPARE_BYTES);
                 self.slices.for_each(|string| {
-                    let end = symbols.decode_into(string, &mut out, at)?;
-                    views.push(make_view(&out[at..end], buffer, at as u32));
-                    at = end;
+                    let at = out.len();
+                    symbols.append(string, &mut out)?;
+                    views.push(make_view(&out[at..], buffer, at as u32));
                     Ok(())
                 })?;
-                if at != bytes {
+                if out.len() != bytes {
                     return Err(Damage("strings decode to another size than their page says"));
                 }
-                out.truncate(bytes);
                 Ok(out)
             }
         }

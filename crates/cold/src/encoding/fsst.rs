@@ -32,31 +32,79 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// Decodes one string into `out` from `at` on; returns where it ends. `out` has 8 spare bytes.
+    /// Appends what codes stand for. Nothing beyond the capacity of `out` is written, of which so much has to be spare
+    /// behind the last byte: [`SPARE_BYTES`].
     #[inline]
-    pub fn decode_into(&self, codes: &[u8], out: &mut [u8], mut at: usize) -> Decoded<usize> {
-        const FULL: Damage = Damage("a compressed string is longer than its page says");
-        let mut codes = codes.iter();
-        while let Some(&code) = codes.next() {
-            if code == ESCAPE {
-                let literal = codes.next().ok_or(Damage("a compressed string ends in an escape"))?;
-                *out.get_mut(at).ok_or(FULL)? = *literal;
+    pub fn append(&self, mut codes: &[u8], out: &mut Vec<u8>) -> Decoded<()> {
+        let (mut at, room) = (out.len(), out.capacity());
+        let start = out.as_mut_ptr();
+        let put = |at: usize, value: u64| {
+            debug_assert!(at + 8 <= room);
+            // SAFETY: whoever calls has seen that eight bytes from there on are within the capacity.
+            #[allow(unsafe_code)]
+            unsafe {
+                start.add(at).cast::<u64>().write_unaligned(value.to_le());
+            }
+        };
+        while let Some((some, rest)) = codes.split_first_chunk::<4>()
+            && at + SPARE_BYTES <= room
+        {
+            if !has_escape(*some) {
+                // Each is of no more than eight bytes, so four of them are no more than what is spare.
+                for code in some {
+                    put(at, self.values[usize::from(*code)]);
+                    at += usize::from(self.lengths[usize::from(*code)]);
+                }
+                codes = rest;
+            } else if some[0] == ESCAPE {
+                put(at, u64::from(some[1]));
                 at += 1;
+                codes = &codes[2..];
             } else {
-                let slot = out.get_mut(at..at + 8).ok_or(FULL)?;
-                slot.copy_from_slice(&self.values[usize::from(code)].to_le_bytes());
-                at += usize::from(self.lengths[usize::from(code)]);
+                put(at, self.values[usize::from(some[0])]);
+                at += usize::from(self.lengths[usize::from(some[0])]);
+                codes = &codes[1..];
             }
         }
-        Ok(at)
+        while let Some((code, rest)) = codes.split_first() {
+            if at + 8 > room {
+                return Err(Damage("a compressed string is longer than its page says"));
+            }
+            codes = rest;
+            if *code == ESCAPE {
+                let (literal, rest) = codes.split_first().ok_or(Damage("a compressed string ends in an escape"))?;
+                put(at, u64::from(*literal));
+                at += 1;
+                codes = rest;
+            } else {
+                put(at, self.values[usize::from(*code)]);
+                at += usize::from(self.lengths[usize::from(*code)]);
+            }
+        }
+        // SAFETY: it is within the capacity, and each byte before it was written: a code's eight bytes from where the one
+        // before it ended.
+        #[allow(unsafe_code)]
+        unsafe {
+            out.set_len(at);
+        }
+        Ok(())
     }
 
     pub fn decode(&self, codes: &[u8]) -> Decoded<Vec<u8>> {
-        let mut out = vec![0; codes.len() * 8 + 8];
-        let end = self.decode_into(codes, &mut out, 0)?;
-        out.truncate(end);
+        let mut out = Vec::with_capacity(codes.len() * 8 + SPARE_BYTES);
+        self.append(codes, &mut out)?;
         Ok(out)
     }
+}
+
+/// What four codes may write.
+pub(crate) const SPARE_BYTES: usize = 32;
+
+#[inline]
+fn has_escape(codes: [u8; 4]) -> bool {
+    // A byte of which all bits are set is 0 in the complement: the lowest such borrows from its highest bit.
+    let inverse = !u32::from_le_bytes(codes);
+    inverse.wrapping_sub(0x0101_0101) & !inverse & 0x8080_8080 != 0
 }
 
 /// Appends a trained table.

@@ -16,7 +16,7 @@ use crate::stop::{check, pieces};
 use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array};
 use arrow_buffer::NullBuffer;
 use ascending::Order;
 use basalt_types::DataType;
@@ -524,7 +524,8 @@ impl KeyColumn {
             (Vector::Flat(values), None) => self.form.words(values),
             (Vector::Codes(codes), Some(texts)) => texts.known_codes(codes),
             (Vector::Flat(values), Some(texts)) => {
-                as_views(values).iter().map(|text| texts.known(text.unwrap_or_default())).collect()
+                let values = as_views(values);
+                texts.known_all(values.len(), |row| values.value(row))
             }
             _ => return Err(TWO_FORMS),
         };

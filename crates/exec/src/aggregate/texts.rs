@@ -48,14 +48,22 @@ pub struct Texts {
     /// The buffer that texts are written to, which has its place among the others; it does not move.
     own: Vec<u8>,
     own_at: u32,
-    /// Whose buffers these are, and the number of the first one.
-    taken_in: Vec<(Dictionary, u32)>,
+    taken_in: Vec<TakenIn>,
     /// Each number and one.
     numbers: Table,
     hasher: RandomState,
     /// The dictionary that came last, and the numbers of those of its entries that rows had.
     last: Option<(Arc<BinaryViewArray>, Vec<u32>)>,
     sealed: Option<Dictionary>,
+}
+
+/// Texts of another that were taken in.
+struct TakenIn {
+    dictionary: Dictionary,
+    /// The number of its first buffer here.
+    base: u32,
+    /// The numbers that its texts have here, as far as they are known; empty where few come twice.
+    numbers: Vec<u32>,
 }
 
 impl Texts {
@@ -188,39 +196,63 @@ impl Texts {
     /// If it was not sealed.
     pub fn of_others(&mut self, other: &Texts, theirs: &[u64], nulls: Option<&NullBuffer>) -> Vec<u64> {
         let dictionary = other.sealed();
-        let known = self.taken_in.iter().find(|(known, _)| Arc::ptr_eq(known, &dictionary));
-        let base = known.map(|(_, base)| *base).unwrap_or_else(|| {
+        let known = self.taken_in.iter().position(|taken| Arc::ptr_eq(&taken.dictionary, &dictionary));
+        let place = known.unwrap_or_else(|| {
             let base = self.buffers.len() as u32;
             self.buffers.extend(dictionary.data_buffers().iter().cloned());
-            self.taken_in.push((dictionary.clone(), base));
-            base
+            self.taken_in.push(TakenIn { dictionary: dictionary.clone(), base, numbers: Vec::new() });
+            self.taken_in.len() - 1
         });
+        let base = self.taken_in[place].base;
+        let mut known = std::mem::take(&mut self.taken_in[place].numbers);
+        if known.is_empty() && dictionary.len() <= theirs.len() * ENTRIES_PER_ROW_MAX {
+            known.resize(dictionary.len(), UNKNOWN);
+        }
+        let rows = || (0..theirs.len()).filter(|row| nulls.is_none_or(|nulls| nulls.is_valid(*row)));
         let mut words = vec![0; theirs.len()];
-        let mut hashes = [0; TOGETHER];
-        for (from, (words, theirs)) in
-            (0..).step_by(TOGETHER).zip(words.chunks_mut(TOGETHER).zip(theirs.chunks(TOGETHER)))
-        {
-            let is_null = |at: usize| nulls.is_some_and(|nulls| nulls.is_null(from + at));
-            for (at, number) in theirs.iter().enumerate().filter(|(at, _)| !is_null(*at)) {
-                hashes[at] = other.hashes[*number as usize];
+        if known.is_empty() {
+            let asked: Vec<u32> = rows().map(|row| theirs[row] as u32).collect();
+            let numbers = self.numbers_of(other, &dictionary, base, &asked);
+            rows().zip(numbers).for_each(|(row, number)| words[row] = u64::from(number));
+            return words;
+        }
+        let mut asked: Vec<u32> = Vec::new();
+        for row in rows() {
+            let number = &mut known[theirs[row] as usize];
+            if *number == UNKNOWN {
+                *number = ASKED;
+                asked.push(theirs[row] as u32);
             }
+        }
+        let numbers = self.numbers_of(other, &dictionary, base, &asked);
+        asked.iter().zip(numbers).for_each(|(asked, number)| known[*asked as usize] = number);
+        rows().for_each(|row| words[row] = u64::from(known[theirs[row] as usize]));
+        self.taken_in[place].numbers = known;
+        words
+    }
+
+    /// The numbers of another's texts, whose first buffer is number `base` here.
+    fn numbers_of(&mut self, other: &Texts, dictionary: &Dictionary, base: u32, theirs: &[u32]) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(theirs.len());
+        let mut hashes = [0; TOGETHER];
+        for theirs in theirs.chunks(TOGETHER) {
+            theirs.iter().zip(&mut hashes).for_each(|(number, hash)| *hash = other.hashes[*number as usize]);
             self.prefetch(&hashes[..theirs.len()]);
-            for (at, word) in words.iter_mut().enumerate().filter(|(at, _)| !is_null(*at)) {
-                let number = theirs[at] as usize;
-                let (equality, hash) = (self.equality, hashes[at]);
+            for (number, hash) in theirs.iter().map(|number| *number as usize).zip(hashes) {
+                let equality = self.equality;
                 let is = |after: u32| self.is(after - 1, key_of(equality, dictionary.value(number)));
-                *word = match self.numbers.find(hash, is) {
-                    Some(after) => u64::from(after - 1),
+                numbers.push(match self.numbers.find(hash, is) {
+                    Some(after) => after - 1,
                     None => {
                         let view = ByteView::from(dictionary.views()[number]);
                         let is_inside = view.length <= INLINE_MAX;
                         let buffer_index = if is_inside { view.buffer_index } else { view.buffer_index + base };
-                        u64::from(self.put(ByteView { buffer_index, ..view }.as_u128(), hash))
+                        self.put(ByteView { buffer_index, ..view }.as_u128(), hash)
                     }
-                };
+                });
             }
         }
-        words
+        numbers
     }
 
     /// The hash of each text of [`Texts::of_others`].
@@ -242,9 +274,8 @@ impl Texts {
         for number in &numbers[..hashes.len()] {
             if let Some(view) = self.views.get(*number).map(|view| ByteView::from(*view))
                 && view.length > INLINE_MAX
-                && view.buffer_index == self.own_at
             {
-                prefetch_item(&self.own, view.offset as usize);
+                prefetch_item(self.buffer(view.buffer_index), view.offset as usize);
             }
         }
     }
@@ -261,11 +292,12 @@ impl Texts {
         if own.length <= INLINE_MAX {
             return key_of(self.equality, &view.to_le_bytes()[4..][..own.length as usize]) == key;
         }
-        let buffer = match own.buffer_index {
-            at if at == self.own_at => &self.own,
-            at => self.buffers[at as usize].as_slice(),
-        };
-        key_of(self.equality, &buffer[own.offset as usize..][..own.length as usize]) == key
+        key_of(self.equality, &self.buffer(own.buffer_index)[own.offset as usize..][..own.length as usize]) == key
+    }
+
+    #[inline]
+    fn buffer(&self, at: u32) -> &[u8] {
+        if at == self.own_at { &self.own } else { &self.buffers[at as usize] }
     }
 
     /// A new text.
@@ -277,11 +309,23 @@ impl Texts {
         number
     }
 
-    /// The word of a text, or one that no key has.
-    pub fn known(&self, text: &[u8]) -> u64 {
-        let text = key_of(self.equality, text);
-        let is = |after: u32| self.is(after - 1, text);
-        self.numbers.find(self.hash(text), is).map_or(UNKNOWN_WORD, |after| u64::from(after - 1))
+    /// The words of texts, or one that no key has.
+    pub fn known_all<'t>(&self, count: usize, text: impl Fn(usize) -> &'t [u8]) -> Vec<u64> {
+        let mut words = Vec::with_capacity(count);
+        let mut hashes = [0; TOGETHER];
+        for from in (0..count).step_by(TOGETHER) {
+            let to = count.min(from + TOGETHER);
+            for (at, hash) in (from..to).zip(&mut hashes) {
+                *hash = self.hash(key_of(self.equality, text(at)));
+            }
+            self.prefetch(&hashes[..to - from]);
+            for (at, hash) in (from..to).zip(hashes) {
+                let key = key_of(self.equality, text(at));
+                let found = self.numbers.find(hash, |after| self.is(after - 1, key));
+                words.push(found.map_or(UNKNOWN_WORD, |after| u64::from(after - 1)));
+            }
+        }
+        words
     }
 
     /// The same for each row.
@@ -290,10 +334,10 @@ impl Texts {
             return vec![UNKNOWN_WORD; codes.codes.len()];
         }
         if codes.dictionary.len() > codes.codes.len() {
-            return codes.codes.iter().map(|code| self.known(codes.dictionary.value(*code as usize))).collect();
+            let text = |row: usize| codes.dictionary.value(codes.codes[row] as usize);
+            return self.known_all(codes.codes.len(), text);
         }
-        let words: Vec<u64> =
-            (0..codes.dictionary.len()).map(|code| self.known(codes.dictionary.value(code))).collect();
+        let words = self.known_all(codes.dictionary.len(), |code| codes.dictionary.value(code));
         codes.codes.iter().map(|code| words[*code as usize]).collect()
     }
 
