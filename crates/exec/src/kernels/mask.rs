@@ -118,7 +118,7 @@ const FEW_MAX: u32 = 12;
 /// Positions of the rows that count, ascending.
 pub fn rows(mask: &[u8]) -> Vec<u32> {
     #[cfg(target_arch = "x86_64")]
-    if machine() == Machine::Avx512 {
+    if machine() == Machine::Avx512 && is_x86_feature_detected!("avx512vbmi2") {
         // SAFETY: the machine has these instructions.
         #[allow(unsafe_code)]
         return unsafe { compressed(mask) };
@@ -126,37 +126,55 @@ pub fn rows(mask: &[u8]) -> Vec<u32> {
     found(mask)
 }
 
-/// The same by instructions that move what a mask chooses to the front.
+/// The same by instructions that move the bytes that a mask chooses to the front: of 64 rows, few of which count as a
+/// rule, sixteen are written whether they are so many or not, without a branch that nobody could foresee.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 #[allow(unsafe_code)]
 fn compressed(mask: &[u8]) -> Vec<u32> {
     use std::arch::x86_64::*;
     const LANES: usize = 16;
-    // Sixteen are written at a time, of which the next step keeps those that count.
+    const PLACES: [u8; 64] = {
+        let mut places = [0; 64];
+        let mut at = 0;
+        while at < 64 {
+            places[at] = at as u8;
+            at += 1;
+        }
+        places
+    };
     let room = count(mask) + LANES;
     let mut rows: Vec<u32> = Vec::with_capacity(room);
     let mut found = 0;
-    let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    // SAFETY: they are 64 bytes.
+    let places = unsafe { _mm512_loadu_si512(PLACES.as_ptr().cast()) };
     let (chunks, rest) = mask.as_chunks::<64>();
     for (from, chunk) in (0..).step_by(64).zip(chunks) {
         // SAFETY: a chunk has 64 bytes.
         let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
-        let mut set = _mm512_test_epi8_mask(bytes, bytes);
-        let mut from = from;
-        while set != 0 {
-            let own = set as u16;
-            let positions = _mm512_add_epi32(_mm512_set1_epi32(from), lanes);
-            debug_assert!(found + LANES <= room);
-            // SAFETY: no more than `count` were found before, so there is room for sixteen.
+        let set = _mm512_test_epi8_mask(bytes, bytes);
+        let chosen = _mm512_maskz_compress_epi8(set, places);
+        let end = found + set.count_ones() as usize;
+        let from = _mm512_set1_epi32(from);
+        let mut put = |part: __m128i, at: usize| {
+            debug_assert!(at + LANES <= room);
+            // SAFETY: no more than `count` were found before this place, so there is room for sixteen.
             unsafe {
-                let out = rows.as_mut_ptr().add(found).cast();
-                _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(own, positions));
+                let out = rows.as_mut_ptr().add(at).cast();
+                _mm512_storeu_si512(out, _mm512_add_epi32(from, _mm512_cvtepu8_epi32(part)));
             }
-            found += own.count_ones() as usize;
-            set >>= LANES;
-            from += LANES as i32;
+        };
+        put(_mm512_castsi512_si128(chosen), found);
+        if end > found + LANES {
+            put(_mm512_extracti32x4_epi32::<1>(chosen), found + LANES);
+            if end > found + 2 * LANES {
+                put(_mm512_extracti32x4_epi32::<2>(chosen), found + 2 * LANES);
+            }
+            if end > found + 3 * LANES {
+                put(_mm512_extracti32x4_epi32::<3>(chosen), found + 3 * LANES);
+            }
         }
+        found = end;
     }
     // SAFETY: so many were written.
     unsafe { rows.set_len(found) };
