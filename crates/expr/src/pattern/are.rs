@@ -6,7 +6,7 @@
 //! references and look-around, which linear running time does not allow, are [`super::track`]'s.
 
 use super::preference;
-use super::span::{MakeTree, Pattern, Preference};
+use super::span::{Divider, MakeTree, Pattern, Preference};
 use super::track;
 use crate::error::{Error, Result};
 use regex_automata::util::syntax;
@@ -96,9 +96,11 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
     }
     let translated = translate(rest, flags)?;
     // What is wrong with an expression the linear one says.
-    let divider = track::divides_otherwise(rest).then(|| {
+    let (always, at_ends) = (track::divides_otherwise(rest), track::looks_at_ends(rest));
+    let divider = (always || at_ends).then(|| {
         let rest = rest.to_string();
-        Box::new(move || track::compile(&rest, flags, of_parts).ok()) as Box<MakeTree>
+        let make = Box::new(move || track::compile(&rest, flags, of_parts).ok()) as Box<MakeTree>;
+        Divider { make, always }
     });
     build(translated, flags, preference::of(rest), divider)
 }
@@ -119,7 +121,7 @@ fn config(flags: Flags) -> syntax::Config {
         .ignore_whitespace(flags.expanded && !flags.literal)
 }
 
-fn build(translated: String, flags: Flags, preference: Preference, divider: Option<Box<MakeTree>>) -> Result<Pattern> {
+fn build(translated: String, flags: Flags, preference: Preference, divider: Option<Divider>) -> Result<Pattern> {
     let config = config(flags);
     Pattern::new(translated, config, preference, divider).map_err(|message| match message.as_str() {
         "too complex" => invalid("regular expression is too complex"),

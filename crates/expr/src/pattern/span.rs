@@ -38,6 +38,13 @@ enum Engine {
 
 pub type MakeTree = dyn Fn() -> Option<Tree>;
 
+/// Makes what tells the groups of a match, where `regex` may find others.
+pub struct Divider {
+    pub make: Box<MakeTree>,
+    /// In every match, and not only in those that `regex` would not have found.
+    pub always: bool,
+}
+
 /// An expression that the `regex` crate searches for.
 struct Linear {
     finder: meta::Regex,
@@ -47,8 +54,7 @@ struct Linear {
     translated: String,
     config: syntax::Config,
     spans: OnceCell<Option<Spans>>,
-    /// Makes what tells the groups of a match, where `regex` may find others.
-    divider: Option<Box<MakeTree>>,
+    divider: Option<Divider>,
     tree: OnceCell<Option<Tree>>,
 }
 
@@ -75,7 +81,7 @@ impl Pattern {
         translated: String,
         config: syntax::Config,
         preference: Preference,
-        divider: Option<Box<MakeTree>>,
+        divider: Option<Divider>,
     ) -> std::result::Result<Pattern, String> {
         let finder = linear(&translated, config)?;
         let captures = RefCell::new(finder.create_captures());
@@ -152,14 +158,19 @@ impl Linear {
         self.finder.search_captures(&Input::new(text).span(from..text.len()), &mut captures);
         let first = captures.get_match()?.range();
         let found = self.preferred(text, first.clone());
-        let exact = (found != first).then(|| self.spans()).flatten().and_then(|spans| spans.exact(text, &found));
-        let captures = exact.as_ref().unwrap_or(&captures);
-        if let (Some(make), Some(found)) = (&self.divider, captures.get_match())
+        if captures.group_len() == 1 {
+            return Some(vec![Some(found)]);
+        }
+        let is_other = found != first;
+        if let Some(Divider { make, always }) = &self.divider
+            && (*always || is_other)
             && let Some(tree) = self.tree.get_or_init(make)
-            && let Some(groups) = tree.groups_of(text, found.range())
+            && let Some(groups) = tree.groups_of(text, found.clone())
         {
             return Some(groups);
         }
+        let exact = is_other.then(|| self.spans()).flatten().and_then(|spans| spans.exact(text, &found));
+        let captures = exact.as_ref().unwrap_or(&captures);
         let range = |group| captures.get_group(group).map(|span| span.start..span.end);
         Some((0..captures.group_len()).map(range).collect())
     }
@@ -232,7 +243,7 @@ impl Spans {
         slots[1].map(|end| end.get())
     }
 
-    /// The groups of a match that is exactly this part.
+    /// The groups of a match that is exactly this part, whatever stands behind it.
     fn exact(&self, text: &str, part: &Range<usize>) -> Option<Captures> {
         let input = Input::new(&text[..part.end]).span(part.clone()).anchored(Anchored::Yes);
         let mut captures = self.whole.create_captures();

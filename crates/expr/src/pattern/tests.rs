@@ -61,6 +61,11 @@ fn of_the_matches_that_start_first_the_longest_or_shortest_is_taken() {
     assert_eq!(found("(a?)(ab)?", "ab"), [text("ab"), text(""), text("ab")]);
     assert_eq!(found("Y*([0-9]{1,3})", "XY1234Z"), [text("Y123"), text("123")]);
     assert_eq!(found("Y*?([0-9]{1,3})", "XY1234Z"), [text("Y1"), text("1")]);
+    // What stands behind a match counts, whether it is the first that was found or not.
+    assert_eq!(found(r"é*?\yé?", "é"), [text("")]);
+    assert_eq!(found(r"(é*?\yé?)", "é"), [text(""), text("")]);
+    assert_eq!(found("(a$)?(a)?b*?", "ab"), [text("ab"), None, text("a")]);
+    assert_eq!(found("(a$)?(a)?(b|bc)", "abc"), [text("abc"), None, text("a"), text("bc")]);
 }
 
 #[test]

@@ -125,6 +125,20 @@ pub fn divides_otherwise(pattern: &str) -> bool {
     has_groups && is_other
 }
 
+/// Whether what stands behind a match may say whether it is one: ends of lines and words.
+pub fn looks_at_ends(pattern: &str) -> bool {
+    let mut chars = pattern.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '$' => return true,
+            '\\' if chars.next().is_some_and(|next| matches!(next, 'm' | 'M' | 'y' | 'Y' | 'Z')) => return true,
+            '[' => super::preference::skip_bracket(&mut chars),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// More than [`STEPS_MAX`] places were looked at.
 pub struct TooComplex;
 
