@@ -370,20 +370,39 @@ impl Found {
             return Ok(groups);
         }
         let hashes = hashes(self.seed, words, rows);
+        let without_nulls = words.iter().all(|words| words.nulls.is_none());
+        let without_nulls = without_nulls && self.columns.iter().all(|column| column.nulls.is_empty());
         let mut last: Option<(usize, u32)> = None;
         for from in (0..rows).step_by(TOGETHER) {
             let to = rows.min(from + TOGETHER);
             self.prefetch(&hashes[from..to]);
             for row in (from..to).filter(|row| counts(*row)) {
+                let is_same = |before: usize| words.iter().all(|words| words.at(before) == words.at(row));
                 // Rows of a group often follow each other.
                 groups[row] = match last {
-                    Some((before, group)) if words.iter().all(|words| words.at(before) == words.at(row)) => group,
+                    Some((before, group)) if hashes[before] == hashes[row] && is_same(before) => group,
+                    _ if without_nulls => self.group_of_words(hashes[row], words, row),
                     _ => self.group_of(hashes[row], |at| words[at].at(row)),
                 };
                 last = Some((row, groups[row]));
             }
         }
         Ok(groups)
+    }
+
+    /// As [`Found::group_of`] where no key is null.
+    #[inline]
+    fn group_of_words(&mut self, hash: u32, words: &[Words], row: usize) -> u32 {
+        let columns = &self.columns;
+        let is = |group: u32| columns.iter().zip(words).all(|(own, new)| own.words[group as usize] == new.words[row]);
+        if let Some(group) = self.table.find(hash, is) {
+            return group;
+        }
+        let group = self.len as u32;
+        self.len += 1;
+        self.columns.iter_mut().zip(words).for_each(|(own, new)| own.words.push(new.words[row]));
+        self.table.insert(hash, group);
+        group
     }
 
     /// The same where the only column's words are places in an array.
