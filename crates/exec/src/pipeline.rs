@@ -171,8 +171,8 @@ pub struct Running {
     stage: Stage,
     /// Whether joins look for partners in what it makes.
     is_looked_into: bool,
-    /// Pipelines that read it.
-    readers: usize,
+    /// How often others read it.
+    reads: usize,
     hash: KeyHash,
     /// Where what has no room goes, once there is such a thing.
     file: Mutex<Option<Arc<SpillFile>>>,

@@ -31,11 +31,6 @@ impl Distinct {
         self.pairs.bytes()
     }
 
-    /// Pairs and one.
-    pub fn len(&self) -> usize {
-        self.pairs.len()
-    }
-
     /// The values of rows that belong to a group, but for nulls.
     pub fn add(&mut self, groups: Groups<'_>, values: Vector, rows: usize) -> Result<()> {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0).cloned();

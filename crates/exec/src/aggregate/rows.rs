@@ -7,7 +7,7 @@
 use super::distinct::Distinct;
 use super::keys::Keys;
 use super::states::State;
-use super::{Aggregation, Finished, Spec, UnitKind, first_rows, integers};
+use super::{Aggregation, Finished, Spec, Unit, UnitKind, first_rows, integers};
 use crate::error::Result;
 use crate::join::concat::concat;
 use crate::kernels::sums::Groups;
@@ -43,9 +43,6 @@ struct Dealt {
 pub struct DealtRows {
     all: GroupRows,
     dealt: Dealt,
-    /// If there are distinct values: where each row is in `dealt`.
-    places: Vec<u32>,
-    sets: Vec<Dealt>,
 }
 
 /// The groups of several workers, as parts that are put together when they are read.
@@ -67,14 +64,24 @@ const CHUNK: usize = 8192;
 /// Groups of each of two workers that are worth it: fewer cost less one after the other.
 const DEALT_OF_TWO_MIN: usize = 1 << 18;
 
+impl Spec {
+    /// Whether all groups take about as much, so that parts of as many groups do.
+    fn deals_evenly(&self) -> bool {
+        let is_small = |unit: &Unit| match unit.kind {
+            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
+            UnitKind::TextExtreme(..) | UnitKind::General { .. } => false,
+        };
+        !self.groups.is_empty() && self.sets.is_empty() && self.units.iter().all(is_small) && self.is_spillable()
+    }
+}
+
 impl Aggregation {
     /// Whether its groups, beside those of other workers, are better put together part by part: the more there are, the
     /// more of them would wait for one.
     pub fn is_worth_dealing(&self, workers: usize) -> bool {
-        !self.spec.groups.is_empty()
-            && workers > 1
+        workers > 1
+            && self.spec.deals_evenly()
             && self.groups() >= 2 * DEALT_OF_TWO_MIN / workers
-            && self.spec.is_spillable()
             && !self.keys.are_put_together_fast()
     }
 
@@ -201,7 +208,8 @@ fn nulls(field: &Field, rows: usize) -> Result<Vector> {
 }
 
 impl GroupRows {
-    /// Deals its rows out by the hash of their keys.
+    /// Deals its rows out by the hash of their keys. There are no sets of distinct values: those of one group may be any
+    /// share of all.
     pub fn dealt(self) -> Result<DealtRows> {
         let mut of_rows: Vec<u16> = Vec::with_capacity(self.rows);
         for piece in pieces(self.rows) {
@@ -211,18 +219,7 @@ impl GroupRows {
                 .extend(self.keys.hashes(&groups).into_iter().map(|hash| (hash >> (u32::BITS - BUCKET_BITS)) as u16));
         }
         let dealt = Dealt::new(self.rows, |row| of_rows[row])?;
-        let mut places = Vec::new();
-        if !self.sets.is_empty() {
-            places.resize(self.rows, 0);
-            dealt.rows.iter().zip(0..).for_each(|(row, place)| places[*row as usize] = place);
-        }
-        let mut sets = Vec::with_capacity(self.sets.len());
-        for set in &self.sets {
-            let all: Vec<u32> = (1..set.len() as u32).collect();
-            let groups: Vec<u32> = set.groups(&all).collect();
-            sets.push(Dealt::new(groups.len(), |pair| of_rows[groups[pair] as usize - 1])?);
-        }
-        Ok(DealtRows { all: self, dealt, places, sets })
+        Ok(DealtRows { all: self, dealt })
     }
 }
 
@@ -263,34 +260,17 @@ impl DealtRows {
     }
 
     pub fn bytes(&self) -> usize {
-        self.all.keys.bytes()
-            + self.all.columns.iter().map(bytes_of).sum::<usize>()
-            + self.all.sets.iter().map(Distinct::bytes).sum::<usize>()
-            + self.dealt.bytes()
-            + self.places.capacity() * size_of::<u32>()
-            + self.sets.iter().map(Dealt::bytes).sum::<usize>()
+        self.all.keys.bytes() + self.all.columns.iter().map(bytes_of).sum::<usize>() + self.dealt.bytes()
     }
 
     fn take_into(&self, groups: &mut Aggregation, buckets: Range<usize>) -> Result<()> {
-        let own = self.dealt.range(buckets.clone());
-        let mut known: Vec<u32> = Vec::new();
-        for rows in self.dealt.rows[own.clone()].chunks(CHUNK) {
+        for rows in self.dealt.rows[self.dealt.range(buckets)].chunks(CHUNK) {
             check()?;
             let before = groups.keys.len();
             let of_rows: Vec<u32> = rows.iter().map(|row| row + 1).collect();
             let of_rows = groups.keys.take_in(&self.all.keys, &of_rows, None)?;
             let columns: Vec<Vector> = self.all.columns.iter().map(|column| column.take(rows)).collect();
             groups.take_in_columns(&of_rows, before, &columns)?;
-            known.extend(of_rows);
-        }
-        for (at, (set, dealt)) in self.all.sets.iter().zip(&self.sets).enumerate() {
-            for pairs in dealt.rows[dealt.range(buckets.clone())].chunks(CHUNK) {
-                check()?;
-                let pairs: Vec<u32> = pairs.iter().map(|pair| pair + 1).collect();
-                let place = |group: u32| self.places[group as usize - 1] as usize - own.start;
-                let of_pairs: Vec<u32> = set.groups(&pairs).map(|group| known[place(group)]).collect();
-                groups.sets[at].take_in(set, &pairs, &of_pairs)?;
-            }
         }
         Ok(())
     }
@@ -320,7 +300,7 @@ impl Parted {
     /// What it takes to have so many parts open.
     pub fn open_bytes(&self, parts: usize) -> usize {
         // Tables may be half empty.
-        self.bytes() / self.parts() * parts * 2
+        self.bytes() / self.parts() * parts.min(self.parts()) * 2
     }
 
     /// Puts a part together.

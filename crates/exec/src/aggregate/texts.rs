@@ -19,7 +19,8 @@ const ASKED: u32 = u32::MAX - 1;
 const TEXTS_MAX: usize = 1 << 31;
 const NO_BUFFER: u32 = u32::MAX;
 const BUFFER_BYTES_MIN: usize = 4 << 10;
-const BUFFER_BYTES_MAX: usize = 1 << 20;
+/// Few buffers are handed on with each array of texts.
+const BUFFER_BYTES_MAX: usize = 64 << 20;
 /// Bytes of texts that are in their views.
 const INLINE_MAX: u32 = 12;
 /// Entries of a dictionary per row from which on texts are looked up one by one.
@@ -90,7 +91,7 @@ impl Texts {
 
     pub fn bytes(&self) -> usize {
         let of_views = self.hashes.capacity() * (size_of::<u128>() + size_of::<u32>());
-        let of_buffers = self.own.capacity() + self.buffers.iter().map(Buffer::len).sum::<usize>();
+        let of_buffers = self.own.capacity() + self.buffers.iter().map(Buffer::capacity).sum::<usize>();
         of_views + of_buffers + self.numbers.bytes()
     }
 
@@ -384,7 +385,7 @@ impl Texts {
         if self.sealed.is_some() {
             return;
         }
-        (self.numbers, self.last) = (Table::new(0), None);
+        (self.numbers, self.last, self.taken_in) = (Table::new(0), None, Vec::new());
         self.end_buffer();
         let (views, buffers) = (std::mem::take(&mut self.views).into(), self.buffers.clone());
         // SAFETY: each view is of bytes of the buffer whose number it has: what it was made of, or what another array's

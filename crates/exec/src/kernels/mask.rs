@@ -143,22 +143,26 @@ fn compressed(mask: &[u8]) -> Vec<u32> {
         }
         places
     };
-    let room = count(mask) + LANES;
+    // Sixteen are written at a time, of which the next step keeps those that count.
+    let (chunks, rest) = mask.as_chunks::<64>();
+    let set_of = |chunk: &[u8; 64]| {
+        // SAFETY: a chunk has 64 bytes.
+        let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+        _mm512_test_epi8_mask(bytes, bytes)
+    };
+    let room = chunks.iter().map(|chunk| set_of(chunk).count_ones() as usize).sum::<usize>() + rest.len() + LANES;
     let mut rows: Vec<u32> = Vec::with_capacity(room);
     let mut found = 0;
     // SAFETY: they are 64 bytes.
     let places = unsafe { _mm512_loadu_si512(PLACES.as_ptr().cast()) };
-    let (chunks, rest) = mask.as_chunks::<64>();
     for (from, chunk) in (0..).step_by(64).zip(chunks) {
-        // SAFETY: a chunk has 64 bytes.
-        let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
-        let set = _mm512_test_epi8_mask(bytes, bytes);
+        let set = set_of(chunk);
         let chosen = _mm512_maskz_compress_epi8(set, places);
         let end = found + set.count_ones() as usize;
         let from = _mm512_set1_epi32(from);
         let mut put = |part: __m128i, at: usize| {
             debug_assert!(at + LANES <= room);
-            // SAFETY: no more than `count` were found before this place, so there is room for sixteen.
+            // SAFETY: fewer lie before this place than there are, and there is room for sixteen more.
             unsafe {
                 let out = rows.as_mut_ptr().add(at).cast();
                 _mm512_storeu_si512(out, _mm512_add_epi32(from, _mm512_cvtepu8_epi32(part)));

@@ -63,7 +63,7 @@ impl Execution {
         self.ran[at] = Some(ran.clone());
         let kept = Mutex::new(Reservation::new(&ran.account));
         let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
-        let readers = self.pipelines.iter().filter(|other| other.reads().contains(&at)).count();
+        let reads = self.pipelines.iter().map(|other| other.reads().into_iter().filter(|by| *by == at).count()).sum();
         Ok(Some(Arc::new(Running {
             pipeline,
             around: self.around.clone(),
@@ -71,7 +71,7 @@ impl Execution {
             tables,
             stage,
             is_looked_into,
-            readers,
+            reads,
             hash: self.hash.clone(),
             file: Mutex::default(),
             made: Mutex::default(),
@@ -204,6 +204,10 @@ impl Pipeline {
 }
 
 impl Ran {
+    pub(super) fn count_made(&self, rows: usize) {
+        self.made.fetch_add(rows, Ordering::Relaxed);
+    }
+
     /// Workers that found something to do.
     pub(super) fn workers(&self) -> usize {
         self.workers.load(Ordering::Relaxed)

@@ -13,6 +13,7 @@ use crate::join::{self, Marks};
 use crate::spill::scatter::Rows;
 use basalt_types::vector::Vector;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) enum Held {
     Nothing,
@@ -22,10 +23,10 @@ pub(super) enum Held {
     Columns(Vec<Vector>, usize),
     Sorted(Sorted),
     Windowed(Windowed),
-    /// Groups of several workers that are put together part by part, and whose they are.
-    PartedGroups(Parted, Arc<Ran>),
+    /// Groups of several workers that are put together part by part.
+    PartedGroups(Parted, Counted),
     /// The same of groups on disk.
-    SpilledGroups(groups::Spilled, Arc<Ran>),
+    SpilledGroups(groups::Spilled, Counted),
     /// A table that is built part by part.
     SpilledTable(Arc<join::spill::Spilled>),
     /// Rows that look for partners in such a table, by part, to mark them.
@@ -33,6 +34,23 @@ pub(super) enum Held {
     /// Rows in their order.
     SpilledRows(Rows),
     Runs(Runs),
+}
+
+/// Rows of a pipeline that are counted when their part is read for the first time.
+pub(super) struct Counted {
+    ran: Arc<Ran>,
+    parts: Vec<AtomicBool>,
+}
+
+impl Counted {
+    pub fn new(ran: &Arc<Ran>, parts: usize) -> Counted {
+        Counted { ran: ran.clone(), parts: std::iter::repeat_with(AtomicBool::default).take(parts).collect() }
+    }
+
+    /// What counts the rows of a part that is about to be read, unless it has been read before.
+    pub fn begin(&self, part: usize) -> Option<Arc<Ran>> {
+        (!self.parts[part].swap(true, Ordering::Relaxed)).then(|| self.ran.clone())
+    }
 }
 
 impl Held {
@@ -93,7 +111,7 @@ impl Held {
         match self {
             Held::Groups(groups) => groups.bytes(),
             // Those that are open have their room, too.
-            Held::PartedGroups(groups, ran) => groups.bytes() + groups.open_bytes(ran.workers()),
+            Held::PartedGroups(groups, counted) => groups.bytes() + groups.open_bytes(counted.ran.workers()),
             Held::Table(table) => table.bytes(),
             Held::Marks(marks) => marks.bytes(),
             Held::Columns(columns, _) => columns.iter().map(crate::spill::bytes_of).sum(),

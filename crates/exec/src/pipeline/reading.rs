@@ -5,7 +5,7 @@
 
 use super::held::Held;
 use super::merge::Merge;
-use super::{HELD_ROWS, Pipeline, Running, Sink, Source, Step};
+use super::{HELD_ROWS, Pipeline, Ran, Running, Sink, Source, Step};
 use crate::aggregate::Finished;
 use crate::aggregate::spill as groups;
 use crate::batch::{Batch, Work};
@@ -50,6 +50,8 @@ pub(super) struct GroupsReading {
     pub parts: Vec<groups::Partition>,
     pub open: Option<(Finished, usize)>,
     pub held: Reservation,
+    /// Whose groups are counted, if they are.
+    pub counted: Option<Arc<Ran>>,
 }
 
 impl GroupsReading {
@@ -66,10 +68,10 @@ impl GroupsReading {
                 self.held.shrink_to(0);
             }
             let Some(part) = self.parts.pop() else { return Ok(None) };
-            let Held::SpilledGroups(of, ran) = &*self.of else { panic!("groups are read where they are") };
+            let Held::SpilledGroups(of, _) = &*self.of else { panic!("groups are read where they are") };
             match of.open(&part, &mut self.held, &running.around.stop)? {
                 groups::Opened::Groups(groups) => {
-                    ran.made.fetch_add(groups.groups(), Ordering::Relaxed);
+                    self.counted.iter().for_each(|ran| ran.count_made(groups.groups()));
                     self.open = Some((groups, 0));
                 }
                 groups::Opened::Parts(parts) => self.parts.extend(parts.into_iter().filter(|part| !part.is_empty())),
@@ -280,15 +282,15 @@ impl Running {
     fn begun(&self, held: &Arc<Held>, at: usize, reading: &mut Reading) -> Result<Option<Given>> {
         let own = Reservation::new(&self.ran.account);
         *reading = match &**held {
-            Held::PartedGroups(groups, ran) => {
+            Held::PartedGroups(groups, counted) => {
                 let groups = groups.open(at)?;
-                ran.made.fetch_add(groups.groups(), Ordering::Relaxed);
+                counted.begin(at).iter().for_each(|ran| ran.count_made(groups.groups()));
                 let (of, open) = (held.clone(), Some((groups, 0)));
-                Reading::Groups(GroupsReading { of, parts: Vec::new(), open, held: own })
+                Reading::Groups(GroupsReading { of, parts: Vec::new(), open, held: own, counted: None })
             }
-            Held::SpilledGroups(groups, _) => {
-                let parts = vec![groups.parts[at].clone()];
-                Reading::Groups(GroupsReading { of: held.clone(), parts, open: None, held: own })
+            Held::SpilledGroups(groups, counted) => {
+                let (parts, counted) = (vec![groups.parts[at].clone()], counted.begin(at));
+                Reading::Groups(GroupsReading { of: held.clone(), parts, open: None, held: own, counted })
             }
             Held::Runs(runs) => Reading::Runs(Box::new(Merge::new(runs, own)?)),
             _ => return held.part(at).map(Some),

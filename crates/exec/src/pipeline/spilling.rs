@@ -1,7 +1,7 @@
 //! The end of a pipeline: what workers make of its rows, in memory or, where that has no room, on disk; and what they
 //! made together.
 
-use super::held::Held;
+use super::held::{Counted, Held};
 use super::merge::Runs;
 use super::sort::Sorting;
 use super::{Local, Running, Sink, Worker};
@@ -137,7 +137,9 @@ impl Running {
                 let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
                 groups.flush(into)
             }
-            (Made::Dealt(groups), Sink::Aggregate(spec)) => {
+            (made @ Made::Dealt(_), Sink::Aggregate(spec)) => {
+                let begun = Made::Groups(Box::new(Aggregation::new(spec)));
+                let Made::Dealt(groups) = std::mem::replace(made, begun) else { panic!("it is dealt out") };
                 let new = || Flushed::Groups(groups::Flush::new(spec, &self.hash, &file, 0));
                 let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
                 groups.rows().flush(into)
@@ -215,7 +217,8 @@ impl Running {
                 }
                 let parts = parts.unwrap_or_default();
                 let spilled = groups::Spilled { spec: spec.clone(), hash: self.hash.clone(), file, parts };
-                Ok(Held::SpilledGroups(spilled, self.ran.clone()))
+                let counted = Counted::new(&self.ran, spilled.parts.len());
+                Ok(Held::SpilledGroups(spilled, counted))
             }
             Sink::Build(spec) if !spec.keys.is_empty() => {
                 let of = |flush| if let Flushed::Built(flush) = flush { flush } else { panic!("they are sides") };
@@ -277,7 +280,7 @@ impl Running {
     fn dealt(&self, made: Made, held: &mut Reservation) -> Result<Made> {
         match made {
             Made::Groups(groups)
-                if self.readers == 1
+                if self.reads == 1
                     && groups.is_worth_dealing(self.ran.workers())
                     && held.reach(groups.bytes() + groups.rows_bytes()) =>
             {
@@ -291,6 +294,10 @@ impl Running {
 
     /// Groups that are put together when they are read; what there is no room for comes back.
     fn parted(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
+        let more = |made: &Made| if let Made::Groups(groups) = made { groups.rows_bytes() } else { 0 };
+        if !self.has_room(held, made.iter().map(more).sum())? {
+            return Ok(Together::NoRoom(made));
+        }
         let mut all = Vec::with_capacity(made.len());
         for made in made {
             match made {
@@ -302,10 +309,11 @@ impl Running {
         }
         let parted = Parted::new(all);
         let bytes = parted.bytes() + parted.open_bytes(self.ran.workers());
-        match held.reach(bytes) || bytes < SPILL_BYTES_MIN {
-            true => Ok(Together::Held(Held::PartedGroups(parted, self.ran.clone()))),
-            false => Ok(Together::NoRoom(parted.into_workers().map(|rows| Made::Dealt(Box::new(rows))).collect())),
+        if held.reach(bytes) || bytes < SPILL_BYTES_MIN {
+            let counted = Counted::new(&self.ran, parted.parts());
+            return Ok(Together::Held(Held::PartedGroups(parted, counted)));
         }
+        Ok(Together::NoRoom(parted.into_workers().map(|rows| Made::Dealt(Box::new(rows))).collect()))
     }
 
     fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
