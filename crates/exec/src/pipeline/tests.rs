@@ -120,18 +120,25 @@ impl Machine {
         self.run_on(plan, bytes_max, Os::real().fs)
     }
 
-    fn run_on(&self, plan: &Plan, bytes_max: usize, fs: Arc<dyn FileSystem>) -> Ended {
-        let tmp = self.dir.path().join("tmp");
-        let temp = TempSpace::open(fs, &tmp, u64::MAX).unwrap();
-        let memory = Arc::new(Limited { bytes_max, bytes: AtomicUsize::new(0) });
-        let around = Surroundings {
+    fn tmp(&self) -> std::path::PathBuf {
+        self.dir.path().join("tmp")
+    }
+
+    fn around(&self, memory: Arc<Limited>, fs: Arc<dyn FileSystem>) -> Surroundings {
+        Surroundings {
             read: self.read.clone(),
             ctx: Arc::new(EvalContext::at(0)),
             stop: Stop::default(),
-            memory: memory.clone(),
-            temp: temp.clone(),
+            memory,
+            temp: TempSpace::open(fs, &self.tmp(), u64::MAX).unwrap(),
             clock: Os::real().clock,
-        };
+        }
+    }
+
+    fn run_on(&self, plan: &Plan, bytes_max: usize, fs: Arc<dyn FileSystem>) -> Ended {
+        let memory = Arc::new(Limited { bytes_max, bytes: AtomicUsize::new(0) });
+        let around = self.around(memory.clone(), fs);
+        let (temp, tmp) = (around.temp.clone(), self.tmp());
         let mut execution = Execution::new(plan, around).expect("a plan for the engine");
         let rows = rows_of(&mut execution);
         let spilled = execution.spilled_bytes();
@@ -267,6 +274,43 @@ fn groups_are_the_same_from_disk() {
             assert!(rows.len() > 500);
         }
     }
+}
+
+/// Two workers have so many groups each that whoever reads them puts them together, part by part.
+#[test]
+fn very_many_groups_are_put_together_by_their_readers() {
+    const ROWS: usize = 600_000;
+    let machine = Machine::new();
+    let (input, fields) = values(ROWS);
+    let of = |at: usize| Expr::Cast { expr: Box::new(column(&fields, at)), to: DataType::Text, explicit: true };
+    let twice = crate::testing::op("/", column(&fields, 8), Expr::int4(2));
+    let groups = vec![of(8), twice];
+    let calls = vec![aggregate("count", None, false), aggregate("sum", Some(column(&fields, 8)), false)];
+    let plan = Plan::Aggregate { input: Box::new(input), groups, dependent: Vec::new(), calls };
+    let memory = Arc::new(Limited { bytes_max: usize::MAX, bytes: AtomicUsize::new(0) });
+    let mut execution = Execution::new(&plan, machine.around(memory, Os::real().fs)).expect("a plan for the engine");
+    let first = execution.start().unwrap().expect("groups are made first");
+    let mut workers: Vec<Worker> = (0..2).map(|_| first.worker()).collect();
+    while !workers.is_empty() {
+        workers.retain_mut(|worker| matches!(worker.step().unwrap(), Progress::More(_)));
+    }
+    execution.finish(&first).unwrap();
+    assert!(matches!(&*execution.made[0].0, Held::PartedGroups(..)));
+    let rows = rows_of(&mut execution).unwrap();
+    let text = |number: usize| Datum::Bytes(number.to_string().into_bytes().into());
+    let mut found: Vec<usize> = rows
+        .iter()
+        .map(|row| {
+            let Datum::I64(number) = row[3] else { panic!("{row:?}") };
+            assert_eq!((&row[0], &row[2]), (&text(number as usize), &Datum::I64(1)));
+            assert_eq!(row[1], Datum::I32(number as i32 / 2));
+            number as usize
+        })
+        .collect();
+    found.sort_unstable();
+    assert!(found.into_iter().eq(0..ROWS));
+    let reported = execution.report()[0].sink.rows;
+    assert_eq!(reported, Some(ROWS as u64), "each is counted once, though what may fail late runs twice");
 }
 
 #[test]
