@@ -136,6 +136,8 @@ pub struct Execution {
     made: Vec<(Arc<Held>, Reservation)>,
     /// The last pipeline that reads what each made.
     last_readers: Vec<usize>,
+    /// How often others read what each makes.
+    reads: Vec<usize>,
     /// What the pipeline whose turn it is has done already, if it had to be broken.
     broken: Option<Broken>,
     account: Arc<Account>,
@@ -449,7 +451,7 @@ impl Running {
                     let field = work.program.fields[*place].clone();
                     leave.push(leaving(&batch.vector(*place, work)?, &field, &work.ctx)?.slice(from, to - from));
                 }
-                self.ran.made.fetch_add(to - from, Ordering::Relaxed);
+                self.ran.count_made(to - from);
                 Ok(Some((leave, to - from)))
             }
             _ => panic!("sinks are made for their pipelines"),

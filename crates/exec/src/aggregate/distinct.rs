@@ -56,20 +56,11 @@ impl Distinct {
         for part in other.parts() {
             check()?;
             let pairs: Vec<u32> = part.map(|pair| pair as u32).collect();
-            let groups: Vec<u32> = other.groups(&pairs).map(|group| groups[group as usize - 1]).collect();
-            self.take_in(&other, &pairs, &groups)?;
+            let group = |pair: &u32| groups[other.pairs.integer(0, *pair) as usize - 1];
+            let groups: Vec<u32> = pairs.iter().map(group).collect();
+            self.pairs.take_in(&other.pairs, &pairs, Some(&groups))?;
         }
         Ok(())
-    }
-
-    /// Takes in some pairs of another, which was sealed, that belong to these groups here.
-    pub fn take_in(&mut self, other: &Distinct, pairs: &[u32], groups: &[u32]) -> Result<()> {
-        self.pairs.take_in(&other.pairs, pairs, (!self.alone).then_some(groups)).map(|_| ())
-    }
-
-    /// The groups of some pairs.
-    pub fn groups<'p>(&'p self, pairs: &'p [u32]) -> impl Iterator<Item = u32> + 'p {
-        pairs.iter().map(|pair| if self.alone { 1 } else { self.pairs.integer(0, *pair) as u32 })
     }
 
     /// Before pairs are asked for.

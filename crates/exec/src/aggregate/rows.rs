@@ -8,7 +8,7 @@ use super::distinct::Distinct;
 use super::keys::Keys;
 use super::states::State;
 use super::{Aggregation, Finished, Spec, Unit, UnitKind, first_rows, integers};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::join::concat::concat;
 use crate::kernels::sums::Groups;
 use crate::program::{Field, logical};
@@ -201,7 +201,7 @@ impl Aggregation {
 }
 
 fn nulls(field: &Field, rows: usize) -> Result<Vector> {
-    let ty = field.held().phys().ok_or(crate::error::Error::Beyond("columns of groups that cannot be held"))?;
+    let ty = field.held().phys().ok_or(Error::Beyond("columns of groups that cannot be held"))?;
     let mut values = ColumnBuilder::new(ty, rows);
     (0..rows).for_each(|_| values.push_null());
     Ok(Vector::measured(values.finish()))

@@ -11,6 +11,7 @@ use arrow_data::ByteView;
 use basalt_types::numeric;
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::Codes;
+use std::ops::Range;
 use std::sync::Arc;
 
 const UNKNOWN: u32 = u32::MAX;
@@ -178,17 +179,23 @@ impl Texts {
 
     /// The numbers of so many texts.
     fn number_all<'t>(&mut self, count: usize, text: impl Fn(usize) -> &'t [u8], mut put: impl FnMut(usize, u32)) {
-        let mut hashes = [0; TOGETHER];
         for from in (0..count).step_by(TOGETHER) {
-            let to = count.min(from + TOGETHER);
-            for (at, hash) in (from..to).zip(&mut hashes) {
-                *hash = self.hash(key_of(self.equality, text(at)));
-            }
-            self.prefetch(&hashes[..to - from]);
-            for (at, hash) in (from..to).zip(hashes) {
+            let some = from..count.min(from + TOGETHER);
+            let hashes = self.hashes_of(some.clone(), &text);
+            for (at, hash) in some.zip(hashes) {
                 put(at, self.number(text(at), hash));
             }
         }
+    }
+
+    /// The hashes of some texts that are about to be looked up.
+    #[inline]
+    fn hashes_of<'t>(&self, some: Range<usize>, text: impl Fn(usize) -> &'t [u8]) -> [u32; TOGETHER] {
+        let mut hashes = [0; TOGETHER];
+        let own = &mut hashes[..some.len()];
+        some.zip(&mut *own).for_each(|(at, hash)| *hash = self.hash(key_of(self.equality, text(at))));
+        self.prefetch(own);
+        hashes
     }
 
     /// The numbers of texts of another with the same hasher, which was sealed, by the numbers that they have there.
@@ -313,14 +320,10 @@ impl Texts {
     /// The words of texts, or one that no key has.
     pub fn known_all<'t>(&self, count: usize, text: impl Fn(usize) -> &'t [u8]) -> Vec<u64> {
         let mut words = Vec::with_capacity(count);
-        let mut hashes = [0; TOGETHER];
         for from in (0..count).step_by(TOGETHER) {
-            let to = count.min(from + TOGETHER);
-            for (at, hash) in (from..to).zip(&mut hashes) {
-                *hash = self.hash(key_of(self.equality, text(at)));
-            }
-            self.prefetch(&hashes[..to - from]);
-            for (at, hash) in (from..to).zip(hashes) {
+            let some = from..count.min(from + TOGETHER);
+            let hashes = self.hashes_of(some.clone(), &text);
+            for (at, hash) in some.zip(hashes) {
                 let key = key_of(self.equality, text(at));
                 let found = self.numbers.find(hash, |after| self.is(after - 1, key));
                 words.push(found.map_or(UNKNOWN_WORD, |after| u64::from(after - 1)));

@@ -22,12 +22,16 @@ impl Execution {
     pub fn new(plan: &Plan, around: Surroundings) -> Option<Execution> {
         let pipelines: Vec<Arc<Pipeline>> = compile::pipelines(plan, &around.ctx)?.into_iter().map(Arc::new).collect();
         let mut last_readers: Vec<usize> = (0..pipelines.len()).collect();
+        let mut reads = vec![0; pipelines.len()];
         for (at, pipeline) in pipelines.iter().enumerate() {
-            pipeline.reads().into_iter().for_each(|by| last_readers[by] = at);
+            for by in pipeline.reads() {
+                last_readers[by] = at;
+                reads[by] += 1;
+            }
         }
         let (ran, account) = (vec![None; pipelines.len()], Account::new(around.memory.clone()));
         let (made, broken, hash) = (Vec::new(), None, KeyHash::new());
-        Some(Execution { pipelines, around, ran, made, last_readers, broken, account, hash })
+        Some(Execution { pipelines, around, ran, made, last_readers, reads, broken, account, hash })
     }
 
     /// Starts the next pipeline, or what is left of one that was broken; `None` after the last.
@@ -63,7 +67,6 @@ impl Execution {
         self.ran[at] = Some(ran.clone());
         let kept = Mutex::new(Reservation::new(&ran.account));
         let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
-        let reads = self.pipelines.iter().map(|other| other.reads().into_iter().filter(|by| *by == at).count()).sum();
         Ok(Some(Arc::new(Running {
             pipeline,
             around: self.around.clone(),
@@ -71,7 +74,7 @@ impl Execution {
             tables,
             stage,
             is_looked_into,
-            reads,
+            reads: self.reads[at],
             hash: self.hash.clone(),
             file: Mutex::default(),
             made: Mutex::default(),

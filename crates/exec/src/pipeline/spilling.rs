@@ -129,20 +129,17 @@ impl Running {
     fn flush(&self, made: &mut Made, into: &mut Option<Flushed>) -> Result<()> {
         let file = self.file()?;
         match (made, &self.pipeline.sink) {
-            (Made::Groups(groups), Sink::Aggregate(spec)) => {
+            (made @ (Made::Groups(_) | Made::Dealt(_)), Sink::Aggregate(spec)) => {
                 if !spec.is_spillable() {
                     return Err(NO_ROOM);
                 }
                 let new = || Flushed::Groups(groups::Flush::new(spec, &self.hash, &file, 0));
                 let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
-                groups.flush(into)
-            }
-            (made @ Made::Dealt(_), Sink::Aggregate(spec)) => {
-                let begun = Made::Groups(Box::new(Aggregation::new(spec)));
-                let Made::Dealt(groups) = std::mem::replace(made, begun) else { panic!("it is dealt out") };
-                let new = || Flushed::Groups(groups::Flush::new(spec, &self.hash, &file, 0));
-                let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
-                groups.rows().flush(into)
+                match std::mem::replace(made, Made::Groups(Box::new(Aggregation::new(spec)))) {
+                    Made::Groups(groups) => groups.into_rows()?.flush(into),
+                    Made::Dealt(groups) => groups.rows().flush(into),
+                    _ => panic!("they are groups"),
+                }
             }
             (Made::Built(built), Sink::Build(spec)) if !spec.keys.is_empty() => {
                 let new = || Flushed::Built(join::spill::Flush::new(spec, &self.hash, &file, 0));
@@ -197,7 +194,7 @@ impl Running {
             },
         };
         held.shrink_to(done.bytes());
-        self.ran.made.fetch_add(done.rows(), std::sync::atomic::Ordering::Relaxed);
+        self.ran.count_made(done.rows());
         Ok((done, held))
     }
 
