@@ -46,27 +46,19 @@ impl Symbols {
                 start.add(at).cast::<u64>().write_unaligned(value.to_le());
             }
         };
-        while let Some((some, rest)) = codes.split_first_chunk::<4>()
-            && at + SPARE_BYTES <= room
-        {
-            if !has_escape(*some) {
+        while let Some((code, rest)) = codes.split_first() {
+            if let Some((some, rest)) = codes.split_first_chunk::<4>()
+                && at + SPARE_BYTES <= room
+                && !has_escape(*some)
+            {
                 // Each is of no more than eight bytes, so four of them are no more than what is spare.
                 for code in some {
                     put(at, self.values[usize::from(*code)]);
                     at += usize::from(self.lengths[usize::from(*code)]);
                 }
                 codes = rest;
-            } else if some[0] == ESCAPE {
-                put(at, u64::from(some[1]));
-                at += 1;
-                codes = &codes[2..];
-            } else {
-                put(at, self.values[usize::from(some[0])]);
-                at += usize::from(self.lengths[usize::from(some[0])]);
-                codes = &codes[1..];
+                continue;
             }
-        }
-        while let Some((code, rest)) = codes.split_first() {
             if at + 8 > room {
                 return Err(Damage("a compressed string is longer than its page says"));
             }
