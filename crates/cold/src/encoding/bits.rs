@@ -216,9 +216,11 @@ fn word_64(packed: &[u8], index: usize) -> u64 {
 
 fn get_bits(stream: &[u8], bit: usize, width: usize) -> u64 {
     let from = &stream[bit / 8..];
-    let mut bytes = [0; 16];
-    let available = from.len().min(9);
-    bytes[..available].copy_from_slice(&from[..available]);
+    let bytes = from.first_chunk().copied().unwrap_or_else(|| {
+        let mut bytes = [0; 16];
+        bytes[..from.len()].copy_from_slice(from);
+        bytes
+    });
     (u128::from_le_bytes(bytes) >> (bit % 8)) as u64 & mask(width)
 }
 
