@@ -53,6 +53,7 @@ def arguments():
     parser.add_argument("--peers", nargs="*", choices=suites.PEERS, default=["duckdb", "hyper"], help="of the suites [default: duckdb, and hyper where it is installed]")
     parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
     parser.add_argument("--scale-factor", type=float, help="of TPC-H for size and tpch [default: 1; quick: 0.1]")
+    parser.add_argument("--insert-clients", type=int, default=16, help="of inserts and paced [default: 16]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
     parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving [default: 60]")

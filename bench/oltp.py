@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import data
-import serving
+import pgbench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 QUERIES = sorted(pathlib.Path(__file__).parent.glob("oltp/ch/q*.sql"))
@@ -59,11 +59,11 @@ def lengths(options):
 
 def run(options, binary, server, seed, *what):
     """One run of the client; CPU time counts the transactions of the warm-up, too."""
-    before = serving.cpu_seconds(server)
+    before = pgbench.cpu_seconds(server)
     result = ask(binary, "run", *what, "--url", server.url, "--seed", str(seed), *lengths(options))
     # Backends that end are counted with their parent.
     time.sleep(0.3)
-    used = serving.cpu_seconds(server) - before
+    used = pgbench.cpu_seconds(server) - before
     result["cpu_us"] = round(used / max(result["with_warmup"], 1) * 1e6, 1)
     return result
 
