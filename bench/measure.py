@@ -65,7 +65,7 @@ def arguments():
     parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb and ch [default: row]")
     parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")
-    parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb [default: all]")
+    parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb; W is updates alone [default: A to F]")
     parser.add_argument("--port", type=int, default=56400, help="first of two ports for the servers [default: 56400]")
     parser.add_argument("--only", choices=["basalt", "postgres"], help="measure one of the two")
     options = parser.parse_args()
