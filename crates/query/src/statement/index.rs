@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ObjectKind, ReindexTarget};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_expr::functions::Volatility;
-use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource};
+use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState};
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -50,15 +50,16 @@ pub(crate) fn make(session: &Session, namespace: ObjectId, parts: IndexParts) ->
         predicate,
         options,
         constraint,
+        state: IndexState::Valid,
         entries,
     })
 }
 
-/// The same index without entries, in a tablet of its own.
+/// The same index without entries, in a tablet of its own. All rows' entries are written there before it is seen.
 pub(crate) fn emptied(session: &Session, namespace: ObjectId, index: &IndexDef) -> Arc<IndexDef> {
     let tablet = session.db.engine().next_tablet_id();
     let entries = IndexDef::entries_table(index.id, namespace, &index.name, tablet);
-    Arc::new(IndexDef { entries, ..index.clone() })
+    Arc::new(IndexDef { state: IndexState::Valid, entries, ..index.clone() })
 }
 
 pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Arc<str>) -> Result<()> {
