@@ -172,7 +172,8 @@ impl Writers {
         }
         let mut values = row(id, "");
         let (tablet, key) = (self.engine.route_row(table, &values), super::super::key(table, id));
-        let Some(current) = txn.lock_row(table, tablet, &key, RowLock::Update, WAIT).await?.row() else {
+        let mode = if what < 15 { RowLock::Update } else { RowLock::NoKeyUpdate };
+        let Some(current) = txn.lock_row(table, tablet, &key, mode, WAIT).await?.row() else {
             return Ok(());
         };
         values = current.values.clone();
@@ -338,7 +339,10 @@ async fn a_build_waits_for_a_row_without_holding_another() {
     let table = f.table();
     let index = table.indexes[0].clone();
     let mut writer = f.begin();
-    update(&f, &mut writer, 150, "y").await;
+    let (tablet, key) = (tablet_of(&f, &table, 150), super::super::key(&table, 150));
+    let current = writer.lock_row(&table, tablet, &key, RowLock::NoKeyUpdate, WAIT).await.unwrap().row().unwrap();
+    writer.update(&table, &current, &row(150, "y")).await.unwrap();
+    writer.next_statement();
     let bring = txn.bring_entries(&table, &index);
     tokio::pin!(bring);
     for _ in 0..100 {
