@@ -183,7 +183,10 @@ pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, Stri
             false => "true".to_string(),
             true => match reader.string_opt().or_else(|| reader.number_opt()) {
                 Some(value) => value,
-                None => reader.ident()?,
+                None => match reader.one_of(&["true", "false", "on"]) {
+                    Some(word) => word.to_string(),
+                    None => reader.ident()?,
+                },
             },
         };
         Ok((name, value))

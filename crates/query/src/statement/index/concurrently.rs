@@ -165,7 +165,7 @@ fn skip_invalid(session: &mut Session, catalog: &Catalog, table: &TableDef, inde
     let schema = catalog.namespaces.get(&table.namespace).map_or("", |namespace| &namespace.name);
     let shown = format!("{}.{}", quote_identifier(schema), quote_identifier(&index.name));
     let warning = format!("cannot reindex invalid index \"{shown}\" concurrently, skipping");
-    session.notice(SqlError::notice(Severity::Warning, "XX002", warning));
+    session.notice(SqlError::notice(Severity::Warning, "0A000", warning));
 }
 
 /// Builds a twin, changes the two's tablets, and drops the twin with the old one.
