@@ -183,7 +183,10 @@ pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, Stri
             false => "true".to_string(),
             true => match reader.string_opt().or_else(|| reader.number_opt()) {
                 Some(value) => value,
-                None => reader.ident()?,
+                None => match reader.one_of(&["true", "false", "on"]) {
+                    Some(word) => word.to_string(),
+                    None => reader.ident()?,
+                },
             },
         };
         Ok((name, value))
@@ -201,18 +204,22 @@ pub(super) fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// After `REINDEX`.
-pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<ReindexTarget> {
+/// After `REINDEX`: what, and whether CONCURRENTLY.
+pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<(ReindexTarget, bool)> {
+    let mut concurrently = false;
     if matches!(reader.peek(), Token::LParen) {
-        for (name, _) in index_options(reader)? {
-            if !["verbose", "concurrently", "tablespace"].contains(&name.as_str()) {
-                return Err(SqlError::syntax(format!("unrecognized REINDEX option \"{name}\"")));
+        for (name, value) in index_options(reader)? {
+            match (name.as_str(), crate::settings::value::bool_of(&value)) {
+                ("concurrently", Some(on)) => concurrently = on,
+                ("verbose" | "tablespace", _) => {}
+                ("concurrently", None) => return Err(SqlError::syntax("concurrently requires a Boolean value")),
+                _ => return Err(SqlError::syntax(format!("unrecognized REINDEX option \"{name}\""))),
             }
         }
     }
     let what = reader.one_of(&["index", "table", "schema", "database", "system"]);
-    let concurrently = reader.word("concurrently");
-    Ok(match what {
+    concurrently |= reader.word("concurrently");
+    let target = match what {
         Some("index") => ReindexTarget::Index(reader.object_name()?),
         Some("table") => ReindexTarget::Table(reader.object_name()?),
         Some("schema") => ReindexTarget::Schema(reader.ident()?),
@@ -221,7 +228,8 @@ pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<ReindexTarget> {
         }
         Some(_) => ReindexTarget::Database(if reader.at_end() { None } else { Some(reader.ident()?) }),
         None => return Err(reader.error_here()),
-    })
+    };
+    Ok((target, concurrently))
 }
 
 /// After `SET CONSTRAINTS`.

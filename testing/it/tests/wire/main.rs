@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod login;
 mod notifications;
+mod online_indexes;
 mod orientation;
 mod query_groups;
 mod reactors;
