@@ -310,10 +310,13 @@ impl Program {
     fn part(&mut self, name: &Expr, of: &Expr) -> Option<Typed> {
         let Expr::Const { value: Datum::Bytes(name), .. } = name else { return None };
         let part = Part::parse(std::str::from_utf8(name).ok()?)?;
-        let Typed { arg: Arg::Column(of), kind: Kind::Timestamp, nullable, .. } = self.integer(of)? else { return None };
+        let Typed { arg: Arg::Column(of), kind: Kind::Timestamp, nullable, .. } = self.integer(of)? else {
+            return None;
+        };
         // Infinite timestamps have no minute.
         let (scale, nullable) = (part.scale(), nullable || !part.is_endless());
-        let place = self.push(Def::Part { part, of }, Field { ty: DataType::Numeric(None), scale: Some(scale), nullable });
+        let place =
+            self.push(Def::Part { part, of }, Field { ty: DataType::Numeric(None), scale: Some(scale), nullable });
         Some(Typed { arg: Arg::Column(place), kind: Kind::Scaled(scale), nullable, digits: None })
     }
 

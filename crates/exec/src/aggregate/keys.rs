@@ -262,9 +262,7 @@ impl Keys {
 
 impl Found {
     pub fn bytes(&self) -> usize {
-        let of_column = |column: &KeyColumn| {
-            column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes)
-        };
+        let of_column = |column: &KeyColumn| column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes);
         self.columns.iter().map(of_column).sum::<usize>()
             + self.words.capacity() * size_of::<u64>()
             + self.table.bytes()

@@ -17,7 +17,10 @@ pub fn of(part: Part, timestamps: &Ints) -> Result<Ints> {
     let wide = part.values(&values);
     // Nearly all of them are small numbers.
     let narrow: std::result::Result<Vec<i32>, _> = wide.iter().map(|value| i32::try_from(*value)).collect();
-    Ok(Ints::measured(narrow.map_or_else(|_| IntValues::I64(wide.into()), |narrow| IntValues::I32(narrow.into())), nulls))
+    Ok(Ints::measured(
+        narrow.map_or_else(|_| IntValues::I64(wide.into()), |narrow| IntValues::I32(narrow.into())),
+        nulls,
+    ))
 }
 
 /// Which timestamps have a value.

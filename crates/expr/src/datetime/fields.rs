@@ -231,7 +231,8 @@ impl Part {
 /// A field of a timestamp's clock or day, in units of its scale.
 #[inline(always)]
 fn field_of(field: Field, micros: i64) -> Option<i64> {
-    clock_units(field, micros.rem_euclid(MICROS_PER_DAY)).or_else(|| day_field(field, micros.div_euclid(MICROS_PER_DAY)))
+    clock_units(field, micros.rem_euclid(MICROS_PER_DAY))
+        .or_else(|| day_field(field, micros.div_euclid(MICROS_PER_DAY)))
 }
 
 /// `extract(field FROM date)`.

@@ -99,11 +99,29 @@ fn every_day_of_eight_centuries_has_one_date() {
 #[test]
 fn parts_of_timestamps_are_what_extract_gives() {
     const NAMES: [&str; 19] = [
-        "microseconds", "ms", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade", "century",
-        "millennium", "dow", "isodow", "doy", "isoyear", "epoch", "Minutes",
+        "microseconds",
+        "ms",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+        "decade",
+        "century",
+        "millennium",
+        "dow",
+        "isodow",
+        "doy",
+        "isoyear",
+        "epoch",
+        "Minutes",
     ];
     let steps = (-3_000..3_000i64).map(|step| step * 37_123_456_789_011);
-    let all: Vec<i64> = steps.filter(|at| *at > TIMESTAMP_MIN).chain([0, -1, 1, 86_399_999_999, TIMESTAMP_MIN]).collect();
+    let all: Vec<i64> =
+        steps.filter(|at| *at > TIMESTAMP_MIN).chain([0, -1, 1, 86_399_999_999, TIMESTAMP_MIN]).collect();
     for name in NAMES {
         let part = Part::parse(name).unwrap();
         let field = Field::parse(name, "timestamp").unwrap();
