@@ -16,6 +16,7 @@ import inserts
 import load
 import memory
 import oltp
+import overload
 import planning
 import servers
 import serving
@@ -37,6 +38,7 @@ MEASUREMENTS = {
     "cold": cold.gets,
     "shares": beside.shares,
     "serving-beside-scans": beside.serving,
+    "overload": overload.overload,
     "tpcc": oltp.tpcc,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,

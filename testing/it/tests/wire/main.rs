@@ -20,6 +20,7 @@ mod login;
 mod notifications;
 mod online_indexes;
 mod orientation;
+mod overload;
 mod query_groups;
 mod reactors;
 mod row_locks;
