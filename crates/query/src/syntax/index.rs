@@ -183,10 +183,7 @@ pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, Stri
             false => "true".to_string(),
             true => match reader.string_opt().or_else(|| reader.number_opt()) {
                 Some(value) => value,
-                None => match reader.one_of(&["true", "false", "on"]) {
-                    Some(word) => word.to_string(),
-                    None => reader.ident()?,
-                },
+                None => reader.ident()?,
             },
         };
         Ok((name, value))
@@ -204,11 +201,30 @@ pub(super) fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
+/// `(name [value], …)`; a name alone means true.
+fn reindex_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+    reader.expect_token(&Token::LParen)?;
+    let options = reader.list(|reader| {
+        let name = reader.ident()?;
+        let value = match reader.peek() {
+            Token::Comma | Token::RParen => Some("true".to_string()),
+            _ => reader.string_opt().or_else(|| reader.number_opt()),
+        };
+        let value = match value.or_else(|| reader.one_of(&["true", "false", "on"]).map(str::to_string)) {
+            Some(value) => value,
+            None => reader.ident()?,
+        };
+        Ok((name, value))
+    })?;
+    reader.expect_token(&Token::RParen)?;
+    Ok(options)
+}
+
 /// After `REINDEX`: what, and whether CONCURRENTLY.
 pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<(ReindexTarget, bool)> {
     let mut concurrently = false;
     if matches!(reader.peek(), Token::LParen) {
-        for (name, value) in index_options(reader)? {
+        for (name, value) in reindex_options(reader)? {
             match (name.as_str(), crate::settings::value::bool_of(&value)) {
                 ("concurrently", Some(on)) => concurrently = on,
                 ("verbose" | "tablespace", _) => {}

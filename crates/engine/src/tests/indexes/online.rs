@@ -215,7 +215,7 @@ async fn every_row_has_its_entry_when_writers_go_on_beside_the_build() {
                 };
                 // An index that has been dropped meanwhile.
                 assert!(matches!(done, Ok(()) | Err(Error::TableGone(_))), "{done:?}");
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::park_timeout(Duration::from_millis(5));
             }
         });
         for _ in 0..2 {
