@@ -19,6 +19,7 @@ mod limits;
 mod login;
 mod notifications;
 mod orientation;
+mod overload;
 mod query_groups;
 mod reactors;
 mod row_locks;
