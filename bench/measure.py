@@ -15,6 +15,7 @@ import inserts
 import load
 import memory
 import oltp
+import overload
 import planning
 import servers
 import serving
@@ -35,6 +36,7 @@ MEASUREMENTS = {
     "serving": serving.shapes,
     "shares": beside.shares,
     "serving-beside-scans": beside.serving,
+    "overload": overload.overload,
     "tpcc": oltp.tpcc,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
