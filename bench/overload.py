@@ -133,7 +133,8 @@ class Flood:
     """Begins with its first method; what it met is told at the end."""
 
     def __init__(self, url):
-        self.url, self.ends, self.threads = url, threading.Event(), []
+        # Connections that are kept are closed with the process.
+        self.url, self.ends, self.threads, self.held = url, threading.Event(), [], []
 
     def spawn(self, work):
         self.threads.append(threading.Thread(target=work, daemon=True))
@@ -144,12 +145,9 @@ class Flood:
 
     def connections(self):
         """All places but the readers' are taken; then connections come at a steady rate."""
-        held, took = [], []
-        while True:
-            client = Client(self.url)
-            if client.log_in():
-                break
-            held.append(client)
+        took = []
+        while (client := Client(self.url)).log_in() is None:
+            self.held.append(client)
 
         def come():
             while not self.ends.wait(4 / CONNECTIONS_PER_S):
@@ -220,9 +218,9 @@ class Flood:
 
     def slow_readers(self):
         """Rows without an end, and nobody takes them; one aggregate after the other beside them."""
-        held = [Client(self.url) for _ in range(SLOW_READERS)]
+        self.held = [Client(self.url) for _ in range(SLOW_READERS)]
         took = []
-        for client in held:
+        for client in self.held:
             assert client.log_in() is None
             client.ask(ENDLESS)
 
@@ -237,7 +235,7 @@ class Flood:
                 self.ends.wait(0.1)
 
         self.spawn(come)
-        return lambda: {"slow_readers": len(held), "heavy_p99_ms": percentile(took, 0.99) * 1000}
+        return lambda: {"slow_readers": len(self.held), "heavy_p99_ms": percentile(took, 0.99) * 1000}
 
     def lasted(self):
         return time.monotonic() - self.began
