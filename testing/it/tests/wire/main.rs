@@ -29,4 +29,5 @@ mod shell;
 mod spill;
 mod terminate;
 mod torture;
+mod tpcc;
 mod tpch;
