@@ -27,4 +27,5 @@ mod shell;
 mod spill;
 mod terminate;
 mod torture;
+mod tpcc;
 mod tpch;
