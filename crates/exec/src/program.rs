@@ -94,9 +94,8 @@ impl Def {
     /// Whether it fails for no value.
     fn is_total(&self) -> bool {
         match self {
-            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } => true,
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => true,
             Def::Arithmetic { .. } => false,
-            Def::Part { .. } => true,
             Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
             Def::General(general) => general.is_total(),
         }

@@ -88,9 +88,9 @@ impl Txn {
 
 impl Engine {
     /// Appends a commit record in its turn: the one place where versions are given and catalogs change.
-    /// `writer`: a transaction, and what of its changes is noted for validation. `files`, encoded file edits, are asked for in the turn, when no
-    /// other commit is under way; nothing is appended if that fails. The work there must be bounded: everybody's
-    /// commits wait.
+    /// `writer`: a transaction, and what of its changes is noted for validation. `files`, encoded file edits, are asked
+    /// for in the turn, when no other commit is under way; nothing is appended if that fails. The work there must be
+    /// bounded: everybody's commits wait.
     pub(crate) fn append_commit(
         self: &Arc<Self>,
         writer: Option<(TxnId, &[Change])>,

@@ -9,7 +9,7 @@ use super::{Fill, SystemContext, acls, definitions};
 use crate::error::SqlError;
 use basalt_engine::catalog::CheckOption;
 use basalt_engine::privilege::ObjectClass;
-use basalt_types::schema::{ForeignKey, IndexState};
+use basalt_types::schema::ForeignKey;
 use basalt_types::usertype::row_type_oid;
 use basalt_types::{Datum, ObjectId, TableDef};
 
@@ -227,10 +227,10 @@ fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
             ("indisexclusion", yes(false)),
             ("indimmediate", yes(immediate)),
             ("indisclustered", yes(false)),
-            ("indisvalid", yes(state == IndexState::Valid)),
+            ("indisvalid", yes(state.is_valid())),
             ("indcheckxmin", yes(false)),
-            ("indisready", yes(matches!(state, IndexState::Valid | IndexState::WriteOnly))),
-            ("indislive", yes(state != IndexState::Dead)),
+            ("indisready", yes(state.takes_entries())),
+            ("indislive", yes(state.loses_entries())),
             ("indisreplident", yes(false)),
             ("indkey", int2_vector(numbers)),
             ("indcollation", oid_vector(index.collations(table))),

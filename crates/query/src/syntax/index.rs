@@ -174,22 +174,26 @@ fn last_part(name: &ast::ObjectName) -> Option<String> {
     name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone())
 }
 
-/// `(name = value, …)`; a name alone means true.
-pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+/// `(name value, …)`, where `value` reads what follows the name; a name alone means true.
+fn options(
+    reader: &mut Reader<'_>,
+    value: fn(&mut Reader<'_>) -> Result<Option<String>>,
+) -> Result<Vec<(String, String)>> {
     reader.expect_token(&Token::LParen)?;
-    let options = reader.list(|reader| {
-        let name = reader.ident()?;
-        let value = match reader.token(&Token::Eq) {
-            false => "true".to_string(),
-            true => match reader.string_opt().or_else(|| reader.number_opt()) {
-                Some(value) => value,
-                None => reader.ident()?,
-            },
-        };
-        Ok((name, value))
-    })?;
+    let options = reader.list(|reader| Ok((reader.ident()?, value(reader)?.unwrap_or_else(|| "true".to_string()))))?;
     reader.expect_token(&Token::RParen)?;
     Ok(options)
+}
+
+/// `(name = value, …)`.
+pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+    options(reader, |reader| match reader.token(&Token::Eq) {
+        false => Ok(None),
+        true => match reader.string_opt().or_else(|| reader.number_opt()) {
+            Some(value) => Ok(Some(value)),
+            None => reader.ident().map(Some),
+        },
+    })
 }
 
 /// There is one place for indexes. 42704 for any other.
@@ -201,23 +205,18 @@ pub(super) fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// `(name [value], …)`; a name alone means true.
+/// `(name [value], …)`.
 fn reindex_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
-    reader.expect_token(&Token::LParen)?;
-    let options = reader.list(|reader| {
-        let name = reader.ident()?;
-        let value = match reader.peek() {
-            Token::Comma | Token::RParen => Some("true".to_string()),
-            _ => reader.string_opt().or_else(|| reader.number_opt()),
-        };
-        let value = match value.or_else(|| reader.one_of(&["true", "false", "on"]).map(str::to_string)) {
-            Some(value) => value,
-            None => reader.ident()?,
-        };
-        Ok((name, value))
-    })?;
-    reader.expect_token(&Token::RParen)?;
-    Ok(options)
+    options(reader, |reader| {
+        if matches!(reader.peek(), Token::Comma | Token::RParen) {
+            return Ok(None);
+        }
+        let literal = reader.string_opt().or_else(|| reader.number_opt());
+        match literal.or_else(|| reader.one_of(&["true", "false", "on"]).map(str::to_string)) {
+            Some(value) => Ok(Some(value)),
+            None => reader.ident().map(Some),
+        }
+    })
 }
 
 /// After `REINDEX`: what, and whether CONCURRENTLY.

@@ -58,6 +58,23 @@ pub enum IndexState {
     Valid,
 }
 
+impl IndexState {
+    /// Whether every row has its entry, so that rows may be looked for here and values are known to be unique.
+    pub fn is_valid(self) -> bool {
+        self == IndexState::Valid
+    }
+
+    /// Whether whoever brings a row brings its entry.
+    pub fn takes_entries(self) -> bool {
+        matches!(self, IndexState::Valid | IndexState::WriteOnly)
+    }
+
+    /// Whether whoever takes a row away takes its entry away.
+    pub fn loses_entries(self) -> bool {
+        self != IndexState::Dead
+    }
+}
+
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct IndexColumn {
     pub source: IndexSource,
@@ -145,19 +162,19 @@ impl IndexDef {
         self.entries.partitions[0].tablets[0]
     }
 
-    /// Whether every row has its entry, so that rows may be looked for here and values are known to be unique.
+    /// As [`IndexState::is_valid`].
     pub fn is_valid(&self) -> bool {
-        self.state == IndexState::Valid
+        self.state.is_valid()
     }
 
-    /// Whether whoever brings a row brings its entry.
+    /// As [`IndexState::takes_entries`].
     pub fn takes_entries(&self) -> bool {
-        matches!(self.state, IndexState::Valid | IndexState::WriteOnly)
+        self.state.takes_entries()
     }
 
-    /// Whether whoever takes a row away takes its entry away.
+    /// As [`IndexState::loses_entries`].
     pub fn loses_entries(&self) -> bool {
-        self.state != IndexState::Dead
+        self.state.loses_entries()
     }
 
     /// Whether a violation may last until the end of the statement or transaction.
