@@ -9,12 +9,14 @@ import sys
 import time
 
 import beside
+import cold
 import crash
 import encodings_of_segments
 import inserts
 import load
 import memory
 import oltp
+import overload
 import planning
 import servers
 import serving
@@ -33,8 +35,10 @@ MEASUREMENTS = {
     "recovery": crash.recovery,
     "memory": memory.while_loading,
     "serving": serving.shapes,
+    "cold": cold.gets,
     "shares": beside.shares,
     "serving-beside-scans": beside.serving,
+    "overload": overload.overload,
     "tpcc": oltp.tpcc,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
@@ -51,11 +55,14 @@ def arguments():
     parser.add_argument("--rounds", type=int, help="rounds of load, inserts, tpch and the suites [default: 5; quick: 3]")
     parser.add_argument("--rows", type=int, help="rows of a suite's largest table [default: each suite's own, 1 to 4 million; quick: fewer]")
     parser.add_argument("--peers", nargs="*", choices=suites.PEERS, default=["duckdb", "hyper"], help="of the suites [default: duckdb, and hyper where it is installed]")
+    parser.add_argument("--insert-clients", type=int, default=16, help="of inserts and paced [default: 16]")
     parser.add_argument("--paced-seconds", type=int, help="length of paced and snapshot [default: 600; quick: 60]")
     parser.add_argument("--scale-factor", type=float, help="of TPC-H for size and tpch [default: 1; quick: 0.1]")
     parser.add_argument("--memory-scale-factor", type=float, default=10, help="of TPC-H for memory [default: 10]")
     parser.add_argument("--log-mb", type=int, help="log to recover from [default: 1000; quick: 100]")
-    parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving [default: 60]")
+    parser.add_argument("--serving-seconds", type=int, default=60, help="length of one run of serving and cold [default: 60]")
+    parser.add_argument("--cold-rows", type=int, help="of cold's table [default: 50000000; quick: 1000000]")
+    parser.add_argument("--hot-rows", type=int, help="of the one beside it that stays in memory [default: as many as --cold-rows]")
     parser.add_argument("--shapes", nargs="*", help="parts of the names of serving's shapes [default: all]")
     parser.add_argument("--oltp-seconds", type=int, default=60, help="length of one run of tpcc, ycsb and ch [default: 60; quick: 5]")
     parser.add_argument("--clients", type=int, default=16, help="of tpcc, ycsb and ch [default: 16]")
@@ -64,11 +71,11 @@ def arguments():
     parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb and ch [default: row]")
     parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")
-    parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb [default: all]")
+    parser.add_argument("--workloads", nargs="*", choices=oltp.WORKLOADS, help="of ycsb; W is updates alone [default: A to F]")
     parser.add_argument("--port", type=int, default=56400, help="first of two ports for the servers [default: 56400]")
     parser.add_argument("--only", choices=["basalt", "postgres"], help="measure one of the two")
     options = parser.parse_args()
-    defaults = {"rounds": (5, 3), "paced_seconds": (600, 60), "scale_factor": (1, 0.1), "log_mb": (1000, 100), "warehouses": (10, 2), "ycsb_rows": (1_000_000, 100_000)}
+    defaults = {"rounds": (5, 3), "paced_seconds": (600, 60), "scale_factor": (1, 0.1), "log_mb": (1000, 100), "warehouses": (10, 2), "ycsb_rows": (1_000_000, 100_000), "cold_rows": (50_000_000, 1_000_000)}
     for name, (full, quick) in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, quick if options.quick else full)

@@ -1,14 +1,8 @@
 """Row work over the wire: pgbench's own scripts and shapes that no script has, with the server's CPU time per transaction."""
-import os
-import re
-import shutil
-import statistics
 import subprocess
-import time
 
 import data
-import inserts
-import servers
+import pgbench
 
 SCALE = 10
 ROWS = 200_000
@@ -59,52 +53,11 @@ SHAPES = {
 }
 
 
-def cpu_seconds(server):
-    """User and system time of all processes that the server has and had."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    root, total = server.pid(), 0
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        # From the third field on: state, parent, …, utime, stime, cutime, cstime.
-        if int(entry) == root:
-            total += sum(int(field) for field in fields[11:15])
-        elif int(fields[1]) == root:
-            total += int(fields[11]) + int(fields[12])
-    return total / ticks
-
-
 def one(options, server, shape, seconds):
-    """Transactions per second, server CPU in microseconds and p99 in milliseconds of one run."""
-    command = ["pgbench", "-n", *shape["options"], "-T", str(seconds)]
+    arguments = [*shape["options"], "-T", str(seconds)]
     if "builtin" in shape:
-        command += ["-b", shape["builtin"]]
-    else:
-        script = os.path.join(options.base, "shape.sql")
-        with open(script, "w") as file:
-            file.write(shape["script"])
-        command += ["-f", script]
-    logs = os.path.join(options.base, "latencies")
-    shutil.rmtree(logs, ignore_errors=True)
-    os.makedirs(logs)
-    command += ["-l", "--sampling-rate", "0.05", "--log-prefix", os.path.join(logs, "log"), server.url]
-    before = cpu_seconds(server)
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    # Backends that end are counted with their parent.
-    time.sleep(0.3)
-    used = cpu_seconds(server) - before
-    count = int(re.search(r"actually processed: (\d+)", output)[1])
-    failed = re.search(r"number of failed transactions: (\d+)", output)
-    assert failed is None or failed[1] == "0", output
-    latencies = sorted(inserts.read_latencies(logs)) or [0]
-    shutil.rmtree(logs)
-    p99 = latencies[min(int(len(latencies) * 0.99), len(latencies) - 1)] / 1000
-    return float(re.search(r"tps = ([\d.]+)", output)[1]), used / count * 1e6, p99
+        arguments += ["-b", shape["builtin"]]
+    return pgbench.run(options, server, arguments, shape.get("script"))
 
 
 def shapes(options, engines):
@@ -126,10 +79,7 @@ def shapes(options, engines):
             for _ in range(options.rounds):
                 for server in both:
                     runs[server.name].append(one(options, server, shape, seconds))
-            line = {}
-            for server, values in runs.items():
-                tps, cpu, p99 = (statistics.median(column) for column in zip(*values))
-                line[server] = {"per_s": round(tps), "cpu_us": round(cpu, 1), "p99_ms": round(p99, 3)}
+            line = {server: pgbench.medians(values) for server, values in runs.items()}
             if len(line) == 2:
                 ours, theirs = line["basalt"], line["postgres"]
                 line["rate_ratio"] = round(ours["per_s"] / theirs["per_s"], 2)

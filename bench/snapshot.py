@@ -1,11 +1,10 @@
 """One snapshot stays open while 1,000 rows change 20,000 times a second: memory, and latencies of sessions beside it."""
 import os
-import re
 import shutil
 import subprocess
 
 import data
-import inserts
+import pgbench
 import psycopg
 import servers as machine
 
@@ -60,7 +59,7 @@ def pressure(options, server, seconds):
     logs = os.path.join(options.base, f"snapshot-{server.name}")
     shutil.rmtree(logs, ignore_errors=True)
     os.makedirs(logs)
-    update, get, put = (script(options, name, text) for name, text in (("update", UPDATE), ("get", GET), ("put", PUT)))
+    update, get, put = (pgbench.written(options, name, text) for name, text in (("update", UPDATE), ("get", GET), ("put", PUT)))
     common = ["pgbench", "-n", "-M", "prepared", "-T", str(seconds)]
     updates = [*common, "-c", "16", "-j", "2", "-R", str(UPDATES_PER_S), "-f", update, server.url]
     others = [*common, "-c", "2", "-j", "1", "-R", str(OTHERS_PER_S), "-f", get, "-f", put]
@@ -70,15 +69,7 @@ def pressure(options, server, seconds):
         subprocess.run(others, check=True, capture_output=True)
         output, errors = running.communicate()
     assert running.returncode == 0, errors
-    latencies = sorted(inserts.read_latencies(logs))
+    latencies = sorted(pgbench.read_latencies(logs))
     shutil.rmtree(logs)
-    at = lambda share: latencies[int((len(latencies) - 1) * share)] / 1000
-    rate = float(re.search(r"tps = ([\d.]+)", output)[1])
-    return {"updates_per_s": round(rate), "others_p50_ms": at(0.5), "others_p99_ms": at(0.99), "others_p99.9_ms": at(0.999)}
-
-
-def script(options, name, text):
-    path = os.path.join(options.base, f"snapshot-{name}.sql")
-    with open(path, "w") as file:
-        file.write(text)
-    return path
+    at = lambda share: pgbench.quantile_ms(latencies, share)
+    return {"updates_per_s": round(pgbench.rate(output)), "others_p50_ms": at(0.5), "others_p99_ms": at(0.99), "others_p99.9_ms": at(0.999)}

@@ -73,7 +73,7 @@ enum RunCommand {
         #[command(flatten)]
         load: terminals::Load,
     },
-    /// One of the core workloads
+    /// One of the core workloads, or W
     Ycsb {
         #[command(flatten)]
         server: Server,

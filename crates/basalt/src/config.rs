@@ -178,6 +178,8 @@ impl StartConfig {
         config.temp_bytes_max = number("basalt.temp_limit").filter(|bytes| *bytes > 0);
         let set = |field: &mut usize, name| *field = number(name).map_or(*field, |value| value as usize);
         set(&mut config.query_workers, "basalt.query_workers");
+        set(&mut config.admission.active_max, "basalt.max_active_queries");
+        set(&mut config.admission.queued_max, "basalt.max_queued_queries");
         set(&mut config.connections_max, "max_connections");
         set(&mut config.superuser_reserved_connections, "superuser_reserved_connections");
         let over = self.over.clone().into_iter();

@@ -423,11 +423,12 @@ impl Engine {
     /// One line per listed file: for `basalt.files`.
     pub fn file_list(&self) -> Vec<FileLine> {
         let mut lines = Vec::new();
+        let catalog = self.catalog();
         for tablet in self.tablets() {
-            let view = tablet.view();
+            let (view, table) = (tablet.view(), table_of(&catalog, &tablet));
             lines.extend(view.files.iter().map(|file| FileLine {
                 tablet: tablet.id,
-                table: tablet.table,
+                table,
                 file: file.id(),
                 kind: file.data.kind(),
                 rows: u64::from(file.data.rows()),
@@ -440,9 +441,10 @@ impl Engine {
 
     /// One line per tablet: for `basalt.tablets`.
     pub fn tablet_list(&self) -> Vec<TabletLine> {
+        let catalog = self.catalog();
         let line = |tablet: Arc<Tablet>| TabletLine {
             tablet: tablet.id,
-            table: tablet.table,
+            table: table_of(&catalog, &tablet),
             view: tablet.view().number,
             hot_rows: tablet.hot.rows() as u64,
             hot_bytes: tablet.hot.bytes() as u64,
@@ -465,6 +467,11 @@ impl Engine {
         self.log.close()?;
         checkpointed
     }
+}
+
+/// Whose a tablet is: REINDEX CONCURRENTLY gives an index another's.
+fn table_of(catalog: &Catalog, tablet: &Tablet) -> ObjectId {
+    catalog.table_of(tablet.id).map_or(tablet.table, |table| table.id)
 }
 
 #[derive(Clone, Debug, Default)]

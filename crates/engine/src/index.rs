@@ -2,7 +2,8 @@
 //!
 //! Whoever writes a row writes its entries with it (`txn/entries.rs`, `bulk/entries.rs`), by the ways of any other
 //! row: locks, log, hot, files, moves, recovery and savepoints know nothing of indexes. The invariants are in
-//! `docs/decisions/0006-indexes-are-tables.md`.
+//! `docs/decisions/0006-indexes-are-tables.md`; of indexes that are built beside writers, in
+//! `docs/decisions/0020-indexes-built-online.md`.
 
 use crate::{Engine, Error, ReadContext, Result};
 use basalt_types::schema::{Entry, IndexDef, prefix_key};
@@ -43,18 +44,8 @@ impl Engine {
         }
     }
 
+    /// A row's entries in those indexes that are wanted.
     pub(crate) fn index_entries(
-        &self,
-        table: &Arc<TableDef>,
-        row: &[Datum],
-        tablet: TabletId,
-        key: &Key,
-    ) -> Result<Vec<RowEntry>> {
-        self.index_entries_of(table, row, tablet, key, |_| true)
-    }
-
-    /// The same in some of the indexes.
-    pub(crate) fn index_entries_of(
         &self,
         table: &Arc<TableDef>,
         row: &[Datum],

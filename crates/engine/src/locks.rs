@@ -1,7 +1,8 @@
 //! Locks on tables, rows and transactions: fair queues, one wait graph, deadlock detection.
 //!
 //! Every wait in the engine is a wait for a lock held here, so the graph of waits is complete: a row, a
-//! table, or a transaction (held by the transaction itself, asked for by whoever must know how it ends).
+//! table, or a transaction (held by the transaction itself, asked for by whoever must know how it ends; of one
+//! that has written nothing, the owner stands for it).
 //! Requests of one object are granted in the order they came; a request that the owner already covers, or
 //! an upgrade by a holder, goes ahead of the queue. When a request must wait, the graph is searched for a
 //! cycle through it; the youngest owner in the cycle is refused with a deadlock.
@@ -66,6 +67,8 @@ pub enum Object {
     Table(ObjectId),
     Row(TabletId, Key),
     Txn(TxnId),
+    /// Held by the owner itself, once somebody waits for its end.
+    Owner(Owner),
 }
 
 /// How strongly: one bit per mode of the object's kind, several for a holder that asked several times.
@@ -335,6 +338,37 @@ impl Locks {
         }
     }
 
+    /// Lets go of everything but tables: the owner goes on with them.
+    pub fn release_all_but_tables(&self, owner: Owner) {
+        let mut table = self.table.lock();
+        let Some(held) = table.held.get_mut(&owner) else { return };
+        let gone: Vec<Object> = held.extract_if(.., |object| !matches!(object, Object::Table(_))).collect();
+        table.held_count -= gone.len();
+        for object in gone {
+            if let Some(entry) = table.entries.get_mut(&object) {
+                entry.holders.retain(|(holder, _)| *holder != owner);
+            }
+            table.serve(&object);
+        }
+    }
+
+    /// Who, other than `owner`, holds a lock that does not go with `mode`.
+    pub fn holders_against(&self, owner: Owner, object: &Object, mode: Mode) -> Vec<Owner> {
+        let table = self.table.lock();
+        let holders = table.entries.get(object).into_iter().flat_map(|entry| &entry.holders);
+        let others = holders.filter(|(holder, held)| *holder != owner && held.conflicts_with(mode));
+        others.map(|(holder, _)| *holder).collect()
+    }
+
+    /// Waits until another owner lets go of what it holds now. Dropping the future ends the wait.
+    pub async fn wait_for_end(&self, owner: Owner, of: Owner, policy: WaitPolicy) -> Result<()> {
+        let object = Object::Owner(of);
+        self.table.lock().stand_for(of, &object);
+        self.acquire(owner, &object, Mode::ENDED, policy).await?;
+        self.release(owner, &object);
+        Ok(())
+    }
+
     /// Refuses all who wait, now and later: holders may never let go.
     pub fn stop(&self, error: Error) {
         let mut table = self.table.lock();
@@ -397,6 +431,17 @@ impl Table {
         self.held.entry(owner).or_default().push(object.clone());
         self.held_count += 1;
         Ok(Grant::First)
+    }
+
+    /// Has an owner hold the lock that stands for it, if it holds anything.
+    fn stand_for(&mut self, owner: Owner, object: &Object) {
+        let Some(held) = self.held.get_mut(&owner) else { return };
+        let entry = self.entries.entry(object.clone()).or_default();
+        if !entry.holders.iter().any(|(holder, _)| *holder == owner) {
+            entry.holders.push((owner, Mode::RUNNING));
+            held.push(object.clone());
+            self.held_count += 1;
+        }
     }
 
     /// Gives also what the lock will be when it is granted.
@@ -528,5 +573,6 @@ fn describe(object: &Object) -> String {
         Object::Table(id) => format!("relation {id}"),
         Object::Row(tablet, _) => format!("row in tablet {tablet}"),
         Object::Txn(txn) => format!("transaction {txn}"),
+        Object::Owner(owner) => format!("transaction of owner {}", owner.0),
     }
 }

@@ -8,6 +8,8 @@
 //! the transaction entry is retired; the reply waits until the record is durable. So whoever is granted a
 //! lock finds decided stamps, and nobody is told of a commit that a power cut could undo.
 
+mod build;
+mod chain;
 mod commit;
 mod consequences;
 mod entries;
@@ -118,6 +120,8 @@ pub struct Txn {
     last_inserted: Option<(TabletId, Key)>,
     /// Of a serializable one.
     running: Option<Running>,
+    /// It writes entries that nobody can have read: its changes are not noted for validation.
+    unread: bool,
 }
 
 impl Txn {
@@ -151,6 +155,7 @@ impl Txn {
             consequences: Default::default(),
             last_inserted: None,
             running,
+            unread: false,
         }
     }
 
@@ -370,6 +375,12 @@ impl Txn {
         }
         let engine = self.engine.clone();
         let _whole = engine.whole("rollback");
+        self.undo_all();
+        engine.locks.release_all(self.owner);
+        self.running = None;
+    }
+
+    fn undo_all(&mut self) {
         if let Some(id) = self.id {
             let undone = self.writes.split_off(0);
             self.engine.undo(id, undone);
@@ -386,8 +397,6 @@ impl Txn {
             let committed = self.engine.catalog();
             self.engine.forget_sequences(sequences_put(&self.catalog_edits), &committed);
         }
-        self.engine.locks.release_all(self.owner);
-        self.running = None;
     }
 
     fn edits(&mut self) -> Edits {

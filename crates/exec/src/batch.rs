@@ -5,6 +5,8 @@
 //! the others alone (late materialization, Krypton 4.3). While more than half of the rows count they stay where they
 //! are, since kernels are faster than gathering.
 
+mod part;
+
 use crate::domain::Domains;
 use crate::error::{Error, Result};
 use crate::join::Table;
@@ -314,6 +316,7 @@ impl<'b> Batch<'b> {
                     None => self.general(general, work)?,
                 }
             }
+            Def::Part { part, of } => Vector::Ints(part::of(*part, &self.ints(*of, work)?)?),
             Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
             Def::General(general) => self.general(general, work)?,
             Def::Element { .. } => panic!("sets come before what asks for their values"),

@@ -15,6 +15,7 @@ pub(crate) use kinds::{Kind, comparable_to};
 use crate::kernels::arithmetic::Op;
 use basalt_expr::Numeric;
 use basalt_expr::context::EvalContext;
+use basalt_expr::datetime::Part;
 use basalt_expr::tree::Expr;
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
@@ -38,6 +39,11 @@ pub(crate) enum Def {
         limits: Option<(i128, i128)>,
         /// What tells where bounds do not.
         general: General,
+    },
+    /// A field of a timestamp.
+    Part {
+        part: Part,
+        of: Place,
     },
     /// The value of the first branch whose condition is true.
     Case {
@@ -80,6 +86,7 @@ impl Def {
                 let args = branches.iter().map(|(_, value)| value).chain(otherwise).filter_map(of);
                 args.chain(branches.iter().flat_map(|(condition, _)| condition.places())).collect()
             }
+            Def::Part { of, .. } => vec![*of],
             Def::General(general) => general.places.clone(),
         }
     }
@@ -87,7 +94,7 @@ impl Def {
     /// Whether it fails for no value.
     fn is_total(&self) -> bool {
         match self {
-            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } => true,
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => true,
             Def::Arithmetic { .. } => false,
             Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
             Def::General(general) => general.is_total(),
@@ -286,6 +293,9 @@ impl Program {
             }
             Expr::Call { function, args, ty } => {
                 let [left, right] = args.as_slice() else { return None };
+                if function.name == "extract" {
+                    return self.part(left, right);
+                }
                 let op = kinds::operation(function)?;
                 let (left, right) = (self.integer(left)?, self.integer(right)?);
                 self.combined(op, left, right, ty, expr)
@@ -293,6 +303,20 @@ impl Program {
             Expr::Case { branches, otherwise, ty } => self.case(branches, otherwise.as_deref(), ty),
             _ => None,
         }
+    }
+
+    /// `extract` of a timestamp.
+    fn part(&mut self, name: &Expr, of: &Expr) -> Option<Typed> {
+        let Expr::Const { value: Datum::Bytes(name), .. } = name else { return None };
+        let part = Part::parse(std::str::from_utf8(name).ok()?)?;
+        let Typed { arg: Arg::Column(of), kind: Kind::Timestamp, nullable, .. } = self.integer(of)? else {
+            return None;
+        };
+        // Infinite timestamps have no minute.
+        let (scale, nullable) = (part.scale(), nullable || !part.is_endless());
+        let place =
+            self.push(Def::Part { part, of }, Field { ty: DataType::Numeric(None), scale: Some(scale), nullable });
+        Some(Typed { arg: Arg::Column(place), kind: Kind::Scaled(scale), nullable, digits: None })
     }
 
     fn combined(&mut self, op: Op, left: Typed, right: Typed, ty: &DataType, expr: &Expr) -> Option<Typed> {

@@ -17,7 +17,9 @@ mod zone;
 
 pub use arithmetic::*;
 pub use civil::*;
-pub use fields::{Field, date_trunc, extract_date, extract_interval, extract_time, extract_timestamp, trunc_interval};
+pub use fields::{
+    Field, Part, date_trunc, extract_date, extract_interval, extract_time, extract_timestamp, trunc_interval,
+};
 pub use format::*;
 pub use parse::{parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz};
 pub use timetz::{TimeTz, write_timetz};

@@ -14,6 +14,7 @@ use crate::system::SessionInfo;
 use basalt_engine::{Catalog, Engine, Role};
 use basalt_expr::functions::Registry;
 use basalt_sched::Os;
+use basalt_sched::admission;
 use basalt_sched::fair::{GroupReport, Scheduler};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ pub struct DatabaseConfig {
     pub temp_bytes_max: Option<u64>,
     /// Threads of the query runtime.
     pub query_workers: usize,
+    /// How many queries of a query group run at once, and how many wait for that.
+    pub admission: admission::Limits,
     pub connections_max: usize,
     /// Of these, kept for superusers.
     pub superuser_reserved_connections: usize,
@@ -50,6 +53,7 @@ impl DatabaseConfig {
             query_memory_bytes_max: 2 << 30,
             temp_bytes_max: None,
             query_workers: 2,
+            admission: admission::Limits { active_max: 100, queued_max: 1000 },
             connections_max: 500,
             superuser_reserved_connections: 3,
             settings: Vec::new(),
@@ -184,7 +188,8 @@ impl Database {
         let settings_at_start = engine.catalog().settings.clone();
         let altered = settings_at_start.get(QUERY_GROUPS);
         let settings = settings_of(&config, settings_at_start.iter());
-        let query_groups = QueryGroups::new(config.query_workers, &settings.show(QUERY_GROUPS)?, altered);
+        let query_groups =
+            QueryGroups::new(config.query_workers, config.admission, &settings.show(QUERY_GROUPS)?, altered);
         Ok(Arc::new(Database {
             engine,
             os,
@@ -323,6 +328,14 @@ impl Database {
     /// Who is connected and what they do, by process id.
     pub fn sessions(&self) -> Vec<SessionInfo> {
         self.sessions.lock().by_pid.values().map(|entry| entry.info.lock().clone()).collect()
+    }
+
+    /// Nothing if the session is gone.
+    pub(crate) fn change_info(&self, pid: i32, change: impl FnOnce(&mut SessionInfo)) {
+        let info = self.sessions.lock().by_pid.get(&pid).map(|entry| entry.info.clone());
+        if let Some(info) = info {
+            change(&mut info.lock());
+        }
     }
 
     /// Takes a session in and draws its process id. 53300 beyond the limit.

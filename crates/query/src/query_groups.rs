@@ -1,9 +1,11 @@
-//! Query groups: whose statements get which share of the query threads (`sched::fair`).
+//! Query groups: whose statements get which share of the query threads (`sched::fair`), and how many of them run at once
+//! (`sched::admission`).
 //!
 //! `basalt.query_groups` names them, `basalt.query_group` says which one a session's statements belong to. There is always
 //! one named `default`, for those that say nothing, and for those whose group is gone.
 
 use crate::error::{Result, SqlError};
+use basalt_sched::admission::Limits;
 use basalt_sched::fair::Scheduler;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -23,8 +25,8 @@ pub(crate) struct QueryGroups {
 
 impl QueryGroups {
     /// `setting`: the value of `basalt.query_groups`; `altered`: what `ALTER SYSTEM` says of it.
-    pub fn new(slots: usize, setting: &str, altered: Option<&String>) -> QueryGroups {
-        QueryGroups { scheduler: Scheduler::new(slots, &of(setting)), applied: Mutex::new(altered.cloned()) }
+    pub fn new(slots: usize, limits: Limits, setting: &str, altered: Option<&String>) -> QueryGroups {
+        QueryGroups { scheduler: Scheduler::new(slots, &of(setting), limits), applied: Mutex::new(altered.cloned()) }
     }
 
     /// `setting` is asked for the value where `ALTER SYSTEM` says something new.
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn changes_are_taken_over_once() {
-        let groups = QueryGroups::new(2, "etl = 20", None);
+        let limits = Limits { active_max: 1, queued_max: 1 };
+        let groups = QueryGroups::new(2, limits, "etl = 20", None);
         let none = || -> String { panic!("nothing has changed") };
         assert!(require(groups.current(None, none), "etl").is_ok());
         let altered = "other = 5".to_string();

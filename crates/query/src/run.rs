@@ -4,7 +4,11 @@
 //! aborted at its next await, and every operator, which looks at the flag between batches, ends within
 //! milliseconds.
 
+mod admission;
+mod outlet;
 pub(crate) mod stats;
+
+pub(crate) use outlet::Outlet;
 
 use crate::column::{Ended, column_plan};
 use crate::error::{Result, SqlError};
@@ -15,6 +19,7 @@ use crate::lower::{
 };
 use crate::plan::Query;
 use crate::system::SystemContext;
+use admission::Admitted;
 use arrow_array::RecordBatch;
 use basalt_engine::ReadContext;
 use basalt_exec::Stop;
@@ -163,33 +168,35 @@ impl QueryRuntime {
         &self.handle
     }
 
-    /// Starts a query. Planning errors come with the first `next`, too.
+    /// Starts a query when its group admits it. Planning errors come with the first `next`, too, and so does 53400 if too
+    /// many queries of its group wait already.
     pub fn run(self: &Arc<Self>, query: Arc<Query>, ctx: RunContext) -> BatchStream {
+        let admitted = match Admitted::ask(&query, &ctx) {
+            Ok(admitted) => admitted,
+            Err(error) => return BatchStream::ready(Err(error)),
+        };
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD_MAX);
         let stop = ctx.stop.clone();
         let runtime = self.clone();
         let task = self.handle.spawn(async move {
-            if let Err(error) = runtime.feed(&query, &ctx, &sender).await {
+            admitted.granted(&ctx).await;
+            let outlet = Outlet::of_admitted(sender, &ctx.turns);
+            if let Err(error) = runtime.feed(&query, &ctx, &outlet).await {
                 // A receiver that is gone has no use for the error.
-                let _ = sender.send(Err(error)).await;
+                let _ = outlet.send(Err(error)).await;
             }
             Ok(())
         });
         BatchStream { receiver, feeder: Some(Running { task, stop }) }
     }
 
-    async fn feed(
-        self: &Arc<Self>,
-        query: &Query,
-        ctx: &RunContext,
-        sender: &mpsc::Sender<Result<RecordBatch>>,
-    ) -> Result<()> {
+    async fn feed(self: &Arc<Self>, query: &Query, ctx: &RunContext, outlet: &Outlet) -> Result<()> {
         let clock = ctx.system.db.os().clock.clone();
         let began = clock.monotonic();
         let execution = column_plan(query, ctx).ok().and_then(|plan| self.column_execution(&plan, ctx));
         ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
         if let Some(mut execution) = execution {
-            let ended = self.run_columns(&mut execution, sender, &ctx.turns).await;
+            let ended = self.run_columns(&mut execution, outlet, &ctx.turns).await;
             ctx.stats.add_bytes_read(execution.bytes_read());
             ctx.stats.add_bytes_spilled(execution.spilled_bytes());
             ctx.stats.ran_on(true);
@@ -204,7 +211,7 @@ impl QueryRuntime {
         while let Some(batch) = next {
             for start in (0..batch.num_rows()).step_by(BATCH_ROWS_MAX) {
                 let rows = BATCH_ROWS_MAX.min(batch.num_rows() - start);
-                if sender.send(Ok(batch.slice(start, rows))).await.is_err() {
+                if !outlet.send(Ok(batch.slice(start, rows))).await {
                     return Ok(());
                 }
             }
@@ -348,7 +355,11 @@ impl QueryRuntime {
     ) -> Result<(Vec<Step>, usize)> {
         let runtime = self.clone();
         let stop = ctx.stop.clone();
+        let admitted = if analyze { Some(Admitted::ask(&query, &ctx)?) } else { None };
         let work = async move {
+            if let Some(admitted) = &admitted {
+                admitted.granted(&ctx).await;
+            }
             let _owner = SharedOwner(ctx.shared.clone());
             let ctx = RunContext { described: !analyze, ..ctx };
             crate::explain::explain(&runtime, &query, &ctx, analyze).await

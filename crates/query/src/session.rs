@@ -199,6 +199,7 @@ impl Session {
             statement_micros: None,
             state: "idle",
             query: String::new(),
+            queries_queued: 0,
         }));
         let interrupt = Arc::<Interrupt>::default();
         let secret = db.os().random.next_u64() as i32;

@@ -101,4 +101,6 @@ pub struct SessionInfo {
     pub state: &'static str,
     /// The running statement, or the last one.
     pub query: String,
+    /// Queries of it that wait until their query group admits them.
+    pub queries_queued: usize,
 }

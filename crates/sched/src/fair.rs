@@ -14,11 +14,14 @@
 //! groups and statements.
 //!
 //! No clock or executor is known here: whoever computes says for how long ([`Turn::compute`] does).
+//!
+//! How many statements of a group begin to compute at all is the group's [`admission`](crate::admission).
 
 mod computing;
 
-pub use computing::{is_computing, is_overdue, pause};
+pub use computing::{is_computing, is_overdue, pause, wait};
 
+use crate::admission::{self, Admission, Limits, Permit, QueueFull};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::poll_fn;
@@ -41,6 +44,8 @@ type Ticket = u64;
 /// The slots, and who waits for them.
 pub struct Scheduler {
     state: Mutex<State>,
+    /// Of each group.
+    limits: Limits,
     /// Turns that wait: a hint for those who compute.
     waiting: AtomicUsize,
 }
@@ -61,6 +66,7 @@ struct State {
 struct Group {
     name: Arc<str>,
     share: u32,
+    admission: Arc<Admission>,
     /// One that is not goes when its last statement has ended.
     listed: bool,
     statements: usize,
@@ -90,12 +96,16 @@ pub struct GroupReport {
     /// That have begun and not ended.
     pub statements: usize,
     pub spent: Duration,
+    pub admission: admission::Report,
 }
 
 /// A statement as the scheduler knows it, from its beginning to its end.
 pub struct Statement {
     scheduler: Arc<Scheduler>,
     id: StatementId,
+    admission: Arc<Admission>,
+    /// Until it is given back.
+    permit: Mutex<Option<Permit>>,
 }
 
 /// One worker's place among those who compute or wait.
@@ -109,9 +119,9 @@ pub struct Turn {
 
 impl Scheduler {
     /// `groups`: names and shares, at least one. The first is for whoever asks for one that does not exist.
-    pub fn new(slots: usize, groups: &[(String, u32)]) -> Arc<Scheduler> {
+    pub fn new(slots: usize, groups: &[(String, u32)], limits: Limits) -> Arc<Scheduler> {
         let state = State { free: slots.max(1), ..State::default() };
-        let scheduler = Scheduler { state: Mutex::new(state), waiting: AtomicUsize::new(0) };
+        let scheduler = Scheduler { state: Mutex::new(state), limits, waiting: AtomicUsize::new(0) };
         scheduler.set_groups(groups);
         Arc::new(scheduler)
     }
@@ -125,7 +135,7 @@ impl Scheduler {
                 Some(group) => (group.share, group.listed) = ((*share).max(1), true),
                 None => {
                     let id = state.next_id() as GroupId;
-                    state.groups.insert(id, Group::new(name, *share));
+                    state.groups.insert(id, Group::new(name, *share, self.limits));
                 }
             }
         }
@@ -154,8 +164,10 @@ impl Scheduler {
         let group = *named.expect("there is always a group").0;
         let entry = Entry { group, vruntime: 0, waiting: BTreeMap::new(), computing: 0 };
         state.statements.insert(id, entry);
-        state.groups.get_mut(&group).expect("found").statements += 1;
-        Arc::new(Statement { scheduler: self.clone(), id })
+        let group = state.groups.get_mut(&group).expect("found");
+        group.statements += 1;
+        let (admission, permit) = (group.admission.clone(), Mutex::default());
+        Arc::new(Statement { scheduler: self.clone(), id, admission, permit })
     }
 
     /// Whether somebody waits for a slot: not for long, unless all slots are held.
@@ -184,10 +196,11 @@ impl std::fmt::Debug for Scheduler {
 }
 
 impl Group {
-    fn new(name: &str, share: u32) -> Group {
+    fn new(name: &str, share: u32, limits: Limits) -> Group {
         Group {
             name: name.into(),
             share: share.max(1),
+            admission: Admission::new(limits),
             listed: true,
             statements: 0,
             spent: Duration::ZERO,
@@ -199,7 +212,13 @@ impl Group {
     }
 
     fn report(&self) -> GroupReport {
-        GroupReport { name: self.name.clone(), share: self.share, statements: self.statements, spent: self.spent }
+        GroupReport {
+            name: self.name.clone(),
+            share: self.share,
+            statements: self.statements,
+            spent: self.spent,
+            admission: self.admission.report(),
+        }
     }
 }
 
@@ -287,6 +306,28 @@ impl Statement {
     /// Whether somebody waits for a slot.
     pub fn is_waited_for(&self) -> bool {
         self.scheduler.is_waited_for()
+    }
+
+    /// Asks its group for a permit to run; whether it was granted at once. It is kept until it is given back.
+    pub fn enter(&self) -> Result<bool, QueueFull> {
+        let permit = self.admission.enter()?;
+        let granted = permit.is_granted();
+        *self.permit.lock() = Some(permit);
+        Ok(granted)
+    }
+
+    /// Waits for the permit that was asked for.
+    pub async fn admitted(&self) {
+        let asked =
+            |cx: &mut Context<'_>| self.permit.lock().as_ref().map_or(Poll::Ready(()), |it| it.poll_granted(cx));
+        poll_fn(asked).await;
+    }
+
+    /// For good: what the statement does from now on is not counted. Harmless without a permit.
+    pub fn give_back_permit(&self) {
+        let permit = self.permit.lock().take();
+        // It wakes another.
+        drop(permit);
     }
 }
 

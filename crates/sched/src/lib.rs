@@ -3,6 +3,7 @@
 //! Everything here is injected (DESIGN rule 8): tests hand in a simulated disk and clock, and
 //! `clippy.toml` bans the direct calls elsewhere. This crate never knows what data is.
 
+pub mod admission;
 pub mod code_pages;
 pub mod failpoint;
 pub mod fair;

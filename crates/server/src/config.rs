@@ -30,7 +30,9 @@ pub struct ServerConfig {
     pub message_bytes_max: usize,
     /// How long a shutdown waits for running statements.
     pub drain_timeout: Duration,
-    /// HTTP requests served at once.
+    /// HTTP connections open at once.
+    pub http_connections_max: usize,
+    /// Of their requests, those for /sql that are served at once.
     pub http_requests_max: usize,
 }
 
@@ -56,6 +58,7 @@ impl ServerConfig {
             half_open_max: 128,
             message_bytes_max: 256 << 20,
             drain_timeout: Duration::from_secs(10),
+            http_connections_max: 256,
             http_requests_max: 64,
         }
     }

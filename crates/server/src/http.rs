@@ -32,7 +32,7 @@ type Body = BoxBody<Bytes, Infallible>;
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let mut stage = shared.stage.clone();
     let mut connections = JoinSet::new();
-    let slots = Arc::new(Semaphore::new(shared.config.http_requests_max));
+    let slots = Arc::new(Semaphore::new(shared.config.http_connections_max));
     loop {
         let accepted = tokio::select! {
             _ = reached(&mut stage, Stage::Draining) => break,
@@ -40,16 +40,16 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            // Without a slot the connection is closed at once: HTTP clients retry.
-            Ok((stream, peer)) => {
-                if let Ok(permit) = slots.clone().try_acquire_owned() {
+            Ok((stream, peer)) => match slots.clone().try_acquire_owned() {
+                Ok(permit) => {
                     let shared = shared.clone();
                     connections.spawn(async move {
                         serve_connection(stream, peer, shared).await;
                         drop(permit);
                     });
                 }
-            }
+                Err(_) => refuse(&stream),
+            },
             Err(error) => {
                 tracing::warn!("cannot accept an HTTP connection: {error}");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -58,6 +58,14 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
     drop(listener);
     reached(&mut stage, Stage::Stopped).await;
+}
+
+/// At once, without reading what the client wants and without waiting for it.
+fn refuse(stream: &TcpStream) {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    if let Err(error) = stream.try_write(answer) {
+        tracing::debug!("cannot refuse an HTTP connection: {error}");
+    }
 }
 
 async fn serve_connection(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {

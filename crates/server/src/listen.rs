@@ -50,6 +50,8 @@ pub struct Shared {
     /// Makes the salts of roles that do not exist.
     pub mock_secret: [u8; 32],
     pub half_open: Arc<Semaphore>,
+    /// Requests for /sql that may be served at once.
+    pub http_requests: Arc<Semaphore>,
     /// Statements that may hold a thread of their own, since their texts are long.
     pub long_texts: Semaphore,
     pub reactors: Reactors,
@@ -89,6 +91,7 @@ impl Server {
         let mut mock_secret = [0; 32];
         os.random.fill(&mut mock_secret);
         let half_open = Arc::new(Semaphore::new(config.half_open_max));
+        let http_requests = Arc::new(Semaphore::new(config.http_requests_max));
         let long_texts = Semaphore::new(LONG_TEXTS_MAX);
         let reactors = Reactors::start().map_err(Error::Threads)?;
         let shared = Arc::new(Shared {
@@ -98,6 +101,7 @@ impl Server {
             stage,
             mock_secret,
             half_open,
+            http_requests,
             long_texts,
             reactors,
         });

@@ -6,7 +6,7 @@ mod materialized;
 
 pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{
-    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, encode_present, encode_values, prefix_key,
+    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, encode_present, encode_values, prefix_key,
 };
 pub use materialized::Materialized;
 
@@ -199,6 +199,11 @@ impl TableDef {
 
     pub fn index(&self, id: ObjectId) -> Option<&Arc<IndexDef>> {
         self.indexes.iter().find(|index| index.id == id)
+    }
+
+    /// The indexes that may be read.
+    pub fn valid_indexes(&self) -> impl Iterator<Item = &Arc<IndexDef>> {
+        self.indexes.iter().filter(|index| index.is_valid())
     }
 
     /// The table as storage has it: itself, then its indexes' hidden tables.

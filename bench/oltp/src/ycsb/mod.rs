@@ -1,4 +1,5 @@
-//! YCSB's core workloads A to F (Cooper et al., SoCC 2010) over one table of ten fields of 100 letters.
+//! YCSB's core workloads A to F (Cooper et al., SoCC 2010) over one table of ten fields of 100 letters, and W, which only
+//! writes: it shows what indexes cost.
 //!
 //! Keys are `user` and a hash of the row's number, so that neighbours in number are none in key. F reads, locks and
 //! writes in one transaction. Every row that is asked for has been acknowledged before: one that is not found is an
@@ -47,6 +48,8 @@ pub enum Workload {
     E,
     /// Half reads, half reads that write what they have read
     F,
+    /// Updates
+    W,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]

@@ -122,6 +122,7 @@ impl Script for Ycsb<'_> {
         self.operation = match self.workload {
             Workload::A if share < 50 => Operation::Update,
             Workload::B if share < 5 => Operation::Update,
+            Workload::W => Operation::Update,
             Workload::D if share < 5 => self.insert(),
             Workload::E if share < 5 => self.insert(),
             Workload::E => Operation::Scan { rows: self.random.between(1, SCAN_ROWS_MAX) as i32 },

@@ -30,7 +30,10 @@ pub(crate) fn packed_bytes(count: usize, width: u8) -> usize {
 }
 
 macro_rules! block_codec {
-    ($word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident, $unpack_row:ident: $($row:literal)*) => {
+    (
+        $word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident, $unpack_row:ident, $test:ident:
+        $($row:literal)*
+    ) => {
         fn $pack<const W: usize>(values: &[u64; BLOCK], out: &mut Vec<u8>) {
             let mut words = [[0 as $word; $lanes]; W];
             for (row, values) in values.chunks_exact($lanes).enumerate() {
@@ -89,12 +92,49 @@ macro_rules! block_codec {
             }
         }
         }
+
+        widest! {
+        fn $test[const W](packed: &[u8], span: PackedSpan<$word>, mask: &mut [u8; BLOCK]) {
+            let words = packed.as_chunks::<{ $bits / 8 }>().0.as_chunks::<$lanes>().0;
+            let words: &[_; W] = words.try_into().expect("a whole block");
+            let (rows, _) = mask.as_chunks_mut::<$lanes>();
+            for (row, mask) in rows.iter_mut().enumerate() {
+                // A row of values stays in registers.
+                let mut values = [0; $lanes];
+                if W > 0 {
+                    $unpack_row::<W>(words, row, &mut values);
+                }
+                for (mask, value) in mask.iter_mut().zip(&values) {
+                    *mask &= u8::from((value.wrapping_sub(span.low) <= span.width) == span.inside);
+                }
+            }
+        }
+        }
     };
 }
 
-block_codec!(u32, 32, LANES_32, pack_32, unpack_32, unpack_row_32:
+/// Packed values from `low` to `low + width`, or all others.
+#[derive(Clone, Copy)]
+pub(crate) struct PackedSpan<T> {
+    pub low: T,
+    pub width: T,
+    pub inside: bool,
+}
+
+impl PackedSpan<u64> {
+    /// The same for values of up to 32 bits.
+    fn narrow(self) -> PackedSpan<u32> {
+        PackedSpan { low: self.low as u32, width: self.width as u32, inside: self.inside }
+    }
+
+    fn clear(self, value: u64, mask: &mut u8) {
+        *mask &= u8::from((value.wrapping_sub(self.low) <= self.width) == self.inside);
+    }
+}
+
+block_codec!(u32, 32, LANES_32, pack_32, unpack_32, unpack_row_32, test_32:
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-block_codec!(u64, 64, LANES_64, pack_64, unpack_64, unpack_row_64:
+block_codec!(u64, 64, LANES_64, pack_64, unpack_64, unpack_row_64, test_64:
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
     32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
 
@@ -105,6 +145,7 @@ macro_rules! by_width {
 
 type Pack = fn(&[u64; BLOCK], &mut Vec<u8>);
 type Unpack<T> = fn(&[u8], &mut [T; BLOCK]);
+type Test<T> = fn(&[u8], PackedSpan<T>, &mut [u8; BLOCK]);
 
 const PACK_32: [Pack; 33] =
     by_width!(pack_32: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
@@ -114,6 +155,11 @@ const PACK_64: [Pack; 32] = by_width!(pack_64: 33 34 35 36 37 38 39 40 41 42 43 
     56 57 58 59 60 61 62 63 64);
 const UNPACK_64: [Unpack<u64>; 32] = by_width!(unpack_64: 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52
     53 54 55 56 57 58 59 60 61 62 63 64);
+
+const TEST_32: [Test<u32>; 33] =
+    by_width!(test_32: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+const TEST_64: [Test<u64>; 32] = by_width!(test_64: 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54
+    55 56 57 58 59 60 61 62 63 64);
 
 /// Appends `values`, each below 2^width.
 pub(crate) fn pack(values: &[u64], width: u8, out: &mut Vec<u8>) {
@@ -252,29 +298,43 @@ pub(crate) fn unpack(packed: &[u8], count: usize, width: u8, mut sink: impl FnMu
             sink(Unpacked::Wide(&block));
         }
     }
-    let tail = count % BLOCK;
-    if tail > 0 {
+    if !count.is_multiple_of(BLOCK) {
         let mut values = [0u64; BLOCK];
-        if width > 0 {
-            let stream = &packed[blocks * block_bytes..];
-            for (i, value) in values[..tail].iter_mut().enumerate() {
-                *value = get_bits(stream, i * usize::from(width), usize::from(width));
-            }
-        }
-        sink(Unpacked::Wide(&values[..tail]));
+        let tail = &mut values[..count % BLOCK];
+        unpack_tail(&packed[blocks * block_bytes..], width, tail);
+        sink(Unpacked::Wide(tail));
     }
+}
+
+/// The values behind the last whole block.
+fn unpack_tail(stream: &[u8], width: u8, values: &mut [u64]) {
+    if width > 0 {
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = get_bits(stream, i * usize::from(width), usize::from(width));
+        }
+    }
+}
+
+/// Clears the mask, a byte per value, where the value is none of the span. Values are compared as they are unpacked, and
+/// stand nowhere else.
+pub(crate) fn test(packed: &[u8], width: u8, span: PackedSpan<u64>, mask: &mut [u8]) {
+    let block_bytes = BLOCK * usize::from(width) / 8;
+    let (masks, mask_of_tail) = mask.as_chunks_mut::<BLOCK>();
+    let (blocks, stream) = packed.split_at(masks.len() * block_bytes);
+    for (at, mask) in masks.iter_mut().enumerate() {
+        let block = &blocks[at * block_bytes..][..block_bytes];
+        match width {
+            ..=32 => TEST_32[usize::from(width)](block, span.narrow(), mask),
+            _ => TEST_64[usize::from(width) - 33](block, span, mask),
+        }
+    }
+    let mut values = [0u64; BLOCK];
+    let tail = &mut values[..mask_of_tail.len()];
+    unpack_tail(stream, width, tail);
+    tail.iter().zip(mask_of_tail).for_each(|(value, mask)| span.clear(*value, mask));
 }
 
 pub(crate) enum Unpacked<'a> {
     Narrow(&'a [u32]),
     Wide(&'a [u64]),
-}
-
-impl Unpacked<'_> {
-    pub fn len(&self) -> usize {
-        match self {
-            Unpacked::Narrow(run) => run.len(),
-            Unpacked::Wide(run) => run.len(),
-        }
-    }
 }

@@ -5,7 +5,7 @@
 //!
 //! `base i64 | factor varint | width u8 | bit-packed`; the count is known from outside.
 
-use super::bits::{self, Unpacked, packed_bytes, width_of};
+use super::bits::{self, PackedSpan, Unpacked, packed_bytes, width_of};
 use super::{Damage, Decoded, take, take_array, take_varint};
 use basalt_types::span::{Span, Verdict};
 use basalt_types::varint;
@@ -175,16 +175,8 @@ impl<'a> Linear<'a> {
                 mask.fill(0)
             };
         }
-        let (low, width) = (low, (high as u64) - low);
-        let mut rest = mask;
-        bits::unpack(self.packed, self.count, self.width, |run| {
-            let (own, others) = std::mem::take(&mut rest).split_at_mut(run.len());
-            match run {
-                Unpacked::Narrow(run) => clear_narrow(run, low as u32, width as u32, span.inside, own),
-                Unpacked::Wide(run) => clear_wide(run, low, width, span.inside, own),
-            }
-            rest = others;
-        });
+        let span = PackedSpan { low, width: (high as u64) - low, inside: span.inside };
+        bits::test(self.packed, self.width, span, mask);
     }
 
     /// Base and factor as doubles, if values computed with them are exact: bases and values below 2^53.
@@ -221,20 +213,6 @@ impl<'a> Linear<'a> {
 widest! {
     fn shifted[T: Word](run: &[u32], base: T, out: &mut Vec<T>) {
         out.extend(run.iter().map(|value| base.plus(T::from_u64(u64::from(*value)))));
-    }
-}
-
-widest! {
-    fn clear_narrow(run: &[u32], low: u32, width: u32, inside: bool, mask: &mut [u8]) {
-        let rows = mask.iter_mut().zip(run);
-        rows.for_each(|(mask, value)| *mask &= u8::from((value.wrapping_sub(low) <= width) == inside));
-    }
-}
-
-widest! {
-    fn clear_wide(run: &[u64], low: u64, width: u64, inside: bool, mask: &mut [u8]) {
-        let rows = mask.iter_mut().zip(run);
-        rows.for_each(|(mask, value)| *mask &= u8::from((value.wrapping_sub(low) <= width) == inside));
     }
 }
 

@@ -17,20 +17,21 @@ impl BulkInsert<'_> {
     /// Appends the entries of rows that go to `tablet`, the first of them with the row id `first`.
     pub(super) async fn push_entries(&mut self, tablet: TabletId, columns: &[ArrayRef], first: Rid) -> Result<()> {
         let table = self.table.clone();
-        if table.indexes.is_empty() && table.foreign_keys.is_empty() {
+        let indexes: Vec<&Arc<IndexDef>> = table.indexes.iter().filter(|index| index.takes_entries()).collect();
+        if indexes.is_empty() && table.foreign_keys.is_empty() {
             return Ok(());
         }
-        let mut builders: Vec<Vec<ColumnBuilder>> = table.indexes.iter().map(|index| builders_of(index)).collect();
+        let mut builders: Vec<Vec<ColumnBuilder>> = indexes.iter().map(|index| builders_of(index)).collect();
         let rows = RowReader::new(&table);
         for row in 0..columns[0].len() {
             let values = rows.read(columns, row);
             let key = table.key_of(&values).unwrap_or_else(|| Key::hidden(Rid(first.0 + row as u64)));
-            for (index, builders) in table.indexes.iter().zip(&mut builders) {
+            for (index, builders) in indexes.iter().zip(&mut builders) {
                 push_entry(self.txn, &table, index, &values, tablet, &key, builders)?;
             }
             table.foreign_keys.iter().for_each(|key| self.txn.note_reference(&table, key, &values));
         }
-        for (index, mut builders) in table.indexes.iter().zip(builders) {
+        for (index, mut builders) in indexes.into_iter().zip(builders) {
             let columns: Vec<ArrayRef> = builders.iter_mut().map(ColumnBuilder::finish).collect();
             if !columns[0].is_empty() {
                 let target = Target { table: index.entries.clone(), is_unique: index.unique && !index.is_deferrable() };

@@ -1,8 +1,10 @@
 //! Indexes as tables: an entry is there exactly when its row is, at every version, wherever either rests.
 
 use super::*;
-use basalt_types::schema::{IndexColumn, IndexDef, IndexSource};
+use basalt_types::schema::{IndexColumn, IndexDef, IndexSource, IndexState};
 use std::collections::{BTreeSet, HashSet};
+
+mod online;
 
 fn index_of_v(f: &Fixture, name: &str, unique: bool) -> Arc<IndexDef> {
     let (id, tablet) = (f.engine.next_object_id(), f.engine.next_tablet_id());
@@ -25,6 +27,7 @@ fn index_of_v(f: &Fixture, name: &str, unique: bool) -> Arc<IndexDef> {
         predicate: None,
         options: Vec::new(),
         constraint: None,
+        state: IndexState::Valid,
         entries: IndexDef::entries_table(id, catalog::PUBLIC, name, tablet),
     })
 }

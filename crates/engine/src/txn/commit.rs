@@ -6,6 +6,13 @@ use crate::{CatalogEdit, Engine, Error, Result};
 use basalt_types::{Lsn, TxnId, Version};
 use std::sync::Arc;
 
+/// Which locks outlive a commit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    Nothing,
+    Tables,
+}
+
 impl Txn {
     /// Commits and waits until it is durable (unless `synchronous_commit` is off). Returns the version, or
     /// the greatest version met if nothing was written.
@@ -15,7 +22,7 @@ impl Txn {
     pub async fn commit(mut self) -> Result<Version> {
         let synchronous = self.options.synchronous_commit;
         let engine = self.engine.clone();
-        let Some((version, end)) = self.decide()? else {
+        let Some((version, end)) = self.decide(Keep::Nothing)? else {
             let met = self.met.max(self.pin.version());
             self.end_unsuccessfully();
             if synchronous {
@@ -32,7 +39,7 @@ impl Txn {
     }
 
     /// Everything of commit but the wait. `None`: there was nothing to commit.
-    fn decide(&mut self) -> Result<Option<(Version, Lsn)>> {
+    pub(super) fn decide(&mut self, keep: Keep) -> Result<Option<(Version, Lsn)>> {
         let Some(id) = self.id else { return Ok(None) };
         let edits = self.edits();
         if self.operations == 0 && edits.is_empty() {
@@ -56,7 +63,8 @@ impl Txn {
         };
         // Once the record may be in the log, nothing is undone any more.
         self.ended = true;
-        let decided = engine.append_commit(Some((id, self.writes.changes())), &edits.catalog, last_look);
+        let noted = if self.unread { &[] } else { self.writes.changes() };
+        let decided = engine.append_commit(Some((id, noted)), &edits.catalog, last_look);
         let (version, end) = match decided {
             Ok(decided) => decided,
             Err(error) => {
@@ -69,7 +77,10 @@ impl Txn {
         let changes = self.writes.split_off(0);
         engine.restamp(id, version, &changes);
         engine.order.settle(version);
-        engine.locks.release_all(self.owner);
+        match keep {
+            Keep::Nothing => engine.locks.release_all(self.owner),
+            Keep::Tables => engine.locks.release_all_but_tables(self.owner),
+        }
         engine.txns.retire(id);
         Ok(Some((version, end)))
     }
@@ -77,9 +88,9 @@ impl Txn {
 
 impl Engine {
     /// Appends a commit record in its turn: the one place where versions are given and catalogs change.
-    /// `writer`: a transaction and what it changed. `files`, encoded file edits, are asked for in the turn, when no
-    /// other commit is under way; nothing is appended if that fails. The work there must be bounded: everybody's
-    /// commits wait.
+    /// `writer`: a transaction, and what of its changes is noted for validation. `files`, encoded file edits, are asked
+    /// for in the turn, when no other commit is under way; nothing is appended if that fails. The work there must be
+    /// bounded: everybody's commits wait.
     pub(crate) fn append_commit(
         self: &Arc<Self>,
         writer: Option<(TxnId, &[Change])>,

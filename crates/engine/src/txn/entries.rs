@@ -7,8 +7,8 @@
 use super::{Inserted, Txn};
 use crate::index::RowEntry;
 use crate::locks::Object;
-use crate::tablet::Place;
-use crate::{CurrentRow, Error, ReadContext, Result, RowLock};
+use crate::tablet::{Place, Tablet};
+use crate::{CurrentRow, Error, ReadContext, Result, RowLock, WaitPolicy};
 use basalt_types::schema::{Entry, IndexDef, prefix_key};
 use basalt_types::{Datum, Key, ObjectId, TableDef, TabletId};
 use std::sync::Arc;
@@ -17,6 +17,29 @@ use std::sync::Arc;
 pub(super) struct EntryChange {
     old: Option<RowEntry>,
     new: Option<RowEntry>,
+}
+
+/// What a claim of an entry came to that no other row may have.
+pub(crate) enum Claim {
+    /// It is locked, and nobody has it.
+    Free,
+    /// A live row has it.
+    Taken { tablet: TabletId, key: Key },
+    /// Only with [`WaitPolicy::Skip`].
+    Skipped,
+}
+
+/// The row that a live entry leads to.
+fn base_at(index: &IndexDef, tablet: &Tablet, key: &Key, place: &Place) -> Result<Option<(TabletId, Key)>> {
+    let values = match place {
+        Place::Hot { row, .. } => super::decode_row(&index.entries, row, tablet, key)?,
+        Place::Cold { file, ordinal, .. } => file.data.row_at(&index.entries, *ordinal)?,
+        Place::Nowhere | Place::Deleted { .. } | Place::Pending { .. } => return Ok(None),
+    };
+    match IndexDef::base_of(&values) {
+        Some(base) => Ok(Some(base)),
+        None => Err(Error::Corrupt(format!("entry {key:?} of index {} leads nowhere", index.name))),
+    }
 }
 
 impl Txn {
@@ -33,36 +56,67 @@ impl Txn {
         Ok(None)
     }
 
+    async fn claim_entry(&mut self, index: &Arc<IndexDef>, entry: &Entry) -> Result<Option<Inserted>> {
+        match self.try_claim_entry(index, entry, self.wait).await? {
+            Claim::Taken { tablet, key } => Ok(Some(Inserted::Duplicate { tablet, key, index: Some(index.id) })),
+            Claim::Free | Claim::Skipped => Ok(None),
+        }
+    }
+
     /// A lock that was taken to find another's entry is given back: whoever deletes that row, and so holds its lock,
     /// may be on the way to this one.
-    async fn claim_entry(&mut self, index: &Arc<IndexDef>, entry: &Entry) -> Result<Option<Inserted>> {
+    pub(crate) async fn try_claim_entry(
+        &mut self,
+        index: &Arc<IndexDef>,
+        entry: &Entry,
+        wait: WaitPolicy,
+    ) -> Result<Claim> {
         let (tablet, key) = (self.tablet(index.tablet())?, entry.key());
         let object = Object::Row(tablet.id, key.clone());
         // One that a canceled statement was granted, without looking under it, is new.
         let held = self.has_looked(&object);
-        let values = match self.lock_settled(&tablet, &key, RowLock::Update, self.wait).await? {
-            Some(Place::Hot { stamp, row, .. }) => {
-                self.note_stamp(stamp);
-                super::decode_row(&index.entries, &row, &tablet, &key)?
-            }
-            Some(Place::Cold { file, ordinal, stamp, .. }) => {
-                self.note_stamp(stamp);
-                file.data.row_at(&index.entries, ordinal)?
-            }
-            Some(Place::Deleted { stamp }) => {
-                self.check_unchanged(stamp, "delete")?;
-                return Ok(None);
-            }
-            _ => return Ok(None),
+        let Some(place) = self.lock_settled(&tablet, &key, RowLock::Update, wait).await? else {
+            return Ok(Claim::Skipped);
         };
+        match &place {
+            Place::Hot { stamp, .. } | Place::Cold { stamp, .. } => self.note_stamp(*stamp),
+            Place::Deleted { stamp } => self.check_unchanged(*stamp, "delete")?,
+            Place::Nowhere | Place::Pending { .. } => {}
+        }
+        let Some((of, row)) = base_at(index, &tablet, &key, &place)? else { return Ok(Claim::Free) };
         self.note_key(tablet.id, &key);
         if !held {
             self.engine.locks.release(self.owner, &object);
             self.unlooked.remove(&object);
         }
-        let (tablet, key) = IndexDef::base_of(&values)
-            .ok_or_else(|| Error::Corrupt(format!("entry {key:?} of index {} leads nowhere", index.name)))?;
-        Ok(Some(Inserted::Duplicate { tablet, key, index: Some(index.id) }))
+        Ok(Claim::Taken { tablet: of, key: row })
+    }
+
+    /// Those of a row's entries that are there, asked by the holder of the row's lock. In an index that is valid all are.
+    pub(super) fn present_entries(&self, entries: Vec<RowEntry>, tablet: TabletId, key: &Key) -> Result<Vec<RowEntry>> {
+        // Nearly always.
+        if entries.iter().all(|entry| entry.index.is_valid()) {
+            return Ok(entries);
+        }
+        let mut present = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if entry.index.is_valid() || self.has_entry(&entry.index, &entry.entry, tablet, key)? {
+                present.push(entry);
+            }
+        }
+        Ok(present)
+    }
+
+    /// Whether a row has this entry, asked by the holder of the row's lock, who alone could write it. What another row
+    /// has there is not the row's.
+    pub(crate) fn has_entry(&self, index: &IndexDef, entry: &Entry, tablet: TabletId, key: &Key) -> Result<bool> {
+        let (at, entry_key) = (self.tablet(index.tablet())?, entry.key());
+        let place = {
+            let _latch = at.latch.read();
+            at.find_settled(&entry_key, self.id(), &*self.engine.txns)?
+        };
+        let base = base_at(index, &at, &entry_key, &place)?;
+        Ok(base.is_some_and(|(of, row)| of == tablet && row == *key))
     }
 
     /// Locks an entry that goes away.
@@ -118,7 +172,7 @@ impl Txn {
         entries.iter().try_for_each(|entry| self.put_entry(entry, tablet, key))
     }
 
-    fn put_entry(&mut self, entry: &RowEntry, tablet: TabletId, key: &Key) -> Result<()> {
+    pub(crate) fn put_entry(&mut self, entry: &RowEntry, tablet: TabletId, key: &Key) -> Result<()> {
         let at = self.tablet(entry.index.tablet())?;
         let rid = at.take_region(1);
         let row = IndexDef::entry_row(&entry.entry, tablet, key);

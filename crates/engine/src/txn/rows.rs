@@ -307,7 +307,7 @@ impl Txn {
             Some(key) => (key, true),
             None => (Key::hidden(rid), false),
         };
-        let entries = self.engine.index_entries(table, values, tablet.id, &key)?;
+        let entries = self.engine.index_entries(table, values, tablet.id, &key, IndexDef::takes_entries)?;
         let key_is_arbiter = || table.primary_key.as_ref().is_some_and(|key| arbiters.contains(&key.constraint_id));
         let indexes_first = keyed && !arbiters.is_empty() && !key_is_arbiter();
         if indexes_first && let Some(taken) = self.claim_entries(&entries, arbiters).await? {
@@ -427,8 +427,11 @@ impl Txn {
             Some(old) if !table.indexes.is_empty() => {
                 // Where nothing changes there is nothing to encode, either.
                 let touched = |index: &IndexDef| !stays || !index.is_untouched(old, values);
-                let before = self.engine.index_entries_of(table, old, tablet.id, &row.key, touched)?;
-                let after = self.engine.index_entries_of(table, values, new_tablet.id, &new_key, touched)?;
+                let loses = |index: &IndexDef| index.loses_entries() && touched(index);
+                let takes = |index: &IndexDef| index.takes_entries() && touched(index);
+                let before = self.engine.index_entries(table, old, tablet.id, &row.key, loses)?;
+                let before = self.present_entries(before, tablet.id, &row.key)?;
+                let after = self.engine.index_entries(table, values, new_tablet.id, &new_key, takes)?;
                 match self.change_entries(before, after, !stays).await? {
                     Ok(changes) => changes,
                     Err(taken) => return Ok(taken),
@@ -463,7 +466,8 @@ impl Txn {
             return self.remove(&tablet, &row.key);
         }
         let old = self.values_of(table, row)?;
-        let entries = self.engine.index_entries(table, &old, tablet.id, &row.key)?;
+        let entries = self.engine.index_entries(table, &old, tablet.id, &row.key, IndexDef::loses_entries)?;
+        let entries = self.present_entries(entries, tablet.id, &row.key)?;
         self.lock_entries(&entries).await?;
         self.remove(&tablet, &row.key)?;
         self.remove_entries(&entries)?;

@@ -23,6 +23,7 @@ use basalt_types::DataType;
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use basalt_types::widest;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub struct Keys {
 
 pub(crate) struct Found {
     columns: Vec<KeyColumn>,
+    /// By group, those of its columns side by side, so that memory is waited for once; 0 where a key is null.
+    words: Vec<u64>,
     /// Groups, the one of rows that do not count among them.
     len: usize,
     table: Table,
@@ -46,8 +49,6 @@ pub(crate) struct Found {
 
 struct KeyColumn {
     form: Form,
-    /// By group; 0 where the key is null.
-    words: Vec<u64>,
     /// By group; empty as long as no key is null.
     nulls: Vec<bool>,
     /// What the words of texts stand for.
@@ -225,8 +226,8 @@ impl Keys {
 
     /// A hash of some groups' keys that is the same for all with the same seeds.
     pub fn hashes(&self, groups: &[u32]) -> Vec<u32> {
-        let words = |column: &KeyColumn| {
-            let Words { mut words, nulls } = column.words_at(groups);
+        let words = |(at, column): (usize, &KeyColumn)| {
+            let Words { mut words, nulls } = self.found.words_at(at, groups);
             if let Some(texts) = &column.texts {
                 let of_number = texts.hashes();
                 let words = words.iter_mut().enumerate();
@@ -235,13 +236,13 @@ impl Keys {
             }
             Words { words, nulls }
         };
-        let words: Vec<Words> = self.found.columns.iter().map(words).collect();
+        let words: Vec<Words> = self.found.columns.iter().enumerate().map(words).collect();
         hashes(self.found.seed, &words, groups.len())
     }
 
     /// What a column of integers has for a group.
     pub fn integer(&self, column: usize, group: u32) -> i64 {
-        self.found.columns[column].words[group as usize] as i64
+        self.found.word(column, group as usize) as i64
     }
 
     /// The keys of some groups, in order of their numbers, in stored form of integers or texts.
@@ -249,7 +250,7 @@ impl Keys {
     /// # Panics
     /// If groups came since [`Keys::seal`].
     pub fn vectors(&self, groups: Range<usize>) -> Vec<Vector> {
-        self.found.columns.iter().map(|column| column.vector(groups.clone())).collect()
+        (0..self.found.columns.len()).map(|column| self.found.vector(column, groups.clone())).collect()
     }
 
     /// Makes the dictionary of what [`Keys::vectors`] gives as codes. No key comes any more.
@@ -261,10 +262,9 @@ impl Keys {
 
 impl Found {
     pub fn bytes(&self) -> usize {
-        let of_column = |column: &KeyColumn| {
-            column.words.capacity() * 8 + column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes)
-        };
+        let of_column = |column: &KeyColumn| column.nulls.capacity() + column.texts.as_ref().map_or(0, Texts::bytes);
         self.columns.iter().map(of_column).sum::<usize>()
+            + self.words.capacity() * size_of::<u64>()
             + self.table.bytes()
             + self.dense.as_ref().map_or(0, |dense| dense.numbers.capacity() * 4)
     }
@@ -272,58 +272,82 @@ impl Found {
     pub fn new(forms: &[Form], seeds: &Seeds) -> Found {
         let column = |form: &Form| {
             let (nulls, texts, leaves) = (Vec::new(), form.numbered(seeds), false);
-            KeyColumn { form: *form, words: vec![0], nulls, texts, leaves }
+            KeyColumn { form: *form, nulls, texts, leaves }
         };
         let dense = matches!(forms, [Form::Integers | Form::Texts(_) | Form::Fixed]).then(Dense::default);
-        let (columns, order) = (forms.iter().map(column).collect(), Order::Indexed);
-        Found { columns, len: 1, table: Table::new(1024), seed: seeds.words, dense, order }
+        let (columns, words) = (forms.iter().map(column).collect(), vec![0; forms.len()]);
+        let order = Order::Indexed;
+        Found { columns, words, len: 1, table: Table::new(1024), seed: seeds.words, dense, order }
     }
 
-    /// The group with these words, which is made if there is none.
+    /// The word of a group's key in a column.
     #[inline]
-    fn group(&mut self, word: impl Fn(usize) -> (u64, bool)) -> u32 {
+    fn word(&self, column: usize, group: usize) -> u64 {
+        self.words[group * self.columns.len() + column]
+    }
+
+    /// Whether these are a group's words, which may stand for nulls.
+    #[inline]
+    fn has_words(&self, group: u32, words: &[u64]) -> bool {
+        let from = group as usize * words.len();
+        self.words[from..from + words.len()].iter().zip(words).all(|(own, new)| own == new)
+    }
+
+    /// The group with these words, which is made if there is none. `null`: whether a column's word stands for a null.
+    #[inline]
+    fn group(&mut self, words: &[u64], null: impl Fn(usize) -> bool) -> u32 {
         if let Some(dense) = &mut self.dense {
-            let number = dense.number(word(0));
+            let number = dense.number((words[0], null(0)));
             if *number == 0 {
                 *number = self.len as u32;
-                self.len += 1;
-                self.columns[0].add(word(0));
+                return self.push(words, null);
             }
             return *number;
         }
-        let hash = hash(self.seed, (0..self.columns.len()).map(&word));
-        self.group_of(hash, word)
+        let hash = hash(self.seed, words.iter().enumerate().map(|(at, word)| (*word, null(at))));
+        self.group_of(hash, words, null)
     }
 
     /// The group with these words and their hash.
     #[inline]
-    fn group_of(&mut self, hash: u32, word: impl Fn(usize) -> (u64, bool)) -> u32 {
-        let columns = &self.columns;
-        let is = |group: u32| {
-            let same = |(at, column): (usize, &KeyColumn)| {
-                (column.words[group as usize], column.is_null(group as usize)) == word(at)
-            };
-            columns.iter().enumerate().all(same)
-        };
-        if let Some(group) = self.table.find(hash, is) {
+    fn group_of(&mut self, hash: u32, words: &[u64], null: impl Fn(usize) -> bool) -> u32 {
+        if let Some(group) = self.table.find(hash, |group| self.is(group, words, &null)) {
             return group;
         }
-        let group = self.len as u32;
-        self.len += 1;
-        self.columns.iter_mut().enumerate().for_each(|(at, column)| column.add(word(at)));
+        let group = self.push(words, null);
         self.table.insert(hash, group);
         group
     }
 
+    #[inline]
+    fn is(&self, group: u32, words: &[u64], null: impl Fn(usize) -> bool) -> bool {
+        let mut columns = self.columns.iter().enumerate();
+        self.has_words(group, words) && columns.all(|(at, column)| column.is_null(group as usize) == null(at))
+    }
+
+    /// Makes a group.
+    fn push(&mut self, words: &[u64], null: impl Fn(usize) -> bool) -> u32 {
+        let group = self.len;
+        self.len += 1;
+        self.words.extend_from_slice(words);
+        for (at, column) in self.columns.iter_mut().enumerate() {
+            if null(at) || !column.nulls.is_empty() {
+                column.nulls.resize(group, false);
+                column.nulls.push(null(at));
+            }
+        }
+        group as u32
+    }
+
     /// The group of one row.
     fn group_at(&mut self, keys: &[Vector], row: usize) -> Result<u32> {
-        let mut words = [(0, false); COMBINED_COLUMNS_MAX];
+        let (mut words, mut nulls) = ([0; COMBINED_COLUMNS_MAX], [false; COMBINED_COLUMNS_MAX]);
         self.make_room(bounds(keys), 1)?;
-        for ((column, key), word) in self.columns.iter_mut().zip(keys).zip(&mut words) {
-            *word = column.word_at(key, row)?;
+        for (at, (column, key)) in self.columns.iter_mut().zip(keys).enumerate() {
+            (words[at], nulls[at]) = column.word_at(key, row)?;
         }
         self.make_room_for_texts(1);
-        Ok(self.group(|at| words[at]))
+        Ok(self.group(&words[..keys.len()], |at| nulls[at]))
     }
 
     /// The group of each row, which is made if there is none; 0 for those that the mask leaves out.
@@ -339,7 +363,7 @@ impl Found {
 
     /// As [`Keys::take_in`].
     fn take_in(&mut self, other: &Found, groups: &[u32], first: Option<&[u32]>) -> Result<Vec<u32>> {
-        let mut words: Vec<Words> = other.columns.iter().map(|column| column.words_at(groups)).collect();
+        let mut words: Vec<Words> = (0..other.columns.len()).map(|column| other.words_at(column, groups)).collect();
         if let Some(first) = first {
             words[0].words = first.iter().map(|word| u64::from(*word)).collect();
         }
@@ -372,17 +396,20 @@ impl Found {
         let hashes = hashes(self.seed, words, rows);
         let without_nulls = words.iter().all(|words| words.nulls.is_none());
         let without_nulls = without_nulls && self.columns.iter().all(|column| column.nulls.is_empty());
+        let (side_by_side, width) = (side_by_side(words, rows), words.len());
+        let of_row = |row: usize| &side_by_side[row * width..(row + 1) * width];
         let mut last: Option<(usize, u32)> = None;
         for from in (0..rows).step_by(TOGETHER) {
             let to = rows.min(from + TOGETHER);
             self.prefetch(&hashes[from..to]);
             for row in (from..to).filter(|row| counts(*row)) {
-                let is_same = |before: usize| words.iter().all(|words| words.at(before) == words.at(row));
+                let same_nulls = |before: usize| words.iter().all(|words| words.is_null(before) == words.is_null(row));
+                let is_same = |before: usize| of_row(before) == of_row(row) && (without_nulls || same_nulls(before));
                 // Rows of a group often follow each other.
                 groups[row] = match last {
                     Some((before, group)) if hashes[before] == hashes[row] && is_same(before) => group,
-                    _ if without_nulls => self.group_of_words(hashes[row], words, row),
-                    _ => self.group_of(hashes[row], |at| words[at].at(row)),
+                    _ if without_nulls => self.group_of_words(hashes[row], of_row(row)),
+                    _ => self.group_of(hashes[row], of_row(row), |at| words[at].is_null(row)),
                 };
                 last = Some((row, groups[row]));
             }
@@ -392,15 +419,13 @@ impl Found {
 
     /// As [`Found::group_of`] where no key is null.
     #[inline]
-    fn group_of_words(&mut self, hash: u32, words: &[Words], row: usize) -> u32 {
-        let columns = &self.columns;
-        let is = |group: u32| columns.iter().zip(words).all(|(own, new)| own.words[group as usize] == new.words[row]);
-        if let Some(group) = self.table.find(hash, is) {
+    fn group_of_words(&mut self, hash: u32, words: &[u64]) -> u32 {
+        if let Some(group) = self.table.find(hash, |group| self.has_words(group, words)) {
             return group;
         }
         let group = self.len as u32;
         self.len += 1;
-        self.columns.iter_mut().zip(words).for_each(|(own, new)| own.words.push(new.words[row]));
+        self.words.extend_from_slice(words);
         self.table.insert(hash, group);
         group
     }
@@ -417,7 +442,7 @@ impl Found {
             if !counts(row) {
                 *group = 0;
             } else if *group == 0 {
-                *group = self.group(|_| words.at(row));
+                *group = self.group(&words.words[row..row + 1], |_| words.is_null(row));
             }
         }
     }
@@ -430,7 +455,7 @@ impl Found {
         hashes.iter().for_each(|hash| self.table.prefetch(*hash));
         for hash in hashes {
             let group = self.table.candidate(*hash);
-            self.columns.iter().for_each(|column| prefetch_item(&column.words, group as usize));
+            prefetch_item(&self.words, group as usize * self.columns.len());
         }
     }
 }
@@ -448,7 +473,7 @@ impl Found {
                 let piece = piece?;
                 self.table.make_room(piece.len())?;
                 for group in piece.start + 1..piece.end + 1 {
-                    let hash = hash(self.seed, std::iter::once((column.words[group], column.is_null(group))));
+                    let hash = hash(self.seed, std::iter::once((self.words[group], column.is_null(group))));
                     self.table.insert(hash, group as u32);
                 }
             }
@@ -473,6 +498,7 @@ impl Found {
         }
         let mut groups = vec![0; rows];
         let hashes = if self.dense.is_some() { Vec::new() } else { hashes(self.seed, &words, rows) };
+        let (side_by_side, width) = (side_by_side(&words, rows), words.len());
         for (row, group) in groups.iter_mut().enumerate() {
             if row % TOGETHER == 0 && !hashes.is_empty() {
                 self.prefetch(&hashes[row..rows.min(row + TOGETHER)]);
@@ -481,17 +507,12 @@ impl Found {
                 continue;
             }
             if let Some(dense) = &self.dense {
-                *group = dense.known(words[0].at(row));
+                *group = dense.known((words[0].words[row], words[0].is_null(row)));
                 continue;
             }
-            let hash = hashes[row];
-            let is = |group: u32| {
-                let same = |(column, words): (&KeyColumn, &Words)| {
-                    (column.words[group as usize], column.is_null(group as usize)) == words.at(row)
-                };
-                self.columns.iter().zip(&words).all(same)
-            };
-            *group = self.table.find(hash, is).unwrap_or(0);
+            let of_row = &side_by_side[row * width..(row + 1) * width];
+            let is = |group: u32| self.is(group, of_row, |at| words[at].is_null(row));
+            *group = self.table.find(hashes[row], is).unwrap_or(0);
         }
         Ok(groups)
     }
@@ -508,14 +529,6 @@ pub(super) const COMBINED_COLUMNS_MAX: usize = 8;
 impl KeyColumn {
     fn is_null(&self, group: usize) -> bool {
         self.nulls.get(group).copied().unwrap_or(false)
-    }
-
-    fn add(&mut self, (word, null): (u64, bool)) {
-        if null || !self.nulls.is_empty() {
-            self.nulls.resize(self.words.len(), false);
-            self.nulls.push(null);
-        }
-        self.words.push(word);
     }
 
     fn word_at(&mut self, key: &Vector, row: usize) -> Result<(u64, bool)> {
@@ -568,37 +581,42 @@ impl KeyColumn {
         };
         Ok(Words { words: zeroed(words, nulls.as_ref()), nulls })
     }
+}
 
-    /// The words of some groups.
-    fn words_at(&self, groups: &[u32]) -> Words {
-        let words = groups.iter().map(|group| self.words[*group as usize]).collect();
-        let valid = || groups.iter().map(|group| !self.is_null(*group as usize)).collect::<NullBuffer>();
-        Words { words, nulls: (!self.nulls.is_empty()).then(valid) }
+impl Found {
+    /// The words of some groups in a column.
+    fn words_at(&self, column: usize, groups: &[u32]) -> Words {
+        let words = groups.iter().map(|group| self.word(column, *group as usize)).collect();
+        let of_column = &self.columns[column];
+        let valid = || groups.iter().map(|group| !of_column.is_null(*group as usize)).collect::<NullBuffer>();
+        Words { words, nulls: (!of_column.nulls.is_empty()).then(valid) }
     }
 
-    fn vector(&self, groups: Range<usize>) -> Vector {
-        let words = &self.words[groups.clone()];
-        let nulls = (!self.nulls.is_empty()).then(|| groups.map(|group| !self.is_null(group)).collect::<NullBuffer>());
-        match (&self.texts, self.form) {
+    fn vector(&self, column: usize, groups: Range<usize>) -> Vector {
+        let (of_column, width) = (&self.columns[column], self.columns.len());
+        let words = || self.words[groups.start * width..groups.end * width].iter().skip(column).step_by(width).copied();
+        let valid = || groups.clone().map(|group| !of_column.is_null(group)).collect::<NullBuffer>();
+        let nulls = (!of_column.nulls.is_empty()).then(valid);
+        match (&of_column.texts, of_column.form) {
             (None, Form::Bools) => {
-                let values = words.iter().map(|word| *word != 0).collect();
+                let values = words().map(|word| word != 0).collect();
                 Vector::Flat(Arc::new(BooleanArray::new(values, nulls)))
             }
             (None, Form::Floats { wide: true }) => {
-                let values = words.iter().map(|word| f64::from_bits(*word)).collect();
+                let values = words().map(f64::from_bits).collect();
                 Vector::Flat(Arc::new(Float64Array::new(values, nulls)))
             }
             (None, Form::Floats { wide: false }) => {
-                let values = words.iter().map(|word| f32::from_bits(*word as u32)).collect();
+                let values = words().map(|word| f32::from_bits(word as u32)).collect();
                 Vector::Flat(Arc::new(Float32Array::new(values, nulls)))
             }
             (None, _) => {
-                let values = IntValues::I64(words.iter().map(|word| *word as i64).collect());
+                let values = IntValues::I64(words().map(|word| word as i64).collect());
                 Vector::Ints(Ints::measured(values, nulls))
             }
-            (Some(texts), Form::Fixed) => Vector::Flat(fixed(words, nulls, &texts.sealed())),
+            (Some(texts), Form::Fixed) => Vector::Flat(fixed(words(), nulls, &texts.sealed())),
             (Some(texts), _) => {
-                let codes = words.iter().map(|word| *word as u32).collect();
+                let codes = words().map(|word| word as u32).collect();
                 Vector::Codes(Codes { codes, nulls, dictionary: texts.sealed() })
             }
         }
@@ -651,13 +669,13 @@ fn as_views(values: &ArrayRef) -> BinaryViewArray {
 }
 
 /// Values of 16 bytes by their numbers.
-fn fixed(numbers: &[u64], nulls: Option<NullBuffer>, dictionary: &Dictionary) -> ArrayRef {
+fn fixed(numbers: impl Iterator<Item = u64>, nulls: Option<NullBuffer>, dictionary: &Dictionary) -> ArrayRef {
     const BYTES: usize = 16;
-    let mut values = Vec::with_capacity(numbers.len() * BYTES);
-    for (row, number) in numbers.iter().enumerate() {
+    let mut values = Vec::with_capacity(numbers.size_hint().0 * BYTES);
+    for (row, number) in numbers.enumerate() {
         match nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             true => values.extend_from_slice(&[0; BYTES]),
-            false => values.extend_from_slice(dictionary.value(*number as usize)),
+            false => values.extend_from_slice(dictionary.value(number as usize)),
         }
     }
     Arc::new(FixedSizeBinaryArray::new(BYTES as i32, values.into(), nulls))
@@ -684,9 +702,21 @@ fn zeroed(mut words: Vec<u64>, nulls: Option<&NullBuffer>) -> Vec<u64> {
 
 impl Words {
     #[inline]
-    fn at(&self, row: usize) -> (u64, bool) {
-        (self.words[row], self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)))
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
+}
+
+/// The words of each row beside each other.
+fn side_by_side(columns: &[Words], rows: usize) -> Cow<'_, [u64]> {
+    if let [only] = columns {
+        return Cow::Borrowed(&only.words);
+    }
+    let mut all = vec![0; rows * columns.len()];
+    for (at, column) in columns.iter().enumerate() {
+        all.iter_mut().skip(at).step_by(columns.len()).zip(&column.words).for_each(|(to, word)| *to = *word);
+    }
+    Cow::Owned(all)
 }
 
 /// A client that knew the seed could choose keys that all hash alike.

@@ -164,7 +164,7 @@ impl Unit {
 
 /// Groups of a part, or smaller parts of it.
 pub enum Opened {
-    Groups(Finished),
+    Groups(Box<Finished>),
     Parts(Vec<Partition>),
 }
 
@@ -189,7 +189,7 @@ impl Spilled {
             }
         }
         match flush {
-            None => groups.finish().map(Opened::Groups),
+            None => groups.finish().map(|groups| Opened::Groups(Box::new(groups))),
             Some(mut flush) => {
                 groups.flush(&mut flush)?;
                 held.shrink_to(0);

@@ -72,7 +72,7 @@ impl GroupsReading {
             match of.open(&part, &mut self.held, &running.around.stop)? {
                 groups::Opened::Groups(groups) => {
                     self.counted.iter().for_each(|ran| ran.count_made(groups.groups()));
-                    self.open = Some((groups, 0));
+                    self.open = Some((*groups, 0));
                 }
                 groups::Opened::Parts(parts) => self.parts.extend(parts.into_iter().filter(|part| !part.is_empty())),
             }

@@ -185,7 +185,7 @@ impl Running {
         let done = match spilled {
             true => self.flushed(flushed)?,
             false => match self.put_together(made, &mut held)? {
-                Together::Held(done) => done,
+                Together::Held(done) => *done,
                 Together::NoRoom(made) => {
                     let mut flushed = None;
                     made.into_iter().try_for_each(|mut made| self.flush(&mut made, &mut flushed))?;
@@ -308,7 +308,7 @@ impl Running {
         let bytes = parted.bytes() + parted.open_bytes(self.ran.workers());
         if held.reach(bytes) || bytes < SPILL_BYTES_MIN {
             let counted = Counted::new(&self.ran, parted.parts());
-            return Ok(Together::Held(Held::PartedGroups(parted, counted)));
+            return Ok(Together::Held(Box::new(Held::PartedGroups(parted, counted))));
         }
         Ok(Together::NoRoom(parted.into_workers().map(|rows| Made::Dealt(Box::new(rows))).collect()))
     }
@@ -331,7 +331,7 @@ impl Running {
                 Some(all) => all.merged(own)?,
             });
         }
-        let Some(all) = all else { return Ok(Together::Held(Held::Nothing)) };
+        let Some(all) = all else { return Ok(Together::Held(Box::new(Held::Nothing))) };
         // An eighth more is left for those that come behind a table.
         let more = match &all {
             Made::Groups(groups) => groups.finish_bytes(),
@@ -342,7 +342,7 @@ impl Running {
         if !self.has_room(held, more)? {
             return Ok(Together::NoRoom(vec![all]));
         }
-        Ok(Together::Held(match all {
+        Ok(Together::Held(Box::new(match all {
             Made::Groups(groups) => Held::Groups(groups.finish()?),
             Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
             Made::Marked(marks) => Held::Marks(marks),
@@ -351,12 +351,12 @@ impl Running {
                 _ => Held::Sorted(rows.finish()?),
             },
             Made::Cut(_) | Made::Dealt(_) => panic!("neither a broken pipeline's rows nor parts are put together here"),
-        }))
+        })))
     }
 }
 
 enum Together {
-    Held(Held),
+    Held(Box<Held>),
     /// Nor for putting it together.
     NoRoom(Vec<Made>),
 }

@@ -142,18 +142,22 @@ fn year_field(field: Field, year: i32) -> i64 {
 
 /// Fields of a clock time; seconds with the decimals that PostgreSQL gives them.
 pub(super) fn clock_field(field: Field, time: i64) -> Option<Numeric> {
-    let minute = i128::from(time % MICROS_PER_MINUTE);
+    Some(Numeric::from_scaled(i128::from(clock_units(field, time)?), Part(field).scale().into()))
+}
+
+/// The same in units of its scale.
+#[inline(always)]
+fn clock_units(field: Field, time: i64) -> Option<i64> {
     Some(match field {
-        Field::Microseconds => Numeric::from(minute),
-        Field::Milliseconds => Numeric::from_scaled(minute, 3),
-        Field::Second => Numeric::from_scaled(minute, 6),
-        Field::Minute => Numeric::from(time / MICROS_PER_MINUTE % 60),
-        Field::Hour => Numeric::from(time / MICROS_PER_HOUR),
+        Field::Microseconds | Field::Milliseconds | Field::Second => time % MICROS_PER_MINUTE,
+        Field::Minute => time / MICROS_PER_MINUTE % 60,
+        Field::Hour => time / MICROS_PER_HOUR,
         _ => return None,
     })
 }
 
 /// Fields of a calendar day.
+#[inline(always)]
 fn day_field(field: Field, days: i64) -> Option<i64> {
     let (year, month, day) = civil_from_days(days);
     Some(match field {
@@ -171,14 +175,64 @@ fn day_field(field: Field, days: i64) -> Option<i64> {
     })
 }
 
-/// What an infinite date or timestamp has: fields that grow for ever are infinite, others are null.
-fn infinite_field(field: Field, negative: bool) -> Option<Numeric> {
+/// Whether a field of infinite dates and timestamps is infinite: those are that grow for ever, others are null.
+fn is_endless(field: Field) -> bool {
     use Field::*;
-    matches!(field, Year | Decade | Century | Millennium | Julian | IsoYear | Epoch).then_some(if negative {
-        Numeric::NEG_INFINITY
-    } else {
-        Numeric::INFINITY
-    })
+    matches!(field, Year | Decade | Century | Millennium | Julian | IsoYear | Epoch)
+}
+
+/// What an infinite date or timestamp has.
+fn infinite_field(field: Field, negative: bool) -> Option<Numeric> {
+    is_endless(field).then_some(if negative { Numeric::NEG_INFINITY } else { Numeric::INFINITY })
+}
+
+/// A field of timestamps without zone whose values, but for those of infinite ones, are integers of one scale.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part(Field);
+
+impl Part {
+    /// `None` where `extract` fails, or gives fractions that end nowhere.
+    pub fn parse(name: &str) -> Option<Part> {
+        let field = Field::parse(name, "timestamp without time zone").ok()?;
+        let is_known = field == Field::Epoch || field != Field::Julian && field_of(field, 0).is_some();
+        is_known.then_some(Part(field))
+    }
+
+    /// Digits behind the point.
+    pub fn scale(self) -> u8 {
+        match self.0 {
+            Field::Milliseconds => 3,
+            Field::Second | Field::Epoch => 6,
+            _ => 0,
+        }
+    }
+
+    /// Whether infinite timestamps have an infinite one; otherwise they have none.
+    pub fn is_endless(self) -> bool {
+        is_endless(self.0)
+    }
+
+    /// Of each timestamp, in units of the scale; of infinite ones anything.
+    pub fn values(self, timestamps: &[i64]) -> Vec<i64> {
+        // A loop for each, in which the field is a constant.
+        macro_rules! of {
+            ($($field:ident)*) => {
+                match self.0 {
+                    $(Field::$field => timestamps.iter().map(|at| field_of(Field::$field, *at).unwrap_or(0)).collect(),)*
+                    _ => timestamps.to_vec(),
+                }
+            };
+        }
+        of!(Microseconds Milliseconds Second Minute Hour Day Week Month Quarter Year Decade Century Millennium
+            Dow IsoDow Doy IsoYear)
+    }
+}
+
+/// A field of a timestamp's clock or day, in units of its scale.
+#[inline(always)]
+fn field_of(field: Field, micros: i64) -> Option<i64> {
+    clock_units(field, micros.rem_euclid(MICROS_PER_DAY))
+        .or_else(|| day_field(field, micros.div_euclid(MICROS_PER_DAY)))
 }
 
 /// `extract(field FROM date)`.

@@ -95,3 +95,43 @@ fn every_day_of_eight_centuries_has_one_date() {
         assert!((1..=days_in_month(year, month)).contains(&day));
     }
 }
+
+#[test]
+fn parts_of_timestamps_are_what_extract_gives() {
+    const NAMES: [&str; 19] = [
+        "microseconds",
+        "ms",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+        "decade",
+        "century",
+        "millennium",
+        "dow",
+        "isodow",
+        "doy",
+        "isoyear",
+        "epoch",
+        "Minutes",
+    ];
+    let steps = (-3_000..3_000i64).map(|step| step * 37_123_456_789_011);
+    let all: Vec<i64> =
+        steps.filter(|at| *at > TIMESTAMP_MIN).chain([0, -1, 1, 86_399_999_999, TIMESTAMP_MIN]).collect();
+    for name in NAMES {
+        let part = Part::parse(name).unwrap();
+        let field = Field::parse(name, "timestamp").unwrap();
+        for (at, value) in all.iter().zip(part.values(&all)) {
+            let expected = extract_timestamp(field, *at, None).unwrap().unwrap().to_string();
+            let own = Numeric::from_scaled(value.into(), part.scale().into()).to_string();
+            assert_eq!(own, expected, "{name} of {at}");
+        }
+        let infinite = extract_timestamp(field, i64::MAX, None).unwrap();
+        assert_eq!(infinite.is_some(), part.is_endless(), "{name}");
+    }
+    assert_eq!(["julian", "timezone", "timezone_hour", "fortnight"].map(Part::parse), [None; 4]);
+}

@@ -34,7 +34,7 @@ pub fn bind_index(ctx: &BindContext, table: &Arc<TableDef>, index: &Arc<IndexDef
 /// definition cannot be bound is no way.
 pub(super) fn of_table(ctx: &BindContext, table: &Arc<TableDef>) -> Arc<[IndexTerms]> {
     let has_terms = |index: &&Arc<IndexDef>| index.predicate.is_some() || index.plain_columns().is_none();
-    if !table.indexes.iter().any(|index| has_terms(&index)) {
+    if !table.valid_indexes().any(|index| has_terms(&index)) {
         return Arc::default();
     }
     let ctx = BindContext {
@@ -48,5 +48,5 @@ pub(super) fn of_table(ctx: &BindContext, table: &Arc<TableDef>) -> Arc<[IndexTe
         current: None,
         ..ctx.clone()
     };
-    table.indexes.iter().filter(has_terms).filter_map(|index| bind_index(&ctx, table, index).ok()).collect()
+    table.valid_indexes().filter(has_terms).filter_map(|index| bind_index(&ctx, table, index).ok()).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use crate::error::{Result, SqlError};
-use crate::run::{BATCH_ROWS_MAX, QueryRuntime, RunContext};
+use crate::run::{BATCH_ROWS_MAX, Outlet, QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::{ArrayRef, RecordBatch};
 use basalt_exec::memory::Memory;
@@ -45,9 +45,6 @@ pub(crate) enum Ended {
     Elsewhere(Refusal),
 }
 
-/// Whom the rows go to.
-pub(crate) type Receiver = mpsc::Sender<Result<RecordBatch>>;
-
 impl QueryRuntime {
     /// `None` if the column engine cannot run the plan.
     pub(crate) fn column_execution(&self, plan: &plan::Plan, ctx: &RunContext) -> Option<Execution> {
@@ -69,11 +66,11 @@ impl QueryRuntime {
     pub(crate) async fn run_columns(
         &self,
         execution: &mut Execution,
-        receiver: &Receiver,
+        outlet: &Outlet,
         turns: &Arc<Statement>,
     ) -> Result<Ended> {
         let left = Arc::new(AtomicBool::new(false));
-        let way = Way::Out { receiver: receiver.clone(), left: left.clone() };
+        let way = Way::Out { outlet: outlet.clone(), left: left.clone() };
         match self.pipelines(execution, &way, turns).await {
             Ok(ended) => Ok(ended),
             Err(Failed::Engine(error @ (Error::Expr(_) | Error::Beyond(_)))) if !left.load(Ordering::Relaxed) => {
@@ -158,9 +155,8 @@ impl QueryRuntime {
             rows
         };
         let run = async {
-            let ended = self.run_columns(execution, &sender, turns).await;
-            drop(sender);
-            ended
+            let outlet = Outlet::to_own_task(sender);
+            self.run_columns(execution, &outlet, turns).await
         };
         let (ended, rows) = tokio::join!(run, count);
         Ok(match ended? {
@@ -194,7 +190,7 @@ type Leaving = (Vec<ArrayRef>, usize);
 #[derive(Clone)]
 enum Way {
     Out {
-        receiver: Receiver,
+        outlet: Outlet,
         /// Whether rows have left.
         left: Arc<AtomicBool>,
     },
@@ -233,9 +229,9 @@ impl Kept {
 
 impl Way {
     async fn send_all(&self, batches: Vec<Leaving>) -> std::result::Result<Ended, Failed> {
-        let Way::Out { receiver, left } = self else { return Ok(Ended::Well) };
+        let Way::Out { outlet, left } = self else { return Ok(Ended::Well) };
         for (columns, rows) in batches {
-            if !send(receiver, left, columns, rows).await {
+            if !send(outlet, left, columns, rows).await {
                 return Ok(Ended::Unheard);
             }
         }
@@ -244,12 +240,12 @@ impl Way {
 }
 
 /// Whether somebody takes the rows.
-async fn send(receiver: &Receiver, left: &AtomicBool, columns: Vec<ArrayRef>, rows: usize) -> bool {
+async fn send(outlet: &Outlet, left: &AtomicBool, columns: Vec<ArrayRef>, rows: usize) -> bool {
     left.store(true, Ordering::Relaxed);
     for from in (0..rows).step_by(BATCH_ROWS_MAX) {
         let count = BATCH_ROWS_MAX.min(rows - from);
         let part = columns.iter().map(|column| column.slice(from, count)).collect();
-        if receiver.send(record_batch(part, count)).await.is_err() {
+        if !outlet.send(record_batch(part, count)).await {
             return false;
         }
     }
@@ -269,9 +265,9 @@ async fn work(
             Progress::Done => return Ok(Ended::Well),
             Progress::More(None) => {}
             Progress::More(Some((columns, rows))) => match &way {
-                Way::Out { receiver, left } => {
+                Way::Out { outlet, left } => {
                     turn.rest();
-                    if !send(receiver, left, columns, rows).await {
+                    if !send(outlet, left, columns, rows).await {
                         return Ok(Ended::Unheard);
                     }
                 }

@@ -13,7 +13,7 @@ pub fn keys_of(table: &TableDef) -> Vec<Vec<ColumnId>> {
     let holds = |index: &&std::sync::Arc<basalt_types::schema::IndexDef>| {
         index.is_key() && !index.constraint.is_some_and(|constraint| constraint.deferrable)
     };
-    primary.chain(table.indexes.iter().filter(holds).filter_map(|index| index.plain_columns())).collect()
+    primary.chain(table.valid_indexes().filter(holds).filter_map(|index| index.plain_columns())).collect()
 }
 
 /// Whether no two rows have the same values, none of them null, in these columns.

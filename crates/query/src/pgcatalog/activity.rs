@@ -27,6 +27,7 @@ fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
         let database = system.catalog.database_named(&session.database).map_or(0, |database| database.id.0);
         let client = session.client_addr;
         let visible = superuser || session.user == system.user;
+        let waits = visible && session.queries_queued > 0;
         rows.push([
             ("datid", oid(database)),
             ("datname", text(&session.database)),
@@ -40,6 +41,8 @@ fn pg_stat_activity(system: &SystemContext, rows: &mut Rows) -> Result {
             ("xact_start", micros(session.transaction_micros)),
             ("query_start", micros(session.statement_micros)),
             ("state_change", micros(session.statement_micros)),
+            ("wait_event_type", opt_text(waits.then_some("QueryGroup"))),
+            ("wait_event", opt_text(waits.then_some("Admission"))),
             ("state", if visible { text(session.state) } else { Datum::Null }),
             ("query", text(if visible { &session.query } else { "<insufficient privilege>" })),
             ("backend_type", text("client backend")),

@@ -21,7 +21,7 @@ basalt query_log 13106 v started_at:timestamptz,user_name:name,database_name:nam
 basalt ingest_jobs 13107 v job:int8,table_oid:oid,source:text,state:text,rows:int8,bytes:int8,started:timestamptz,error:text
 basalt counters 13108 v name:text,value:int8
 basalt background 13109 v doing:text,paused:bool,rounds:int8,frozen_rows:int8,evicted_rows:int8,compactions:int8,checkpoints:int8,errors:int8,panics:int8,failing:text
-basalt query_groups 13110 v name:name,share:int4,statements:int8,cpu_us:int8
+basalt query_groups 13110 v name:name,share:int4,statements:int8,active:int8,queued:int8,refused:int8,cpu_us:int8
 ";
 
 /// `freshness` and `ingest_jobs` are empty until their parts report here.
@@ -178,6 +178,9 @@ fn query_groups(system: &SystemContext, rows: &mut Rows) -> Result {
             ("name", text(&group.name)),
             ("share", int4(group.share as i32)),
             ("statements", int8(group.statements as u64)),
+            ("active", int8(group.admission.active as u64)),
+            ("queued", int8(group.admission.queued as u64)),
+            ("refused", int8(group.admission.refused)),
             ("cpu_us", int8(group.spent.as_micros() as u64)),
         ])?;
     }

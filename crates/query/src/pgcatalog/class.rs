@@ -215,7 +215,7 @@ fn foreign_keys(system: &SystemContext) -> impl Iterator<Item = (&Arc<TableDef>,
 fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
     for (table, index) in indexes::all(system) {
         let immediate = !index.constraint().is_some_and(|constraint| constraint.deferrable);
-        let numbers = index.numbers();
+        let (numbers, state) = (index.numbers(), index.state());
         rows.push([
             ("indexrelid", oid(index.oid())),
             ("indrelid", oid(table.id.0)),
@@ -227,10 +227,10 @@ fn pg_index(system: &SystemContext, rows: &mut Rows) -> Result {
             ("indisexclusion", yes(false)),
             ("indimmediate", yes(immediate)),
             ("indisclustered", yes(false)),
-            ("indisvalid", yes(true)),
+            ("indisvalid", yes(state.is_valid())),
             ("indcheckxmin", yes(false)),
-            ("indisready", yes(true)),
-            ("indislive", yes(true)),
+            ("indisready", yes(state.takes_entries())),
+            ("indislive", yes(state.loses_entries())),
             ("indisreplident", yes(false)),
             ("indkey", int2_vector(numbers)),
             ("indcollation", oid_vector(index.collations(table))),

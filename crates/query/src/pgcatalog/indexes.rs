@@ -6,7 +6,7 @@ use super::relations::user_tables;
 use super::typing;
 use crate::session::names::quote_identifier;
 use basalt_engine::Catalog;
-use basalt_types::schema::{ForeignKey, IndexColumn, IndexDef, IndexSource, PrimaryKey};
+use basalt_types::schema::{ForeignKey, IndexColumn, IndexDef, IndexSource, IndexState, PrimaryKey};
 use basalt_types::{ColumnId, DataType, TableDef};
 use std::sync::Arc;
 
@@ -53,6 +53,13 @@ impl<'a> Index<'a> {
         match self {
             Index::Primary(_) => true,
             Index::Secondary(index) => index.unique,
+        }
+    }
+
+    pub fn state(self) -> IndexState {
+        match self {
+            Index::Primary(_) => IndexState::Valid,
+            Index::Secondary(index) => index.state,
         }
     }
 

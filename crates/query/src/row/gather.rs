@@ -181,7 +181,7 @@ impl Relation {
                 known,
             ));
         }
-        for index in &self.table.indexes {
+        for index in self.table.valid_indexes() {
             let terms = self.terms.iter().find(|terms| terms.index.id == index.id);
             let key: Vec<Option<Term>> = match (index.plain_columns(), terms) {
                 (Some(columns), _) => columns.iter().map(|id| self.column(*id)).collect(),

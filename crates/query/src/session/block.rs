@@ -135,6 +135,22 @@ impl Session {
         Ok(())
     }
 
+    /// The same for statements that are several transactions. What these see is what is committed meanwhile.
+    pub(crate) fn begin_alone(&mut self, verb: &str) -> Result<()> {
+        if self.block.scope == Scope::Explicit || self.block.txn.is_some() {
+            return Err(SqlError::new("25001", format!("{verb} cannot run inside a transaction block")));
+        }
+        self.block.isolation = Isolation::ReadCommitted;
+        self.next_statement().map(|_| ())
+    }
+
+    /// Commits what such a statement has come to.
+    pub(crate) async fn commit_alone(&mut self) -> Result<()> {
+        let version = self.take_txn()?.commit().await?;
+        self.version = self.version.max(version);
+        Ok(())
+    }
+
     /// Opens an implicit transaction if there is none.
     pub(crate) fn ensure_block(&mut self) {
         if self.block.scope == Scope::None {

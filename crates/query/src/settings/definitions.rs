@@ -197,12 +197,28 @@ pub static DEFINITIONS: &[Definition] = {
             "Memory for locators, which find keys where files overlap; at most a quarter of basalt.memory_limit.",
         ),
         define(
+            "basalt.max_active_queries",
+            int(1, 1_000_000, None),
+            "100",
+            Postmaster,
+            BASALT,
+            "Queries of a query group that run at once; others wait in the order of arrival.",
+        ),
+        define(
             "basalt.max_locks",
             int(1000, i64::MAX, None),
             "10000000",
             Postmaster,
             BASALT,
             "Row locks held at once.",
+        ),
+        define(
+            "basalt.max_queued_queries",
+            int(0, 1_000_000, None),
+            "1000",
+            Postmaster,
+            BASALT,
+            "Queries of a query group that wait for their turn; whoever comes beyond that is refused (53400).",
         ),
         define(
             "basalt.memory_limit",

@@ -15,8 +15,10 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
     if let Definition::CreateDatabase { .. } | Definition::Drop { kind: ObjectKind::Database, .. } = definition {
         session.refuse_in_block(definition.tag())?;
     }
-    if matches!(definition, Definition::CreateIndex(create) if create.concurrently) {
-        session.refuse_in_block("CREATE INDEX CONCURRENTLY")?;
+    if let Some(verb) = definition.concurrent_verb() {
+        session.begin_alone(verb)?;
+        Box::pin(index::concurrently::run(session, definition, sql)).await?;
+        return Ok(Outcome::Command { tag: definition.tag().to_string() });
     }
     session.next_statement()?;
     let mut tag = definition.tag().to_string();
@@ -27,7 +29,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
             }
         }
         Definition::CreateIndex(create) => index::create(session, create, sql).await?,
-        Definition::Reindex(target) => index::reindex(session, target).await?,
+        Definition::Reindex { target, .. } => index::reindex(session, target).await?,
         Definition::AlterTable { name, if_exists, kind: ObjectKind::Index, actions } => {
             if actions.iter().any(|action| matches!(action, AlterAction::SetSchema(_))) {
                 return Err(
@@ -75,7 +77,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::Drop { kind: ObjectKind::Database, names, if_exists, .. } => {
             database::drop(session, names, *if_exists)?;
         }
-        Definition::Drop { kind, names, if_exists, cascade } => {
+        Definition::Drop { kind, names, if_exists, cascade, .. } => {
             drop::run(session, *kind, names, *if_exists, *cascade).await?;
         }
         Definition::Truncate { names, restart, cascade } => truncate::run(session, names, *restart, *cascade).await?,

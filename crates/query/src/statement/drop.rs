@@ -37,7 +37,9 @@ pub(crate) async fn run(
             ObjectKind::Schema => {
                 edits.extend(schema_edits(session, &name.name, if_exists, cascade, &mut along).await?)
             }
-            ObjectKind::Index => edits.extend(index::drop_edits(session, name, if_exists).await?),
+            ObjectKind::Index => {
+                edits.extend(index::drop_edits(session, name, if_exists, TableLock::AccessExclusive).await?);
+            }
             _ => edits.extend(relation_edits(session, kind, name, if_exists).await?),
         }
         if edits.len() > before {

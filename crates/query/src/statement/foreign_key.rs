@@ -164,7 +164,7 @@ fn referenced(parent: &TableDef, clause: &ForeignKeyClause) -> Result<(Vec<Colum
     if let Some(key) = parent.primary_key.as_ref().filter(|key| same(&key.columns)) {
         return Ok((columns, key.constraint_id));
     }
-    let keys = parent.indexes.iter().filter(|index| index.is_key());
+    let keys = parent.valid_indexes().filter(|index| index.is_key());
     let matching: Vec<_> = keys.filter(|index| index.plain_columns().is_some_and(|of| same(&of))).collect();
     match matching.iter().find(|index| !index.is_deferrable()) {
         Some(index) => Ok((columns, index.id)),

@@ -1,6 +1,8 @@
 //! CREATE INDEX, DROP INDEX, ALTER INDEX and REINDEX (PostgreSQL manual chapter 11). An index is part of its table's
 //! definition; the engine keeps its entries (`docs/decisions/0006-indexes-are-tables.md`).
 
+pub(crate) mod concurrently;
+
 use super::columns::free_name;
 use super::define::{exists, skipping};
 use super::resolve::{self, Relation, no_relation};
@@ -11,7 +13,7 @@ use crate::session::Session;
 use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ObjectKind, ReindexTarget};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_expr::functions::Volatility;
-use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource};
+use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState};
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -50,18 +52,31 @@ pub(crate) fn make(session: &Session, namespace: ObjectId, parts: IndexParts) ->
         predicate,
         options,
         constraint,
+        state: IndexState::Valid,
         entries,
     })
 }
 
-/// The same index without entries, in a tablet of its own.
+/// The same index without entries, in a tablet of its own. All rows' entries are written there before it is seen.
 pub(crate) fn emptied(session: &Session, namespace: ObjectId, index: &IndexDef) -> Arc<IndexDef> {
     let tablet = session.db.engine().next_tablet_id();
     let entries = IndexDef::entries_table(index.id, namespace, &index.name, tablet);
-    Arc::new(IndexDef { entries, ..index.clone() })
+    Arc::new(IndexDef { state: IndexState::Valid, entries, ..index.clone() })
 }
 
 pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Arc<str>) -> Result<()> {
+    let Some((table, index)) = declared(session, create, TableLock::Share, sql).await? else { return Ok(()) };
+    session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
+    fill(session, &table, &index).await
+}
+
+/// Locks the table, and makes the index, which the catalog does not have yet. `None`: one of the name is there.
+async fn declared(
+    session: &mut Session,
+    create: &CreateIndex,
+    lock: TableLock,
+    sql: &Arc<str>,
+) -> Result<Option<(Arc<TableDef>, Arc<IndexDef>)>> {
     let catalog = session.txn()?.catalog();
     let other = match resolve::find(session, &catalog, &create.table)? {
         Some(Relation::View(_)) => Some("views"),
@@ -75,14 +90,14 @@ pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Ar
         );
     }
     resolve::require_own_table(session, &create.table)?;
-    let table = resolve::lock_table(session, &create.table, TableLock::Share, false).await?;
+    let table = resolve::lock_table(session, &create.table, lock, false).await?;
     resolve::require_owner(session, table.kind_word(), &table.name, &table.owner)?;
     let catalog = session.txn()?.catalog();
     resolve::require_create_in(session, &catalog, table.namespace)?;
     if let Some(name) = create.name.as_ref().filter(|name| catalog.relation_exists(table.namespace, name)) {
         if create.if_not_exists {
             skipping(session, "42P07", format!("relation \"{name}\" already exists"));
-            return Ok(());
+            return Ok(None);
         }
         return Err(exists("42P07", "relation", name));
     }
@@ -90,26 +105,32 @@ pub(crate) async fn create(session: &mut Session, create: &CreateIndex, sql: &Ar
     let ctx = session.bind_context(&catalog, sql, &eval);
     let parts = parts(&ctx, &table, create, &catalog)?;
     let index = make(session, table.namespace, parts);
-    session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
-    fill(session, &table, &index).await
+    Ok(Some((table, index)))
 }
 
 /// Fills an index whose table nobody writes to. 23505 if it cannot be unique.
 pub(crate) async fn fill(session: &mut Session, table: &Arc<TableDef>, index: &Arc<IndexDef>) -> Result<()> {
     let catalog = session.txn()?.catalog();
-    let eval = session.eval_context(Vec::new(), &catalog);
     let (table_of, index_of) = (table.clone(), index.clone());
     let built =
         session.off_thread(move |txn| Box::pin(async move { Ok(txn.build_index(&table_of, &index_of).await) })).await?;
-    match built {
-        // Entries of a deferrable constraint never collide.
-        Ok(_) => session.after_build().await.map_err(|error| as_build_error(table, index, &catalog, error)),
-        Err(basalt_engine::Error::DuplicateKey { key, .. }) => {
-            let values = index.values_of_key(&key).unwrap_or_default();
-            Err(not_unique(table, index, &shown_key(table, index, &values, &eval), &catalog))
-        }
-        Err(error) => Err(error.into()),
-    }
+    built.map_err(|error| build_error(session, &catalog, table, index, error))?;
+    // Entries of a deferrable constraint never collide.
+    session.after_build().await.map_err(|error| as_build_error(table, index, &catalog, error))
+}
+
+/// What a build that failed says: 23505 if rows that are there have the same values.
+fn build_error(
+    session: &Session,
+    catalog: &Arc<Catalog>,
+    table: &TableDef,
+    index: &IndexDef,
+    error: basalt_engine::Error,
+) -> SqlError {
+    let basalt_engine::Error::DuplicateKey { key, .. } = error else { return error.into() };
+    let values = index.values_of_key(&key).unwrap_or_default();
+    let eval = session.eval_context(Vec::new(), catalog);
+    not_unique(table, index, &shown_key(table, index, &values, &eval), catalog)
 }
 
 /// 23505: rows that are there have the same values.
@@ -458,7 +479,12 @@ fn no_index(session: &Session, catalog: &Catalog, name: &Name, drops: bool) -> S
 }
 
 /// What DROP INDEX does to the catalog.
-pub(crate) async fn drop_edits(session: &mut Session, name: &Name, if_exists: bool) -> Result<Vec<CatalogEdit>> {
+pub(crate) async fn drop_edits(
+    session: &mut Session,
+    name: &Name,
+    if_exists: bool,
+    lock: TableLock,
+) -> Result<Vec<CatalogEdit>> {
     let catalog = session.txn()?.catalog();
     if let (true, Some(schema)) = (if_exists, resolve::missing_schema(session, &catalog, name)) {
         skipping(session, "00000", format!("schema \"{schema}\" does not exist"));
@@ -476,7 +502,7 @@ pub(crate) async fn drop_edits(session: &mut Session, name: &Name, if_exists: bo
         return Err(error);
     };
     resolve::require_owner(session, "index", &name.name, &table.owner)?;
-    session.lock_table(table.id, TableLock::AccessExclusive, false).await?;
+    session.lock_table(table.id, lock, false).await?;
     let catalog = session.txn()?.catalog();
     let Some((table, index)) = find(session, &catalog, name)? else {
         return Err(no_index(session, &catalog, name, true));
@@ -594,8 +620,8 @@ fn check_free(catalog: &Catalog, table: &TableDef, name: &str) -> Result<()> {
     }
 }
 
-/// Fills indexes anew, each in a new tablet.
-pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Result<()> {
+/// What REINDEX names: tables, each with the one index that is meant, or all.
+fn reindex_wanted(session: &mut Session, target: &ReindexTarget) -> Result<Vec<(ObjectId, Option<ObjectId>)>> {
     let catalog = session.txn()?.catalog();
     let mut wanted: Vec<(ObjectId, Option<ObjectId>)> = Vec::new();
     match target {
@@ -626,8 +652,13 @@ pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Re
             wanted.extend(catalog.tables.values().filter(|table| own(&table.namespace)).map(|table| (table.id, None)));
         }
     }
+    Ok(wanted)
+}
+
+/// Fills indexes anew, each in a new tablet.
+pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Result<()> {
     let mut indexed = 0;
-    for (table, only) in wanted {
+    for (table, only) in reindex_wanted(session, target)? {
         session.lock_table(table, TableLock::Share, false).await?;
         let catalog = session.txn()?.catalog();
         let Some(table) = catalog.table(table).cloned() else { continue };

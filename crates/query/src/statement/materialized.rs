@@ -173,7 +173,7 @@ fn check_concurrently(session: &Session, table: &TableDef, kept: &Materialized) 
     let is_whole = |index: &&Arc<basalt_types::schema::IndexDef>| {
         index.unique && index.predicate.is_none() && index.plain_columns().is_some()
     };
-    if table.indexes.iter().find(is_whole).is_some() {
+    if table.valid_indexes().any(|index| is_whole(&index)) {
         return Ok(());
     }
     let schema = session.catalog_now().namespaces.get(&table.namespace).map(|schema| schema.name.clone());

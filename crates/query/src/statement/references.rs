@@ -312,11 +312,7 @@ async fn check_reference(
     };
     // A parent's key that changes is looked for again.
     for _ in 0..TRIES_MAX {
-        let read = match enforcer.repeatable_read {
-            true => txn.seen_now(),
-            false => txn.latest(),
-        };
-        let Some((tablet, row_key)) = find_parent(&read, &parent, key, &wanted)? else {
+        let Some((tablet, row_key)) = current_parent(txn, enforcer, &parent, key, &wanted)? else {
             if enforcer.repeatable_read {
                 // That there is none is what was read.
                 find_parent(&txn.seen_and_noted(), &parent, key, &wanted)?;
@@ -341,6 +337,26 @@ async fn check_reference(
         }
     }
     not_present(txn, enforcer, table, &parent, key, values)
+}
+
+/// Where the row is that a new reference is to. An index that is younger than the one snapshot of a transaction has no
+/// entries for it: the row is then looked for as it is now, and must be there for the snapshot, too.
+fn current_parent(
+    txn: &mut Txn,
+    enforcer: &Enforcer,
+    parent: &Arc<TableDef>,
+    key: &ForeignKey,
+    wanted: &[Datum],
+) -> Result<Option<(TabletId, Key)>> {
+    if !enforcer.repeatable_read {
+        return find_parent(&txn.latest(), parent, key, wanted);
+    }
+    if parent.index(key.parent_index).is_none() || txn.sees_indexes(&enforcer.catalog) {
+        return find_parent(&txn.seen_now(), parent, key, wanted);
+    }
+    let Some((tablet, row_key)) = find_parent(&txn.latest(), parent, key, wanted)? else { return Ok(None) };
+    let seen = txn.seen_now().get_columns(parent, tablet, &row_key, &[])?;
+    Ok(seen.map(|_| (tablet, row_key)))
 }
 
 /// Times that a row is looked for which others change meanwhile.

@@ -173,6 +173,9 @@ pub(crate) fn index_for(table: &TableDef, catalog: &Catalog, name: &str) -> Resu
     if index.constraint.is_some() {
         return Err(SqlError::new("55000", format!("index \"{name}\" is already associated with a constraint")));
     }
+    if !index.is_valid() {
+        return Err(SqlError::new("55000", format!("index \"{name}\" is not valid")));
+    }
     if !index.unique {
         return wrong(format!("\"{name}\" is not a unique index"));
     }

@@ -45,7 +45,10 @@ impl ObjectKind {
 pub enum Definition {
     CreateTable(CreateTable),
     CreateIndex(Box<CreateIndex>),
-    Reindex(ReindexTarget),
+    Reindex {
+        target: ReindexTarget,
+        concurrently: bool,
+    },
     AlterTable {
         name: Name,
         if_exists: bool,
@@ -96,6 +99,8 @@ pub enum Definition {
         names: Vec<Name>,
         if_exists: bool,
         cascade: bool,
+        /// Of indexes.
+        concurrently: bool,
     },
     Truncate {
         names: Vec<Name>,
@@ -147,12 +152,22 @@ pub enum Definition {
 }
 
 impl Definition {
+    /// What a definition is called that is several transactions, and no part of one.
+    pub fn concurrent_verb(&self) -> Option<&'static str> {
+        match self {
+            Definition::CreateIndex(create) if create.concurrently => Some("CREATE INDEX CONCURRENTLY"),
+            Definition::Reindex { concurrently: true, .. } => Some("REINDEX CONCURRENTLY"),
+            Definition::Drop { concurrently: true, .. } => Some("DROP INDEX CONCURRENTLY"),
+            _ => None,
+        }
+    }
+
     pub fn tag(&self) -> &'static str {
         match self {
             Definition::CreateTable(table) if table.query.is_some() => "CREATE TABLE AS",
             Definition::CreateTable(_) => "CREATE TABLE",
             Definition::CreateIndex(_) => "CREATE INDEX",
-            Definition::Reindex(_) => "REINDEX",
+            Definition::Reindex { .. } => "REINDEX",
             Definition::AlterTable { kind: ObjectKind::View, .. } => "ALTER VIEW",
             Definition::AlterTable { kind: ObjectKind::MaterializedView, .. } => "ALTER MATERIALIZED VIEW",
             Definition::AlterTable { kind: ObjectKind::Sequence, .. } => "ALTER SEQUENCE",
@@ -209,7 +224,10 @@ pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Option<Definition>> {
         Some("alter") => alter(reader)?,
         Some("drop") => drop(reader)?,
         Some("truncate") => truncate(reader)?,
-        Some("reindex") => Definition::Reindex(index::reindex(reader)?),
+        Some("reindex") => {
+            let (target, concurrently) = index::reindex(reader)?;
+            Definition::Reindex { target, concurrently }
+        }
         Some(_) => comment(reader)?,
         None => return Ok(None),
     }))
@@ -504,15 +522,13 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
             Some("sequence") => ObjectKind::Sequence,
             Some("view") if materialized => ObjectKind::MaterializedView,
             Some("view") => ObjectKind::View,
-            Some("index") => {
-                reader.word("concurrently");
-                ObjectKind::Index
-            }
+            Some("index") => ObjectKind::Index,
             Some("schema") => ObjectKind::Schema,
             Some("database") => ObjectKind::Database,
             Some(_) => ObjectKind::Role,
             None => return Err(unsupported(reader, "DROP")),
         };
+    let concurrently = kind == ObjectKind::Index && reader.word("concurrently");
     let if_exists = reader.if_exists();
     let names = match kind {
         ObjectKind::Role => reader.list(Reader::other_name)?,
@@ -526,7 +542,7 @@ fn drop(reader: &mut Reader<'_>) -> Result<Definition> {
             reader.expect_token(&Token::RParen)?;
         }
     }
-    Ok(Definition::Drop { kind, names, if_exists, cascade: cascade(reader) })
+    Ok(Definition::Drop { kind, names, if_exists, cascade: cascade(reader), concurrently })
 }
 
 fn truncate(reader: &mut Reader<'_>) -> Result<Definition> {

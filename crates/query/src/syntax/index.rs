@@ -174,22 +174,26 @@ fn last_part(name: &ast::ObjectName) -> Option<String> {
     name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone())
 }
 
-/// `(name = value, …)`; a name alone means true.
-pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+/// `(name value, …)`, where `value` reads what follows the name; a name alone means true.
+fn options(
+    reader: &mut Reader<'_>,
+    value: fn(&mut Reader<'_>) -> Result<Option<String>>,
+) -> Result<Vec<(String, String)>> {
     reader.expect_token(&Token::LParen)?;
-    let options = reader.list(|reader| {
-        let name = reader.ident()?;
-        let value = match reader.token(&Token::Eq) {
-            false => "true".to_string(),
-            true => match reader.string_opt().or_else(|| reader.number_opt()) {
-                Some(value) => value,
-                None => reader.ident()?,
-            },
-        };
-        Ok((name, value))
-    })?;
+    let options = reader.list(|reader| Ok((reader.ident()?, value(reader)?.unwrap_or_else(|| "true".to_string()))))?;
     reader.expect_token(&Token::RParen)?;
     Ok(options)
+}
+
+/// `(name = value, …)`.
+pub(super) fn index_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+    options(reader, |reader| match reader.token(&Token::Eq) {
+        false => Ok(None),
+        true => match reader.string_opt().or_else(|| reader.number_opt()) {
+            Some(value) => Ok(Some(value)),
+            None => reader.ident().map(Some),
+        },
+    })
 }
 
 /// There is one place for indexes. 42704 for any other.
@@ -201,18 +205,36 @@ pub(super) fn tablespace(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// After `REINDEX`.
-pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<ReindexTarget> {
+/// `(name [value], …)`.
+fn reindex_options(reader: &mut Reader<'_>) -> Result<Vec<(String, String)>> {
+    options(reader, |reader| {
+        if matches!(reader.peek(), Token::Comma | Token::RParen) {
+            return Ok(None);
+        }
+        let literal = reader.string_opt().or_else(|| reader.number_opt());
+        match literal.or_else(|| reader.one_of(&["true", "false", "on"]).map(str::to_string)) {
+            Some(value) => Ok(Some(value)),
+            None => reader.ident().map(Some),
+        }
+    })
+}
+
+/// After `REINDEX`: what, and whether CONCURRENTLY.
+pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<(ReindexTarget, bool)> {
+    let mut concurrently = false;
     if matches!(reader.peek(), Token::LParen) {
-        for (name, _) in index_options(reader)? {
-            if !["verbose", "concurrently", "tablespace"].contains(&name.as_str()) {
-                return Err(SqlError::syntax(format!("unrecognized REINDEX option \"{name}\"")));
+        for (name, value) in reindex_options(reader)? {
+            match (name.as_str(), crate::settings::value::bool_of(&value)) {
+                ("concurrently", Some(on)) => concurrently = on,
+                ("verbose" | "tablespace", _) => {}
+                ("concurrently", None) => return Err(SqlError::syntax("concurrently requires a Boolean value")),
+                _ => return Err(SqlError::syntax(format!("unrecognized REINDEX option \"{name}\""))),
             }
         }
     }
     let what = reader.one_of(&["index", "table", "schema", "database", "system"]);
-    let concurrently = reader.word("concurrently");
-    Ok(match what {
+    concurrently |= reader.word("concurrently");
+    let target = match what {
         Some("index") => ReindexTarget::Index(reader.object_name()?),
         Some("table") => ReindexTarget::Table(reader.object_name()?),
         Some("schema") => ReindexTarget::Schema(reader.ident()?),
@@ -221,7 +243,8 @@ pub(super) fn reindex(reader: &mut Reader<'_>) -> Result<ReindexTarget> {
         }
         Some(_) => ReindexTarget::Database(if reader.at_end() { None } else { Some(reader.ident()?) }),
         None => return Err(reader.error_here()),
-    })
+    };
+    Ok((target, concurrently))
 }
 
 /// After `SET CONSTRAINTS`.

@@ -60,6 +60,17 @@ pub fn is_overdue() -> bool {
     })
 }
 
+/// Does what may wait for another statement, or for time to pass: as [`pause`], and the statement's permit is given back,
+/// since whoever is waited for may need one.
+pub fn wait<T>(work: impl FnOnce() -> T) -> T {
+    COMPUTING.with_borrow(|computing| {
+        if let Some(Computing { turn, .. }) = computing {
+            turn.statement.give_back_permit();
+        }
+    });
+    pause(work)
+}
+
 /// Does what may wait for others, or compute for turns of its own. What the thread computed for goes on without a slot
 /// afterwards, to the end of its step: it is not to wait in the middle of it.
 pub fn pause<T>(work: impl FnOnce() -> T) -> T {

@@ -35,13 +35,14 @@ struct Sim {
     step: std::ops::Range<u64>,
 }
 
+const UNLIMITED: Limits = Limits { active_max: usize::MAX, queued_max: 0 };
 const MS: u64 = 1_000_000;
 
 impl Sim {
     fn new(seed: u64, slots: usize, groups: &[(&str, u32)]) -> Sim {
         println!("seed {seed}");
         let groups: Vec<_> = groups.iter().map(|(name, share)| (name.to_string(), *share)).collect();
-        let (scheduler, rng) = (Scheduler::new(slots, &groups), StdRng::seed_from_u64(seed));
+        let (scheduler, rng) = (Scheduler::new(slots, &groups, UNLIMITED), StdRng::seed_from_u64(seed));
         Sim { scheduler, workers: Vec::new(), now: 0, rng, step: MS / 5..2 * MS }
     }
 
@@ -239,7 +240,7 @@ enum Act {
 }
 
 fn replay(scripts: &[&[Act]], order: &[usize]) {
-    let scheduler = Scheduler::new(1, &[("a".into(), 10), ("b".into(), 90)]);
+    let scheduler = Scheduler::new(1, &[("a".into(), 10), ("b".into(), 90)], UNLIMITED);
     let actor = |at: usize| Actor {
         turn: Some(scheduler.statement(["a", "b"][at % 2]).turn()),
         woken: Arc::default(),
@@ -320,7 +321,7 @@ fn no_order_of_events_loses_a_slot_or_a_wake_up() {
 #[test]
 fn threads_that_come_and_go_leave_all_slots_free() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
-    let scheduler = Scheduler::new(3, &[("a".into(), 10), ("b".into(), 90)]);
+    let scheduler = Scheduler::new(3, &[("a".into(), 10), ("b".into(), 90)], UNLIMITED);
     let done = runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
         for seed in 0..200u64 {
@@ -356,7 +357,7 @@ fn threads_that_come_and_go_leave_all_slots_free() {
 
 #[test]
 fn who_waits_in_the_middle_of_its_work_has_no_slot_meanwhile() {
-    let scheduler = Scheduler::new(1, &[("a".into(), 1)]);
+    let scheduler = Scheduler::new(1, &[("a".into(), 1)], UNLIMITED);
     let (one, other) = (scheduler.statement("a"), scheduler.statement("a"));
     let waker = Waker::from(Arc::new(Flag::default()));
     let mut cx = Context::from_waker(&waker);
@@ -385,7 +386,7 @@ fn who_waits_in_the_middle_of_its_work_has_no_slot_meanwhile() {
 
 #[test]
 fn time_that_is_computed_is_noted() {
-    let scheduler = Scheduler::new(1, &[("a".into(), 1)]);
+    let scheduler = Scheduler::new(1, &[("a".into(), 1)], UNLIMITED);
     let waker = Waker::from(Arc::new(Flag::default()));
     let mut turn = scheduler.statement("a").turn();
     assert!(turn.poll_ready(&mut Context::from_waker(&waker)).is_ready());
@@ -398,7 +399,7 @@ fn time_that_is_computed_is_noted() {
 
 #[test]
 fn time_of_work_within_a_pause_is_noted_once() {
-    let scheduler = Scheduler::new(1, &[("a".into(), 1)]);
+    let scheduler = Scheduler::new(1, &[("a".into(), 1)], UNLIMITED);
     let waker = Waker::from(Arc::new(Flag::default()));
     let statement = scheduler.statement("a");
     let mut turn = statement.turn();
@@ -419,4 +420,25 @@ fn time_of_work_within_a_pause_is_noted_once() {
     });
     let (spent, all) = (scheduler.report()[0].spent, crate::threads::spent() - before);
     assert!(spent >= Duration::from_millis(13) && spent <= all, "{spent:?} of {all:?}");
+}
+
+/// One that waits for somebody must not keep from running whom it waits for.
+#[test]
+fn who_waits_in_the_middle_of_its_work_has_no_permit_afterwards() {
+    let limits = Limits { active_max: 1, queued_max: 1 };
+    let scheduler = Scheduler::new(1, &[("a".into(), 1), ("b".into(), 1)], limits);
+    let [first, second, other] = ["a", "a", "b"].map(|group| scheduler.statement(group));
+    // Groups do not wait for each other.
+    assert_eq!([&first, &second, &other].map(|statement| statement.enter()), [Ok(true), Ok(false), Ok(true)]);
+    assert!(scheduler.statement("a").enter().is_err());
+    let mut turn = first.turn();
+    let _ = turn.poll_ready(&mut Context::from_waker(Waker::noop()));
+    turn.compute(|| {
+        let active = || scheduler.report()[0].admission;
+        pause(|| assert_eq!(active().queued, 1));
+        wait(|| assert_eq!((active().active, active().queued, active().refused), (1, 0, 1)));
+    });
+    drop(second);
+    drop(turn);
+    assert_eq!(scheduler.report()[0].admission.active, 0);
 }

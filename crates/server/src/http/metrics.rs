@@ -19,6 +19,13 @@ pub fn render(Shared { db, reactors, .. }: &Shared) -> String {
     page.labelled("gauge", name, "Share of the query threads.", of(|group| group.share.to_string()));
     let name = "basalt_query_group_statements";
     page.labelled("gauge", name, "Statements that run or are open.", of(|group| group.statements.to_string()));
+    let name = "basalt_query_group_active";
+    page.labelled("gauge", name, "Queries that were admitted and run.", of(|group| group.admission.active.to_string()));
+    let name = "basalt_query_group_queued";
+    page.labelled("gauge", name, "Queries that wait to be admitted.", of(|group| group.admission.queued.to_string()));
+    let name = "basalt_query_group_refused_total";
+    let help = "Queries that found the queue full since start.";
+    page.labelled("counter", name, help, of(|group| group.admission.refused.to_string()));
     let name = "basalt_query_group_cpu_seconds_total";
     page.labelled("counter", name, "Processor time spent.", of(|group| format!("{:.6}", group.spent.as_secs_f64())));
     let engine = db.engine().stats();

@@ -9,7 +9,7 @@
 //! says so; an error after it stands at the end of the document, beside the rows. Numbers, booleans and JSON are
 //! written as such, everything else as PostgreSQL's text.
 //!
-//! [`admit`](super::admit) says who may ask.
+//! [`admit`](super::admit) says who may ask. As many requests as may be are served at once; the next hears so (503).
 
 use super::admit::{admit, content_of, parameter};
 use super::{Body, JSON, full};
@@ -27,9 +27,13 @@ use hyper::{Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::timeout;
 
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
+/// How long a client may take to send them.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// A piece of the answer is sent when it is at least this long.
 const PIECE_BYTES: usize = 64 << 10;
 const PIECES_WAITING: usize = 2;
@@ -64,8 +68,14 @@ fn with_challenge(mut response: Response<Body>) -> Response<Body> {
 }
 
 pub async fn answer(request: Request<Incoming>, peer: SocketAddr, shared: Arc<Shared>) -> Response<Body> {
+    let Ok(permit) = shared.http_requests.clone().try_acquire_owned() else {
+        let mut refusal =
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many statements are being served over HTTP");
+        refusal.hint = Some("Try again later, or use the PostgreSQL protocol.");
+        return refusal.response();
+    };
     match accept(request, peer, &shared).await {
-        Ok((params, sql)) => respond(shared, params, sql).await,
+        Ok((params, sql)) => respond(shared, params, sql, permit).await,
         Err(refusal) => refusal.response(),
     }
 }
@@ -85,16 +95,26 @@ async fn accept(
         client_addr: Some(peer),
     };
     let bad = |message: String| Refusal::new(StatusCode::BAD_REQUEST, message);
-    let body = Limited::new(request.into_body(), STATEMENT_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| bad(format!("cannot read the statement: {error}")))?.to_bytes();
+    let body = Limited::new(request.into_body(), STATEMENT_BYTES_MAX).collect();
+    let body = timeout(STATEMENT_TIMEOUT, body).await;
+    let late = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, "the statement did not come in time");
+    let body = body.map_err(late)?.map_err(|error| bad(format!("cannot read the statement: {error}")))?.to_bytes();
     Ok((params, content.statement(&body).map_err(bad)?))
 }
 
-async fn respond(shared: Arc<Shared>, params: StartupParams, sql: String) -> Response<Body> {
+async fn respond(
+    shared: Arc<Shared>,
+    params: StartupParams,
+    sql: String,
+    permit: OwnedSemaphorePermit,
+) -> Response<Body> {
     let (pieces, received) = mpsc::channel(PIECES_WAITING);
     let (head, status) = oneshot::channel();
     let document = Document { text: b"{".to_vec(), pieces, head: Some(head) };
-    tokio::spawn(run(shared, params, sql, document));
+    tokio::spawn(async move {
+        run(shared, params, sql, document).await;
+        drop(permit);
+    });
     // Without a status there is no document either.
     let status = status.await.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let stream = futures::stream::unfold(received, |mut received| async move {

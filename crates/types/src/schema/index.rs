@@ -37,8 +37,42 @@ pub struct IndexDef {
     pub options: Vec<(String, String)>,
     /// What `ADD CONSTRAINT` or a table's UNIQUE clause made it for.
     pub constraint: Option<IndexConstraint>,
+    #[serde(default)]
+    pub state: IndexState,
     /// The hidden table.
     pub entries: Arc<TableDef>,
+}
+
+/// What is done with an index, as long as it is made or dropped beside writers
+/// (`docs/decisions/0020-indexes-built-online.md`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub enum IndexState {
+    /// Nothing.
+    Dead,
+    /// Who writes rows takes their entries away, and brings none.
+    DeleteOnly,
+    /// Who writes rows writes their entries. Not all rows have one.
+    WriteOnly,
+    /// Every row has its entry: it is read, too.
+    #[default]
+    Valid,
+}
+
+impl IndexState {
+    /// Whether every row has its entry, so that rows may be looked for here and values are known to be unique.
+    pub fn is_valid(self) -> bool {
+        self == IndexState::Valid
+    }
+
+    /// Whether whoever brings a row brings its entry.
+    pub fn takes_entries(self) -> bool {
+        matches!(self, IndexState::Valid | IndexState::WriteOnly)
+    }
+
+    /// Whether whoever takes a row away takes its entry away.
+    pub fn loses_entries(self) -> bool {
+        self != IndexState::Dead
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
@@ -126,6 +160,21 @@ pub fn encode_present(out: &mut Vec<u8>) {
 impl IndexDef {
     pub fn tablet(&self) -> TabletId {
         self.entries.partitions[0].tablets[0]
+    }
+
+    /// As [`IndexState::is_valid`].
+    pub fn is_valid(&self) -> bool {
+        self.state.is_valid()
+    }
+
+    /// As [`IndexState::takes_entries`].
+    pub fn takes_entries(&self) -> bool {
+        self.state.takes_entries()
+    }
+
+    /// As [`IndexState::loses_entries`].
+    pub fn loses_entries(&self) -> bool {
+        self.state.loses_entries()
     }
 
     /// Whether a violation may last until the end of the statement or transaction.

@@ -268,7 +268,7 @@ fn a_batch_that_waits_for_another_transaction_can_be_canceled() -> Result<()> {
 }
 
 /// Parse and Bind of a statement as the unnamed portal, and Execute for so many rows.
-fn execute(wire: &mut Wire, sql: Option<&str>, rows_max: u32) -> Result<()> {
+pub fn execute(wire: &mut Wire, sql: Option<&str>, rows_max: u32) -> Result<()> {
     let mut frame = Vec::new();
     if let Some(sql) = sql {
         let mut parse = vec![0];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(3);
 
 /// Work without an end: 100,000,000,000 rows, none of which passes.
-const LONG: &str =
+pub const LONG: &str =
     "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 1000000) b WHERE (a + b) % 7 = 8";
 
 /// A statement that was ended leaves nothing behind that works: the next query answers at once, and the process

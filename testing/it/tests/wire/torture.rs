@@ -238,9 +238,10 @@ fn said(answer: basalt_it::wire::Answer) -> Result<(), Failure> {
     }
 }
 
-/// Moves rows between hot and cold, and cuts the log, all the while.
-fn disturb(mut wire: Wire) {
-    for sql in ["VACUUM", "CHECKPOINT", "VACUUM FULL", "SELECT count(*) FROM ledger"].iter().cycle() {
+/// Moves rows between hot and cold, cuts the log and scans a table, all the while.
+fn disturb(mut wire: Wire, table: &str) {
+    let scan = format!("SELECT count(*) FROM {table}");
+    for sql in ["VACUUM", "CHECKPOINT", "VACUUM FULL", &scan].iter().cycle() {
         if wire.simple(sql, None).is_err() {
             return;
         }
@@ -248,7 +249,8 @@ fn disturb(mut wire: Wire) {
     }
 }
 
-fn options() -> BasaltOptions {
+/// Settings with which rows move and the log is cut within seconds.
+pub(crate) fn options() -> BasaltOptions {
     BasaltOptions::default()
         .set("basalt.bulk_rows_min=200")
         .set("basalt.cool_after=100ms")
@@ -256,12 +258,17 @@ fn options() -> BasaltOptions {
         .set("basalt.checkpoint_log_size=4MB")
 }
 
+/// `many` kills and the seed that it names with BASALT_TORTURE, else `few`.
+pub(crate) fn kills_and_seed(few: u32, many: u32) -> (u32, u64) {
+    match std::env::var("BASALT_TORTURE") {
+        Ok(seed) => (many, seed.parse().unwrap_or(1)),
+        Err(_) => (few, 1),
+    }
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_by_kills() -> Result<()> {
-    let (kills, seed) = match std::env::var("BASALT_TORTURE") {
-        Ok(seed) => (500, seed.parse().unwrap_or(1)),
-        Err(_) => (10, 1),
-    };
+    let (kills, seed) = kills_and_seed(10, 500);
     let mut server = Basalt::start_with(options())?;
     let mut wire = server.connect()?;
     wire.run("CREATE TABLE ledger (client int, seq int, part int, total int, PRIMARY KEY (client, seq, part))")?;
@@ -290,21 +297,36 @@ fn nothing_acknowledged_is_lost_by_kills() -> Result<()> {
 }
 
 fn one_kill(server: &mut Basalt, clients: &mut [Client], after_ms: u64) -> Result<()> {
+    let mut work = Vec::new();
+    for client in clients.iter_mut() {
+        let wire = server.connect()?;
+        work.push(move || client.work(wire));
+    }
+    let under_way = until_killed(server, work, after_ms, "ledger")?;
+    let mut wire = server.connect()?;
+    for (client, op) in clients.iter_mut().zip(&under_way) {
+        client.settle(&mut wire, op)?;
+    }
+    Ok(())
+}
+
+/// Clients work, each on a thread of its own, beside one that moves rows and scans `table`, until the server is
+/// killed; it is started again. What each client gave back when its connection broke.
+pub(crate) fn until_killed<T: Send>(
+    server: &mut Basalt,
+    work: Vec<impl FnOnce() -> Result<T> + Send>,
+    after_ms: u64,
+    table: &'static str,
+) -> Result<Vec<T>> {
     let disturbing = server.connect()?;
-    let disturbing = std::thread::spawn(move || disturb(disturbing));
-    let wires = clients.iter().map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
-    let under_way = std::thread::scope(|scope| -> Result<Vec<Op>> {
-        let working: Vec<_> =
-            clients.iter_mut().zip(wires).map(|(client, wire)| scope.spawn(move || client.work(wire))).collect();
+    let disturbing = std::thread::spawn(move || disturb(disturbing, table));
+    let given = std::thread::scope(|scope| -> Result<Vec<T>> {
+        let working: Vec<_> = work.into_iter().map(|work| scope.spawn(work)).collect();
         std::thread::sleep(Duration::from_millis(after_ms));
         server.kill()?;
         working.into_iter().map(|client| client.join().expect("the client lives")).collect()
     })?;
     disturbing.join().expect("it ends with its connection");
     server.start_again()?;
-    let mut wire = server.connect()?;
-    for (client, op) in clients.iter_mut().zip(&under_way) {
-        client.settle(&mut wire, op)?;
-    }
-    Ok(())
+    Ok(given)
 }

@@ -44,7 +44,7 @@ impl Found {
     }
 
     fn ascending_of<T: Copy + Ord + Into<i64>>(&mut self, keys: &[T], mask: Option<&[u8]>) -> Option<Vec<u32>> {
-        let words = &mut self.columns[0].words;
+        let words = &mut self.words;
         // Word 0 is of rows that do not count.
         let last = words.get(1..)?.last().map(|word| *word as i64);
         let first: i64 = (*keys.first()?).into();
@@ -77,7 +77,7 @@ impl Found {
         if self.order != Order::Ascending || other.order != Order::Ascending {
             return Ok(None);
         }
-        let (own, theirs) = (&mut self.columns[0].words, &other.columns[0].words);
+        let (own, theirs) = (&mut self.words, &other.words);
         let known = own.len();
         let mut groups = Vec::with_capacity(theirs.len() - 1);
         let (mut at, mut from) = (1, 1);
@@ -116,7 +116,7 @@ impl Found {
             return Ok(());
         }
         self.order = Order::Indexed;
-        let words = &self.columns[0].words[1..];
+        let words = &self.words[1..];
         let (min, max) =
             words.iter().fold((i64::MAX, i64::MIN), |(min, max), word| (min.min(*word as i64), max.max(*word as i64)));
         let mut dense = Dense::default();

@@ -174,7 +174,7 @@ impl Binder<'_> {
                 arbiters.push(key.constraint_id);
             }
         }
-        for index in table.indexes.iter().filter(|index| given.means(index)) {
+        for index in table.valid_indexes().filter(|index| given.means(index)) {
             if index.is_deferrable() {
                 return Err(deferrable());
             }

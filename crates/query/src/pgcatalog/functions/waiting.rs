@@ -75,7 +75,7 @@ fn told(error: SqlError) -> Error {
 fn block_on<T>(work: impl Future<Output = std::result::Result<T, SqlError>>) -> Result<T> {
     match Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            fair::pause(|| tokio::task::block_in_place(|| handle.block_on(work))).map_err(told)
+            fair::wait(|| tokio::task::block_in_place(|| handle.block_on(work))).map_err(told)
         }
         _ => Err(Error::not_supported("waiting is not supported here")),
     }
@@ -129,7 +129,7 @@ fn sleep(seconds: f64, info: &CallInfo) -> Result<Datum> {
     };
     match Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            fair::pause(|| tokio::task::block_in_place(wait))
+            fair::wait(|| tokio::task::block_in_place(wait))
         }
         _ => wait(),
     }

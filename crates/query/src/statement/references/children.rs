@@ -79,8 +79,7 @@ fn way<'a>(table: &'a TableDef, key: &ForeignKey) -> Option<Way<'a>> {
             && columns[..key.columns.len()].iter().all(|column| key.columns.contains(column))
     };
     let index = table
-        .indexes
-        .iter()
+        .valid_indexes()
         .find(|index| index.predicate.is_none() && index.plain_columns().is_some_and(|columns| begins(&columns)));
     match index {
         Some(index) => Some(Way::Index(index)),

@@ -21,6 +21,7 @@ fn index(unique: bool, nulls_not_distinct: bool) -> IndexDef {
         predicate: None,
         options: Vec::new(),
         constraint: None,
+        state: IndexState::Valid,
         entries: IndexDef::entries_table(ObjectId(1), ObjectId(2), "i", TabletId(7)),
     }
 }
