@@ -338,3 +338,12 @@ pub(crate) enum Unpacked<'a> {
     Narrow(&'a [u32]),
     Wide(&'a [u64]),
 }
+
+impl Unpacked<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Unpacked::Narrow(values) => values.len(),
+            Unpacked::Wide(values) => values.len(),
+        }
+    }
+}
