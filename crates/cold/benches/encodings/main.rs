@@ -1,9 +1,10 @@
-//! How fast segments give back what they hold: every encoding decoded from the block cache, a packed column summed on
-//! all threads beside what memory can deliver, and single rows of a wide table by their ordinals.
+//! How fast segments give back what they hold: every encoding decoded from the block cache, columns of packed integers,
+//! of decimals and of plain floats summed on all threads beside what memory can deliver, and single rows of a wide table
+//! by their ordinals.
 //!
-//! The bars are for a release build: the sum takes in decoded bytes at least half of the memory's read bandwidth as
-//! measured in the same run, and a row of 16 columns less than 5 µs. Times are the best of many short rounds, since others
-//! may share the machine. A table goes to standard error, JSON to standard output.
+//! The bars are for a release build: the sum of packed integers takes in decoded bytes at least half of the memory's read
+//! bandwidth as measured in the same run, and a row of 16 columns less than 5 µs. Times are the best of many short rounds,
+//! since others may share the machine. A table goes to standard error, JSON to standard output.
 //!
 //! `cargo bench -p basalt -p basalt-cold --bench encodings`, or `bench/run.sh encodings`
 #![allow(clippy::disallowed_methods)]
@@ -11,6 +12,8 @@
 mod fixture;
 mod shapes;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use basalt_cold::{PAGE_ROWS, Segment};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnId, widest};
@@ -51,13 +54,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut missed = false;
     if is_asked("sum of packed int4") {
-        let summed = sum_speed(&fixture)?;
+        let summed = sum_speed(&fixture, &Shape::large("packed in 12"))?;
         let part = summed / bandwidths[1];
         eprintln!(
             "sum of packed int4   {summed:8.1} GB/s on two threads: {part:.2} of the memory's (bar {SUM_PART_MIN})"
         );
         json += &format!(", \"sum_of_packed_int4_gb_s\": {summed:.1}");
         missed |= part < SUM_PART_MIN;
+    }
+    for (of, name) in [("float8 of cents", "sum_of_decimals_gb_s"), ("float8, any bits", "sum_of_plain_float8_gb_s")] {
+        if is_asked(&format!("sum of {of}")) {
+            let summed = sum_speed(&fixture, &Shape::large(of))?;
+            eprintln!("{:24} {summed:4.1} GB/s on two threads", format!("sum of {of}"));
+            json += &format!(", \"{name}\": {summed:.1}");
+        }
     }
     if is_asked("row by ordinal") {
         let micros = row_micros(&fixture)?;
@@ -161,19 +171,28 @@ fn decode_speed(segment: &Segment, shape: &Shape, threads: usize) -> f64 {
     gb_s(shape.decoded_bytes(), seconds)
 }
 
+widest! {
+    fn total_doubles(values: &[f64]) -> f64 {
+        let (rows, rest) = values.as_chunks::<32>();
+        let mut totals = [0.0; 32];
+        for row in rows {
+            for (total, value) in totals.iter_mut().zip(row) {
+                *total += value;
+            }
+        }
+        totals.iter().chain(rest).sum()
+    }
+}
+
 /// Of a column that is larger than the processor's caches, part by part.
-fn sum_speed(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
-    let shape = Shape::large_packed_int4();
+fn sum_speed(fixture: &Fixture, shape: &Shape) -> Result<f64, Box<dyn std::error::Error>> {
     let segment = fixture.segment(&shape.column(), shape.chunks())?;
     let sum = |row_group| {
-        let mut total = 0i64;
         each_page(&segment, row_group, |vector| match vector {
-            Vector::Ints(Ints { values: IntValues::I32(values), .. }) => {
-                total = total.wrapping_add(total_ints(&values))
-            }
-            _ => unreachable!("int4 are integers of 32 bits"),
+            Vector::Ints(Ints { values: IntValues::I32(values), .. }) => _ = black_box(total_ints(&values)),
+            Vector::Flat(values) => _ = black_box(total_doubles(values.as_primitive::<Float64Type>().values())),
+            _ => unreachable!("int4 or float8"),
         });
-        black_box(total);
     };
     (0..segment.row_groups().len()).for_each(sum);
     let part = segment.row_groups().len() / PIECES;

@@ -2,11 +2,11 @@
 //! chunk from samples, and the form of each page from its values.
 
 use super::directory::{ChunkEntry, PageEntry, page_rows};
-use super::values::{Values, fill_nulls, validity};
+use super::values::{Values, fill_nulls, float_bits, validity};
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, SegmentColumn};
 use crate::encoding::dictionary::{self, SharedKind};
-use crate::encoding::{bytes, fsst as symbols, ints};
+use crate::encoding::{bytes, floats, fsst as symbols, ints};
 use crate::frame::{Extent, write_block};
 use crate::store::FileSink;
 use crate::{Error, Result};
@@ -81,8 +81,13 @@ impl ChunkEncoder {
         let pages = Pages::new(&self.column, values.len(), nulls);
         pages.fill_nulls(&mut values);
         let zones = pages.zones(|zone, rows| zone.bound_ints(self.column.ty, &values[rows]));
-        let Some((dictionary, codes)) = int_dictionary(self.column.ty, &values) else {
-            return pages.write(sink, None, zones, |rows, out| ints::encode(&values[rows], out));
+        let floats = float_bits(self.column.ty).map(|bits| floats::Encoder::new(bits, &values));
+        let encode = |values: &[i64], out: &mut Vec<u8>| match &floats {
+            Some(floats) => floats.encode(values, out),
+            None => ints::encode(values, out),
+        };
+        let Some((dictionary, codes)) = int_dictionary(self.column.ty, &values, encode) else {
+            return pages.write(sink, None, zones, |rows, out| encode(&values[rows], out));
         };
         let mut block = Vec::new();
         dictionary::encode_ints(&dictionary, &mut block);
@@ -301,8 +306,8 @@ fn put_fixed16(values: &[[u8; 16]], out: &mut Vec<u8>) {
     values.iter().for_each(|value| out.extend_from_slice(value));
 }
 
-/// Ascending distinct values and a code for each value, if that is much smaller than frames would be.
-fn int_dictionary(ty: PhysType, values: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> {
+/// Ascending distinct values and a code for each value, if that is much smaller than the values as they are encoded.
+fn int_dictionary(ty: PhysType, values: &[i64], encode: impl Fn(&[i64], &mut Vec<u8>)) -> Option<(Vec<i64>, Vec<i64>)> {
     if !matches!(ty, PhysType::I32 | PhysType::I64 | PhysType::F32 | PhysType::F64) || values.len() < 1024 {
         return None;
     }
@@ -330,7 +335,7 @@ fn int_dictionary(ty: PhysType, values: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> 
     let page = ..values.len().min(PAGE_ROWS as usize);
     let (mut as_codes, mut as_values) = (Vec::new(), Vec::new());
     ints::encode(&codes[page], &mut as_codes);
-    ints::encode(&values[page], &mut as_values);
+    encode(&values[page], &mut as_values);
     let pages = values.len().div_ceil(PAGE_ROWS as usize);
     (as_codes.len() * pages + dictionary.len() * 8 < as_values.len() * pages * 7 / 10).then_some((dictionary, codes))
 }

@@ -660,6 +660,44 @@ fn files_of_format_1_are_read() {
     segment.verify().unwrap();
 }
 
+/// Floats in all their forms; a full block of packed values and a rest.
+fn floats() -> (SegmentSchema, Vec<Vec<Datum>>) {
+    let fraction = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1u64 << 53) as f64;
+    let odd = |i: u64| f64::from_bits([1 << 63, 0x7ff0_0000_0000_0001, 0xfff0 << 48, 3][(i / 97 % 4) as usize]);
+    type Cell = Box<dyn Fn(u64) -> Datum>;
+    let columns: Vec<(DataType, Cell)> = vec![
+        (DataType::Int8, Box::new(|i| Datum::I64(i as i64))),
+        (DataType::Float8, Box::new(|i| Datum::F64((i * 7919 % 9973) as f64 / 100.0))),
+        (DataType::Float8, Box::new(move |i| Datum::F64(if i % 97 == 5 { odd(i) } else { (i * 25) as f64 / 1e3 }))),
+        (DataType::Float8, Box::new(move |i| if i % 13 == 0 { Datum::Null } else { Datum::F64(fraction(i) - 0.5) })),
+        (DataType::Float4, Box::new(|i| Datum::F32((i * 7919 % 997) as f32 / 10.0))),
+        (DataType::Float4, Box::new(move |i| Datum::F32(fraction(i) as f32))),
+    ];
+    let column = |id: u16, ty: &DataType| SegmentColumn::new(ColumnId(id), ty).unwrap();
+    let ids = columns.iter().zip(1..).map(|((ty, _), id)| column(id, ty)).collect();
+    let schema = SegmentSchema { columns: ids, key: KeySpec::Columns(vec![ColumnId(1)]) };
+    (schema, columns.iter().map(|(_, cell)| (0..1_500).map(cell).collect()).collect())
+}
+
+#[test]
+fn files_with_decimals_and_cut_floats_are_read() {
+    let (schema, columns) = floats();
+    let (files, path) = (files(), Files::path(ID, crate::FileKind::Segment));
+    files.put(&path, include_bytes!("../../fixtures/segment-1-floats.seg").to_vec()).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.schema(), &schema);
+    Table { schema, columns }.check(&segment);
+    segment.verify().unwrap();
+    let forms: Vec<u8> = (1..6)
+        .map(|chunk| {
+            let page = segment.directory(0).unwrap().chunks[chunk].pages[0].extent;
+            let validity = if chunk == 3 { 1_500usize.div_ceil(8) } else { 0 };
+            segment.file.read_checked(page).unwrap()[1 + validity]
+        })
+        .collect();
+    assert_eq!(forms, [3, 3, 4, 3, 4]);
+}
+
 #[test]
 fn bounds_of_long_strings_lie_outside_of_them() {
     let long = |tail: &str| format!("{}{tail}", "x".repeat(40)).into_bytes();
