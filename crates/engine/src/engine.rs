@@ -5,6 +5,7 @@ use crate::bulk::Encoding;
 use crate::data_file::DataFile;
 use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
+use crate::read::mirror::MirrorBudget;
 use crate::sequence::{self, Sequences};
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::Recent;
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(crate) files: Files,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) locators: Arc<LocatorBudget>,
+    pub(crate) mirrors: Arc<MirrorBudget>,
     pub(crate) order: Arc<CommitOrder>,
     pub(crate) txns: Arc<TxnTable>,
     pub(crate) pins: Arc<PinTable>,
@@ -108,6 +110,7 @@ impl Engine {
         let recovered = recovery::recover(&os, &config, progress)?;
         let background = Background::new(config.background);
         let locator_bytes_max = config.locator_bytes_max.min(config.memory_bytes_max / 4);
+        let mirror_bytes_max = config.memory_bytes_max / 32;
         let engine = Arc::new(Engine {
             locks: Locks::new(config.locks_max),
             os,
@@ -115,6 +118,7 @@ impl Engine {
             files: recovered.files,
             cache: recovered.cache,
             locators: Arc::new(LocatorBudget::new(locator_bytes_max)),
+            mirrors: Arc::new(MirrorBudget::new(usize::try_from(mirror_bytes_max).unwrap_or(usize::MAX))),
             order: recovered.order,
             txns: recovered.txns,
             pins: Arc::default(),
@@ -406,6 +410,8 @@ impl Engine {
             locator_entries: self.locators.entries(),
             locator_bytes: self.locators.bytes(),
             locator_bytes_max: self.locators.bytes_max(),
+            mirror_bytes: self.mirrors.bytes(),
+            mirror_bytes_max: self.mirrors.bytes_max(),
             ..EngineStats::default()
         };
         for tablet in tablets {
@@ -494,6 +500,9 @@ pub struct EngineStats {
     pub locator_entries: u64,
     pub locator_bytes: u64,
     pub locator_bytes_max: u64,
+    /// Columns of hot rows, kept for scans.
+    pub mirror_bytes: u64,
+    pub mirror_bytes_max: u64,
 }
 
 #[derive(Clone, Debug)]
