@@ -187,14 +187,15 @@ impl Store {
                 (Some(since), Some(greatest)) if page.is_plain() => Some(since.max(greatest)),
                 _ => None,
             };
-            at = page.next;
-            if at == NONE || at == end {
+            if at == end || page.next == NONE || page.next == end {
                 return RangeState { touched, changes: self.changes, plain_since };
             }
+            at = page.next;
         }
     }
 
-    /// The first key of a page from which on `keys` more or less lie behind `from`; `None` if there are fewer.
+    /// The first key of the last page up to which there are no more than so many keys from `from` on; `None` if there are
+    /// no more up to the end.
     pub fn cut_behind(&self, from: Bound<&[u8]>, keys: usize) -> Option<Key> {
         let place = self.first_of(from);
         let mut page = &self.pages[place.page];

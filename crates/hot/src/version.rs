@@ -84,10 +84,10 @@ pub struct Swept {
 /// What a range of keys was like at some moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RangeState {
-    /// Nothing in the range has changed since [`changes`](RangeState::changes) said this: as long as it is no greater,
-    /// readers find what they found.
+    /// What [`changes`](RangeState::changes) was when the range was last changed, or later: whoever looked at it when that
+    /// was no less finds what he found.
     pub touched: u64,
-    /// How often anything of the tablet had been changed.
+    /// How often anything of the tablet had been changed by then.
     pub changes: u64,
     /// From this version on all readers find the same: each key's newest version, which is decided and has not moved.
     pub plain_since: Option<Version>,

@@ -173,11 +173,11 @@ impl Mirror {
     /// Keeps what a scan has found, beside what others have found of the same rows.
     pub fn keep(&self, range: &KeyRange, keeping: Keeping, hot: &HotTablet, budget: &Arc<MirrorBudget>) {
         let Keeping { changes, mut since, found } = keeping;
-        let mut columns = found.compacted();
         let now = range.state(hot);
         if now.touched > changes {
             return;
         }
+        let mut columns = found.compacted();
         let mut state = self.0.lock();
         let Some(at) = state.find(range) else { return };
         if let Left::Kept(kept) = &state.stripes[at].left
@@ -216,9 +216,8 @@ impl State {
         for at in 0..self.stripes.len() {
             let KeyRange { mut from, to } = self.range(at);
             let mut left = std::mem::replace(&mut self.stripes[at].left, Left::Nothing);
-            while let Some(next) =
-                hot.cut_behind(from_bound(&from), STRIPE_KEYS).filter(|next| Some(next) < to.as_ref() || to.is_none())
-            {
+            let cut_of = |from: &Option<Key>| hot.cut_behind(from_bound(from), STRIPE_KEYS);
+            while let Some(next) = cut_of(&from).filter(|next| to.as_ref().is_none_or(|to| next < to)) {
                 cut.push(Stripe { from: from.replace(next), left: Left::Nothing });
                 left = Left::Nothing;
             }

@@ -1,6 +1,8 @@
 use super::*;
 use basalt_types::{Epoch, ReadAt, TxnState, TxnStates};
 use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 
 mod model;
@@ -154,13 +156,8 @@ fn held(hot: &HotTablet, from: u32, to: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn a_range_that_is_untouched_holds_what_it_held() {
     const KEYS: u32 = 2000;
     let hot = HotTablet::new();
-    let mut random = 0x2545_f491_4f6c_dd1du64;
-    let mut draw = |below: u32| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 33) as u32 % below
-    };
+    let mut random = StdRng::seed_from_u64(1);
+    let mut draw = |below: u32| random.random_range(0..below);
     let mut kept: Vec<(u32, u32, u64, Vec<_>)> = Vec::new();
     let (mut untouched, mut touched) = (0, 0);
     for version in 1..4000u64 {
@@ -197,6 +194,23 @@ fn a_range_that_is_untouched_holds_what_it_held() {
         kept.push((from, to, state.changes, held(&hot, from, to)));
     }
     assert!(untouched > 1000 && touched > 1000, "{untouched} {touched}");
+}
+
+#[test]
+fn a_range_without_keys_does_not_reach_what_lies_behind_it() {
+    let hot = HotTablet::new();
+    let key = |number: u32| [number.to_be_bytes(), [7; 4]].concat();
+    for number in 0..3000 {
+        hot.put(&key(number), &[7; 30], Rid(0), txn(1), 0);
+    }
+    // Of a page it is known from what on it has keys: fewer bytes than its first key has.
+    let first = hot.cut_behind(Bound::Unbounded, 500).unwrap();
+    let state = || hot.state_of(Bound::Included(&first.as_bytes()[..4]), Bound::Excluded(first.as_bytes()));
+    let before = state();
+    hot.put(&key(3000), &[7; 30], Rid(0), txn(1), 0);
+    assert_eq!(state().touched, before.touched);
+    hot.put(&[&first.as_bytes()[..4], &[0]].concat(), &[7; 30], Rid(0), txn(1), 0);
+    assert_eq!(state().touched, hot.changes());
 }
 
 #[test]
