@@ -19,6 +19,7 @@ mod layout;
 mod page;
 mod prune;
 mod reader;
+mod sketches;
 mod values;
 mod vectors;
 mod writer;

@@ -1,6 +1,6 @@
 //! How fast segments give back what they hold: every encoding decoded from the block cache, columns of packed integers,
 //! of decimals and of plain floats summed on all threads beside what memory can deliver, and single rows of a wide table
-//! by their ordinals.
+//! by their ordinals; and how long that table takes to be written.
 //!
 //! The bars are for a release build: the sum of packed integers takes in decoded bytes at least half of the memory's read
 //! bandwidth as measured in the same run, and a row of 16 columns less than 5 µs. Times are the best of many short rounds,
@@ -74,6 +74,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("row by ordinal       {micros:8.2} µs for 16 columns (bar {ROW_MICROS_MAX})");
         json += &format!(", \"row_by_ordinal_us\": {micros:.2}");
         missed |= micros > ROW_MICROS_MAX;
+    }
+    if is_asked("write of lineitem") {
+        let nanos = write_nanos(&fixture)?;
+        eprintln!("write of lineitem    {nanos:8.0} ns for a row of 16 columns");
+        json += &format!(", \"write_of_lineitem_ns_per_row\": {nanos:.0}");
     }
     println!("{json}}}");
     if missed && !cfg!(debug_assertions) { Err("a bar was missed".into()) } else { Ok(()) }
@@ -201,6 +206,19 @@ fn sum_speed(fixture: &Fixture, shape: &Shape) -> Result<f64, Box<dyn std::error
         (first + thread..first + part).step_by(2).for_each(sum);
     });
     Ok(gb_s(shape.decoded_bytes() / PIECES as u64, seconds))
+}
+
+/// On one thread, synced to disk.
+fn write_nanos(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
+    let (columns, chunks) = lineitem();
+    let chunks: Vec<_> = chunks.take(8).collect();
+    let mut least = f64::INFINITY;
+    for _ in 0..6 {
+        let start = Instant::now();
+        let rows = fixture.segment(&columns, chunks.iter().cloned())?.rows();
+        least = least.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(rows));
+    }
+    Ok(least)
 }
 
 fn row_micros(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
