@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     eprintln!("{:20} {:8.1} GB/s on one thread {:8.1} on two", "memory read", bandwidths[0], bandwidths[1]);
     let mut json = format!("{{\"memory_gb_s\": {}", pair(bandwidths));
     for shape in shapes::all().into_iter().filter(|shape| is_asked(&shape.name)) {
-        let segment = fixture.segment(&shape.column(), shape.chunks())?;
+        let segment = fixture.segment(&shape.column(), shape.chunks(), shape.is_compressed())?;
         let bits = segment.column_bytes(ColumnId(1))? as f64 * 8.0 / f64::from(segment.rows());
         let speeds = [1, 2].map(|threads| decode_speed(&segment, &shape, threads));
         eprintln!("{:20} {:8.1} GB/s {:22.1}        {bits:7.2} bits/value", shape.name, speeds[0], speeds[1]);
@@ -191,7 +191,7 @@ widest! {
 
 /// Of a column that is larger than the processor's caches, part by part.
 fn sum_speed(fixture: &Fixture, shape: &Shape) -> Result<f64, Box<dyn std::error::Error>> {
-    let segment = fixture.segment(&shape.column(), shape.chunks())?;
+    let segment = fixture.segment(&shape.column(), shape.chunks(), shape.is_compressed())?;
     let sum = |row_group| {
         each_page(&segment, row_group, |vector| match vector {
             Vector::Ints(Ints { values: IntValues::I32(values), .. }) => _ = black_box(total_ints(&values)),
@@ -215,7 +215,7 @@ fn write_nanos(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
     let mut least = f64::INFINITY;
     for _ in 0..6 {
         let start = Instant::now();
-        let rows = fixture.segment(&columns, chunks.iter().cloned())?.rows();
+        let rows = fixture.segment(&columns, chunks.iter().cloned(), false)?.rows();
         least = least.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(rows));
     }
     Ok(least)
@@ -223,7 +223,7 @@ fn write_nanos(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
 
 fn row_micros(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
     let (columns, chunks) = lineitem();
-    let segment = fixture.segment(&columns, chunks)?;
+    let segment = fixture.segment(&columns, chunks, false)?;
     let ids: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
     let read = |lookup: u64| {
         let ordinal = shapes::scatter(lookup) % u64::from(segment.rows());

@@ -6,7 +6,7 @@ use super::values::{Values, fill_nulls, float_bits, validity};
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, SegmentColumn, sketches};
 use crate::encoding::dictionary::{self, SharedKind};
-use crate::encoding::{bytes, floats, fsst as symbols, ints};
+use crate::encoding::{blocks, bytes, floats, fsst as symbols, ints};
 use crate::frame::{Extent, write_block};
 use crate::sketch::{Sketch, bytes_hash};
 use crate::store::FileSink;
@@ -57,11 +57,13 @@ pub(super) struct ChunkEncoder {
     dictionary: Option<(SharedKind, Vec<u8>, Extent)>,
     /// Of all chunks so far, if the column has one.
     pub sketch: Option<Sketch>,
+    /// Strings that repeat too seldom for a dictionary rest in blocks of zstd.
+    blocks: bool,
 }
 
 impl ChunkEncoder {
-    pub fn new(column: SegmentColumn, sketch: Option<Sketch>) -> ChunkEncoder {
-        ChunkEncoder { column, trained: None, dictionary: None, sketch }
+    pub fn new(column: SegmentColumn, sketch: Option<Sketch>, blocks: bool) -> ChunkEncoder {
+        ChunkEncoder { column, trained: None, dictionary: None, sketch, blocks }
     }
 
     /// Writes shared block and pages. `pieces` hold the rows of the row group.
@@ -164,6 +166,17 @@ impl ChunkEncoder {
         let zones = pages.zones(|zone, rows| zone.bound_strings(order, values[rows].iter().copied()));
         if let Some(sketch) = &mut self.sketch {
             sketches::add_strings(sketch, &self.column, &values, &zones);
+        }
+        if self.blocks {
+            let shared = self.write_dictionary(SharedKind::Blocks, dictionary::BLOCKS.to_vec(), sink)?;
+            let path = sink.path().to_string();
+            let failed = |source| Error::Compression { path: path.clone(), source };
+            let mut encoder = blocks::Encoder::new().map_err(failed)?;
+            let mut failure = None;
+            let chunk = pages.write(sink, Some(shared), zones, |rows, out| {
+                failure = bytes::encode_blocks(&values[rows], &mut encoder, out).err().or(failure.take());
+            })?;
+            return failure.map_or(Ok(chunk), |error| Err(failed(error)));
         }
         let Some(trained) = self.train(&values, sink)? else {
             return pages.write(sink, None, zones, |rows, out| bytes::encode(&values[rows], out));

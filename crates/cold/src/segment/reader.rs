@@ -110,6 +110,11 @@ impl Segment {
         &self.layout.schema
     }
 
+    /// Whether it was written with [`SegmentOptions::zstd`](super::SegmentOptions::zstd).
+    pub fn is_zstd(&self) -> bool {
+        self.layout.zstd
+    }
+
     /// Least and greatest key; `None` in an empty file.
     pub fn key_range(&self) -> Option<&(Key, Key)> {
         self.layout.key_range.as_ref()

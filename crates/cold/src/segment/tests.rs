@@ -1,4 +1,5 @@
 use super::*;
+use crate::encoding::dictionary::SharedKind;
 use crate::frame::{SECTION_PAGE_BYTES, Section};
 use crate::{BlockCache, Error, Files, key_hash};
 use arrow_array::{Array, ArrayRef};
@@ -797,4 +798,48 @@ fn files_with_sketches_are_read() {
     let older = Segment::open(&files, ID, &cache()).unwrap();
     let known = (1..=13).filter(|id| older.sketch(ColumnId(*id)).unwrap().is_some());
     assert_eq!(known.collect::<Vec<u16>>(), [2]);
+}
+
+/// Texts of all lengths, nulls, and some that are longer than a block.
+fn letters() -> Table {
+    let rows = 20_000;
+    let letter = |i: usize| match i % 1_000 {
+        3 => Datum::Null,
+        4 => Datum::text(&format!("{i} ").repeat(5_000 + i)),
+        _ => Datum::text(&format!("letter {i} of many, ").repeat(i % 30)),
+    };
+    let values = (0..rows).map(letter).collect();
+    Table::new(rows, |i| i as i64, SegmentColumn::new(VALUE, &DataType::Text).unwrap(), values)
+}
+
+#[test]
+fn texts_rest_in_blocks_of_zstd_where_that_is_asked_for() {
+    let (files, table) = (files(), letters());
+    let mut bytes = Vec::new();
+    for zstd in [false, true] {
+        table.write(&files, SegmentOptions { zstd, ..SegmentOptions::default() }, 7_000, None);
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        table.check(&segment);
+        segment.verify().unwrap();
+        bytes.push(segment.column_bytes(VALUE).unwrap());
+        let kind = |chunk: usize| segment.directory(0).unwrap().chunks[chunk].shared.map(|(kind, _)| kind);
+        assert_eq!(kind(2) == Some(SharedKind::Blocks), zstd);
+        // Few names, over and over: a dictionary is smaller, and scans use its codes.
+        assert_eq!(kind(1), Some(SharedKind::Strings));
+    }
+    assert!(bytes[1] * 2 < bytes[0], "{bytes:?}");
+}
+
+#[test]
+fn files_with_blocks_of_zstd_are_read() {
+    let (files, path) = (files(), Files::path(ID, crate::FileKind::Segment));
+    let rows = 1_500;
+    let letter = |i: usize| if i % 7 == 3 { Datum::Null } else { Datum::text(&format!("letter {i}, ").repeat(i % 40)) };
+    let column = SegmentColumn::new(VALUE, &DataType::Text).unwrap();
+    let table = Table::new(rows, |i| i as i64, column, (0..rows).map(letter).collect());
+    files.put(&path, include_bytes!("../../fixtures/segment-1-zstd.seg").to_vec()).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    table.check(&segment);
+    segment.verify().unwrap();
+    assert!(matches!(segment.directory(0).unwrap().chunks[2].shared, Some((SharedKind::Blocks, _))));
 }

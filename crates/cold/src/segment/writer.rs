@@ -55,8 +55,11 @@ impl SegmentWriter {
         // Versions ride along as one more column.
         let versions = SegmentColumn { id: ColumnId(u16::MAX), ty: PhysType::I64, order: ValueOrder::Natural };
         let sketch = |column: &SegmentColumn| sketches::is_sketched(&schema, column).then(Sketch::default);
-        let columns = schema.columns.iter().map(|column| ChunkEncoder::new(*column, sketch(column)));
-        let encoders = columns.chain([ChunkEncoder::new(versions, None)]).collect();
+        let columns = schema
+            .columns
+            .iter()
+            .map(|column| ChunkEncoder::new(*column, sketch(column), options.zstd && is_text(column)));
+        let encoders = columns.chain([ChunkEncoder::new(versions, None, false)]).collect();
         Ok(SegmentWriter {
             id,
             key_positions,
@@ -144,6 +147,7 @@ impl SegmentWriter {
             schema: self.schema,
             sorted: self.options.sorted,
             wide,
+            zstd: self.options.zstd,
             stamped: self.stamped.unwrap_or(false),
             key_range: key_range.clone(),
             row_groups: self.row_groups,
@@ -229,6 +233,11 @@ impl SegmentWriter {
         self.directories.push(directory);
         Ok(())
     }
+}
+
+/// Byte strings but numerics, which are short.
+fn is_text(column: &SegmentColumn) -> bool {
+    column.ty == PhysType::Bytes && column.order != ValueOrder::Numeric
 }
 
 fn chunk_zone(chunk: &ChunkEntry) -> ZoneMap {
