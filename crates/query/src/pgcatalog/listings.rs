@@ -113,9 +113,9 @@ fn pg_stats(system: &SystemContext, rows: &mut Rows) -> Result {
         let live = system.engine.estimated_rows(table) as f64;
         for column in table.live_columns().filter(|column| may_read(system, table, column)) {
             let known = system.engine.column_statistics(table, column.id);
-            let (Some(nulls), Some(distinct)) = (known.nulls, known.distinct) else { continue };
             let is_key = table.primary_key.as_ref().is_some_and(|key| key.columns == [column.id]);
-            let distinct = if is_key { live } else { distinct.min(live) };
+            let distinct = if is_key { Some(live) } else { known.distinct.map(|distinct| distinct.min(live)) };
+            let (Some(nulls), Some(distinct)) = (known.nulls, distinct) else { continue };
             // A share of the rows, below 0, where the number is expected to grow with them (`pg_statistic.h`).
             let grows = distinct > live * 0.1;
             rows.push([
