@@ -43,11 +43,14 @@ impl Engine {
         self.freeze_table(table)?;
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        let stored = table.stored().flat_map(|stored| stored.tablets().map(|id| (id, catalog.file_kind(stored))));
-        for (id, kind) in stored {
+        let stored = table.stored().flat_map(|stored| {
+            let asked = pick::Asked::of(stored, &catalog);
+            stored.tablets().map(move |id| (id, asked))
+        });
+        for (id, asked) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let inputs: Vec<_> = decided(&tablet);
-            for group in pick::whole_tablet(&inputs, kind) {
+            for group in pick::whole_tablet(&inputs, asked) {
                 self.compact(&tablet, group)?;
             }
         }
@@ -62,7 +65,7 @@ impl Engine {
         let files = decided(tablet);
         let horizon = self.live_snapshots()[0];
         files.iter().for_each(|file| file.deletes.prune(horizon));
-        let inputs = pick::worth_merging(&files, catalog.file_kind(table), &self.config, cool);
+        let inputs = pick::worth_merging(&files, pick::Asked::of(table, &catalog), &self.config, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),

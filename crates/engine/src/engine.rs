@@ -7,17 +7,16 @@ use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
 use crate::read::mirror::MirrorBudget;
 use crate::sequence::{self, Sequences};
+use crate::statistics::StatisticsCache;
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::Recent;
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use basalt_cold::{BlockCache, Files, LocatorBudget, ZoneMap};
+use basalt_cold::{BlockCache, Files, LocatorBudget};
 use basalt_meta::{CommitOrder, FileKind, Pin, PinReason, PinTable, TxnTable};
 use basalt_sched::Os;
-use basalt_types::{
-    ColumnId, Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo,
-};
+use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
 use basalt_wal::Log;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -65,6 +64,7 @@ pub struct Engine {
     pub(crate) checkpoints: crate::checkpoint::State,
     pub(crate) sequences: Sequences,
     pub(crate) recent: Recent,
+    pub(crate) statistics: StatisticsCache,
     pub(crate) index_values: std::sync::OnceLock<Box<crate::IndexValues>>,
     _directory: Box<dyn Send + Sync>,
 }
@@ -132,6 +132,7 @@ impl Engine {
             checkpoints: recovered.checkpoints,
             sequences: Sequences::new(recovered.sequences),
             recent: Recent::default(),
+            statistics: StatisticsCache::default(),
             index_values: std::sync::OnceLock::new(),
             _directory: recovered.directory,
             config,
@@ -348,22 +349,6 @@ impl Engine {
             cold + tablet.hot.rows() as u64
         };
         table.tablets().filter_map(|id| self.tablet(id).ok()).map(rows).sum()
-    }
-
-    /// Between which values a column of the table's segments lies; hot rows may have others. `None`: unknown.
-    pub fn column_bounds(&self, table: &TableDef, column: ColumnId) -> Option<(Datum, Datum)> {
-        let mut all: Option<ZoneMap> = None;
-        for tablet in table.tablets().filter_map(|id| self.tablet(id).ok()) {
-            for file in &tablet.view().files {
-                let zone = file.data.segment()?.zone_map(column)?;
-                match &mut all {
-                    Some(all) => all.merge(zone),
-                    None => all = Some(zone.clone()),
-                }
-            }
-        }
-        let all = all?;
-        all.min.zip(all.max)
     }
 
     /// Bytes of a table: files and hot rows.

@@ -121,6 +121,10 @@ impl ReadView {
         ReadView { id, number, files, plan: locate::PlanCache::default() }
     }
 
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     pub fn file(&self, id: FileId) -> Option<&Arc<FileEntry>> {
         self.files.iter().find(|file| file.id() == id)
     }
@@ -213,6 +217,11 @@ impl Tablet {
     /// Pins the current view.
     pub fn view(&self) -> Arc<ReadView> {
         self.view.load_full()
+    }
+
+    /// Which view is the current one.
+    pub fn view_id(&self) -> u64 {
+        self.view.load().id
     }
 
     /// Whether nothing has moved since this view was looked at. True as long as the caller holds `latch`.

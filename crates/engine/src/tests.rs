@@ -21,6 +21,7 @@ mod orientation;
 mod protocols;
 mod sequences;
 mod serializable;
+mod statistics;
 
 struct Fixture {
     dir: TempDir,

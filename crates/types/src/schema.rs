@@ -267,6 +267,11 @@ impl TableDef {
         self.option("orientation").and_then(Orientation::named).unwrap_or(Orientation::Column)
     }
 
+    /// Whether texts of new segments are compressed by zstd (`WITH (compression = 'zstd')`).
+    pub fn is_compressed(&self) -> bool {
+        self.option("compression").is_some_and(|method| method.eq_ignore_ascii_case("zstd"))
+    }
+
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -1,6 +1,6 @@
 //! How fast segments give back what they hold: every encoding decoded from the block cache, columns of packed integers,
 //! of decimals and of plain floats summed on all threads beside what memory can deliver, and single rows of a wide table
-//! by their ordinals.
+//! by their ordinals; and how long that table takes to be written.
 //!
 //! The bars are for a release build: the sum of packed integers takes in decoded bytes at least half of the memory's read
 //! bandwidth as measured in the same run, and a row of 16 columns less than 5 µs. Times are the best of many short rounds,
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     eprintln!("{:20} {:8.1} GB/s on one thread {:8.1} on two", "memory read", bandwidths[0], bandwidths[1]);
     let mut json = format!("{{\"memory_gb_s\": {}", pair(bandwidths));
     for shape in shapes::all().into_iter().filter(|shape| is_asked(&shape.name)) {
-        let segment = fixture.segment(&shape.column(), shape.chunks())?;
+        let segment = fixture.segment(&shape.column(), shape.chunks(), shape.is_compressed())?;
         let bits = segment.column_bytes(ColumnId(1))? as f64 * 8.0 / f64::from(segment.rows());
         let speeds = [1, 2].map(|threads| decode_speed(&segment, &shape, threads));
         eprintln!("{:20} {:8.1} GB/s {:22.1}        {bits:7.2} bits/value", shape.name, speeds[0], speeds[1]);
@@ -74,6 +74,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("row by ordinal       {micros:8.2} µs for 16 columns (bar {ROW_MICROS_MAX})");
         json += &format!(", \"row_by_ordinal_us\": {micros:.2}");
         missed |= micros > ROW_MICROS_MAX;
+    }
+    if is_asked("write of lineitem") {
+        let nanos = write_nanos(&fixture)?;
+        eprintln!("write of lineitem    {nanos:8.0} ns for a row of 16 columns");
+        json += &format!(", \"write_of_lineitem_ns_per_row\": {nanos:.0}");
     }
     println!("{json}}}");
     if missed && !cfg!(debug_assertions) { Err("a bar was missed".into()) } else { Ok(()) }
@@ -186,7 +191,7 @@ widest! {
 
 /// Of a column that is larger than the processor's caches, part by part.
 fn sum_speed(fixture: &Fixture, shape: &Shape) -> Result<f64, Box<dyn std::error::Error>> {
-    let segment = fixture.segment(&shape.column(), shape.chunks())?;
+    let segment = fixture.segment(&shape.column(), shape.chunks(), shape.is_compressed())?;
     let sum = |row_group| {
         each_page(&segment, row_group, |vector| match vector {
             Vector::Ints(Ints { values: IntValues::I32(values), .. }) => _ = black_box(total_ints(&values)),
@@ -203,9 +208,22 @@ fn sum_speed(fixture: &Fixture, shape: &Shape) -> Result<f64, Box<dyn std::error
     Ok(gb_s(shape.decoded_bytes() / PIECES as u64, seconds))
 }
 
+/// On one thread, synced to disk.
+fn write_nanos(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
+    let (columns, chunks) = lineitem();
+    let chunks: Vec<_> = chunks.take(8).collect();
+    let mut least = f64::INFINITY;
+    for _ in 0..6 {
+        let start = Instant::now();
+        let rows = fixture.segment(&columns, chunks.iter().cloned(), false)?.rows();
+        least = least.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(rows));
+    }
+    Ok(least)
+}
+
 fn row_micros(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
     let (columns, chunks) = lineitem();
-    let segment = fixture.segment(&columns, chunks)?;
+    let segment = fixture.segment(&columns, chunks, false)?;
     let ids: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
     let read = |lookup: u64| {
         let ordinal = shapes::scatter(lookup) % u64::from(segment.rows());

@@ -100,6 +100,7 @@ pub fn all() -> Vec<Shape> {
         floats("float4, cut (RD)", DataType::Float4, |row| fraction(row) * 360.0 - 180.0),
         texts("codes of texts", |row| WORDS[(scatter(row) % 12) as usize].into()),
         texts("symbols (FSST)", |row| format!("{} {:x}", sentence(row), scatter(row) >> 40)),
+        texts("blocks (zstd)", |row| format!("{} {:x}", sentence(row), scatter(row) >> 40)),
         texts("plain texts", |row| format!("{:016x}", scatter(row))),
     ]);
     shapes
@@ -110,6 +111,10 @@ impl Shape {
     pub fn large(name: &str) -> Shape {
         let shape = all().into_iter().find(|shape| shape.name == name).expect("one of all shapes");
         Shape { row_groups: LARGE_ROW_GROUPS, ..shape }
+    }
+
+    pub fn is_compressed(&self) -> bool {
+        self.name.contains("zstd")
     }
 
     pub fn column(&self) -> [SegmentColumn; 1] {

@@ -328,11 +328,8 @@ impl StringData {
                 Ok(())
             }
             PageValues::Strings(strings) => {
-                for row in rows {
-                    let string = strings.get(*row as usize)?;
-                    self.push(&string)?;
-                }
-                Ok(())
+                debug_assert!(rows.is_sorted(), "rows ascend");
+                strings.visit(rows, |string| self.push(string))
             }
             PageValues::StringCodes(codes, shared) if self.dictionary.is_none() && rows.len() * 4 < shared.count => {
                 let strings = shared.strings()?;

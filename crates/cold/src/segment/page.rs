@@ -97,6 +97,7 @@ impl<'a> PageValues<'a> {
                 let symbols = shared.and_then(|shared| shared.symbols.as_deref());
                 Ok(PageValues::Strings(Strings::parse(input, rows, symbols)?))
             }
+            (PhysType::Bytes, Some(SharedKind::Blocks)) => Ok(PageValues::Strings(Strings::parse_blocks(input, rows)?)),
             (PhysType::Bytes, Some(SharedKind::Strings)) => {
                 let codes = Ints::parse(input, rows)?;
                 Ok(shared.map_or(PageValues::None, |shared| PageValues::StringCodes(codes, shared)))
