@@ -78,12 +78,10 @@ pub(crate) fn fitting(value: &DataType, compared: &DataType, column: &DataType) 
     let (value, compared, column) = (value.underlying(), compared.underlying(), column.underlying());
     let is_number = |ty: &DataType| matches!(ty, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric(_));
     if is_number(column) {
-        let fits = match (compared, value) {
-            (Int2 | Int4 | Int8, Int2 | Int4 | Int8) => true,
-            (Float4 | Float8, Float4 | Float8) => true,
-            (Numeric(_), Numeric(_)) => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (compared, value),
+            (Int2 | Int4 | Int8, Int2 | Int4 | Int8) | (Float4 | Float8, Float4 | Float8) | (Numeric(_), Numeric(_))
+        );
         return fits.then_some(Fitting::Order);
     }
     match (column, compared, value) {

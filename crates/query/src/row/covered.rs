@@ -47,7 +47,10 @@ impl Source {
         let is_it = |source: &IndexSource| matches!(source, IndexSource::Column(id) if *id == column);
         if let Some(at) = index.columns.iter().position(|known| is_it(&known.source)) {
             // What stands before it has to be passed over.
-            let is_passed = |ty: &DataType| !matches!(ty.underlying(), DataType::Array(_) | DataType::Composite(_));
+            let is_passed = |ty: &DataType| {
+                use DataType::{Bpchar, Float4, Float8, Interval, Numeric};
+                is_told_by_key(ty) || matches!(ty.underlying(), Float4 | Float8 | Numeric(_) | Bpchar(_) | Interval)
+            };
             let told = is_told_by_key(&index.columns[at].ty);
             if told && index.columns[..at].iter().all(|before| is_passed(&before.ty)) {
                 return Some(Source::Key(at));

@@ -337,7 +337,7 @@ impl IndexDef {
             rest = behind;
             values.push(match *first {
                 NULL => Some(Datum::Null),
-                _ if column.ty == DataType::Interval => {
+                _ if *column.ty.underlying() == DataType::Interval => {
                     rest = rest.get(16..)?;
                     None
                 }
