@@ -6,7 +6,8 @@ mod materialized;
 
 pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{
-    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, encode_present, encode_values, prefix_key,
+    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, encode_present, encode_values,
+    is_told_by_key, prefix_key,
 };
 pub use materialized::Materialized;
 
