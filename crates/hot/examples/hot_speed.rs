@@ -1,6 +1,6 @@
 //! How fast one tablet's row section is, on one thread: `cargo run --release -p basalt-hot --example hot_speed`.
 
-use basalt_hot::{Change, HotTablet, Lookup, Reader, Rows};
+use basalt_hot::{Change, HotTablet, Lookup, Reader, Rows, Spot};
 use basalt_sched::os::{Clock, real::RealClock};
 use basalt_types::{Epoch, ReadAt, Rid, Stamp, TxnId, TxnState, TxnStates, Version, ViewNo};
 use std::ops::Bound;

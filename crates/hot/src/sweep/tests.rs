@@ -1,4 +1,5 @@
 use super::*;
+use crate::Spot;
 use basalt_types::{Epoch, TxnId};
 
 const KEYS: u32 = 30_000;
