@@ -137,6 +137,8 @@ fn run(
         }
         let ended: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
         let all = ended.iter().sum::<u64>();
+        let kinds = KINDS.iter().zip(&ended).map(|(kind, ended)| (kind.to_string(), json!(ended)));
+        let kinds: serde_json::Map<_, _> = kinds.collect();
         let stats = engine.stats();
         Ok(json!({
             "mode": format!("{:?}", options.mode),
@@ -144,7 +146,7 @@ fn run(
             "new_orders_per_minute": round(ended[0] as f64 / options.seconds * 60.0),
             "cpu_us": round(cpu.as_secs_f64() * 1e6 / all.max(1) as f64),
             "log_bytes": log / all.max(1),
-            "kinds": KINDS.iter().zip(&ended).map(|(kind, ended)| (kind.to_string(), json!(ended))).collect::<serde_json::Map<_, _>>(),
+            "kinds": kinds,
             "rolled_back": counts.rolled_back.load(Ordering::Relaxed),
             "retries": counts.retries.load(Ordering::Relaxed),
             "hot_bytes": stats.hot_bytes,
