@@ -56,7 +56,8 @@ def in_turn(options, engines):
     rate = {mode: result[mode]["per_s"] for mode in MODES}
     result["ratio"] = round(rate["in-place"] / rate["out-of-place"], 2)
     result["ratio_by_row_id"] = round(rate["in-place-by-row-id"] / rate["out-of-place"], 2)
-    print(json.dumps({name: result[name] for name in ["ratio", "ratio_by_row_id"]}), flush=True)
+    result["cpu_ratio"] = round(result["out-of-place"]["cpu_us"] / result["in-place"]["cpu_us"], 2)
+    print(json.dumps({name: result[name] for name in ["ratio", "ratio_by_row_id", "cpu_ratio"]}), flush=True)
     failed = [f"{mode} is inconsistent" for mode in MODES if not result[mode]["consistent"]]
     if result["ratio"] < RATIO_MIN:
         failed.append(f"in place is {result['ratio']} times as fast as out of place, not {RATIO_MIN}")
