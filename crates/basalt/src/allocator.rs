@@ -1,12 +1,11 @@
 //! The allocator, and how long it keeps memory that nobody uses.
 #![allow(unsafe_code)]
 
-use basalt_sched::recycle::Recycling;
 use std::ffi::{c_int, c_long};
 use std::time::Duration;
 
 #[global_allocator]
-static ALLOCATOR: Recycling<mimalloc::MiMalloc> = Recycling(mimalloc::MiMalloc);
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// mimalloc's `purge_delay`, in milliseconds (options.c of its version 3, where the default is a second).
 const PURGE_DELAY: c_int = 15;

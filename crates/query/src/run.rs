@@ -26,7 +26,7 @@ use basalt_exec::Stop;
 use basalt_exec::spill::TempSpace;
 use basalt_expr::context::EvalContext;
 use basalt_expr::resolve::decimal::TOO_WIDE;
-use basalt_sched::{FileSystem, fair, recycle, threads};
+use basalt_sched::{FileSystem, fair, threads};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -126,7 +126,6 @@ fn placement(workers: usize, started: std::sync::mpsc::Sender<()>) -> impl Fn() 
             Some(Err(error)) => tracing::debug!("a query thread runs anywhere: {error}"),
             None => threads::keep_nowhere(),
         }
-        recycle::begin();
         // After the workers nobody listens.
         let _ = started.send(());
     }
@@ -145,7 +144,6 @@ impl QueryRuntime {
             .thread_name("basalt-query")
             .thread_stack_size(8 << 20)
             .on_thread_start(placement(workers, started))
-            .on_thread_stop(recycle::end)
             .enable_all()
             .build()
             .map_err(|error| SqlError::new("58030", format!("cannot start query threads: {error}")))?;

@@ -8,7 +8,6 @@ pub mod code_pages;
 pub mod failpoint;
 pub mod fair;
 pub mod os;
-pub mod recycle;
 pub mod threads;
 
 pub use os::{Clock, File, FileSystem, OpenMode, Os, Random};
