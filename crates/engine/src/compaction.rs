@@ -4,7 +4,8 @@
 //! their stamps, marked or not. Stamps at or below the horizon become the horizon: every reader sees them,
 //! and no conflict test asks for more. Marks that are there or made meanwhile, undecided ones included, are
 //! carried over through a map from old to new places ([`carry`]); the latch is held for the last few.
-//! A merge whose inputs have very many undecided marks is put off.
+//! A merge whose inputs have very many undecided marks is put off. So is one with marks that a large change has made
+//! (`txn/large.rs`), until they are folded: its transaction counts on the places.
 
 mod carry;
 mod merge;
@@ -46,7 +47,7 @@ impl Engine {
         let stored = table.stored().flat_map(|stored| stored.tablets().map(|id| (id, catalog.file_kind(stored))));
         for (id, kind) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
-            let inputs: Vec<_> = decided(&tablet);
+            let inputs: Vec<_> = self.mergeable(&tablet);
             for group in pick::whole_tablet(&inputs, kind) {
                 self.compact(&tablet, group)?;
             }
@@ -59,14 +60,24 @@ impl Engine {
     pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>, cool: Version) -> Result<bool> {
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
-        let files = decided(tablet);
-        let horizon = self.live_snapshots()[0];
-        files.iter().for_each(|file| file.deletes.prune(horizon));
+        let files = self.mergeable(tablet);
         let inputs = pick::worth_merging(&files, catalog.file_kind(table), &self.config, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),
         }
+    }
+
+    /// Files that a merge may take.
+    fn mergeable(&self, tablet: &Tablet) -> Vec<Arc<FileEntry>> {
+        let horizon = self.live_snapshots()[0];
+        let may_go = |file: &&Arc<FileEntry>| {
+            file.deletes.prune(horizon);
+            file.undecided().is_none()
+                && !file.deletes.has_many()
+                && file.deletes.undecided_count() <= carry::UNDECIDED_MAX
+        };
+        tablet.view().files.iter().filter(may_go).cloned().collect()
     }
 
     /// True if the inputs were replaced.
@@ -119,10 +130,14 @@ impl Engine {
         mut carry: Carry<'_>,
     ) -> Result<bool> {
         for _ in 0..CARRY_ROUNDS {
+            if has_many(inputs) {
+                break;
+            }
             carry.catch_up();
             let _gate = self.move_gate.read();
             let _latch = tablet.latch.write();
-            if carry.is_nearly_done() {
+            // Under the latch: nobody marks now.
+            if carry.is_nearly_done() && !has_many(inputs) {
                 return self.switch_to_compacted(tablet, inputs, entries, carry);
             }
         }
@@ -183,11 +198,8 @@ impl Engine {
     }
 }
 
-/// Files that a merge may take.
-fn decided(tablet: &Tablet) -> Vec<Arc<FileEntry>> {
-    let mergeable =
-        |file: &&Arc<FileEntry>| file.undecided().is_none() && file.deletes.undecided_count() <= carry::UNDECIDED_MAX;
-    tablet.view().files.iter().filter(mergeable).cloned().collect()
+fn has_many(files: &[Arc<FileEntry>]) -> bool {
+    files.iter().any(|file| file.deletes.has_many())
 }
 
 /// The files being written.

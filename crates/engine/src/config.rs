@@ -22,6 +22,9 @@ pub struct EngineConfig {
     pub freeze_rows_min: u64,
     /// Batches of at least this many rows per tablet go straight to files.
     pub bulk_rows_min: usize,
+    /// Rows that a statement changes one by one before it goes on with what rests in files in the large way
+    /// (`txn/large.rs`).
+    pub large_changes_min: u64,
     /// Rows per segment that freeze, bulk loads and compaction aim for.
     pub segment_rows: u64,
     /// Bytes of values in a row group of a segment that ends it before: what writing one takes in memory.
@@ -47,6 +50,7 @@ impl EngineConfig {
             cool_after: Duration::from_secs(10),
             freeze_rows_min: 65_536,
             bulk_rows_min: 16_384,
+            large_changes_min: 65_536,
             segment_rows: 1 << 20,
             row_group_bytes_max: SegmentOptions::default().row_group_bytes_max,
             row_file_bytes_max: 512 << 20,

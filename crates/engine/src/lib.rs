@@ -47,7 +47,9 @@ pub use read::{
     SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
-pub use txn::{Consequence, CurrentRow, Inserted, Isolation, Locked, Savepoint, Txn, TxnOptions};
+pub use txn::{
+    Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Savepoint, Txn, TxnOptions,
+};
 pub use validation::ReadSet;
 
 pub use basalt_meta::{

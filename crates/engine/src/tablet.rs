@@ -121,6 +121,11 @@ impl ReadView {
         ReadView { id, number, files, plan: locate::PlanCache::default() }
     }
 
+    /// For [`Tablet::is_current`].
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     pub fn file(&self, id: FileId) -> Option<&Arc<FileEntry>> {
         self.files.iter().find(|file| file.id() == id)
     }
