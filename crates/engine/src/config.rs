@@ -23,7 +23,7 @@ pub struct EngineConfig {
     /// Batches of at least this many rows per tablet go straight to files.
     pub bulk_rows_min: usize,
     /// Rows that a statement changes one by one before it goes on with what rests in files in the large way
-    /// (`txn/large.rs`).
+    /// (`txn/large.rs`); a sixteenth of them if hot rows take much of the memory.
     pub large_changes_min: u64,
     /// Rows per segment that freeze, bulk loads and compaction aim for.
     pub segment_rows: u64,
@@ -50,7 +50,7 @@ impl EngineConfig {
             cool_after: Duration::from_secs(10),
             freeze_rows_min: 65_536,
             bulk_rows_min: 16_384,
-            large_changes_min: 65_536,
+            large_changes_min: 16_384,
             segment_rows: 1 << 20,
             row_group_bytes_max: SegmentOptions::default().row_group_bytes_max,
             row_file_bytes_max: 512 << 20,

@@ -467,6 +467,61 @@ async fn a_batch_waits_for_marks_on_its_keys() {
     }
 }
 
+/// It waits for one transaction's mark, and by the time it looks again another one has marked the row.
+#[tokio::test]
+async fn a_batch_waits_for_each_who_marks_its_keys() {
+    for commits in [true, false] {
+        let f = Fixture::new();
+        let table = filled(&f, 1, true).await;
+        let (mut first, mut second) = (f.begin(), f.begin());
+        change_all(&mut first, &table, None).await.unwrap();
+        let mut batch = f.begin();
+        let loaded = tokio::spawn({
+            let table = table.clone();
+            async move {
+                let mut bulk = batch.bulk_insert(&table)?;
+                bulk.push(&columns(100..400, "batch")).await?;
+                bulk.finish().await?;
+                batch.commit().await
+            }
+        });
+        while f.engine.stats().lock_waits == 0 {
+            tokio::task::yield_now().await;
+        }
+        second.next_statement();
+        let found = find(&second.read(), &table);
+        let (found, hot): (Vec<_>, Vec<_>) = found.into_iter().partition(|row| row.id < 5000);
+        assert_eq!(hot.len(), 50);
+        // One thread: the batch does not run in between.
+        first.rollback();
+        assert_eq!(second.mark_now(&found), 5000);
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!loaded.is_finished(), "the batch does not wait for who may bring its keys back");
+        match commits {
+            true => drop(second.commit().await.unwrap()),
+            false => second.rollback(),
+        }
+        assert_eq!(loaded.await.unwrap().is_ok(), commits);
+        let mut expected = if commits { all(100..400, "batch") } else { all(0..5000, "one") };
+        expected.extend(all(5000..5050, "one"));
+        assert_rows(&now(&f), &expected);
+    }
+}
+
+impl Txn {
+    /// Without letting anybody else run.
+    fn mark_now(&mut self, found: &[Found]) -> usize {
+        let tablet = self.tablet(found[0].tablet).unwrap();
+        let rows: Vec<FoundRow> =
+            found.iter().map(|row| FoundRow { key: row.key.as_bytes(), stamp: row.stamp }).collect();
+        let mut done = vec![false; rows.len()];
+        self.mark_resting(&tablet, &rows, &mut done).unwrap();
+        done.into_iter().filter(|done| *done).count()
+    }
+}
+
 #[tokio::test]
 async fn who_has_read_what_a_large_change_changed_is_refused() {
     for new in [None, Some("two")] {

@@ -54,7 +54,12 @@ impl Txn {
         Ok(done)
     }
 
-    fn mark_resting(&mut self, tablet: &Arc<Tablet>, rows: &[FoundRow<'_>], done: &mut [bool]) -> Result<()> {
+    pub(crate) fn mark_resting(
+        &mut self,
+        tablet: &Arc<Tablet>,
+        rows: &[FoundRow<'_>],
+        done: &mut [bool],
+    ) -> Result<()> {
         let txn = self.writer()?;
         let objects: Vec<Object> = rows.iter().map(|row| Object::Row(tablet.id, Key::from(row.key))).collect();
         let engine = self.engine.clone();
@@ -226,9 +231,11 @@ impl LargeUpdate {
 }
 
 impl Engine {
-    /// From how many rows on a statement goes on in the large way.
-    pub fn large_changes_min(&self) -> u64 {
-        self.config.large_changes_min
+    /// Whether a statement that has changed so many rows one by one goes on in the large way: earlier, if there is little
+    /// room for more of them.
+    pub fn is_large_change(&self, rows: u64) -> bool {
+        let least = self.config.large_changes_min;
+        rows >= least || (rows >= least.div_ceil(16) && self.background.is_half_pressed(self))
     }
 
     /// Moves hot rows of a table into files where they are many, so that a large change finds them there. Blocks.

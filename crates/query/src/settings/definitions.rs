@@ -191,7 +191,7 @@ pub static DEFINITIONS: &[Definition] = {
         define(
             "basalt.large_changes_min",
             int(1, i64::MAX, None),
-            "65536",
+            "16384",
             Postmaster,
             BASALT,
             "Rows that an UPDATE or DELETE changes one by one before it goes on with what rests in files together.",
