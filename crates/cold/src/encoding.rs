@@ -1,12 +1,16 @@
 //! How values become bytes inside a page, and back (`docs/format/segment.md`, "Values").
 //!
 //! Every form gives one value at bounded cost: [`linear`] in O(1), [`ints`] in O(log runs) or one restart of
-//! 128 deltas, [`bytes`] with a walk over at most 127 lengths. Parsing checks all lengths, so that damaged
-//! bytes end in [`Damage`], never in a panic; checksums were verified before.
+//! 128 deltas, [`floats`] as these and O(log exceptions), [`bytes`] with a walk over at most 127 lengths, [`blocks`] with one
+//! block of at most 16 KiB.
+//! Parsing checks all lengths, so that damaged bytes end in [`Damage`], never in a panic; checksums were
+//! verified before.
 
 pub(crate) mod bits;
+pub(crate) mod blocks;
 pub(crate) mod bytes;
 pub(crate) mod dictionary;
+pub(crate) mod floats;
 pub(crate) mod fsst;
 pub(crate) mod ints;
 pub(crate) mod linear;

@@ -30,6 +30,9 @@ pub enum Error {
     #[error("a block of {path} would have {bytes} bytes, at most {bytes_max} are possible")]
     TooLarge { path: String, bytes: u64, bytes_max: u64 },
 
+    #[error("cannot compress texts of {path}: {source}")]
+    Compression { path: String, source: io::Error },
+
     #[error("rows pushed to {path} are out of key order: {key:02x?} after {previous:02x?}")]
     OutOfOrder { path: String, previous: Vec<u8>, key: Vec<u8> },
 
@@ -63,6 +66,7 @@ impl Error {
             | Error::Damaged { .. }
             | Error::FormatVersion { .. }
             | Error::DamagedDeleteMap { .. } => ErrorKind::Corrupt,
+            Error::Compression { .. } => ErrorKind::Internal,
             Error::TooManyRows { .. } | Error::TooLarge { .. } => ErrorKind::Limit,
             Error::OrdinalOutOfRange { .. } | Error::OutOfOrder { .. } | Error::SchemaMismatch { .. } => {
                 ErrorKind::Internal

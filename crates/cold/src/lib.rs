@@ -17,6 +17,7 @@ mod frame;
 pub mod locator;
 pub mod rowfile;
 pub mod segment;
+mod sketch;
 pub mod store;
 
 pub use cache::{BlockCache, BlockKind, CacheStats};
@@ -29,4 +30,5 @@ pub use segment::{
     ChunkReader, KeySpec, Keys, PAGE_ROWS, ROW_GROUP_ROWS, RowGroup, RowStamps, Segment, SegmentColumn, SegmentMeta,
     SegmentOptions, SegmentSchema, SegmentWriter, Stamps, ValueOrder, ZoneMap,
 };
+pub use sketch::Sketch;
 pub use store::{FileKind, Files, LocalStore};

@@ -19,6 +19,7 @@ mod layout;
 mod page;
 mod prune;
 mod reader;
+mod sketches;
 mod values;
 mod vectors;
 mod writer;
@@ -139,11 +140,13 @@ pub struct SegmentOptions {
     pub filter: bool,
     /// Bytes of values in a row group at hand with which the file is full.
     pub row_group_bytes_max: usize,
+    /// Texts that repeat too seldom for a dictionary are compressed by zstd, in blocks of 16 KiB.
+    pub zstd: bool,
 }
 
 impl Default for SegmentOptions {
     fn default() -> SegmentOptions {
-        SegmentOptions { sorted: true, filter: true, row_group_bytes_max: 64 << 20 }
+        SegmentOptions { sorted: true, filter: true, row_group_bytes_max: 64 << 20, zstd: false }
     }
 }
 

@@ -44,11 +44,14 @@ impl Engine {
         self.freeze_table(table)?;
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        let stored = table.stored().flat_map(|stored| stored.tablets().map(|id| (id, catalog.file_kind(stored))));
-        for (id, kind) in stored {
+        let stored = table.stored().flat_map(|stored| {
+            let asked = pick::Asked::of(stored, &catalog);
+            stored.tablets().map(move |id| (id, asked))
+        });
+        for (id, asked) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
             let inputs: Vec<_> = self.mergeable(&tablet);
-            for group in pick::whole_tablet(&inputs, kind) {
+            for group in pick::whole_tablet(&inputs, asked) {
                 self.compact(&tablet, group)?;
             }
         }
@@ -61,7 +64,7 @@ impl Engine {
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
         let files = self.mergeable(tablet);
-        let inputs = pick::worth_merging(&files, catalog.file_kind(table), &self.config, cool);
+        let inputs = pick::worth_merging(&files, pick::Asked::of(table, &catalog), &self.config, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),

@@ -5,18 +5,18 @@ use crate::bulk::Encoding;
 use crate::data_file::DataFile;
 use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
+use crate::read::mirror::MirrorBudget;
 use crate::sequence::{self, Sequences};
+use crate::statistics::StatisticsCache;
 use crate::tablet::{FileEntry, Tablet};
 use crate::validation::Recent;
 use crate::{Catalog, EngineConfig, Error, Result, Txn, TxnOptions, recovery};
 use ahash::AHashMap;
 use arc_swap::ArcSwap;
-use basalt_cold::{BlockCache, Files, LocatorBudget, ZoneMap};
+use basalt_cold::{BlockCache, Files, LocatorBudget};
 use basalt_meta::{CommitOrder, FileKind, Pin, PinReason, PinTable, TxnTable};
 use basalt_sched::Os;
-use basalt_types::{
-    ColumnId, Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo,
-};
+use basalt_types::{Datum, Epoch, FileId, Lsn, ObjectId, ReadAt, Rid, TableDef, TabletId, TxnId, Version, ViewNo};
 use basalt_wal::Log;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap};
@@ -46,6 +46,7 @@ pub struct Engine {
     pub(crate) files: Files,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) locators: Arc<LocatorBudget>,
+    pub(crate) mirrors: Arc<MirrorBudget>,
     pub(crate) order: Arc<CommitOrder>,
     pub(crate) txns: Arc<TxnTable>,
     pub(crate) pins: Arc<PinTable>,
@@ -63,6 +64,7 @@ pub struct Engine {
     pub(crate) checkpoints: crate::checkpoint::State,
     pub(crate) sequences: Sequences,
     pub(crate) recent: Recent,
+    pub(crate) statistics: StatisticsCache,
     pub(crate) index_values: std::sync::OnceLock<Box<crate::IndexValues>>,
     _directory: Box<dyn Send + Sync>,
 }
@@ -108,6 +110,7 @@ impl Engine {
         let recovered = recovery::recover(&os, &config, progress)?;
         let background = Background::new(config.background);
         let locator_bytes_max = config.locator_bytes_max.min(config.memory_bytes_max / 4);
+        let mirror_bytes_max = config.memory_bytes_max / 32;
         let engine = Arc::new(Engine {
             locks: Locks::new(config.locks_max),
             os,
@@ -115,6 +118,7 @@ impl Engine {
             files: recovered.files,
             cache: recovered.cache,
             locators: Arc::new(LocatorBudget::new(locator_bytes_max)),
+            mirrors: Arc::new(MirrorBudget::new(usize::try_from(mirror_bytes_max).unwrap_or(usize::MAX))),
             order: recovered.order,
             txns: recovered.txns,
             pins: Arc::default(),
@@ -128,6 +132,7 @@ impl Engine {
             checkpoints: recovered.checkpoints,
             sequences: Sequences::new(recovered.sequences),
             recent: Recent::default(),
+            statistics: StatisticsCache::default(),
             index_values: std::sync::OnceLock::new(),
             _directory: recovered.directory,
             config,
@@ -346,22 +351,6 @@ impl Engine {
         table.tablets().filter_map(|id| self.tablet(id).ok()).map(rows).sum()
     }
 
-    /// Between which values a column of the table's segments lies; hot rows may have others. `None`: unknown.
-    pub fn column_bounds(&self, table: &TableDef, column: ColumnId) -> Option<(Datum, Datum)> {
-        let mut all: Option<ZoneMap> = None;
-        for tablet in table.tablets().filter_map(|id| self.tablet(id).ok()) {
-            for file in &tablet.view().files {
-                let zone = file.data.segment()?.zone_map(column)?;
-                match &mut all {
-                    Some(all) => all.merge(zone),
-                    None => all = Some(zone.clone()),
-                }
-            }
-        }
-        let all = all?;
-        all.min.zip(all.max)
-    }
-
     /// Bytes of a table: files and hot rows.
     pub fn table_bytes(&self, table: &TableDef) -> u64 {
         let bytes = |tablet: Arc<Tablet>| {
@@ -406,6 +395,8 @@ impl Engine {
             locator_entries: self.locators.entries(),
             locator_bytes: self.locators.bytes(),
             locator_bytes_max: self.locators.bytes_max(),
+            mirror_bytes: self.mirrors.bytes(),
+            mirror_bytes_max: self.mirrors.bytes_max(),
             ..EngineStats::default()
         };
         for tablet in tablets {
@@ -494,6 +485,9 @@ pub struct EngineStats {
     pub locator_entries: u64,
     pub locator_bytes: u64,
     pub locator_bytes_max: u64,
+    /// Columns of hot rows, kept for scans.
+    pub mirror_bytes: u64,
+    pub mirror_bytes_max: u64,
 }
 
 #[derive(Clone, Debug)]

@@ -44,7 +44,8 @@ impl FileWriter {
         let id = engine.next_file_id();
         let segment = || {
             let row_group_bytes_max = engine.config.row_group_bytes_max;
-            let options = SegmentOptions { row_group_bytes_max, ..SegmentOptions::default() };
+            let options =
+                SegmentOptions { row_group_bytes_max, zstd: table.is_compressed(), ..SegmentOptions::default() };
             SegmentWriter::create(&engine.files, id, file_schema(table), options)
         };
         let row_file = || RowFileWriter::create(&engine.files, id);

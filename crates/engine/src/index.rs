@@ -56,7 +56,7 @@ impl Engine {
         let mut entries = Vec::new();
         for index in table.indexes.iter().filter(|index| is_wanted(index)) {
             if let Some(values) = self.index_values(table, index, row)? {
-                let entry = index.entry(&values, tablet, key);
+                let entry = index.entry(&values, row, tablet, key);
                 check_length(&entry)?;
                 entries.push(RowEntry { base: table.id, index: index.clone(), entry, values });
             }
@@ -69,10 +69,10 @@ impl Engine {
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) fn check_length(entry: &Entry) -> Result<()> {
-    match entry.bytes.len() > ENTRY_BYTES_MAX {
+    match entry.len() > ENTRY_BYTES_MAX {
         true => Err(Error::TooLarge(format!(
             "an index entry of {} bytes is longer than the greatest possible, {ENTRY_BYTES_MAX}",
-            entry.bytes.len()
+            entry.len()
         ))),
         false => Ok(()),
     }

@@ -26,6 +26,7 @@ mod recovery;
 mod route;
 mod rows;
 mod sequence;
+mod statistics;
 mod tablet;
 mod txn;
 mod unlisted;
@@ -47,6 +48,7 @@ pub use read::{
     SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
+pub use statistics::ColumnStatistics;
 pub use txn::{
     Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Savepoint, Txn, TxnOptions,
 };

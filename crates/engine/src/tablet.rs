@@ -220,6 +220,11 @@ impl Tablet {
         self.view.load_full()
     }
 
+    /// Which view is the current one.
+    pub fn view_id(&self) -> u64 {
+        self.view.load().id
+    }
+
     /// Whether nothing has moved since this view was looked at. True as long as the caller holds `latch`.
     pub fn is_current(&self, view: u64) -> bool {
         self.view.load().id == view

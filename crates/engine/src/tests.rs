@@ -22,6 +22,7 @@ mod orientation;
 mod protocols;
 mod sequences;
 mod serializable;
+mod statistics;
 
 struct Fixture {
     dir: TempDir,

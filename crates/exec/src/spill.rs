@@ -105,13 +105,8 @@ impl Drop for SpillFile {
 
 /// Bytes that a column's own rows take; texts in a dictionary are shared with others.
 pub(crate) fn bytes_of(vector: &Vector) -> usize {
-    use basalt_types::vector::IntValues;
     let values = match vector {
-        Vector::Ints(ints) => match &ints.values {
-            IntValues::I32(values) => values.len() * 4,
-            IntValues::I64(values) => values.len() * 8,
-            IntValues::I128(values) => values.len() * 16,
-        },
+        Vector::Ints(ints) => ints.values.bytes(),
         Vector::Codes(codes) => codes.codes.len() * 4,
         Vector::Flat(values) => basalt_types::batch::bytes_of(std::slice::from_ref(values)),
     };

@@ -27,4 +27,4 @@ mod version;
 
 pub use rows::{HotRow, Rows};
 pub use tablet::HotTablet;
-pub use version::{Change, Found, Lookup, Newest, Reader, Swept};
+pub use version::{Change, Found, Lookup, Newest, RangeState, Reader, Swept};

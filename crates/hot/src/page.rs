@@ -12,6 +12,7 @@
 use crate::heads::Heads;
 use crate::slab::NONE;
 use basalt_types::{Stamp, Version, ViewNo};
+use std::num::NonZeroU64;
 
 /// A page is split when its records pass this. Tests have small pages, so that few keys fill many.
 pub const PAGE_BYTES: usize = if cfg!(test) { 2 << 10 } else { 32 << 10 };
@@ -75,7 +76,9 @@ pub struct Page {
     pub prev: u32,
     pub next: u32,
     /// What the last sweep depended on, if nothing has changed here since.
-    pub swept_for: Option<u64>,
+    pub swept_for: Option<NonZeroU64>,
+    /// [`Store::changes`](crate::store::Store::changes) when this page was last touched, or a neighbour left it its keys.
+    pub touched: u64,
     /// Bounds of the decided stamps of newest versions; `least` from below, `greatest` from above.
     least: u64,
     greatest: u64,
@@ -98,6 +101,7 @@ impl Default for Page {
             prev: NONE,
             next: NONE,
             swept_for: None,
+            touched: 0,
             least: u64::MAX,
             greatest: 0,
             undecided: 0,
@@ -158,6 +162,12 @@ impl Page {
     /// An upper bound of all stamps here, if all are decided.
     pub fn greatest(&self) -> Option<Version> {
         (self.undecided == 0).then_some(Version(self.greatest))
+    }
+
+    /// Each key's newest version decides for all readers from the bound of [`greatest`](Page::greatest) on: it is a row
+    /// that stays here, or a deletion.
+    pub fn is_plain(&self) -> bool {
+        self.undecided == 0 && self.moved == 0
     }
 
     /// Each key's newest version is a row that stays here and that every reader at `snapshot` sees.

@@ -3,7 +3,7 @@
 use crate::page::{Header, Page};
 use crate::slab::NONE;
 use crate::store::{Place, Store};
-use crate::{Found, Reader, Rows};
+use crate::{Found, RangeState, Reader, Rows};
 use basalt_types::{Key, Rid, Version};
 use std::ops::Bound;
 
@@ -167,17 +167,55 @@ impl Store {
 }
 
 impl Store {
-    /// Whether each key's newest version is a row that stays here and that every reader at `snapshot` sees.
-    pub fn is_plain(&self, snapshot: Version) -> bool {
-        let mut at = self.first_place().page;
-        while at != NONE {
+    /// What the pages that a range of keys reaches are like.
+    pub fn state_of(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> RangeState {
+        let (mut touched, mut plain_since) = (0, Some(Version::ZERO));
+        let end = match to {
+            Bound::Unbounded => NONE,
+            Bound::Included(key) => self.pages[self.place_of(key, true).page].next,
+            Bound::Excluded(key) => match self.place_of(key, false) {
+                Place { page, slot: 0 } => page,
+                Place { page, .. } => self.pages[page].next,
+            },
+        };
+        // The first one is always among them: it may have inherited all of the range from pages that are gone.
+        let mut at = self.first_of(from).page;
+        loop {
             let page = &self.pages[at];
-            if !page.wholly_visible(snapshot) {
-                return false;
+            touched = touched.max(page.touched);
+            plain_since = match (plain_since, page.greatest()) {
+                (Some(since), Some(greatest)) if page.is_plain() => Some(since.max(greatest)),
+                _ => None,
+            };
+            if at == end || page.next == NONE || page.next == end {
+                return RangeState { touched, changes: self.changes, plain_since };
             }
             at = page.next;
         }
-        true
+    }
+
+    /// The first key of the last page up to which there are no more than so many keys from `from` on; `None` if there are
+    /// no more up to the end.
+    pub fn cut_behind(&self, from: Bound<&[u8]>, keys: usize) -> Option<Key> {
+        let place = self.first_of(from);
+        let mut page = &self.pages[place.page];
+        let mut left = page.len() - place.slot;
+        while page.next != NONE {
+            page = &self.pages[page.next];
+            left += page.len();
+            if left > keys {
+                return Some(Key::from(page.key(0)));
+            }
+        }
+        None
+    }
+
+    fn first_of(&self, from: Bound<&[u8]>) -> Place {
+        match from {
+            Bound::Unbounded => self.first_place(),
+            Bound::Included(key) => self.place_of(key, false),
+            Bound::Excluded(key) => self.place_of(key, true),
+        }
     }
 
     /// Adds to `count` what [`scan_settled`](Store::scan_settled) would find, page by page where it can; ends
@@ -212,14 +250,9 @@ struct Chunk<'s, 'k> {
 
 impl<'s, 'k> Chunk<'s, 'k> {
     fn new(store: &'s Store, from: Bound<&[u8]>, to: Bound<&'k [u8]>, rows_max: usize, out: &Rows) -> Chunk<'s, 'k> {
-        let place = match from {
-            Bound::Unbounded => store.first_place(),
-            Bound::Included(key) => store.place_of(key, false),
-            Bound::Excluded(key) => store.place_of(key, true),
-        };
         Chunk {
             store,
-            place,
+            place: store.first_of(from),
             to,
             keys_left: SCAN_KEYS_MAX,
             rows_end: out.len() + rows_max.max(1),

@@ -2,7 +2,8 @@
 //!
 //! Invariants: the index leads every key to the page that holds it or would; pages are linked in key
 //! order; there is at least one page, and only a sole page is empty; a page with marks is queued; `total`
-//! is the sum of the pages' weights.
+//! is the sum of the pages' weights. Whatever changes the keys or versions of a range touches a page that the
+//! range reaches afterwards: a page that goes touches both neighbours, of which the index lets one inherit.
 
 use crate::heads::common_len;
 use crate::index::Index;
@@ -39,6 +40,8 @@ pub struct Store {
     pub undo: Slab<Older>,
     undo_row_bytes: usize,
     pub queue: Queue,
+    /// How often what readers may find has been changed. Sweeping changes no answer.
+    pub changes: u64,
     /// The view of a move that is being prepared.
     pub moving: Option<ViewNo>,
     /// Keys marked for it that were written since.
@@ -58,6 +61,7 @@ impl Default for Store {
             undo: Slab::default(),
             undo_row_bytes: 0,
             queue: Queue::default(),
+            changes: 0,
             moving: None,
             disturbed: Vec::new(),
             first: page,
@@ -232,12 +236,13 @@ impl Store {
         older
     }
 
-    /// Changes a page and keeps totals and queue true.
+    /// Changes a page and keeps totals, queue and time of the last touch true.
     pub fn edit<R>(&mut self, at: u32, change: impl FnOnce(&mut Page) -> R) -> R {
         let page = &mut self.pages[at];
         let before = page.weight();
         let result = change(page);
         page.swept_for = None;
+        page.touched = self.changes;
         let after = page.weight();
         if page.has_marks() {
             self.queue.push(at);
@@ -391,6 +396,7 @@ impl Store {
     fn link_after(&mut self, at: u32, mut page: Page, separator: Box<[u8]>) -> u32 {
         let next = self.pages[at].next;
         (page.prev, page.next) = (at, next);
+        page.touched = self.changes;
         let (weight, marked) = (page.weight(), page.has_marks());
         let new = self.pages.insert(page);
         self.total.bytes += weight.bytes;
@@ -420,11 +426,17 @@ impl Store {
         self.total.moved_bytes -= weight.moved_bytes;
         match page.prev {
             NONE => self.first = page.next,
-            prev => self.pages[prev].next = page.next,
+            prev => {
+                self.pages[prev].next = page.next;
+                self.pages[prev].touched = self.changes;
+            }
         }
         match page.next {
             NONE => self.last = page.prev,
-            next => self.pages[next].prev = page.prev,
+            next => {
+                self.pages[next].prev = page.prev;
+                self.pages[next].touched = self.changes;
+            }
         }
         page
     }

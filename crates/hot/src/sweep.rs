@@ -15,6 +15,7 @@ use crate::page::{Header, Page};
 use crate::slab::NONE;
 use crate::store::{Place, Store};
 use basalt_types::{Version, ViewNo};
+use std::num::NonZeroU64;
 
 /// Who may still read.
 pub struct Live<'a> {
@@ -37,12 +38,13 @@ impl Live<'_> {
     /// A digest of all that a sweep of a page depends on besides the page: the snapshots below its stamps,
     /// and the oldest view. `None`: it depends on commits to come. Equal digests of unequal causes delay a
     /// sweep, no more.
-    fn digest(&self, page: &Page) -> Option<u64> {
+    fn digest(&self, page: &Page) -> Option<NonZeroU64> {
         let published = *self.snapshots.last().expect("checked at the door");
         let greatest = page.greatest().filter(|greatest| *greatest <= published)?;
         let below = &self.snapshots[..self.snapshots.partition_point(|snapshot| *snapshot < greatest)];
         let mix = |digest: u64, part: u64| (digest.rotate_left(5) ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Some(below.iter().fold(self.oldest_view.0, |digest, snapshot| mix(digest, snapshot.0)))
+        let digest = below.iter().fold(self.oldest_view.0, |digest, snapshot| mix(digest, snapshot.0));
+        Some(NonZeroU64::new(digest).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Whether hot may fall silent about a decided version with nothing below it.

@@ -27,11 +27,10 @@
 use crate::slab::NONE;
 use crate::store::Store;
 use crate::sweep::Live;
-use crate::{Change, Found, Lookup, Newest, Reader, Rows, Swept};
+use crate::{Change, Found, Lookup, Newest, RangeState, Reader, Rows, Swept};
 use basalt_types::{Key, Rid, Stamp, TxnId, Version, ViewNo};
 use parking_lot::{RwLock, RwLockWriteGuard};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keys that one hold of the latch writes.
 const WRITE_CHUNK: usize = 256;
@@ -44,8 +43,6 @@ const SWEEP_PAGES: usize = 256;
 #[derive(Default)]
 pub struct HotTablet {
     store: RwLock<Store>,
-    /// How often what readers may find has been changed, which is counted under the latch. Sweeping changes no answer.
-    changes: AtomicU64,
 }
 
 impl HotTablet {
@@ -55,22 +52,25 @@ impl HotTablet {
 
     /// To change what readers may find.
     fn change(&self) -> RwLockWriteGuard<'_, Store> {
-        let store = self.store.write();
-        self.changes.fetch_add(1, Ordering::Relaxed);
+        let mut store = self.store.write();
+        store.changes += 1;
         store
     }
 
     /// How often what readers may find here has been changed: as long as it says the same, nothing has.
     pub fn changes(&self) -> u64 {
-        let _unchanged = self.store.read();
-        self.changes.load(Ordering::Relaxed)
+        self.store.read().changes
     }
 
-    /// The same, if there are no more keys than so many and all are rows that stay here, which every reader at
-    /// `snapshot` and later ones finds until something changes.
-    pub fn changes_of_plain_rows(&self, snapshot: Version, keys_max: usize) -> Option<u64> {
-        let store = self.store.read();
-        (store.keys() <= keys_max && store.is_plain(snapshot)).then(|| self.changes.load(Ordering::Relaxed))
+    /// What a range of keys is like now. It takes a look at each page.
+    pub fn state_of(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> RangeState {
+        self.store.read().state_of(from, to)
+    }
+
+    /// Where to end a range that begins at `from` so that it has up to so many keys, and whole pages at its end; `None`: it
+    /// has no more.
+    pub fn cut_behind(&self, from: Bound<&[u8]>, keys: usize) -> Option<Key> {
+        self.store.read().cut_behind(from, keys)
     }
 
     /// The version of `key` that the reader sees, or where to look for it.

@@ -1,6 +1,6 @@
 //! What callers hand in and get back: readers, changes, and versions of a key.
 
-use basalt_types::{ReadAt, Rid, Stamp, TxnStates, ViewNo};
+use basalt_types::{ReadAt, Rid, Stamp, TxnStates, Version, ViewNo};
 
 /// Who reads: what has happened for it, and which read view tells it where moved versions are.
 ///
@@ -79,4 +79,16 @@ pub struct Swept {
     pub keys: usize,
     /// The round is not finished: call again. A round visits each key once that has something to sweep.
     pub more: bool,
+}
+
+/// What a range of keys was like at some moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RangeState {
+    /// What [`changes`](RangeState::changes) was when the range was last changed, or later: whoever looked at it when that
+    /// was no less finds what he found.
+    pub touched: u64,
+    /// How often anything of the tablet had been changed by then.
+    pub changes: u64,
+    /// From this version on all readers find the same: each key's newest version, which is decided and has not moved.
+    pub plain_since: Option<Version>,
 }

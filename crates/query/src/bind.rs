@@ -11,6 +11,7 @@ mod function_columns;
 mod group;
 mod group_by;
 mod index_terms;
+pub(crate) mod key_values;
 pub(crate) mod locking;
 mod named_args;
 pub mod names;

@@ -11,6 +11,7 @@
 
 mod access;
 mod compile;
+mod covered;
 mod gather;
 mod get;
 mod implied;

@@ -6,7 +6,8 @@ mod materialized;
 
 pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{
-    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, encode_present, encode_values, prefix_key,
+    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, encode_present, encode_values,
+    is_told_by_key, prefix_key,
 };
 pub use materialized::Materialized;
 
@@ -265,6 +266,11 @@ impl TableDef {
 
     pub fn orientation(&self) -> Orientation {
         self.option("orientation").and_then(Orientation::named).unwrap_or(Orientation::Column)
+    }
+
+    /// Whether texts of new segments are compressed by zstd (`WITH (compression = 'zstd')`).
+    pub fn is_compressed(&self) -> bool {
+        self.option("compression").is_some_and(|method| method.eq_ignore_ascii_case("zstd"))
     }
 
     pub fn option(&self, name: &str) -> Option<&str> {

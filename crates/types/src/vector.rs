@@ -12,6 +12,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One column of a block.
@@ -130,6 +131,20 @@ impl Vector {
         }
     }
 
+    /// The same in less memory, for whoever keeps it: integers as narrow as their bounds, few byte strings as codes.
+    pub fn compacted(self) -> Vector {
+        match self {
+            Vector::Ints(Ints { values, nulls, min, max }) => {
+                Vector::Ints(Ints { values: values.narrowed(min, max), nulls, min, max })
+            }
+            Vector::Flat(values) => match values.as_binary_view_opt().and_then(coded) {
+                Some(codes) => Vector::Codes(codes),
+                None => Vector::Flat(values),
+            },
+            Vector::Codes(codes) => Vector::Codes(codes),
+        }
+    }
+
     /// The values at some positions, in their order.
     ///
     /// # Panics
@@ -143,7 +158,54 @@ impl Vector {
     }
 }
 
+/// A dictionary of more entries than this saves nobody anything.
+const ENTRIES_MAX: usize = 256;
+/// Entries of a dictionary stand for so many rows each, at least.
+const ROWS_PER_ENTRY_MIN: usize = 8;
+
+/// Codes of a dictionary that has just these byte strings; `None` if there are many, or nulls alone.
+fn coded(values: &BinaryViewArray) -> Option<Codes> {
+    let entries_max = ENTRIES_MAX.min(values.len() / ROWS_PER_ENTRY_MIN);
+    let mut known: HashMap<&[u8], u32> = HashMap::new();
+    for value in values.iter().flatten() {
+        let next = known.len() as u32;
+        known.entry(value).or_insert(next);
+        if known.len() > entries_max {
+            return None;
+        }
+    }
+    let mut entries: Vec<&[u8]> = known.keys().copied().collect();
+    entries.sort_unstable();
+    for (code, entry) in entries.iter().enumerate() {
+        known.insert(entry, code as u32);
+    }
+    let codes = values.iter().map(|value| value.map_or(0, |value| known[value])).collect();
+    let dictionary = Arc::new(BinaryViewArray::from_iter_values(&entries));
+    (!entries.is_empty()).then(|| Codes { codes, nulls: values.nulls().cloned(), dictionary })
+}
+
 impl IntValues {
+    /// In the narrowest width that holds the bounds.
+    fn narrowed(self, min: i128, max: i128) -> IntValues {
+        let fits_i32 = i32::try_from(min).is_ok() && i32::try_from(max).is_ok();
+        let fits_i64 = i64::try_from(min).is_ok() && i64::try_from(max).is_ok();
+        match self {
+            IntValues::I64(values) if fits_i32 => IntValues::I32(values.iter().map(|value| *value as i32).collect()),
+            IntValues::I128(values) if fits_i32 => IntValues::I32(values.iter().map(|value| *value as i32).collect()),
+            IntValues::I128(values) if fits_i64 => IntValues::I64(values.iter().map(|value| *value as i64).collect()),
+            values => values,
+        }
+    }
+
+    /// Memory of the values.
+    pub fn bytes(&self) -> usize {
+        match self {
+            IntValues::I32(values) => values.inner().len(),
+            IntValues::I64(values) => values.inner().len(),
+            IntValues::I128(values) => values.inner().len(),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             IntValues::I32(values) => values.len(),

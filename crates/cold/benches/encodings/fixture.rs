@@ -26,15 +26,16 @@ impl Fixture {
         Ok(Fixture { files, serial: Cell::new(0), _folder: folder })
     }
 
-    /// A segment of these columns, of which the first is given as its key without being in order.
+    /// A segment of these columns, of which the first is given as its key without being in order. Texts are compressed with or without zstd.
     pub fn segment(
         &self,
         columns: &[SegmentColumn],
         chunks: impl Iterator<Item = Vec<ArrayRef>>,
+        zstd: bool,
     ) -> Result<Segment, Box<dyn std::error::Error>> {
         let id = FileId { epoch: Epoch(1), serial: self.serial.replace(self.serial.get() + 1) };
         let schema = SegmentSchema { columns: columns.to_vec(), key: KeySpec::Columns(vec![columns[0].id]) };
-        let options = SegmentOptions { sorted: false, filter: false, ..SegmentOptions::default() };
+        let options = SegmentOptions { sorted: false, filter: false, zstd, ..SegmentOptions::default() };
         let mut writer = SegmentWriter::create(&self.files, id, schema, options)?;
         for chunk in chunks {
             writer.push(&chunk, Stamps::Uniform)?;

@@ -1,9 +1,10 @@
-//! How fast segments give back what they hold: every encoding decoded from the block cache, a packed column summed on
-//! all threads beside what memory can deliver, and single rows of a wide table by their ordinals.
+//! How fast segments give back what they hold: every encoding decoded from the block cache, columns of packed integers,
+//! of decimals and of plain floats summed on all threads beside what memory can deliver, and single rows of a wide table
+//! by their ordinals; and how long that table takes to be written.
 //!
-//! The bars are for a release build: the sum takes in decoded bytes at least half of the memory's read bandwidth as
-//! measured in the same run, and a row of 16 columns less than 5 µs. Times are the best of many short rounds, since others
-//! may share the machine. A table goes to standard error, JSON to standard output.
+//! The bars are for a release build: the sum of packed integers takes in decoded bytes at least half of the memory's read
+//! bandwidth as measured in the same run, and a row of 16 columns less than 5 µs. Times are the best of many short rounds,
+//! since others may share the machine. A table goes to standard error, JSON to standard output.
 //!
 //! `cargo bench -p basalt -p basalt-cold --bench encodings`, or `bench/run.sh encodings`
 #![allow(clippy::disallowed_methods)]
@@ -11,6 +12,8 @@
 mod fixture;
 mod shapes;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use basalt_cold::{PAGE_ROWS, Segment};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnId, widest};
@@ -43,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     eprintln!("{:20} {:8.1} GB/s on one thread {:8.1} on two", "memory read", bandwidths[0], bandwidths[1]);
     let mut json = format!("{{\"memory_gb_s\": {}", pair(bandwidths));
     for shape in shapes::all().into_iter().filter(|shape| is_asked(&shape.name)) {
-        let segment = fixture.segment(&shape.column(), shape.chunks())?;
+        let segment = fixture.segment(&shape.column(), shape.chunks(), shape.is_compressed())?;
         let bits = segment.column_bytes(ColumnId(1))? as f64 * 8.0 / f64::from(segment.rows());
         let speeds = [1, 2].map(|threads| decode_speed(&segment, &shape, threads));
         eprintln!("{:20} {:8.1} GB/s {:22.1}        {bits:7.2} bits/value", shape.name, speeds[0], speeds[1]);
@@ -51,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut missed = false;
     if is_asked("sum of packed int4") {
-        let summed = sum_speed(&fixture)?;
+        let summed = sum_speed(&fixture, &Shape::large("packed in 12"))?;
         let part = summed / bandwidths[1];
         eprintln!(
             "sum of packed int4   {summed:8.1} GB/s on two threads: {part:.2} of the memory's (bar {SUM_PART_MIN})"
@@ -59,11 +62,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         json += &format!(", \"sum_of_packed_int4_gb_s\": {summed:.1}");
         missed |= part < SUM_PART_MIN;
     }
+    for (of, name) in [("float8 of cents", "sum_of_decimals_gb_s"), ("float8, any bits", "sum_of_plain_float8_gb_s")] {
+        if is_asked(&format!("sum of {of}")) {
+            let summed = sum_speed(&fixture, &Shape::large(of))?;
+            eprintln!("{:24} {summed:4.1} GB/s on two threads", format!("sum of {of}"));
+            json += &format!(", \"{name}\": {summed:.1}");
+        }
+    }
     if is_asked("row by ordinal") {
         let micros = row_micros(&fixture)?;
         eprintln!("row by ordinal       {micros:8.2} µs for 16 columns (bar {ROW_MICROS_MAX})");
         json += &format!(", \"row_by_ordinal_us\": {micros:.2}");
         missed |= micros > ROW_MICROS_MAX;
+    }
+    if is_asked("write of lineitem") {
+        let nanos = write_nanos(&fixture)?;
+        eprintln!("write of lineitem    {nanos:8.0} ns for a row of 16 columns");
+        json += &format!(", \"write_of_lineitem_ns_per_row\": {nanos:.0}");
     }
     println!("{json}}}");
     if missed && !cfg!(debug_assertions) { Err("a bar was missed".into()) } else { Ok(()) }
@@ -161,19 +176,28 @@ fn decode_speed(segment: &Segment, shape: &Shape, threads: usize) -> f64 {
     gb_s(shape.decoded_bytes(), seconds)
 }
 
-/// Of a column that is larger than the processor's caches, part by part.
-fn sum_speed(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
-    let shape = Shape::large_packed_int4();
-    let segment = fixture.segment(&shape.column(), shape.chunks())?;
-    let sum = |row_group| {
-        let mut total = 0i64;
-        each_page(&segment, row_group, |vector| match vector {
-            Vector::Ints(Ints { values: IntValues::I32(values), .. }) => {
-                total = total.wrapping_add(total_ints(&values))
+widest! {
+    fn total_doubles(values: &[f64]) -> f64 {
+        let (rows, rest) = values.as_chunks::<32>();
+        let mut totals = [0.0; 32];
+        for row in rows {
+            for (total, value) in totals.iter_mut().zip(row) {
+                *total += value;
             }
-            _ => unreachable!("int4 are integers of 32 bits"),
+        }
+        totals.iter().chain(rest).sum()
+    }
+}
+
+/// Of a column that is larger than the processor's caches, part by part.
+fn sum_speed(fixture: &Fixture, shape: &Shape) -> Result<f64, Box<dyn std::error::Error>> {
+    let segment = fixture.segment(&shape.column(), shape.chunks(), shape.is_compressed())?;
+    let sum = |row_group| {
+        each_page(&segment, row_group, |vector| match vector {
+            Vector::Ints(Ints { values: IntValues::I32(values), .. }) => _ = black_box(total_ints(&values)),
+            Vector::Flat(values) => _ = black_box(total_doubles(values.as_primitive::<Float64Type>().values())),
+            _ => unreachable!("int4 or float8"),
         });
-        black_box(total);
     };
     (0..segment.row_groups().len()).for_each(sum);
     let part = segment.row_groups().len() / PIECES;
@@ -184,9 +208,22 @@ fn sum_speed(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
     Ok(gb_s(shape.decoded_bytes() / PIECES as u64, seconds))
 }
 
+/// On one thread, synced to disk.
+fn write_nanos(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
+    let (columns, chunks) = lineitem();
+    let chunks: Vec<_> = chunks.take(8).collect();
+    let mut least = f64::INFINITY;
+    for _ in 0..6 {
+        let start = Instant::now();
+        let rows = fixture.segment(&columns, chunks.iter().cloned(), false)?.rows();
+        least = least.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(rows));
+    }
+    Ok(least)
+}
+
 fn row_micros(fixture: &Fixture) -> Result<f64, Box<dyn std::error::Error>> {
     let (columns, chunks) = lineitem();
-    let segment = fixture.segment(&columns, chunks)?;
+    let segment = fixture.segment(&columns, chunks, false)?;
     let ids: Vec<ColumnId> = columns.iter().map(|column| column.id).collect();
     let read = |lookup: u64| {
         let ordinal = shapes::scatter(lookup) % u64::from(segment.rows());

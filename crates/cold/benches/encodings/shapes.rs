@@ -1,6 +1,6 @@
 //! Columns that lead to each encoding, and a table of the widths and values of TPC-H's lineitem.
 
-use arrow_array::{ArrayRef, BinaryViewArray, Decimal128Array, Float64Array, Int32Array, Int64Array};
+use arrow_array::{ArrayRef, BinaryViewArray, Decimal128Array, Float32Array, Float64Array, Int32Array, Int64Array};
 use basalt_cold::{ROW_GROUP_ROWS, SegmentColumn};
 use basalt_types::{ColumnId, DataType, PhysType};
 use std::sync::Arc;
@@ -59,6 +59,15 @@ fn packed(width: u32, ty: DataType) -> Shape {
     ints(&format!("packed in {width}"), ty, move |row| (scatter(row) >> (64 - width)) as i64)
 }
 
+fn floats(name: &str, ty: DataType, value: fn(u64) -> f64) -> Shape {
+    Shape { name: name.into(), ty, row_groups: INT_ROW_GROUPS, values: Values::Floats(value) }
+}
+
+/// From 0 to 1, with all bits that a double has for it.
+fn fraction(row: u64) -> f64 {
+    (scatter(row) >> 11) as f64 / (1u64 << 53) as f64
+}
+
 fn texts(name: &str, value: fn(u64) -> String) -> Shape {
     Shape { name: name.into(), ty: DataType::Text, row_groups: TEXT_ROW_GROUPS, values: Values::Texts(value) }
 }
@@ -79,22 +88,33 @@ pub fn all() -> Vec<Shape> {
         ints("delta", DataType::Int8, |row| (row * 16 + scatter(row) % 16) as i64),
         ints("dictionary of int8", DataType::Int8, |row| scatter(scatter(row) % 200) as i64),
         ints("numeric(38)", DataType::Numeric(Some((38, 2))), |row| (scatter(row) >> 40) as i64),
-        Shape {
-            name: "float8 of cents".into(),
-            ty: DataType::Float8,
-            row_groups: INT_ROW_GROUPS,
-            values: Values::Floats(|row| (scatter(row) >> 44) as f64 / 100.0),
-        },
+        floats("float8 of cents", DataType::Float8, |row| (scatter(row) >> 44) as f64 / 100.0),
+        floats("float8 with outliers", DataType::Float8, |row| match row % 100 {
+            7 => fraction(row),
+            _ => (scatter(row) >> 50) as f64 / 1000.0,
+        }),
+        floats("float8, cut (RD)", DataType::Float8, |row| fraction(row) * 360.0 - 180.0),
+        floats("float8, any bits", DataType::Float8, |row| f64::from_bits(scatter(row))),
+        floats("float4, positive", DataType::Float4, fraction),
+        floats("float4 of tenths", DataType::Float4, |row| (scatter(row) >> 52) as f64 / 10.0),
+        floats("float4, cut (RD)", DataType::Float4, |row| fraction(row) * 360.0 - 180.0),
         texts("codes of texts", |row| WORDS[(scatter(row) % 12) as usize].into()),
         texts("symbols (FSST)", |row| format!("{} {:x}", sentence(row), scatter(row) >> 40)),
+        texts("blocks (zstd)", |row| format!("{} {:x}", sentence(row), scatter(row) >> 40)),
         texts("plain texts", |row| format!("{:016x}", scatter(row))),
     ]);
     shapes
 }
 
 impl Shape {
-    pub fn large_packed_int4() -> Shape {
-        Shape { row_groups: LARGE_ROW_GROUPS, ..packed(12, DataType::Int4) }
+    /// One of [`all`], with more rows than fit any processor's cache.
+    pub fn large(name: &str) -> Shape {
+        let shape = all().into_iter().find(|shape| shape.name == name).expect("one of all shapes");
+        Shape { row_groups: LARGE_ROW_GROUPS, ..shape }
+    }
+
+    pub fn is_compressed(&self) -> bool {
+        self.name.contains("zstd")
     }
 
     pub fn column(&self) -> [SegmentColumn; 1] {
@@ -110,6 +130,9 @@ impl Shape {
     fn array(&self, rows: std::ops::Range<u64>) -> ArrayRef {
         match &self.values {
             Values::Ints(value) => int_array(&self.ty, rows.map(value)),
+            Values::Floats(value) if self.ty == DataType::Float4 => {
+                Arc::new(Float32Array::from_iter_values(rows.map(|row| value(row) as f32)))
+            }
             Values::Floats(value) => Arc::new(Float64Array::from_iter_values(rows.map(value))),
             Values::Texts(value) => Arc::new(BinaryViewArray::from_iter_values(rows.map(value))),
         }
@@ -121,7 +144,7 @@ impl Shape {
         match (&self.values, self.ty.phys()) {
             (Values::Texts(_), _) if self.name.starts_with("codes") => rows * 4,
             (Values::Texts(value), _) => (0..rows).map(|row| value(row).len() as u64).sum(),
-            (_, Some(PhysType::I32)) => rows * 4,
+            (_, Some(PhysType::I32 | PhysType::F32)) => rows * 4,
             (_, Some(PhysType::I128)) => rows * 16,
             _ => rows * 8,
         }

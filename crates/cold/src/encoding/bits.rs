@@ -262,9 +262,11 @@ fn word_64(packed: &[u8], index: usize) -> u64 {
 
 fn get_bits(stream: &[u8], bit: usize, width: usize) -> u64 {
     let from = &stream[bit / 8..];
-    let mut bytes = [0; 16];
-    let available = from.len().min(9);
-    bytes[..available].copy_from_slice(&from[..available]);
+    let bytes = from.first_chunk().copied().unwrap_or_else(|| {
+        let mut bytes = [0; 16];
+        bytes[..from.len()].copy_from_slice(from);
+        bytes
+    });
     (u128::from_le_bytes(bytes) >> (bit % 8)) as u64 & mask(width)
 }
 
@@ -335,4 +337,13 @@ pub(crate) fn test(packed: &[u8], width: u8, span: PackedSpan<u64>, mask: &mut [
 pub(crate) enum Unpacked<'a> {
     Narrow(&'a [u32]),
     Wide(&'a [u64]),
+}
+
+impl Unpacked<'_> {
+    pub fn len(&self) -> usize {
+        match self {
+            Unpacked::Narrow(values) => values.len(),
+            Unpacked::Wide(values) => values.len(),
+        }
+    }
 }

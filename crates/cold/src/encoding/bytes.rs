@@ -1,14 +1,19 @@
 //! Byte strings of a page: lengths, restarts, bytes.
 //!
 //! `lengths frame | (unless all are equal) start of every 128th value, u32 each | bytes`. Compressed pages
-//! have the same form over codes, behind `decoded bytes varint`.
+//! have the same form over codes, behind `decoded bytes varint`. Where the bytes rest in blocks of zstd ([`super::blocks`]),
+//! lengths and starts are those of the strings.
 
+use super::blocks::{self, Blocks, OpenBlock};
 use super::fsst::{SPARE_BYTES, Symbols};
 use super::linear::{self, Linear};
 use super::{Damage, Decoded, RESTART, take, take_varint};
 use arrow_array::builder::make_view;
 use basalt_types::varint;
 use std::borrow::Cow;
+use std::ops::Range;
+
+const BEYOND: Damage = Damage("a string beyond its page");
 
 /// Stored strings; [`Strings`] adds what decodes them.
 #[derive(Clone, Copy)]
@@ -27,7 +32,7 @@ impl<'a> Slices<'a> {
         Ok(Slices { lengths, starts, data: std::mem::take(input) })
     }
 
-    fn get(&self, index: usize) -> Decoded<&'a [u8]> {
+    fn range(&self, index: usize) -> Decoded<Range<usize>> {
         let length = self.lengths.get(index) as u64 as usize;
         let start = if self.starts.is_empty() {
             index.checked_mul(length)
@@ -37,13 +42,21 @@ impl<'a> Slices<'a> {
             Some((start as usize).wrapping_add(self.lengths.sum(restart * RESTART..index) as usize))
         };
         let end = start.and_then(|start| start.checked_add(length));
-        start.zip(end).and_then(|(start, end)| self.data.get(start..end)).ok_or(Damage("a string beyond its page"))
+        start.zip(end).map(|(start, end)| start..end).ok_or(BEYOND)
     }
 
-    fn for_each(&self, mut sink: impl FnMut(&'a [u8]) -> Decoded<()>) -> Decoded<()> {
+    fn get(&self, index: usize) -> Decoded<&'a [u8]> {
+        self.data.get(self.range(index)?).ok_or(BEYOND)
+    }
+
+    fn for_each(&self, sink: impl FnMut(&'a [u8]) -> Decoded<()>) -> Decoded<()> {
+        self.for_each_in(self.data, sink)
+    }
+
+    fn for_each_in<'d>(&self, data: &'d [u8], mut sink: impl FnMut(&'d [u8]) -> Decoded<()>) -> Decoded<()> {
         let mut lengths = Vec::<i64>::new();
         self.lengths.decode(&mut lengths);
-        let mut rest = self.data;
+        let mut rest = data;
         for length in lengths {
             let length = usize::try_from(length).map_err(|_| Damage("a negative length"))?;
             sink(take(&mut rest, length, "strings beyond their page")?)?;
@@ -55,38 +68,61 @@ impl<'a> Slices<'a> {
 /// The strings of a page or dictionary.
 pub(crate) struct Strings<'a> {
     slices: Slices<'a>,
-    compressed: Option<(&'a Symbols, usize)>,
+    form: Form<'a>,
+}
+
+enum Form<'a> {
+    Plain,
+    /// Codes, and the size of what they stand for.
+    Symbols(&'a Symbols, usize),
+    Blocks(Blocks<'a>),
 }
 
 impl<'a> Strings<'a> {
     pub fn parse(input: &mut &'a [u8], count: usize, symbols: Option<&'a Symbols>) -> Decoded<Strings<'a>> {
-        let compressed = match symbols {
-            None => None,
+        let form = match symbols {
+            None => Form::Plain,
             Some(symbols) => {
                 let bytes = take_varint(input, "decoded size")?;
                 // A code stands for at most 8 bytes.
                 let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes / 8 <= input.len());
-                Some((symbols, bytes.ok_or(Damage("a decoded size beyond what the codes can hold"))?))
+                Form::Symbols(symbols, bytes.ok_or(Damage("a decoded size beyond what the codes can hold"))?)
             }
         };
-        Ok(Strings { slices: Slices::parse(input, count)?, compressed })
+        Ok(Strings { slices: Slices::parse(input, count)?, form })
+    }
+
+    /// Strings whose bytes rest in blocks.
+    pub fn parse_blocks(input: &mut &'a [u8], count: usize) -> Decoded<Strings<'a>> {
+        let mut slices = Slices::parse(input, count)?;
+        let blocks = Blocks::parse(&mut std::mem::take(&mut slices.data))?;
+        Ok(Strings { slices, form: Form::Blocks(blocks) })
     }
 
     /// # Panics
     /// If `index` is not below the count.
     pub fn get(&self, index: usize) -> Decoded<Cow<'a, [u8]>> {
-        let stored = self.slices.get(index)?;
-        match self.compressed {
-            None => Ok(Cow::Borrowed(stored)),
-            Some((symbols, _)) => Ok(Cow::Owned(symbols.decode(stored)?)),
+        match &self.form {
+            Form::Plain => Ok(Cow::Borrowed(self.slices.get(index)?)),
+            Form::Symbols(symbols, _) => Ok(Cow::Owned(symbols.decode(self.slices.get(index)?)?)),
+            Form::Blocks(blocks) => Ok(Cow::Owned(OpenBlock::new(blocks).get(self.slices.range(index)?)?.to_vec())),
         }
+    }
+
+    /// Gives the strings at ascending places. A block that several of them are in is decoded once.
+    pub fn visit(&self, places: &[u32], mut sink: impl FnMut(&[u8]) -> Decoded<()>) -> Decoded<()> {
+        let Form::Blocks(blocks) = &self.form else {
+            return places.iter().try_for_each(|place| sink(&self.get(*place as usize)?));
+        };
+        let mut open = OpenBlock::new(blocks);
+        places.iter().try_for_each(|place| sink(open.get(self.slices.range(*place as usize)?)?))
     }
 
     /// Decodes all strings to one buffer, and a view of each into it, as buffer number `buffer`.
     pub fn decode(&self, buffer: u32, views: &mut Vec<u128>) -> Decoded<Vec<u8>> {
         views.reserve(self.slices.lengths.count);
-        match self.compressed {
-            None => {
+        match &self.form {
+            Form::Plain => {
                 let mut at = 0;
                 self.slices.for_each(|string| {
                     views.push(make_view(string, buffer, at));
@@ -95,7 +131,16 @@ impl<'a> Strings<'a> {
                 })?;
                 Ok(self.slices.data.to_vec())
             }
-            Some((symbols, bytes)) => {
+            Form::Blocks(blocks) => {
+                let (out, mut at) = (blocks.decode_all()?, 0);
+                self.slices.for_each_in(&out, |string| {
+                    views.push(make_view(string, buffer, at));
+                    at += string.len() as u32;
+                    Ok(())
+                })?;
+                Ok(out)
+            }
+            Form::Symbols(symbols, bytes) => {
                 let mut out = Vec::with_capacity(bytes + SPARE_BYTES);
                 self.slices.for_each(|string| {
                     let at = out.len();
@@ -103,7 +148,7 @@ impl<'a> Strings<'a> {
                     views.push(make_view(&out[at..], buffer, at as u32));
                     Ok(())
                 })?;
-                if out.len() != bytes {
+                if out.len() != *bytes {
                     return Err(Damage("strings decode to another size than their page says"));
                 }
                 Ok(out)
@@ -118,6 +163,17 @@ pub(crate) fn encode(strings: &[&[u8]], out: &mut Vec<u8>) {
     put_lengths(&lengths, out);
     out.reserve(lengths.iter().sum::<i64>() as usize);
     strings.iter().for_each(|string| out.extend_from_slice(string));
+}
+
+/// Appends strings in blocks of zstd.
+pub(crate) fn encode_blocks(
+    strings: &[&[u8]],
+    encoder: &mut blocks::Encoder,
+    out: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    let lengths: Vec<i64> = strings.iter().map(|string| string.len() as i64).collect();
+    put_lengths(&lengths, out);
+    encoder.encode(strings, out)
 }
 
 /// Appends compressed strings. `ends` are the ends of their codes, `decoded_bytes` their size in the clear.

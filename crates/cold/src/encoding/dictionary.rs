@@ -4,6 +4,7 @@
 //! symbols   the table
 //! strings   compressed u8 | (table) | count u32 | strings in ascending order
 //! integers  count u32 | integers in ascending order
+//! blocks    0 u8: strings of the pages are in blocks of zstd, without a dictionary of its
 //! ```
 
 use super::fsst::{Symbols, put_symbols};
@@ -29,11 +30,13 @@ pub(crate) enum SharedKind {
     Symbols = 1,
     Strings = 2,
     Ints = 3,
+    Blocks = 4,
 }
 
 impl SharedKind {
     pub fn from_u8(raw: u8) -> Option<SharedKind> {
-        [SharedKind::Symbols, SharedKind::Strings, SharedKind::Ints].into_iter().find(|kind| *kind as u8 == raw)
+        use SharedKind::*;
+        [Symbols, Strings, Ints, Blocks].into_iter().find(|kind| *kind as u8 == raw)
     }
 }
 
@@ -60,9 +63,13 @@ impl Shared {
                 _ => return Err(Damage("unknown form of a dictionary")),
             },
             SharedKind::Ints => None,
+            SharedKind::Blocks => match take_array(&mut rest, "form of blocks")? {
+                [0] if rest.is_empty() => None,
+                _ => return Err(Damage("unknown form of blocks")),
+            },
         };
         let count = match kind {
-            SharedKind::Symbols => 0,
+            SharedKind::Symbols | SharedKind::Blocks => 0,
             _ => u32::from_le_bytes(take_array(&mut rest, "size of a dictionary")?),
         };
         if count > COUNT_MAX {
@@ -118,6 +125,9 @@ impl Shared {
         usize::try_from(code).ok().filter(|code| *code < self.count).ok_or(Damage("a code beyond its dictionary"))
     }
 }
+
+/// Says that strings are in blocks.
+pub(crate) const BLOCKS: &[u8] = &[0];
 
 /// Appends a dictionary of ascending strings.
 pub(crate) fn encode_strings(strings: &Vec<&[u8]>, out: &mut Vec<u8>) {

@@ -179,6 +179,20 @@ impl<'a> Linear<'a> {
         bits::test(self.packed, self.width, span, mask);
     }
 
+    /// Base and factor as doubles, if values computed with them are exact: bases and values below 2^53.
+    pub fn in_doubles(&self) -> Option<(f64, f64)> {
+        const EXACT: i128 = 1 << 53;
+        let (base, factor) = (i128::from(self.base as i64), i128::from(self.factor));
+        let distance = factor.saturating_mul(bits::greatest(self.width).into());
+        let is_exact = base.abs() <= EXACT && factor <= EXACT && distance <= EXACT && base + distance <= EXACT;
+        is_exact.then_some((base as f64, factor as f64))
+    }
+
+    /// Hands what is packed to `sink` in order, in runs of up to 1,024.
+    pub fn for_each_run(&self, sink: impl FnMut(Unpacked<'_>)) {
+        bits::unpack(self.packed, self.count, self.width, sink);
+    }
+
     /// Appends all values, truncated to `T`.
     pub fn decode<T: Word>(&self, out: &mut Vec<T>) {
         let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));

@@ -123,3 +123,68 @@ proptest! {
         }
     }
 }
+
+/// Encodes strings in blocks, and reads them in each way.
+fn check_blocks(strings: &[&[u8]]) -> usize {
+    let mut encoded = Vec::new();
+    bytes::encode_blocks(strings, &mut blocks::Encoder::new().unwrap(), &mut encoded).unwrap();
+    let parsed = Strings::parse_blocks(&mut encoded.as_slice(), strings.len()).unwrap();
+    for (at, string) in strings.iter().enumerate().step_by(1 + strings.len() / 200) {
+        assert_eq!(&*parsed.get(at).unwrap(), *string);
+    }
+    for step in [1, 3, 100] {
+        let places: Vec<u32> = (0..strings.len() as u32).step_by(step).collect();
+        let mut expected = places.iter().map(|place| strings[*place as usize]);
+        let check = |string: &[u8]| {
+            assert_eq!(Some(string), expected.next());
+            Ok(())
+        };
+        parsed.visit(&places, check).unwrap();
+        assert_eq!(expected.next(), None);
+    }
+    let mut views = Vec::new();
+    let buffer = parsed.decode(0, &mut views).unwrap();
+    let array = arrow_array::BinaryViewArray::try_new(views.into(), vec![buffer.into()], None).unwrap();
+    assert!(array.iter().eq(strings.iter().map(|string| Some(*string))));
+    encoded.len()
+}
+
+#[test]
+fn strings_in_blocks_of_zstd_come_back() {
+    let noise = |i: u64| (0..i % 300).map(|k| (i * k).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[7]).collect();
+    let noise: Vec<Vec<u8>> = (0..4000).map(noise).collect();
+    let words: Vec<String> = (0..4000).map(|i| "words that come again ".repeat(i * i % 17)).collect();
+    let long: Vec<String> = [5, 16_384, 16_385, 0, 1, 400_000, 16_383, 1].map(|bytes| "a".repeat(bytes)).into();
+    let plain: usize = words.iter().map(String::len).sum();
+    let compressed = check_blocks(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+    assert!(compressed * 20 < plain, "{compressed} of {plain} bytes");
+    // What cannot be compressed is stored as it is.
+    let plain: usize = noise.iter().map(Vec::len).sum();
+    let stored = check_blocks(&noise.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    assert!(stored < plain + plain / 50, "{stored} of {plain} bytes");
+    check_blocks(&long.iter().map(|string| string.as_bytes()).collect::<Vec<_>>());
+    check_blocks(&[]);
+    check_blocks(&[b"", b"", b""]);
+    check_blocks(&[b"", b"x", b""]);
+}
+
+#[test]
+fn damaged_blocks_are_refused_and_never_panic() {
+    let words: Vec<String> = (0..600).map(|i| format!("row {i} with some words that come again and again")).collect();
+    let strings: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let mut encoded = Vec::new();
+    bytes::encode_blocks(&strings, &mut blocks::Encoder::new().unwrap(), &mut encoded).unwrap();
+    let read = |encoded: &[u8]| {
+        let parsed = Strings::parse_blocks(&mut &*encoded, strings.len())?;
+        (0..strings.len()).step_by(37).try_for_each(|at| parsed.get(at).map(drop))?;
+        parsed.decode(0, &mut Vec::new())
+    };
+    assert!(read(&encoded).is_ok());
+    for at in 0..encoded.len() {
+        assert!(read(&encoded[..at]).is_err(), "cut at {at}");
+        let mut flipped = encoded.clone();
+        flipped[at] ^= 1 << (at % 8);
+        // Some damage gives other strings: the checksum of the page is what tells.
+        let _ = read(&flipped);
+    }
+}

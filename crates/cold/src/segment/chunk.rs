@@ -2,12 +2,13 @@
 //! chunk from samples, and the form of each page from its values.
 
 use super::directory::{ChunkEntry, PageEntry, page_rows};
-use super::values::{Values, fill_nulls, validity};
+use super::values::{Values, fill_nulls, float_bits, validity};
 use super::zone::ZoneMap;
-use super::{PAGE_ROWS, SegmentColumn};
+use super::{PAGE_ROWS, SegmentColumn, sketches};
 use crate::encoding::dictionary::{self, SharedKind};
-use crate::encoding::{bytes, fsst as symbols, ints};
+use crate::encoding::{blocks, bytes, floats, fsst as symbols, ints};
 use crate::frame::{Extent, write_block};
+use crate::sketch::{Sketch, bytes_hash};
 use crate::store::FileSink;
 use crate::{Error, Result};
 use arrow_array::ArrayRef;
@@ -54,11 +55,15 @@ pub(super) struct ChunkEncoder {
     trained: Option<Trained>,
     /// The dictionary written last, so that an equal one is not written again.
     dictionary: Option<(SharedKind, Vec<u8>, Extent)>,
+    /// Of all chunks so far, if the column has one.
+    pub sketch: Option<Sketch>,
+    /// Strings that repeat too seldom for a dictionary rest in blocks of zstd.
+    blocks: bool,
 }
 
 impl ChunkEncoder {
-    pub fn new(column: SegmentColumn) -> ChunkEncoder {
-        ChunkEncoder { column, trained: None, dictionary: None }
+    pub fn new(column: SegmentColumn, sketch: Option<Sketch>, blocks: bool) -> ChunkEncoder {
+        ChunkEncoder { column, trained: None, dictionary: None, sketch, blocks }
     }
 
     /// Writes shared block and pages. `pieces` hold the rows of the row group.
@@ -66,8 +71,12 @@ impl ChunkEncoder {
         let nulls = validity(pieces);
         match Values::gather(self.column.ty, pieces) {
             Values::Ints(values) => self.encode_ints(values, nulls, sink),
-            Values::Wide(values) => self.encode_fixed(values, nulls, sink, put_wide),
-            Values::Fixed16(values) => self.encode_fixed(values, nulls, sink, put_fixed16),
+            Values::Wide(values) => {
+                self.encode_fixed(values, nulls, sink, put_wide, |value: i128| bytes_hash(&value.to_le_bytes()))
+            }
+            Values::Fixed16(values) => {
+                self.encode_fixed(values, nulls, sink, put_fixed16, |value: [u8; 16]| bytes_hash(&value))
+            }
             Values::Strings(values) => self.encode_strings(values, nulls, sink),
         }
     }
@@ -81,8 +90,23 @@ impl ChunkEncoder {
         let pages = Pages::new(&self.column, values.len(), nulls);
         pages.fill_nulls(&mut values);
         let zones = pages.zones(|zone, rows| zone.bound_ints(self.column.ty, &values[rows]));
-        let Some((dictionary, codes)) = int_dictionary(self.column.ty, &values) else {
-            return pages.write(sink, None, zones, |rows, out| ints::encode(&values[rows], out));
+        let floats = float_bits(self.column.ty).map(|bits| floats::Encoder::new(bits, &values));
+        let encode = |values: &[i64], out: &mut Vec<u8>| match &floats {
+            Some(floats) => floats.encode(values, out),
+            None => ints::encode(values, out),
+        };
+        let dictionary = int_dictionary(self.column.ty, &values, encode);
+        if let Some(sketch) = &mut self.sketch {
+            match &dictionary {
+                // Rows without a value refer to an entry, but for those of pages that have none.
+                Some((dictionary, _)) if !zones.iter().any(ZoneMap::all_null) => {
+                    sketches::add_int_entries(sketch, self.column.ty, dictionary);
+                }
+                _ => sketches::add_ints(sketch, self.column.ty, &values, &zones),
+            }
+        }
+        let Some((dictionary, codes)) = dictionary else {
+            return pages.write(sink, None, zones, |rows, out| encode(&values[rows], out));
         };
         let mut block = Vec::new();
         dictionary::encode_ints(&dictionary, &mut block);
@@ -90,12 +114,13 @@ impl ChunkEncoder {
         pages.write(sink, Some(shared), zones, |rows, out| ints::encode(&codes[rows], out))
     }
 
-    fn encode_fixed<T: Copy>(
+    fn encode_fixed<T: Copy + PartialEq>(
         &mut self,
         mut values: Vec<T>,
         nulls: Option<BooleanBuffer>,
         sink: &mut FileSink,
         put: fn(&[T], &mut Vec<u8>),
+        hash: fn(T) -> u64,
     ) -> Result<ChunkEntry>
     where
         ZoneMap: BoundFixed<T>,
@@ -103,6 +128,9 @@ impl ChunkEncoder {
         let pages = Pages::new(&self.column, values.len(), nulls);
         pages.fill_nulls(&mut values);
         let zones = pages.zones(|zone, rows| zone.bound_fixed(&values[rows]));
+        if let Some(sketch) = &mut self.sketch {
+            sketches::add_fixed(sketch, &values, &zones, hash);
+        }
         pages.write(sink, None, zones, |rows, out| put(&values[rows], out))
     }
 
@@ -123,12 +151,33 @@ impl ChunkEncoder {
                 used.dedup();
                 zone.bound_strings(order, used.into_iter().map(|code| dictionary[code as usize]));
             });
+            match &mut self.sketch {
+                Some(sketch) if zones.iter().any(ZoneMap::all_null) => {
+                    sketches::add_strings(sketch, &self.column, &values, &zones);
+                }
+                Some(sketch) => sketches::add_entries(sketch, &self.column, &dictionary),
+                None => {}
+            }
             let mut block = Vec::new();
             dictionary::encode_strings(&dictionary, &mut block);
             let shared = self.write_dictionary(SharedKind::Strings, block, sink)?;
             return pages.write(sink, Some(shared), zones, |rows, out| ints::encode(&codes[rows], out));
         }
         let zones = pages.zones(|zone, rows| zone.bound_strings(order, values[rows].iter().copied()));
+        if let Some(sketch) = &mut self.sketch {
+            sketches::add_strings(sketch, &self.column, &values, &zones);
+        }
+        if self.blocks {
+            let shared = self.write_dictionary(SharedKind::Blocks, dictionary::BLOCKS.to_vec(), sink)?;
+            let path = sink.path().to_string();
+            let failed = |source| Error::Compression { path: path.clone(), source };
+            let mut encoder = blocks::Encoder::new().map_err(failed)?;
+            let mut failure = None;
+            let chunk = pages.write(sink, Some(shared), zones, |rows, out| {
+                failure = bytes::encode_blocks(&values[rows], &mut encoder, out).err().or(failure.take());
+            })?;
+            return failure.map_or(Ok(chunk), |error| Err(failed(error)));
+        }
         let Some(trained) = self.train(&values, sink)? else {
             return pages.write(sink, None, zones, |rows, out| bytes::encode(&values[rows], out));
         };
@@ -301,8 +350,8 @@ fn put_fixed16(values: &[[u8; 16]], out: &mut Vec<u8>) {
     values.iter().for_each(|value| out.extend_from_slice(value));
 }
 
-/// Ascending distinct values and a code for each value, if that is much smaller than frames would be.
-fn int_dictionary(ty: PhysType, values: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> {
+/// Ascending distinct values and a code for each value, if that is much smaller than the values as they are encoded.
+fn int_dictionary(ty: PhysType, values: &[i64], encode: impl Fn(&[i64], &mut Vec<u8>)) -> Option<(Vec<i64>, Vec<i64>)> {
     if !matches!(ty, PhysType::I32 | PhysType::I64 | PhysType::F32 | PhysType::F64) || values.len() < 1024 {
         return None;
     }
@@ -330,7 +379,7 @@ fn int_dictionary(ty: PhysType, values: &[i64]) -> Option<(Vec<i64>, Vec<i64>)> 
     let page = ..values.len().min(PAGE_ROWS as usize);
     let (mut as_codes, mut as_values) = (Vec::new(), Vec::new());
     ints::encode(&codes[page], &mut as_codes);
-    ints::encode(&values[page], &mut as_values);
+    encode(&values[page], &mut as_values);
     let pages = values.len().div_ceil(PAGE_ROWS as usize);
     (as_codes.len() * pages + dictionary.len() * 8 < as_values.len() * pages * 7 / 10).then_some((dictionary, codes))
 }

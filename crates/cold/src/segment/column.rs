@@ -2,6 +2,7 @@
 
 use super::page::{Page, PageValues, Validity};
 use crate::encoding::dictionary::Shared;
+use crate::encoding::floats::Bits;
 use crate::encoding::ints::Ints;
 use crate::encoding::linear::Word;
 use crate::encoding::{Damage, Decoded};
@@ -72,8 +73,8 @@ impl ColumnDecoder {
     pub fn append_page(&mut self, page: &Page<'_>) -> Decoded<()> {
         match &mut self.data {
             Data::Narrow(out) => decode_ints(page, out)?,
-            Data::Int(out) => decode_ints(page, out)?,
-            Data::Long(out) => decode_ints(page, out)?,
+            Data::Int(out) => decode_words(page, out)?,
+            Data::Long(out) => decode_words(page, out)?,
             Data::Wide(out) => decode_wide(page, out)?,
             Data::Fixed16(out) => decode_fixed16(page, out)?,
             Data::Strings(strings) => strings.decode(page)?,
@@ -94,8 +95,8 @@ impl ColumnDecoder {
     pub fn append_rows(&mut self, page: &Page<'_>, rows: &[u32]) -> Decoded<()> {
         match &mut self.data {
             Data::Narrow(out) => pick_ints(page, rows, out)?,
-            Data::Int(out) => pick_ints(page, rows, out)?,
-            Data::Long(out) => pick_ints(page, rows, out)?,
+            Data::Int(out) => pick_words(page, rows, out)?,
+            Data::Long(out) => pick_words(page, rows, out)?,
             Data::Wide(out) => {
                 let mut all = Vec::new();
                 decode_wide(page, &mut all)?;
@@ -182,6 +183,21 @@ pub(super) fn decode_ints<T: Word>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded
             Ok(())
         }
         _ => fill(page, out),
+    }
+}
+
+/// Integers, or floats by their bits.
+fn decode_words<T: Bits>(page: &Page<'_>, out: &mut Vec<T>) -> Decoded<()> {
+    match &page.values {
+        PageValues::Floats(floats) => floats.decode(out),
+        _ => decode_ints(page, out),
+    }
+}
+
+fn pick_words<T: Bits>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
+    match &page.values {
+        PageValues::Floats(floats) => floats.pick(rows, page.rows, out),
+        _ => pick_ints(page, rows, out),
     }
 }
 
@@ -312,11 +328,8 @@ impl StringData {
                 Ok(())
             }
             PageValues::Strings(strings) => {
-                for row in rows {
-                    let string = strings.get(*row as usize)?;
-                    self.push(&string)?;
-                }
-                Ok(())
+                debug_assert!(rows.is_sorted(), "rows ascend");
+                strings.visit(rows, |string| self.push(string))
             }
             PageValues::StringCodes(codes, shared) if self.dictionary.is_none() && rows.len() * 4 < shared.count => {
                 let strings = shared.strings()?;

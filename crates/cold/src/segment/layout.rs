@@ -30,6 +30,8 @@ pub(super) struct Layout {
     pub sorted: bool,
     /// Ended because its rows are wide.
     pub wide: bool,
+    /// Written by who asked for zstd, whether or not it has texts.
+    pub zstd: bool,
     /// Rows carry versions of their own: each row group has a chunk more than columns.
     pub stamped: bool,
     pub key_range: Option<(Key, Key)>,
@@ -42,7 +44,9 @@ impl Layout {
         let mut out = Vec::new();
         out.extend_from_slice(&self.id.to_u64().to_le_bytes());
         varint::put(&mut out, u64::from(self.rows));
-        out.push(u8::from(self.sorted) | u8::from(self.stamped) << 1 | u8::from(self.wide) << 2);
+        out.push(
+            u8::from(self.sorted) | u8::from(self.stamped) << 1 | u8::from(self.wide) << 2 | u8::from(self.zstd) << 3,
+        );
         put_schema(&self.schema, &mut out);
         out.push(u8::from(self.key_range.is_some()));
         if let Some((min, max)) = &self.key_range {
@@ -64,7 +68,7 @@ impl Layout {
         let id = FileId::from_u64(u64::from_le_bytes(take_array(input, "file id")?));
         let rows = take_u32(input, "number of rows")?;
         let [flags] = take_array(input, "flags")?;
-        if rows > ROWS_MAX || flags > 7 {
+        if rows > ROWS_MAX || flags > 15 {
             return Err(Damage("too many rows or unknown flags"));
         }
         let schema = take_schema(input)?;
@@ -82,8 +86,8 @@ impl Layout {
         if !input.is_empty() {
             return Err(Damage("bytes behind the last section"));
         }
-        let (sorted, stamped, wide) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-        Ok(Layout { id, rows, schema, sorted, wide, stamped, key_range, row_groups, sections })
+        let [sorted, stamped, wide, zstd] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+        Ok(Layout { id, rows, schema, sorted, wide, zstd, stamped, key_range, row_groups, sections })
     }
 
     /// Position of a column in the schema.

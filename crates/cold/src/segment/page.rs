@@ -4,9 +4,10 @@
 //! physical type and the kind of the chunk's shared block.
 
 use super::chunk::{ALL_NULL, HAS_NULLS, SIXTEEN_CONSTANT, SIXTEEN_NARROW, SIXTEEN_PLAIN};
-use super::values::int_datum;
+use super::values::{float_bits, int_datum};
 use crate::encoding::bytes::Strings;
 use crate::encoding::dictionary::{Shared, SharedKind};
+use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
 use crate::encoding::{Damage, Decoded, take, take_array};
 use basalt_types::{Datum, PhysType};
@@ -29,6 +30,7 @@ pub(super) enum PageValues<'a> {
     None,
     Ints(Ints<'a>),
     IntCodes(Ints<'a>, &'a Shared),
+    Floats(Floats<'a>),
     /// `base + distance`.
     Narrow(i128, Ints<'a>),
     Sixteen(&'a [[u8; 16]]),
@@ -71,6 +73,8 @@ impl<'a> Page<'a> {
             PageValues::None => Datum::Null,
             PageValues::Ints(ints) => int_datum(ty, ints.get(row)),
             PageValues::IntCodes(codes, shared) => int_datum(ty, shared.ints()?.get(shared.index(codes.get(row))?)),
+            PageValues::Floats(floats) if ty == PhysType::F32 => int_datum(ty, floats.get::<i32>(row).into()),
+            PageValues::Floats(floats) => int_datum(ty, floats.get(row)),
             PageValues::Narrow(base, distances) => Datum::I128(base.wrapping_add(i128::from(distances.get(row)))),
             PageValues::Sixteen(values) => sixteen_datum(ty, values[row]),
             PageValues::SixteenConstant(value) => sixteen_datum(ty, *value),
@@ -93,12 +97,16 @@ impl<'a> PageValues<'a> {
                 let symbols = shared.and_then(|shared| shared.symbols.as_deref());
                 Ok(PageValues::Strings(Strings::parse(input, rows, symbols)?))
             }
+            (PhysType::Bytes, Some(SharedKind::Blocks)) => Ok(PageValues::Strings(Strings::parse_blocks(input, rows)?)),
             (PhysType::Bytes, Some(SharedKind::Strings)) => {
                 let codes = Ints::parse(input, rows)?;
                 Ok(shared.map_or(PageValues::None, |shared| PageValues::StringCodes(codes, shared)))
             }
             (PhysType::Bytes | PhysType::I128 | PhysType::Fixed16, _) => Err(Damage("a shared block of another type")),
-            (_, None) => Ok(PageValues::Ints(Ints::parse(input, rows)?)),
+            (_, None) => match float_bits(ty) {
+                Some(bits) => Ok(PageValues::Floats(Floats::parse(input, rows, bits)?)),
+                None => Ok(PageValues::Ints(Ints::parse(input, rows)?)),
+            },
             (_, Some(SharedKind::Ints)) => {
                 let codes = Ints::parse(input, rows)?;
                 Ok(shared.map_or(PageValues::None, |shared| PageValues::IntCodes(codes, shared)))

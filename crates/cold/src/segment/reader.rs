@@ -11,12 +11,13 @@ use super::keys::{Keys, SparseKeys, encode_keys, find_hash, key_type};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::page::Page;
 use super::prune::rules_out;
+use super::sketches::{self, Sketches};
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, SegmentMeta, SegmentSchema};
 use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::{Damage, Decoded};
 use crate::frame::{Extent, Filter, FramedFile, SECTION_KEY_HASHES, SECTION_SPARSE_KEYS};
-use crate::{BlockCache, Error, FileKind, Files, Result};
+use crate::{BlockCache, Error, FileKind, Files, Result, Sketch};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
@@ -41,6 +42,7 @@ pub struct Segment {
     sparse: OnceLock<SparseKeys>,
     filter: Option<Filter>,
     pub(super) column_filters: Vec<ColumnFilter>,
+    sketches: Option<Sketches>,
     /// Parsed symbol tables and dictionaries by offset, so that single reads need not parse them again.
     shared: RwLock<HashMap<u64, Arc<Shared>>>,
 }
@@ -72,10 +74,24 @@ impl Segment {
         let filter = Filter::among(&layout.sections);
         let column_filters = ColumnFilter::all(&layout.sections, &layout.schema, layout.row_groups.len())
             .map_err(|damage| file.damaged(footer.offset, damage))?;
+        let sketches =
+            Sketches::among(&layout.sections, &layout.schema).map_err(|damage| file.damaged(footer.offset, damage))?;
         let (sparse, shared) = (OnceLock::new(), RwLock::default());
         let key_positions = layout.schema.key_positions().unwrap_or_default();
         let key_columns = key_positions.into_iter().map(|at| (at, key_type(&layout.schema.columns[at]))).collect();
-        Ok(Segment { file, layout, meta, key_columns, zones, directories, sparse, filter, column_filters, shared })
+        Ok(Segment {
+            file,
+            layout,
+            meta,
+            key_columns,
+            zones,
+            directories,
+            sparse,
+            filter,
+            column_filters,
+            sketches,
+            shared,
+        })
     }
 
     pub fn id(&self) -> FileId {
@@ -94,6 +110,11 @@ impl Segment {
         &self.layout.schema
     }
 
+    /// Whether it was written with [`SegmentOptions::zstd`](super::SegmentOptions::zstd).
+    pub fn is_zstd(&self) -> bool {
+        self.layout.zstd
+    }
+
     /// Least and greatest key; `None` in an empty file.
     pub fn key_range(&self) -> Option<&(Key, Key)> {
         self.layout.key_range.as_ref()
@@ -106,6 +127,14 @@ impl Segment {
     /// Of the whole file; `None` for a column that the file lacks.
     pub fn zone_map(&self, column: ColumnId) -> Option<&ZoneMap> {
         Some(&self.zones[self.layout.position(column)?])
+    }
+
+    /// The different values that a column has in this file, nulls and deletions aside. `None` for a column that the file
+    /// lacks or has not counted.
+    pub fn sketch(&self, column: ColumnId) -> Result<Option<Sketch>> {
+        let Some(at) = self.layout.position(column) else { return Ok(None) };
+        let known = &self.layout.schema.columns[at];
+        sketches::of_column(self.sketches.as_ref(), &self.file, at, known, &self.zones[at])
     }
 
     /// Of one row group; `None` for a column that the file lacks.
@@ -453,6 +482,7 @@ impl Segment {
         for section in &segment.layout.sections {
             (0..section.pages()).try_for_each(|page| segment.file.read_checked(section.page(page)).map(drop))?;
         }
+        segment.sketches.iter().try_for_each(|sketches| sketches.verify(&segment.file))?;
         let mut previous: Option<Vec<u8>> = None;
         for (index, group) in segment.layout.row_groups.iter().enumerate() {
             for chunk in 0..segment.layout.chunks() {

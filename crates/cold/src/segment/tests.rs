@@ -1,9 +1,10 @@
 use super::*;
+use crate::encoding::dictionary::SharedKind;
 use crate::frame::{SECTION_PAGE_BYTES, Section};
 use crate::{BlockCache, Error, Files, key_hash};
 use arrow_array::{Array, ArrayRef};
 use basalt_types::span::Span;
-use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key};
+use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key, numeric};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use proptest::prelude::*;
@@ -660,6 +661,44 @@ fn files_of_format_1_are_read() {
     segment.verify().unwrap();
 }
 
+/// Floats in all their forms; a full block of packed values and a rest.
+fn floats() -> (SegmentSchema, Vec<Vec<Datum>>) {
+    let fraction = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64 / (1u64 << 53) as f64;
+    let odd = |i: u64| f64::from_bits([1 << 63, 0x7ff0_0000_0000_0001, 0xfff0 << 48, 3][(i / 97 % 4) as usize]);
+    type Cell = Box<dyn Fn(u64) -> Datum>;
+    let columns: Vec<(DataType, Cell)> = vec![
+        (DataType::Int8, Box::new(|i| Datum::I64(i as i64))),
+        (DataType::Float8, Box::new(|i| Datum::F64((i * 7919 % 9973) as f64 / 100.0))),
+        (DataType::Float8, Box::new(move |i| Datum::F64(if i % 97 == 5 { odd(i) } else { (i * 25) as f64 / 1e3 }))),
+        (DataType::Float8, Box::new(move |i| if i % 13 == 0 { Datum::Null } else { Datum::F64(fraction(i) - 0.5) })),
+        (DataType::Float4, Box::new(|i| Datum::F32((i * 7919 % 997) as f32 / 10.0))),
+        (DataType::Float4, Box::new(move |i| Datum::F32(fraction(i) as f32))),
+    ];
+    let column = |id: u16, ty: &DataType| SegmentColumn::new(ColumnId(id), ty).unwrap();
+    let ids = columns.iter().zip(1..).map(|((ty, _), id)| column(id, ty)).collect();
+    let schema = SegmentSchema { columns: ids, key: KeySpec::Columns(vec![ColumnId(1)]) };
+    (schema, columns.iter().map(|(_, cell)| (0..1_500).map(cell).collect()).collect())
+}
+
+#[test]
+fn files_with_decimals_and_cut_floats_are_read() {
+    let (schema, columns) = floats();
+    let (files, path) = (files(), Files::path(ID, crate::FileKind::Segment));
+    files.put(&path, include_bytes!("../../fixtures/segment-1-floats.seg").to_vec()).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.schema(), &schema);
+    Table { schema, columns }.check(&segment);
+    segment.verify().unwrap();
+    let forms: Vec<u8> = (1..6)
+        .map(|chunk| {
+            let page = segment.directory(0).unwrap().chunks[chunk].pages[0].extent;
+            let validity = if chunk == 3 { 1_500usize.div_ceil(8) } else { 0 };
+            segment.file.read_checked(page).unwrap()[1 + validity]
+        })
+        .collect();
+    assert_eq!(forms, [3, 3, 4, 3, 4]);
+}
+
 #[test]
 fn bounds_of_long_strings_lie_outside_of_them() {
     let long = |tail: &str| format!("{}{tail}", "x".repeat(40)).into_bytes();
@@ -682,4 +721,125 @@ fn bounds_of_long_strings_lie_outside_of_them() {
         let predicate = [ColumnPredicate::Compare { column: VALUE, op: CompareOp::Eq, value: beyond }];
         assert_eq!(segment.prune_file(&predicate), values[0] == datum(&long("a")) || values.len() == 1);
     }
+}
+
+#[test]
+fn files_know_how_many_values_their_columns_have() {
+    let (files, rows) = (files(), 150_000usize);
+    let column = |id: u16, ty: &DataType| SegmentColumn::new(ColumnId(id), ty).unwrap();
+    type Cell = Box<dyn Fn(usize) -> Datum>;
+    let one_and_a_half = |display_scale: u16| {
+        let class = numeric::CLASS_POSITIVE;
+        let mut encoded = Vec::new();
+        numeric::encode(&numeric::Parts { class, weight: 0, digits: vec![1, 5_000], display_scale }, &mut encoded);
+        Datum::Bytes(encoded.as_slice().into())
+    };
+    let (plain, scaled) = (one_and_a_half(1), one_and_a_half(3));
+    let mixed = move |i: usize| match i % 3 {
+        0 => plain.clone(),
+        1 => scaled.clone(),
+        _ => Datum::Null,
+    };
+    // The first row group is null, and pages of the next.
+    let seldom = |i: usize| if i < 90_000 { Datum::Null } else { Datum::I64((i % 40) as i64) };
+    let columns: Vec<(DataType, f64, Cell)> = vec![
+        (DataType::Int8, f64::NAN, Box::new(|i| Datum::I64(i as i64))),
+        (DataType::Bool, 2.0, Box::new(|i| Datum::Bool(i % 3 == 0))),
+        (DataType::Int4, 200.0, Box::new(|i| Datum::I32((i * 31 % 200) as i32 * 1_000_000))),
+        (DataType::Int4, 3_000.0, Box::new(|i| Datum::I32((i * 31 % 3_000) as i32))),
+        (DataType::Int8, 40.0, Box::new(seldom)),
+        (DataType::Text, 4.0, Box::new(|i| Datum::text(["a", "b", "c", "d"][i / 40 % 4]))),
+        (DataType::Text, 150_000.0, Box::new(|i| Datum::text(&format!("{:x}", i.wrapping_mul(0x9e37_79b9))))),
+        (DataType::Text, 1.0, Box::new(|_| Datum::text("all the same"))),
+        (DataType::Bpchar(None), 1.0, Box::new(|i| Datum::text(["x", "x  "][i % 2]))),
+        (DataType::Numeric(None), 1.0, Box::new(mixed)),
+        (DataType::Float8, 9_973.0, Box::new(|i| Datum::F64((i * 7919 % 9973) as f64 / 7.0))),
+        (DataType::Float8, 2.0, Box::new(|i| Datum::F64([0.0, -0.0, f64::NAN, -f64::NAN][i % 4]))),
+        (DataType::Uuid, 1_000.0, Box::new(|i| Datum::Fixed16((i as u128 % 1_000 * 977).to_le_bytes()))),
+        (DataType::Numeric(Some((38, 2))), 75_000.0, Box::new(|i| Datum::I128(i as i128 / 2 * 10_i128.pow(25)))),
+        (DataType::Int4, 0.0, Box::new(|_| Datum::Null)),
+        (DataType::Json, f64::NAN, Box::new(|i| Datum::text(["1", "2"][i % 2]))),
+    ];
+    let ids = columns.iter().zip(1..).map(|((ty, ..), id)| column(id, ty)).collect();
+    let schema = SegmentSchema { columns: ids, key: KeySpec::Columns(vec![ColumnId(1)]) };
+    let values: Vec<Vec<Datum>> = columns.iter().map(|(.., cell)| (0..rows).map(cell).collect()).collect();
+    let table = Table { schema, columns: values };
+    table.write(&files, SegmentOptions::default(), 50_000, None);
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    for ((ty, expected, _), id) in columns.iter().zip(1..) {
+        let sketch = segment.sketch(ColumnId(id)).unwrap();
+        let Some(estimate) = sketch.map(|sketch| sketch.estimate()) else {
+            assert!(expected.is_nan(), "column {id} of {ty:?} has no sketch");
+            continue;
+        };
+        let off = if *expected <= 256.0 { 0.0 } else { 0.1 * expected };
+        assert!((estimate - expected).abs() <= off, "column {id} of {ty:?}: {estimate}, expected {expected}");
+    }
+    assert!(segment.sketch(ABSENT).unwrap().is_none());
+    segment.verify().unwrap();
+}
+
+#[test]
+fn files_with_sketches_are_read() {
+    let (schema, columns, versions) = fixture();
+    let (table, path) = (Table { schema, columns }, Files::path(ID, crate::FileKind::Segment));
+    let files = files();
+    files.put(&path, include_bytes!("../../fixtures/segment-1-sketches.seg").to_vec()).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!((segment.schema(), segment.stamps(0).unwrap()), (&table.schema, RowStamps::Each(versions.into())));
+    table.check(&segment);
+    segment.verify().unwrap();
+    let estimate = |id| segment.sketch(ColumnId(id)).unwrap().map_or(0, |sketch| sketch.estimate().round() as u64);
+    // None of the key, which all rows differ in.
+    let estimates: Vec<u64> = (1..=13).map(estimate).collect();
+    assert_eq!(estimates, [0, 2, 677, 2, 2451, 3, 100, 2556, 2522, 1948, 2484, 4, 2533]);
+    // A file from before them knows of its bounds alone.
+    files.put(&path, include_bytes!("../../fixtures/segment-1.seg").to_vec()).unwrap();
+    let older = Segment::open(&files, ID, &cache()).unwrap();
+    let known = (1..=13).filter(|id| older.sketch(ColumnId(*id)).unwrap().is_some());
+    assert_eq!(known.collect::<Vec<u16>>(), [2]);
+}
+
+/// Texts of all lengths, nulls, and some that are longer than a block.
+fn letters() -> Table {
+    let rows = 20_000;
+    let letter = |i: usize| match i % 1_000 {
+        3 => Datum::Null,
+        4 => Datum::text(&format!("{i} ").repeat(5_000 + i)),
+        _ => Datum::text(&format!("letter {i} of many, ").repeat(i % 30)),
+    };
+    let values = (0..rows).map(letter).collect();
+    Table::new(rows, |i| i as i64, SegmentColumn::new(VALUE, &DataType::Text).unwrap(), values)
+}
+
+#[test]
+fn texts_rest_in_blocks_of_zstd_where_that_is_asked_for() {
+    let (files, table) = (files(), letters());
+    let mut bytes = Vec::new();
+    for zstd in [false, true] {
+        table.write(&files, SegmentOptions { zstd, ..SegmentOptions::default() }, 7_000, None);
+        let segment = Segment::open(&files, ID, &cache()).unwrap();
+        table.check(&segment);
+        segment.verify().unwrap();
+        bytes.push(segment.column_bytes(VALUE).unwrap());
+        let kind = |chunk: usize| segment.directory(0).unwrap().chunks[chunk].shared.map(|(kind, _)| kind);
+        assert_eq!(kind(2) == Some(SharedKind::Blocks), zstd);
+        // Few names, over and over: a dictionary is smaller, and scans use its codes.
+        assert_eq!(kind(1), Some(SharedKind::Strings));
+    }
+    assert!(bytes[1] * 2 < bytes[0], "{bytes:?}");
+}
+
+#[test]
+fn files_with_blocks_of_zstd_are_read() {
+    let (files, path) = (files(), Files::path(ID, crate::FileKind::Segment));
+    let rows = 1_500;
+    let letter = |i: usize| if i % 7 == 3 { Datum::Null } else { Datum::text(&format!("letter {i}, ").repeat(i % 40)) };
+    let column = SegmentColumn::new(VALUE, &DataType::Text).unwrap();
+    let table = Table::new(rows, |i| i as i64, column, (0..rows).map(letter).collect());
+    files.put(&path, include_bytes!("../../fixtures/segment-1-zstd.seg").to_vec()).unwrap();
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    table.check(&segment);
+    segment.verify().unwrap();
+    assert!(matches!(segment.directory(0).unwrap().chunks[2].shared, Some((SharedKind::Blocks, _))));
 }

@@ -91,6 +91,15 @@ pub(super) fn fill_nulls<T: Copy>(values: &mut [T], valid: &BooleanBuffer) {
     }
 }
 
+/// Of floats.
+pub(super) fn float_bits(ty: PhysType) -> Option<u32> {
+    match ty {
+        PhysType::F32 => Some(32),
+        PhysType::F64 => Some(64),
+        _ => None,
+    }
+}
+
 /// A value that rests as an integer.
 pub(super) fn int_datum(ty: PhysType, value: i64) -> Datum {
     match ty {

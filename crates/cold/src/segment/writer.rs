@@ -7,8 +7,11 @@ use super::filters::{FiltersBuilder, Written};
 use super::keys::{KeyIndexBuilder, Keys, encode_keys};
 use super::layout::{Layout, MAGIC, RowGroup};
 use super::zone::ZoneMap;
-use super::{ROW_GROUP_ROWS, ROWS_MAX, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, Stamps, ValueOrder};
+use super::{
+    ROW_GROUP_ROWS, ROWS_MAX, SegmentColumn, SegmentMeta, SegmentOptions, SegmentSchema, Stamps, ValueOrder, sketches,
+};
 use crate::frame::{self, write_block};
+use crate::sketch::Sketch;
 use crate::store::FileSink;
 use crate::{Error, FileKind, Files, Result};
 use arrow_array::{Array, ArrayRef, Int64Array};
@@ -51,11 +54,16 @@ impl SegmentWriter {
         sink.write(MAGIC)?;
         // Versions ride along as one more column.
         let versions = SegmentColumn { id: ColumnId(u16::MAX), ty: PhysType::I64, order: ValueOrder::Natural };
-        let columns = schema.columns.iter().chain([&versions]);
+        let sketch = |column: &SegmentColumn| sketches::is_sketched(&schema, column).then(Sketch::default);
+        let columns = schema
+            .columns
+            .iter()
+            .map(|column| ChunkEncoder::new(*column, sketch(column), options.zstd && is_text(column)));
+        let encoders = columns.chain([ChunkEncoder::new(versions, None, false)]).collect();
         Ok(SegmentWriter {
             id,
             key_positions,
-            encoders: columns.map(|column| ChunkEncoder::new(*column)).collect(),
+            encoders,
             pending: vec![Vec::new(); schema.columns.len() + 1],
             pending_rows: 0,
             pending_bytes: 0,
@@ -129,6 +137,8 @@ impl SegmentWriter {
         let key_range = self.keys.key_range();
         let mut sections = self.keys.finish(self.options.filter, &mut self.sink)?;
         sections.extend(self.filters.finish(&self.schema, &mut self.sink)?);
+        let counted = self.encoders.into_iter().map(|encoder| encoder.sketch);
+        sections.extend(sketches::write(counted, &self.schema, &self.row_groups, &mut self.sink)?);
         let stamp_range = self.row_groups.iter().filter_map(|row_group| row_group.stamp_range);
         let stamp_range = stamp_range.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let layout = Layout {
@@ -137,6 +147,7 @@ impl SegmentWriter {
             schema: self.schema,
             sorted: self.options.sorted,
             wide,
+            zstd: self.options.zstd,
             stamped: self.stamped.unwrap_or(false),
             key_range: key_range.clone(),
             row_groups: self.row_groups,
@@ -222,6 +233,11 @@ impl SegmentWriter {
         self.directories.push(directory);
         Ok(())
     }
+}
+
+/// Byte strings but numerics, which are short.
+fn is_text(column: &SegmentColumn) -> bool {
+    column.ty == PhysType::Bytes && column.order != ValueOrder::Numeric
 }
 
 fn chunk_zone(chunk: &ChunkEntry) -> ZoneMap {

@@ -103,7 +103,7 @@ fn push_entry(
     builders: &mut [ColumnBuilder],
 ) -> Result<()> {
     let Some(indexed) = txn.engine.index_values(table, index, values)? else { return Ok(()) };
-    let entry = index.entry(&indexed, tablet, key);
+    let entry = index.entry(&indexed, values, tablet, key);
     check_length(&entry)?;
     for (builder, value) in builders.iter_mut().zip(IndexDef::entry_row(&entry, tablet, key)) {
         assert!(builder.push(&value), "an entry has its table's types");
@@ -131,6 +131,7 @@ impl RowReader {
             if index.predicate.is_some() {
                 needed.extend(0..types.len());
             }
+            needed.extend(index.include.iter().map(|id| id.position()));
             for column in &index.columns {
                 match &column.source {
                     IndexSource::Column(id) => needed.push(id.position()),

@@ -8,18 +8,36 @@
 //! Row files of a table of another orientation hold rows that were warm when memory was short. Their rows go on
 //! changing, and each change leaves a dead one behind, so they are left alone until the youngest has cooled or all are
 //! dead; then they become what the table's files are, even one alone. So do the oldest if too many have gathered.
-//! Other files that are not of the table's orientation, which was changed, are rewritten one by one when nothing else is to be done.
+//! Other files that are not of the table's orientation or compression, which was changed, are rewritten one by one when
+//! nothing else is to be done.
 
 use crate::EngineConfig;
 use crate::tablet::FileEntry;
-use basalt_meta::FileKind;
-use basalt_types::Version;
+use basalt_meta::{Catalog, FileKind};
+use basalt_types::{TableDef, Version};
 use std::sync::Arc;
 
 const FAN_IN_MIN: usize = 4;
 /// Warm row files of a tablet.
 const WARM_FILES_MAX: usize = 8;
 pub(super) const FAN_IN_MAX: usize = 8;
+
+/// What the files of a table should be.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    kind: FileKind,
+    zstd: bool,
+}
+
+impl Asked {
+    pub fn of(table: &TableDef, catalog: &Catalog) -> Asked {
+        Asked { kind: catalog.file_kind(table), zstd: table.is_compressed() }
+    }
+
+    fn suits(self, file: &FileEntry) -> bool {
+        file.data.kind() == self.kind && file.data.segment().is_none_or(|segment| segment.is_zstd() == self.zstd)
+    }
+}
 
 /// A file and how many rows a merge would keep of it.
 struct Candidate {
@@ -35,14 +53,14 @@ impl Candidate {
 
 /// Files for one merge; empty if nothing is worth it. Dead are the rows whose deletion was folded: younger
 /// marks are carried along, and merging for their sake would go on for as long as an old reader needs them.
-/// Files are given in the order of their arrival; rows stamped ≤ `cool` have cooled. `kind`: the table's.
+/// Files are given in the order of their arrival; rows stamped ≤ `cool` have cooled.
 pub(super) fn worth_merging(
     files: &[Arc<FileEntry>],
-    kind: FileKind,
+    asked: Asked,
     config: &EngineConfig,
     cool: Version,
 ) -> Vec<Arc<FileEntry>> {
-    let (settled, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.data.kind() == kind);
+    let (settled, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| asked.suits(file));
     let (evicted, strange): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|file| file.data.kind() == FileKind::RowFile);
     let cooled = cooled(&evicted, cool);
@@ -84,7 +102,7 @@ fn cooled(row_files: &[&Arc<FileEntry>], cool: Version) -> Vec<Arc<FileEntry>> {
 
 /// Everything but what is as it should be, in groups whose key ranges do not meet where possible: files are taken in key order and a
 /// group is closed where the next file starts above all before it.
-pub(super) fn whole_tablet(files: &[Arc<FileEntry>], kind: FileKind) -> Vec<Vec<Arc<FileEntry>>> {
+pub(super) fn whole_tablet(files: &[Arc<FileEntry>], asked: Asked) -> Vec<Vec<Arc<FileEntry>>> {
     let mut sorted: Vec<_> = files.iter().filter(|file| file.data.key_range().is_some()).cloned().collect();
     sorted.sort_by(|a, b| a.data.key_range().cmp(&b.data.key_range()));
     let mut groups: Vec<Vec<Arc<FileEntry>>> = Vec::new();
@@ -98,6 +116,6 @@ pub(super) fn whole_tablet(files: &[Arc<FileEntry>], kind: FileKind) -> Vec<Vec<
         }
         greatest = greatest.max(Some(last));
     }
-    groups.retain(|group| group.len() > 1 || group[0].deletes.count() > 0 || group[0].data.kind() != kind);
+    groups.retain(|group| group.len() > 1 || group[0].deletes.count() > 0 || !asked.suits(&group[0]));
     groups
 }

@@ -6,8 +6,9 @@
 use super::cold_scan::ColdScan;
 use super::{Part, TabletScan};
 use crate::Result;
+use arrow_array::Array;
 use arrow_buffer::BooleanBuffer;
-use basalt_types::span::Span;
+use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::Vector;
 use std::ops::Range;
 
@@ -47,7 +48,10 @@ impl Block<'_> {
     pub fn dictionary_len(&mut self, column: usize) -> Result<Option<usize>> {
         match &mut self.source {
             Source::Page(scan, rows) => scan.dictionary_len(column, rows),
-            Source::Decoded(_) => Ok(None),
+            Source::Decoded(vectors) => Ok(match &vectors[column] {
+                Vector::Codes(codes) => Some(codes.dictionary.len()),
+                Vector::Ints(_) | Vector::Flat(_) => None,
+            }),
         }
     }
 
@@ -55,7 +59,17 @@ impl Block<'_> {
     pub fn test(&mut self, column: usize, span: Span, mask: &mut [u8]) -> Result<bool> {
         match &mut self.source {
             Source::Page(scan, rows) => scan.test(column, rows, span, mask),
-            Source::Decoded(_) => Ok(false),
+            Source::Decoded(vectors) => Ok(match &vectors[column] {
+                Vector::Ints(ints) if vectors[column].nulls().is_none() => match span.verdict((ints.min, ints.max)) {
+                    Verdict::All => true,
+                    Verdict::None => {
+                        mask.fill(0);
+                        true
+                    }
+                    Verdict::Depends => false,
+                },
+                _ => false,
+            }),
         }
     }
 

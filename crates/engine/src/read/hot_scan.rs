@@ -1,6 +1,7 @@
-//! Hot rows as columns: chunk by chunk in key order, so that no latch is held between batches.
+//! Hot rows as columns: stripe by stripe, which workers share, and chunk by chunk in key order, so that no latch is held
+//! between batches.
 
-use super::mirror::{Mirror, Use};
+use super::mirror::{KeyRange, Use};
 use super::row_batch::RowBatches;
 use super::{BATCH_ROWS, Part, ScanBatch, Shared, TabletScan};
 use crate::Result;
@@ -16,6 +17,7 @@ use std::sync::atomic::Ordering;
 pub struct HotScan {
     batches: RowBatches,
     view: Arc<ReadView>,
+    stripe: KeyRange,
     /// Where to go on; `None` at the end.
     from: Option<Bound<Key>>,
     rows: Rows,
@@ -27,14 +29,17 @@ pub fn parts(shared: &Arc<Shared>, tablet: &Arc<Tablet>, view: &Arc<ReadView>, o
     if tablet.hot.is_empty() {
         return;
     }
-    let scan = HotScan {
-        batches: RowBatches::new(shared, tablet),
-        view: view.clone(),
-        from: Some(Bound::Unbounded),
-        rows: Rows::new(),
-        mirror: None,
-    };
-    out.push(TabletScan { part: Part::Hot(Box::new(scan)) });
+    for stripe in tablet.mirror.stripes(&tablet.hot) {
+        let scan = HotScan {
+            batches: RowBatches::new(shared, tablet),
+            view: view.clone(),
+            from: Some(stripe.from()),
+            stripe,
+            rows: Rows::new(),
+            mirror: None,
+        };
+        out.push(TabletScan { part: Part::Hot(Box::new(scan)) });
+    }
 }
 
 impl HotScan {
@@ -53,8 +58,7 @@ impl HotScan {
     pub fn next_vectors(&mut self) -> Result<Option<(usize, Vec<Vector>)>> {
         if let Use::Read(columns, next) = self.mirror() {
             *next += 1;
-            let at = *next - 1;
-            let columns = columns.clone();
+            let (at, columns) = (*next - 1, columns.clone());
             let shared = self.batches.shared();
             let batch = columns.batch(at, &shared.spec.columns);
             let rows = batch.as_ref().map_or(0, |(rows, _)| *rows as u64);
@@ -66,33 +70,27 @@ impl HotScan {
             return Ok(None);
         }
         let (rows, columns) = self.batches.vectors(&self.rows)?;
-        if let Some(Use::Keep(keeping)) = &mut self.mirror
-            && !keeping.add(&self.batches.shared().spec.columns, rows, &columns)
-        {
-            self.mirror = Some(Use::Nothing);
+        if let Some(Use::Keep(keeping)) = &mut self.mirror {
+            keeping.add(&self.batches.shared().spec.columns, rows, &columns);
         }
         Ok(Some((rows, columns)))
     }
 
-    /// What this scan does with the tablet's mirror, which is settled before its first rows.
+    /// What this scan does with what is kept of its stripe, which is settled before its first rows.
     fn mirror(&mut self) -> &mut Use {
-        let batches = &self.batches;
+        let (batches, stripe) = (&self.batches, &self.stripe);
         self.mirror.get_or_insert_with(|| {
-            let (tablet, read) = (batches.tablet(), &batches.shared().read);
-            if !Mirror::keys().contains(&tablet.hot.keys()) {
-                return Use::Nothing;
-            }
-            let (snapshot, now) = (read.at.snapshot, read.engine.os.clock.monotonic());
-            let plain = || tablet.hot.changes_of_plain_rows(snapshot, *Mirror::keys().end());
-            tablet.mirror.begin(&batches.shared().spec.columns, snapshot, now, tablet.hot.changes(), plain)
+            let (tablet, shared) = (batches.tablet(), batches.shared());
+            let (snapshot, now) = (shared.read.at.snapshot, shared.read.engine.os.clock.monotonic());
+            tablet.mirror.begin(stripe, &shared.spec.columns, snapshot, now, &tablet.hot)
         })
     }
 
     /// Leaves what was found for later scans.
     fn keep(&mut self) {
         if let Some(Use::Keep(keeping)) = self.mirror.replace(Use::Nothing) {
-            let (tablet, read) = (self.batches.tablet(), &self.batches.shared().read);
-            tablet.mirror.keep(keeping, read.engine.os.clock.monotonic(), tablet.hot.changes());
+            let (tablet, engine) = (self.batches.tablet(), &self.batches.shared().read.engine);
+            tablet.mirror.keep(&self.stripe, keeping, &tablet.hot, &engine.mirrors);
         }
     }
 
@@ -104,7 +102,7 @@ impl HotScan {
             let reader = Reader { at: shared.read.at, view: self.view.number, txns: &*shared.read.engine.txns };
             let budget = BATCH_ROWS - self.rows.len();
             let hot = &self.batches.tablet().hot;
-            let last = hot.scan(as_bytes(&from), Bound::Unbounded, &reader, budget, &mut self.rows);
+            let last = hot.scan(as_bytes(&from), self.stripe.to(), &reader, budget, &mut self.rows);
             self.from = last.map(Bound::Excluded);
             if self.rows.len() >= BATCH_ROWS {
                 break;

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Whether something is kept of the only tablet.
-fn keeps(f: &Fixture) -> bool {
+/// How many stripes of the only tablet are kept.
+fn kept(f: &Fixture) -> usize {
     let id = f.table().tablets().next().unwrap();
-    f.engine.tablet(id).unwrap().mirror.keeps()
+    f.engine.tablet(id).unwrap().mirror.kept()
 }
 
 #[tokio::test]
@@ -15,9 +15,10 @@ async fn rows_that_nobody_changes_are_kept_and_no_others() {
     insert(&f, 0..20_000, "one").await;
     let mut expected: BTreeMap<i64, String> = (0..20_000).map(|id| (id, "one".into())).collect();
     let old = f.engine.read(Version::ZERO);
-    assert!(!keeps(&f));
+    assert_eq!(kept(&f), 0);
     assert_rows(&now(&f), &expected);
-    assert!(keeps(&f));
+    let all = kept(&f);
+    assert!(all > 2, "{all}");
     for round in 0..3 {
         let mut txn = f.begin();
         update(&f, &mut txn, 7, &format!("changed {round}")).await;
@@ -50,4 +51,38 @@ async fn rows_that_nobody_changes_are_kept_and_no_others() {
     insert(&f, 40_000..40_300, "hot").await;
     expected.extend((40_000..40_300).map(|id| (id, "hot".into())));
     assert_rows(&now(&f), &expected);
+}
+
+#[tokio::test]
+async fn a_change_costs_its_own_stripe_alone() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    insert(&f, 0..50_000, "one").await;
+    let mut expected: BTreeMap<i64, String> = (0..50_000).map(|id| (id, "one".into())).collect();
+    let scan = |f: &Fixture| contents_of_blocks(&f.engine.read(Version::ZERO), &table);
+    assert_rows(&scan(&f), &expected);
+    assert_rows(&scan(&f), &expected);
+    let all = kept(&f);
+    assert!(all >= 6, "{all}");
+    for id in [3, 20_000, 49_999] {
+        let mut txn = f.begin();
+        update(&f, &mut txn, id, "changed").await;
+        txn.commit().await.unwrap();
+        expected.insert(id, "changed".into());
+        assert_rows(&scan(&f), &expected);
+        assert_eq!(kept(&f), all - 1);
+        assert_rows(&scan(&f), &expected);
+        assert_eq!(kept(&f), all);
+    }
+    // Sweeping changes no answer.
+    f.engine.sweep(&f.engine.tablet(table.tablets().next().unwrap()).unwrap());
+    assert_rows(&scan(&f), &expected);
+    assert_eq!(kept(&f), all);
+    // What has come at the end is cut, the others stay.
+    insert(&f, 50_000..90_000, "more").await;
+    expected.extend((50_000..90_000).map(|id| (id, "more".into())));
+    assert_rows(&scan(&f), &expected);
+    assert_eq!(kept(&f), all - 1);
+    assert_rows(&scan(&f), &expected);
+    assert!(kept(&f) >= all + 4, "{}", kept(&f));
 }

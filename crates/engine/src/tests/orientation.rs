@@ -8,8 +8,12 @@ const ORIENTATIONS: [(&str, FileKind); 3] =
     [("column", FileKind::Segment), ("row", FileKind::RowFile), ("row,column", FileKind::Pair)];
 
 async fn orient(f: &Fixture, orientation: &str) {
+    set(f, "orientation", orientation).await;
+}
+
+async fn set(f: &Fixture, option: &str, value: &str) {
     let mut table = (*f.table()).clone();
-    table.options = vec![("orientation".into(), orientation.into())];
+    table.options = vec![(option.into(), value.into())];
     let mut txn = f.begin();
     txn.edit_catalog(vec![CatalogEdit::PutTable(Arc::new(table))]).unwrap();
     txn.commit().await.unwrap();
@@ -218,4 +222,41 @@ async fn columns_that_come_and_go_are_read_in_files_of_every_kind() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn compression_rules_new_files_and_compaction_writes_the_others_anew() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    let text = |id: i64| format!("row {id} and words that come again, ").repeat(id as usize % 40);
+    let expected: BTreeMap<i64, String> = (0..800).map(|id| (id, text(id))).collect();
+    let bytes = || f.engine.table_bytes(&f.table());
+    let mut sizes = Vec::new();
+    for (method, ids) in [("none", 0..400), ("zstd", 400..800)] {
+        set(&f, "compression", method).await;
+        let mut txn = f.begin();
+        for id in ids {
+            txn.insert(&table, &row(id, &text(id))).await.unwrap();
+        }
+        txn.commit().await.unwrap();
+        f.engine.freeze_table(table.id).unwrap();
+        sizes.push(bytes());
+    }
+    assert_rows(&now(&f), &expected);
+    // The second file holds as many rows as the first.
+    assert!((sizes[1] - sizes[0]) * 2 < sizes[0], "{sizes:?}");
+    f.engine.compact_table(table.id).unwrap();
+    assert!(bytes() < sizes[0], "{} of {sizes:?}", bytes());
+    // One file that is as it should be is left alone, and one that is not is not.
+    let compressed = bytes();
+    f.engine.compact_table(table.id).unwrap();
+    assert_eq!(bytes(), compressed);
+    set(&f, "compression", "none").await;
+    f.engine.compact_table(table.id).unwrap();
+    assert!(bytes() > compressed, "{} of {compressed}", bytes());
+    assert_rows(&now(&f), &expected);
+    let f = f.reopen();
+    assert_rows(&now(&f), &expected);
+    f.engine.shutdown().unwrap();
+    f.assert_sound();
 }

@@ -69,7 +69,8 @@ impl Txn {
 /// All columns only for the sake of expressions.
 fn columns_for(table: &TableDef, index: &IndexDef) -> Vec<(ColumnId, PhysType)> {
     let plain = index.plain_columns().filter(|_| index.predicate.is_none());
-    let needed = table.live_columns().filter(|column| plain.as_ref().is_none_or(|plain| plain.contains(&column.id)));
+    let is_needed = |id: &ColumnId| index.include.contains(id) || plain.as_ref().is_none_or(|plain| plain.contains(id));
+    let needed = table.live_columns().filter(|column| is_needed(&column.id));
     needed.map(|column| (column.id, column.ty.phys().expect("storable"))).collect()
 }
 
@@ -123,8 +124,9 @@ impl Build<'_> {
             None => &row.values,
         };
         let engine = self.txn.engine.clone();
-        let Some(values) = engine.index_values(&self.table, &self.index, values)? else { return Ok(Brought::Done) };
-        let entry = self.index.entry(&values, row.tablet, &row.key);
+        let base = values;
+        let Some(values) = engine.index_values(&self.table, &self.index, base)? else { return Ok(Brought::Done) };
+        let entry = self.index.entry(&values, base, row.tablet, &row.key);
         check_length(&entry)?;
         if self.txn.has_entry(&self.index, &entry, row.tablet, &row.key)? {
             return Ok(Brought::Done);

@@ -152,7 +152,7 @@ impl Txn {
                 None => changes.push(EntryChange { old: None, new: Some(new) }),
             }
         }
-        changes.retain(|change| moved || !change.keeps_entry());
+        changes.retain(|change| moved || !change.keeps_all());
         for change in &changes {
             if let Some(old) = &change.old {
                 self.lock_entry(old).await?;
@@ -278,6 +278,14 @@ impl Txn {
 }
 
 impl EntryChange {
+    /// Whether the entry stays as it is, included values too, as long as the row stays where it is.
+    fn keeps_all(&self) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => self.keeps_entry() && old.entry.included == new.entry.included,
+            _ => false,
+        }
+    }
+
     /// Whether the row stays under the same key of the index.
     fn keeps_entry(&self) -> bool {
         match (&self.old, &self.new) {

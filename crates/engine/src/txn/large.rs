@@ -1,5 +1,5 @@
 //! Changes of very many rows by one statement: marks that act as locks, and private files of new versions
-//! (`docs/decisions/0021-transactions-larger-than-memory.md`).
+//! (`docs/decisions/0022-transactions-larger-than-memory.md`).
 //!
 //! The rows of a block that rest in files, as they were seen, and that nobody else has locked are marked together, under
 //! the tablet's latch. Nothing is kept per row but a bit. Rows that are elsewhere, that somebody is after or that have

@@ -39,6 +39,11 @@ fn unpadded(text: &str) -> &str {
     text.trim_end_matches(' ')
 }
 
+fn unpadded_bytes(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
+}
+
 /// Orders two values of one type, neither null. Values of another type's form compare as equal.
 pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {
@@ -64,7 +69,7 @@ pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
 fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
     match ty.underlying() {
         DataType::Numeric(_) => basalt_types::numeric::key_bytes(a).cmp(basalt_types::numeric::key_bytes(b)),
-        DataType::Bpchar(_) => a.trim_ascii_end().cmp(b.trim_ascii_end()),
+        DataType::Bpchar(_) => unpadded_bytes(a).cmp(unpadded_bytes(b)),
         DataType::Array(element) => compare_arrays(element, a, b),
         DataType::Range(kind) => range::range_key(*kind, a).cmp(range::range_key(*kind, b)),
         DataType::Multirange(kind) => range::multirange_key(*kind, a).cmp(range::multirange_key(*kind, b)),

@@ -1,6 +1,8 @@
 use super::*;
 use basalt_types::{Epoch, ReadAt, TxnState, TxnStates};
 use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 
 mod model;
@@ -134,4 +136,101 @@ fn memory_returns_when_all_rows_have_gone() {
     while hot.sweep(&[Version(2)], ViewNo(0)).more {}
     assert!(hot.is_empty());
     assert!(hot.bytes() < empty + full / 8, "{} of {full} stay", hot.bytes());
+}
+
+/// What a range holds for a reader of the newest version.
+fn held(hot: &HotTablet, from: u32, to: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let table = Table::default();
+    let reader = Reader { at: ReadAt::version(Version::MAX), view: ViewNo(0), txns: &table };
+    let mut rows = Rows::new();
+    let (from, to) = (from.to_be_bytes(), to.to_be_bytes());
+    let mut next = Some(Bound::Included(Key::from(&from[..])));
+    while let Some(bound) = next {
+        let bound = bound.as_ref().map(|key| key.as_bytes());
+        next = hot.scan(bound, Bound::Excluded(&to), &reader, usize::MAX, &mut rows).map(Bound::Excluded);
+    }
+    rows.iter().map(|row| (row.key.to_vec(), row.row.to_vec())).collect()
+}
+
+#[test]
+fn a_range_that_is_untouched_holds_what_it_held() {
+    const KEYS: u32 = 2000;
+    let hot = HotTablet::new();
+    let mut random = StdRng::seed_from_u64(1);
+    let mut draw = |below: u32| random.random_range(0..below);
+    let mut kept: Vec<(u32, u32, u64, Vec<_>)> = Vec::new();
+    let (mut untouched, mut touched) = (0, 0);
+    for version in 1..4000u64 {
+        // Now many keys come, now many go, and with them whole pages.
+        let going = version / 500 % 2 == 1;
+        let first = draw(KEYS);
+        for key in first..first + if going { draw(120) } else { draw(20) } {
+            let key = key.to_be_bytes();
+            match going {
+                true => hot.delete(&key, txn(version), 0),
+                false => hot.put(&key, &vec![7; draw(60) as usize], Rid(version), txn(version), 0),
+            }
+            hot.restamp(&key, txn(version), Version(version));
+        }
+        if draw(4) == 0 {
+            while hot.sweep(&[Version(version)], ViewNo(0)).more {}
+        }
+        kept.retain(|(from, to, since, rows)| {
+            let (low, high) = (from.to_be_bytes(), to.to_be_bytes());
+            let state = hot.state_of(Bound::Included(&low), Bound::Excluded(&high));
+            if state.touched > *since {
+                touched += 1;
+                return false;
+            }
+            untouched += 1;
+            assert_eq!(*rows, held(&hot, *from, *to), "keys {from} to {to} at {version}");
+            state.plain_since.is_some()
+        });
+        let from = draw(KEYS);
+        let to = from + 1 + draw(200);
+        let (low, high) = (from.to_be_bytes(), to.to_be_bytes());
+        let state = hot.state_of(Bound::Included(&low), Bound::Excluded(&high));
+        assert_eq!(state.changes, hot.changes());
+        kept.push((from, to, state.changes, held(&hot, from, to)));
+    }
+    assert!(untouched > 1000 && touched > 1000, "{untouched} {touched}");
+}
+
+#[test]
+fn a_range_without_keys_does_not_reach_what_lies_behind_it() {
+    let hot = HotTablet::new();
+    let key = |number: u32| [number.to_be_bytes(), [7; 4]].concat();
+    for number in 0..3000 {
+        hot.put(&key(number), &[7; 30], Rid(0), txn(1), 0);
+    }
+    // Of a page it is known from what on it has keys: fewer bytes than its first key has.
+    let first = hot.cut_behind(Bound::Unbounded, 500).unwrap();
+    let state = || hot.state_of(Bound::Included(&first.as_bytes()[..4]), Bound::Excluded(first.as_bytes()));
+    let before = state();
+    hot.put(&key(3000), &[7; 30], Rid(0), txn(1), 0);
+    assert_eq!(state().touched, before.touched);
+    hot.put(&[&first.as_bytes()[..4], &[0]].concat(), &[7; 30], Rid(0), txn(1), 0);
+    assert_eq!(state().touched, hot.changes());
+}
+
+#[test]
+fn cuts_are_first_keys_of_pages_with_about_as_many_keys_between() {
+    let hot = HotTablet::new();
+    for i in 0..3000u32 {
+        hot.put(&i.to_be_bytes(), &[7; 30], Rid(0), txn(1), 0);
+    }
+    let (mut from, mut parts) = (Bound::Unbounded, Vec::new());
+    loop {
+        let bound = from.as_ref().map(|key: &Key| key.as_bytes());
+        let cut = hot.cut_behind(bound, 500);
+        let to = cut.as_ref().map_or(3000, |key| u32::from_be_bytes(key.as_bytes().try_into().unwrap()));
+        parts.push(to);
+        match cut {
+            Some(key) => from = Bound::Included(key),
+            None => break,
+        }
+    }
+    let begins = [0].iter().chain(&parts).copied();
+    assert!(begins.zip(&parts).all(|(from, to)| from < *to && to - from <= 500), "{parts:?}");
+    assert!((6..=8).contains(&parts.len()) && parts.last() == Some(&3000), "{parts:?}");
 }

@@ -22,6 +22,7 @@ pub use current_of::{CurrentOf, current_of};
 pub use updatable::{check_updatable, updatable_base, updatable_columns};
 pub use with::{Bound, BoundWith, Write, bind_statement, is_write, writes};
 
+use super::key_values::{Fit, fit};
 use super::row_rules::RowRules;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Kept, LockRows, OutputColumn, Plan, Query};
@@ -155,11 +156,12 @@ pub enum Action {
 /// A primary key given by constants and parameters, one expression per key column in key order.
 #[derive(Clone, Debug)]
 pub struct PointAccess {
+    /// Of types that [fit](super::key_values::fitting) the key's columns.
     pub key: Vec<Expr>,
 }
 
 impl PointAccess {
-    /// The encoded key; `None` if a part is null, so that no row has it.
+    /// The encoded key; `None` if a part is null or no value of its column's type, so that no row has it.
     pub fn key(&self, table: &TableDef, ctx: &EvalContext) -> Result<Option<Key>> {
         let Some(primary_key) = &table.primary_key else {
             return Err(SqlError::internal("point access to a table without a primary key"));
@@ -170,7 +172,9 @@ impl PointAccess {
             if value == Datum::Null {
                 return Ok(None);
             }
-            basalt_types::key::encode_column(&table.column(*id).ty, &value, &mut out);
+            let ty = &table.column(*id).ty;
+            let Fit::At(value) = fit(value, &expr.ty(), ty)? else { return Ok(None) };
+            basalt_types::key::encode_column(ty, &value, &mut out);
         }
         Ok(Some(Key(out.into())))
     }

@@ -1,16 +1,15 @@
 //! Recognises conditions that name one row by its whole primary key.
 
 use super::dml::PointAccess;
+use super::key_values::{compared_as, comparison, fitting};
 use crate::plan::{ColId, LockTarget, Plan, SortKey};
 use basalt_expr::EvalContext;
-use basalt_expr::cast::CastContext;
-use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, DataType, TableDef};
+use basalt_types::{ColumnId, CompareOp, DataType, TableDef};
 
 /// Key expressions in key order, if conjuncts of `filter` compare every key column of `scan` with a value
-/// that no row decides.
-pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, eval: &EvalContext) -> Option<Vec<Expr>> {
+/// that no row decides, and that [fits](super::key_values::fit).
+pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr) -> Option<Vec<Expr>> {
     let Plan::Scan { columns, .. } = scan else { return None };
     let primary_key = table.primary_key.as_ref()?;
     let conjuncts = filter.clone().split_and();
@@ -18,10 +17,7 @@ pub(super) fn key_of(table: &TableDef, scan: &Plan, filter: &Expr, eval: &EvalCo
     for key in &primary_key.columns {
         let (id, _) = columns.iter().find(|(_, column)| column == key)?;
         let ty = &table.column(*key).ty;
-        let value = conjuncts.iter().find_map(|conjunct| equal_to(conjunct, *id, ty))?;
-        // Text is not cut.
-        let fits = matches!(ty, DataType::Varchar(_));
-        out.push(if fits { value } else { resolve::coerce(value, ty, CastContext::Assignment, eval).ok()? });
+        out.push(conjuncts.iter().find_map(|conjunct| equal_to(conjunct, *id, ty))?);
     }
     Some(out)
 }
@@ -75,7 +71,7 @@ pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<Poi
     if identity.is_some() != lock.is_some() {
         return None;
     }
-    let key = key_of(table, scan, condition, eval)?;
+    let key = key_of(table, scan, condition)?;
     let places = super::dml::row_positions(scan);
     let mut outputs = Vec::with_capacity(query.columns.len());
     for column in &query.columns {
@@ -106,65 +102,21 @@ pub fn columns_of<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<ColumnId> {
     used
 }
 
-/// The other side of `column = value`, where the value can be brought to the column's type exactly.
+/// The other side of `column = value`, where that is an equality of keys.
 fn equal_to(conjunct: &Expr, id: ColId, ty: &DataType) -> Option<Expr> {
     let Expr::Call { function, args, .. } = conjunct else { return None };
     let [left, right] = args.as_slice() else { return None };
-    if !function.is_equality() {
+    if comparison(function) != Some(CompareOp::Eq) {
         return None;
     }
-    let value = match (is_column(left, id, ty), is_column(right, id, ty)) {
-        (true, false) => right,
-        (false, true) => left,
+    let as_column =
+        |expr: &Expr| compared_as(expr, &|expr| matches!(expr, Expr::Hole { id: known, .. } if *known == id));
+    let (value, compared) = match (as_column(left), as_column(right)) {
+        (Some(compared), None) => (right, compared),
+        (None, Some(compared)) => (left, compared),
         _ => return None,
     };
     let fixed = !value.any(&mut |node| matches!(node, Expr::Hole { .. } | Expr::Column { .. }))
         && value.volatility() < basalt_expr::functions::Volatility::Volatile;
-    (fixed && is_exact(&value.ty(), ty)).then(|| value.clone())
-}
-
-/// A column of this type as comparisons have it: `varchar` is compared as text.
-pub(crate) fn is_column(expr: &Expr, id: ColId, ty: &DataType) -> bool {
-    match expr {
-        Expr::Hole { id: known, .. } => *known == id,
-        Expr::Cast { expr, to: DataType::Text, .. } => {
-            matches!(ty, DataType::Varchar(_)) && matches!(**expr, Expr::Hole { id: known, .. } if known == id)
-        }
-        _ => false,
-    }
-}
-
-/// Whether equality with a value of the first type is equality of the bytes of keys: as [`is_exact`], or an integer,
-/// which is no key if it does not fit.
-pub(crate) fn is_comparable(from: &DataType, to: &DataType) -> bool {
-    let is_integer = |ty: &DataType| matches!(ty, DataType::Int2 | DataType::Int4 | DataType::Int8);
-    is_exact(from, to) || is_integer(from) && is_integer(to)
-}
-
-/// Equality of keys is equality of their bytes: only types where a value has one form.
-pub(crate) fn is_exact(from: &DataType, to: &DataType) -> bool {
-    use DataType::*;
-    match (from, to) {
-        (Int2, Int2 | Int4 | Int8) | (Int4, Int4 | Int8) | (Int8, Int8) => true,
-        (Text | Varchar(_), Text | Varchar(_)) => true,
-        (from, to) => {
-            from == to && {
-                matches!(
-                    to,
-                    Bool | Date
-                        | Time
-                        | Timestamp
-                        | TimestampTz
-                        | Uuid
-                        | Oid
-                        | Bytea
-                        | Inet
-                        | Macaddr
-                        | Macaddr8
-                        | PgLsn
-                        | Xid8
-                )
-            }
-        }
-    }
+    (fixed && fitting(&value.ty(), &compared, ty).is_some()).then(|| value.clone())
 }

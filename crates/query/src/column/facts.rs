@@ -5,6 +5,7 @@ use super::compile::{placed, scan_of};
 use crate::optimize::facts::{ColumnFacts, Sampled, Sampler, Statistics, TableFacts};
 use crate::plan::{ColId, Plan, Query};
 use crate::run::RunContext;
+use basalt_engine::ColumnStatistics;
 use basalt_exec::sample;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, Datum, TableDef};
@@ -44,8 +45,9 @@ fn add(plan: &Plan, ctx: &RunContext, statistics: &mut Statistics) {
             .or_insert_with(|| TableFacts { rows: engine.estimated_rows(table) as f64, ..TableFacts::default() });
         for (_, column) in columns {
             facts.columns.entry(*column).or_insert_with(|| {
-                let bounds = engine.column_bounds(table, *column);
-                ColumnFacts { distinct: bounds.as_ref().and_then(range), bounds, nulls: None }
+                let ColumnStatistics { bounds, nulls, distinct } = engine.column_statistics(table, *column);
+                let fit = bounds.as_ref().and_then(range);
+                ColumnFacts { distinct: fit.into_iter().chain(distinct).reduce(f64::min), bounds, nulls }
             });
         }
     }

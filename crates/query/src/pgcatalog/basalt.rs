@@ -117,6 +117,11 @@ fn memory(system: &SystemContext, rows: &mut Rows) -> Result {
         ("bytes", int8(stats.locator_bytes)),
         ("limit_bytes", int8(stats.locator_bytes_max)),
     ])?;
+    rows.push([
+        ("name", text("columns of hot rows")),
+        ("bytes", int8(stats.mirror_bytes)),
+        ("limit_bytes", int8(stats.mirror_bytes_max)),
+    ])?;
     rows.push([("name", text("queries")), ("limit_bytes", int8(system.db.config().query_memory_bytes_max))])
 }
 

@@ -3,11 +3,12 @@
 use super::definitions;
 use super::indexes;
 use super::relations::{self, Relation};
-use super::rows::{Rows, int8, oid, text, yes};
+use super::rows::{Rows, float4, int4, int8, oid, text, yes};
 use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use basalt_engine::ViewDef;
-use basalt_types::ObjectId;
+use basalt_engine::privilege::{self, AclKey, ObjectClass};
+use basalt_types::{ColumnDef, ObjectId, PhysType, TableDef};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -18,6 +19,7 @@ pub(super) fn fill_of(name: &str) -> Option<Fill> {
         "pg_matviews" => pg_matviews,
         "pg_indexes" => pg_indexes,
         "pg_stat_user_tables" | "pg_stat_all_tables" => pg_stat_tables,
+        "pg_stats" => pg_stats,
         "pg_stat_user_indexes" | "pg_stat_all_indexes" => pg_stat_indexes,
         _ => return None,
     })
@@ -103,6 +105,50 @@ fn pg_stat_tables(system: &SystemContext, rows: &mut Rows) -> Result {
         ])?;
     }
     Ok(())
+}
+
+/// What files know of columns that the user may read.
+fn pg_stats(system: &SystemContext, rows: &mut Rows) -> Result {
+    for table in relations::user_tables(system) {
+        let live = system.engine.estimated_rows(table) as f64;
+        for column in table.live_columns().filter(|column| may_read(system, table, column)) {
+            let known = system.engine.column_statistics(table, column.id);
+            let is_key = table.primary_key.as_ref().is_some_and(|key| key.columns == [column.id]);
+            let distinct = if is_key { Some(live) } else { known.distinct.map(|distinct| distinct.min(live)) };
+            let (Some(nulls), Some(distinct)) = (known.nulls, distinct) else { continue };
+            // A share of the rows, below 0, where the number is expected to grow with them (`pg_statistic.h`).
+            let grows = distinct > live * 0.1;
+            rows.push([
+                ("schemaname", text(schema_name(system, table.namespace))),
+                ("tablename", text(&table.name)),
+                ("attname", text(&column.name)),
+                ("inherited", yes(false)),
+                ("null_frac", float4(nulls as f32)),
+                ("avg_width", width(column).map_or(basalt_types::Datum::Null, int4)),
+                ("n_distinct", float4(if grows { -distinct / live } else { distinct.round() } as f32)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn may_read(system: &SystemContext, table: &TableDef, column: &ColumnDef) -> bool {
+    let key = |class, column| AclKey { class, object: table.id, column };
+    let keys = [key(ObjectClass::Table, 0), key(ObjectClass::Column, column.id.0 as i16)];
+    let may = |key| system.catalog.privileges(&system.user, key, &table.owner).0 & privilege::SELECT != 0;
+    keys.into_iter().any(may)
+}
+
+/// Of a value, if all have the same.
+fn width(column: &ColumnDef) -> Option<i32> {
+    match column.ty.phys()? {
+        PhysType::Bool => Some(1),
+        PhysType::I16 => Some(2),
+        PhysType::I32 | PhysType::F32 => Some(4),
+        PhysType::I64 | PhysType::F64 => Some(8),
+        PhysType::I128 | PhysType::Fixed16 => Some(16),
+        PhysType::Bytes => None,
+    }
 }
 
 fn pg_stat_indexes(system: &SystemContext, rows: &mut Rows) -> Result {

@@ -1,5 +1,6 @@
 //! How rows of a table are reached: by its primary key or an index, whole keys or ranges of them.
 
+use crate::bind::key_values::{Fit, fit};
 use crate::error::{Result, SqlError};
 use basalt_engine::{Direction, KeyRange, behind_prefix};
 use basalt_expr::EvalContext;
@@ -9,7 +10,7 @@ use basalt_types::schema::{IndexDef, encode_present, encode_values, prefix_key};
 use basalt_types::{DataType, Datum, key};
 use std::sync::Arc;
 
-/// A key column's value, of the column's type or of another integer type.
+/// A key column's value, of the column's type or of one that [fits](crate::bind::key_values::fitting).
 #[derive(PartialEq, Debug)]
 pub(super) struct KeyPart {
     pub value: Expr,
@@ -26,7 +27,7 @@ pub(super) struct KeyList {
 
 #[derive(PartialEq, Debug)]
 pub(super) enum ListValues {
-    /// Each of the column's type, or another integer.
+    /// Each of the column's type, or one that fits.
     Each(Vec<Expr>),
     /// An array whose elements are of this type, likewise.
     Array(Expr, DataType),
@@ -109,8 +110,12 @@ impl Access {
             };
             return Ok(Places::Keys(prefixes.into_iter().map(whole).collect()));
         }
-        let Some(lower) = self.edge(self.lower.as_ref(), frame, eval)? else { return Ok(Places::Keys(Vec::new())) };
-        let Some(upper) = self.edge(self.upper.as_ref(), frame, eval)? else { return Ok(Places::Keys(Vec::new())) };
+        let Some(lower) = self.edge(self.lower.as_ref(), true, frame, eval)? else {
+            return Ok(Places::Keys(Vec::new()));
+        };
+        let Some(upper) = self.edge(self.upper.as_ref(), false, frame, eval)? else {
+            return Ok(Places::Keys(Vec::new()));
+        };
         let ranges = prefixes.iter().filter_map(|prefix| self.range(prefix, &lower, &upper));
         Ok(Places::Ranges(ranges.collect()))
     }
@@ -125,16 +130,31 @@ impl Access {
         }
     }
 
-    /// `None`: it is null, so that nothing compares with it.
-    fn edge(&self, edge: Option<&Edge>, frame: &[Datum], eval: &EvalContext) -> Result<Option<EncodedEdge>> {
-        let Some(edge) = edge else { return Ok(Some(EncodedEdge::Open)) };
-        let value = edge.part.value(frame, eval)?;
+    /// `None`: nothing is on this side of it, or it is null, so that nothing compares with it.
+    fn edge(
+        &self,
+        edge: Option<&Edge>,
+        is_lower: bool,
+        frame: &[Datum],
+        eval: &EvalContext,
+    ) -> Result<Option<EncodedEdge>> {
+        let Some(Edge { part: KeyPart { value: expr, ty }, inclusive }) = edge else {
+            return Ok(Some(EncodedEdge::Open));
+        };
+        let value = expr.eval_scalar(frame, eval)?;
         if value.is_null() {
             return Ok(None);
         }
+        let (value, inclusive) = match (fit(value, &expr.ty(), ty)?, is_lower) {
+            (Fit::At(value), _) => (value, *inclusive),
+            // What is greater than this one is greater than the edge.
+            (Fit::Behind(value), is_lower) => (value, !is_lower),
+            (Fit::BelowAll, true) | (Fit::AboveAll, false) => return Ok(Some(EncodedEdge::Open)),
+            (Fit::BelowAll, false) | (Fit::AboveAll, true) => return Ok(None),
+        };
         let mut bytes = Vec::new();
-        self.put(self.prefix.len(), &edge.part.ty, &value, &mut bytes);
-        Ok(Some(EncodedEdge::At { bytes, inclusive: edge.inclusive }))
+        self.put(self.prefix.len(), ty, &value, &mut bytes);
+        Ok(Some(EncodedEdge::At { bytes, inclusive }))
     }
 
     /// `None`: nothing is in it.
@@ -204,7 +224,7 @@ enum EncodedEdge {
 impl KeyPart {
     /// Null, too, where the column's type has no such value.
     fn value(&self, frame: &[Datum], eval: &EvalContext) -> Result<Datum> {
-        Ok(fitted(self.value.eval_scalar(frame, eval)?, &self.ty))
+        equal(self.value.eval_scalar(frame, eval)?, &self.value.ty(), &self.ty)
     }
 
     /// False: null, which no key is.
@@ -231,34 +251,31 @@ impl KeyList {
     fn values(&self, frame: &[Datum], eval: &EvalContext) -> Result<Option<Vec<Datum>>> {
         let values = match &self.values {
             ListValues::Each(each) => {
-                each.iter().map(|value| Ok(value.eval_scalar(frame, eval)?)).collect::<Result<Vec<Datum>>>()?
+                let value = |value: &Expr| equal(value.eval_scalar(frame, eval)?, &value.ty(), &self.ty);
+                each.iter().map(value).collect::<Result<Vec<Datum>>>()?
             }
             ListValues::Array(array, element) => match array.eval_scalar(frame, eval)? {
                 Datum::Bytes(bytes) if bytes.len() > ARRAY_BYTES_MAX => return Ok(None),
                 Datum::Bytes(bytes) => {
                     let decoded = element.phys().and_then(|phys| ArrayValue::decode(phys, &bytes));
-                    decoded.ok_or_else(|| SqlError::internal("an array has another form"))?.elements
+                    let elements = decoded.ok_or_else(|| SqlError::internal("an array has another form"))?.elements;
+                    let value = |value: Datum| equal(value, element, &self.ty);
+                    elements.into_iter().map(value).collect::<Result<Vec<Datum>>>()?
                 }
                 _ => Vec::new(),
             },
         };
-        let fitted = values.into_iter().map(|value| fitted(value, &self.ty));
-        Ok(Some(fitted.filter(|value| !value.is_null()).collect()))
+        Ok(Some(values.into_iter().filter(|value| !value.is_null()).collect()))
     }
 }
 
-/// An integer in the form of another integer type; null if that does not have it.
-fn fitted(value: Datum, to: &DataType) -> Datum {
-    let wide = match &value {
-        Datum::I16(value) => i64::from(*value),
-        Datum::I32(value) => i64::from(*value),
-        Datum::I64(value) => *value,
-        _ => return value,
-    };
-    match to {
-        DataType::Int2 => i16::try_from(wide).map_or(Datum::Null, Datum::I16),
-        DataType::Int4 => i32::try_from(wide).map_or(Datum::Null, Datum::I32),
-        DataType::Int8 => Datum::I64(wide),
-        _ => value,
+/// The column's value that equals a value of another type; null if there is none.
+fn equal(value: Datum, from: &DataType, column: &DataType) -> Result<Datum> {
+    if value.is_null() {
+        return Ok(value);
     }
+    Ok(match fit(value, from, column)? {
+        Fit::At(value) => value,
+        Fit::Behind(_) | Fit::BelowAll | Fit::AboveAll => Datum::Null,
+    })
 }

@@ -222,6 +222,7 @@ impl Compiler {
             offset: top.offset,
             checks_constants: false,
         };
+        nested.cover();
         nested.checks_constants = nested.exprs().into_iter().any(Expr::has_constants);
         // Where no row is to be found, whoever waits for others' rows is not to wait for a long computation.
         if nested.steps.is_empty() && !nested.exprs().into_iter().all(is_brief) {
@@ -254,10 +255,13 @@ impl Compiler {
                 if !way.is_bounded() && !first_ones {
                     continue;
                 }
-                let better = best.as_ref().is_none_or(|(_, known, ordered)| {
+                let better = best.as_ref().is_none_or(|(at, known, ordered)| {
+                    let of_best = &self.relations[*at];
                     // What comes in order need not be sorted; but a whole key finds one row.
-                    let weight = |way: &Way, ordered: bool| (!way.is_whole() && limited && !ordered, way.rank);
-                    weight(&way, in_order) < weight(known, *ordered)
+                    let weight = |relation: &Relation, way: &Way, ordered: bool| {
+                        (!way.is_whole() && limited && !ordered, way.rank, !relation.is_covered(way))
+                    };
+                    weight(relation, &way, in_order) < weight(of_best, known, *ordered)
                 });
                 if better {
                     best = Some((at, way, in_order));

@@ -1,9 +1,10 @@
 //! A plan of joins, filters and projections as what it comes to: tables, conditions, and which table comes after which.
 
 use super::access::{Access, Edge, KeyList, KeyPart, ListValues, Part};
+use super::covered;
 use super::implied::implies;
 use crate::bind::IndexTerms;
-use crate::bind::point::{is_column, is_comparable, is_exact};
+use crate::bind::key_values::{Fitting, compared_as, comparison, fitting, sorts_as_keys};
 use crate::plan::{ColId, JoinKind, Plan, SortKey};
 use basalt_engine::Direction;
 use basalt_expr::functions::Volatility;
@@ -148,10 +149,15 @@ pub(super) struct Term {
 impl Term {
     /// Whether an expression is just this.
     fn is(&self, expr: &Expr) -> bool {
-        match &self.expr {
-            Expr::Hole { id, .. } => is_column(expr, *id, &self.ty),
-            own => own == expr,
+        match (&self.expr, expr) {
+            (Expr::Hole { id, .. }, Expr::Hole { id: other, .. }) => id == other,
+            (own, expr) => own == expr,
         }
+    }
+
+    /// As which type an expression compares that is this, perhaps cast.
+    fn compared_as(&self, expr: &Expr) -> Option<DataType> {
+        compared_as(expr, &|expr| self.is(expr))
     }
 }
 
@@ -324,7 +330,7 @@ impl Way {
             if term.expr != key.expr || !nulls_fit || *direction.get_or_insert(wanted) != wanted {
                 return false;
             }
-            if !sorts_as_bytes(&term.ty) {
+            if !sorts_as_keys(&term.ty) {
                 return false;
             }
         }
@@ -334,6 +340,13 @@ impl Way {
 }
 
 impl Relation {
+    /// Whether a way's index has all columns, so that no row is looked at.
+    pub fn is_covered(&self, way: &Way) -> bool {
+        let columns = self.columns.iter().map(|(_, column)| *column);
+        self.identity.is_none()
+            && way.access.index.as_ref().is_some_and(|index| covered::has_all(index, &self.table, columns))
+    }
+
     /// Columns of the primary key.
     fn key_len(&self) -> usize {
         self.table.primary_key.as_ref().map_or(0, |key| key.columns.len())
@@ -344,11 +357,6 @@ impl Relation {
         let Expr::Hole { id, .. } = expr else { return false };
         self.columns.iter().any(|(known, column)| known == id && self.table.column(*column).not_null)
     }
-}
-
-/// Whether keys of the type are in the order of its values.
-fn sorts_as_bytes(ty: &DataType) -> bool {
-    is_exact(ty, ty)
 }
 
 /// Looks for conditions over one term.
@@ -373,7 +381,8 @@ impl Finder<'_> {
         let beginning = self.conditions.iter().find_map(|condition| {
             let Expr::Call { function, args, .. } = condition else { return None };
             let [text, Expr::Const { value: Datum::Bytes(pattern), .. }] = args.as_slice() else { return None };
-            if !term.is(text) || !matches!(term.ty, DataType::Text | DataType::Varchar(_)) {
+            term.compared_as(text)?;
+            if !matches!(term.ty.underlying(), DataType::Text | DataType::Varchar(_)) {
                 return None;
             }
             let pattern = std::str::from_utf8(pattern).ok()?;
@@ -400,19 +409,23 @@ impl Finder<'_> {
     fn compared(&mut self, term: &Term, ops: &[CompareOp]) -> Option<(KeyPart, CompareOp)> {
         let ty = &term.ty;
         self.conditions.iter().enumerate().find_map(|(at, condition)| {
+            if let Some(value) = flag_of(term, condition).filter(|_| ops.contains(&CompareOp::Eq)) {
+                self.settled.push(at);
+                return Some((KeyPart { value: Expr::bool(value), ty: ty.clone() }, CompareOp::Eq));
+            }
             let Expr::Call { function, args, .. } = condition else { return None };
             let [left, right] = args.as_slice() else { return None };
-            let op = function.comparison()?;
-            let (value, op) = match (term.is(left), term.is(right)) {
-                (true, false) => (right, op),
-                (false, true) => (left, mirrored(op)),
+            let op = comparison(function)?;
+            let (value, op, compared) = match (term.compared_as(left), term.compared_as(right)) {
+                (Some(compared), None) => (right, op, compared),
+                (None, Some(compared)) => (left, mirrored(op), compared),
                 _ => return None,
             };
             if !ops.contains(&op) || self.settled.contains(&at) {
                 return None;
             }
-            let exactly = op != CompareOp::Eq;
-            let part = KeyPart { value: self.fitting(value, ty, exactly)?, ty: ty.clone() };
+            let asked = if op == CompareOp::Eq { Fitting::Equality } else { Fitting::Order };
+            let part = KeyPart { value: self.fitting(value, &compared, ty, asked)?, ty: ty.clone() };
             self.settled.push(at);
             Some((part, op))
         })
@@ -422,14 +435,15 @@ impl Finder<'_> {
         let ty = &term.ty;
         self.conditions.iter().enumerate().find_map(|(at, condition)| {
             let values = match condition {
-                Expr::InList { expr, list, equal, negated: false } if term.is(expr) && equal.is_equality() => {
-                    ListValues::Each(list.iter().map(|value| self.fitting(value, ty, false)).collect::<Option<_>>()?)
+                Expr::InList { expr, list, equal, negated: false } if equal.is_equality() => {
+                    let compared = term.compared_as(expr)?;
+                    let value = |value| self.fitting(value, &compared, ty, Fitting::Equality);
+                    ListValues::Each(list.iter().map(value).collect::<Option<_>>()?)
                 }
-                Expr::AnyAll { left, function, array, all: false }
-                    if term.is(left) && function.comparison() == Some(CompareOp::Eq) =>
-                {
+                Expr::AnyAll { left, function, array, all: false } if comparison(function) == Some(CompareOp::Eq) => {
+                    let compared = term.compared_as(left)?;
                     let DataType::Array(element) = array.ty() else { return None };
-                    let fits = self.is_fixed(array) && is_comparable(&element, ty);
+                    let fits = self.is_fixed(array) && fitting(&element, &compared, ty).is_some();
                     ListValues::Array(fits.then(|| (**array).clone())?, (*element).clone())
                 }
                 _ => return None,
@@ -439,14 +453,23 @@ impl Finder<'_> {
         })
     }
 
-    /// A value that the column's rows do not decide. `exactly`: the column's type holds every value of its type.
-    fn fitting(&self, value: &Expr, ty: &DataType, exactly: bool) -> Option<Expr> {
-        let fits = if exactly { is_exact(&value.ty(), ty) } else { is_comparable(&value.ty(), ty) };
+    /// A value that the column's rows do not decide, and that keys can be compared with.
+    fn fitting(&self, value: &Expr, compared: &DataType, ty: &DataType, asked: Fitting) -> Option<Expr> {
+        let fits = fitting(&value.ty(), compared, ty).is_some_and(|fitting| fitting >= asked);
         (fits && self.is_fixed(value)).then(|| value.clone())
     }
 
     fn is_fixed(&self, value: &Expr) -> bool {
         value.volatility() < Volatility::Volatile && needs(value).is_subset(self.known)
+    }
+}
+
+/// `flag` or `NOT flag`: what a boolean term has to be.
+fn flag_of(term: &Term, condition: &Expr) -> Option<bool> {
+    match condition {
+        Expr::Not(flag) if term.ty.underlying() == &DataType::Bool && term.is(flag) => Some(false),
+        flag if term.ty.underlying() == &DataType::Bool && term.is(flag) => Some(true),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //! sorted, or added up.
 
 use super::access::{Access, Part, Places};
+use super::covered::Covered;
 use super::shape::{Lens, Shape};
 use super::totals::{Adding, Totals};
 use super::{Explained, RowOut, RowRun};
@@ -50,6 +51,8 @@ pub(super) struct Step {
     pub lens: Lens,
     /// Of an index's entries: where their rows are.
     entries: Option<Lens>,
+    /// They have all that is needed of the rows.
+    covered: Option<Covered>,
     /// Where its columns begin in the frame.
     base: usize,
     /// Behind them come the tablet, the key and the stamp of the row.
@@ -90,7 +93,7 @@ impl Step {
             Some(index) => Some(Lens::new(index.entries.clone(), [1, 2].map(ColumnId::from_position).to_vec())?),
             None => None,
         };
-        Some(Step { access, lens, entries, base, identified: false, optional, matches, passes })
+        Some(Step { access, lens, entries, covered: None, base, identified: false, optional, matches, passes })
     }
 
     /// Its registers.
@@ -100,17 +103,21 @@ impl Step {
 
     fn title(&self) -> String {
         let Access { index, prefix, whole, direction, .. } = &self.access;
+        let only = if self.covered.is_some() { "Index Only " } else { "" };
         let table = &self.lens.table.name;
         let by = index.as_ref().map_or(String::new(), |index| format!(" by {}", index.name));
         let backwards = if *direction == Direction::Descending { " Backward" } else { "" };
         let many = prefix.iter().any(|part| matches!(part, Part::Many(_)));
         match (whole, many) {
-            (true, false) => format!("Point Get on {table}{by}"),
-            (true, true) => format!("Point Gets on {table}{by}"),
-            (false, _) => format!("Key Range{backwards} on {table}{by}"),
+            (true, false) => format!("{only}Point Get on {table}{by}"),
+            (true, true) => format!("{only}Point Gets on {table}{by}"),
+            (false, _) => format!("{only}Key Range{backwards} on {table}{by}"),
         }
     }
 }
+
+/// Of a row that nobody looks at: who asks for its identity needs it.
+const NO_PLACE: (TabletId, &[u8], Option<Stamp>) = (TabletId(0), &[], None);
 
 /// Whether to go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -452,6 +459,15 @@ impl<'a> Visit<'a, '_, '_> {
             return Ok(Flow::TooLong);
         }
         let nested = self.nested;
+        if let Some(covered) = &nested.steps[at].covered {
+            let read = |entry: SeenRow<'_>| covered.row(&entry);
+            let table = &covered.lens.table;
+            let seen = self.engine.look(table, index.tablet(), key, self.reading, &covered.lens.columns, read)?;
+            return match seen.transpose()? {
+                Some(values) => self.row(at, NO_PLACE, &SeenRow::Values(&values), frame, matched),
+                None => Ok(Flow::On),
+            };
+        }
         let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
         let read = |row: SeenRow<'_>| base_of(entries, &row, index);
         let seen = self.engine.look(&entries.table, index.tablet(), key, self.reading, &entries.columns, read)?;
@@ -470,13 +486,23 @@ impl<'a> Visit<'a, '_, '_> {
         matched: &mut bool,
     ) -> Result<Flow> {
         let nested = self.nested;
-        let Some(entries) = &nested.steps[at].entries else { return Err(no_entries(index)) };
+        let covered = nested.steps[at].covered.as_ref();
+        let entries = covered.map(|covered| &covered.lens).or(nested.steps[at].entries.as_ref());
+        let Some(entries) = entries else { return Err(no_entries(index)) };
         let (tablets, direction) = ([index.tablet()], nested.steps[at].access.direction);
         let walk = self.walk(entries, &tablets, range, direction, false)?;
         let Some(mut walk) = walk else { return Ok(Flow::TooLong) };
         while let Some(WalkedRow { row, .. }) = walk.next_row()? {
-            let (tablet, key) = base_of(entries, &row, index)?;
-            let flow = self.by_place(at, tablet, key.as_bytes(), frame, matched)?;
+            let flow = match covered {
+                Some(covered) => {
+                    let values = covered.row(&row)?;
+                    self.row(at, NO_PLACE, &SeenRow::Values(&values), frame, matched)?
+                }
+                None => {
+                    let (tablet, key) = base_of(entries, &row, index)?;
+                    self.by_place(at, tablet, key.as_bytes(), frame, matched)?
+                }
+            };
             if flow != Flow::On {
                 return Ok(flow);
             }
@@ -572,6 +598,45 @@ impl<'a> Visit<'a, '_, '_> {
 }
 
 impl Nested {
+    /// Lets steps read entries alone where these have all that anybody looks at.
+    pub fn cover(&mut self) {
+        let mut used = std::collections::BTreeSet::new();
+        let mut use_of = |expr: &Expr| {
+            expr.walk(&mut |node| {
+                if let Expr::Column { index, .. } = node {
+                    used.insert(*index);
+                }
+                true
+            });
+        };
+        let shown: Option<Vec<ColumnId>> = match &self.top {
+            Top::Direct(shape) => Some(shape.lens.columns.clone()),
+            Top::Rows { outputs, keys, .. } => {
+                outputs.iter().chain(keys).for_each(&mut use_of);
+                None
+            }
+            Top::Totals(totals) => {
+                totals.arguments().for_each(&mut use_of);
+                None
+            }
+        };
+        for step in &self.steps {
+            let conditions = step.matches.iter().chain(&step.passes);
+            step.access.exprs().into_iter().chain(conditions).for_each(&mut use_of);
+        }
+        for step in self.steps.iter_mut().filter(|step| !step.identified) {
+            let Some(index) = &step.access.index else { continue };
+            let columns = match &shown {
+                Some(columns) => columns.clone(),
+                None => {
+                    let columns = step.lens.columns.iter().enumerate();
+                    columns.filter(|(at, _)| used.contains(&(step.base + at))).map(|(_, column)| *column).collect()
+                }
+            };
+            step.covered = Covered::of(index, &step.lens.table, &columns);
+        }
+    }
+
     pub fn explained(&self) -> Explained {
         let mut steps: Vec<Explained> = self.steps.iter().map(|step| Explained::leaf(step.title())).collect();
         let mut plan = match steps.len() {

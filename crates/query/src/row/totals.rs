@@ -78,6 +78,11 @@ impl Totals {
         Some(Totals { calls: calls.collect::<Option<_>>()?, outputs, types, first_is_all: false })
     }
 
+    /// What is looked at of rows.
+    pub fn arguments(&self) -> impl Iterator<Item = &Expr> {
+        self.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter))
+    }
+
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.calls.iter().flat_map(|call| call.args.iter().chain(&call.filter)).chain(&self.outputs)
     }

@@ -542,8 +542,9 @@ impl Change {
             }
             truncate::empty_indexes(session, &mut table);
         }
+        let of = table.clone();
         for index in table.indexes.iter_mut().filter(|index| !moves && rebuild.contains(&index.id)) {
-            *index = index::emptied(session, table.namespace, index);
+            *index = index::emptied(session, &of, index);
         }
         let table = Arc::new(table);
         if !complete {

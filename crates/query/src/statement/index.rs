@@ -35,10 +35,11 @@ pub(crate) struct IndexParts {
 }
 
 /// A new index, empty.
-pub(crate) fn make(session: &Session, namespace: ObjectId, parts: IndexParts) -> Arc<IndexDef> {
+pub(crate) fn make(session: &Session, table: &TableDef, parts: IndexParts) -> Arc<IndexDef> {
     let engine = session.db.engine();
     let id = engine.next_object_id();
-    let entries = IndexDef::entries_table(id, namespace, &parts.name, engine.next_tablet_id());
+    let included = IndexDef::types_to_include(table, &parts.include);
+    let entries = IndexDef::entries_table(id, table.namespace, &parts.name, engine.next_tablet_id(), included);
     let IndexParts { name, method, columns, include, unique, nulls_not_distinct, predicate, options, constraint } =
         parts;
     Arc::new(IndexDef {
@@ -58,9 +59,10 @@ pub(crate) fn make(session: &Session, namespace: ObjectId, parts: IndexParts) ->
 }
 
 /// The same index without entries, in a tablet of its own. All rows' entries are written there before it is seen.
-pub(crate) fn emptied(session: &Session, namespace: ObjectId, index: &IndexDef) -> Arc<IndexDef> {
+pub(crate) fn emptied(session: &Session, table: &TableDef, index: &IndexDef) -> Arc<IndexDef> {
     let tablet = session.db.engine().next_tablet_id();
-    let entries = IndexDef::entries_table(index.id, namespace, &index.name, tablet);
+    let included = IndexDef::types_to_include(table, &index.include);
+    let entries = IndexDef::entries_table(index.id, table.namespace, &index.name, tablet, included);
     Arc::new(IndexDef { state: IndexState::Valid, entries, ..index.clone() })
 }
 
@@ -104,7 +106,7 @@ async fn declared(
     let eval = session.eval_context(Vec::new(), &catalog);
     let ctx = session.bind_context(&catalog, sql, &eval);
     let parts = parts(&ctx, &table, create, &catalog)?;
-    let index = make(session, table.namespace, parts);
+    let index = make(session, &table, parts);
     Ok(Some((table, index)))
 }
 
@@ -663,7 +665,7 @@ pub(crate) async fn reindex(session: &mut Session, target: &ReindexTarget) -> Re
         let catalog = session.txn()?.catalog();
         let Some(table) = catalog.table(table).cloned() else { continue };
         for index in table.indexes.iter().filter(|index| only.is_none_or(|only| only == index.id)) {
-            let index = emptied(session, table.namespace, index);
+            let index = emptied(session, &table, index);
             session.txn()?.edit_catalog(vec![CatalogEdit::PutIndex { table: table.id, index: index.clone() }])?;
             fill(session, &table, &index).await?;
             indexed += 1;

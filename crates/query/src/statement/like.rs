@@ -140,7 +140,7 @@ fn copy_indexes(session: &Session, catalog: &Catalog, source: &TableDef, table: 
                 .constraint
                 .map(|constraint| IndexConstraint { id: session.db.engine().next_object_id(), ..constraint }),
         };
-        copies.push(index::make(session, table.namespace, parts));
+        copies.push(index::make(session, table, parts));
     }
     table.indexes.extend(copies);
 }

@@ -35,6 +35,10 @@ fn check_one(name: &str, value: &str) -> Result<()> {
             Some(_) => Ok(()),
             None => wrong("It is 'row', 'column' or 'row,column'."),
         },
+        "compression" => match value.to_ascii_lowercase().as_str() {
+            "zstd" | "none" => Ok(()),
+            _ => wrong("It is 'zstd' or 'none'."),
+        },
         "distribution_key" | "clustering_key" => match names_of(value) {
             Some(names) if !names.is_empty() => Ok(()),
             _ => wrong("It lists columns, as in 'a,b'."),
@@ -60,8 +64,9 @@ fn check_one(name: &str, value: &str) -> Result<()> {
         | "vacuum_truncate"
         | "vacuum_index_cleanup"
         | "user_catalog_table" => Ok(()),
-        _ => Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\""))
-            .with_hint("Known are tablets, distribution_key, clustering_key, orientation and fillfactor.")),
+        _ => Err(SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
+            "Known are tablets, distribution_key, clustering_key, orientation, compression and fillfactor.",
+        )),
     }
 }
 

@@ -86,7 +86,6 @@ pub(crate) fn emptied(session: &Session, table: &TableDef) -> TableDef {
 
 /// Rows will be written anew: so are entries.
 pub(crate) fn empty_indexes(session: &Session, table: &mut TableDef) {
-    for index in &mut table.indexes {
-        *index = index::emptied(session, table.namespace, index);
-    }
+    let indexes = table.indexes.iter().map(|index| index::emptied(session, table, index));
+    table.indexes = indexes.collect();
 }

@@ -80,7 +80,7 @@ pub(crate) fn declare(
     }
     let made = index::make(
         session,
-        table.namespace,
+        table,
         IndexParts {
             name,
             method: "btree".into(),

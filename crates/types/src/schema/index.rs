@@ -1,13 +1,15 @@
 //! Secondary indexes: what the catalog says of one, and how its entries are encoded.
 //!
 //! An index is a hidden table with a tablet of its own (DESIGN 3: a unique index that does not contain the
-//! distribution columns is a global index, itself a table). A row of it is an *entry*: `key`, `tablet`, `row`.
+//! distribution columns is a global index, itself a table). A row of it is an *entry*: `key`, `tablet`, `row`, and the
+//! values of included columns.
 //!
 //! ```text
 //! key      the indexed values, each behind a byte: 1 a value (its key bytes follow), 2 null;
 //!          in an entry that need not be unique, then the base row's tablet (4 bytes) and key
 //! tablet   of the base row
 //! row      the base row's key
+//! …        the base row's values in the included columns, one column each; indexes of before have none of them
 //! ```
 //!
 //! `key` is the hidden table's primary key. So entries that must be unique collide exactly where two rows have the
@@ -28,7 +30,7 @@ pub struct IndexDef {
     pub method: String,
     /// Key columns.
     pub columns: Vec<IndexColumn>,
-    /// `INCLUDE`: kept for the catalogs alone, since an entry leads to its row.
+    /// `INCLUDE`: entries have these columns' values, unless they are [of before](IndexDef::is_covering).
     pub include: Vec<ColumnId>,
     pub unique: bool,
     pub nulls_not_distinct: bool,
@@ -114,6 +116,8 @@ pub struct Entry {
     pub values_len: usize,
     /// Whether no other row may have the same values.
     pub exclusive: bool,
+    /// Values of included columns.
+    pub included: Vec<Datum>,
 }
 
 impl Entry {
@@ -124,6 +128,58 @@ impl Entry {
 
     pub fn values(&self) -> &[u8] {
         &self.bytes[..self.values_len]
+    }
+
+    /// Bytes that it takes, about.
+    pub fn len(&self) -> usize {
+        let included = self.included.iter().map(|value| match value {
+            Datum::Bytes(bytes) => bytes.len(),
+            _ => size_of::<u64>(),
+        });
+        self.bytes.len() + included.sum::<usize>()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Columns of every hidden table: key, tablet, row. Those behind them are included ones.
+const ENTRY_COLUMNS: usize = 3;
+
+/// Whether a key tells a value of this type as it is: no other form of it has the same key.
+pub fn is_told_by_key(ty: &DataType) -> bool {
+    use DataType::*;
+    match ty.underlying() {
+        Numeric(_) => ty.decimal().is_some(),
+        ty => matches!(
+            ty,
+            Bool | Int2
+                | Int4
+                | Int8
+                | Text
+                | Varchar(_)
+                | Bytea
+                | Date
+                | Time
+                | TimeTz
+                | Timestamp
+                | TimestampTz
+                | Bit(_)
+                | Varbit(_)
+                | Money
+                | Uuid
+                | Inet
+                | Cidr
+                | Macaddr
+                | Macaddr8
+                | PgLsn
+                | Xid8
+                | Name
+                | Char
+                | Oid
+                | Enum(_)
+        ),
     }
 }
 
@@ -182,8 +238,8 @@ impl IndexDef {
         self.constraint.is_some_and(|constraint| constraint.deferrable)
     }
 
-    /// The entry of a row of the base table with these values in the index's columns.
-    pub fn entry(&self, values: &[Datum], tablet: TabletId, row: &Key) -> Entry {
+    /// The entry of a row of the base table (`base`, in column-id order) with these values in the index's columns.
+    pub fn entry(&self, values: &[Datum], base: &[Datum], tablet: TabletId, row: &Key) -> Entry {
         let mut bytes = encode_values(&self.columns, values);
         let values_len = bytes.len();
         let exclusive = self.is_exclusive(values) && !self.is_deferrable();
@@ -191,7 +247,33 @@ impl IndexDef {
             bytes.extend(tablet.0.to_be_bytes());
             bytes.extend_from_slice(row.as_bytes());
         }
-        Entry { bytes, values_len, exclusive }
+        let included = match self.is_covering() {
+            true => self.include.iter().map(|id| base[id.position()].clone()).collect(),
+            false => Vec::new(),
+        };
+        Entry { bytes, values_len, exclusive, included }
+    }
+
+    /// Whether its entries have the included columns' values. Those of an index that was made before entries had any do
+    /// not, until it is built anew.
+    pub fn is_covering(&self) -> bool {
+        self.entries.columns.len() > ENTRY_COLUMNS
+    }
+
+    /// Where the hidden table has an included column.
+    pub fn place_of_included(&self, column: ColumnId) -> Option<ColumnId> {
+        let at = self.include.iter().position(|id| *id == column).filter(|_| self.is_covering())?;
+        Some(ColumnId::from_position(ENTRY_COLUMNS + at))
+    }
+
+    /// Types of the hidden table's included columns.
+    pub fn included_types(&self) -> Vec<DataType> {
+        self.entries.columns[ENTRY_COLUMNS..].iter().map(|column| column.ty.clone()).collect()
+    }
+
+    /// Types of columns that an index of this table is to include.
+    pub fn types_to_include(table: &TableDef, include: &[ColumnId]) -> Vec<DataType> {
+        include.iter().map(|id| table.column(*id).ty.clone()).collect()
     }
 
     /// Whether two rows with these values violate uniqueness, at once or at last.
@@ -225,28 +307,37 @@ impl IndexDef {
         self.columns.iter().map(value).collect()
     }
 
-    /// Whether a row that changes from `old` to `new` (column-id order) keeps its values here: none of them is computed,
-    /// and none differs.
+    /// Whether a row that changes from `old` to `new` (column-id order) keeps its values here, included ones too: none of
+    /// them is computed, and none differs.
     pub fn is_untouched(&self, old: &[Datum], new: &[Datum]) -> bool {
         let keeps = |column: &IndexColumn| match &column.source {
             IndexSource::Column(id) => old[id.position()] == new[id.position()],
             IndexSource::Expression(_) => false,
         };
-        self.predicate.is_none() && self.columns.iter().all(keeps)
+        let keeps_included = || {
+            let mut included = self.include.iter().map(|id| id.position());
+            !self.is_covering() || included.all(|at| old[at] == new[at])
+        };
+        self.predicate.is_none() && self.columns.iter().all(keeps) && keeps_included()
     }
 
     /// The indexed values in a key of the hidden table, for messages; what a key leaves out is lost
     /// ([`key::take_column`]).
     pub fn values_of_key(&self, key: &Key) -> Option<Vec<Option<Datum>>> {
         let Some(Datum::Bytes(bytes)) = key::take_column(&DataType::Bytea, &mut key.as_bytes()) else { return None };
-        let mut rest = &bytes[..];
-        let mut values = Vec::with_capacity(self.columns.len());
-        for column in &self.columns {
+        self.values_of_entry(&bytes, self.columns.len())
+    }
+
+    /// The values of the first `count` columns in the `key` of an entry, with what a key leaves out lost.
+    pub fn values_of_entry(&self, bytes: &[u8], count: usize) -> Option<Vec<Option<Datum>>> {
+        let mut rest = bytes;
+        let mut values = Vec::with_capacity(count);
+        for column in &self.columns[..count] {
             let (first, behind) = rest.split_first()?;
             rest = behind;
             values.push(match *first {
                 NULL => Some(Datum::Null),
-                _ if column.ty == DataType::Interval => {
+                _ if *column.ty.underlying() == DataType::Interval => {
                     rest = rest.get(16..)?;
                     None
                 }
@@ -261,20 +352,30 @@ impl IndexDef {
         in_key || self.include.contains(&column)
     }
 
-    /// A hidden table for an index of this id.
-    pub fn entries_table(id: ObjectId, namespace: ObjectId, name: &str, tablet: TabletId) -> Arc<TableDef> {
+    /// A hidden table for an index of this id, whose entries have values of these types besides.
+    pub fn entries_table(
+        id: ObjectId,
+        namespace: ObjectId,
+        name: &str,
+        tablet: TabletId,
+        included: Vec<DataType>,
+    ) -> Arc<TableDef> {
         let columns = [("key", DataType::Bytea), ("tablet", DataType::Int4), ("row", DataType::Bytea)];
         let column = |(at, (name, ty)): (usize, (&str, DataType))| ColumnDef {
             not_null: true,
             ..ColumnDef::new(ColumnId::from_position(at), name, ty)
         };
+        let included = included.into_iter().enumerate().map(|(at, ty)| {
+            let name = format!("included{}", at + 1);
+            ColumnDef::new(ColumnId::from_position(ENTRY_COLUMNS + at), &name, ty)
+        });
         Arc::new(TableDef {
             primary_key: Some(PrimaryKey {
                 constraint_id: id,
                 constraint_name: name.to_string(),
                 columns: vec![ColumnId::from_position(0)],
             }),
-            columns: columns.into_iter().enumerate().map(column).collect(),
+            columns: columns.into_iter().enumerate().map(column).chain(included).collect(),
             partitions: vec![PartitionDef { name: String::new(), tablets: vec![tablet] }],
             distribution: Distribution::Range,
             ..TableDef::new(id, namespace, name)
@@ -282,14 +383,19 @@ impl IndexDef {
     }
 
     /// A row of the hidden table.
-    pub fn entry_row(entry: &Entry, tablet: TabletId, row: &Key) -> [Datum; 3] {
-        [Datum::Bytes(entry.bytes.as_slice().into()), Datum::I32(tablet.0 as i32), Datum::Bytes(row.as_bytes().into())]
+    pub fn entry_row(entry: &Entry, tablet: TabletId, row: &Key) -> Vec<Datum> {
+        let place = [
+            Datum::Bytes(entry.bytes.as_slice().into()),
+            Datum::I32(tablet.0 as i32),
+            Datum::Bytes(row.as_bytes().into()),
+        ];
+        place.into_iter().chain(entry.included.iter().cloned()).collect()
     }
 
     /// The base row that a row of the hidden table leads to.
     pub fn base_of(values: &[Datum]) -> Option<(TabletId, Key)> {
         match values {
-            [_, Datum::I32(tablet), Datum::Bytes(row)] => Some((TabletId(*tablet as u32), Key::from(&row[..]))),
+            [_, Datum::I32(tablet), Datum::Bytes(row), ..] => Some((TabletId(*tablet as u32), Key::from(&row[..]))),
             _ => None,
         }
     }

@@ -63,3 +63,33 @@ fn rows_of_every_stored_form_can_be_taken() {
         }
     }
 }
+
+#[test]
+fn compacted_vectors_hold_the_same_in_less() {
+    let wide = |values: &[i64]| Vector::measured(Arc::new(PrimitiveArray::<Int64Type>::from(values.to_vec())));
+    for values in [vec![1, -5, i64::from(i32::MAX)], vec![1, i64::from(i32::MIN) - 1]] {
+        let narrow = wide(&values).compacted();
+        let Vector::Ints(ints) = &narrow else { panic!("integers stay integers") };
+        let is_narrow = matches!(ints.values, IntValues::I32(_));
+        assert_eq!(is_narrow, values.iter().all(|value| i32::try_from(*value).is_ok()));
+        assert_eq!(narrow.to_array(PhysType::I64).as_primitive::<Int64Type>().values(), &values[..]);
+    }
+    let long = "a text that does not fit into its view";
+    let few: Vec<Option<&str>> = (0..64).map(|i| [Some(long), None, Some(""), Some("b")][i % 4]).collect();
+    let many: Vec<Option<String>> = (0..64).map(|i| Some(format!("{}", i % 9))).collect();
+    let bytes = |values: Vec<Option<&str>>| {
+        Vector::Flat(Arc::new(BinaryViewArray::from_iter(values.into_iter().map(|value| value.map(str::as_bytes)))))
+    };
+    let none = vec![None; 64];
+    let flat_many: Vec<Option<&str>> = many.iter().map(|value| value.as_deref()).collect();
+    for (values, is_coded) in [(few, true), (flat_many, false), (none, false)] {
+        let flat = bytes(values.clone());
+        let compact = flat.clone().compacted();
+        assert_eq!(matches!(compact, Vector::Codes(_)), is_coded);
+        assert_eq!(compact.to_array(PhysType::Bytes).as_ref(), flat.to_array(PhysType::Bytes).as_ref());
+        if let Vector::Codes(codes) = compact {
+            let entries: Vec<&[u8]> = codes.dictionary.iter().flatten().collect();
+            assert!(entries.is_sorted() && codes.codes.iter().all(|code| (*code as usize) < entries.len()));
+        }
+    }
+}

@@ -243,7 +243,10 @@ impl Generator<'_> {
                         format!("CREATE UNIQUE INDEX ON {table} ({}) WHERE id > 20", column.name),
                         "statement CREATE UNIQUE INDEX",
                     ),
-                    false => plain(format!("CREATE INDEX ON {table} ({})", column.name), "statement CREATE INDEX"),
+                    false => plain(
+                        format!("CREATE INDEX ON {table} ({}) INCLUDE (id)", column.name),
+                        "statement CREATE INDEX",
+                    ),
                 }
             }
             4 if next < 8 => {

@@ -64,6 +64,7 @@ impl Generator<'_> {
             }
             self.next_id.insert(table.name.clone(), rows);
             statements.extend(self.constraint(&table));
+            statements.extend(self.index(&table));
             self.tables.push(table);
         }
         statements
@@ -85,6 +86,39 @@ impl Generator<'_> {
             _ => return None,
         };
         Some(format!("ALTER TABLE {} ADD {constraint} NOT VALID", table.name))
+    }
+
+    /// An index over some column with an order, so that few rows are found by keys of its type; it may have all that is
+    /// asked for.
+    fn index(&mut self, table: &Table) -> Option<String> {
+        const ORDERED: [&str; 18] = [
+            "bool",
+            "int2",
+            "int4",
+            "int8",
+            "numeric",
+            "float4",
+            "float8",
+            "text",
+            "varchar",
+            "bpchar",
+            "bytea",
+            "date",
+            "time",
+            "timestamp",
+            "timestamptz",
+            "interval",
+            "uuid",
+            "mood",
+        ];
+        let column = table.columns[1..].choose(&mut self.rng)?;
+        if !ORDERED.contains(&self.types.name(column.ty)) {
+            return None;
+        }
+        let others = table.columns.iter().filter(|other| other.name != column.name);
+        let included: Vec<&str> = others.filter(|_| self.rng.random()).map(|other| other.name.as_str()).collect();
+        let include = if included.is_empty() { String::new() } else { format!(" INCLUDE ({})", included.join(", ")) };
+        Some(format!("CREATE INDEX ON {} ({}){include}", table.name, column.name))
     }
 
     fn new_table(&mut self, name: &str) -> Table {

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE of more rows than memory holds (docs/decisions/0021-transactions-larger-than-memory.md).
+//! UPDATE and DELETE of more rows than memory holds (docs/decisions/0022-transactions-larger-than-memory.md).
 
 use anyhow::{Context, Result, ensure};
 use basalt_it::servers::{Basalt, BasaltOptions};

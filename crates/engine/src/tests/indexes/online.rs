@@ -79,7 +79,7 @@ fn assert_exact(read: &ReadContext, table: &Arc<TableDef>, index: &Arc<IndexDef>
     for (text, (tablet, key)) in rows_with_places(read, table) {
         let row = [Datum::Null, Datum::text(&text)];
         if let Some(values) = read.engine().index_values(table, index, &row).unwrap() {
-            expected.insert((index.entry(&values, tablet, &key).bytes, (tablet, key)));
+            expected.insert((index.entry(&values, &row, tablet, &key).bytes, (tablet, key)));
         }
     }
     let mut found = BTreeSet::new();

@@ -259,7 +259,7 @@ impl Binder<'_> {
             return None;
         }
         let scan = target.plan(None);
-        let key = point::key_of(&target.table, &scan, filter?, &self.ctx.eval)?;
+        let key = point::key_of(&target.table, &scan, filter?)?;
         let places = target.positions();
         let folded = |expr: &Expr| over_row(expr.clone(), &places).fold(&self.ctx.eval, false);
         let change = match set {

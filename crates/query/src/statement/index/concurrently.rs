@@ -172,20 +172,20 @@ fn skip_invalid(session: &mut Session, catalog: &Catalog, table: &TableDef, inde
 async fn rebuild(session: &mut Session, table: ObjectId, id: ObjectId) -> Result<()> {
     let (of, index) = found(session, id)?;
     let name = twin_name(session, &of, &index, "ccnew")?;
-    let twin = make(session, of.namespace, twin_parts(&index, name));
+    let twin = make(session, &of, twin_parts(&index, name));
     begin(session, table, &twin)?;
     build(session, table, twin.id).await?;
     let ((_, index), (of, twin)) = (found(session, id)?, found(session, twin.id)?);
     let name = twin_name(session, &of, &index, "ccold")?;
     let old = IndexDef {
-        entries: IndexDef::entries_table(twin.id, of.namespace, &name, index.tablet()),
+        entries: IndexDef::entries_table(twin.id, of.namespace, &name, index.tablet(), index.included_types()),
         state: index.state.min(IndexState::WriteOnly),
         name,
         ..twin.clone()
     };
     let old_id = old.id;
     put(session, table, old)?;
-    let entries = IndexDef::entries_table(id, of.namespace, &index.name, twin.tablet());
+    let entries = IndexDef::entries_table(id, of.namespace, &index.name, twin.tablet(), twin.included_types());
     put(session, table, IndexDef { entries, state: IndexState::Valid, ..index })?;
     chain(session)?;
     retire(session, table, old_id).await?;

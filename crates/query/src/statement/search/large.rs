@@ -1,4 +1,4 @@
-//! The large way of UPDATE and DELETE (`docs/decisions/0021-transactions-larger-than-memory.md`): a statement that has
+//! The large way of UPDATE and DELETE (`docs/decisions/0022-transactions-larger-than-memory.md`): a statement that has
 //! changed many rows goes on with blocks. Those of a block's rows that rest in files, as they were found, and that
 //! nobody else is after are deleted together; what UPDATE makes of them goes into files. All others are left to the way
 //! of single rows.

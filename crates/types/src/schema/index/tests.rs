@@ -22,12 +22,12 @@ fn index(unique: bool, nulls_not_distinct: bool) -> IndexDef {
         options: Vec::new(),
         constraint: None,
         state: IndexState::Valid,
-        entries: IndexDef::entries_table(ObjectId(1), ObjectId(2), "i", TabletId(7)),
+        entries: IndexDef::entries_table(ObjectId(1), ObjectId(2), "i", TabletId(7), Vec::new()),
     }
 }
 
 fn entry(index: &IndexDef, values: [Datum; 2], row: u8) -> Entry {
-    index.entry(&values, TabletId(3), &Key::from(&[row][..]))
+    index.entry(&values, &values, TabletId(3), &Key::from(&[row][..]))
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn entries_begin_with_their_first_values_and_no_others() {
 #[test]
 fn an_entry_leads_to_its_row() {
     let key = Key::from(&[0, 1, 255][..]);
-    let made = index(true, false).entry(&[Datum::I32(1), Datum::I32(2)], TabletId(u32::MAX), &key);
+    let made = index(true, false).entry(&[Datum::I32(1), Datum::I32(2)], &[], TabletId(u32::MAX), &key);
     let row = IndexDef::entry_row(&made, TabletId(u32::MAX), &key);
     assert_eq!(IndexDef::base_of(&row), Some((TabletId(u32::MAX), key)));
 }
@@ -66,4 +66,36 @@ fn values_come_back_out_of_an_entry() {
     let made = entry(&index(false, false), [Datum::I32(-5), Datum::Null], 9);
     let values = index(false, false).values_of_key(&made.key());
     assert_eq!(values, Some(vec![Some(Datum::I32(-5)), Some(Datum::Null)]));
+}
+
+#[test]
+fn entries_have_included_values_if_their_table_has_columns_for_them() {
+    let of_before = IndexDef { include: vec![ColumnId(2), ColumnId(1)], ..index(true, false) };
+    let (id, tablet) = (of_before.id, of_before.tablet());
+    let entries = IndexDef::entries_table(id, ObjectId(2), "i", tablet, vec![DataType::Int4, DataType::Int4]);
+    let covering = IndexDef { entries, ..of_before.clone() };
+    let base = [Datum::I32(5), Datum::Null];
+    let entry_of = |index: &IndexDef, base: &[Datum]| index.entry(&base[..1], base, TabletId(3), &Key::from(&[9][..]));
+    let row_of = |index: &IndexDef| IndexDef::entry_row(&entry_of(index, &base), TabletId(3), &Key::from(&[9][..]));
+    assert_eq!(row_of(&of_before).len(), 3);
+    assert_eq!(row_of(&covering)[3..], [Datum::Null, Datum::I32(5)]);
+    assert_eq!(IndexDef::base_of(&row_of(&covering)), Some((TabletId(3), Key::from(&[9][..]))));
+    // They are no part of the key, and a change of one is a change of the entry.
+    let other = [Datum::I32(5), Datum::I32(7)];
+    assert_eq!(entry_of(&covering, &base).key(), entry_of(&covering, &other).key());
+    assert_ne!(entry_of(&covering, &base).included, entry_of(&covering, &other).included);
+    assert_eq!(covering.place_of_included(ColumnId(1)), Some(ColumnId(5)));
+    assert_eq!(of_before.place_of_included(ColumnId(1)), None);
+}
+
+#[test]
+fn a_change_of_an_included_column_touches_the_index() {
+    let plain = IndexDef { include: vec![ColumnId(3)], ..index(false, false) };
+    let (id, tablet) = (plain.id, plain.tablet());
+    let entries = IndexDef::entries_table(id, ObjectId(2), "i", tablet, vec![DataType::Float8]);
+    let covering = IndexDef { entries, ..plain.clone() };
+    let row = |last: f64| [Datum::I32(1), Datum::I32(2), Datum::F64(last)];
+    assert!(plain.is_untouched(&row(0.0), &row(-0.0)));
+    assert!(!covering.is_untouched(&row(0.0), &row(-0.0)));
+    assert!(covering.is_untouched(&row(f64::NAN), &row(f64::NAN)));
 }

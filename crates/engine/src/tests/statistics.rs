@@ -1,0 +1,83 @@
+//! What files say of columns: merged over files and tablets, kept, and never of other files than those of now.
+
+use super::*;
+
+const ID: ColumnId = ColumnId(1);
+const TEXT: ColumnId = ColumnId(2);
+
+fn distinct(f: &Fixture, table: &TableDef, column: ColumnId) -> Option<f64> {
+    f.engine.column_statistics(table, column).distinct
+}
+
+/// Rows of which so many texts differ.
+async fn add(f: &Fixture, ids: std::ops::Range<i64>, texts: i64) {
+    let table = f.engine.catalog().table_named(catalog::PUBLIC, "t").unwrap().clone();
+    let mut txn = f.begin();
+    for id in ids {
+        txn.insert(&table, &row(id, &format!("text {}", id * 7919 % texts))).await.unwrap();
+    }
+    txn.commit().await.unwrap();
+}
+
+#[track_caller]
+fn assert_near(found: Option<f64>, expected: f64) {
+    let found = found.expect("something is known");
+    assert!((found / expected - 1.0).abs() < 0.1, "{found}, expected {expected}");
+}
+
+#[tokio::test]
+async fn values_are_counted_over_the_files_of_all_tablets() {
+    for tablets in [1, 4] {
+        let f = Fixture::new();
+        let table = f.create_table(tablets, true).await;
+        assert_eq!(f.engine.column_statistics(&table, TEXT), ColumnStatistics::default());
+        add(&f, 0..3_000, 3_000).await;
+        // Hot rows alone tell nothing.
+        assert_eq!(distinct(&f, &table, TEXT), None);
+        f.engine.freeze_table(table.id).unwrap();
+        assert_near(distinct(&f, &table, TEXT), 3_000.0);
+        // Further files, with the same values and with others.
+        add(&f, 3_000..6_000, 3_000).await;
+        f.engine.freeze_table(table.id).unwrap();
+        assert_near(distinct(&f, &table, TEXT), 3_000.0);
+        add(&f, 6_000..9_000, 1_000_003).await;
+        f.engine.freeze_table(table.id).unwrap();
+        assert_near(distinct(&f, &table, TEXT), 6_000.0);
+        let known = f.engine.column_statistics(&table, ID);
+        assert_eq!(known.bounds, Some((Datum::I64(0), Datum::I64(8_999))));
+        assert_eq!(known.nulls, Some(0.0));
+        let before = f.engine.column_statistics(&table, TEXT);
+        let f = f.reopen();
+        assert_eq!(f.engine.column_statistics(&table, TEXT), before);
+    }
+}
+
+#[tokio::test]
+async fn hot_rows_count_as_cold_ones_do_until_they_are_most() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    add(&f, 0..2_000, 1_000_003).await;
+    f.engine.freeze_table(table.id).unwrap();
+    add(&f, 2_000..3_000, 1_000_003).await;
+    assert_near(distinct(&f, &table, TEXT), 3_000.0);
+    add(&f, 3_000..4_100, 1_000_003).await;
+    assert_eq!(distinct(&f, &table, TEXT), None);
+}
+
+#[tokio::test]
+async fn values_go_with_the_files_that_had_them() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    add(&f, 0..2_000, 1_000_003).await;
+    f.engine.freeze_table(table.id).unwrap();
+    assert_near(distinct(&f, &table, TEXT), 2_000.0);
+    let mut txn = f.begin();
+    for id in 0..1_500 {
+        delete(&f, &mut txn, id).await;
+    }
+    txn.commit().await.unwrap();
+    // Still in the file.
+    assert_near(distinct(&f, &table, TEXT), 2_000.0);
+    f.engine.compact_table(table.id).unwrap();
+    assert_near(distinct(&f, &table, TEXT), 500.0);
+}
