@@ -25,7 +25,7 @@ use crate::{Error, Result, Txn, route};
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_select::take::take;
 use basalt_cold::DeleteMap;
-use basalt_types::batch::{bytes_of, datum_at};
+use basalt_types::batch::{bytes_of, datum_at, own_if_few};
 use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,8 +33,6 @@ use std::sync::atomic::AtomicU64;
 
 /// Rows per message to the encoder, unless they are wide.
 pub(crate) const CHUNK_ROWS: usize = 65_536;
-/// Bytes of rows that make a message to the encoder, and a batch a large one.
-pub(crate) const CHUNK_BYTES: usize = 16 << 20;
 /// Rows per log record of a small batch, unless they are wide.
 const RECORD_ROWS: usize = 1024;
 /// Bytes of rows that close a log record of a small batch.
@@ -73,6 +71,15 @@ pub(crate) struct Chunk {
     pub batches: Vec<(Vec<ArrayRef>, Rid)>,
     pub rows: usize,
     pub bytes: usize,
+}
+
+impl Chunk {
+    pub fn push(&mut self, columns: Vec<ArrayRef>, first: Rid) {
+        let columns: Vec<ArrayRef> = columns.into_iter().map(own_if_few).collect();
+        self.rows += columns[0].len();
+        self.bytes += bytes_of(&columns);
+        self.batches.push((columns, first));
+    }
 }
 
 impl Txn {
@@ -185,11 +192,9 @@ impl BulkInsert<'_> {
         };
         let part = &mut self.parts[at];
         let first = part.tablet.take_region(columns[0].len() as u64);
-        part.chunk.rows += columns[0].len();
-        part.chunk.bytes += bytes_of(&columns);
-        part.chunk.batches.push((columns, first));
+        part.chunk.push(columns, first);
         let large = self.txn.engine.config.bulk_rows_min;
-        let wide = part.chunk.bytes >= CHUNK_BYTES;
+        let wide = part.chunk.bytes >= self.txn.engine.config.chunk_bytes();
         if part.encoder.is_none() && (part.chunk.rows >= large || wide) {
             let kind = self.txn.catalog().file_kind(&target.table);
             part.encoder = Some(Encoder::start(&self.txn.engine, &target.table, kind)?);

@@ -71,12 +71,14 @@ impl Engine {
         }
     }
 
-    /// Files that a merge may take.
+    /// Files that a merge may take: under a large change only those of which it leaves nothing.
     fn mergeable(&self, tablet: &Tablet) -> Vec<Arc<FileEntry>> {
         let horizon = self.live_snapshots()[0];
+        let undisturbed = tablet.is_undisturbed();
         let may_go = |file: &&Arc<FileEntry>| {
             file.deletes.prune(horizon);
-            file.undecided().is_none()
+            (!undisturbed || file.deletes.folded_count() == u64::from(file.data.rows()))
+                && file.undecided().is_none()
                 && !file.deletes.has_many()
                 && file.deletes.undecided_count() <= carry::UNDECIDED_MAX
         };
@@ -99,7 +101,9 @@ impl Engine {
         let dead: Vec<RoaringBitmap> = inputs.iter().map(|file| file.deletes.folded()).collect();
         let mut outputs = Outputs::new(self, table, catalog.file_kind(table));
         let mut merge = Merge::new(&inputs, &dead, horizon);
-        merge.run(&mut outputs)?;
+        if !merge.run(&mut outputs)? {
+            return Ok(put_off(tablet));
+        }
         outputs.close()?;
         let places = merge.places;
         basalt_sched::failpoint::hit("compact-files-durable");
@@ -144,8 +148,7 @@ impl Engine {
                 return self.switch_to_compacted(tablet, inputs, entries, carry);
             }
         }
-        tracing::info!(tablet = %tablet.id, "a merge is put off: too many of its rows are being deleted");
-        Ok(false)
+        Ok(put_off(tablet))
     }
 
     /// The caller holds the latch exclusively.
@@ -199,6 +202,12 @@ impl Engine {
             files.iter().for_each(|file| self.drop_file(file, last_named));
         }
     }
+}
+
+/// Nothing was replaced.
+fn put_off(tablet: &Tablet) -> bool {
+    tracing::info!(tablet = %tablet.id, "a merge is put off: too many of its rows are being deleted");
+    false
 }
 
 fn has_many(files: &[Arc<FileEntry>]) -> bool {

@@ -4,6 +4,11 @@ use basalt_cold::SegmentOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Bytes of rows that make a message to an encoder, and a batch a large one; see [`EngineConfig::chunk_bytes`].
+const CHUNK_BYTES: usize = 16 << 20;
+/// See [`EngineConfig::sort_bytes`].
+const SORT_BYTES: usize = 64 << 20;
+
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     pub data_dir: PathBuf,
@@ -59,6 +64,16 @@ impl EngineConfig {
             log_file_bytes: 64 << 20,
             locks_max: 10_000_000,
         }
+    }
+
+    /// Rows per message to an encoder (`bulk/encoder.rs`), unless they are more than enough.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        (CHUNK_BYTES as u64).min(self.memory_bytes_max / 32) as usize
+    }
+
+    /// Rows that come in no order: gathered before they are sorted into a file, which takes as much again.
+    pub(crate) fn sort_bytes(&self) -> usize {
+        (SORT_BYTES as u64).min(self.memory_bytes_max / 4) as usize
     }
 
     pub(crate) fn row_file_bytes(&self) -> u64 {

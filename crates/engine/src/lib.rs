@@ -49,6 +49,7 @@ pub use read::{
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use statistics::ColumnStatistics;
+pub use tablet::Undisturbed;
 pub use txn::{
     Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Savepoint, Txn, TxnOptions,
 };

@@ -22,9 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Chunks that may wait for the encoder.
 const QUEUE_CHUNKS: usize = 2;
-/// Unsorted rows, and their bytes, gathered before they are sorted into a file. Sorting doubles the bytes.
+/// Unsorted rows gathered before they are sorted into a file, unless they are wide (`EngineConfig::sort_bytes`).
 const SORT_ROWS: usize = 262_144;
-const SORT_BYTES: usize = 64 << 20;
 
 /// Encoder threads that have not ended. A statement that was cancelled leaves its own behind.
 #[derive(Default)]
@@ -190,7 +189,7 @@ impl Worker {
         self.unsorted_rows += columns[0].len();
         self.unsorted_bytes += bytes_of(&columns);
         self.unsorted.push(columns);
-        if self.unsorted_rows >= SORT_ROWS || self.unsorted_bytes >= SORT_BYTES {
+        if self.unsorted_rows >= SORT_ROWS || self.unsorted_bytes >= self.engine.config.sort_bytes() {
             self.write_sorted()?;
         }
         Ok(())

@@ -447,6 +447,36 @@ async fn a_merge_leaves_files_alone_that_a_large_change_has_marked() {
     assert!(now(&f).is_empty());
 }
 
+/// Merges would be put off by the marks that come; what is dead may go.
+#[tokio::test]
+async fn merges_wait_while_a_large_change_is_under_way() {
+    let f = Fixture::new();
+    let table = f.create_table(1, true).await;
+    for part in 0..5 {
+        insert(&f, part * 2000..(part + 1) * 2000, "one").await;
+        f.engine.freeze_table(table.id).unwrap();
+    }
+    let tablet = f.engine.tablet(tablet_of(&f, &table, 0)).unwrap();
+    let merges = || f.engine.compact_if_worth(&tablet, f.engine.published()).unwrap();
+    let files = || f.engine.file_list().len();
+    let mut other = f.begin();
+    for id in 0..2000 {
+        delete(&f, &mut other, id).await;
+    }
+    other.commit().await.unwrap();
+    let (first, second) =
+        (f.engine.begin_large_change(table.id).unwrap(), f.engine.begin_large_change(table.id).unwrap());
+    assert!(merges());
+    assert_eq!(files(), 4);
+    drop(first);
+    assert!(!merges());
+    assert_eq!(files(), 4);
+    drop(second);
+    assert!(merges());
+    assert_eq!(files(), 1);
+    assert_rows(&now(&f), &all(2000..10_000, "one"));
+}
+
 /// A batch of a key whose row is being deleted waits, and is refused if the row stays.
 #[tokio::test]
 async fn a_batch_waits_for_marks_on_its_keys() {

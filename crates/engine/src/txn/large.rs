@@ -12,13 +12,12 @@
 //!    the mark to the end of its transaction, in memory and in the log.
 
 use super::{Change, Txn};
-use crate::bulk::{CHUNK_BYTES, CHUNK_ROWS, Chunk, Encoder};
+use crate::bulk::{CHUNK_ROWS, Chunk, Encoder};
 use crate::locks::Object;
 use crate::record;
-use crate::tablet::{FileEntry, ReadView, Tablet};
+use crate::tablet::{FileEntry, ReadView, Tablet, Undisturbed};
 use crate::{Engine, Error, Result};
-use arrow_array::{Array, ArrayRef, Int64Array};
-use basalt_types::batch::bytes_of;
+use arrow_array::{ArrayRef, Int64Array};
 use basalt_types::{Key, ObjectId, Rid, Stamp, TableDef, TabletId, TxnId};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
@@ -191,7 +190,6 @@ impl LargeUpdate {
         keys: impl Iterator<Item = &[u8]>,
         mut columns: Vec<ArrayRef>,
     ) -> Result<()> {
-        let rows = columns.first().map_or(0, |column| column.len());
         if self.table.primary_key.is_none() {
             let row_id = |key: &[u8]| Key::from(key).as_hidden().map(|Rid(id)| id as i64);
             let ids: Option<Int64Array> = keys.map(row_id).map(|id| id.map(Some)).collect();
@@ -208,11 +206,9 @@ impl LargeUpdate {
             }
         };
         let (_, chunk, encoder) = &mut self.parts[at];
-        chunk.rows += rows;
-        chunk.bytes += bytes_of(&columns);
         // Row ids come along.
-        chunk.batches.push((columns, Rid(0)));
-        if chunk.rows >= CHUNK_ROWS || chunk.bytes >= CHUNK_BYTES {
+        chunk.push(columns, Rid(0));
+        if chunk.rows >= CHUNK_ROWS || chunk.bytes >= txn.engine.config.chunk_bytes() {
             encoder.send(std::mem::take(chunk)).await?;
         }
         Ok(())
@@ -238,15 +234,18 @@ impl Engine {
         rows >= least || (rows >= least.div_ceil(16) && self.background.is_half_pressed(self))
     }
 
-    /// Moves hot rows of a table into files where they are many, so that a large change finds them there. Blocks.
-    pub fn cool_for_large_change(self: &Arc<Self>, table: ObjectId) -> Result<()> {
+    /// Begins a large change of a table, for which merges wait as long as the answer lives. Moves hot rows into files where
+    /// they are many, so that it finds them there. Blocks.
+    pub fn begin_large_change(self: &Arc<Self>, table: ObjectId) -> Result<Undisturbed> {
         let catalog = self.catalog();
         let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
-        for id in table.tablets() {
-            let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
+        let tablets: Vec<_> =
+            table.tablets().map(|id| self.tablet(id).map_err(|_| Error::TableGone(table.id))).collect::<Result<_>>()?;
+        let undisturbed = Undisturbed::new(tablets.clone());
+        for tablet in tablets {
             let upto = self.published();
             while tablet.hot.rows() as u64 >= self.config.large_changes_min && self.evict(&tablet, upto)? > 0 {}
         }
-        Ok(())
+        Ok(undisturbed)
     }
 }

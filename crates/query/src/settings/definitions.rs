@@ -190,7 +190,7 @@ pub static DEFINITIONS: &[Definition] = {
         ),
         define(
             "basalt.large_changes_min",
-            int(1, i64::MAX, None),
+            int(0, i64::MAX, None),
             "16384",
             Postmaster,
             BASALT,

@@ -12,14 +12,15 @@ use arrow::compute::take;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use basalt_engine::{Catalog, FoundRow, LargeUpdate, Txn};
+use basalt_engine::{Catalog, FoundRow, LargeUpdate, Txn, Undisturbed};
 use basalt_expr::eval::vector::value_at;
 use basalt_types::schema::ForeignKey;
 use basalt_types::{ColumnBuilder, ColumnDef, ColumnId, Datum, Stamp, TabletId, batch};
 
 /// What a statement needs to go on in the large way.
 pub(super) struct Large {
-    begun: bool,
+    /// Once it goes that way.
+    begun: Option<Undisturbed>,
     /// `None`: DELETE.
     update: Option<LargeUpdate>,
 }
@@ -39,7 +40,7 @@ impl Large {
             Action::Update(set) if !can_update(path, &txn.catalog(), set) => return None,
             Action::Update(_) => Some(LargeUpdate::new(&path.table)),
         };
-        Some(Large { begun: false, update })
+        Some(Large { begun: None, update })
     }
 
     /// Lists what UPDATE has written.
@@ -66,17 +67,17 @@ fn can_update(path: &RowPath, catalog: &Catalog, set: &[(ColumnId, usize)]) -> b
     !catalog.is_referenced(table.id)
         && table.primary_key.iter().all(|key| keeps(&key.columns))
         && table.foreign_keys.iter().all(|key| keeps_reference(key))
-        && table
-            .indexes
-            .iter()
-            .all(|index| index.predicate.is_none() && index.plain_columns().is_some_and(|columns| keeps(&columns)))
+        && table.indexes.iter().all(|index| {
+            let keeps_key = index.plain_columns().is_some_and(|columns| keeps(&columns));
+            index.predicate.is_none() && keeps_key && (!index.is_covering() || keeps(&index.include))
+        })
 }
 
 impl Changer<'_> {
     /// Changes all rows of a block.
     pub(super) async fn block(&mut self, txn: &mut Txn, means: &Means, batch: &RecordBatch) -> Result<()> {
         let done = match self.large.take() {
-            Some(mut large) if large.begun || txn.engine().is_large_change(self.rows) => {
+            Some(mut large) if large.begun.is_some() || txn.engine().is_large_change(self.rows) => {
                 let done = self.together(txn, means, &mut large, batch).await?;
                 self.large = Some(large);
                 Some(done)
@@ -101,10 +102,10 @@ impl Changer<'_> {
         large: &mut Large,
         batch: &RecordBatch,
     ) -> Result<Vec<bool>> {
-        if !std::mem::replace(&mut large.begun, true) {
+        if large.begun.is_none() {
             let (engine, table) = (txn.engine().clone(), self.path.table.id);
-            let cooled = means.blocking(move || engine.cool_for_large_change(table)).await?;
-            cooled.map_err(|error| self.path.explain(error))?;
+            let begun = means.blocking(move || engine.begin_large_change(table)).await?;
+            large.begun = Some(begun.map_err(|error| self.path.explain(error))?);
         }
         let malformed = || SqlError::internal("a search gives no row identities");
         let Layout { identity, .. } = self.layout;
