@@ -450,7 +450,7 @@ async fn a_merge_leaves_files_alone_that_a_large_change_has_marked() {
 /// Merges would be put off by the marks that come; what is dead may go.
 #[tokio::test]
 async fn merges_wait_while_a_large_change_is_under_way() {
-    let f = Fixture::new();
+    let f = Fixture::configured(|config| EngineConfig { segment_rows: 1 << 20, ..config });
     let table = f.create_table(1, true).await;
     for part in 0..5 {
         insert(&f, part * 2000..(part + 1) * 2000, "one").await;
