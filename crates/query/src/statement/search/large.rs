@@ -160,8 +160,8 @@ impl Changer<'_> {
                     }
                     let ty = set.map_or(&column.ty, |index| &self.step().columns[index].1);
                     let mut values = ColumnBuilder::new(phys, rows.len());
-                    let mut push = |row| values.push(&value_at(ty, picked.as_ref(), row));
-                    match (0..rows.len()).all(|row| push(row)) {
+                    let push = |row| values.push(&value_at(ty, picked.as_ref(), row));
+                    match (0..rows.len()).all(push) {
                         true => Ok(values.finish()),
                         false => Err(SqlError::internal(format!("a value for {} has another form", column.name))),
                     }
