@@ -13,6 +13,7 @@ mod batches;
 mod evict;
 mod failures;
 mod indexes;
+mod large;
 mod locator;
 mod many;
 mod mirror;
