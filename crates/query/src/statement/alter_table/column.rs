@@ -217,8 +217,7 @@ impl Change {
                     .with_detail(detail)
                     .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
-            let notice = format!("drop cascades to column {} of table {table}", column.name);
-            session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
+            self.along.push(format!("column {} of table {table}", column.name));
             self.drop_column(session, &column.name.clone(), false, true)?;
         }
         Ok(())
