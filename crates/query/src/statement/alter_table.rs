@@ -390,7 +390,8 @@ impl Change {
         let names: Vec<String> = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
         if clause.primary && !clause.deferral.deferrable && !unique::is_kept_by_index(&self.table, &names) {
             self.table.indexes.retain(|other| other.id != index.id);
-            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, place: None });
+            let include = index.include.iter().map(|id| self.table.column(*id).name.clone()).collect();
+            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, include, place: None });
         }
         let constraint = IndexConstraint {
             id: session.db.engine().next_object_id(),

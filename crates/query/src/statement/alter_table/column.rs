@@ -110,7 +110,8 @@ impl Change {
         }
         match &clause.primary_key {
             Some(constraint) => {
-                let key = KeyClause { constraint: constraint.clone(), columns: vec![name.clone()], place: None };
+                let (columns, include) = (vec![name.clone()], Vec::new());
+                let key = KeyClause { constraint: constraint.clone(), columns, include, place: None };
                 self.add_key(session, &key)
             }
             None => Ok(()),
@@ -139,7 +140,7 @@ impl Change {
         }
         let ctx = self.context(session)?;
         self.drop_generated_from(session, &ctx, id, name, cascade)?;
-        if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id)) {
+        if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id) || key.include.contains(&id)) {
             self.table.primary_key = None;
             self.moves = true;
         }
