@@ -79,6 +79,7 @@ impl Fixture {
             constraint_id: self.engine.next_object_id(),
             constraint_name: "t_pkey".into(),
             columns: vec![ColumnId(1)],
+            include: Vec::new(),
         });
         let tablets = (0..tablets).map(|_| self.engine.next_tablet_id()).collect();
         let table = Arc::new(TableDef {

@@ -74,6 +74,7 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
             constraint_id,
             constraint_name: format!("{name}_pkey"),
             columns: key,
+            include: Vec::new(),
         }),
         partitions: vec![partition],
         distribution,
