@@ -19,7 +19,6 @@ THREADS = 2
 
 
 def in_turn(options, engines):
-    queries = {os.path.basename(path)[1:3]: open(path).read() for path in sorted(glob.glob(QUERIES))}
     folder = os.path.join(options.base, "duckdb")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -31,10 +30,14 @@ def in_turn(options, engines):
         peer = load_duckdb(folder, options.scale_factor)
         with psycopg.connect(server.url, autocommit=True) as connection:
             run = {"basalt": lambda text: connection.execute(text).fetchall(), "duckdb": lambda text: peer.execute(text).fetchall()}
-            return {"scale_factor": options.scale_factor} | compared(queries, run, options.rounds)
+            return {"scale_factor": options.scale_factor} | compared(queries(), run, options.rounds)
     finally:
         server.remove()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def queries():
+    return {os.path.basename(path)[1:3]: open(path).read() for path in sorted(glob.glob(QUERIES))}
 
 
 def compared(queries, run, rounds):

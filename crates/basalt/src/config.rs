@@ -152,6 +152,7 @@ impl StartConfig {
         set(&mut config.checkpoint_log_bytes, "basalt.checkpoint_log_size");
         set(&mut config.freeze_rows_min, "basalt.freeze_rows_min");
         set(&mut config.segment_rows, "basalt.segment_rows");
+        set(&mut config.large_changes_min, "basalt.large_changes_min");
         if let Some(seconds) = number("basalt.checkpoint_interval") {
             config.checkpoint_interval = Duration::from_secs(seconds);
         }

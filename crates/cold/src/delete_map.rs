@@ -6,6 +6,8 @@
 //! rolls back. A compaction watches its inputs: what changes while it works is noted, so that the last step,
 //! during which nobody may mark, has only that to look at.
 //!
+//! Marks that one statement makes of very many rows are kept as a bitmap with one stamp ([`DeleteMap::mark_many`]).
+//!
 //! The latch is held for a few operations, or for a chunk of marks: writers of other rows wait for it.
 //!
 //! Bytes (`docs/format/segment.md`): `u32 length of base | roaring bitmap | varint marks | (varint ordinal
@@ -48,17 +50,27 @@ const CHUNK_MARKS: usize = 4096;
 struct Inner {
     base: RoaringBitmap,
     marks: BTreeMap<u32, (Stamp, u32)>,
+    /// Marks made many at a time; none of them is in `marks` or `base`, or twice in here.
+    many: Vec<Many>,
     /// How many of `marks` are undecided.
     undecided: u64,
-    /// No decided mark of `marks` is below.
+    /// No decided mark of `marks` or `many` is below.
     least: Version,
     /// Ordinals marked, unmarked or restamped since they were asked for last, if somebody watches.
     changed: Option<RoaringBitmap>,
 }
 
+/// Marks with one stamp. Not empty.
+struct Many {
+    stamp: Stamp,
+    seq: u32,
+    ordinals: RoaringBitmap,
+}
+
 impl Default for Inner {
     fn default() -> Inner {
-        Inner { base: RoaringBitmap::new(), marks: BTreeMap::new(), undecided: 0, least: Version::MAX, changed: None }
+        let (base, marks, many) = (RoaringBitmap::new(), BTreeMap::new(), Vec::new());
+        Inner { base, marks, many, undecided: 0, least: Version::MAX, changed: None }
     }
 }
 
@@ -88,9 +100,44 @@ impl Inner {
     }
 
     fn status(&self, ordinal: u32) -> Option<(Stamp, u32)> {
-        match self.marks.get(&ordinal) {
-            Some(mark) => Some(*mark),
-            None => self.base.contains(ordinal).then_some((Stamp::version(Version::ZERO), 0)),
+        if let Some(mark) = self.marks.get(&ordinal) {
+            return Some(*mark);
+        }
+        if let Some(many) = self.many.iter().find(|many| many.ordinals.contains(ordinal)) {
+            return Some((many.stamp, many.seq));
+        }
+        self.base.contains(ordinal).then_some((Stamp::version(Version::ZERO), 0))
+    }
+
+    fn put_many(&mut self, ordinals: RoaringBitmap, stamp: Stamp, seq: u32) {
+        if ordinals.is_empty() {
+            return;
+        }
+        if let Some(version) = stamp.as_version() {
+            self.least = self.least.min(version);
+        }
+        self.note_changed(&ordinals);
+        match self.many.iter_mut().find(|many| (many.stamp, many.seq) == (stamp, seq)) {
+            Some(many) => many.ordinals |= ordinals,
+            None => self.many.push(Many { stamp, seq, ordinals }),
+        }
+    }
+
+    /// Takes those of the ordinals out that `txn` has marked many at a time.
+    fn take_many(&mut self, ordinals: &RoaringBitmap, txn: TxnId) -> RoaringBitmap {
+        let mut taken = RoaringBitmap::new();
+        for many in self.many.iter_mut().filter(|many| many.stamp.as_txn() == Some(txn)) {
+            taken |= &many.ordinals & ordinals;
+            many.ordinals -= ordinals;
+        }
+        self.many.retain(|many| !many.ordinals.is_empty());
+        self.note_changed(&taken);
+        taken
+    }
+
+    fn note_changed(&mut self, ordinals: &RoaringBitmap) {
+        if let Some(changed) = &mut self.changed {
+            *changed |= ordinals;
         }
     }
 }
@@ -138,6 +185,46 @@ impl DeleteMap {
         own
     }
 
+    /// Deletes those of the rows that carry no mark, and gives them back. Kept as a bitmap: undone and decided the same
+    /// way, by [`unmark_many`](Self::unmark_many) and [`restamp_many`](Self::restamp_many).
+    pub fn mark_many(&self, ordinals: &RoaringBitmap, stamp: Stamp, seq: u32) -> RoaringBitmap {
+        let mut inner = self.inner.write();
+        let mut fresh = ordinals - &inner.base;
+        inner.many.iter().for_each(|many| fresh -= &many.ordinals);
+        if let (Some(least), Some(greatest)) = (fresh.min(), fresh.max()) {
+            let marked: Vec<u32> = inner.marks.range(least..=greatest).map(|(ordinal, _)| *ordinal).collect();
+            for ordinal in marked {
+                fresh.remove(ordinal);
+            }
+        }
+        inner.put_many(fresh.clone(), stamp, seq);
+        self.count.fetch_add(fresh.len(), Ordering::AcqRel);
+        fresh
+    }
+
+    /// Takes marks back that a transaction made many at a time. How many there were.
+    pub fn unmark_many(&self, ordinals: &RoaringBitmap, txn: TxnId) -> u64 {
+        let mut inner = self.inner.write();
+        let taken = inner.take_many(ordinals, txn).len();
+        self.count.fetch_sub(taken, Ordering::AcqRel);
+        taken
+    }
+
+    /// Gives marks that a transaction made many at a time its version. How many there were.
+    pub fn restamp_many(&self, ordinals: &RoaringBitmap, txn: TxnId, version: Version) -> u64 {
+        let mut inner = self.inner.write();
+        let mut taken = inner.take_many(ordinals, txn);
+        let count = taken.len();
+        taken.optimize();
+        inner.put_many(taken, Stamp::version(version), 0);
+        count
+    }
+
+    /// Whether there are marks made many at a time that are not folded yet.
+    pub fn has_many(&self) -> bool {
+        self.count() > 0 && !self.inner.read().many.is_empty()
+    }
+
     /// Gives a row exactly this mark, or none: for a map that its owner fills while nobody else marks in it.
     pub fn set(&self, ordinal: u32, mark: Option<(Stamp, u32)>) {
         let mut inner = self.inner.write();
@@ -156,7 +243,7 @@ impl DeleteMap {
         }
     }
 
-    /// Marks of transactions that are not restamped.
+    /// Marks of transactions that are not restamped, those apart that were made many at a time.
     pub fn undecided_count(&self) -> u64 {
         match self.count() {
             0 => 0,
@@ -217,6 +304,9 @@ impl DeleteMap {
             live.set_bit((ordinal - ordinals.start) as usize, false);
         };
         inner.base.range(ordinals.clone()).for_each(&mut delete);
+        for many in inner.many.iter().filter(|many| read.sees(many.stamp, many.seq, txns)) {
+            many.ordinals.range(ordinals.clone()).for_each(&mut delete);
+        }
         for (&ordinal, &(stamp, seq)) in inner.marks.range(ordinals.clone()) {
             if read.sees(stamp, seq, txns) {
                 delete(ordinal);
@@ -230,8 +320,23 @@ impl DeleteMap {
         if self.count() == 0 || self.inner.read().least > horizon {
             return;
         }
-        // What stays, and what comes meanwhile, lowers it again.
-        self.inner.write().least = Version::MAX;
+        {
+            let mut inner = self.inner.write();
+            // What stays, and what comes meanwhile, lowers it again.
+            inner.least = Version::MAX;
+            let Inner { base, many, least, .. } = &mut *inner;
+            many.retain(|many| match many.stamp.as_version() {
+                Some(version) if version <= horizon => {
+                    *base |= &many.ordinals;
+                    false
+                }
+                Some(version) => {
+                    *least = (*least).min(version);
+                    true
+                }
+                None => true,
+            });
+        }
         let mut from = Some(0);
         while let Some(first) = from {
             let mut inner = self.inner.write();
@@ -263,7 +368,7 @@ impl DeleteMap {
         }
     }
 
-    /// Marks that carry a stamp, by ordinal. Others may mark, and fold, in between: whoever wants all of
+    /// Marks that carry a stamp, by ordinal, except those made many at a time. Others may mark, and fold, in between: whoever wants all of
     /// them takes these first and then [`folded`](Self::folded).
     pub fn stamped(&self) -> Vec<Mark> {
         let mut marks = Vec::new();
@@ -280,13 +385,20 @@ impl DeleteMap {
     }
 
     /// The map as of `at`: marks decided at or below it. A mark whose transaction has committed but which
-    /// was not restamped yet counts with its version.
+    /// was not restamped yet counts with its version. Marks made many at a time count as folded: whoever reads the map
+    /// again is past all of them.
     ///
     /// The caller pins `at`, so that nothing above it is folded, and all that was decided up to it is
     /// restamped or known to `txns`.
     pub fn to_bytes(&self, at: Version, txns: &dyn TxnStates) -> Vec<u8> {
+        let many: Vec<RoaringBitmap> = {
+            let inner = self.inner.read();
+            let decided = |many: &&Many| decided_version(many.stamp, txns).is_some_and(|version| version <= at);
+            inner.many.iter().filter(decided).map(|many| many.ordinals.clone()).collect()
+        };
         let stamped = self.stamped();
-        let base = self.folded();
+        let mut base = self.folded();
+        many.iter().for_each(|many| base |= many);
         let decided: Vec<(u32, Version)> = (stamped.iter())
             .filter_map(|mark| Some((mark.ordinal, decided_version(mark.stamp, txns)?)))
             .filter(|(ordinal, version)| *version <= at && !base.contains(*ordinal))
@@ -325,7 +437,8 @@ impl DeleteMap {
     /// An estimate of the memory held.
     pub fn memory_bytes(&self) -> u64 {
         let inner = self.inner.read();
-        inner.base.serialized_size() as u64 + inner.marks.len() as u64 * 32
+        let many = inner.many.iter().map(|many| many.ordinals.serialized_size()).sum::<usize>();
+        (inner.base.serialized_size() + many) as u64 + inner.marks.len() as u64 * 32
     }
 }
 

@@ -16,7 +16,7 @@ mod encoder;
 mod entries;
 mod keys;
 
-pub(crate) use encoder::Encoding;
+pub(crate) use encoder::{Encoder, Encoding};
 pub(crate) use keys::KeyBytes;
 
 use crate::file_writer::WrittenFile;
@@ -25,17 +25,14 @@ use crate::{Error, Result, Txn, route};
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_select::take::take;
 use basalt_cold::DeleteMap;
-use basalt_types::batch::{bytes_of, datum_at};
+use basalt_types::batch::{bytes_of, datum_at, own_if_few};
 use basalt_types::{Datum, Key, Rid, Stamp, TableDef, TabletId, row};
-use encoder::Encoder;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// Rows per message to the encoder, unless they are wide.
-const CHUNK_ROWS: usize = 65_536;
-/// Bytes of rows that make a message to the encoder, and a batch a large one.
-const CHUNK_BYTES: usize = 16 << 20;
+pub(crate) const CHUNK_ROWS: usize = 65_536;
 /// Rows per log record of a small batch, unless they are wide.
 const RECORD_ROWS: usize = 1024;
 /// Bytes of rows that close a log record of a small batch.
@@ -69,10 +66,20 @@ struct Part {
 /// Rows on their way, as pushed.
 #[derive(Default)]
 pub(crate) struct Chunk {
-    /// Each with the row id of its first row.
+    /// Each with the row id of its first row. In a table without a key whose rows keep the row ids that they have, these
+    /// are a column of their own, the last one.
     pub batches: Vec<(Vec<ArrayRef>, Rid)>,
     pub rows: usize,
     pub bytes: usize,
+}
+
+impl Chunk {
+    pub fn push(&mut self, columns: Vec<ArrayRef>, first: Rid) {
+        let columns: Vec<ArrayRef> = columns.into_iter().map(own_if_few).collect();
+        self.rows += columns[0].len();
+        self.bytes += bytes_of(&columns);
+        self.batches.push((columns, first));
+    }
 }
 
 impl Txn {
@@ -88,6 +95,38 @@ impl Txn {
             rows: 0,
             is_unique: table.primary_key.is_some(),
         })
+    }
+}
+
+impl Txn {
+    /// Enters files into the tablet's view, undecided.
+    pub(crate) fn register_files(
+        &mut self,
+        tablet: &Arc<Tablet>,
+        written: Vec<WrittenFile>,
+    ) -> Result<Vec<Arc<FileEntry>>> {
+        let txn = self.writer()?;
+        let open = |file: &WrittenFile| {
+            let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.seq() };
+            let data = self.engine.open_file(file.id, file.kind)?;
+            Ok(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: file.bytes }))
+        };
+        let opened: Result<Vec<_>> = written.iter().map(open).collect();
+        let Ok(entries) = opened else {
+            written.iter().for_each(|file| self.engine.discard_file(file.id, file.kind));
+            return opened;
+        };
+        let _gate = self.engine.clone();
+        let _gate = _gate.move_gate.read();
+        let _latch = tablet.latch.write();
+        let mut files = tablet.view().files.clone();
+        files.extend(entries.iter().cloned());
+        tablet.switch_view(files);
+        for file in &entries {
+            self.push_file(tablet, file);
+        }
+        basalt_sched::failpoint::hit("bulk-registered");
+        Ok(entries)
     }
 }
 
@@ -153,11 +192,9 @@ impl BulkInsert<'_> {
         };
         let part = &mut self.parts[at];
         let first = part.tablet.take_region(columns[0].len() as u64);
-        part.chunk.rows += columns[0].len();
-        part.chunk.bytes += bytes_of(&columns);
-        part.chunk.batches.push((columns, first));
+        part.chunk.push(columns, first);
         let large = self.txn.engine.config.bulk_rows_min;
-        let wide = part.chunk.bytes >= CHUNK_BYTES;
+        let wide = part.chunk.bytes >= self.txn.engine.config.chunk_bytes();
         if part.encoder.is_none() && (part.chunk.rows >= large || wide) {
             let kind = self.txn.catalog().file_kind(&target.table);
             part.encoder = Some(Encoder::start(&self.txn.engine, &target.table, kind)?);
@@ -186,38 +223,12 @@ impl BulkInsert<'_> {
         let mut registered = Vec::new();
         for (target, tablet, encoder) in large {
             let files = encoder.finish().await?;
-            registered.push((target, tablet.clone(), self.register(&tablet, files)?));
+            registered.push((target, tablet.clone(), self.txn.register_files(&tablet, files)?));
         }
         for (target, tablet, files) in registered.iter().filter(|(target, ..)| target.is_unique) {
             check::keys_are_new(self.txn, &target.table, tablet, files).await?;
         }
         Ok(self.rows)
-    }
-
-    /// Enters files into the tablet's view, undecided.
-    fn register(&mut self, tablet: &Arc<Tablet>, written: Vec<WrittenFile>) -> Result<Vec<Arc<FileEntry>>> {
-        let txn = self.txn.writer()?;
-        let open = |file: &WrittenFile| {
-            let stamps = EntryStamps::Uniform { stamp: AtomicU64::new(Stamp::txn(txn).raw()), seq: self.txn.seq() };
-            let data = self.txn.engine.open_file(file.id, file.kind)?;
-            Ok(Arc::new(FileEntry { data, deletes: DeleteMap::new(), stamps, bytes: file.bytes }))
-        };
-        let opened: Result<Vec<_>> = written.iter().map(open).collect();
-        let Ok(entries) = opened else {
-            written.iter().for_each(|file| self.txn.engine.discard_file(file.id, file.kind));
-            return opened;
-        };
-        let _gate = self.txn.engine.clone();
-        let _gate = _gate.move_gate.read();
-        let _latch = tablet.latch.write();
-        let mut files = tablet.view().files.clone();
-        files.extend(entries.iter().cloned());
-        tablet.switch_view(files);
-        for file in &entries {
-            self.txn.push_file(tablet, file);
-        }
-        basalt_sched::failpoint::hit("bulk-registered");
-        Ok(entries)
     }
 
     async fn finish_small(&mut self, target: &Target, tablet: &Arc<Tablet>, chunk: Chunk) -> Result<()> {

@@ -4,7 +4,8 @@
 //! their stamps, marked or not. Stamps at or below the horizon become the horizon: every reader sees them,
 //! and no conflict test asks for more. Marks that are there or made meanwhile, undecided ones included, are
 //! carried over through a map from old to new places ([`carry`]); the latch is held for the last few.
-//! A merge whose inputs have very many undecided marks is put off.
+//! A merge whose inputs have very many undecided marks is put off. So is one with marks that a large change has made
+//! (`txn/large.rs`), until they are folded: its transaction counts on the places.
 
 mod carry;
 mod merge;
@@ -49,7 +50,7 @@ impl Engine {
         });
         for (id, asked) in stored {
             let tablet = self.tablet(id).map_err(|_| Error::TableGone(table.id))?;
-            let inputs: Vec<_> = decided(&tablet);
+            let inputs: Vec<_> = self.mergeable(&tablet);
             for group in pick::whole_tablet(&inputs, asked) {
                 self.compact(&tablet, group)?;
             }
@@ -62,14 +63,26 @@ impl Engine {
     pub(crate) fn compact_if_worth(self: &Arc<Self>, tablet: &Arc<Tablet>, cool: Version) -> Result<bool> {
         let catalog = self.catalog();
         let Some(table) = catalog.table_of(tablet.id) else { return Ok(false) };
-        let files = decided(tablet);
-        let horizon = self.live_snapshots()[0];
-        files.iter().for_each(|file| file.deletes.prune(horizon));
+        let files = self.mergeable(tablet);
         let inputs = pick::worth_merging(&files, pick::Asked::of(table, &catalog), &self.config, cool);
         match inputs.is_empty() {
             true => Ok(false),
             false => self.compact(tablet, inputs),
         }
+    }
+
+    /// Files that a merge may take: under a large change only those of which it leaves nothing.
+    fn mergeable(&self, tablet: &Tablet) -> Vec<Arc<FileEntry>> {
+        let horizon = self.live_snapshots()[0];
+        let undisturbed = tablet.is_undisturbed();
+        let may_go = |file: &&Arc<FileEntry>| {
+            file.deletes.prune(horizon);
+            (!undisturbed || file.deletes.folded_count() == u64::from(file.data.rows()))
+                && file.undecided().is_none()
+                && !file.deletes.has_many()
+                && file.deletes.undecided_count() <= carry::UNDECIDED_MAX
+        };
+        tablet.view().files.iter().filter(may_go).cloned().collect()
     }
 
     /// True if the inputs were replaced.
@@ -88,7 +101,9 @@ impl Engine {
         let dead: Vec<RoaringBitmap> = inputs.iter().map(|file| file.deletes.folded()).collect();
         let mut outputs = Outputs::new(self, table, catalog.file_kind(table));
         let mut merge = Merge::new(&inputs, &dead, horizon);
-        merge.run(&mut outputs)?;
+        if !merge.run(&mut outputs)? {
+            return Ok(put_off(tablet));
+        }
         outputs.close()?;
         let places = merge.places;
         basalt_sched::failpoint::hit("compact-files-durable");
@@ -122,15 +137,18 @@ impl Engine {
         mut carry: Carry<'_>,
     ) -> Result<bool> {
         for _ in 0..CARRY_ROUNDS {
+            if has_many(inputs) {
+                break;
+            }
             carry.catch_up();
             let _gate = self.move_gate.read();
             let _latch = tablet.latch.write();
-            if carry.is_nearly_done() {
+            // Under the latch: nobody marks now.
+            if carry.is_nearly_done() && !has_many(inputs) {
                 return self.switch_to_compacted(tablet, inputs, entries, carry);
             }
         }
-        tracing::info!(tablet = %tablet.id, "a merge is put off: too many of its rows are being deleted");
-        Ok(false)
+        Ok(put_off(tablet))
     }
 
     /// The caller holds the latch exclusively.
@@ -186,11 +204,14 @@ impl Engine {
     }
 }
 
-/// Files that a merge may take.
-fn decided(tablet: &Tablet) -> Vec<Arc<FileEntry>> {
-    let mergeable =
-        |file: &&Arc<FileEntry>| file.undecided().is_none() && file.deletes.undecided_count() <= carry::UNDECIDED_MAX;
-    tablet.view().files.iter().filter(mergeable).cloned().collect()
+/// Nothing was replaced.
+fn put_off(tablet: &Tablet) -> bool {
+    tracing::info!(tablet = %tablet.id, "a merge is put off: too many of its rows are being deleted");
+    false
+}
+
+fn has_many(files: &[Arc<FileEntry>]) -> bool {
+    files.iter().any(|file| file.deletes.has_many())
 }
 
 /// The files being written.

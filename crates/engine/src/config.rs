@@ -4,6 +4,11 @@ use basalt_cold::SegmentOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Bytes of rows that make a message to an encoder, and a batch a large one; see [`EngineConfig::chunk_bytes`].
+const CHUNK_BYTES: usize = 16 << 20;
+/// See [`EngineConfig::sort_bytes`].
+const SORT_BYTES: usize = 64 << 20;
+
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     pub data_dir: PathBuf,
@@ -22,6 +27,9 @@ pub struct EngineConfig {
     pub freeze_rows_min: u64,
     /// Batches of at least this many rows per tablet go straight to files.
     pub bulk_rows_min: usize,
+    /// Rows that a statement changes one by one before it goes on with what rests in files in the large way
+    /// (`txn/large.rs`); a sixteenth of them if hot rows take much of the memory.
+    pub large_changes_min: u64,
     /// Rows per segment that freeze, bulk loads and compaction aim for.
     pub segment_rows: u64,
     /// Bytes of values in a row group of a segment that ends it before: what writing one takes in memory.
@@ -47,6 +55,7 @@ impl EngineConfig {
             cool_after: Duration::from_secs(10),
             freeze_rows_min: 65_536,
             bulk_rows_min: 16_384,
+            large_changes_min: 16_384,
             segment_rows: 1 << 20,
             row_group_bytes_max: SegmentOptions::default().row_group_bytes_max,
             row_file_bytes_max: 512 << 20,
@@ -55,6 +64,16 @@ impl EngineConfig {
             log_file_bytes: 64 << 20,
             locks_max: 10_000_000,
         }
+    }
+
+    /// Rows per message to an encoder (`bulk/encoder.rs`), unless they are more than enough.
+    pub(crate) fn chunk_bytes(&self) -> usize {
+        (CHUNK_BYTES as u64).min(self.memory_bytes_max / 32) as usize
+    }
+
+    /// Rows that come in no order: gathered before they are sorted into a file, which takes as much again.
+    pub(crate) fn sort_bytes(&self) -> usize {
+        (SORT_BYTES as u64).min(self.memory_bytes_max / 4) as usize
     }
 
     pub(crate) fn row_file_bytes(&self) -> u64 {

@@ -49,7 +49,10 @@ pub use read::{
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use statistics::ColumnStatistics;
-pub use txn::{Consequence, CurrentRow, Inserted, Isolation, Locked, Savepoint, Txn, TxnOptions};
+pub use tablet::Undisturbed;
+pub use txn::{
+    Consequence, CurrentRow, FoundRow, Inserted, Isolation, LargeUpdate, Locked, Savepoint, Txn, TxnOptions,
+};
 pub use validation::ReadSet;
 
 pub use basalt_meta::{

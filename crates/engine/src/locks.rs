@@ -310,6 +310,20 @@ impl Locks {
         keys
     }
 
+    /// Which of these objects other owners have locked, however weakly.
+    pub fn locked_by_others(&self, owner: Owner, objects: &[Object]) -> Vec<bool> {
+        let mut locked = Vec::with_capacity(objects.len());
+        for chunk in objects.chunks(CHUNK_LOCKS) {
+            let table = self.table.lock();
+            let is_locked = |object| {
+                let holders = table.entries.get(object).map_or(&[][..], |entry| &entry.holders);
+                holders.iter().any(|(holder, _)| *holder != owner)
+            };
+            locked.extend(chunk.iter().map(is_locked));
+        }
+        locked
+    }
+
     /// Lets go of one lock: most likely the one that was taken last.
     pub fn release(&self, owner: Owner, object: &Object) {
         let mut table = self.table.lock();

@@ -3,10 +3,12 @@
 //! Row records are redo by key: (transaction, tablet, key, row). Nothing names a page or an ordinal, so
 //! replay and replicas may keep rows elsewhere than the primary did. Replay gathers a transaction's records
 //! and applies them at its commit record. File edits, inside commit records, do name ordinals: they were
-//! appended under the tablet latch and mean the file list at their position.
+//! appended under the tablet latch and mean the file list at their position. So do the marks of a large change, in
+//! files that keep their places until the transaction has ended.
 
 use basalt_meta::{CatalogEdit, FileInfo, FileStamps, SequenceValue, edit, filelist};
 use basalt_types::{FileId, ObjectId, Rid, TabletId, TxnId, Version, varint};
+use roaring::RoaringBitmap;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -15,6 +17,7 @@ const VOID: u8 = 4;
 const COMMIT: u8 = 5;
 const ABORT: u8 = 6;
 const SEQUENCE: u8 = 7;
+const MARKS: u8 = 8;
 
 /// One row of a [`Record::Batch`], borrowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +39,13 @@ pub enum Record<'a> {
         txn: TxnId,
         tablet: TabletId,
         key: &'a [u8],
+    },
+    /// Deletes rows of a file, which stays listed until the transaction has ended.
+    Marks {
+        txn: TxnId,
+        tablet: TabletId,
+        file: FileId,
+        ordinals: RoaringBitmap,
     },
     /// Several puts of one batch into one tablet.
     Batch {
@@ -100,6 +110,15 @@ pub fn delete(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, key: &[u8]) {
     out.push(DELETE);
     head(out, txn, tablet);
     varint::put_slice(out, key);
+}
+
+pub fn marks(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, file: FileId, ordinals: &RoaringBitmap) {
+    out.push(MARKS);
+    head(out, txn, tablet);
+    varint::put(out, file.to_u64());
+    let mut bitmap = Vec::with_capacity(ordinals.serialized_size());
+    ordinals.serialize_into(&mut bitmap).expect("a vector takes all bytes");
+    varint::put_slice(out, &bitmap);
 }
 
 pub fn batch<'a>(out: &mut Vec<u8>, txn: TxnId, tablet: TabletId, rows: impl ExactSizeIterator<Item = PutRow<'a>>) {
@@ -226,6 +245,10 @@ pub fn decode(mut bytes: &[u8]) -> Option<Record<'_>> {
             let rows = take_many(input, take_row)?;
             Record::Batch { txn, tablet, rows }
         }
+        MARKS => {
+            let (tablet, file) = (take_tablet(input)?, FileId::from_u64(varint::take(input)?));
+            Record::Marks { txn, tablet, file, ordinals: take_bitmap(input)? }
+        }
         VOID => Record::Void { txn, from: varint::take(input)? },
         ABORT => Record::Abort { txn },
         SEQUENCE => {
@@ -256,6 +279,12 @@ pub fn decode(mut bytes: &[u8]) -> Option<Record<'_>> {
 fn take_many<'a, T>(input: &mut &'a [u8], take: impl Fn(&mut &'a [u8]) -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(varint::take(input)?).ok().filter(|count| *count <= input.len())?;
     (0..count).map(|_| take(input)).collect()
+}
+
+fn take_bitmap(input: &mut &[u8]) -> Option<RoaringBitmap> {
+    let mut bytes = varint::take_slice(input)?;
+    let bitmap = RoaringBitmap::deserialize_from(&mut bytes).ok()?;
+    bytes.is_empty().then_some(bitmap)
 }
 
 fn take_tablet(input: &mut &[u8]) -> Option<TabletId> {
@@ -316,6 +345,12 @@ mod tests {
     use super::*;
     use basalt_types::Epoch;
 
+    fn ordinals() -> RoaringBitmap {
+        let mut ordinals: RoaringBitmap = (70_000..90_000).chain([3, 1 << 20]).collect();
+        ordinals.optimize();
+        ordinals
+    }
+
     fn samples() -> Vec<Vec<u8>> {
         let txn = TxnId::new(Epoch(3), 77);
         let file = FileInfo {
@@ -338,7 +373,7 @@ mod tests {
                 },
             ],
         };
-        let mut out = vec![Vec::new(); 7];
+        let mut out = vec![Vec::new(); 8];
         put_head(&mut out[0], txn, TabletId(1), row);
         out[0].extend_from_slice(row.row);
         delete(&mut out[1], txn, TabletId(300), b"gone");
@@ -349,6 +384,8 @@ mod tests {
         commit(&mut out[5], None, Version(13), &[]);
         out[5].extend(file_edits(&[]));
         sequence(&mut out[6], ObjectId(16400), SequenceValue { last: -7, is_called: true });
+        let id = FileId { epoch: Epoch(3), serial: 9 };
+        marks(&mut out[7], txn, TabletId(300), id, &ordinals());
         out
     }
 
@@ -362,6 +399,8 @@ mod tests {
         assert!(matches!(decode(&all[5]), Some(Record::Commit { txn: None, .. })));
         let value = SequenceValue { last: -7, is_called: true };
         assert_eq!(decode(&all[6]), Some(Record::Sequence { state: ObjectId(16400), value }));
+        assert!(matches!(decode(&all[7]), Some(Record::Marks { tablet: TabletId(300), ordinals: read, file, .. })
+            if read == ordinals() && file.serial == 9));
     }
 
     #[test]

@@ -77,9 +77,11 @@ impl Merged {
     }
 
     fn statistics(&self, hot: u64) -> ColumnStatistics {
-        let zone = self.zone.as_ref().filter(|_| self.unbounded == 0);
+        // Of all files, or of none.
+        let merged = self.zone.as_ref().filter(|_| !self.failed);
+        let zone = merged.filter(|_| self.unbounded == 0);
         let bounds = zone.and_then(|zone| zone.min.clone().zip(zone.max.clone()));
-        let nulls = self.zone.as_ref().filter(|zone| zone.rows > 0);
+        let nulls = merged.filter(|zone| zone.rows > 0);
         ColumnStatistics {
             bounds,
             nulls: nulls.map(|zone| f64::from(zone.nulls) / f64::from(zone.rows)),

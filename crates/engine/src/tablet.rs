@@ -22,7 +22,7 @@ use basalt_meta::{FileInfo, FileStamps};
 use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// More views than are made, by loads that begin and end, while one move marks its rows.
@@ -121,6 +121,7 @@ impl ReadView {
         ReadView { id, number, files, plan: locate::PlanCache::default() }
     }
 
+    /// For [`Tablet::is_current`].
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -147,10 +148,33 @@ pub struct Tablet {
     /// One move out of hot at a time, and one merge: these two go together, each changes its own files.
     pub moving: Mutex<()>,
     pub merging: Mutex<()>,
+    /// Large changes that are under way ([`Undisturbed`]).
+    large_changes: AtomicUsize,
     locate: locate::Locate,
     /// Where rows whose primary key an UPDATE changed have gone, while a snapshot may know them by their
     /// old key: a re-check follows.
     forwards: Mutex<HashMap<Key, Forward>>,
+}
+
+/// Keeps merges away from files with live rows of these tablets as long as it lives: for a statement that is about to
+/// mark rows in many of them, which puts off a merge at its end (`txn/large.rs`).
+pub struct Undisturbed(Vec<Arc<Tablet>>);
+
+impl Undisturbed {
+    pub(crate) fn new(tablets: Vec<Arc<Tablet>>) -> Undisturbed {
+        for tablet in &tablets {
+            tablet.large_changes.fetch_add(1, Ordering::Relaxed);
+        }
+        Undisturbed(tablets)
+    }
+}
+
+impl Drop for Undisturbed {
+    fn drop(&mut self) {
+        for tablet in &self.0 {
+            tablet.large_changes.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What an UPDATE of a primary key leaves under the old key.
@@ -210,6 +234,7 @@ impl Tablet {
             relieved_upto: AtomicU64::new(0),
             moving: Mutex::new(()),
             merging: Mutex::new(()),
+            large_changes: AtomicUsize::new(0),
             locate: locate::Locate::default(),
             forwards: Mutex::default(),
         }
@@ -223,6 +248,11 @@ impl Tablet {
     /// Which view is the current one.
     pub fn view_id(&self) -> u64 {
         self.view.load().id
+    }
+
+    /// Whether a large change is under way ([`Undisturbed`]).
+    pub fn is_undisturbed(&self) -> bool {
+        self.large_changes.load(Ordering::Relaxed) > 0
     }
 
     /// Whether nothing has moved since this view was looked at. True as long as the caller holds `latch`.

@@ -13,6 +13,7 @@ mod batches;
 mod evict;
 mod failures;
 mod indexes;
+mod large;
 mod locator;
 mod many;
 mod mirror;
@@ -78,6 +79,7 @@ impl Fixture {
             constraint_id: self.engine.next_object_id(),
             constraint_name: "t_pkey".into(),
             columns: vec![ColumnId(1)],
+            include: Vec::new(),
         });
         let tablets = (0..tablets).map(|_| self.engine.next_tablet_id()).collect();
         let table = Arc::new(TableDef {

@@ -13,12 +13,14 @@ mod chain;
 mod commit;
 mod consequences;
 mod entries;
+mod large;
 mod rows;
 mod writes;
 
 pub use consequences::Consequence;
+pub use large::{FoundRow, LargeUpdate};
 pub use rows::{CurrentRow, Inserted, Locked};
-pub(crate) use rows::{damaged_row, decode_row};
+pub(crate) use rows::{Settled, damaged_row, decode_row, settled};
 pub(crate) use writes::{Change, WriteSet};
 
 use crate::locks::{Mode, Object, Owner};
@@ -28,8 +30,8 @@ use crate::tablet::{FileEntry, Tablet};
 use crate::validation::{ReadSet, Running};
 use crate::{Catalog, CatalogEdit, Engine, Error, Result, TableLock, WaitPolicy};
 use basalt_meta::{Pin, PinReason, SequenceDef};
-use basalt_types::{Key, Lsn, ObjectId, ReadAt, TableDef, TabletId, TxnId, Version};
-use std::collections::HashSet;
+use basalt_types::{FileId, Key, Lsn, ObjectId, ReadAt, TableDef, TabletId, TxnId, Version};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,6 +120,8 @@ pub struct Txn {
     ended: bool,
     consequences: consequences::Consequences,
     last_inserted: Option<(TabletId, Key)>,
+    /// Marks of the running statement that more may be added to: where in `writes`, by file.
+    marking: HashMap<FileId, usize>,
     /// Of a serializable one.
     running: Option<Running>,
     /// It writes entries that nobody can have read: its changes are not noted for validation.
@@ -154,6 +158,7 @@ impl Txn {
             ended: false,
             consequences: Default::default(),
             last_inserted: None,
+            marking: HashMap::new(),
             running,
             unread: false,
         }
@@ -182,6 +187,7 @@ impl Txn {
     /// seen by it. Call before planning each statement.
     pub fn next_statement(&mut self) {
         self.seq += 1;
+        self.marking.clear();
         if !self.repeatable_read() || basalt_sched::failpoint::is_weakened("snapshot") {
             // What the catalog's tables hold is seen, durable or not.
             let catalog = self.engine.catalog_at_hand().committed;
@@ -336,12 +342,14 @@ impl Txn {
     }
 
     pub fn savepoint(&mut self) -> Savepoint {
+        self.marking.clear();
         Savepoint { changes: self.writes.len(), operations: self.operations, catalog_edits: self.catalog_edits.len() }
     }
 
     /// Undoes everything since the savepoint, which stays usable. Locks taken since are kept.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.consequences.clear();
+        self.marking.clear();
         let Some(id) = self.id else { return Ok(()) };
         if self.operations > savepoint.operations {
             let mut record = Vec::new();

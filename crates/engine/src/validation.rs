@@ -68,7 +68,7 @@ struct Commit {
 /// What may differ from what a snapshot before it has seen.
 enum Changed {
     Row(TabletId, Key),
-    /// New rows with keys between these two.
+    /// New rows, or rows that were deleted, with keys between these two.
     Batch(TabletId, Option<(Key, Key)>),
 }
 
@@ -185,6 +185,7 @@ impl Changed {
             Change::Hot { tablet, key, .. } | Change::Mark { tablet, key, .. } => {
                 Some(Changed::Row(tablet.id, key.clone()))
             }
+            Change::Marks { tablet, keys, .. } => Some(Changed::Batch(tablet.id, Some(keys.clone()))),
             Change::File { tablet, file, .. } => Some(Changed::Batch(tablet.id, file.data.key_range().cloned())),
             // The row is removed here and put there, which are changes of their own.
             Change::Forward { .. } | Change::NewTablet { .. } => None,

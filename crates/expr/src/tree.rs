@@ -264,7 +264,10 @@ impl Expr {
     /// The greatest volatility of anything inside.
     pub fn volatility(&self) -> Volatility {
         let own = match self {
-            Expr::Call { function, .. } => function.volatility,
+            Expr::Call { function, .. } | Expr::AnyAll { function, .. } => function.volatility,
+            Expr::IsDistinct { equal, .. } | Expr::NullIf { equal, .. } | Expr::InList { equal, .. } => {
+                equal.volatility
+            }
             Expr::Cast { expr, to, .. } => cast_volatility(&expr.ty(), to),
             _ => Volatility::Immutable,
         };

@@ -140,6 +140,22 @@ pub fn own(array: ArrayRef) -> ArrayRef {
     }
 }
 
+/// [`own`], for texts that keep much more in memory than they are.
+pub fn own_if_few(array: ArrayRef) -> ArrayRef {
+    use arrow_array::cast::AsArray;
+    use arrow_schema::DataType as ArrowType;
+    let kept = |buffers: &[arrow_buffer::Buffer]| buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
+    let kept = match array.data_type() {
+        ArrowType::Utf8View => kept(array.as_string_view().data_buffers()),
+        ArrowType::BinaryView => kept(array.as_binary_view().data_buffers()),
+        _ => 0,
+    };
+    match kept > 2 * bytes_of(std::slice::from_ref(&array)) {
+        true => own(array),
+        false => array,
+    }
+}
+
 /// Bytes of a batch's values: of a slice only its own.
 pub fn bytes_of(columns: &[ArrayRef]) -> usize {
     use arrow_array::cast::AsArray;

@@ -75,7 +75,7 @@ pub fn encode_column(ty: &DataType, value: &Datum, out: &mut Vec<u8>) {
 pub fn encode_bytes_column(ty: &DataType, value: &[u8], out: &mut Vec<u8>) {
     match ty.underlying() {
         DataType::Numeric(_) => encode_bytes(numeric::key_bytes(value), out),
-        DataType::Bpchar(_) => encode_bytes(value.trim_ascii_end_spaces(), out),
+        DataType::Bpchar(_) => encode_bytes(unpadded(value), out),
         DataType::Range(kind) => encode_bytes(range::range_key(*kind, value), out),
         DataType::Multirange(kind) => encode_bytes(range::multirange_key(*kind, value), out),
         DataType::Jsonb => jsonb::encode_key(&String::from_utf8_lossy(value), out),
@@ -224,16 +224,10 @@ pub fn interval_span(interval: &[u8; 16]) -> i128 {
     (i128::from(months) * 30 + i128::from(days)) * 86_400_000_000 + i128::from(micros)
 }
 
-trait TrimSpaces {
-    fn trim_ascii_end_spaces(&self) -> &[u8];
-}
-
-impl TrimSpaces for [u8] {
-    /// Blank-padded characters compare without their padding.
-    fn trim_ascii_end_spaces(&self) -> &[u8] {
-        let end = self.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-        &self[..end]
-    }
+/// What counts of a `char(n)`: it compares without the blanks at its end.
+pub fn unpadded(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    &text[..end]
 }
 
 fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {

@@ -6,8 +6,8 @@ mod materialized;
 
 pub use foreign_key::{ForeignKey, ReferentialAction};
 pub use index::{
-    Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState, encode_present, encode_values,
-    is_told_by_key, prefix_key,
+    ENTRY_KEY, ENTRY_ROW, ENTRY_TABLET, Entry, IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState,
+    encode_present, encode_values, is_told_by_key, prefix_key,
 };
 pub use materialized::Materialized;
 
@@ -166,6 +166,9 @@ pub struct PrimaryKey {
     pub constraint_id: ObjectId,
     pub constraint_name: String,
     pub columns: Vec<ColumnId>,
+    /// `INCLUDE`: said, and no more, since rows are found by this key with all their columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<ColumnId>,
 }
 
 impl TableDef {

@@ -127,3 +127,68 @@ fn pruning_folds_all_that_is_old_enough_and_asks_again_for_the_rest() {
         assert_eq!((map.stamped().len(), map.count()), (left, 10_000), "{horizon}");
     }
 }
+
+fn set(ordinals: Range<u32>) -> RoaringBitmap {
+    ordinals.collect()
+}
+
+#[test]
+fn marks_made_many_at_a_time_are_undone_and_decided_together() {
+    let map = DeleteMap::new();
+    map.mark(3, Stamp::version(Version(10)), 0).unwrap();
+    map.mark(5, Stamp::txn(txn(5)), 1).unwrap();
+    map.mark(8, Stamp::version(Version(2)), 0).unwrap();
+    map.prune(Version(5));
+    // Only rows without a mark, whoever made it.
+    let fresh = map.mark_many(&set(0..10), Stamp::txn(txn(3)), 2);
+    assert_eq!(fresh, set(0..10) - RoaringBitmap::from([3, 5, 8]));
+    assert_eq!((map.count(), map.undecided_count(), map.has_many()), (10, 1, true));
+    assert!(map.mark_many(&set(0..10), Stamp::txn(txn(7)), 1).is_empty());
+    assert_eq!(map.mark(4, Stamp::txn(txn(7)), 0), Err(AlreadyMarked { stamp: Stamp::txn(txn(3)), seq: 2 }));
+    assert!(!map.unmark(4, txn(3)) && !map.restamp(4, txn(3), Version(30)));
+    let own = ReadAt { snapshot: Version(10), own: Some(txn(3)), seq: 3 };
+    assert_eq!(bits(&map, 3..7, own), Some(vec![false, false, true, false]));
+    assert_eq!(bits(&map, 6..7, ReadAt { seq: 2, ..own }), None);
+    assert_eq!(bits(&map, 6..7, ReadAt::version(Version(200))), None);
+    // A second statement, which is undone.
+    assert_eq!(map.mark_many(&set(8..20), Stamp::txn(txn(3)), 4), set(10..20));
+    assert_eq!((map.unmark_many(&set(10..20), txn(5)), map.unmark_many(&set(10..20), txn(3))), (0, 10));
+    assert_eq!((map.status(12), map.count()), (None, 10));
+    assert_eq!(map.restamp_many(&fresh, txn(3), Version(50)), 7);
+    assert_eq!(map.restamp_many(&fresh, txn(3), Version(51)), 0);
+    assert_eq!(map.status(4), Some((Stamp::version(Version(50)), 0)));
+    assert_eq!(bits(&map, 3..5, ReadAt::version(Version(49))), Some(vec![false, true]));
+    assert_eq!(bits(&map, 3..5, ReadAt::version(Version(50))), Some(vec![false, false]));
+    map.prune(Version(49));
+    assert!(map.has_many());
+    map.prune(Version(50));
+    assert_eq!((map.has_many(), map.folded_count(), map.count()), (false, 9, 10));
+}
+
+#[test]
+fn a_watcher_learns_of_marks_made_many_at_a_time() {
+    let map = DeleteMap::new();
+    map.watch();
+    map.mark_many(&set(0..100), Stamp::txn(txn(3)), 1);
+    assert_eq!(map.take_changed(), set(0..100));
+    map.restamp_many(&set(0..50), txn(3), Version(20));
+    assert_eq!(map.take_changed(), set(0..50));
+    map.unmark_many(&set(0..100), txn(3));
+    assert_eq!(map.take_changed(), set(50..100));
+}
+
+#[test]
+fn bytes_hold_marks_made_many_at_a_time_that_are_decided() {
+    let map = DeleteMap::new();
+    map.mark_many(&set(0..10), Stamp::txn(txn(3)), 1);
+    map.restamp_many(&set(0..10), txn(3), Version(20));
+    // Committed at 102, not restamped; undecided; decided later.
+    map.mark_many(&set(10..20), Stamp::txn(txn(2)), 1);
+    map.mark_many(&set(20..30), Stamp::txn(txn(5)), 1);
+    map.mark_many(&set(30..40), Stamp::version(Version(200)), 0);
+    for (at, deleted) in [(19, 0..0), (20, 0..10), (101, 0..10), (102, 0..20)] {
+        let read = DeleteMap::from_bytes(&map.to_bytes(Version(at), &Txns), 40, Version::ZERO).unwrap();
+        assert_eq!(read.folded(), set(deleted), "at {at}");
+        assert_eq!(read.count(), read.folded_count());
+    }
+}

@@ -18,6 +18,7 @@ const LEVEL: i32 = 3;
 const DECODED_BYTES_MAX: usize = 1 << 30;
 
 const DAMAGED: Damage = Damage("a block of zstd");
+const BEYOND: Damage = Damage("a string beyond its block");
 
 std::thread_local! {
     // What a context holds is large beside a block, and costs more to make than a block to decode.
@@ -113,10 +114,13 @@ impl<'b> OpenBlock<'b> {
             return Ok(&[]);
         }
         if !self.place.contains(&string.start) {
-            self.place = self.blocks.decode(self.blocks.block_of(string.start)?, &mut self.bytes)?;
+            let block = self.blocks.block_of(string.start)?;
+            // None is open if that one cannot be.
+            self.place = 0..0;
+            self.place = self.blocks.decode(block, &mut self.bytes)?;
         }
-        let start = string.start - self.place.start;
-        self.bytes.get(start..start + string.len()).ok_or(Damage("a string beyond its block"))
+        let start = string.start.checked_sub(self.place.start).ok_or(BEYOND)?;
+        self.bytes.get(start..start + string.len()).ok_or(BEYOND)
     }
 }
 

@@ -169,6 +169,41 @@ fn strings_in_blocks_of_zstd_come_back() {
 }
 
 #[test]
+fn damaged_ends_of_blocks_are_refused_and_spoil_no_other_block() {
+    const DATA: &[u8] = b"first....+second...+third....+";
+    let blocks_of = |ends: [i64; 3], stored: [i64; 3]| {
+        let mut encoded = vec![3];
+        linear::encode_any(&ends, &mut encoded);
+        linear::encode_any(&stored, &mut encoded);
+        encoded.extend_from_slice(DATA);
+        encoded
+    };
+    let sound = [10, 20, 30];
+    for ends in [sound, [10, 5, 30], [20, 10, 30], [10, 20, 5], [30, 20, 10], [10, -5, 30], [-1, 20, 30]] {
+        for stored in [sound, [10, 12, 30], [10, 5, 30], [10, -1, 30], [10, 20, 31]] {
+            let encoded = blocks_of(ends, stored);
+            let parsed = blocks::Blocks::parse(&mut encoded.as_slice()).unwrap();
+            let mut open = blocks::OpenBlock::new(&parsed);
+            for start in (0..31).chain((0..31).rev()) {
+                let found = open.get(start..start + 2);
+                if ends == sound && stored == sound && start % 10 < 9 && start < 29 {
+                    assert_eq!(found.unwrap(), &DATA[start..start + 2]);
+                } else if start % 10 == 9 || start > 28 {
+                    assert!(found.is_err() || ends != sound, "{start} of {ends:?}, {stored:?}");
+                }
+            }
+        }
+    }
+    // The first block is read again as it was.
+    let encoded = blocks_of(sound, [10, 12, 30]);
+    let parsed = blocks::Blocks::parse(&mut encoded.as_slice()).unwrap();
+    let mut open = blocks::OpenBlock::new(&parsed);
+    assert_eq!(open.get(0..5).unwrap(), b"first");
+    assert!(open.get(10..16).is_err());
+    assert_eq!(open.get(0..5).unwrap(), b"first");
+}
+
+#[test]
 fn damaged_blocks_are_refused_and_never_panic() {
     let words: Vec<String> = (0..600).map(|i| format!("row {i} with some words that come again and again")).collect();
     let strings: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();

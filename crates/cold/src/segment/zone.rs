@@ -7,7 +7,7 @@
 use super::ValueOrder;
 use crate::encoding::{Damage, Decoded, take_array};
 use crate::frame::take_u32;
-use basalt_types::{Datum, numeric, row, varint};
+use basalt_types::{Datum, key, numeric, row, varint};
 use std::cmp::Ordering;
 
 const BOUND_BYTES_MAX: usize = 32;
@@ -88,10 +88,7 @@ pub(super) fn comparable(order: ValueOrder, bytes: &[u8]) -> Option<&[u8]> {
     match order {
         ValueOrder::Natural => Some(bytes),
         ValueOrder::Numeric => Some(numeric::key_bytes(bytes)),
-        ValueOrder::Padded => {
-            let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-            Some(&bytes[..end])
-        }
+        ValueOrder::Padded => Some(key::unpadded(bytes)),
         ValueOrder::Opaque
         | ValueOrder::Interval
         | ValueOrder::Jsonb

@@ -22,6 +22,7 @@ pub async fn create(engine: &Arc<Engine>, name: &str, types: &[DataType]) -> Arc
             constraint_id: engine.next_object_id(),
             constraint_name: format!("{name}_pkey"),
             columns: vec![ColumnId(1)],
+            include: Vec::new(),
         }),
         partitions: vec![PartitionDef { name: name.into(), tablets: vec![engine.next_tablet_id()] }],
         distribution: Distribution::Range,

@@ -90,6 +90,11 @@ impl Background {
         }
     }
 
+    /// Whether hot rows take half of what makes them leave.
+    pub(crate) fn is_half_pressed(&self, engine: &Engine) -> bool {
+        self.hot_bytes.load(Ordering::Relaxed) > pressure_bytes(engine) / 2
+    }
+
     fn count_evicted(&self, rows: u64) {
         self.counters.evicted_rows.fetch_add(rows, Ordering::Relaxed);
     }

@@ -8,6 +8,7 @@
 use crate::freeze::as_bytes;
 use crate::locks::{Mode, Object};
 use crate::tablet::{FileEntry, Place, Tablet};
+use crate::txn::{Settled, settled};
 use crate::{Error, Result, RowLock, Txn};
 use basalt_hot::{Reader, Rows};
 use basalt_types::{FileId, Key, ReadAt, TableDef, TxnId, TxnState, TxnStates, Version};
@@ -222,21 +223,29 @@ impl Check<'_> {
     /// Whether the key has a row now, those of undecided batches apart.
     async fn is_taken(&mut self, key: &Key) -> Result<bool> {
         let object = Object::row(self.tablet.id, key);
-        let locks = &self.txn.engine.locks;
-        if !locks.holds(self.txn.owner, &object) {
-            self.txn.unlooked.insert(object.clone());
+        let mut stale = None;
+        loop {
+            let locks = &self.txn.engine.locks;
+            if !locks.holds(self.txn.owner, &object) {
+                self.txn.unlooked.insert(object.clone());
+            }
+            let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), self.txn.wait).await?;
+            let place = {
+                let _latch = self.tablet.latch.read();
+                self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?
+            };
+            // Whoever takes it from now on meets this batch if there is no row.
+            if acquired.is_first() {
+                locks.release(self.txn.owner, &object);
+                self.txn.unlooked.remove(&object);
+            }
+            match settled(place, self.txn.id(), &self.txn.engine.txns, &mut stale) {
+                Settled::At(place) => return Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. })),
+                // Marked in the large way, without a lock.
+                Settled::By(txn) => self.wait_for(txn).await?,
+                Settled::Again => {}
+            }
         }
-        let acquired = locks.acquire(self.txn.owner, &object, Mode::from(RowLock::Update), self.txn.wait).await?;
-        let place = {
-            let _latch = self.tablet.latch.read();
-            self.tablet.find_beside_batches(key, self.txn.id(), &*self.txn.engine.txns)?
-        };
-        // Whoever takes it from now on meets this batch if there is no row.
-        if acquired.is_first() {
-            locks.release(self.txn.owner, &object);
-            self.txn.unlooked.remove(&object);
-        }
-        Ok(matches!(place, Place::Hot { .. } | Place::Cold { .. }))
     }
 
     async fn wait_for(&self, other: TxnId) -> Result<()> {

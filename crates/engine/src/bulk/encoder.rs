@@ -22,9 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Chunks that may wait for the encoder.
 const QUEUE_CHUNKS: usize = 2;
-/// Unsorted rows, and their bytes, gathered before they are sorted into a file. Sorting doubles the bytes.
+/// Unsorted rows gathered before they are sorted into a file, unless they are wide (`EngineConfig::sort_bytes`).
 const SORT_ROWS: usize = 262_144;
-const SORT_BYTES: usize = 64 << 20;
 
 /// Encoder threads that have not ended. A statement that was cancelled leaves its own behind.
 #[derive(Default)]
@@ -165,8 +164,8 @@ impl Worker {
     fn take(&mut self, chunk: Chunk) -> Result<()> {
         for (columns, first) in chunk.batches {
             match self.table.primary_key {
-                None => self.write_hidden(columns, first)?,
-                Some(_) => self.write_keyed(columns)?,
+                None if columns.len() == self.table.columns.len() => self.write_hidden(columns, first)?,
+                _ => self.write_keyed(columns)?,
             }
         }
         Ok(())
@@ -179,7 +178,7 @@ impl Worker {
     }
 
     fn write_keyed(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
-        let keys = KeyBytes::of(&self.table, &columns);
+        let keys = self.keys(&columns);
         let before = self.last_key.as_ref().map(Key::as_bytes);
         if self.unsorted.is_empty() && keys.first_unsorted(before).is_none() {
             let live = self.live_columns(&columns);
@@ -190,7 +189,7 @@ impl Worker {
         self.unsorted_rows += columns[0].len();
         self.unsorted_bytes += bytes_of(&columns);
         self.unsorted.push(columns);
-        if self.unsorted_rows >= SORT_ROWS || self.unsorted_bytes >= SORT_BYTES {
+        if self.unsorted_rows >= SORT_ROWS || self.unsorted_bytes >= self.engine.config.sort_bytes() {
             self.write_sorted()?;
         }
         Ok(())
@@ -200,13 +199,13 @@ impl Worker {
     fn write_sorted(&mut self) -> Result<()> {
         let batches = std::mem::take(&mut self.unsorted);
         (self.unsorted_rows, self.unsorted_bytes) = (0, 0);
-        let columns: Vec<ArrayRef> = (0..self.table.columns.len())
+        let columns: Vec<ArrayRef> = (0..batches[0].len())
             .map(|i| {
                 let parts: Vec<&dyn arrow_array::Array> = batches.iter().map(|batch| &*batch[i]).collect();
                 concat(&parts).map_err(|error| Error::Memory(error.to_string()))
             })
             .collect::<Result<_>>()?;
-        let keys = KeyBytes::of(&self.table, &columns);
+        let keys = self.keys(&columns);
         let mut order: Vec<u32> = (0..keys.len() as u32).collect();
         order.sort_unstable_by(|a, b| keys.get(*a as usize).cmp(keys.get(*b as usize)));
         let twin = order.windows(2).find(|pair| keys.get(pair[0] as usize) == keys.get(pair[1] as usize));
@@ -222,8 +221,22 @@ impl Worker {
         self.close()
     }
 
+    fn keys(&self, columns: &[ArrayRef]) -> KeyBytes {
+        match self.row_ids(columns) {
+            Some(ids) => KeyBytes::hidden(ids),
+            None => KeyBytes::of(&self.table, columns),
+        }
+    }
+
+    /// The row ids that come along.
+    fn row_ids<'c>(&self, columns: &'c [ArrayRef]) -> Option<&'c ArrayRef> {
+        columns.get(self.table.columns.len())
+    }
+
+    /// What a file holds, but for row ids that do not come along.
     fn live_columns(&self, columns: &[ArrayRef]) -> Vec<ArrayRef> {
-        self.table.live_columns().map(|column| columns[column.id.position()].clone()).collect()
+        let live = self.table.live_columns().map(|column| &columns[column.id.position()]);
+        self.row_ids(columns).into_iter().chain(live).cloned().collect()
     }
 
     fn write(&mut self, columns: &[ArrayRef]) -> Result<()> {

@@ -4,7 +4,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef};
 use basalt_types::batch::datum_at;
-use basalt_types::{Datum, Key, PhysType, TableDef, key};
+use basalt_types::{Datum, Key, PhysType, Rid, TableDef, key};
 
 /// Encoded keys side by side.
 #[derive(Default)]
@@ -39,6 +39,13 @@ impl KeyBytes {
             keys.ends.push(keys.bytes.len() as u32);
         }
         keys
+    }
+
+    /// Keys of rows of a table without a key, by their row ids.
+    pub fn hidden(ids: &ArrayRef) -> KeyBytes {
+        let ids = ids.as_primitive::<Int64Type>().values();
+        let bytes = ids.iter().flat_map(|id| Key::hidden(Rid(*id as u64)).0).collect();
+        KeyBytes { bytes, ends: (1..=ids.len() as u32).map(|rows| rows * 8).collect() }
     }
 
     pub fn len(&self) -> usize {

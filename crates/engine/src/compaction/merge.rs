@@ -72,7 +72,8 @@ impl Merge {
         Merge { cursors: inputs.iter().zip(dead).map(cursor).collect(), horizon, places, chosen: Vec::new() }
     }
 
-    pub fn run(&mut self, outputs: &mut Outputs<'_>) -> Result<()> {
+    /// False: given up, since a large change has marked rows of an input meanwhile.
+    pub fn run(&mut self, outputs: &mut Outputs<'_>) -> Result<bool> {
         for input in 0..self.cursors.len() {
             self.load(input, outputs)?;
         }
@@ -89,12 +90,16 @@ impl Merge {
             let done = cursor.row == cursor.rows;
             if done || self.chosen.len() >= FLUSH_ROWS {
                 self.copy(outputs)?;
+                if self.cursors.iter().any(|cursor| cursor.file.deletes.has_many()) {
+                    return Ok(false);
+                }
             }
             if done {
                 self.load(input, outputs)?;
             }
         }
-        self.copy(outputs)
+        self.copy(outputs)?;
+        Ok(true)
     }
 
     /// The input with the least next key.

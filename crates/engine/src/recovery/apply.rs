@@ -13,6 +13,7 @@ use basalt_cold::{BlockCache, Files};
 use basalt_hot::Change;
 use basalt_meta::{FileInfo, FileStamps, TxnTable};
 use basalt_types::{FileId, Key, Lsn, ObjectId, Rid, Stamp, TabletId, TxnId, Version, ViewNo};
+use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -47,7 +48,10 @@ impl<'a> Replayer<'a> {
         let record = record::decode(bytes)
             .ok_or_else(|| Error::Corrupt(format!("log record at {lsn} is none that this version of Basalt writes")))?;
         match record {
-            Record::Put { txn, .. } | Record::Delete { txn, .. } | Record::Batch { txn, .. } => {
+            Record::Put { txn, .. }
+            | Record::Delete { txn, .. }
+            | Record::Batch { txn, .. }
+            | Record::Marks { txn, .. } => {
                 self.gathered.entry(txn).or_default().push(bytes.into());
             }
             Record::Void { txn, from } => {
@@ -109,6 +113,9 @@ impl<'a> Replayer<'a> {
                     rows.into_iter().try_for_each(|row| self.put(tablet, row, version))?;
                 }
                 Record::Delete { tablet, key, .. } => self.delete(tablet, key, version)?,
+                Record::Marks { tablet, file, ordinals, .. } => {
+                    self.mark_many(lsn, tablet, file, &ordinals, version)?
+                }
                 _ => unreachable!("only row operations are gathered"),
             }
         }
@@ -166,6 +173,30 @@ impl<'a> Replayer<'a> {
         let Some(tablet) = self.tablet(tablet) else { return Ok(()) };
         if !self.mark_cold(&tablet, key, version)? {
             tablet.hot.load_many(&[Change { key, row: None, rid: Rid(0) }], version);
+        }
+        Ok(())
+    }
+
+    /// The file has been listed from the mark to this commit record, and so it is here.
+    fn mark_many(
+        &self,
+        lsn: Lsn,
+        tablet: TabletId,
+        file: FileId,
+        ordinals: &RoaringBitmap,
+        version: Version,
+    ) -> Result<()> {
+        let Some(tablet) = self.tablet(tablet) else { return Ok(()) };
+        let view = tablet.view();
+        let listed = view.file(file).filter(|file| ordinals.max().is_none_or(|last| last < file.data.rows()));
+        let marked = listed.map(|file| file.deletes.mark_many(ordinals, Stamp::version(version), 0).len());
+        if marked != Some(ordinals.len()) {
+            return Err(Error::Corrupt(format!(
+                "the transaction committed at {lsn} has marked {} rows of file {file} of tablet {}, which replay finds {}",
+                ordinals.len(),
+                tablet.id,
+                if marked.is_none() { "without them" } else { "deleted before" }
+            )));
         }
         Ok(())
     }

@@ -34,6 +34,7 @@ impl Txn {
         self.own_catalog = None;
         self.looking = None;
         self.unlooked.clear();
+        self.marking.clear();
         self.consequences.clear();
         (self.last_inserted, self.unread, self.ended) = (None, false, false);
         // What the catalog's tables hold is seen, durable or not.

@@ -7,8 +7,11 @@ use crate::record::{self, PutRow};
 use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Error, Result, RowLock, WaitPolicy};
 use basalt_hot::Spot;
+use basalt_meta::TxnTable;
 use basalt_types::schema::IndexDef;
-use basalt_types::{Datum, Key, ObjectId, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, Version, row};
+use basalt_types::{
+    Datum, Key, ObjectId, ReadAt, Rid, Stamp, TableDef, TabletId, TxnId, TxnState, TxnStates, Version, row,
+};
 use std::sync::Arc;
 
 /// The newest version of a row after its lock was granted.
@@ -198,8 +201,10 @@ impl Txn {
         ReadContext::new(self.engine.clone(), self.pin.clone(), at).get(table, tablet, key)
     }
 
-    /// Locks a key; gives where its row is, once no bulk change set has that undecided. `None`: not waited for
-    /// ([`WaitPolicy::Skip`]).
+    /// Locks a key; gives where its row is, once no bulk change set and no large change has that undecided. `None`: not
+    /// waited for ([`WaitPolicy::Skip`]).
+    ///
+    /// A row that another has deleted and not decided was marked without a lock (`txn/large.rs`): he is waited for.
     ///
     /// A batch is waited for only if there is no row: one that is there has the batch refused, whatever becomes of
     /// it (`bulk/check.rs`). Nobody waits for a batch that waits for him: who meets one right after he was granted a
@@ -214,6 +219,7 @@ impl Txn {
         self.unlooked.extend(self.looking.take());
         let object = &*self.looking.insert(Object::row(tablet.id, key));
         let locks = &self.engine.locks;
+        let mut stale = None;
         let place = loop {
             let acquired = locks.acquire(self.owner, object, Mode::from(mode), wait).await?;
             if acquired == Acquired::Skipped {
@@ -227,19 +233,25 @@ impl Txn {
                     false => tablet.find(key, self.id, &*self.engine.txns)?,
                 }
             };
-            let Place::Pending { txn } = place else {
-                // A row of an own batch is no lasting answer: ROLLBACK TO takes it away.
-                match matches!(&place, Place::Cold { file, .. } if file.undecided().is_some()) {
-                    true => drop(self.unlooked.insert(object.clone())),
-                    false if self.unlooked.is_empty() => {}
-                    false => drop(self.unlooked.remove(object)),
+            let undecided = match settled(place, self.id, &self.engine.txns, &mut stale) {
+                Settled::At(place) => {
+                    // A row of an own batch is no lasting answer: ROLLBACK TO takes it away.
+                    match matches!(&place, Place::Cold { file, .. } if file.undecided().is_some()) {
+                        true => drop(self.unlooked.insert(object.clone())),
+                        false if self.unlooked.is_empty() => {}
+                        false => drop(self.unlooked.remove(object)),
+                    }
+                    break Some(place);
                 }
-                break Some(place);
+                Settled::By(txn) => Some(txn),
+                Settled::Again => None,
             };
             if acquired.is_first() {
                 locks.release(self.owner, object);
             }
-            if locks.acquire(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped {
+            if let Some(txn) = undecided
+                && locks.acquire(self.owner, &Object::Txn(txn), Mode::ENDED, wait).await? == Acquired::Skipped
+            {
                 break None;
             }
         };
@@ -286,7 +298,6 @@ impl Txn {
 
     /// The version behind a stamp; `None` for this transaction's own.
     pub(super) fn version_of(&self, stamp: Stamp) -> Option<basalt_types::Version> {
-        use basalt_types::{TxnState, TxnStates};
         match stamp.as_txn() {
             None => stamp.as_version(),
             Some(txn) => match self.engine.txns.state(txn) {
@@ -530,6 +541,32 @@ impl Txn {
             self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone(), spot });
         }
         Ok(())
+    }
+}
+
+/// What somebody who has locked a key can make of its place.
+pub(crate) enum Settled {
+    At(Place),
+    /// This transaction decides it.
+    By(TxnId),
+    /// It was decided just now: look again.
+    Again,
+}
+
+/// `stale`: the stamp for which it was looked again last.
+pub(crate) fn settled(place: Place, own: Option<TxnId>, txns: &TxnTable, stale: &mut Option<Stamp>) -> Settled {
+    let stamp = match place {
+        Place::Pending { txn } => return Settled::By(txn),
+        Place::Deleted { stamp } => stamp,
+        place => return Settled::At(place),
+    };
+    match stamp.as_txn().filter(|txn| Some(*txn) != own).map(|txn| (txn, txns.state(txn))) {
+        None => Settled::At(place),
+        Some((txn, TxnState::Active)) => Settled::By(txn),
+        Some((_, TxnState::Committed(version))) => Settled::At(Place::Deleted { stamp: Stamp::version(version) }),
+        // Restamped, or taken back, and forgotten since it was read; or nobody ever does.
+        Some((_, TxnState::Aborted)) if stale.replace(stamp) == Some(stamp) => Settled::At(place),
+        Some((_, TxnState::Aborted)) => Settled::Again,
     }
 }
 

@@ -6,6 +6,7 @@ use crate::tablet::{FileEntry, Tablet};
 use basalt_hot::Spot;
 use basalt_meta::FileStamps;
 use basalt_types::{FileId, Key, Lsn, Rid, TabletId, TxnId, Version};
+use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 pub(crate) enum Change {
@@ -13,6 +14,9 @@ pub(crate) enum Change {
     Hot { tablet: Arc<Tablet>, key: Key, spot: Spot },
     /// A deletion mark in a file. Moves may have carried it elsewhere: the place is a hint.
     Mark { tablet: Arc<Tablet>, key: Key, file: Arc<FileEntry>, ordinal: u32 },
+    /// Rows of a file that were marked many at a time, with keys from one to the other. The file stays listed until
+    /// this is decided.
+    Marks { tablet: Arc<Tablet>, file: Arc<FileEntry>, ordinals: RoaringBitmap, keys: (Key, Key) },
     /// A row left for another key.
     Forward { tablet: Arc<Tablet>, key: Key },
     /// A file of a bulk change set, listed but undecided, after so many logged row operations.
@@ -38,6 +42,23 @@ impl WriteSet {
 
     pub fn push(&mut self, change: Change) {
         self.changes.push(change);
+    }
+
+    /// Adds to the marks of a file, if that is what the change at this place is of. False: it is not.
+    pub fn add_marks(&mut self, at: usize, of: &FileEntry, more: &RoaringBitmap, reach: &(Key, Key)) -> bool {
+        match self.changes.get_mut(at) {
+            Some(Change::Marks { file, ordinals, keys, .. }) if file.id() == of.id() => {
+                *ordinals |= more;
+                if reach.0 < keys.0 {
+                    keys.0 = reach.0.clone();
+                }
+                if reach.1 > keys.1 {
+                    keys.1 = reach.1.clone();
+                }
+                true
+            }
+            _ => false,
+        }
     }
 
     pub fn split_off(&mut self, at: usize) -> Vec<Change> {
@@ -84,6 +105,11 @@ impl Engine {
                         Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot undo a mark"),
                     }
                 }
+                Change::Marks { tablet, file, ordinals, .. } => {
+                    let _latch = tablet.latch.read();
+                    let undone = file.deletes.unmark_many(&ordinals, txn);
+                    assert_eq!(undone, ordinals.len(), "{txn} marked rows of {} that are not its own", file.id());
+                }
                 Change::File { tablet, file, .. } => {
                     self.unlist(&tablet, file.id());
                     // Never named in the log, but readers of older views probe it before they ask whose it is.
@@ -122,6 +148,10 @@ impl Engine {
                         Ok(None) => {}
                         Err(error) => tracing::error!(%txn, ?key, tablet = %tablet.id, %error, "cannot restamp a mark"),
                     }
+                }
+                Change::Marks { tablet, file, ordinals, .. } => {
+                    let _latch = tablet.latch.read();
+                    file.deletes.restamp_many(ordinals, txn, version);
                 }
                 Change::Forward { tablet, key } => tablet.settle_forward(key, txn, Some(version)),
                 Change::File { file, .. } => file.restamp(version),

@@ -8,9 +8,9 @@ use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ByteView;
-use basalt_types::numeric;
 use basalt_types::prefetch::prefetch_item;
 use basalt_types::vector::Codes;
+use basalt_types::{key, numeric};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -410,9 +410,6 @@ pub(crate) fn key_of(equality: Equality, text: &[u8]) -> &[u8] {
     match equality {
         Equality::Bytes => text,
         Equality::Numerics => numeric::key_bytes(text),
-        Equality::Padded => {
-            let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-            &text[..end]
-        }
+        Equality::Padded => key::unpadded(text),
     }
 }

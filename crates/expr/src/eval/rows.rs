@@ -106,7 +106,7 @@ fn in_list_vector(expr: &Expr, list: &[Expr], equal: &'static Function, input: I
         })
         .collect();
     if let (Some(values), Vector::Array(probe)) = (&constants, &probe)
-        && list.iter().all(|item| item.ty() == probe_ty)
+        && list.iter().all(|item| has_form_of(&item.ty(), &probe_ty))
         && let Some(found) = probe_set(probe, &probe_ty, values, &probe_ty)
     {
         return Ok(found);
@@ -194,7 +194,7 @@ impl Votes {
 
 /// Membership by hashing, for types whose equality is that of their bytes; `None` for others.
 fn probe_set(probe: &ArrayRef, ty: &DataType, values: &[Datum], values_ty: &DataType) -> Option<Vector> {
-    if ty != values_ty {
+    if !has_form_of(values_ty, ty) {
         return None;
     }
     let has_null = values.iter().any(Datum::is_null);
@@ -243,6 +243,12 @@ fn probe_set(probe: &ArrayRef, ty: &DataType, values: &[Datum], values_ty: &Data
         probe.nulls().cloned()
     };
     Some(bools(found, nulls))
+}
+
+/// Whether values of two types are equal where what they hold is: integers of any width are.
+fn has_form_of(a: &DataType, b: &DataType) -> bool {
+    let is_integer = |ty: &DataType| matches!(ty, DataType::Int2 | DataType::Int4 | DataType::Int8);
+    a == b || is_integer(a) && is_integer(b)
 }
 
 /// The rows of a set-returning call, to be taken one by one.

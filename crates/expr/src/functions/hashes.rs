@@ -85,10 +85,7 @@ fn hash(value: &Datum, info: &CallInfo, seed: u64) -> Result<Words> {
         (_, Datum::F64(value)) => of_float(*value, seed),
         (DataType::Interval, Datum::Fixed16(bytes)) => of_long(basalt_types::key::interval_span(bytes) as i64, seed),
         (_, Datum::Fixed16(bytes)) => of_bytes(bytes, seed),
-        (DataType::Bpchar(_), Datum::Bytes(bytes)) => {
-            let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-            of_bytes(&bytes[..end], seed)
-        }
+        (DataType::Bpchar(_), Datum::Bytes(bytes)) => of_bytes(basalt_types::key::unpadded(bytes), seed),
         (DataType::Inet, Datum::Bytes(bytes)) => of_bytes(&Inet::decode(bytes)?.hash_bytes(), seed),
         (_, Datum::Bytes(bytes)) => of_bytes(bytes, seed),
         (ty, other) => return Err(mismatch(ty, other)),

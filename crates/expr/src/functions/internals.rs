@@ -5,6 +5,7 @@ use super::arg::*;
 use super::{CallInfo, Kernel};
 use crate::error::{Error, Result};
 use crate::operators::compare_datums;
+use basalt_types::key::unpadded;
 use basalt_types::{DataType, Datum};
 
 /// Second names of functions.
@@ -45,10 +46,14 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         "text_pattern_le" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(a.as_bytes() <= b.as_bytes()) }),
         "text_pattern_gt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(a.as_bytes() > b.as_bytes()) }),
         "text_pattern_ge" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(a.as_bytes() >= b.as_bytes()) }),
-        "bpchar_pattern_lt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a) < unpadded(b)) }),
-        "bpchar_pattern_le" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a) <= unpadded(b)) }),
-        "bpchar_pattern_gt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a) > unpadded(b)) }),
-        "bpchar_pattern_ge" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a) >= unpadded(b)) }),
+        "bpchar_pattern_lt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a.as_bytes()) < unpadded(b.as_bytes())) }),
+        "bpchar_pattern_le" => {
+            kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a.as_bytes()) <= unpadded(b.as_bytes())) })
+        }
+        "bpchar_pattern_gt" => kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a.as_bytes()) > unpadded(b.as_bytes())) }),
+        "bpchar_pattern_ge" => {
+            kernel!(|a: Txt, b: Txt| -> Bit { Ok(unpadded(a.as_bytes()) >= unpadded(b.as_bytes())) })
+        }
         "bpcharcmp" | "byteacmp" | "bitcmp" | "varbitcmp" | "uuid_cmp" => {
             scalar!(|args, info| Ok(Datum::I32(compare_datums(&info.arg_types[0], &args[0], &args[1]) as i32)))
         }
@@ -94,10 +99,6 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         }),
         _ => return None,
     })
-}
-
-fn unpadded(text: &str) -> &[u8] {
-    text.trim_end_matches(' ').as_bytes()
 }
 
 /// A value as clients get it in binary.

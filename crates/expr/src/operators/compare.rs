@@ -35,15 +35,6 @@ fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-fn unpadded(text: &str) -> &str {
-    text.trim_end_matches(' ')
-}
-
-fn unpadded_bytes(text: &[u8]) -> &[u8] {
-    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-    &text[..end]
-}
-
 /// Orders two values of one type, neither null. Values of another type's form compare as equal.
 pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
     match (a, b) {
@@ -69,7 +60,7 @@ pub fn compare_datums(ty: &DataType, a: &Datum, b: &Datum) -> Ordering {
 fn compare_bytes(ty: &DataType, a: &[u8], b: &[u8]) -> Ordering {
     match ty.underlying() {
         DataType::Numeric(_) => basalt_types::numeric::key_bytes(a).cmp(basalt_types::numeric::key_bytes(b)),
-        DataType::Bpchar(_) => unpadded_bytes(a).cmp(unpadded_bytes(b)),
+        DataType::Bpchar(_) => key::unpadded(a).cmp(key::unpadded(b)),
         DataType::Array(element) => compare_arrays(element, a, b),
         DataType::Range(kind) => range::range_key(*kind, a).cmp(range::range_key(*kind, b)),
         DataType::Multirange(kind) => range::multirange_key(*kind, a).cmp(range::multirange_key(*kind, b)),
@@ -245,7 +236,9 @@ pub(super) fn kernel(op: CompareOp, left: &str, right: &str) -> Option<Kernel> {
         (Family::Float, "float8", "float8") => ordered!(op, a: F8, b: F8, float_order(a, b)),
         (Family::Numeric, ..) => numeric(op),
         (Family::Text, ..) => text(op),
-        (Family::Padded, ..) => ordered!(op, a: Txt, b: Txt, unpadded(a).cmp(unpadded(b))),
+        (Family::Padded, ..) => {
+            ordered!(op, a: Txt, b: Txt, key::unpadded(a.as_bytes()).cmp(key::unpadded(b.as_bytes())))
+        }
         (Family::Bytes, ..) => ordered!(op, a: Byt, b: Byt, a.cmp(b)),
         (Family::Day, ..) => primitive(op, Width::Day),
         (Family::Micros, ..) => primitive(op, Width::Micros),

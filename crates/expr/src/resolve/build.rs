@@ -222,7 +222,8 @@ pub fn in_list(
 }
 
 /// What is no column, as one comparison with all of them; arrays are compared one by one, and so is what has no
-/// common type.
+/// common type. As for PostgreSQL's `= ANY`, the items are of the common type, and the left side is of its own, where an
+/// operator takes the two as they are (`date = timestamp`).
 fn in_common_type(
     registry: &Registry,
     expr: &Expr,
@@ -237,13 +238,12 @@ fn in_common_type(
         return Ok(None);
     }
     let probe = Expr::Hole { id: usize::MAX, ty: common };
-    let Ok(Comparison { function, left, .. }) = comparison(registry, "=", probe.clone(), probe, ctx) else {
+    let Ok(Comparison { function, left, right }) = comparison(registry, "=", expr.clone(), probe, ctx) else {
         return Ok(None);
     };
-    let ty = left.ty();
-    let expr = coerce_argument(expr.clone(), &ty, ctx)?;
+    let ty = right.ty();
     let list = list.into_iter().map(|item| coerce_argument(item, &ty, ctx)).collect::<Result<Vec<_>>>()?;
-    Ok(Some(Expr::InList { expr: Box::new(expr), list, equal: function, negated }))
+    Ok(Some(Expr::InList { expr: Box::new(left), list, equal: function, negated }))
 }
 
 /// `ARRAY[…]`. `element` fixes the element type (`ARRAY[]::int[]`).

@@ -12,8 +12,10 @@ use ahash::{AHashMap, AHashSet};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType as ArrowType;
 use basalt_expr::array_value;
+use basalt_expr::cast::CastContext;
 use basalt_expr::eval::vector::{from_values, value_at};
 use basalt_expr::functions::Volatility;
+use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 use basalt_sched::fair;
 use basalt_types::batch::bytes_of;
@@ -57,10 +59,16 @@ impl Applier {
             SubqueryKind::All { condition, .. } => (Some(condition), Kind::All),
             SubqueryKind::Exists => (None, Kind::Exists),
             SubqueryKind::Scalar { column, ty } => (Some(Expr::Hole { id: column, ty }), Kind::Scalar),
-            SubqueryKind::Array { column, .. } => {
+            SubqueryKind::Array { column, ty: array } => {
                 let known = plan.columns().into_iter().find(|(id, _)| *id == column);
                 let (id, ty) = known.ok_or_else(|| SqlError::internal("ARRAY of a subquery without a column"))?;
-                (Some(Expr::Hole { id, ty }), Kind::Array)
+                let part = match (ty.element(), array.element()) {
+                    (None, Some(element)) => element.clone(),
+                    _ => array,
+                };
+                // What arrays hold has no modifier, which the form of numerics depends on.
+                let value = resolve::coerce(Expr::Hole { id, ty }, &part, CastContext::Implicit, &ctx.eval)?;
+                (Some(value), Kind::Array)
             }
         };
         let plan = with_constants(plan, ctx)?;

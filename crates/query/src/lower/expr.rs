@@ -305,13 +305,35 @@ impl Lowerer<'_> {
         );
         let native = native && self.in_filter && self.null_is_false;
         for item in list {
-            if !native || !matches!(item, Expr::Const { .. }) || item.ty().to_arrow() != ty.to_arrow() {
-                return self.opaque(whole);
+            let item = if native { in_width(item, &ty) } else { None };
+            match item {
+                Some(item) if item.ty().to_arrow() == ty.to_arrow() => items.push(self.constant(&item)?),
+                _ => return self.opaque(whole),
             }
-            items.push(self.constant(item)?);
         }
         Ok(self.lower_expr(probe)?.in_list(items, negated))
     }
+}
+
+/// A constant to compare with, integers in the width of `ty`; `None` if it is none, or too great for that.
+fn in_width(expr: &Expr, ty: &DataType) -> Option<Expr> {
+    let Expr::Const { value, ty: own } = expr else { return None };
+    if own == ty {
+        return Some(expr.clone());
+    }
+    let integer = match value {
+        Datum::I16(value) => i64::from(*value),
+        Datum::I32(value) => i64::from(*value),
+        Datum::I64(value) => *value,
+        _ => return Some(expr.clone()),
+    };
+    let value = match (own, ty) {
+        (DataType::Int2 | DataType::Int4 | DataType::Int8, DataType::Int2) => Datum::I16(integer.try_into().ok()?),
+        (DataType::Int2 | DataType::Int4 | DataType::Int8, DataType::Int4) => Datum::I32(integer.try_into().ok()?),
+        (DataType::Int2 | DataType::Int4, DataType::Int8) => Datum::I64(integer),
+        _ => return Some(expr.clone()),
+    };
+    Some(Expr::Const { value, ty: ty.clone() })
 }
 
 /// The operator behind a comparison function.

@@ -116,7 +116,7 @@ impl<'a> Index<'a> {
             (column.name.as_str(), column.ty.clone())
         };
         match self {
-            Index::Primary(key) => key.columns.iter().map(of_table).collect(),
+            Index::Primary(key) => key.columns.iter().chain(&key.include).map(of_table).collect(),
             Index::Secondary(index) => {
                 let own = index.columns.iter().map(|column| (column.name.as_str(), column.ty.clone()));
                 own.chain(index.include.iter().map(of_table)).collect()
@@ -127,7 +127,7 @@ impl<'a> Index<'a> {
     /// Numbers of the table's columns, 0 for expressions, included ones last.
     pub fn numbers(self) -> Vec<i16> {
         match self {
-            Index::Primary(key) => key.columns.iter().map(|id| id.0 as i16).collect(),
+            Index::Primary(key) => key.columns.iter().chain(&key.include).map(|id| id.0 as i16).collect(),
             Index::Secondary(index) => {
                 let own = index.columns.iter().map(|column| match &column.source {
                     IndexSource::Column(id) => id.0 as i16,
@@ -189,17 +189,20 @@ impl<'a> Index<'a> {
     }
 
     fn include_clause(self, table: &TableDef) -> String {
-        let Index::Secondary(index) = self else { return String::new() };
-        if index.include.is_empty() {
+        let include = match self {
+            Index::Primary(key) => &key.include,
+            Index::Secondary(index) => &index.include,
+        };
+        if include.is_empty() {
             return String::new();
         }
-        let names = index.include.iter().map(|id| quote_identifier(&table.column(*id).name));
+        let names = include.iter().map(|id| quote_identifier(&table.column(*id).name));
         format!(" INCLUDE ({})", names.collect::<Vec<_>>().join(", "))
     }
 
     fn elements(self, system: &SystemContext, table: &Arc<TableDef>, pretty: bool) -> Vec<String> {
         match self {
-            Index::Primary(_) => self.columns(table).into_iter().map(|(name, _)| quote_identifier(name)).collect(),
+            Index::Primary(key) => key.columns.iter().map(|id| quote_identifier(&table.column(*id).name)).collect(),
             Index::Secondary(index) => index
                 .columns
                 .iter()

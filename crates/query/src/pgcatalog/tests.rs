@@ -34,6 +34,7 @@ fn orders() -> TableDef {
             constraint_id: ObjectId(16401),
             constraint_name: "orders_pkey".into(),
             columns: vec![ColumnId(1), ColumnId(4)],
+            include: Vec::new(),
         }),
         partitions: vec![PartitionDef { name: "p0".into(), tablets: vec![TabletId(1)] }],
         distribution: Distribution::Range,

@@ -6,13 +6,9 @@
 use super::shape::Lens;
 use crate::error::{Result, SqlError};
 use basalt_engine::SeenRow;
-use basalt_types::schema::{IndexDef, IndexSource, is_told_by_key};
+use basalt_types::schema::{ENTRY_KEY, ENTRY_ROW, IndexDef, IndexSource, is_told_by_key};
 use basalt_types::{ColumnId, DataType, Datum, TableDef, key};
 use std::sync::Arc;
-
-/// Columns of the hidden table.
-const ENTRY_KEY: usize = 0;
-const ENTRY_ROW: usize = 2;
 
 #[derive(PartialEq, Debug)]
 pub(super) struct Covered {
@@ -75,7 +71,7 @@ impl Covered {
         let sources = columns.iter().map(source).collect::<Option<Vec<(ColumnId, Source)>>>()?;
         let (mut key_columns, mut row_columns) = (0, 0);
         // The key at least: it tells that there is an entry.
-        let mut looked_at = vec![ColumnId::from_position(ENTRY_KEY)];
+        let mut looked_at = vec![ENTRY_KEY];
         for (_, source) in &sources {
             match source {
                 Source::Key(at) => key_columns = key_columns.max(at + 1),
@@ -84,7 +80,7 @@ impl Covered {
             }
         }
         if row_columns > 0 {
-            looked_at.push(ColumnId::from_position(ENTRY_ROW));
+            looked_at.push(ENTRY_ROW);
         }
         let of_key = table.primary_key.iter().flat_map(|key| &key.columns).take(row_columns);
         let row_types = of_key.map(|id| table.column(*id).ty.clone()).collect();
@@ -103,7 +99,7 @@ impl Covered {
 
     fn values(&self, mut slots: Vec<Datum>) -> Option<Vec<Datum>> {
         let place = |column: ColumnId| self.lens.columns.binary_search(&column).ok();
-        let bytes_of = |at: usize| match slots.get(place(ColumnId::from_position(at))?)? {
+        let bytes_of = |column: ColumnId| match slots.get(place(column)?)? {
             Datum::Bytes(bytes) => Some(&bytes[..]),
             _ => None,
         };

@@ -435,7 +435,7 @@ impl Finder<'_> {
         let ty = &term.ty;
         self.conditions.iter().enumerate().find_map(|(at, condition)| {
             let values = match condition {
-                Expr::InList { expr, list, equal, negated: false } if equal.is_equality() => {
+                Expr::InList { expr, list, equal, negated: false } if comparison(equal) == Some(CompareOp::Eq) => {
                     let compared = term.compared_as(expr)?;
                     let value = |value| self.fitting(value, &compared, ty, Fitting::Equality);
                     ListValues::Each(list.iter().map(value).collect::<Option<_>>()?)

@@ -12,7 +12,7 @@ use basalt_engine::{Direction, Engine, KeyRange, Reading, SeenRow, SeenRows, Wal
 use basalt_expr::EvalContext;
 use basalt_expr::operators::{SortOrder, compare_rows};
 use basalt_expr::tree::Expr;
-use basalt_types::schema::IndexDef;
+use basalt_types::schema::{ENTRY_ROW, ENTRY_TABLET, IndexDef};
 use basalt_types::{ColumnId, DataType, Datum, Key, Stamp, TableDef, TabletId};
 use cpu_time::ThreadTime;
 use smallvec::SmallVec;
@@ -90,7 +90,7 @@ impl Step {
         passes: Option<Expr>,
     ) -> Option<Step> {
         let entries = match &access.index {
-            Some(index) => Some(Lens::new(index.entries.clone(), [1, 2].map(ColumnId::from_position).to_vec())?),
+            Some(index) => Some(Lens::new(index.entries.clone(), vec![ENTRY_TABLET, ENTRY_ROW])?),
             None => None,
         };
         Some(Step { access, lens, entries, covered: None, base, identified: false, optional, matches, passes })
@@ -706,7 +706,7 @@ fn weight(row: &SeenRow<'_>) -> usize {
 /// Where the row of an entry is.
 fn base_of(entries: &Lens, row: &SeenRow<'_>, index: &IndexDef) -> Result<(TabletId, Key)> {
     let mut values = [Datum::Null, Datum::Null, Datum::Null];
-    entries.read(row, &mut values[1..])?;
+    entries.read(row, &mut values[ENTRY_TABLET.position()..])?;
     IndexDef::base_of(&values).ok_or_else(|| no_entries(index))
 }
 

@@ -189,6 +189,14 @@ pub static DEFINITIONS: &[Definition] = {
             "Whether the program's code is moved to huge pages at start.",
         ),
         define(
+            "basalt.large_changes_min",
+            int(0, i64::MAX, None),
+            "16384",
+            Postmaster,
+            BASALT,
+            "Rows that an UPDATE or DELETE changes one by one before it goes on with what rests in files together.",
+        ),
+        define(
             "basalt.locator_memory_limit",
             int(0, i64::MAX, Bytes),
             "268435456",

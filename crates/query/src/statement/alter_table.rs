@@ -3,6 +3,7 @@
 //! new tablets (`rewrite`).
 
 mod column;
+pub(super) mod narrowed;
 mod rewrite;
 
 use super::comment::PG_CLASS;
@@ -18,7 +19,7 @@ use basalt_expr::tree::Expr;
 use basalt_types::schema::{CheckDef, ForeignKey, IndexConstraint, IndexDef};
 use basalt_types::usertype::row_type_oid;
 use basalt_types::{ColumnId, ObjectId, TableDef};
-use rewrite::Rewrite;
+use rewrite::{Rewrite, Source};
 use std::sync::Arc;
 
 pub(crate) async fn run(
@@ -90,21 +91,7 @@ pub(crate) async fn run(
         return Err(no_relation("relation", name));
     };
     resolve::require_owner(session, before.kind_word(), &before.name, &before.owner)?;
-    let mut change = Change {
-        table: TableDef::clone(&before),
-        before: before.clone(),
-        sql: sql.clone(),
-        edits: Vec::new(),
-        moves: false,
-        values: Vec::new(),
-        complete: false,
-        validate: Vec::new(),
-        not_null: Vec::new(),
-        rebuild: Vec::new(),
-        references: Vec::new(),
-        cascade: None,
-        what: format!("alter {} {}", before.kind_word(), before.name),
-    };
+    let mut change = Change::of(&before, sql);
     let mut ordered: Vec<&AlterAction> = actions.iter().collect();
     ordered.sort_by_key(|action| pass(action));
     for action in ordered {
@@ -190,6 +177,8 @@ struct Change {
     /// Foreign keys that the rows have to satisfy.
     references: Vec<Arc<ForeignKey>>,
     cascade: Option<bool>,
+    /// Columns that go with others, as messages name them.
+    along: Vec<String>,
     /// For errors: what cannot be done because something depends on it.
     what: String,
 }
@@ -203,6 +192,25 @@ fn contains_nulls(table: &str, column: &str) -> SqlError {
 }
 
 impl Change {
+    fn of(before: &Arc<TableDef>, sql: &Arc<str>) -> Change {
+        Change {
+            table: TableDef::clone(before),
+            before: before.clone(),
+            sql: sql.clone(),
+            edits: Vec::new(),
+            moves: false,
+            values: Vec::new(),
+            complete: false,
+            validate: Vec::new(),
+            not_null: Vec::new(),
+            rebuild: Vec::new(),
+            references: Vec::new(),
+            cascade: None,
+            along: Vec::new(),
+            what: format!("alter {} {}", before.kind_word(), before.name),
+        }
+    }
+
     async fn action(&mut self, session: &mut Session, action: &AlterAction) -> Result<()> {
         let catalog = session.txn()?.catalog();
         if matches!(action, AlterAction::AddColumn { .. } | AlterAction::DropColumn { .. }) {
@@ -382,7 +390,8 @@ impl Change {
         let names: Vec<String> = columns.iter().map(|id| self.table.column(*id).name.clone()).collect();
         if clause.primary && !clause.deferral.deferrable && !unique::is_kept_by_index(&self.table, &names) {
             self.table.indexes.retain(|other| other.id != index.id);
-            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, place: None });
+            let include = index.include.iter().map(|id| self.table.column(*id).name.clone()).collect();
+            return self.add_key(session, &KeyClause { constraint: Some(new), columns: names, include, place: None });
         }
         let constraint = IndexConstraint {
             id: session.db.engine().next_object_id(),
@@ -515,8 +524,23 @@ impl Change {
         Ok(())
     }
 
+    /// Tablets that rows move to.
+    fn make_tablets(&mut self, session: &Session) -> Result<()> {
+        let table = &mut self.table;
+        table.distribution = table_options::distribution(table)?;
+        let count = table_options::tablet_count(&table.options) as usize;
+        if let Some(partition) = table.partitions.first_mut() {
+            partition.tablets = (0..count).map(|_| session.db.engine().next_tablet_id()).collect();
+        }
+        truncate::empty_indexes(session, table);
+        Ok(())
+    }
+
     /// Puts the definition in place.
-    async fn finish(self, session: &mut Session) -> Result<()> {
+    async fn finish(mut self, session: &mut Session) -> Result<()> {
+        if self.moves {
+            self.make_tablets(session)?;
+        }
         let Change {
             before,
             mut table,
@@ -528,20 +552,13 @@ impl Change {
             validate,
             not_null,
             cascade,
+            along,
             what,
             ..
         } = self;
         let (rebuild, references) = (self.rebuild, self.references);
         // Values of rows that move are looked at as they move; otherwise where they are.
         let complete = moves && (complete || !validate.is_empty() || !not_null.is_empty());
-        if moves {
-            table.distribution = table_options::distribution(&table)?;
-            let count = table_options::tablet_count(&table.options) as usize;
-            if let Some(partition) = table.partitions.first_mut() {
-                partition.tablets = (0..count).map(|_| session.db.engine().next_tablet_id()).collect();
-            }
-            truncate::empty_indexes(session, &mut table);
-        }
         let of = table.clone();
         for index in table.indexes.iter_mut().filter(|index| !moves && rebuild.contains(&index.id)) {
             *index = index::emptied(session, &of, index);
@@ -555,12 +572,13 @@ impl Change {
                 checks::refuse_violations(session, &table, check, &sql).await?;
             }
         }
-        if moves {
-            rewrite::run(session, &before, table.clone(), edits, Rewrite { values, complete }, &what, cascade).await?;
+        let rows = if moves { Some(Source::start(session, &before)?) } else { None };
+        edits.push(CatalogEdit::PutTable(table.clone()));
+        drop::apply_along(session, edits, &what, cascade, along).await?;
+        session.next_statement()?;
+        if let Some(rows) = rows {
+            rows.write(session, table.clone(), Rewrite { values, complete }).await?;
         } else {
-            edits.push(CatalogEdit::PutTable(table.clone()));
-            drop::apply(session, edits, &what, cascade)?;
-            session.next_statement()?;
             for index in table.indexes.iter().filter(|index| rebuild.contains(&index.id)) {
                 index::fill(session, &table, index).await?;
             }

@@ -176,6 +176,7 @@ fn add_columns(
             keys.push(KeyClause {
                 constraint: constraint.clone(),
                 columns: vec![clause.name.clone()],
+                include: Vec::new(),
                 place: clause.key_place,
             });
         }
@@ -282,10 +283,17 @@ pub(crate) fn set_key(table: &mut TableDef, key: &KeyClause, constraint_id: Obje
         super::index::check_indexable(&column.ty, "btree")?;
         columns.push(column.id);
     }
+    let mut include = Vec::new();
+    for name in &key.include {
+        let Some(column) = table.column_named(name) else {
+            return Err(SqlError::new("42703", format!("column \"{name}\" named in key does not exist")));
+        };
+        include.push(column.id);
+    }
     for id in &columns {
         table.columns[id.position()].not_null = true;
     }
     let constraint_name = key.constraint.clone().unwrap_or_else(|| format!("{}_pkey", table.name));
-    table.primary_key = Some(PrimaryKey { constraint_id, constraint_name, columns });
+    table.primary_key = Some(PrimaryKey { constraint_id, constraint_name, columns, include });
     Ok(())
 }

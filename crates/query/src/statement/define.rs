@@ -90,7 +90,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
         Definition::GrantPrivileges(grant) => privilege::run(session, grant)?,
         Definition::DefaultPrivileges(defaults) => privilege::run_defaults(session, defaults)?,
         Definition::Absent(absent) => absent_objects(session, absent)?,
-        Definition::DropOwned { roles, cascade } => owned::drop_all(session, roles, *cascade)?,
+        Definition::DropOwned { roles, cascade } => owned::drop_all(session, roles, *cascade).await?,
         Definition::ReassignOwned { roles, to } => owned::reassign(session, roles, to)?,
         Definition::RoleSetting(clause) => role::setting(session, clause)?,
         Definition::AlterDatabase { name, change } => database::alter(session, name, change)?,

@@ -2,8 +2,10 @@
 //!
 //! A view depends on whatever its text needs to bind. An edit breaks a view if it binds before and not
 //! after: that is one rule for drops and dropped columns alike. A default depends on the sequences that its
-//! text names by oid. Sequences that a column owns go with it.
+//! text names by oid. Sequences that a column owns go with it. Columns go with their types, as ALTER TABLE … DROP
+//! COLUMN has it: with their indexes, constraints and what is computed from them.
 
+use super::alter_table::narrowed::{self, Narrowed};
 use super::define::skipping;
 use super::index;
 use super::resolve::{self, Relation, no_relation};
@@ -14,6 +16,7 @@ use crate::session::Session;
 use crate::session::temp;
 use crate::syntax::{Name, ObjectKind, parse_query_text};
 use basalt_engine::{Catalog, CatalogEdit, SequenceDef, TableLock, ViewDef};
+use basalt_types::usertype::row_type_oid;
 use basalt_types::{DataType, ObjectId, TableDef};
 use std::sync::Arc;
 
@@ -54,8 +57,8 @@ pub(crate) async fn run(
     }
     match targets.as_slice() {
         [] => Ok(()),
-        [one] => apply_along(session, seen, &format!("drop {} {one}", kind.word()), Some(cascade), along),
-        _ => apply_along(session, seen, "drop desired object(s)", Some(cascade), along),
+        [one] => apply_along(session, seen, &format!("drop {} {one}", kind.word()), Some(cascade), along).await,
+        _ => apply_along(session, seen, "drop desired object(s)", Some(cascade), along).await,
     }
 }
 
@@ -239,46 +242,175 @@ struct Dependent {
     edits: Vec<CatalogEdit>,
 }
 
-/// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;
-/// otherwise 2BP01.
-pub(crate) fn apply(session: &mut Session, edits: Vec<CatalogEdit>, what: &str, cascade: Option<bool>) -> Result<()> {
-    apply_along(session, edits, what, cascade, Vec::new())
+/// What edits do to all that is made of what they take away.
+struct Plan {
+    /// With what goes because its type does.
+    edits: Vec<CatalogEdit>,
+    /// As of these edits.
+    after: Arc<Catalog>,
+    /// Tables without columns whose types go.
+    narrowed: Vec<Narrowed>,
+    broken: Vec<Dependent>,
 }
 
-/// [`apply`], with what goes along anyway.
-fn apply_along(
-    session: &mut Session,
-    mut edits: Vec<CatalogEdit>,
-    what: &str,
-    cascade: Option<bool>,
-    mut along_names: Vec<String>,
-) -> Result<()> {
-    let before = session.txn()?.catalog();
-    let (along, names) = type_users::cascade(&before, &edits);
-    let on = || "the type".to_string();
-    let mut broken: Vec<Dependent> =
-        names.into_iter().map(|what| Dependent { what, on: on(), edits: Vec::new() }).collect();
-    edits.extend(along);
-    let after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
-    broken.extend(expressions::left(session, &before, &after));
-    broken.extend(references_left(session, &before, &after));
-    broken.extend(all_broken_views(session, &before, &after)?);
-    if !broken.is_empty() && cascade != Some(true) {
+impl Plan {
+    fn new(session: &mut Session, before: &Arc<Catalog>, given: &[CatalogEdit], cascade: bool) -> Result<Plan> {
+        let mut edits = given.to_vec();
+        let mut views: Vec<Dependent> = Vec::new();
+        loop {
+            let mut plan = Plan::of_drops(session, before, edits.clone(), cascade)?;
+            // Columns may be of a broken view's rows.
+            let is_type = |dependent: &Dependent| match dependent.edits.as_slice() {
+                [CatalogEdit::DropView(id) | CatalogEdit::DropTable(id)] => {
+                    !before.users_of(row_type_oid(*id)).is_empty()
+                }
+                _ => false,
+            };
+            let (types, others) = std::mem::take(&mut plan.broken).into_iter().partition::<Vec<_>, _>(is_type);
+            if types.is_empty() {
+                plan.broken = views.into_iter().chain(others).collect();
+                return Ok(plan);
+            }
+            for mut view in types {
+                edits.append(&mut view.edits);
+                views.push(view);
+            }
+        }
+    }
+
+    fn of_drops(
+        session: &mut Session,
+        before: &Arc<Catalog>,
+        mut edits: Vec<CatalogEdit>,
+        cascade: bool,
+    ) -> Result<Plan> {
+        let type_users::Along { edits: along, mut columns, names } = type_users::cascade(before, &edits);
+        let dependent = |what: String, on: &str| Dependent { what, on: on.to_string(), edits: Vec::new() };
+        let mut broken: Vec<Dependent> = names.into_iter().map(|what| dependent(what, "the type")).collect();
+        edits.extend(along);
+        let mut after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
+        for (table, column, dependent) in expressions::generated(session, before, &after) {
+            if !columns.contains(&(table, column)) {
+                columns.push((table, column));
+                broken.push(dependent);
+            }
+        }
+        let narrowed = match narrowed::all(session, before, &columns, &edits) {
+            // Without CASCADE it is refused for the columns' sake, whatever else there is.
+            Err(_) if !cascade => Vec::new(),
+            narrowed => narrowed?,
+        };
+        for table in &narrowed {
+            let named = |what: &str| broken.iter().any(|known| known.what == what);
+            let along = table.along.iter().filter(|what| !named(what)).cloned().collect::<Vec<_>>();
+            broken.extend(along.into_iter().map(|what| dependent(what, "another column")));
+            for edit in &table.edits {
+                if !edits.contains(edit) {
+                    edits.push(edit.clone());
+                }
+            }
+        }
+        if !narrowed.is_empty() {
+            after = Arc::new(before.apply(&edits).map_err(basalt_engine::Error::from)?);
+        }
+        broken.extend(expressions::left(session, before, &after));
+        broken.extend(references_left(session, before, &after));
+        broken.extend(all_broken_views(session, before, &after)?);
+        Ok(Plan { edits, after, narrowed, broken })
+    }
+
+    /// 2BP01 if something breaks, unless CASCADE (where the statement has such a word) takes that away too.
+    fn check(&self, what: &str, cascade: Option<bool>) -> Result<()> {
+        if cascade == Some(true) {
+            return self.check_keys();
+        }
+        if self.broken.is_empty() {
+            return Ok(());
+        }
         let details: Vec<String> =
-            broken.iter().map(|dependent| format!("{} depends on {}", dependent.what, dependent.on)).collect();
+            self.broken.iter().map(|dependent| format!("{} depends on {}", dependent.what, dependent.on)).collect();
         let them = if what.ends_with("(s)") { "them" } else { "it" };
         let what = what.replacen("drop domain ", "drop type ", 1);
         let error = SqlError::new("2BP01", format!("cannot {what} because other objects depend on {them}"))
             .with_detail(details.join("\n"));
-        return Err(match cascade {
+        Err(match cascade {
             Some(_) => error.with_hint(CASCADE_HINT),
             None => error.with_hint("Drop the views first, and create them anew."),
-        });
+        })
     }
-    along_names.extend(broken.iter().map(|dependent| dependent.what.clone()));
-    tell_cascade(session, &along_names);
+
+    /// 0A000 while keys hold rows of what has fewer columns or attributes afterwards.
+    fn check_keys(&self) -> Result<()> {
+        for table in &self.narrowed {
+            let what = format!("table \"{}\"", table.before.name);
+            type_users::check_keys(&self.after, row_type_oid(table.before.id), &what)?;
+        }
+        for edit in &self.edits {
+            if let CatalogEdit::PutType(def) = edit {
+                type_users::check_keys(&self.after, def.id.0, &format!("type \"{}\"", def.name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The plan, made with nobody else at the tables whose columns go, nor at those that refer to them.
+async fn plan_locked(session: &mut Session, given: &[CatalogEdit], what: &str, cascade: Option<bool>) -> Result<Plan> {
+    let mut locked: Vec<ObjectId> = Vec::new();
+    loop {
+        let before = session.txn()?.catalog();
+        let plan = Plan::new(session, &before, given, cascade == Some(true))?;
+        plan.check(what, cascade)?;
+        let mut wanted = Vec::new();
+        for table in plan.narrowed.iter().map(|table| table.before.id) {
+            wanted.push(table);
+            wanted.extend(before.references_to(table).map(|(child, _)| child.id));
+        }
+        wanted.retain(|id| !locked.contains(id));
+        if wanted.is_empty() {
+            return Ok(plan);
+        }
+        for id in wanted {
+            session.lock_table(id, TableLock::AccessExclusive, false).await?;
+            locked.push(id);
+        }
+    }
+}
+
+/// Makes edits, unless they would break something. `cascade` (where the statement has such a word) takes that away too;
+/// otherwise 2BP01.
+pub(crate) async fn apply(
+    session: &mut Session,
+    edits: Vec<CatalogEdit>,
+    what: &str,
+    cascade: Option<bool>,
+) -> Result<()> {
+    apply_along(session, edits, what, cascade, Vec::new()).await
+}
+
+/// [`apply`], with what goes along anyway.
+pub(super) async fn apply_along(
+    session: &mut Session,
+    edits: Vec<CatalogEdit>,
+    what: &str,
+    cascade: Option<bool>,
+    mut along: Vec<String>,
+) -> Result<()> {
+    let Plan { mut edits, narrowed, broken, .. } = plan_locked(session, &edits, what, cascade).await?;
+    along.extend(broken.iter().map(|dependent| dependent.what.clone()));
+    tell_cascade(session, &along);
     edits.extend(broken.into_iter().flat_map(|dependent| dependent.edits));
+    let rows = narrowed::sources(session, &narrowed)?;
     session.txn()?.edit_catalog(edits)?;
+    narrowed::move_rows(session, rows).await
+}
+
+/// Puts a definition in the place of another, unless that breaks something: 2BP01.
+pub(crate) fn replace(session: &mut Session, edit: CatalogEdit, what: &str) -> Result<()> {
+    let before = session.txn()?.catalog();
+    let plan = Plan::new(session, &before, &[edit], false)?;
+    plan.check(what, None)?;
+    session.txn()?.edit_catalog(plan.edits)?;
     Ok(())
 }
 

@@ -70,8 +70,11 @@ pub(crate) fn add(
         copy_indexes(session, catalog, &source, table);
     }
     if let (true, Some(key)) = (clause.indexes, &source.primary_key) {
-        let names = key.columns.iter().map(|id| source.column(*id).name.clone());
-        later.key = Some(KeyClause { constraint: None, columns: names.collect(), place: None });
+        let names = |columns: &[ColumnId]| -> Vec<String> {
+            columns.iter().map(|id| source.column(*id).name.clone()).collect()
+        };
+        let (columns, include) = (names(&key.columns), names(&key.include));
+        later.key = Some(KeyClause { constraint: None, columns, include, place: None });
     }
     Ok(later)
 }

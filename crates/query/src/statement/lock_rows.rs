@@ -141,6 +141,12 @@ impl Means {
         self.begun = Mutex::new(Some(found));
     }
 
+    /// Does work that blocks, elsewhere.
+    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let task = self.runtime.handle().spawn_blocking(work);
+        task.await.map_err(|error| SqlError::internal(error.to_string()))
+    }
+
     /// The query with rows in the place of every lock step.
     pub async fn lock(&self, txn: &mut Txn, mut query: Query) -> Result<Query> {
         // A WITH query has a greater number than those that it reads.

@@ -31,7 +31,7 @@ fn is_here(session: &Session, catalog: &Catalog, namespace: ObjectId) -> bool {
     catalog.namespaces.get(&namespace).is_some_and(|schema| schema.database == session.database.id)
 }
 
-pub(crate) fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {
+pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: bool) -> Result<()> {
     let catalog = session.txn()?.catalog();
     let roles = roles(session, &catalog, names, "drop")?;
     let is_owner = |owner: &str| roles.iter().any(|(_, name)| name == owner);
@@ -84,7 +84,7 @@ pub(crate) fn drop_all(session: &mut Session, names: &[String], cascade: bool) -
         return Ok(());
     }
     let names: Vec<&str> = roles.iter().map(|(_, name)| name.as_str()).collect();
-    drop::apply(session, edits, &format!("drop objects owned by role {}", names.join(", ")), Some(cascade))
+    drop::apply(session, edits, &format!("drop objects owned by role {}", names.join(", ")), Some(cascade)).await
 }
 
 /// 2BP01 for a schema with objects of others.

@@ -75,5 +75,5 @@ pub(crate) fn alter(session: &mut Session, name: &str, rename: Option<&str>, own
     if let Some(owner) = owner {
         namespace.owner = resolve::new_owner(session, &catalog, owner, None)?;
     }
-    drop::apply(session, vec![CatalogEdit::PutNamespace(namespace)], &format!("rename schema {name}"), None)
+    drop::replace(session, CatalogEdit::PutNamespace(namespace), &format!("rename schema {name}"))
 }

@@ -1,6 +1,10 @@
 //! UPDATE, DELETE and MERGE of rows that a plan finds: each is locked, looked at again if it changed meanwhile
-//! (PostgreSQL manual 13.2.1; under REPEATABLE READ the engine answers 40001 instead), and changed.
+//! (PostgreSQL manual 13.2.1; under REPEATABLE READ the engine answers 40001 instead), and changed. Where there are very
+//! many, together ([`large`]).
 
+mod large;
+
+use self::large::Large;
 use super::lock_rows::{Locker, Means, query_of};
 use super::row_path::RowPath;
 use super::row_query;
@@ -87,14 +91,19 @@ pub(crate) async fn run(
     let extra = search.extra.iter().map(|index| step.columns[*index].1.clone()).collect();
     let returning = ReturningRows::new(&modify.returning, &modify.table, extra)?;
     let layout = Layout::new(search, reads_old(search, modify, path));
-    let mut changer = Changer { search, path, touched, locker, layout, returning, rows: 0 };
+    let large = match touched {
+        None => Large::of(txn, modify, search, path),
+        Some(_) => None,
+    };
+    let pace = Pace::default();
+    let mut changer = Changer { search, path, touched, locker, layout, returning, large, pace, rows: 0 };
     let mut stream = means.run(txn, found);
-    let mut pace = Pace::default();
     while let Some(batch) = stream.next().await? {
-        for row in 0..batch.num_rows() {
-            changer.row(txn, &batch, row).await?;
-            pace.step().await;
-        }
+        changer.block(txn, means, &batch).await?;
+    }
+    drop(stream);
+    if let Some(large) = changer.large.take() {
+        large.finish(txn, path).await?;
     }
     let rows = changer.rows;
     Ok(Written { rows, returning: changer.returning.finish(txn, Some(means)).await? })
@@ -123,6 +132,8 @@ struct Changer<'a> {
     locker: Locker<'a>,
     layout: Layout,
     returning: ReturningRows<'a>,
+    large: Option<Large>,
+    pace: Pace,
     rows: u64,
 }
 

@@ -321,5 +321,5 @@ pub(crate) async fn alter_object(
         AlterAction::Nothing => {}
         _ => return Err(SqlError::new("42809", format!("\"{}\" is not a table", before.name))),
     }
-    drop::apply(session, vec![CatalogEdit::PutSequence(sequence)], &format!("alter sequence {}", name.name), None)
+    drop::replace(session, CatalogEdit::PutSequence(sequence), &format!("alter sequence {}", name.name))
 }

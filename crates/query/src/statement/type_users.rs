@@ -119,9 +119,19 @@ async fn has_rows(session: &mut Session, sql: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// Edits that take away what uses the types that `edits` drop, and what each is called. The types of dropped
-/// tables' and views' rows go with them.
-pub(crate) fn cascade(catalog: &Catalog, edits: &[CatalogEdit]) -> (Vec<CatalogEdit>, Vec<String>) {
+/// What goes along with types.
+#[derive(Default)]
+pub(crate) struct Along {
+    /// Domains and materialized views that go, and composite types that have fewer attributes.
+    pub edits: Vec<CatalogEdit>,
+    /// Columns of tables that stay.
+    pub columns: Vec<(ObjectId, ColumnId)>,
+    /// What each of all these is called.
+    pub names: Vec<String>,
+}
+
+/// What uses the types that `edits` drop. The types of dropped tables' and views' rows go with them.
+pub(crate) fn cascade(catalog: &Catalog, edits: &[CatalogEdit]) -> Along {
     let mut gone: Vec<ObjectId> = Vec::new();
     let mut types: Vec<u32> = Vec::new();
     for edit in edits {
@@ -137,29 +147,24 @@ pub(crate) fn cascade(catalog: &Catalog, edits: &[CatalogEdit]) -> (Vec<CatalogE
             _ => {}
         }
     }
-    let (mut tables, mut composites): (Vec<TableDef>, Vec<TypeDef>) = (Vec::new(), Vec::new());
-    let (mut more, mut names) = (Vec::new(), Vec::new());
+    let mut composites: Vec<TypeDef> = Vec::new();
+    let mut along = Along::default();
     while let Some(oid) = types.pop() {
         for user in catalog.users_of(oid) {
             match user {
                 TypeUser::Column(id, at) if !gone.contains(&id) => {
-                    let Some(known) = catalog.tables.get(&id) else { continue };
-                    if known.materialized.is_some() {
+                    let Some(table) = catalog.tables.get(&id) else { continue };
+                    if table.materialized.is_some() {
                         // Its query has the column, and no longer gives it.
                         gone.push(id);
-                        names.push(format!("materialized view {}", known.name));
-                        more.push(CatalogEdit::DropTable(id));
+                        along.names.push(format!("materialized view {}", table.name));
+                        along.edits.push(CatalogEdit::DropTable(id));
                         types.push(row_type_oid(id));
                         continue;
                     }
-                    if !tables.iter().any(|table| table.id == id) {
-                        tables.push(TableDef::clone(known));
-                    }
-                    if let Some(table) = tables.iter_mut().find(|table| table.id == id) {
-                        names.push(format!("column {} of table {}", table.columns[at].name, table.name));
-                        let column = &mut table.columns[at];
-                        (column.dropped, column.not_null, column.default) = (true, false, None);
-                    }
+                    let column = &table.columns[at];
+                    along.names.push(format!("column {} of table {}", column.name, table.name));
+                    along.columns.push((id, column.id));
                 }
                 TypeUser::Attribute(id, at) if !gone.contains(&id) => {
                     let Some(known) = catalog.types.get(&id) else { continue };
@@ -168,29 +173,23 @@ pub(crate) fn cascade(catalog: &Catalog, edits: &[CatalogEdit]) -> (Vec<CatalogE
                     }
                     let def = composites.iter_mut().find(|def| def.id == id);
                     if let Some(TypeDef { name, kind: TypeKind::Composite(attributes), .. }) = def {
-                        names.push(format!("column {} of composite type {name}", attributes[at].name));
+                        along.names.push(format!("column {} of composite type {name}", attributes[at].name));
                         attributes[at].dropped = true;
                     }
                 }
                 TypeUser::Domain(id) if !gone.contains(&id) => {
                     let Some(def) = catalog.types.get(&id) else { continue };
-                    names.push(format!("type {}", def.name));
+                    along.names.push(format!("type {}", def.name));
                     gone.push(id);
                     types.push(id.0);
-                    more.push(CatalogEdit::DropType(id));
+                    along.edits.push(CatalogEdit::DropType(id));
                 }
                 _ => {}
             }
         }
     }
-    more.extend(
-        tables
-            .into_iter()
-            .filter(|table| !gone.contains(&table.id))
-            .map(|table| CatalogEdit::PutTable(Arc::new(table))),
-    );
-    more.extend(
-        composites.into_iter().filter(|def| !gone.contains(&def.id)).map(|def| CatalogEdit::PutType(Arc::new(def))),
-    );
-    (more, names)
+    along.columns.retain(|(table, _)| !gone.contains(table));
+    let composites = composites.into_iter().filter(|def| !gone.contains(&def.id));
+    along.edits.extend(composites.map(|def| CatalogEdit::PutType(Arc::new(def))));
+    along
 }

@@ -583,5 +583,5 @@ async fn drop(session: &mut Session, names: &[Name], domain: bool, if_exists: bo
         return Ok(());
     }
     let names: Vec<String> = names.iter().map(Name::to_string).collect();
-    super::drop::apply(session, edits, &format!("drop {what} {}", names.join(", ")), Some(cascade))
+    super::drop::apply(session, edits, &format!("drop {what} {}", names.join(", ")), Some(cascade)).await
 }

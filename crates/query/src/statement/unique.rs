@@ -114,6 +114,7 @@ pub(crate) fn clause_of(key: &KeyClause) -> UniqueClause {
         constraint: key.constraint.clone(),
         primary: true,
         columns: key.columns.clone(),
+        include: key.include.clone(),
         place: key.place,
         ..UniqueClause::default()
     }
@@ -138,9 +139,10 @@ fn is_repeated(table: &TableDef, clause: &UniqueClause, ids: &[ColumnId]) -> boo
     if clause.constraint.is_some() || clause.deferral.deferrable || !clause.include.is_empty() {
         return false;
     }
-    let key = table.primary_key.as_ref().is_some_and(|key| key.columns == ids);
+    let key = table.primary_key.as_ref().is_some_and(|key| key.columns == ids && key.include.is_empty());
     let same = |index: &Arc<IndexDef>| {
         index.plain_columns().as_deref() == Some(ids)
+            && index.include.is_empty()
             && index.constraint.is_some_and(|constraint| !constraint.deferrable)
             && index.nulls_not_distinct == clause.nulls_not_distinct
     };

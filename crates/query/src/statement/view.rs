@@ -89,7 +89,7 @@ pub(crate) fn create(
     if check_option != CheckOption::None {
         bind::check_updatable(query)?;
     }
-    drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("replace view {}", name.name), None)
+    drop::replace(session, CatalogEdit::PutView(view), &format!("replace view {}", name.name))
 }
 
 /// 42P16 for rows of no type that has a name.
@@ -215,5 +215,5 @@ pub(crate) fn alter(session: &mut Session, name: &Name, if_exists: bool, actions
             }
         }
     }
-    drop::apply(session, vec![CatalogEdit::PutView(view)], &format!("alter view {}", name.name), None)
+    drop::replace(session, CatalogEdit::PutView(view), &format!("alter view {}", name.name))
 }

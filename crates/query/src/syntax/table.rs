@@ -1,7 +1,7 @@
 //! CREATE TABLE and ALTER TABLE: columns, constraints and what may be done to them.
 
 use super::ddl::{Definition, cascade};
-use super::keys::{self, Deferral, KeyConstraint};
+use super::keys::{self, Deferral, KeyConstraint, UniqueClause};
 use super::sequence::{self, SequenceOptions};
 use super::{Name, Reader};
 use crate::error::{Result, SqlError};
@@ -49,6 +49,7 @@ pub struct CheckClause {
 pub struct KeyClause {
     pub constraint: Option<String>,
     pub columns: Vec<String>,
+    pub include: Vec<String>,
     /// In the statement.
     pub place: Option<u32>,
 }
@@ -294,7 +295,8 @@ fn primary_key(constraint: KeyConstraint) -> Result<Result<KeyClause, KeyConstra
             match clause.deferral.deferrable {
                 true => Ok(Err(KeyConstraint::Unique(clause))),
                 false => {
-                    Ok(Ok(KeyClause { constraint: clause.constraint, columns: clause.columns, place: clause.place }))
+                    let UniqueClause { constraint, columns, include, place, .. } = clause;
+                    Ok(Ok(KeyClause { constraint, columns, include, place }))
                 }
             }
         }

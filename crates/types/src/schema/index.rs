@@ -144,7 +144,13 @@ impl Entry {
     }
 }
 
-/// Columns of every hidden table: key, tablet, row. Those behind them are included ones.
+/// The hidden table's key.
+pub const ENTRY_KEY: ColumnId = ColumnId(1);
+/// The base row's tablet.
+pub const ENTRY_TABLET: ColumnId = ColumnId(2);
+/// The base row's key.
+pub const ENTRY_ROW: ColumnId = ColumnId(3);
+/// Columns of every hidden table. Those behind them are included ones.
 const ENTRY_COLUMNS: usize = 3;
 
 /// Whether a key tells a value of this type as it is: no other form of it has the same key.
@@ -360,11 +366,13 @@ impl IndexDef {
         tablet: TabletId,
         included: Vec<DataType>,
     ) -> Arc<TableDef> {
-        let columns = [("key", DataType::Bytea), ("tablet", DataType::Int4), ("row", DataType::Bytea)];
-        let column = |(at, (name, ty)): (usize, (&str, DataType))| ColumnDef {
-            not_null: true,
-            ..ColumnDef::new(ColumnId::from_position(at), name, ty)
-        };
+        let columns: [_; ENTRY_COLUMNS] = [
+            (ENTRY_KEY, "key", DataType::Bytea),
+            (ENTRY_TABLET, "tablet", DataType::Int4),
+            (ENTRY_ROW, "row", DataType::Bytea),
+        ];
+        let column =
+            |(id, name, ty): (ColumnId, &str, DataType)| ColumnDef { not_null: true, ..ColumnDef::new(id, name, ty) };
         let included = included.into_iter().enumerate().map(|(at, ty)| {
             let name = format!("included{}", at + 1);
             ColumnDef::new(ColumnId::from_position(ENTRY_COLUMNS + at), &name, ty)
@@ -373,9 +381,10 @@ impl IndexDef {
             primary_key: Some(PrimaryKey {
                 constraint_id: id,
                 constraint_name: name.to_string(),
-                columns: vec![ColumnId::from_position(0)],
+                columns: vec![ENTRY_KEY],
+                include: Vec::new(),
             }),
-            columns: columns.into_iter().enumerate().map(column).chain(included).collect(),
+            columns: columns.into_iter().map(column).chain(included).collect(),
             partitions: vec![PartitionDef { name: String::new(), tablets: vec![tablet] }],
             distribution: Distribution::Range,
             ..TableDef::new(id, namespace, name)

@@ -6,7 +6,8 @@ use basalt_sim::Rng;
 use basalt_types::batch::{datum_at, to_stored};
 use basalt_types::schema::{Distribution, OnCommit, PartitionDef, PrimaryKey};
 use basalt_types::{
-    ColumnBuilder, ColumnDef, ColumnId, ColumnPredicate, CompareOp, DataType, Datum, Key, ObjectId, TableDef, TabletId,
+    ColumnBuilder, ColumnDef, ColumnId, ColumnPredicate, CompareOp, DataType, Datum, Key, ObjectId, Stamp, TableDef,
+    TabletId,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,6 +74,7 @@ pub fn define(engine: &Engine, shape: Shape, name: &str) -> Arc<TableDef> {
             constraint_id,
             constraint_name: format!("{name}_pkey"),
             columns: key,
+            include: Vec::new(),
         }),
         partitions: vec![partition],
         distribution,
@@ -159,6 +161,7 @@ pub fn stored_columns(table: &TableDef, rows: &[Row]) -> Vec<ArrayRef> {
 pub struct Found {
     pub tablet: TabletId,
     pub key: Key,
+    pub stamp: Stamp,
     /// All columns; those that were not asked for are null.
     pub row: Row,
 }
@@ -180,6 +183,7 @@ pub fn scan(read: &ReadContext, table: &Arc<TableDef>, predicates: &[ColumnPredi
             let identity = columns.len();
             let tablets: &Int64Array = batch.columns[identity].as_primitive();
             let keys = batch.columns[identity + 1].as_binary_view();
+            let stamps: &Int64Array = batch.columns[identity + 2].as_primitive();
             let stored: Vec<ArrayRef> = (columns.iter().zip(&batch.columns))
                 .map(|(id, array)| to_stored(&table.column(*id).ty, array))
                 .collect();
@@ -193,7 +197,8 @@ pub fn scan(read: &ReadContext, table: &Arc<TableDef>, predicates: &[ColumnPredi
                     row[id.position()] = datum_at(ty, array, index);
                 }
                 let tablet = TabletId(tablets.value(index) as u32);
-                found.push(Found { tablet, key: Key::from(keys.value(index)), row });
+                let stamp = Stamp::from_raw(stamps.value(index) as u64);
+                found.push(Found { tablet, key: Key::from(keys.value(index)), stamp, row });
             }
         }
     }

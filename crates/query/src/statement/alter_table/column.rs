@@ -110,7 +110,8 @@ impl Change {
         }
         match &clause.primary_key {
             Some(constraint) => {
-                let key = KeyClause { constraint: constraint.clone(), columns: vec![name.clone()], place: None };
+                let (columns, include) = (vec![name.clone()], Vec::new());
+                let key = KeyClause { constraint: constraint.clone(), columns, include, place: None };
                 self.add_key(session, &key)
             }
             None => Ok(()),
@@ -139,7 +140,7 @@ impl Change {
         }
         let ctx = self.context(session)?;
         self.drop_generated_from(session, &ctx, id, name, cascade)?;
-        if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id)) {
+        if self.table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&id) || key.include.contains(&id)) {
             self.table.primary_key = None;
             self.moves = true;
         }
@@ -217,8 +218,7 @@ impl Change {
                     .with_detail(detail)
                     .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
             }
-            let notice = format!("drop cascades to column {} of table {table}", column.name);
-            session.notice(SqlError::notice(crate::error::Severity::Notice, "00000", notice));
+            self.along.push(format!("column {} of table {table}", column.name));
             self.drop_column(session, &column.name.clone(), false, true)?;
         }
         Ok(())

@@ -5,10 +5,9 @@ use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::statement::batch::{Block, stored_block};
-use crate::statement::drop;
 use crate::statement::row_path::RowPath;
 use arrow_array::{Array, ArrayRef, new_null_array};
-use basalt_engine::{CatalogEdit, ScanBatch, ScanSpec};
+use basalt_engine::{ScanBatch, ScanSpec};
 use basalt_exec::{Scan, Stop};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
@@ -16,7 +15,7 @@ use basalt_types::{ColumnDef, ColumnId, ColumnPredicate, Datum, TableDef, batch 
 use std::sync::Arc;
 
 /// How the rows of the definition before become rows of the one after.
-pub(super) struct Rewrite {
+pub(in crate::statement) struct Rewrite {
     /// Values of columns that change, over a row of the old definition; other columns stay.
     pub values: Vec<(ColumnId, Expr)>,
     /// Generated columns and constraints have to be looked at anew.
@@ -65,62 +64,68 @@ pub(super) async fn refuse_nulls(session: &mut Session, table: &Arc<TableDef>, i
     }
 }
 
-/// Puts the new definition in place and writes every row of the old one into its tablets.
-pub(super) async fn run(
-    session: &mut Session,
-    before: &Arc<TableDef>,
-    after: Arc<TableDef>,
-    mut edits: Vec<CatalogEdit>,
-    rewrite: Rewrite,
-    what: &str,
-    cascade: Option<bool>,
-) -> Result<()> {
-    let columns = before.live_columns().map(|column| column.id).collect();
-    let spec = ScanSpec { table: before.clone(), columns, predicates: Vec::new(), with_identity: false };
-    // What the old definition's tablets hold now that nobody else writes to them, whatever the new one does to them.
-    let stop = Stop::default();
-    let scan = Scan::start(&session.txn()?.latest(), spec, stop.clone())?;
-    edits.push(CatalogEdit::PutTable(after.clone()));
-    drop::apply(session, edits, what, cascade)?;
-    session.next_statement()?;
-    let catalog = session.txn()?.catalog();
-    let eval = session.eval_context(Vec::new(), &catalog);
-    let rules = match rewrite.complete {
-        true => bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), &after)?,
-        // The rows are in the table already: the batch writes them as they are.
-        false => Arc::default(),
-    };
-    let path = RowPath::new(&after, &rules, &catalog, &eval);
-    let sender = session.start_batch(&path)?;
-    let (source, target) = (before.clone(), after.clone());
-    let reader = session.db.runtime().spawn_blocking(stop, move || -> Result<()> {
-        let mut worker = scan.worker();
-        while let Some(batch) = worker.next_batch()? {
-            let rows = become_new(&source, &target, &rewrite, &batch, &eval)?;
-            let rows = match rewrite.complete {
-                true => stored_block(&path, &rows)?,
-                false => {
-                    target.columns.iter().zip(&rows).map(|(to, array)| types_batch::to_stored(&to.ty, array)).collect()
+/// Every row of a definition that another takes the place of.
+pub(in crate::statement) struct Source {
+    table: Arc<TableDef>,
+    scan: Arc<Scan>,
+    stop: Stop,
+}
+
+impl Source {
+    /// What the definition's tablets hold now that nobody else writes to them, whatever the new one does to them.
+    pub fn start(session: &mut Session, table: &Arc<TableDef>) -> Result<Source> {
+        let columns = table.live_columns().map(|column| column.id).collect();
+        let spec = ScanSpec { table: table.clone(), columns, predicates: Vec::new(), with_identity: false };
+        let stop = Stop::default();
+        let scan = Scan::start(&session.txn()?.latest(), spec, stop.clone())?;
+        Ok(Source { table: table.clone(), scan, stop })
+    }
+
+    /// Writes the rows into the tablets of the new definition, which is in place.
+    pub async fn write(self, session: &mut Session, after: Arc<TableDef>, rewrite: Rewrite) -> Result<()> {
+        let Source { table: before, scan, stop } = self;
+        let catalog = session.txn()?.catalog();
+        let eval = session.eval_context(Vec::new(), &catalog);
+        let rules = match rewrite.complete {
+            true => bind::bind_row_rules(&session.bind_context(&catalog, &Arc::from(""), &eval), &after)?,
+            // The rows are in the table already: the batch writes them as they are.
+            false => Arc::default(),
+        };
+        let path = RowPath::new(&after, &rules, &catalog, &eval);
+        let sender = session.start_batch(&path)?;
+        let (source, target) = (before, after.clone());
+        let reader = session.db.runtime().spawn_blocking(stop, move || -> Result<()> {
+            let mut worker = scan.worker();
+            while let Some(batch) = worker.next_batch()? {
+                let rows = become_new(&source, &target, &rewrite, &batch, &eval)?;
+                let rows = match rewrite.complete {
+                    true => stored_block(&path, &rows)?,
+                    false => target
+                        .columns
+                        .iter()
+                        .zip(&rows)
+                        .map(|(to, array)| types_batch::to_stored(&to.ty, array))
+                        .collect(),
+                };
+                if sender.blocking_send(Block::Rows(rows)).is_err() {
+                    return Ok(());
                 }
-            };
-            if sender.blocking_send(Block::Rows(rows)).is_err() {
-                return Ok(());
             }
+            let _ = sender.blocking_send(Block::End);
+            Ok(())
+        });
+        let read = reader.wait().await;
+        let written = session.finish_batch().await;
+        explain(read, &after)?;
+        match written {
+            Ok(_) => Ok(()),
+            Err(error) if error.sqlstate == "23505" => {
+                let constraint = error.object.as_ref().and_then(|object| object.constraint.clone()).unwrap_or_default();
+                let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
+                Err(SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error })
+            }
+            Err(error) => Err(error),
         }
-        let _ = sender.blocking_send(Block::End);
-        Ok(())
-    });
-    let read = reader.wait().await;
-    let written = session.finish_batch().await;
-    explain(read, &after)?;
-    match written {
-        Ok(_) => Ok(()),
-        Err(error) if error.sqlstate == "23505" => {
-            let constraint = error.object.as_ref().and_then(|object| object.constraint.clone()).unwrap_or_default();
-            let detail = error.detail.clone().map(|detail| detail.replace("already exists", "is duplicated"));
-            Err(SqlError { message: format!("could not create unique index \"{constraint}\""), detail, ..error })
-        }
-        Err(error) => Err(error),
     }
 }
 

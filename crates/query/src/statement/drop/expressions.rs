@@ -4,9 +4,9 @@ use super::{Dependent, shown};
 use crate::bind::pinned;
 use crate::session::Session;
 use basalt_engine::{Catalog, CatalogEdit, TypeDef, TypeKind};
-use basalt_types::TableDef;
 use basalt_types::schema::IndexSource;
 use basalt_types::usertype::{array_oid, row_type_oid};
+use basalt_types::{ColumnId, ObjectId, TableDef};
 use std::sync::Arc;
 
 /// What an edit takes away: oids under which a text may name it, and what it is called.
@@ -17,7 +17,7 @@ struct Gone {
 
 fn gone(session: &Session, before: &Catalog, after: &Catalog) -> Vec<Gone> {
     let mut all = Vec::new();
-    let mut relation = |id: basalt_types::ObjectId, namespace, kind: &str, name: &str| {
+    let mut relation = |id: ObjectId, namespace, kind: &str, name: &str| {
         let row = row_type_oid(id);
         let name = format!("{kind} {}", shown(session, before, namespace, name));
         all.push(Gone { oids: vec![id.0, row, array_oid(row)], name });
@@ -44,7 +44,22 @@ fn cause<'g>(gone: &'g [Gone], sql: &str) -> Option<&'g str> {
     gone.iter().find(names).map(|gone| gone.name.as_str())
 }
 
-/// All that would be left without what it names.
+/// Generated columns that name what goes: they go as any column does.
+pub(super) fn generated(session: &Session, before: &Catalog, after: &Catalog) -> Vec<(ObjectId, ColumnId, Dependent)> {
+    let gone = gone(session, before, after);
+    let mut found = Vec::new();
+    for table in after.tables.values().filter(|_| !gone.is_empty()) {
+        for column in table.live_columns() {
+            let Some(on) = column.generated.as_deref().and_then(|sql| cause(&gone, sql)) else { continue };
+            let name = shown(session, after, table.namespace, &table.name);
+            let what = format!("column {} of table {name}", column.name);
+            found.push((table.id, column.id, Dependent { what, on: on.to_string(), edits: Vec::new() }));
+        }
+    }
+    found
+}
+
+/// All that would be left without what it names, but for [`generated`] columns.
 pub(super) fn left(session: &Session, before: &Catalog, after: &Catalog) -> Vec<Dependent> {
     let gone = gone(session, before, after);
     let mut dependents = Vec::new();
@@ -85,10 +100,6 @@ fn without(session: &Session, after: &Catalog, table: &TableDef, gone: &[Gone]) 
         if let Some(on) = column.default.as_deref().and_then(|sql| cause(gone, sql)) {
             note(format!("default value for column {} of table {name}", column.name), on);
             column.default = None;
-        }
-        if let Some(on) = column.generated.as_deref().and_then(|sql| cause(gone, sql)) {
-            note(format!("column {} of table {name}", column.name), on);
-            (column.dropped, column.not_null, column.generated) = (true, false, None);
         }
     }
     changed.checks.retain(|check| match cause(gone, &check.sql) {

@@ -102,10 +102,10 @@ async fn drop_index(session: &mut Session, names: &[Name], if_exists: bool, casc
     let (table, index, what) = (*table, *index, format!("drop index {name}"));
     // What depends on it says so before anything has happened.
     let before = session.txn()?.savepoint();
-    drop::apply(session, edits.clone(), &what, Some(false))?;
+    drop::apply(session, edits.clone(), &what, Some(false)).await?;
     session.txn()?.rollback_to(before)?;
     retire(session, table, index).await?;
-    drop::apply(session, edits, &what, Some(false))
+    drop::apply(session, edits, &what, Some(false)).await
 }
 
 /// Down to where nobody knows the index any more.

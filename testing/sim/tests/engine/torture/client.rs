@@ -2,7 +2,9 @@
 
 use super::{CLIENT_KEYS, COUNTER_TABLE, COUNTERS, TABLES, TOKENS, options, table_named};
 use crate::table::*;
-use basalt_engine::{CatalogEdit, Engine, Error, Inserted, Locked, Result, RowLock, TableLock, Txn, WaitPolicy};
+use basalt_engine::{
+    CatalogEdit, Engine, Error, FoundRow, Inserted, LargeUpdate, Locked, Result, RowLock, TableLock, Txn, WaitPolicy,
+};
 use basalt_sim::{Machine, Rng};
 use basalt_types::{DataType, Datum, Key, TableDef, TabletId, Version};
 use std::collections::BTreeMap;
@@ -140,12 +142,13 @@ impl Client {
     async fn transaction(&mut self, engine: &Arc<Engine>, rng: &mut Rng) -> Result<()> {
         let txn = engine.begin(options(self.synchronous, self.last));
         let mut work = Work { client: self, engine, txn, effects: Effects::new() };
-        match rng.below(16) {
+        match rng.below(18) {
             0..5 => work.change_row(rng).await?,
             5..8 => work.change_rows(rng).await?,
             8..11 => work.batch(rng).await?,
             11..13 => work.token(rng).await?,
             13 => work.thin_out(rng).await?,
+            14..16 => work.change_many(rng).await?,
             _ => work.change_own_table(rng).await?,
         }
         let Work { txn, effects, .. } = work;
@@ -307,6 +310,59 @@ impl Work<'_> {
             self.effects.insert(name, None);
         }
         Ok(())
+    }
+
+    /// Updates or deletes many rows in the large way, perhaps taken back, perhaps again.
+    async fn change_many(&mut self, rng: &mut Rng) -> Result<()> {
+        let index = rng.below(4) as usize;
+        for _ in 0..1 + rng.below(2) {
+            let (savepoint, effects) = (self.txn.savepoint(), self.effects.clone());
+            self.change_together(index, rng).await?;
+            if rng.one_in(4) {
+                self.txn.rollback_to(savepoint)?;
+                self.effects = effects;
+            }
+        }
+        Ok(())
+    }
+
+    async fn change_together(&mut self, index: usize, rng: &mut Rng) -> Result<()> {
+        let table = self.table(index).await?;
+        let deletes = rng.one_in(4);
+        let mut by_tablet: BTreeMap<TabletId, Vec<(Found, Row)>> = BTreeMap::new();
+        for found in scan(&self.txn.read(), &table, &[]).map_err(Error::Corrupt)? {
+            let own = self.current(&(index, name_of(&table, &found.row))).cloned();
+            if let Some(own) = own.filter(|_| !rng.one_in(5)) {
+                by_tablet.entry(found.tablet).or_default().push((found, own));
+            }
+        }
+        let mut update = LargeUpdate::new(&table);
+        for (tablet, rows) in by_tablet {
+            let found: Vec<FoundRow> =
+                rows.iter().map(|(found, _)| FoundRow { key: found.key.as_bytes(), stamp: found.stamp }).collect();
+            let done = self.txn.delete_resting(tablet, &found).await?;
+            let (mut keys, mut together) = (Vec::new(), Vec::new());
+            for ((found, own), done) in rows.iter().zip(done) {
+                let Datum::I64(k) = own[0] else { panic!("c1 is an int8") };
+                let new = (!deletes).then(|| random_row(&table, k, rng));
+                if !done {
+                    let current = self.lock_at(&table, tablet, &found.key, own).await?;
+                    match &new {
+                        Some(row) => drop(self.txn.update(&table, &current, row).await?),
+                        None => self.txn.delete(&table, &current).await?,
+                    }
+                } else if let Some(row) = &new {
+                    keys.push(found.key.as_bytes());
+                    together.push(row.clone());
+                }
+                self.effects.insert((index, name_of(&table, own)), new);
+            }
+            if !together.is_empty() {
+                let columns = stored_columns(&table, &together);
+                update.push(&self.txn, tablet, keys.into_iter(), columns).await?;
+            }
+        }
+        update.finish(&mut self.txn).await
     }
 
     /// A row and an increment that belong together; counters are everybody's.

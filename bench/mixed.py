@@ -1,0 +1,79 @@
+"""TPC-H where five of a hundred rows are hot and two are deleted marks, beside the same rows all cold: Basalt alone."""
+import math
+import os
+import statistics
+import time
+
+import data
+import psycopg
+import servers
+import tpch
+
+# Of the clean server's times.
+BAR = 1.25
+# Nothing cools by itself while it is measured.
+SETTINGS = {"basalt.cool_after": "10h"}
+DELETED = {
+    "lineitem": "(l_orderkey * 7 + l_linenumber) % 50 = 0",
+    "partsupp": "(ps_partkey * 7 + ps_suppkey) % 50 = 0",
+}
+# Rows that are written again as they were: they go from files into hot pages.
+TOUCHED = {
+    "lineitem": "l_comment = l_comment WHERE (l_orderkey * 3 + l_linenumber) % 20 = 1",
+    "orders": "o_comment = o_comment WHERE o_orderkey % 20 = 1",
+    "partsupp": "ps_comment = ps_comment WHERE (ps_partkey * 3 + ps_suppkey) % 20 = 1",
+    "part": "p_comment = p_comment WHERE p_partkey % 20 = 1",
+    "customer": "c_comment = c_comment WHERE c_custkey % 20 = 1",
+}
+
+
+def in_turn(options, _engines):
+    """Query by query, alternating; both answer alike."""
+    base = os.path.join(options.base, "run")
+    os.makedirs(base, exist_ok=True)
+    both = {name: servers.Basalt(os.path.join(base, name), options.port + at, SETTINGS) for at, name in enumerate(["clean", "mixed"])}
+    try:
+        shares = {name: loaded(server, options.scale_factor, mixed=name == "mixed") for name, server in both.items()}
+        print(shares, flush=True)
+        connections = {name: psycopg.connect(server.url, autocommit=True) for name, server in both.items()}
+        queries = compared(connections, options.rounds)
+    finally:
+        for server in both.values():
+            server.remove()
+    mean = round(math.exp(statistics.fmean(math.log(of["ratio"]) for of in queries.values())), 3)
+    result = {"shares": shares, "queries": queries, "geometric_mean": mean, "worst": max(of["ratio"] for of in queries.values()), "bar": BAR}
+    return result | ({"failed": "a bar was missed"} if mean > BAR else {})
+
+
+def loaded(server, scale_factor, mixed):
+    """Starts and fills it; what part of lineitem's rows are hot, and of its rows in files deleted."""
+    os.makedirs(os.path.dirname(server.dir), exist_ok=True)
+    server.remove()
+    server.start()
+    data.load_tpch(server.url, scale_factor)
+    before = [] if mixed else [f"DELETE FROM {table} WHERE {rows}" for table, rows in DELETED.items()]
+    changes = [f"DELETE FROM {table} WHERE {rows}" for table, rows in DELETED.items()] + [f"UPDATE {table} SET {rows}" for table, rows in TOUCHED.items()]
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        for statement in before + ["VACUUM FULL"] + (changes if mixed else []) + ["ANALYZE", "CHECKPOINT"]:
+            connection.execute(statement)
+        hot, rows = connection.execute("SELECT sum(hot_rows), (SELECT count(*) FROM lineitem) FROM basalt.tablets WHERE table_name = 'lineitem'").fetchone()
+        cold, deleted = connection.execute("SELECT sum(rows), sum(deleted_rows) FROM basalt.files WHERE table_name = 'lineitem'").fetchone()
+    return {"hot": round(float(hot / rows), 4), "deleted": round(float(deleted / cold), 4)}
+
+
+def compared(connections, rounds):
+    result = {}
+    for name, text in tpch.queries().items():
+        answers = {side: tpch.shown(connection.execute(text).fetchall()) for side, connection in connections.items()}
+        assert answers["clean"] == answers["mixed"], f"query {name}: the answers differ"
+        times = {side: [] for side in connections}
+        for at in range(rounds):
+            for side, connection in list(connections.items())[:: -1 if at % 2 else 1]:
+                began = time.perf_counter()
+                connection.execute(text).fetchall()
+                times[side].append(time.perf_counter() - began)
+        medians = {side: statistics.median(of) for side, of in times.items()}
+        result[name] = {f"{side}_ms": round(seconds * 1000, 2) for side, seconds in medians.items()}
+        result[name]["ratio"] = round(medians["mixed"] / medians["clean"], 2)
+        print(name, result[name], flush=True)
+    return result
