@@ -12,6 +12,7 @@ import beside
 import cold
 import crash
 import encodings_of_segments
+import engine_tpcc
 import inserts
 import load
 import memory
@@ -41,6 +42,7 @@ MEASUREMENTS = {
     "serving-beside-scans": beside.serving,
     "overload": overload.overload,
     "tpcc": oltp.tpcc,
+    "engine-tpcc": engine_tpcc.in_turn,
     "ycsb": oltp.ycsb,
     "ch": oltp.ch,
     "tpch": tpch.in_turn,
@@ -54,7 +56,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("measurements", nargs="*", metavar="MEASUREMENT", help=f"of {', '.join(MEASUREMENTS)} [default: {', '.join(DEFAULT)}]")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds, one paced minute: to see that all of it runs")
-    parser.add_argument("--rounds", type=int, help="rounds of load, inserts, tpch, mixed and the suites [default: 5; quick: 3]")
+    parser.add_argument("--rounds", type=int, help="rounds of load, inserts, engine-tpcc, tpch, mixed and the suites [default: 5; quick: 3]")
     parser.add_argument("--rows", type=int, help="rows of a suite's largest table [default: each suite's own, 1 to 4 million; quick: fewer]")
     parser.add_argument("--peers", nargs="*", choices=suites.PEERS, default=["duckdb", "hyper"], help="of the suites [default: duckdb, and hyper where it is installed]")
     parser.add_argument("--insert-clients", type=int, default=16, help="of inserts and paced [default: 16]")
@@ -67,9 +69,10 @@ def arguments():
     parser.add_argument("--hot-rows", type=int, help="of the one beside it that stays in memory [default: as many as --cold-rows]")
     parser.add_argument("--shapes", nargs="*", help="parts of the names of serving's shapes [default: all]")
     parser.add_argument("--oltp-seconds", type=int, default=60, help="length of one run of tpcc, ycsb and ch [default: 60; quick: 5]")
-    parser.add_argument("--clients", type=int, default=16, help="of tpcc, ycsb and ch [default: 16]")
+    parser.add_argument("--clients", type=int, default=16, help="of tpcc, engine-tpcc, ycsb and ch [default: 16]")
+    parser.add_argument("--engine-seconds", type=int, default=30, help="length of one run of engine-tpcc [default: 30; quick: 5]")
     parser.add_argument("--isolation", default="read committed", help="of tpcc, ycsb and ch [default: read committed]")
-    parser.add_argument("--warehouses", type=int, help="of tpcc and ch [default: 10; quick: 2]")
+    parser.add_argument("--warehouses", type=int, help="of tpcc, engine-tpcc and ch [default: 10; quick: 2]")
     parser.add_argument("--orientation", default="row", help="of Basalt's tables in tpcc, ycsb and ch [default: row]")
     parser.add_argument("--ycsb-rows", type=int, help="[default: 1000000; quick: 100000]")
     parser.add_argument("--ycsb-indexes", type=int, default=0, help="secondary indexes on its fields [default: 0]")

@@ -1,23 +1,10 @@
-//! A light client for OLTP benchmarks: TPC-C and YCSB over PostgreSQL's protocol, against any server that speaks it.
-//!
-//! It shares its machine with the server that it measures, so it costs as little as it can: `wire` is the protocol,
-//! `terminals` keeps many clients on few threads, `tpcc` and `ycsb` say what they do. The last line of standard output
-//! is one JSON object, for bench/oltp.py.
-
-// Nothing here is simulated: a client measures real time.
-#![allow(clippy::disallowed_methods)]
-
-mod latency;
-mod random;
-mod terminals;
-mod tpcc;
-mod wire;
-mod ycsb;
+//! The client's command line. The last line of standard output is one JSON object, for bench/oltp.py.
 
 use anyhow::Result;
+use basalt_bench::wire::Address;
+use basalt_bench::{terminals, tpcc, ycsb};
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
-use wire::Address;
 
 #[derive(Parser)]
 #[command(about = "A light client for TPC-C and YCSB")]
@@ -94,11 +81,6 @@ enum CheckCommand {
         #[command(flatten)]
         server: Server,
     },
-}
-
-/// Of CREATE TABLE.
-fn with_clause(storage: &Option<String>) -> String {
-    storage.as_ref().map_or_else(String::new, |storage| format!(" WITH ({storage})"))
 }
 
 fn main() -> Result<()> {

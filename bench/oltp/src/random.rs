@@ -12,7 +12,7 @@ const LETTERS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 impl Random {
     pub fn new(seed: u64) -> Random {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        random.next();
+        random.bits();
         random
     }
 
@@ -21,7 +21,8 @@ impl Random {
         Random::new(parts.iter().fold(0xcbf2_9ce4_8422_2325, |hash, part| fnv(hash ^ part)))
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// 64 of them.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0xa076_1d64_78bd_642f);
         let product = u128::from(self.0) * u128::from(self.0 ^ 0xe703_7ed1_a0b4_28db);
         (product >> 64) as u64 ^ product as u64
@@ -29,7 +30,7 @@ impl Random {
 
     /// From 0 to `bound`, without it.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Both ends are among them.
@@ -39,7 +40,7 @@ impl Random {
 
     /// From 0 to 1, without it.
     pub fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     pub fn percent(&mut self, of_hundred: u64) -> bool {
@@ -49,7 +50,7 @@ impl Random {
     pub fn letters(&mut self, count: usize, out: &mut Vec<u8>) {
         let mut left = count;
         while left > 0 {
-            let mut bits = self.next();
+            let mut bits = self.bits();
             for _ in 0..left.min(10) {
                 out.push(LETTERS[(bits & 63) as usize]);
                 bits >>= 6;

@@ -18,6 +18,8 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 /// One kind of client: what it does, transaction by transaction.
+// Its futures stay on the thread that made them.
+#[allow(async_fn_in_trait)]
 pub trait Script {
     /// The kinds of transactions, by which latencies are told apart.
     const KINDS: &'static [&'static str];

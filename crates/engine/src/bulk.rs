@@ -245,8 +245,8 @@ impl BulkInsert<'_> {
                 let key = match table.key_of(&values) {
                     None => Key::hidden(rid),
                     Some(key) => {
-                        let is_new =
-                            !target.is_unique || (keys.insert(key.clone()) && self.txn.claim_key(tablet, &key).await?);
+                        let is_new = !target.is_unique
+                            || (keys.insert(key.clone()) && self.txn.claim_key(tablet, &key).await?.is_some());
                         if !is_new {
                             return Err(Error::DuplicateKey { table: table.id, key });
                         }

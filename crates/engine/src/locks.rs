@@ -18,9 +18,11 @@ mod tests;
 use crate::{Error, Result};
 use basalt_types::{Key, ObjectId, TabletId, TxnId};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -65,7 +67,8 @@ pub struct Owner(pub u64);
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Object {
     Table(ObjectId),
-    Row(TabletId, Key),
+    /// The key, which several places of the table keep.
+    Row(TabletId, Arc<[u8]>),
     Txn(TxnId),
     /// Held by the owner itself, once somebody waits for its end.
     Owner(Owner),
@@ -74,6 +77,12 @@ pub enum Object {
 /// How strongly: one bit per mode of the object's kind, several for a holder that asked several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode(u16);
+
+impl Object {
+    pub fn row(tablet: TabletId, key: &Key) -> Object {
+        Object::Row(tablet, key.as_bytes().into())
+    }
+}
 
 impl From<TableLock> for Mode {
     fn from(mode: TableLock) -> Mode {
@@ -133,7 +142,8 @@ const CHUNK_LOCKS: usize = 1024;
 
 #[derive(Default)]
 struct Entry {
-    holders: Vec<(Owner, Mode)>,
+    /// Mostly one: it costs no allocation.
+    holders: SmallVec<[(Owner, Mode); 1]>,
     queue: VecDeque<Waiter>,
 }
 
@@ -286,7 +296,7 @@ impl Locks {
                 let Some(chunk) = table.held.get(&other).and_then(|held| held.get(from..)) else { break };
                 let chunk = &chunk[..chunk.len().min(CHUNK_LOCKS)];
                 keys.extend(chunk.iter().filter_map(|object| match object {
-                    Object::Row(of, key) if *of == tablet => Some(key.clone()),
+                    Object::Row(of, key) if *of == tablet => Some(Key::from(&key[..])),
                     _ => None,
                 }));
                 from += chunk.len();

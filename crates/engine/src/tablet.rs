@@ -17,7 +17,7 @@ mod locate;
 use crate::data_file::DataFile;
 use crate::read::mirror::Mirror;
 use basalt_cold::DeleteMap;
-use basalt_hot::HotTablet;
+use basalt_hot::{HotTablet, Newest, Spot};
 use basalt_meta::{FileInfo, FileStamps};
 use basalt_types::{FileId, Key, ObjectId, ReadAt, Rid, Stamp, TabletId, TxnId, TxnState, TxnStates, Version, ViewNo};
 use parking_lot::{Mutex, RwLock};
@@ -193,6 +193,7 @@ pub enum Place {
         stamp: Stamp,
         rid: Rid,
         row: Vec<u8>,
+        spot: Spot,
         /// In which view it was found ([`Tablet::is_current`]).
         view: u64,
     },
@@ -329,10 +330,10 @@ impl Tablet {
         let (mut deleted, mut pending) = (None, None);
         let view = self.view.load();
         // Marked for a view to come: still here.
-        let is_here = |newest: &basalt_hot::Newest| newest.moved_at.is_none_or(|moved_at| moved_at > view.number);
-        if let Some(newest) = self.hot.newest(key.as_bytes()).filter(is_here) {
+        let is_here = |(newest, _): &(Newest, Spot)| newest.moved_at.is_none_or(|moved_at| moved_at > view.number);
+        if let Some((newest, spot)) = self.hot.find_newest(key.as_bytes()).filter(is_here) {
             match newest.row {
-                Some(row) => return Ok(Place::Hot { stamp: newest.stamp, rid: newest.rid, row, view: view.id }),
+                Some(row) => return Ok(Place::Hot { stamp: newest.stamp, rid: newest.rid, row, spot, view: view.id }),
                 // Files hold older versions marked; a batch may have brought the key back since.
                 None => deleted = Some(newest.stamp),
             }

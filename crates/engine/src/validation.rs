@@ -182,7 +182,7 @@ impl Inner {
 impl Changed {
     fn of(change: &Change) -> Option<Changed> {
         match change {
-            Change::Hot { tablet, key } | Change::Mark { tablet, key, .. } => {
+            Change::Hot { tablet, key, .. } | Change::Mark { tablet, key, .. } => {
                 Some(Changed::Row(tablet.id, key.clone()))
             }
             Change::Marks { tablet, keys, .. } => Some(Changed::Batch(tablet.id, Some(keys.clone()))),

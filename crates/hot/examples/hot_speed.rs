@@ -1,6 +1,6 @@
 //! How fast one tablet's row section is, on one thread: `cargo run --release -p basalt-hot --example hot_speed`.
 
-use basalt_hot::{Change, HotTablet, Lookup, Reader, Rows};
+use basalt_hot::{Change, HotTablet, Lookup, Reader, Rows, Spot};
 use basalt_sched::os::{Clock, real::RealClock};
 use basalt_types::{Epoch, ReadAt, Rid, Stamp, TxnId, TxnState, TxnStates, Version, ViewNo};
 use std::ops::Bound;
@@ -71,7 +71,8 @@ fn run(watch: &Watch, order: &str, keys: &[[u8; 8]]) {
     let changes: Vec<Change<'_>> = keys.iter().map(|key| Change { key, row: Some(&ROW), rid: Rid(1) }).collect();
     watch.time("put_many", ROWS, || hot.put_many(&changes, txn, 0));
     let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_slice()).collect();
-    watch.time("restamp_many", ROWS, || hot.restamp_many(&keys, txn, Version(1)));
+    let spots: Vec<(Spot, &[u8])> = keys.iter().map(|key| (Spot::UNKNOWN, *key)).collect();
+    watch.time("restamp_many", ROWS, || hot.restamp_many(&spots, txn, Version(1)));
     let rows: Vec<(&[u8], Stamp)> = keys.iter().map(|key| (*key, Stamp::version(Version(1)))).collect();
     watch.time("mark_moved", ROWS, || assert!(hot.mark_moved(&rows, ViewNo(1)).into_iter().all(|moved| moved)));
     watch.time("sweep of moved rows", ROWS, || while hot.sweep(&[Version(1)], ViewNo(1)).more {});

@@ -88,7 +88,7 @@ impl Index {
 
     /// Memory of the tree; separators and child lists at their usual three quarters of capacity.
     pub fn bytes(&self) -> usize {
-        let slot = size_of::<Box<[u8]>>() + 2 * size_of::<u32>();
+        let slot = size_of::<Box<[u8]>>() + size_of::<u64>() + size_of::<u32>();
         self.nodes.bytes() + self.nodes.len() * CHILDREN_MAX * slot + self.separator_bytes
     }
 

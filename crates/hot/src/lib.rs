@@ -8,7 +8,7 @@
 //!  └ store    pages + index + undo; changes here, reads in `read`, removal in `sweep`
 //!     ├ index    B+-tree: separators → page
 //!     ├ page     records in key order: version header | key | row
-//!     │  └ heads    common prefix and four-byte heads, for searching sorted keys
+//!     │  └ heads    common prefix and eight-byte heads, for searching sorted keys
 //!     ├ queue    pages that have something to sweep
 //!     └ slab     numbered items in chunks: pages, tree nodes, undo versions
 //! ```
@@ -27,4 +27,4 @@ mod version;
 
 pub use rows::{HotRow, Rows};
 pub use tablet::HotTablet;
-pub use version::{Change, Found, Lookup, Newest, RangeState, Reader, Swept};
+pub use version::{Change, Found, Lookup, Newest, RangeState, Reader, Spot, Swept};

@@ -10,6 +10,7 @@ use crate::index::Index;
 use crate::page::{Header, PAGE_BYTES, Page, Weight};
 use crate::queue::Queue;
 use crate::slab::{NONE, Slab};
+use crate::version::Spot;
 use basalt_types::{Key, Stamp, TxnId, Version, ViewNo};
 use std::cmp::Ordering;
 
@@ -32,6 +33,12 @@ impl Default for Older {
 pub struct Place {
     pub page: u32,
     pub slot: usize,
+}
+
+impl Place {
+    pub fn spot(self) -> Spot {
+        Spot { page: self.page, slot: self.slot as u32 }
+    }
 }
 
 pub struct Store {
@@ -99,6 +106,18 @@ impl Store {
         self.locate(key)
     }
 
+    /// The same for a key that may have been found at this spot before.
+    pub fn locate_at(&self, spot: Spot, key: &[u8]) -> Result<Place, Place> {
+        let place = Place { page: spot.page, slot: spot.slot as usize };
+        if spot.is_known() && place.slot < self.pages[place.page].len() {
+            // A page that went, or has others' keys by now, has not this one.
+            if self.pages[place.page].key(place.slot) == key {
+                return Ok(place);
+            }
+        }
+        self.locate_near(spot.page, key)
+    }
+
     fn locate_in(&self, page: u32, key: &[u8]) -> Result<Place, Place> {
         match self.pages[page].find(key) {
             Ok(slot) => Ok(Place { page, slot }),
@@ -106,14 +125,14 @@ impl Store {
         }
     }
 
-    /// Puts a version on top of a key's newest, or of nothing. Returns the page that it is on.
+    /// Puts a version on top of a key's newest, or of nothing. Returns where it is.
     ///
     /// # Panics
     /// If the newest version is another transaction's and undecided.
-    pub fn push(&mut self, near: u32, key: &[u8], row: Option<&[u8]>, rid: u64, txn: TxnId, seq: u32) -> u32 {
+    pub fn push(&mut self, near: Spot, key: &[u8], row: Option<&[u8]>, rid: u64, txn: TxnId, seq: u32) -> Spot {
         let stamp = Stamp::txn(txn);
         let header = Header { stamp, rid, seq, moved_at: None, deleted: row.is_none(), undo: NONE };
-        match self.locate_near(near, key) {
+        match self.locate_at(near, key) {
             Err(place) => {
                 let rid = if row.is_none() { 0 } else { rid };
                 self.insert(place, key, Header { rid, ..header }, row)
@@ -154,8 +173,8 @@ impl Store {
     }
 
     /// Gives the versions of `txn` on `key` its version. Undecided ones are all above the decided ones.
-    pub fn restamp(&mut self, near: u32, key: &[u8], txn: TxnId, version: Version) -> u32 {
-        let Ok(place) = self.locate_near(near, key) else { return near };
+    pub fn restamp(&mut self, near: Spot, key: &[u8], txn: TxnId, version: Version) -> Spot {
+        let Ok(place) = self.locate_at(near, key) else { return near };
         let (from, to) = (Stamp::txn(txn), Stamp::version(version));
         let mut header = self.pages[place.page].header(place.slot);
         let mut older = header.undo;
@@ -172,7 +191,7 @@ impl Store {
             }
             older = header.undo;
         }
-        place.page
+        place.spot()
     }
 
     /// Replaces all that is known of a key.
@@ -180,13 +199,13 @@ impl Store {
         let stamp = Stamp::version(version);
         let header = Header { stamp, rid, seq: 0, moved_at: None, deleted: row.is_none(), undo: NONE };
         match self.locate_near(near, key) {
-            Err(place) => self.insert(place, key, header, row),
+            Err(place) => self.insert(place, key, header, row).page,
             Ok(place) => {
                 let mut older = self.pages[place.page].header(place.slot).undo;
                 while older != NONE {
                     older = self.take_undo(older).header.undo;
                 }
-                self.replace(place, header, row)
+                self.replace(place, header, row).page
             }
         }
     }
@@ -336,13 +355,13 @@ impl Store {
         Place { page: self.last, slot: self.pages[self.last].len() }
     }
 
-    fn insert(&mut self, place: Place, key: &[u8], header: Header, row: Option<&[u8]>) -> u32 {
+    fn insert(&mut self, place: Place, key: &[u8], header: Header, row: Option<&[u8]>) -> Spot {
         let place = self.make_room(place, key, Page::need(key, row));
         self.edit(place.page, |page| page.insert(place.slot, key, header, row));
-        place.page
+        place.spot()
     }
 
-    fn replace(&mut self, place: Place, header: Header, row: Option<&[u8]>) -> u32 {
+    fn replace(&mut self, place: Place, header: Header, row: Option<&[u8]>) -> Spot {
         self.edit(place.page, |page| page.replace(place.slot, header, row));
         let page = &self.pages[place.page];
         if page.all_bytes() > PAGE_BYTES {
@@ -350,10 +369,10 @@ impl Store {
                 self.edit(place.page, Page::compact);
             } else if page.len() > 1 {
                 self.split(place.page);
-                return NONE;
+                return Spot::UNKNOWN;
             }
         }
-        place.page
+        place.spot()
     }
 
     /// Where to insert so that the page stays within its size.

@@ -27,7 +27,7 @@
 use crate::slab::NONE;
 use crate::store::Store;
 use crate::sweep::Live;
-use crate::{Change, Found, Lookup, Newest, RangeState, Reader, Rows, Swept};
+use crate::{Change, Found, Lookup, Newest, RangeState, Reader, Rows, Spot, Swept};
 use basalt_types::{Key, Rid, Stamp, TxnId, Version, ViewNo};
 use parking_lot::{RwLock, RwLockWriteGuard};
 use std::ops::Bound;
@@ -96,16 +96,22 @@ impl HotTablet {
 
     /// The newest version whatever its stamp: what a writer that holds the row's lock builds upon.
     pub fn newest(&self, key: &[u8]) -> Option<Newest> {
+        self.find_newest(key).map(|(newest, _)| newest)
+    }
+
+    /// The same, and where it is.
+    pub fn find_newest(&self, key: &[u8]) -> Option<(Newest, Spot)> {
         let store = self.store.read();
         let place = store.locate(key).ok()?;
         let (newest, _, row) = store.pages[place.page].entry(place.slot);
-        Some(Newest {
+        let found = Newest {
             stamp: newest.stamp,
             seq: newest.seq,
             rid: Rid(newest.rid),
             row: row.map(<[u8]>::to_vec),
             moved_at: newest.moved_at,
-        })
+        };
+        Some((found, place.spot()))
     }
 
     /// Makes `row` the newest version. The caller holds the row's lock.
@@ -113,7 +119,12 @@ impl HotTablet {
     /// # Panics
     /// If the newest version is another transaction's and undecided: restamp before unlocking.
     pub fn put(&self, key: &[u8], row: &[u8], rid: Rid, txn: TxnId, seq: u32) {
-        self.change().push(NONE, key, Some(row), rid.0, txn, seq);
+        self.put_at(Spot::UNKNOWN, key, row, rid, txn, seq);
+    }
+
+    /// The same for a key that was found at this spot. Gives where it is now.
+    pub fn put_at(&self, spot: Spot, key: &[u8], row: &[u8], rid: Rid, txn: TxnId, seq: u32) -> Spot {
+        self.change().push(spot, key, Some(row), rid.0, txn, seq)
     }
 
     /// Makes a deletion the newest version, also where hot did not know the key.
@@ -121,14 +132,19 @@ impl HotTablet {
     /// # Panics
     /// As [`put`](HotTablet::put).
     pub fn delete(&self, key: &[u8], txn: TxnId, seq: u32) {
-        self.change().push(NONE, key, None, 0, txn, seq);
+        self.delete_at(Spot::UNKNOWN, key, txn, seq);
+    }
+
+    /// As [`put_at`](HotTablet::put_at).
+    pub fn delete_at(&self, spot: Spot, key: &[u8], txn: TxnId, seq: u32) -> Spot {
+        self.change().push(spot, key, None, 0, txn, seq)
     }
 
     /// Puts and deletes in any order (ascending keys are fastest); other work runs between chunks.
     pub fn put_many(&self, changes: &[Change<'_>], txn: TxnId, seq: u32) {
         for chunk in changes.chunks(WRITE_CHUNK) {
             let mut store = self.change();
-            let mut near = NONE;
+            let mut near = Spot::UNKNOWN;
             for change in chunk {
                 near = store.push(near, change.key, change.row, change.rid.0, txn, seq);
             }
@@ -142,16 +158,17 @@ impl HotTablet {
 
     /// Gives all versions of `txn` on `key` its version.
     pub fn restamp(&self, key: &[u8], txn: TxnId, version: Version) {
-        self.change().restamp(NONE, key, txn, version);
+        self.change().restamp(Spot::UNKNOWN, key, txn, version);
     }
 
-    /// [`restamp`](HotTablet::restamp) of many keys; other work runs between chunks.
-    pub fn restamp_many(&self, keys: &[&[u8]], txn: TxnId, version: Version) {
+    /// [`restamp`](HotTablet::restamp) of many keys, each with where it was put; other work runs between chunks.
+    pub fn restamp_many(&self, keys: &[(Spot, &[u8])], txn: TxnId, version: Version) {
         for chunk in keys.chunks(WRITE_CHUNK) {
             let mut store = self.change();
-            let mut near = NONE;
-            for key in chunk {
-                near = store.restamp(near, key, txn, version);
+            let mut near = Spot::UNKNOWN;
+            for (spot, key) in chunk {
+                let from = if spot.is_known() { *spot } else { near };
+                near = store.restamp(from, key, txn, version);
             }
         }
     }

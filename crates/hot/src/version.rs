@@ -1,5 +1,6 @@
 //! What callers hand in and get back: readers, changes, and versions of a key.
 
+use crate::slab::NONE;
 use basalt_types::{ReadAt, Rid, Stamp, TxnStates, Version, ViewNo};
 
 /// Who reads: what has happened for it, and which read view tells it where moved versions are.
@@ -60,6 +61,22 @@ pub struct Newest {
     pub row: Option<Vec<u8>>,
     /// The first view that finds this version in a file instead of here.
     pub moved_at: Option<ViewNo>,
+}
+
+/// Where a key was found: a hint, which whoever follows it checks. It spares the way there as long as the key's page has
+/// not changed below it.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    pub(crate) page: u32,
+    pub(crate) slot: u32,
+}
+
+impl Spot {
+    pub const UNKNOWN: Spot = Spot { page: NONE, slot: 0 };
+
+    pub(crate) fn is_known(self) -> bool {
+        self.page != NONE
+    }
 }
 
 /// A row to put, or (`row` is `None`) a key to delete: that keeps the row id that hot knew, not `rid`.

@@ -2,14 +2,17 @@
 //! reported are New-Orders per minute and not tpmC.
 
 pub mod check;
+pub mod input;
 pub mod load;
-mod tables;
+pub mod population;
+pub mod tables;
 mod terminal;
 mod transactions;
 
 use crate::terminals::{self, Load, round};
 use crate::wire::{Address, Connection};
 use anyhow::Result;
+use input::Inputs;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use terminal::Terminal;
@@ -22,7 +25,7 @@ pub fn run(address: &Address, load: &Load) -> Result<Map<String, Value>> {
     let rolled_back = AtomicU64::new(0);
     let statements = transactions::statements();
     let mut result = terminals::run(address, load, &statements, |client| {
-        Terminal::new(client, warehouses, load.seed, &rolled_back)
+        Terminal::new(Inputs::new(client, warehouses, load.seed), &rolled_back)
     })?;
     let count = result["kinds"]["new_order"]["count"].as_u64().unwrap_or(0);
     result.insert("new_orders_per_minute".to_string(), json!(round(count as f64 / load.seconds * 60.0)));

@@ -3,8 +3,8 @@
 //! They keep the consistency conditions at READ COMMITTED: what is read to be written is locked when it is read (FOR
 //! UPDATE) or written and read at once (UPDATE … RETURNING).
 
+use super::input::{Line, NewOrder, Payment, Who, middle};
 use super::tables::ITEMS;
-use super::terminal::{Line, NewOrder, Payment, Who};
 use crate::terminals::{BEGIN, COMMIT, ROLLBACK, transaction_control};
 use crate::wire::Param::{Cents, Int, Text, Time};
 use crate::wire::{Connection, Statement, statement};
@@ -236,7 +236,7 @@ pub async fn payment(connection: &mut Connection, payment: &Payment) -> Result<(
         Who::Id(id) => *id,
         Who::Name(last) => {
             let asked = connection.run(CUSTOMERS_BY_NAME, &[of_warehouse, of_district, Text(last.as_bytes())]);
-            middle(&asked.await?.iter().map(|row| row.int(0)).collect::<Result<Vec<_>>>()?).context("no such name")?
+            *middle(&asked.await?.iter().map(|row| row.int(0)).collect::<Result<Vec<_>>>()?).context("no such name")?
         }
     };
     let key = [of_warehouse, of_district, Int(id)];
@@ -244,7 +244,7 @@ pub async fn payment(connection: &mut Connection, payment: &Payment) -> Result<(
     let [key_warehouse, key_district, key_customer] = key;
     if bad_credit {
         let row = connection.run(CUSTOMER_DATA, &key).await?.one()?;
-        let data = with_payment(payment, id, row.get(0).unwrap_or_default());
+        let data = payment.noted(id, row.get(0).unwrap_or_default());
         let row = [amount, key_warehouse, key_district, key_customer, Text(data.as_bytes())];
         connection.run(PAY_CUSTOMER_DATA, &row).await?;
     } else {
@@ -258,26 +258,6 @@ pub async fn payment(connection: &mut Connection, payment: &Payment) -> Result<(
     Ok(())
 }
 
-/// Clause 2.5.2.2: the payment goes before what is known of a customer of bad credit, of which 500 letters are kept.
-fn with_payment(payment: &Payment, customer: i32, data: &str) -> String {
-    let mut kept = format!(
-        "{customer} {} {} {} {} {}.{:02} {data}",
-        payment.customer_district,
-        payment.customer_warehouse,
-        payment.district,
-        payment.warehouse,
-        payment.cents / 100,
-        payment.cents % 100
-    );
-    kept.truncate(500);
-    kept
-}
-
-/// Of n customers of one name, that at n / 2, rounded up.
-fn middle(ids: &[i32]) -> Option<i32> {
-    ids.get(ids.len().div_ceil(2).checked_sub(1)?).copied()
-}
-
 pub async fn order_status(connection: &mut Connection, warehouse: i32, district: i32, who: &Who) -> Result<()> {
     let (warehouse, district) = (Int(warehouse), Int(district));
     connection.run(BEGIN, &[]).await?;
@@ -285,7 +265,7 @@ pub async fn order_status(connection: &mut Connection, warehouse: i32, district:
         Who::Id(id) => connection.run(BALANCE, &[warehouse, district, Int(*id)]).await?.one()?.int(0)?,
         Who::Name(last) => {
             let asked = connection.run(BALANCES_BY_NAME, &[warehouse, district, Text(last.as_bytes())]);
-            middle(&asked.await?.iter().map(|row| row.int(0)).collect::<Result<Vec<_>>>()?).context("no such name")?
+            *middle(&asked.await?.iter().map(|row| row.int(0)).collect::<Result<Vec<_>>>()?).context("no such name")?
         }
     };
     let order = connection.run(LAST_ORDER, &[warehouse, district, Int(id)]).await?.one()?.int(0)?;

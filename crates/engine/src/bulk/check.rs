@@ -31,7 +31,7 @@ pub(super) async fn keys_are_new(
     let duplicate = |key: &[u8]| Error::DuplicateKey { table: table.id, key: Key::from(key) };
     for key in txn.engine.locks.foreign_row_locks(txn.owner, tablet.id) {
         if contains(files, key.as_bytes())? {
-            let object = Object::Row(tablet.id, key);
+            let object = Object::row(tablet.id, &key);
             // Before: the wait may be canceled when the lock has been granted.
             if !txn.engine.locks.holds(txn.owner, &object) {
                 txn.unlooked.insert(object.clone());
@@ -189,7 +189,7 @@ impl Check<'_> {
             && Some(other) != self.txn.id()
         {
             // A later batch waits for this one, and so does one that waits for a lock held here.
-            if !self.earlier.contains(&file.id()) || self.txn.has_looked(&Object::Row(self.tablet.id, key.clone())) {
+            if !self.earlier.contains(&file.id()) || self.txn.has_looked(&Object::row(self.tablet.id, key)) {
                 return Ok(false);
             }
             self.wait_for(other).await?;
@@ -222,7 +222,7 @@ impl Check<'_> {
 
     /// Whether the key has a row now, those of undecided batches apart.
     async fn is_taken(&mut self, key: &Key) -> Result<bool> {
-        let object = Object::Row(self.tablet.id, key.clone());
+        let object = Object::row(self.tablet.id, key);
         let mut stale = None;
         loop {
             let locks = &self.txn.engine.locks;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 const WAIT: WaitPolicy = WaitPolicy::Wait(None);
 
 fn row(key: u8) -> Object {
-    Object::Row(TabletId(1), Key(Box::new([key])))
+    Object::row(TabletId(1), &Key(Box::new([key])))
 }
 
 async fn take(locks: &Locks, owner: u64, object: &Object, mode: RowLock) -> Result<Acquired> {
@@ -203,7 +203,7 @@ async fn foreign_locks_are_told_whatever_their_number() {
     let locks = Locks::new(100_000);
     let key = |i: u32| Key(i.to_be_bytes().into());
     for i in 0..5000u32 {
-        let object = Object::Row(TabletId(1 + i % 2), key(i));
+        let object = Object::row(TabletId(1 + i % 2), &key(i));
         locks.acquire(Owner(1 + u64::from(i % 3)), &object, RowLock::Update.into(), WAIT).await.unwrap();
     }
     let expected: Vec<Key> = (0..5000).filter(|i| i % 2 == 0 && i % 3 != 0).map(key).collect();

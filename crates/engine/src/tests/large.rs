@@ -302,7 +302,7 @@ async fn who_will_not_wait_for_a_marked_row_is_told_so() {
     let outcome = other.lock_row(&table, tablet, &key, RowLock::Update, wait).await;
     assert!(matches!(outcome, Err(Error::LockTimeout(_))), "{outcome:?}");
     // He has kept nothing that the large one may want.
-    assert!(!f.engine.locks.holds(other.owner, &Object::Row(tablet, key)));
+    assert!(!f.engine.locks.holds(other.owner, &Object::row(tablet, &key)));
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ impl Txn {
         wait: WaitPolicy,
     ) -> Result<Claim> {
         let (tablet, key) = (self.tablet(index.tablet())?, entry.key());
-        let object = Object::Row(tablet.id, key.clone());
+        let object = Object::row(tablet.id, &key);
         // One that a canceled statement was granted, without looking under it, is new.
         let held = self.has_looked(&object);
         let Some(place) = self.lock_settled(&tablet, &key, RowLock::Update, wait).await? else {
@@ -187,7 +187,7 @@ impl Txn {
 
     fn remove_entry(&mut self, entry: &RowEntry) -> Result<()> {
         let at = self.tablet(entry.index.tablet())?;
-        self.remove(&at, &entry.entry.key())
+        self.remove(&at, &entry.entry.key(), None)
     }
 
     pub(super) fn apply_entries(&mut self, changes: &[EntryChange], tablet: TabletId, key: &Key) -> Result<()> {

@@ -6,6 +6,7 @@ use crate::read::ReadContext;
 use crate::record::{self, PutRow};
 use crate::tablet::{FileEntry, Place, Tablet};
 use crate::{Error, Result, RowLock, WaitPolicy};
+use basalt_hot::Spot;
 use basalt_meta::TxnTable;
 use basalt_types::schema::IndexDef;
 use basalt_types::{
@@ -30,8 +31,17 @@ pub struct CurrentRow {
 #[derive(Clone)]
 pub(crate) struct KnownPlace {
     view: u64,
-    /// `None`: in hot.
+    /// `None`: in no file.
     cold: Option<(Arc<FileEntry>, u32)>,
+    /// In hot.
+    spot: Spot,
+}
+
+impl KnownPlace {
+    /// Of a key that no file of this view has.
+    fn in_no_file(view: u64) -> KnownPlace {
+        KnownPlace { view, cold: None, spot: Spot::UNKNOWN }
+    }
 }
 
 impl std::fmt::Debug for KnownPlace {
@@ -105,9 +115,9 @@ impl Txn {
                 return Ok(Locked::Skipped);
             };
             let known = match &place {
-                Place::Hot { view, .. } => Some(KnownPlace { view: *view, cold: None }),
+                Place::Hot { view, spot, .. } => Some(KnownPlace { view: *view, cold: None, spot: *spot }),
                 Place::Cold { file, ordinal, view, .. } => {
-                    Some(KnownPlace { view: *view, cold: Some((file.clone(), *ordinal)) })
+                    Some(KnownPlace { view: *view, cold: Some((file.clone(), *ordinal)), spot: Spot::UNKNOWN })
                 }
                 _ => None,
             };
@@ -207,7 +217,7 @@ impl Txn {
         wait: WaitPolicy,
     ) -> Result<Option<Place>> {
         self.unlooked.extend(self.looking.take());
-        let object = &*self.looking.insert(Object::Row(tablet.id, key.clone()));
+        let object = &*self.looking.insert(Object::row(tablet.id, key));
         let locks = &self.engine.locks;
         let mut stale = None;
         let place = loop {
@@ -324,13 +334,18 @@ impl Txn {
         if indexes_first && let Some(taken) = self.claim_entries(&entries, arbiters).await? {
             return Ok(taken);
         }
-        if keyed && !self.claim_key(&tablet, &key).await? {
+        let known = match keyed {
+            true => self.claim_key(&tablet, &key).await?,
+            // Nobody has a row id that is new.
+            false => Some(KnownPlace::in_no_file(tablet.view_id())),
+        };
+        if known.is_none() {
             return Ok(Inserted::Duplicate { tablet: tablet.id, key, index: None });
         }
         if !indexes_first && let Some(taken) = self.claim_entries(&entries, arbiters).await? {
             return Ok(taken);
         }
-        self.put(table, &tablet, &key, rid, values, None)?;
+        self.put(table, &tablet, &key, rid, values, known.as_ref())?;
         self.put_entries(&entries, tablet.id, &key)?;
         self.note_row(table, None, Some(values));
         self.last_inserted = Some((tablet.id, key));
@@ -342,18 +357,20 @@ impl Txn {
         self.last_inserted.as_ref()
     }
 
-    /// Locks a key for a new row. False: a live row has it.
-    pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<bool> {
+    /// Locks a key for a new row, and gives where it may be put. `None`: a live row has it.
+    pub(crate) async fn claim_key(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<Option<KnownPlace>> {
+        // Before it is looked: if nothing moves until the row is put, no file has the key then, either.
+        let known = KnownPlace::in_no_file(tablet.view_id());
         match self.lock_settled(tablet, key, RowLock::Update, self.wait).await? {
             Some(Place::Hot { stamp, .. } | Place::Cold { stamp, .. }) => {
                 if let Some(version) = self.version_of(stamp) {
                     self.note_met(version);
                 }
-                Ok(false)
+                Ok(None)
             }
             // A snapshot that still sees the deleted row would see two of one key.
-            Some(Place::Deleted { stamp }) => self.check_unchanged(stamp, "delete").map(|()| true),
-            _ => Ok(true),
+            Some(Place::Deleted { stamp }) => self.check_unchanged(stamp, "delete").map(|()| Some(known)),
+            _ => Ok(Some(known)),
         }
     }
 
@@ -378,9 +395,10 @@ impl Txn {
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
         self.mark_cold(txn, tablet, key, known)?;
-        tablet.hot.put(key.as_bytes(), &encoded, rid, txn, self.seq());
+        let spot = known.map_or(Spot::UNKNOWN, |known| known.spot);
+        let spot = tablet.hot.put_at(spot, key.as_bytes(), &encoded, rid, txn, self.seq());
         self.engine.background.note_written(&self.engine, key.0.len() + encoded.len());
-        self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
+        self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone(), spot });
         Ok(())
     }
 
@@ -427,7 +445,11 @@ impl Txn {
             false => tablet.clone(),
         };
         let stays = new_key == row.key && new_tablet.id == tablet.id;
-        if !stays && !self.claim_key(&new_tablet, &new_key).await? {
+        let claimed = match stays {
+            true => None,
+            false => self.claim_key(&new_tablet, &new_key).await?,
+        };
+        if !stays && claimed.is_none() {
             return Ok(Inserted::Duplicate { tablet: new_tablet.id, key: new_key, index: None });
         }
         let old = match self.wants_old(table) {
@@ -458,13 +480,13 @@ impl Txn {
             self.apply_entries(&changes, tablet.id, &row.key)?;
             return Ok(Inserted::Done);
         }
-        self.remove(&tablet, &row.key)?;
+        self.remove(&tablet, &row.key, row.place.as_ref())?;
         if let Some(txn) = self.id {
             tablet.leave_forward(&row.key, txn, new_tablet.id, new_key.clone());
             self.push_change(Change::Forward { tablet: tablet.clone(), key: row.key.clone() });
         }
         let rid = new_tablet.take_region(1);
-        self.put(table, &new_tablet, &new_key, rid, values, None)?;
+        self.put(table, &new_tablet, &new_key, rid, values, claimed.as_ref())?;
         self.apply_entries(&changes, new_tablet.id, &new_key)?;
         Ok(Inserted::Done)
     }
@@ -474,19 +496,20 @@ impl Txn {
         self.engine.admit().await?;
         let tablet = self.tablet(row.tablet)?;
         if !self.wants_old(table) {
-            return self.remove(&tablet, &row.key);
+            return self.remove(&tablet, &row.key, row.place.as_ref());
         }
         let old = self.values_of(table, row)?;
         let entries = self.engine.index_entries(table, &old, tablet.id, &row.key, IndexDef::loses_entries)?;
         let entries = self.present_entries(entries, tablet.id, &row.key)?;
         self.lock_entries(&entries).await?;
-        self.remove(&tablet, &row.key)?;
+        self.remove(&tablet, &row.key, row.place.as_ref())?;
         self.remove_entries(&entries)?;
         self.note_row(table, Some(&old), None);
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, tablet: &Arc<Tablet>, key: &Key) -> Result<()> {
+    /// Logs and applies the deletion of a row whose lock is held. `known`: as in [`Txn::put`].
+    pub(super) fn remove(&mut self, tablet: &Arc<Tablet>, key: &Key, known: Option<&KnownPlace>) -> Result<()> {
         let txn = self.writer()?;
         let mut bytes = Vec::with_capacity(key.0.len() + 24);
         record::delete(&mut bytes, txn, tablet.id, key.as_bytes());
@@ -494,9 +517,10 @@ impl Txn {
         let engine = self.engine.clone();
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
-        if !self.mark_cold(txn, tablet, key, None)? {
-            tablet.hot.delete(key.as_bytes(), txn, self.seq());
-            self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
+        if !self.mark_cold(txn, tablet, key, known)? {
+            let spot = known.map_or(Spot::UNKNOWN, |known| known.spot);
+            let spot = tablet.hot.delete_at(spot, key.as_bytes(), txn, self.seq());
+            self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone(), spot });
         }
         Ok(())
     }
@@ -512,9 +536,9 @@ impl Txn {
         let _latch = tablet.latch.read();
         let _whole = engine.whole("change of rows");
         for (key, rid, row) in rows {
-            tablet.hot.put(key.as_bytes(), row, *rid, txn, self.seq());
+            let spot = tablet.hot.put_at(Spot::UNKNOWN, key.as_bytes(), row, *rid, txn, self.seq());
             self.engine.background.note_written(&self.engine, key.0.len() + row.len());
-            self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone() });
+            self.push_change(Change::Hot { tablet: tablet.clone(), key: key.clone(), spot });
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::record::FileEdit;
 use crate::tablet::{FileEntry, Tablet};
+use basalt_hot::Spot;
 use basalt_meta::FileStamps;
 use basalt_types::{FileId, Key, Lsn, Rid, TabletId, TxnId, Version};
 use roaring::RoaringBitmap;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 pub(crate) enum Change {
     /// One level of a key's version chain in hot.
-    Hot { tablet: Arc<Tablet>, key: Key },
+    Hot { tablet: Arc<Tablet>, key: Key, spot: Spot },
     /// A deletion mark in a file. Moves may have carried it elsewhere: the place is a hint.
     Mark { tablet: Arc<Tablet>, key: Key, file: Arc<FileEntry>, ordinal: u32 },
     /// Rows of a file that were marked many at a time, with keys from one to the other. The file stays listed until
@@ -86,7 +87,7 @@ impl Engine {
     pub(crate) fn undo(&self, txn: TxnId, changes: Vec<Change>) {
         for change in changes.into_iter().rev() {
             match change {
-                Change::Hot { tablet, key } => {
+                Change::Hot { tablet, key, .. } => {
                     let undone = tablet.hot.rollback(key.as_bytes(), txn);
                     assert!(undone, "{txn} wrote {key:?} in {} but is not its newest writer", tablet.id);
                 }
@@ -128,17 +129,10 @@ impl Engine {
 
     /// Gives everything that a committed transaction changed its version.
     pub(crate) fn restamp(&self, txn: TxnId, version: Version, changes: &[Change]) {
-        let mut run: Vec<&[u8]> = Vec::new();
-        let mut of: Option<&Arc<Tablet>> = None;
+        let mut hot: Vec<(&Arc<Tablet>, Spot, &[u8])> = Vec::with_capacity(changes.len());
         for change in changes {
             match change {
-                Change::Hot { tablet, key } => {
-                    if of.is_some_and(|other| !Arc::ptr_eq(other, tablet)) {
-                        of.take().expect("just seen").hot.restamp_many(&std::mem::take(&mut run), txn, version);
-                    }
-                    of = Some(tablet);
-                    run.push(key.as_bytes());
-                }
+                Change::Hot { tablet, key, spot } => hot.push((tablet, *spot, key.as_bytes())),
                 Change::Mark { tablet, key, file, ordinal } => {
                     let _latch = tablet.latch.read();
                     let listed = tablet.view().file(file.id()).is_some();
@@ -164,8 +158,14 @@ impl Engine {
                 Change::NewTablet { .. } => {}
             }
         }
-        if let Some(tablet) = of {
-            tablet.hot.restamp_many(&run, txn, version);
+        // Statements go from table to table and back: each tablet once, and neighbours together.
+        hot.sort_unstable_by_key(|(tablet, _, key)| (tablet.id, *key));
+        hot.dedup_by_key(|(tablet, _, key)| (tablet.id, *key));
+        let mut keys: Vec<(Spot, &[u8])> = Vec::with_capacity(hot.len());
+        for of_tablet in hot.chunk_by(|(one, ..), (other, ..)| Arc::ptr_eq(one, other)) {
+            keys.clear();
+            keys.extend(of_tablet.iter().map(|(_, spot, key)| (*spot, *key)));
+            of_tablet[0].0.hot.restamp_many(&keys, txn, version);
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Spot;
 use basalt_types::{Epoch, TxnId};
 
 const KEYS: u32 = 30_000;
@@ -6,8 +7,8 @@ const KEYS: u32 = 30_000;
 fn commit(store: &mut Store, version: u64, keys: impl Iterator<Item = u32>, row: Option<&[u8]>) {
     let txn = TxnId::new(Epoch(1), version);
     for key in keys {
-        store.push(NONE, &key.to_be_bytes(), row, 1, txn, 0);
-        store.restamp(NONE, &key.to_be_bytes(), txn, Version(version));
+        store.push(Spot::UNKNOWN, &key.to_be_bytes(), row, 1, txn, 0);
+        store.restamp(Spot::UNKNOWN, &key.to_be_bytes(), txn, Version(version));
     }
 }
 

@@ -39,6 +39,7 @@ struct World {
     snapshots: Vec<u64>,
     view: u64,
     views: Vec<u64>,
+    spots: Vec<Spot>,
 }
 
 impl World {
@@ -56,6 +57,7 @@ impl World {
             snapshots: Vec::new(),
             view: 1,
             views: Vec::new(),
+            spots: Vec::new(),
         }
     }
 
@@ -65,6 +67,14 @@ impl World {
         key.extend(n.to_be_bytes());
         key.truncate(key.len() - usize::from(n.is_multiple_of(7)));
         key
+    }
+
+    /// Where some key was, once: hints that mislead change nothing.
+    fn spot(&mut self) -> Spot {
+        match self.spots.len() {
+            0 => Spot::UNKNOWN,
+            known => self.spots[self.rng.random_range(0..known)],
+        }
     }
 
     fn row(&mut self) -> Vec<u8> {
@@ -111,10 +121,11 @@ impl World {
             self.hot.put_many(&changes, id, seq);
         } else {
             for (key, row, rid) in &batch {
-                match row {
-                    Some(row) => self.hot.put(key, row, *rid, id, seq),
-                    None => self.hot.delete(key, id, seq),
-                }
+                let spot = self.spot();
+                self.spots.push(match row {
+                    Some(row) => self.hot.put_at(spot, key, row, *rid, id, seq),
+                    None => self.hot.delete_at(spot, key, id, seq),
+                });
             }
         }
     }
@@ -151,7 +162,7 @@ impl World {
         // Between the commit and the new stamps readers ask the table.
         self.check_some();
         if self.rng.random_bool(0.5) {
-            let keys: Vec<&[u8]> = writer.keys.iter().map(Vec::as_slice).collect();
+            let keys: Vec<(Spot, &[u8])> = writer.keys.iter().map(|key| (self.spot(), key.as_slice())).collect();
             self.hot.restamp_many(&keys, writer.id, version);
         } else {
             writer.keys.iter().for_each(|key| self.hot.restamp(key, writer.id, version));

@@ -54,7 +54,7 @@ fn write_all(hot: &HotTablet, version: u64) {
     let keys: Vec<[u8; 8]> = (0..KEYS).map(|key| (key * 31 % KEYS).to_be_bytes()).collect();
     let changes: Vec<Change<'_>> = keys.iter().map(|key| Change { key, row: Some(&row), rid: Rid(version) }).collect();
     hot.put_many(&changes, txn(version), 0);
-    let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_slice()).collect();
+    let keys: Vec<(Spot, &[u8])> = keys.iter().map(|key| (Spot::UNKNOWN, key.as_slice())).collect();
     hot.restamp_many(&keys, txn(version), Version(version));
 }
 
