@@ -86,6 +86,7 @@ fn declare(engine: &Engine, mode: Mode, name: &'static str, columns: &str) -> Re
             constraint_id: engine.next_object_id(),
             constraint_name: constraint_name.clone(),
             columns: key.clone(),
+            include: Vec::new(),
         }),
         partitions: vec![PartitionDef { name: name.to_string(), tablets: vec![engine.next_tablet_id()] }],
         columns,
