@@ -8,7 +8,7 @@ use super::{Fill, SystemContext};
 use crate::error::SqlError;
 use basalt_engine::ViewDef;
 use basalt_engine::privilege::{self, AclKey, ObjectClass};
-use basalt_types::{ColumnDef, ObjectId, PhysType, TableDef};
+use basalt_types::{ColumnDef, ObjectId, TableDef};
 
 type Result = std::result::Result<(), SqlError>;
 
@@ -141,14 +141,7 @@ fn may_read(system: &SystemContext, table: &TableDef, column: &ColumnDef) -> boo
 
 /// Of a value, if all have the same.
 fn width(column: &ColumnDef) -> Option<i32> {
-    match column.ty.phys()? {
-        PhysType::Bool => Some(1),
-        PhysType::I16 => Some(2),
-        PhysType::I32 | PhysType::F32 => Some(4),
-        PhysType::I64 | PhysType::F64 => Some(8),
-        PhysType::I128 | PhysType::Fixed16 => Some(16),
-        PhysType::Bytes => None,
-    }
+    column.ty.phys()?.fixed_width().map(|bytes| bytes as i32)
 }
 
 fn pg_stat_indexes(system: &SystemContext, rows: &mut Rows) -> Result {

@@ -41,10 +41,11 @@ struct Load {
 
 const FILES: Load = Load { orientation: "column", settings: &["basalt.bulk_rows_min=1000"], width: 0, tidies: true };
 const PAIRS: Load = Load { orientation: "row,column", ..FILES };
+/// Batches of less than a 32nd of the memory, which stay hot.
 const PRESSURE: Load = Load {
     orientation: "column",
     settings: &["basalt.memory_limit=64MB", "basalt.cool_after=1h"],
-    width: 1000,
+    width: 600,
     tidies: false,
 };
 
