@@ -41,11 +41,12 @@ def queries():
 
 
 def compared(queries, run, rounds):
-    result = {}
+    """Of two that must answer alike, by name: medians, and those of the first to those of the second."""
+    (one, other), result = run, {}
     for name, text in queries.items():
         times = {engine: [] for engine in run}
         answers = {engine: shown(ask(text)) for engine, ask in run.items()}
-        assert answers["basalt"] == answers["duckdb"], f"query {name}: the answers differ"
+        assert answers[one] == answers[other], f"query {name}: the answers differ"
         for _ in range(rounds):
             for engine, ask in run.items():
                 began = time.perf_counter()
@@ -53,7 +54,7 @@ def compared(queries, run, rounds):
                 times[engine].append(time.perf_counter() - began)
         medians = {engine: statistics.median(of) for engine, of in times.items()}
         result[name] = {f"{engine}_ms": round(seconds * 1000, 2) for engine, seconds in medians.items()}
-        result[name]["ratio"] = round(medians["basalt"] / medians["duckdb"], 2)
+        result[name]["ratio"] = round(medians[one] / medians[other], 2)
         print(name, result[name], flush=True)
     ratios = [of["ratio"] for of in result.values()]
     return {"queries": result, "geometric_mean": round(math.exp(statistics.fmean(map(math.log, ratios))), 3), "worst": max(ratios)}

@@ -96,9 +96,7 @@ impl Txn {
             is_unique: table.primary_key.is_some(),
         })
     }
-}
 
-impl Txn {
     /// Enters files into the tablet's view, undecided.
     pub(crate) fn register_files(
         &mut self,

@@ -60,7 +60,7 @@ impl Txn {
         done: &mut [bool],
     ) -> Result<()> {
         let txn = self.writer()?;
-        let objects: Vec<Object> = rows.iter().map(|row| Object::row(tablet.id, &Key::from(row.key))).collect();
+        let objects: Vec<Object> = rows.iter().map(|row| Object::Row(tablet.id, row.key.into())).collect();
         let engine = self.engine.clone();
         for _ in 0..TRIES_MAX {
             let view = tablet.view();
