@@ -406,6 +406,7 @@ impl Aggregation {
     }
 
     fn update(&mut self, at: usize, kind: &UnitKind, groups: Groups<'_>, values: &[Vector], rows: usize) -> Result<()> {
+        check()?;
         let len = self.len();
         let valued = |nulls: Option<&NullBuffer>| nulls.map(|nulls| without_nulls(groups, nulls));
         match (kind, &mut self.states[at], values) {

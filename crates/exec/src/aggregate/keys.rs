@@ -356,6 +356,7 @@ impl Found {
         self.make_room(bounds(keys), rows)?;
         for (column, key) in self.columns.iter_mut().zip(keys) {
             words.push(column.words_of(key, mask)?);
+            check()?;
         }
         self.make_room_for_texts(rows);
         self.number(&words, rows, mask)
@@ -379,6 +380,7 @@ impl Found {
             if let (Some(texts), Some(others)) = (&mut column.texts, &others.texts) {
                 texts.make_room(groups.len())?;
                 words.words = texts.of_others(others, &words.words, words.nulls.as_ref());
+                check()?;
             }
         }
         self.make_room_for_texts(groups.len());
