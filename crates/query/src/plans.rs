@@ -1,4 +1,5 @@
-//! The plan cache: row plans by the text of their statements, literals left out, shared by all sessions.
+//! The plan cache: row plans by the text of their statements, literals left out, shared by all sessions; and statements
+//! that write a row or few where their message is read.
 //!
 //! A text is looked at when it comes a second time: most that come once never come again. Its literals become
 //! parameters ([`text`]); it is bound in both forms, and only if the plan with parameters, given the literals, is the
@@ -12,8 +13,10 @@ pub(crate) mod text;
 
 pub(crate) use learn::{learn, values};
 
+use crate::bind::Bound;
 use crate::row::RowPlan;
 use crate::session::Columns;
+use crate::statement::at_once::AtOnce;
 use ahash::RandomState;
 use basalt_types::DataType;
 use parking_lot::Mutex;
@@ -39,15 +42,27 @@ pub(crate) struct PlanKey {
 pub(crate) struct Known {
     pub key: PlanKey,
     pub catalog_version: u64,
-    pub plan: RowPlan,
-    pub columns: Columns,
+    pub plan: KnownPlan,
+    /// `None`: it gives no rows.
+    pub columns: Option<Columns>,
     /// Of the parameters.
     pub types: Vec<DataType>,
     used: AtomicU64,
 }
 
+pub(crate) enum KnownPlan {
+    Read(RowPlan),
+    Write { at_once: AtOnce, bound: Bound },
+}
+
 impl Known {
-    pub fn new(key: PlanKey, catalog_version: u64, plan: RowPlan, columns: Columns, types: Vec<DataType>) -> Known {
+    pub fn new(
+        key: PlanKey,
+        catalog_version: u64,
+        plan: KnownPlan,
+        columns: Option<Columns>,
+        types: Vec<DataType>,
+    ) -> Known {
         Known { key, catalog_version, plan, columns, types, used: AtomicU64::new(0) }
     }
 }

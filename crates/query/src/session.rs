@@ -30,7 +30,8 @@ pub(crate) mod temp;
 
 pub use crate::syntax::Parsed;
 pub use block::Scope;
-pub use inline::Ended;
+pub(crate) use dispatch::locks_of;
+pub use inline::{AtOnceQuery, Ended};
 pub use outcome::{Columns, CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
 
 use crate::database::{Database, SessionEntry};

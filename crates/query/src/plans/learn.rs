@@ -1,11 +1,12 @@
 //! Whether a text with parameters means what the text with its literals means.
 
 use super::text::{Literal, Literals, statement_of};
-use super::{Known, PlanKey};
-use crate::bind::{self, BindContext, Bound, Needs, ParamTypes};
+use super::{Known, KnownPlan, PlanKey};
+use crate::bind::{self, BindContext, Bound, Needs, ParamTypes, Write};
 use crate::row::{Role, RowPlan};
-use crate::session::{Columns, Session};
+use crate::session::{Columns, Session, locks_of};
 use crate::statement::allowed;
+use crate::statement::at_once::AtOnce;
 use crate::syntax;
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
@@ -29,6 +30,7 @@ pub(crate) fn learn(
     let of_literals = |literal: &Literal<'_>| match literal {
         Literal::Int4(_) => DataType::Int4,
         Literal::Int8(_) => DataType::Int8,
+        Literal::Decimal(_) => DataType::Numeric(None),
         Literal::Text(_) => DataType::Unknown,
     };
     let (plain, _) = bound(session, catalog, sql, ParamTypes::none(), &eval)?;
@@ -36,18 +38,64 @@ pub(crate) fn learn(
     let (shaped, types) = bound(session, catalog, statement_of(&key.text)?, open, &eval)?;
     let values = values(literals, &types, &eval)?;
     let columns = |bound: &Bound| bound.columns().map(Columns::from);
-    let columns = columns(&plain).filter(|plain| Some(plain) == columns(&shaped).as_ref())?;
-    let plan = RowPlan::of(&shaped, &eval).filter(is_plain)?;
-    let example = given(RowPlan::of(&shaped, &eval)?, &values, &eval);
-    let as_written = given(RowPlan::of(&plain, &eval)?, &[], &eval);
-    let same = example.is_same(&as_written);
-    same.then(|| Arc::new(Known::new(key.clone(), catalog.version, plan, columns, types)))
+    let columns = Some(columns(&plain)).filter(|plain| *plain == columns(&shaped))?;
+    let plan = match (&plain, shaped) {
+        (Bound::Write(plain), Bound::Write(shaped)) => {
+            let at_once = at_once(catalog, &eval, plain, &shaped, &values)?;
+            KnownPlan::Write { at_once, bound: Bound::Write(shaped) }
+        }
+        (_, shaped) => {
+            let plan = RowPlan::of(&shaped, &eval).filter(is_plain)?;
+            let example = given(RowPlan::of(&shaped, &eval)?, &values, &eval);
+            let as_written = given(RowPlan::of(&plain, &eval)?, &[], &eval);
+            KnownPlan::Read(Some(plan).filter(|_| example.is_same(&as_written))?)
+        }
+    };
+    Some(Arc::new(Known::new(key.clone(), catalog.version, plan, columns, types)))
+}
+
+/// A write that runs where its message is read, and that is, with the literals for its parameters, the one with literals.
+fn at_once(catalog: &Catalog, eval: &EvalContext, plain: &Write, shaped: &Write, values: &[Datum]) -> Option<AtOnce> {
+    let of = |write: &Write| {
+        let bound = Bound::Write(write.clone());
+        AtOnce::of(&bound, locks_of(&bound), catalog, eval)
+    };
+    of(plain)?;
+    let at_once = of(shaped)?;
+    let (as_written, with_parameters) = (plain.exprs(), shaped.exprs());
+    let is_alike = std::mem::discriminant(plain) == std::mem::discriminant(shaped)
+        && as_written.len() == with_parameters.len()
+        && plain.places() == shaped.places();
+    let mut both = as_written.into_iter().zip(&with_parameters);
+    let is_same = |(plain, shaped): (&Expr, &&Expr)| {
+        plain.clone().fold(eval, false) == with_values((*shaped).clone(), values).fold(eval, false)
+    };
+    (is_alike && with_parameters.iter().all(|expr| is_plain_value(expr)) && both.all(is_same)).then_some(at_once)
+}
+
+/// Whether a new value or a condition on the row means the same however its literals are written: they stand alone, or
+/// beside what the row has.
+fn is_plain_value(expr: &Expr) -> bool {
+    match expr {
+        expr if is_value(expr) || !has_params(expr) => true,
+        Expr::And(args) => args.iter().all(is_plain_value),
+        Expr::Cast { expr, explicit: false, .. } => is_plain_value(expr),
+        Expr::Call { function, args, .. } => {
+            function.volatility == Volatility::Immutable
+                && expr.any(&mut |node| matches!(node, Expr::Column { .. }))
+                && args.iter().all(is_plain_value)
+        }
+        _ => false,
+    }
+}
+
+fn has_params(expr: &Expr) -> bool {
+    expr.any(&mut |node| matches!(node, Expr::Param { .. }))
 }
 
 /// Whether parameters stand in comparisons alone, as they are. Elsewhere (in casts, in functions named as types, in
 /// outputs) what a literal means may depend on how it is written.
 fn is_plain(plan: &RowPlan) -> bool {
-    let has_params = |expr: &Expr| expr.any(&mut |node| matches!(node, Expr::Param { .. }));
     let is_plain_condition = |condition: &Expr| match condition {
         Expr::Call { function, args, ty: DataType::Bool } if function.volatility == Volatility::Immutable => {
             args.iter().all(|arg| is_value(arg) || !has_params(arg))
@@ -67,7 +115,7 @@ fn is_value(expr: &Expr) -> bool {
         Expr::Param { .. } => true,
         Expr::Cast { expr, explicit: false, .. } => is_value(expr),
         Expr::Call { function, args, .. } => {
-            matches!(function.name.as_str(), "int4um" | "int8um") && args.iter().all(is_value)
+            matches!(function.name.as_str(), "int4um" | "int8um" | "numeric_uminus") && args.iter().all(is_value)
         }
         _ => false,
     }
@@ -78,6 +126,8 @@ pub(crate) fn values(literals: &Literals<'_>, types: &[DataType], eval: &EvalCon
     let value = |(literal, ty): (&Literal<'_>, &DataType)| match literal {
         Literal::Int4(value) => (*ty == DataType::Int4).then_some(Datum::I32(*value)),
         Literal::Int8(value) => (*ty == DataType::Int8).then_some(Datum::I64(*value)),
+        Literal::Decimal(written) if *ty == DataType::Numeric(None) => text::parse(ty, written, eval).ok(),
+        Literal::Decimal(_) => None,
         Literal::Text(written) if written.contains('\'') => text::parse(ty, &written.replace("''", "'"), eval).ok(),
         Literal::Text(written) => text::parse(ty, written, eval).ok(),
     };
@@ -109,15 +159,16 @@ fn bound(
 
 /// The plan with `values` for its parameters.
 fn given(mut plan: RowPlan, values: &[Datum], eval: &EvalContext) -> RowPlan {
-    plan.rewrite(&mut |expr| {
-        let expr = expr.rewrite(&mut |node| match node {
-            Expr::Param { index, ty } => match values.get(index) {
-                Some(value) => Expr::Const { value: value.clone(), ty },
-                None => Expr::Param { index, ty },
-            },
-            other => other,
-        });
-        expr.fold(eval, false)
-    });
+    plan.rewrite(&mut |expr| with_values(expr, values).fold(eval, false));
     plan
+}
+
+fn with_values(expr: Expr, values: &[Datum]) -> Expr {
+    expr.rewrite(&mut |node| match node {
+        Expr::Param { index, ty } => match values.get(index) {
+            Some(value) => Expr::Const { value: value.clone(), ty },
+            None => Expr::Param { index, ty },
+        },
+        other => other,
+    })
 }

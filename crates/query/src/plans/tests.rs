@@ -10,6 +10,7 @@ fn taken(sql: &str) -> Option<(String, Vec<String>)> {
     let shown = |literal: &Literal<'_>| match literal {
         Literal::Int4(value) => value.to_string(),
         Literal::Int8(value) => format!("{value}L"),
+        Literal::Decimal(text) => format!("{text}N"),
         Literal::Text(text) => format!("'{text}'"),
     };
     parametrize(sql, &mut key, &mut literals)
@@ -26,7 +27,15 @@ fn literals_become_parameters_where_parameters_may_stand() {
             vec!["2147483649L", "'x''y'"],
         ),
         ("select a1 from t2 where t2.c3 > -7 limit 1", "select a1 from t2 where t2.c3 > -$1 limit $2", vec!["7", "1"]),
-        ("select 1.5, 2e3, \"a 1\", 2147483648 from t", "select 1.5, 2e3, \"a 1\", 2147483648 from t", vec![]),
+        ("select 1.5, 2e3, \"a 1\", 2147483648 from t", "select $1, 2e3, \"a 1\", 2147483648 from t", vec!["1.5N"]),
+        ("select a from t where b > 1.50 and c < 1.", "select a from t where b > $1 and c < 1.", vec!["1.50N"]),
+        (
+            "INSERT INTO t (a, b) VALUES (1, 'x'), (-2.5, null)",
+            "INSERT INTO t (a, b) VALUES ($1, $2), (-$3, null)",
+            vec!["1", "'x'", "2.5N"],
+        ),
+        ("update t set a = a - 3 where id = 4", "update t set a = a - $1 where id = $2", vec!["3", "4"]),
+        ("delete from t where id = 4;", "delete from t where id = $1", vec!["4"]),
         ("select a + 1 from t where b in (1, 'q')", "select a + $1 from t where b in ($2, $3)", vec!["1", "1", "'q'"]),
         (
             "select a from t where s = 'é' and q like 'x%'",
@@ -63,7 +72,8 @@ fn unusual_texts_are_left_alone() {
         "select a from t group by 1",
         "select '1'::interval hour",
         "select a from t where d > date 'today'",
-        "update t set a = 1",
+        "insert into t select a into u",
+        "merge into t using u on true when matched then delete",
     ];
     for sql in left {
         assert_eq!(taken(sql), None, "{sql}");

@@ -1,8 +1,8 @@
 //! A statement's text with parameters in the place of its literals.
 //!
 //! Only literals that stand where a parameter may stand are taken out: behind an operator, a parenthesis, a comma or
-//! one of a few words. Integers come as integers, strings as text of a type still to be found out, as the binder sees
-//! them. Other numbers stay in the text. A text with a string elsewhere is left alone: it may be a moment (`date
+//! one of a few words. Integers come as integers, decimals as decimals, strings as text of a type still to be found out,
+//! as the binder sees them. Other numbers stay in the text. A text with a string elsewhere is left alone: it may be a moment (`date
 //! 'today'`) or part of a type; so is one in which a number may stand for a column.
 
 use smallvec::SmallVec;
@@ -13,6 +13,8 @@ use std::io::Write;
 pub(crate) enum Literal<'t> {
     Int4(i32),
     Int8(i64),
+    /// Digits around a point.
+    Decimal(&'t str),
     /// Between its quotes, in which two are one.
     Text(&'t str),
 }
@@ -25,8 +27,8 @@ const BEFORE_VALUES: [&str; 14] = [
     "having",
 ];
 
-/// The word with which statements begin that may have row plans.
-const VERB: &str = "select";
+/// The words with which statements begin that may have row plans or write few rows.
+const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
 
 /// Words that make a text one to leave alone.
 const STRANGE: [&str; 12] =
@@ -42,9 +44,12 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
     literals.clear();
     let bytes = sql.as_bytes();
     let mut at = skip_blanks(bytes, 0);
-    if !word_at(bytes, at).eq_ignore_ascii_case(VERB.as_bytes()) {
+    let verb = word_at(bytes, at);
+    if !VERBS.iter().any(|known| verb.eq_ignore_ascii_case(known.as_bytes())) {
         return false;
     }
+    // INSERT INTO, where SELECT … INTO is something else.
+    let mut may_be_into = verb.eq_ignore_ascii_case(b"insert");
     let mut takes_value = false;
     while at < bytes.len() {
         let start = at;
@@ -87,6 +92,9 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
                         let literal = i32::try_from(value).map_or(Literal::Int8(value), Literal::Int4);
                         put_parameter(key, literals, literal);
                     }
+                    None if takes_value && is_decimal(&bytes[start..end]) => {
+                        put_parameter(key, literals, Literal::Decimal(&sql[start..end]));
+                    }
                     None => key.extend_from_slice(&bytes[start..end]),
                 }
                 at = end;
@@ -106,7 +114,8 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
                 {
                     return false;
                 }
-                if STRANGE.iter().any(|strange| word.eq_ignore_ascii_case(strange.as_bytes())) {
+                let is_into = word.eq_ignore_ascii_case(b"into") && std::mem::take(&mut may_be_into);
+                if !is_into && STRANGE.iter().any(|strange| word.eq_ignore_ascii_case(strange.as_bytes())) {
                     return false;
                 }
                 key.extend_from_slice(word);
@@ -134,6 +143,7 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
     key.extend(literals.iter().map(|literal| match literal {
         Literal::Int4(_) => b'4',
         Literal::Int8(_) => b'8',
+        Literal::Decimal(_) => b'n',
         Literal::Text(_) => b't',
     }));
     true
@@ -143,6 +153,14 @@ pub(crate) fn parametrize<'t>(sql: &'t str, key: &mut Vec<u8>, literals: &mut Li
 pub(crate) fn statement_of(key: &[u8]) -> Option<&str> {
     let end = key.iter().position(|byte| *byte == 0)?;
     std::str::from_utf8(&key[..end]).ok()
+}
+
+/// Digits, a point, digits.
+fn is_decimal(number: &[u8]) -> bool {
+    let mut parts = number.split(|byte| *byte == b'.');
+    let is_digits =
+        |part: Option<&[u8]>| part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    is_digits(parts.next()) && is_digits(parts.next()) && parts.next().is_none()
 }
 
 fn put_parameter<'t>(key: &mut Vec<u8>, literals: &mut Literals<'t>, literal: Literal<'t>) {

@@ -4,11 +4,13 @@ use super::inline::Ended;
 use super::prepared::{Bound, Prepared};
 use super::{Scope, Session};
 use crate::database::Stats;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::plans::text::Literals;
+use crate::plans::{self, Known};
 use crate::row::{Cells, RowSink};
 use crate::statement::at_once::{self, AtOnce};
 use crate::syntax::{Statement, TransactionVerb};
-use basalt_engine::Catalog;
+use basalt_engine::{Catalog, Savepoint};
 use basalt_expr::EvalContext;
 use smallvec::SmallVec;
 use std::pin::pin;
@@ -47,30 +49,78 @@ impl Session {
             let cached = cached.as_ref().filter(|plan| is_current(&plan.settings))?;
             (cached.at_once.clone()?, cached.bound.clone(), cached.catalog_version)
         };
-        if self.block.is_busy() || self.block.read_only || self.db.engine().catalog_at_hand().version != version {
-            return None;
-        }
-        self.statement_begins(&prepared.sql);
-        self.runs_at_once();
-        self.ensure_block();
-        let Some(catalog) = self.admit_at_once(&at_once, version) else {
-            self.give_up();
-            return None;
-        };
+        let catalog = self.begin_at_once(&prepared.sql, &at_once, version)?;
         let found = self.portals.get_mut(portal)?;
         found.done = true;
         let formats = found.columns.iter().flat_map(|columns| columns.iter()).map(|column| column.format);
         let formats: SmallVec<[i16; 16]> = formats.collect();
         let params = std::mem::take(&mut found.params);
         let eval = self.eval_context(params, &catalog);
-        let ended = self.poll_at_once(&at_once, &bound, &eval, &formats, sink);
-        if ended.is_none() {
-            self.give_up();
-            let found = self.portals.get_mut(portal)?;
-            found.done = false;
-            found.params = Arc::try_unwrap(eval).map_or_else(|eval| eval.params.clone(), |eval| eval.params);
+        match self.poll_at_once(&at_once, &bound, &eval, &formats, sink) {
+            Polled::Done(ended) => Some(Ok(ended)),
+            Polled::Failed(error, _) => {
+                self.statement_failed(&error);
+                Some(Err(error))
+            }
+            Polled::Waits => {
+                self.give_up();
+                let found = self.portals.get_mut(portal)?;
+                found.done = false;
+                found.params = Arc::try_unwrap(eval).map_or_else(|eval| eval.params.clone(), |eval| eval.params);
+                None
+            }
         }
-        ended
+    }
+
+    /// The same for a simple query whose text is known. Errors are told by who runs it again: then nothing has happened.
+    pub(super) fn write_known(
+        &mut self,
+        sql: &str,
+        known: &Known,
+        (at_once, bound): (&AtOnce, &Bound),
+        literals: &Literals<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Option<Ended> {
+        let catalog = self.begin_at_once(&Arc::from(sql), at_once, known.catalog_version)?;
+        let eval = self.eval_context(Vec::new(), &catalog);
+        let Some(params) = plans::values(literals, &known.types, &eval) else {
+            self.give_up();
+            return None;
+        };
+        let eval = Arc::new(EvalContext { params, ..EvalContext::clone(&eval) });
+        let mark = sink.mark();
+        let columns = known.columns.as_deref();
+        columns.into_iter().for_each(|columns| sink.describe(columns));
+        let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, columns.map_or(0, <[_]>::len));
+        match self.poll_at_once(at_once, bound, &eval, &formats, sink) {
+            Polled::Done(ended) => return Some(ended),
+            Polled::Failed(error, before) => {
+                let back = before.ok_or(error).and_then(|before| self.undo_to(before));
+                match back {
+                    Ok(()) => self.give_up(),
+                    // Its transaction has failed, which whoever runs it again is told.
+                    Err(error) => self.statement_failed(&error),
+                }
+            }
+            Polled::Waits => self.give_up(),
+        }
+        sink.back_to(mark);
+        None
+    }
+
+    /// Begins a statement and takes its locks. `None`: it takes the ordinary path.
+    fn begin_at_once(&mut self, sql: &Arc<str>, at_once: &AtOnce, version: u64) -> Option<Arc<Catalog>> {
+        if self.block.is_busy() || self.block.read_only || self.db.engine().catalog_at_hand().version != version {
+            return None;
+        }
+        self.statement_begins(sql);
+        self.runs_at_once();
+        self.ensure_block();
+        let admitted = self.admit_at_once(at_once, version);
+        if admitted.is_none() {
+            self.give_up();
+        }
+        admitted
     }
 
     /// Takes its locks, if nobody is in the way and the plan is still good.
@@ -96,8 +146,11 @@ impl Session {
         eval: &Arc<EvalContext>,
         formats: &[i16],
         sink: &mut dyn RowSink,
-    ) -> Option<Result<Ended>> {
-        let before = self.txn().ok()?.savepoint();
+    ) -> Polled {
+        let before = match self.txn() {
+            Ok(txn) => txn.savepoint(),
+            Err(error) => return Polled::Failed(error, None),
+        };
         let mark = sink.mark();
         let polled = {
             let cells = Cells { sink: &mut *sink, formats };
@@ -105,28 +158,37 @@ impl Session {
             run.poll(&mut Context::from_waker(Waker::noop()))
         };
         let checked = polled.map(|ended| ended.and_then(|ended| self.check_age().map(|()| ended)));
-        let failed = match checked {
+        let result = match checked {
             Poll::Ready(Ok((verb, rows))) => {
                 if !at_once.types.is_empty() {
                     Stats::add(&self.db.stats().rows_returned, rows);
                 }
                 self.note_rows(rows);
                 self.statement_done();
-                return Some(Ok(Ended { verb, rows: Some(rows) }));
+                return Polled::Done(Ended { verb, rows: Some(rows) });
             }
-            Poll::Ready(Err(error)) => error,
+            Poll::Ready(Err(error)) => Polled::Failed(error, Some(before)),
             // It has to wait: it has not happened.
-            Poll::Pending => {
-                sink.back_to(mark);
-                self.told.lock().clear();
-                match self.txn().and_then(|txn| Ok(txn.rollback_to(before)?)) {
-                    Ok(()) => return None,
-                    Err(error) => error,
-                }
-            }
+            Poll::Pending => match self.undo_to(before) {
+                Ok(()) => Polled::Waits,
+                Err(error) => Polled::Failed(error, None),
+            },
         };
         sink.back_to(mark);
-        self.statement_failed(&failed);
-        Some(Err(failed))
+        result
     }
+
+    /// Undoes what a statement has done that will begin again.
+    fn undo_to(&mut self, to: Savepoint) -> Result<()> {
+        self.told.lock().clear();
+        Ok(self.txn()?.rollback_to(to)?)
+    }
+}
+
+enum Polled {
+    Done(Ended),
+    /// With the place that its transaction may go back to, if it can.
+    Failed(SqlError, Option<Savepoint>),
+    /// For others: nothing has happened.
+    Waits,
 }

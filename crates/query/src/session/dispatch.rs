@@ -341,7 +341,7 @@ fn parts_of(bound: &Bound) -> (Vec<&Write>, Vec<&Query>) {
 }
 
 /// Which locks a plan needs; written tables first.
-fn locks_of(bound: &Bound) -> Vec<(ObjectId, TableLock)> {
+pub(crate) fn locks_of(bound: &Bound) -> Vec<(ObjectId, TableLock)> {
     let (writes, queries) = parts_of(bound);
     let written: Vec<ObjectId> = writes.iter().filter_map(|write| write.table()).map(|table| table.id).collect();
     let read = queries.into_iter().flat_map(|query| {

@@ -5,7 +5,7 @@ use super::{Scope, Session};
 use crate::database::Stats;
 use crate::error::{Result, SqlError};
 use crate::plans::text::{Literals, parametrize};
-use crate::plans::{self, Advice, Known, PlanKey, TEXT_BYTES_MAX};
+use crate::plans::{self, Advice, Known, KnownPlan, PlanKey, TEXT_BYTES_MAX};
 use crate::row::{Cells, RowOut, RowPlan, RowRun, RowSink};
 use basalt_engine::{Catalog, ReadSet, Reading, TableLock, Txn};
 use basalt_expr::EvalContext;
@@ -31,6 +31,13 @@ pub struct Ended {
     pub verb: &'static str,
     /// If they are told.
     pub rows: Option<u64>,
+}
+
+/// A simple query that was run at once.
+pub struct AtOnceQuery {
+    pub ended: Ended,
+    /// What it wrote is to be committed ([`Session::finish_simple`]) before the client hears how it ended.
+    pub commits: bool,
 }
 
 /// What became of a run.
@@ -82,8 +89,8 @@ impl Session {
     }
 
     /// Runs the one statement of a simple query, if the plan cache knows its text but for the literals; describes its
-    /// rows and gives their number. `None`: it takes the ordinary path, and nothing has happened.
-    pub fn query_inline(&mut self, sql: &str, sink: &mut dyn RowSink) -> Option<u64> {
+    /// rows. `None`: it takes the ordinary path, and nothing has happened.
+    pub fn query_inline(&mut self, sql: &str, sink: &mut dyn RowSink) -> Option<AtOnceQuery> {
         if sql.len() > TEXT_BYTES_MAX || self.block.scope == Scope::Implicit {
             return None;
         }
@@ -92,36 +99,49 @@ impl Session {
         self.follow_roles();
         let mut text = std::mem::take(&mut self.text);
         let mut literals = Literals::new();
-        let rows = match parametrize(sql, &mut text, &mut literals) {
+        let done = match parametrize(sql, &mut text, &mut literals) {
             true => self.query_known(sql, &text, &literals, sink),
             false => None,
         };
         self.text = text;
-        rows
+        done
     }
 
-    fn query_known(&mut self, sql: &str, text: &[u8], literals: &Literals<'_>, sink: &mut dyn RowSink) -> Option<u64> {
+    fn query_known(
+        &mut self,
+        sql: &str,
+        text: &[u8],
+        literals: &Literals<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Option<AtOnceQuery> {
         let catalog = self.db.engine().catalog();
         let around = self.surroundings(&catalog);
         let known = self.known(sql, text, literals, &catalog, &around.words)?;
+        let (plan, columns) = match &known.plan {
+            KnownPlan::Read(plan) => (plan, known.columns.as_ref()?),
+            KnownPlan::Write { at_once, bound } => {
+                let ended = self.write_known(sql, &known, (at_once, bound), literals, sink)?;
+                return Some(AtOnceQuery { ended, commits: self.block.scope == Scope::Implicit });
+            }
+        };
         // The statement is about to begin.
         let statement_micros = self.db.os().clock.unix_micros();
         let now_micros = if self.block.scope == Scope::None { statement_micros } else { self.block.now_micros };
         let mut eval = EvalContext { now_micros, statement_micros, ..around.eval.clone() };
         eval.params = plans::values(literals, &known.types, &eval)?;
-        let admitted = self.admit_inline(&known.plan, known.catalog_version)?;
-        let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, known.columns.len());
+        let admitted = self.admit_inline(plan, known.catalog_version)?;
+        let formats: SmallVec<[i16; 16]> = SmallVec::from_elem(0, columns.len());
         self.statement_begins(&Arc::from(sql));
         self.runs_at_once();
         let mark = sink.mark();
-        sink.describe(&known.columns);
-        match self.run_inline(&known.plan, &admitted, eval, &formats, sink) {
+        sink.describe(columns);
+        match self.run_inline(plan, &admitted, eval, &formats, sink) {
             Ran::Done(rows) => {
                 self.inline_done(rows, &admitted);
                 if self.block.scope == Scope::None {
                     self.portals.retain(|portal| portal.hold);
                 }
-                Some(rows)
+                Some(AtOnceQuery { ended: Ended { verb: "SELECT", rows: Some(rows) }, commits: false })
             }
             // An error is told by who runs it again.
             Ran::Failed(_) | Ran::Void(_) => {

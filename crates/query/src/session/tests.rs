@@ -514,3 +514,72 @@ fn what_hardly_waits_runs_where_its_message_is_read() {
         }
     });
 }
+
+#[test]
+fn known_texts_are_written_where_their_message_is_read() {
+    block_on(async {
+        let place = place();
+        let mut session = open(&place);
+        for sql in [
+            "CREATE TABLE t (id int PRIMARY KEY, v int, n numeric(8, 2), w varchar(4))",
+            "CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES t)",
+        ] {
+            run(&mut session, sql).await;
+        }
+        // The first comes by itself, of the second the text is learnt, the third is known.
+        for (texts, expected) in [
+            (["INSERT INTO t VALUES (1, 1, 1.5, 'a')", "INSERT INTO t VALUES (2, 1, 1.25, 'b')"], Some("INSERT 0 1: ")),
+            (
+                [
+                    "INSERT INTO t (id, v) VALUES (11, 1), (12, -2) RETURNING id",
+                    "INSERT INTO t (id, v) VALUES (13, 1), (14, -2) RETURNING id",
+                ],
+                Some("INSERT 0 2: 13 14"),
+            ),
+            (["UPDATE t SET v = v + 1 WHERE id = 1", "UPDATE t SET v = v + 2 WHERE id = 1"], Some("UPDATE 1: ")),
+            (
+                [
+                    "UPDATE t SET n = -n * 1.5, w = 'x' WHERE id = 1 AND v > 0 RETURNING n, v, w",
+                    "UPDATE t SET n = -n * 2.0, w = 'yz' WHERE id = 1 AND v > 1 RETURNING n, v, w",
+                ],
+                Some("UPDATE 1: -3.00,2,yz"),
+            ),
+            (["DELETE FROM t WHERE id = 98", "DELETE FROM t WHERE id = 1"], Some("DELETE 1: ")),
+            // What fails is told elsewhere.
+            (["INSERT INTO t VALUES (3, 1, 1.5, 'a')", "INSERT INTO t VALUES (3, 1, 1.5, 'a')"], None),
+            (["UPDATE t SET w = 'fits' WHERE id = 2", "UPDATE t SET w = 'too long' WHERE id = 2"], None),
+            (["UPDATE t SET v = 1 WHERE v = 1", "UPDATE t SET v = 2 WHERE v = 1"], None),
+            (["INSERT INTO child VALUES (1, 2)", "INSERT INTO child VALUES (2, 2)"], None),
+            (["UPDATE t SET v = length('a') WHERE id = 1", "UPDATE t SET v = length('ab') WHERE id = 1"], None),
+        ] {
+            let [before, text] = texts;
+            for _ in 0..2 {
+                run(&mut session, "BEGIN").await;
+                let inline = session.query_inline(before, &mut Told::default());
+                if inline.is_none() {
+                    run(&mut session, before).await;
+                }
+                run(&mut session, "ROLLBACK").await;
+            }
+            if text == before {
+                run(&mut session, before).await;
+            }
+            let mut told = Told::default();
+            let done = session.query_inline(text, &mut told);
+            let rows = told.rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join(" ");
+            let said = done.as_ref().map(|done| format!("{} {}: {rows}", done.ended.verb, done.ended.rows.unwrap()));
+            assert_eq!(said.as_deref(), expected, "{text}");
+            assert_eq!(done.is_some_and(|done| done.commits), expected.is_some(), "{text}");
+            if expected.is_none() {
+                assert!(told.rows.is_empty(), "{text}");
+                // Nothing has happened, and it can be run.
+                let _ = try_run(&mut session, text).await;
+            }
+            session.finish_simple().await.unwrap();
+            if text.contains("t VALUES (2") {
+                run(&mut session, "INSERT INTO t VALUES (1, 0, 1.5, 'a')").await;
+            }
+        }
+        assert_eq!(run(&mut session, "SELECT id, v, n, w FROM t ORDER BY id").await, "");
+    });
+}

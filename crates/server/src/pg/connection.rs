@@ -1,6 +1,7 @@
 //! One connection from its first byte to its last.
 
 use super::frontend::{self, Frontend};
+use super::inline::Arrived;
 use super::input::{Input, Message};
 use super::{Client, Fault, Output, Peer, login};
 use crate::listen::{Shared, Stage, reached};
@@ -185,13 +186,14 @@ impl Connection {
         let fault = loop {
             let step = match self.serve_arrived() {
                 // Pinned here: a future is large, and is not to be moved from hand to hand.
-                Ok(Some(message)) => match long_text(&message, shared) {
+                Ok(Arrived::Message(message)) => match long_text(&message, shared) {
                     Some(_permit) => shared
                         .reactors
                         .relieved(self.at, || Handle::current().block_on(ends.or_done(pin!(self.step_apart(message))))),
                     None => ends.or_done(pin!(self.step_apart(message))).await,
                 },
-                Ok(None) => match ends.or_done(self.flushed()).await {
+                Ok(Arrived::Commit(ended)) => ends.or_done(pin!(self.commit_query(ended))).await,
+                Ok(Arrived::Nothing) => match ends.or_done(self.flushed()).await {
                     Ok(()) => match self.better(shared, peer) {
                         Some(to) => return self.leave(to, peer),
                         None => ends.or_heard(self.listen()).await,

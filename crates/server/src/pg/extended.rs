@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::frontend::{Frontend, Target};
 use super::inline::answer;
 use super::{Fault, Output};
-use basalt_query::{Session, SqlError};
+use basalt_query::{Ended, Session, SqlError};
 use std::pin::pin;
 
 impl Connection {
@@ -71,6 +71,14 @@ impl Output {
     pub(super) fn notices(&mut self, session: &mut Session) {
         for notice in session.take_notices() {
             self.error(&notice);
+        }
+    }
+
+    pub(super) fn ended(&mut self, session: &mut Session, Ended { verb, rows }: &Ended) {
+        self.notices(session);
+        match rows {
+            Some(rows) => self.command_complete_rows(verb, *rows),
+            None => self.command_complete(verb),
         }
     }
 

@@ -3,18 +3,28 @@
 
 use super::connection::{Connection, LONG_BYTES};
 use super::frontend::{self, Frontend, Target};
-use super::input::Message;
+use super::input::{Input, Message};
 use super::{Client, Fault, Output};
-use basalt_query::{Ended, Session, SqlError};
+use basalt_query::{AtOnceQuery, Ended, Session, SqlError};
+
+/// Where the messages that have arrived end.
+pub(super) enum Arrived {
+    /// All are served.
+    Nothing,
+    /// This one may have to wait.
+    Message(Message),
+    /// What a simple query wrote is to be committed.
+    Commit(Ended),
+}
 
 impl Connection {
-    /// Serves the messages that have arrived, up to one that may have to wait, which it gives.
-    pub(super) fn serve_arrived(&mut self) -> Result<Option<Message>, Fault> {
+    /// Serves the messages that have arrived, up to one that may have to wait.
+    pub(super) fn serve_arrived(&mut self) -> Result<Arrived, Fault> {
         loop {
             let Connection { client: Client { input, out, .. }, session, skipping, .. } = self;
-            let Some((tag, body)) = input.peek()? else { return Ok(None) };
+            let Some((tag, body)) = input.peek()? else { return Ok(Arrived::Nothing) };
             if *skipping || out.is_full() || body.len() >= LONG_BYTES {
-                return input.take().map(Some);
+                return arrived(input);
             }
             let served = serve(session, out, tag, body);
             let body_bytes = body.len();
@@ -24,7 +34,11 @@ impl Connection {
                     input.pass(body_bytes);
                     self.ready();
                 }
-                Ok(Served::Not) => return input.take().map(Some),
+                Ok(Served::Commit(ended)) => {
+                    input.pass(body_bytes);
+                    return Ok(Arrived::Commit(ended));
+                }
+                Ok(Served::Not) => return arrived(input),
                 Err(error) => {
                     input.pass(body_bytes);
                     match Fault::from(error) {
@@ -37,10 +51,16 @@ impl Connection {
     }
 }
 
+fn arrived(input: &mut Input) -> Result<Arrived, Fault> {
+    Ok(Arrived::Message(input.take()?))
+}
+
 enum Served {
     Done,
     /// The end of an answer.
     Ready,
+    /// The end of an answer that is given once it is committed.
+    Commit(Ended),
     /// Nothing has happened: it may have to wait.
     Not,
 }
@@ -62,20 +82,15 @@ fn serve(session: &mut Session, out: &mut Output, tag: u8, body: &[u8]) -> Resul
         },
         Frontend::Execute { portal, max_rows: 0 } => match session.execute_inline(portal, out) {
             Some(ended) => {
-                let Ended { verb, rows } = ended?;
-                out.notices(session);
-                match rows {
-                    Some(rows) => out.command_complete_rows(verb, rows),
-                    None => out.command_complete(verb),
-                }
+                out.ended(session, &ended?);
                 Ok(Served::Done)
             }
             None => Ok(Served::Not),
         },
         Frontend::Query { sql } => match session.query_inline(sql, out) {
-            Some(rows) => {
-                out.notices(session);
-                out.command_complete_rows("SELECT", rows);
+            Some(AtOnceQuery { ended, commits: true }) => Ok(Served::Commit(ended)),
+            Some(AtOnceQuery { ended, commits: false }) => {
+                out.ended(session, &ended);
                 Ok(Served::Ready)
             }
             None => Ok(Served::Not),

@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::connection::Connection;
-use basalt_query::{Outcome, RowStream, SqlError};
+use basalt_query::{Ended, Outcome, RowStream, SqlError};
 use std::pin::pin;
 
 /// How a statement ended, as the client is told.
@@ -19,6 +19,23 @@ impl Connection {
             Ok(sql) => self.run_statements(sql).await,
             Err(error) => Err(error.into()),
         };
+        self.end_query(result).await
+    }
+
+    /// Commits what a query wrote that was run where its message was read, and answers it.
+    pub(super) async fn commit_query(&mut self, ended: Ended) -> Result<(), Fault> {
+        // Who waits for an answer to one before does not wait for this.
+        if self.client.out.holds_answer() {
+            self.client.flush().await?;
+        }
+        let result = self.session.finish_simple().await.map_err(Fault::from);
+        if result.is_ok() {
+            self.client.out.ended(&mut self.session, &ended);
+        }
+        self.end_query(result).await
+    }
+
+    async fn end_query(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {
         match result {
             Ok(()) => {}
             Err(Fault::Statement(error)) => {

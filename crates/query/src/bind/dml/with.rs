@@ -7,12 +7,12 @@
 use super::super::binder::{Binder, Bound as BoundQuery, Slot};
 use super::super::{BindContext, ParamTypes, position};
 use super::conflict::{Compute, ConflictAction};
-use super::{BoundInsert, BoundModify, InsertSource, OnConflict, PointChange, Returning, RowSource};
+use super::{BoundInsert, BoundModify, InsertSource, OnConflict, Point, PointChange, Returning, RowSource};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, HeldRows, OutputColumn, Plan, Query, Subquery, is_volatile};
 use crate::syntax::Statement;
 use basalt_expr::tree::Expr;
-use basalt_types::{ObjectId, TableDef};
+use basalt_types::{ColumnId, ObjectId, TableDef};
 use sqlparser::ast::{self, SetExpr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -275,6 +275,26 @@ impl Write {
         out.extend(rules.generated.iter().map(|(_, expr)| expr));
         out.extend(rules.checks.iter().chain(&rules.view_checks).map(|check| &check.condition));
         out
+    }
+
+    /// What decides between rows that conflict, and the columns that get values where some do not.
+    pub fn places(&self) -> (Vec<ObjectId>, Vec<ColumnId>) {
+        match self {
+            Write::Insert(insert) => match &insert.on_conflict {
+                Some(OnConflict { arbiters, action: ConflictAction::DoUpdate { columns, .. } }) => {
+                    (arbiters.clone(), columns.clone())
+                }
+                Some(OnConflict { arbiters, action: ConflictAction::DoNothing }) => (arbiters.clone(), Vec::new()),
+                None => Default::default(),
+            },
+            Write::Update(modify) | Write::Delete(modify) | Write::Merge(modify) => match &modify.source {
+                RowSource::Point(Point { change: PointChange::Update(set), .. }) => {
+                    (Vec::new(), set.iter().map(|(column, _)| *column).collect())
+                }
+                _ => Default::default(),
+            },
+            Write::Read(_) => Default::default(),
+        }
     }
 
     /// Whether plans are run beside the one that finds or gives the rows.
