@@ -2,7 +2,8 @@
 //!
 //! Leaves are numbered; sets of them are bits. A set has one expected number of rows, whichever order it came about in,
 //! and the cheapest order that was found. Costs count rows: those that a join gives, those that it holds in memory
-//! (twice), and pairs of rows where it has no key.
+//! (twice), and pairs of rows that it compares: all of them where it has no key, those with equal keys where a semi, anti
+//! or outer join has another condition.
 //!
 //! A join is looked at some thousand times, in one order and another: what that asks of columns, classes and conditions is
 //! looked up before, when the graph is made.
@@ -19,7 +20,7 @@ use crate::plan::ColId;
 use ahash::AHashMap;
 use basalt_expr::functions::Function;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
+use basalt_types::{CompareOp, DataType};
 
 /// Leaves by their numbers.
 pub type Set = u64;
@@ -42,6 +43,8 @@ pub struct Linked {
     pub needs: Set,
     /// Rows of the join for each left row.
     pub factor: f64,
+    /// Partners by the keys alone that each left row is compared with.
+    pub compared: f64,
 }
 
 /// Equal columns of several leaves.
@@ -119,7 +122,7 @@ impl Leaf {
                     None => residual.push(condition),
                 }
             }
-            Linked { kind: link.kind, keys, residual, needs: 0, factor: 1.0 }
+            Linked { kind: link.kind, keys, residual, needs: 0, factor: 1.0, compared: 0.0 }
         });
         Leaf { placed, columns, link }
     }
@@ -197,14 +200,15 @@ impl Graph {
             for expr in link.keys.iter().map(|key| &key.left).chain(&link.residual) {
                 needs |= self.set_of(expr)?;
             }
-            let factor = self.factor(&self.leaves[at], link);
+            let (factor, compared) = self.factor(&self.leaves[at], link);
             let link = self.leaves[at].link.as_mut()?;
-            (link.needs, link.factor) = (needs & !(1 << at), factor);
+            (link.needs, link.factor, link.compared) = (needs & !(1 << at), factor, compared);
         }
         Some(())
     }
 
-    fn factor(&self, leaf: &Leaf, link: &Linked) -> f64 {
+    /// [`Linked::factor`] and [`Linked::compared`].
+    fn factor(&self, leaf: &Leaf, link: &Linked) -> (f64, f64) {
         let right = &leaf.placed.profile;
         let distinct = |expr: &Expr| match expr {
             Expr::Hole { id, .. } => self.column(*id).map_or(right.rows, |column| column.distinct),
@@ -212,15 +216,26 @@ impl Graph {
         };
         let of_left = link.keys.iter().map(|key| distinct(&key.left)).product::<f64>().max(1.0);
         let of_right = right.combinations(link.keys.iter().map(|key| distinct(&key.right)));
-        let share = selectivity::of_all(&link.residual, &|id| self.column(id));
-        let partners = right.rows / of_right * share;
-        let matched = (of_right / of_left).min(1.0) * partners.min(1.0);
-        match link.kind {
+        let present = (of_right / of_left).min(1.0);
+        let of_key = right.rows / of_right;
+        // A value that has to differ is mostly the row's own, which is among those of its key: any other one counts.
+        let (differ, others): (Vec<Expr>, Vec<Expr>) = link.residual.iter().cloned().partition(is_inequality);
+        let share = selectivity::of_all(&others, &|id| self.column(id));
+        let partners = of_key * share;
+        let found = match differ.is_empty() {
+            true => 1.0 - (1.0 - share).powf(of_key),
+            // Keys have as many rows as chance gives them.
+            false => 1.0 - (-(of_key - 1.0).max(0.1) * share).exp(),
+        };
+        let matched = present * found;
+        let compared = if link.residual.is_empty() { 0.0 } else { present * of_key };
+        let factor = match link.kind {
             JoinKind::Semi => matched.max(1e-6),
             JoinKind::Anti | JoinKind::NullAwareAnti => (1.0 - matched).max(0.05),
             JoinKind::Left => (matched * partners.max(1.0)).max(1.0),
             _ => 1.0,
-        }
+        };
+        (factor, compared)
     }
 
     fn connect(&mut self) {
@@ -289,10 +304,10 @@ impl Graph {
         };
         let (of_left, of_right) = (*self.table.get(&left)?, *self.table.get(&right)?);
         let has_key;
-        let mut sides = (left, right);
+        let (mut sides, mut compared) = ((left, right), 0.0);
         match self.linked(right) {
             Some(link) if !is_in(link.needs, left) => return None,
-            Some(link) => has_key = !link.keys.is_empty(),
+            Some(link) => (has_key, compared) = (!link.keys.is_empty(), of_left.rows * link.compared),
             None => {
                 // The smaller side is held in memory.
                 if of_left.rows < of_right.rows {
@@ -304,7 +319,7 @@ impl Graph {
         let known = self.table.get(&(left | right)).copied();
         let rows = known.map_or_else(|| self.rows(left, right, of_left.rows, of_right.rows), |entry| entry.rows);
         let held = of_left.rows.min(of_right.rows);
-        let pairs = if has_key { 0.0 } else { of_left.rows * of_right.rows };
+        let pairs = if has_key { compared } else { of_left.rows * of_right.rows };
         let cost = of_left.cost + of_right.cost + rows + 2.0 * held + pairs;
         if known.is_none_or(|known| cost < known.cost) {
             self.table.insert(left | right, Entry { rows, cost, left: sides.0, right: sides.1 });
@@ -410,6 +425,10 @@ std::thread_local! {
 #[cfg(test)]
 pub fn looked() -> usize {
     LOOKED.get()
+}
+
+fn is_inequality(expr: &Expr) -> bool {
+    matches!(expr, Expr::Call { function, .. } if function.comparison() == Some(CompareOp::NotEq))
 }
 
 /// The leaves of a set, by number.
