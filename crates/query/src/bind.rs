@@ -58,6 +58,7 @@ pub use types::domain_default;
 use crate::error::{Result, SqlError};
 use crate::plan::{OutputColumn, Query};
 use crate::syntax::Postgres15;
+use crate::syntax::chains;
 use basalt_engine::Catalog;
 use basalt_expr::cast::CastContext;
 use basalt_expr::context::EvalContext;
@@ -203,13 +204,21 @@ impl Binder<'_> {
 /// Parses a stored query (a view's body).
 pub(crate) fn parse_query(sql: &str) -> Result<ast::Query> {
     let parsed = Parser::new(&Postgres15).try_with_sql(sql).and_then(|mut parser| parser.parse_query());
-    parsed.map(|query| *query).map_err(|error| SqlError::internal(format!("stored query {sql:?}: {error}")))
+    let lowered = parsed.map(|mut query| {
+        chains::lower(&mut query);
+        *query
+    });
+    lowered.map_err(|error| SqlError::internal(format!("stored query {sql:?}: {error}")))
 }
 
 /// Parses a stored expression (a column's default).
 fn parse_expr(sql: &str) -> Result<ast::Expr> {
     let parsed = Parser::new(&Postgres15).try_with_sql(sql).and_then(|mut parser| parser.parse_expr());
-    parsed.map_err(|error| SqlError::internal(format!("stored expression {sql:?}: {error}")))
+    let lowered = parsed.map(|mut expr| {
+        chains::lower(&mut expr);
+        expr
+    });
+    lowered.map_err(|error| SqlError::internal(format!("stored expression {sql:?}: {error}")))
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ const BATCHES_AHEAD_MAX: usize = 4;
 /// Rows of a batch that leaves.
 pub(crate) const BATCH_ROWS_MAX: usize = 8192;
 
+/// Of a query thread: passes over plans descend by recursion, a thousand levels and more. What is not used takes no memory.
+const STACK_BYTES: usize = 64 << 20;
+
 /// Limits of the query runtime.
 #[derive(Clone, Debug)]
 pub struct RuntimeConfig {
@@ -142,7 +145,7 @@ impl QueryRuntime {
         let threads = Builder::new_multi_thread()
             .worker_threads(workers)
             .thread_name("basalt-query")
-            .thread_stack_size(8 << 20)
+            .thread_stack_size(STACK_BYTES)
             .on_thread_start(placement(workers, started))
             .enable_all()
             .build()

@@ -4,6 +4,7 @@
 //! of the grammar, which is PostgreSQL's own, is read here: `utility` and `ddl` and `copy`.
 
 mod absent;
+pub(crate) mod chains;
 mod clauses;
 mod column_lists;
 mod copy;
@@ -155,6 +156,7 @@ fn parse_kept(sql: &str) -> Result<Vec<Parsed>> {
     let mut statements = Vec::new();
     for tokens in split(tokens) {
         short::check(&tokens, sql)?;
+        chains::check(&tokens)?;
         let mut reader = Reader::new(canonical(tokens), sql);
         let statement = parse_statement(&mut reader)?;
         reader.expect_end()?;

@@ -8,7 +8,7 @@ use super::{Notes, Pipeline, Sink, Start, Step};
 use crate::aggregate::{Call, Spec};
 use crate::join;
 use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
-use crate::program::{Condition, Def, Field, Place, Program, fused};
+use crate::program::{Condition, Def, Field, Place, Program, fuse};
 use arrow_array::Array;
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
@@ -512,7 +512,7 @@ impl Open {
             spec.predicates.extend(skips);
         }
         match self.steps.last_mut() {
-            Some(Step::Filter(earlier)) => *earlier = fused(earlier.drain(..).chain(conditions).collect()),
+            Some(Step::Filter(earlier)) => fuse(earlier, conditions),
             _ => self.steps.push(Step::Filter(conditions)),
         }
     }

@@ -47,21 +47,27 @@ impl Condition {
 
 /// The same conditions, of which those over one column of integers are one.
 pub fn fused(conditions: Vec<Condition>) -> Vec<Condition> {
-    let mut fused: Vec<Condition> = Vec::with_capacity(conditions.len());
+    let mut fused = Vec::with_capacity(conditions.len());
+    fuse(&mut fused, conditions);
+    fused
+}
+
+/// Adds conditions to some that are [`fused`].
+pub fn fuse(fused: &mut Vec<Condition>, conditions: impl IntoIterator<Item = Condition>) {
     for condition in conditions {
-        let mut both = None;
-        if let Condition::Within(place, span) = &condition {
-            both = fused.iter_mut().find_map(|earlier| match earlier {
+        let both = match &condition {
+            // What is outside of a span is never one with anything: programs leave out thousands of values.
+            Condition::Within(place, span) if span.inside => fused.iter_mut().find_map(|earlier| match earlier {
                 Condition::Within(other, earlier) if other == place => earlier.and(*span).map(|both| (earlier, both)),
                 _ => None,
-            });
-        }
+            }),
+            _ => None,
+        };
         match both {
             Some((earlier, both)) => *earlier = both,
             None => fused.push(condition),
         }
     }
-    fused
 }
 
 impl Program {

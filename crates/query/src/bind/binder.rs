@@ -200,7 +200,7 @@ impl<'a> Binder<'a> {
 
     /// Settles open parameters that now have a type, and folds what does not depend on the statement.
     pub fn done(&mut self, expr: Expr) -> Expr {
-        if self.params.types().contains(&DataType::Unknown) {
+        if self.params.are_open() {
             let params = &mut *self.params;
             expr.walk(&mut |node| {
                 if let Expr::Param { index, ty } = node

@@ -7,6 +7,8 @@ use basalt_types::DataType;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ParamTypes {
     types: Vec<DataType>,
+    /// How many of them are.
+    unknown: usize,
     /// Whether a parameter beyond the given ones may appear (PREPARE and Parse: yes).
     open: bool,
 }
@@ -19,12 +21,12 @@ impl ParamTypes {
 
     /// A statement to prepare: any parameter may appear, those listed with the type given.
     pub fn open(types: Vec<DataType>) -> ParamTypes {
-        ParamTypes { types, open: true }
+        ParamTypes { unknown: unknown(&types), types, open: true }
     }
 
     /// A prepared statement that is bound again.
     pub fn fixed(types: Vec<DataType>) -> ParamTypes {
-        ParamTypes { types, open: false }
+        ParamTypes { unknown: unknown(&types), types, open: false }
     }
 
     /// The type of a parameter, `Unknown` while open.
@@ -33,6 +35,7 @@ impl ParamTypes {
             if !self.open || index >= usize::from(u16::MAX) {
                 return Err(SqlError::new("42P02", format!("there is no parameter ${}", index + 1)));
             }
+            self.unknown += index + 1 - self.types.len();
             self.types.resize(index + 1, DataType::Unknown);
         }
         Ok(self.types[index].clone())
@@ -40,13 +43,15 @@ impl ParamTypes {
 
     /// Settles an open parameter.
     pub fn settle(&mut self, index: usize, ty: &DataType) {
-        if self.types[index] == DataType::Unknown {
+        if self.types[index] == DataType::Unknown && *ty != DataType::Unknown {
             self.types[index] = ty.clone();
+            self.unknown -= 1;
         }
     }
 
-    pub fn types(&self) -> &[DataType] {
-        &self.types
+    /// Whether the type of some parameter is still to be found out.
+    pub fn are_open(&self) -> bool {
+        self.unknown > 0
     }
 
     /// All types after binding. 42P18 if one could not be determined.
@@ -58,4 +63,8 @@ impl ParamTypes {
             None => Ok(self.types),
         }
     }
+}
+
+fn unknown(types: &[DataType]) -> usize {
+    types.iter().filter(|ty| **ty == DataType::Unknown).count()
 }

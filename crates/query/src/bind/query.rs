@@ -69,32 +69,7 @@ impl Binder<'_> {
                 let rows: Vec<&[ast::Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
                 self.values(&rows, keep_unknown)
             }
-            SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                let op = match op {
-                    SetOperator::Union => SetOp::Union,
-                    SetOperator::Intersect => SetOp::Intersect,
-                    SetOperator::Except | SetOperator::Minus => SetOp::Except,
-                };
-                let all = matches!(set_quantifier, SetQuantifier::All);
-                super::locking::refuse_in_set_operation(left)?;
-                super::locking::refuse_in_set_operation(right)?;
-                let (left_body, right_body) = (left, right);
-                if let SetExpr::Select(select) = &**right_body
-                    && let Some(into) = &select.into
-                {
-                    let place = position::of_span(&self.ctx.sql, into.name.span());
-                    let message = "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT";
-                    return Err(SqlError::syntax(message).at(place));
-                }
-                let left = self.deeper(|binder| binder.body(left_body, true))?;
-                let right = self.deeper(|binder| binder.body(right_body, true))?;
-                let bound = self.set_operation(op, all, left, right).map_err(|(error, index)| {
-                    let exprs = [right_body, left_body].map(|body| output_expr(body, index));
-                    let place = error.position.or_else(|| self.set_place(exprs, &error));
-                    error.at(place)
-                })?;
-                if keep_unknown { Ok(bound) } else { self.all_known(bound) }
-            }
+            SetExpr::SetOperation { .. } => self.set_operations(body, keep_unknown),
             SetExpr::Table(table) => {
                 let mut parts: Vec<ast::Ident> = Vec::new();
                 parts.extend(table.schema_name.iter().map(|name| ast::Ident::new(name.clone())));
@@ -104,6 +79,39 @@ impl Binder<'_> {
             }
             _ => Err(SqlError::not_supported("data-modifying statements inside a query are not supported")),
         }
+    }
+
+    /// A chain of them, whose first query stands deepest.
+    fn set_operations(&mut self, body: &SetExpr, keep_unknown: bool) -> Result<Bound> {
+        let (mut chain, mut first) = (Vec::new(), body);
+        while let SetExpr::SetOperation { left, op, set_quantifier, right } = first {
+            super::locking::refuse_in_set_operation(left)?;
+            super::locking::refuse_in_set_operation(right)?;
+            if let SetExpr::Select(select) = &**right
+                && let Some(into) = &select.into
+            {
+                let place = position::of_span(&self.ctx.sql, into.name.span());
+                let message = "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT";
+                return Err(SqlError::syntax(message).at(place));
+            }
+            let op = match op {
+                SetOperator::Union => SetOp::Union,
+                SetOperator::Intersect => SetOp::Intersect,
+                SetOperator::Except | SetOperator::Minus => SetOp::Except,
+            };
+            chain.push((left, op, matches!(set_quantifier, SetQuantifier::All), right));
+            first = left;
+        }
+        let mut bound = self.deeper(|binder| binder.body(first, true))?;
+        for (left_body, op, all, right_body) in chain.into_iter().rev() {
+            let right = self.deeper(|binder| binder.body(right_body, true))?;
+            bound = self.set_operation(op, all, bound, right).map_err(|(error, index)| {
+                let exprs = [right_body, left_body].map(|body| output_expr(body, index));
+                let place = error.position.or_else(|| self.set_place(exprs, &error));
+                error.at(place)
+            })?;
+        }
+        if keep_unknown { Ok(bound) } else { self.all_known(bound) }
     }
 
     pub fn values(&mut self, rows: &[&[ast::Expr]], keep_unknown: bool) -> Result<Bound> {

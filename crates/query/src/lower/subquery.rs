@@ -32,6 +32,9 @@ impl Lowerer<'_> {
             SubqueryKind::Scalar { column, ty } if joins && !self.waits(subquery, correlated) => {
                 self.scalar(&subquery.plan, *column, ty)?
             }
+            SubqueryKind::Exists if gives_one_row(&subquery.plan) && !self.is_volatile(subquery) => {
+                return Ok(datafusion::logical_expr::lit(!negated));
+            }
             SubqueryKind::Exists if joins && self.in_filter && !self.is_volatile(subquery) => {
                 return Ok(exists(self.sub_plan(&subquery.plan)?, negated));
             }

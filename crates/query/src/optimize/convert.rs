@@ -165,11 +165,13 @@ impl<'q> Converter<'q> {
                 let node = self.plan(input, false)?;
                 Some(distinct(node))
             }
-            Plan::SetOp { op: SetOp::Union, all, left, right, columns } => {
-                let keeps_order = ordered && *all;
-                let (left, right) = (self.plan(left, keeps_order)?, self.plan(right, keeps_order)?);
-                let (left, right) = (Box::new(left), Box::new(right));
-                let node = Node::new(Op::UnionAll { left, right, columns: columns.clone() });
+            Plan::SetOp { op: SetOp::Union, all, columns, .. } => {
+                let mut parts = Vec::new();
+                for (part, ids) in united(plan, *all) {
+                    parts.push((self.plan(part, ordered && *all)?, ids));
+                }
+                let outputs = columns.iter().map(|column| (column.id, column.ty.clone())).collect();
+                let node = self.union_all(parts, outputs)?;
                 Some(if *all { node } else { distinct(node) })
             }
             Plan::SetOp { op, all: false, left, right, columns } => {
@@ -438,4 +440,28 @@ fn greatest_id(query: &Query) -> ColId {
 fn greatest_in(plan: &Plan) -> ColId {
     let own = plan.columns().into_iter().map(|(id, _)| id).max().unwrap_or(0);
     plan.inputs().into_iter().map(greatest_in).fold(own, ColId::max)
+}
+
+/// What a chain of unions puts together, in its order, each with its columns in the order of the whole. A union without
+/// duplicates (`all` false) takes the rows of those below as they come.
+fn united(plan: &Plan, all: bool) -> Vec<(&Plan, Vec<ColId>)> {
+    let mut parts = Vec::new();
+    let mut rest = plan;
+    let mut ids: Option<Vec<ColId>> = None;
+    while let Plan::SetOp { op: SetOp::Union, all: own, left, right, columns } = rest {
+        let place = |id: &ColId| columns.iter().find(|column| column.id == *id);
+        let of = |pick: fn(&SetColumn) -> ColId| match &ids {
+            None => Some(columns.iter().map(pick).collect::<Vec<ColId>>()),
+            Some(ids) => ids.iter().map(|id| place(id).map(pick)).collect(),
+        };
+        let (true, Some(of_left), Some(of_right)) = (*own || !all, of(|column| column.left), of(|column| column.right))
+        else {
+            break;
+        };
+        parts.push((&**right, of_right));
+        (rest, ids) = (left, Some(of_left));
+    }
+    parts.push((rest, ids.unwrap_or_default()));
+    parts.reverse();
+    parts
 }

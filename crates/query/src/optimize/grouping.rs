@@ -32,19 +32,30 @@ impl Converter<'_> {
         for set in sets.sets.iter().rev() {
             parts.push(self.by_set(&grouped, set, &outputs));
         }
-        let mut parts = parts.into_iter();
-        let (mut node, mut ids) = parts.next()?;
-        for (right, right_ids) in parts {
-            let column = |converter: &mut Self, at: usize| SetColumn {
-                id: converter.fresh(),
-                left: ids[at],
-                right: right_ids[at],
-                ty: outputs[at].1.clone(),
-            };
-            let columns: Vec<SetColumn> = (0..outputs.len()).map(|at| column(self, at)).collect();
-            ids = columns.iter().map(|column| column.id).collect();
-            node = Node::new(Op::UnionAll { left: Box::new(node), right: Box::new(right), columns });
+        self.union_all(parts, outputs)
+    }
+
+    /// The rows of all parts, in their order, as columns `outputs`. The tree is as low as can be: what walks it takes a
+    /// frame for each level.
+    pub fn union_all(&mut self, mut parts: Vec<(Node, Vec<ColId>)>, outputs: Vec<(ColId, DataType)>) -> Option<Node> {
+        while parts.len() > 1 {
+            let mut joined = Vec::with_capacity(parts.len().div_ceil(2));
+            let mut rest = parts.into_iter();
+            while let Some((left, left_ids)) = rest.next() {
+                let Some((right, right_ids)) = rest.next() else {
+                    joined.push((left, left_ids));
+                    break;
+                };
+                let ids = left_ids.into_iter().zip(right_ids).zip(&outputs);
+                let columns: Vec<SetColumn> = ids
+                    .map(|((left, right), (_, ty))| SetColumn { id: self.fresh(), left, right, ty: ty.clone() })
+                    .collect();
+                let ids = columns.iter().map(|column| column.id).collect();
+                joined.push((Node::new(Op::UnionAll { left: Box::new(left), right: Box::new(right), columns }), ids));
+            }
+            parts = joined;
         }
+        let (node, ids) = parts.pop()?;
         let named = outputs.into_iter().zip(ids).map(|((id, ty), own)| (id, hole(own, ty)));
         Some(node.project(named.collect()))
     }

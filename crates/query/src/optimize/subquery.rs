@@ -61,7 +61,7 @@ impl Converter<'_> {
             _ => None,
         };
         match found {
-            Some(Subquery { kind: SubqueryKind::Exists, plan }) => self.exists(asked, plan, negated).map(|()| None),
+            Some(Subquery { kind: SubqueryKind::Exists, plan }) => self.exists(asked, plan, negated),
             Some(Subquery { kind: SubqueryKind::Any { columns, condition }, plan }) if !is_one_row(plan) => {
                 self.quantified(asked, plan, columns, condition, negated).map(|()| None)
             }
@@ -171,14 +171,15 @@ impl Converter<'_> {
         }
     }
 
-    fn exists(&mut self, asked: &mut Asked, plan: &Plan, negated: bool) -> Option<()> {
+    /// What is left to be asked.
+    fn exists(&mut self, asked: &mut Asked, plan: &Plan, negated: bool) -> Option<Option<Expr>> {
         let right = self.part(plan)?;
         if always_has_a_row(&right) {
-            return None;
+            return Some(negated.then(|| Expr::bool(false)));
         }
         let (right, condition) = decorrelated(self, &asked.node, right, true)?;
         asked.join(right, if negated { JoinKind::Anti } else { JoinKind::Semi }, condition);
-        Some(())
+        Some(None)
     }
 
     /// `op ANY` as a conjunct: rows for which the comparison is true of some row; negated, rows for which it is false

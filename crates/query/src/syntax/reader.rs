@@ -1,9 +1,10 @@
 //! A walk over the tokens of one statement, with PostgreSQL's syntax errors.
 
+use super::chains;
 use super::dialect::Postgres15;
 use crate::error::{Result, SqlError};
 use basalt_expr::words;
-use sqlparser::ast;
+use sqlparser::ast::{self, VisitMut};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
@@ -28,15 +29,29 @@ impl std::fmt::Display for Name {
     }
 }
 
+type Parsed<T> = std::result::Result<T, ParserError>;
+
 pub struct Reader<'a> {
     parser: Parser<'static>,
     sql: &'a str,
+    /// Whether AND and OR may have many operands.
+    is_long: bool,
 }
 
 impl<'a> Reader<'a> {
     /// `sql` is the whole text that the tokens' positions refer to.
     pub fn new(tokens: Vec<TokenWithSpan>, sql: &'a str) -> Reader<'a> {
-        Reader { parser: Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens), sql }
+        let is_long = chains::is_long(&tokens);
+        let parser = Parser::new(&DIALECT).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
+        Reader { parser, sql, is_long }
+    }
+
+    fn parsed<T: VisitMut>(&mut self, parse: impl FnOnce(&mut Parser<'static>) -> Parsed<T>) -> Result<T> {
+        let mut tree = parse(&mut self.parser).map_err(|error| parse_error(error, self.sql))?;
+        if self.is_long {
+            chains::lower(&mut tree);
+        }
+        Ok(tree)
     }
 
     pub fn peek(&self) -> &Token {
@@ -239,11 +254,11 @@ impl<'a> Reader<'a> {
     }
 
     pub fn expr(&mut self) -> Result<ast::Expr> {
-        self.parser.parse_expr().map_err(|error| parse_error(error, self.sql))
+        self.parsed(|parser| parser.parse_expr())
     }
 
     pub fn query(&mut self) -> Result<Box<ast::Query>> {
-        self.parser.parse_query().map_err(|error| parse_error(error, self.sql))
+        self.parsed(|parser| parser.parse_query())
     }
 
     pub fn data_type(&mut self) -> Result<ast::DataType> {
@@ -252,7 +267,7 @@ impl<'a> Reader<'a> {
 
     /// A column's option other than CHECK and GENERATED, if one is next. A default ends before NOT NULL here.
     pub fn column_option(&mut self) -> Result<Option<ast::ColumnOption>> {
-        self.parser.parse_optional_column_option().map_err(|error| parse_error(error, self.sql))
+        self.parsed(|parser| parser.parse_optional_column_option())
     }
 
     /// A dotted name as sqlparser has it.
@@ -261,13 +276,12 @@ impl<'a> Reader<'a> {
     }
 
     pub fn table_constraint(&mut self) -> Result<Option<ast::TableConstraint>> {
-        let parsed = self.parser.parse_optional_table_constraint();
-        parsed.map_err(|error| parse_error(error, self.sql))
+        self.parsed(|parser| parser.parse_optional_table_constraint())
     }
 
     /// One of the statements whose grammar is sqlparser's.
     pub fn statement(&mut self) -> Result<ast::Statement> {
-        self.parser.parse_statement().map_err(|error| parse_error(error, self.sql))
+        self.parsed(|parser| parser.parse_statement())
     }
 
     /// Character of the next token, from 1.

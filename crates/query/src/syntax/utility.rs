@@ -738,6 +738,7 @@ pub fn parse_query_text(sql: &str) -> Result<Box<ast::Query>> {
 /// Parses a text that must be one expression: defaults.
 pub fn parse_expr_text(text: &str) -> Result<ast::Expr> {
     let tokens = super::tokens(text)?;
+    super::chains::check(&tokens)?;
     let mut reader = Reader::new(tokens, text);
     let expr = reader.expr()?;
     reader.expect_end()?;

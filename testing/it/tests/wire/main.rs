@@ -18,6 +18,7 @@ mod large_changes;
 mod lifecycle;
 mod limits;
 mod login;
+mod long_statements;
 mod notifications;
 mod online_indexes;
 mod orientation;
