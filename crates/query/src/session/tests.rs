@@ -514,3 +514,37 @@ fn what_hardly_waits_runs_where_its_message_is_read() {
         }
     });
 }
+
+#[test]
+fn no_plan_of_the_row_engine_outlives_its_setting() {
+    block_on(async {
+        let place = place();
+        let mut session = open(&place);
+        run(&mut session, "CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        run(&mut session, "INSERT INTO t VALUES (1, 1)").await;
+        let texts =
+            ["SELECT v FROM t WHERE id = 1", "SELECT v FROM t WHERE id = 1 FOR UPDATE", "DELETE FROM t WHERE id = 2"];
+        for sql in texts {
+            session.prepare(sql, sql, &[]).await.unwrap();
+        }
+        for enabled in ["on", "off", "on", "off"] {
+            run(&mut session, &format!("SET basalt.enable_row_engine = {enabled}")).await;
+            for sql in texts {
+                let mut inline = Vec::new();
+                for _ in 0..2 {
+                    session.bind("", sql, &[], &[], &[]).unwrap();
+                    inline.push(session.execute_inline("", &mut Told::default()).is_some());
+                    if inline.ends_with(&[false]) {
+                        drop(session.execute("", 0).await.unwrap());
+                    }
+                    session.sync().await.unwrap();
+                }
+                assert_eq!(inline, [false, enabled == "on"], "{sql}, {enabled}");
+            }
+            // A text is planned when it comes for the second time.
+            session.query_inline(texts[0], &mut Told::default());
+            let known = session.query_inline(texts[0], &mut Told::default());
+            assert_eq!(known, (enabled == "on").then_some(1), "{enabled}");
+        }
+    });
+}
