@@ -11,6 +11,7 @@ pub(crate) mod span;
 mod track;
 
 pub use like::LikePattern;
+pub(crate) use like::ends_in_escape;
 
 use crate::error::{Error, Result};
 use crate::eval::bools;
@@ -32,9 +33,11 @@ macro_rules! like_kernel {
             let text = Operand::<Txt>::new(&args[0], &info.arg_types[0])?;
             let nulls = union_nulls(args);
             if let (Operand::Column(texts), Vector::Const(pattern)) = (&text, &args[1]) {
-                let pattern = LikePattern::new(Txt::of(pattern, &info.arg_types[1])?, Some('\\'), $insensitive)?;
-                let found = pattern.matching(texts);
-                return Ok(bools(if $negated { !&found } else { found }, nulls));
+                let pattern = LikePattern::new(Txt::of(pattern, &info.arg_types[1])?, Some('\\'), $insensitive);
+                if !pattern.breaks() {
+                    let found = pattern.matching(texts);
+                    return Ok(bools(if $negated { !&found } else { found }, nulls));
+                }
             }
             let patterns = Operand::<Txt>::new(&args[1], &info.arg_types[1])?;
             let mut out = arrow_buffer::BooleanBufferBuilder::new(rows);

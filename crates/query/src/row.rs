@@ -24,6 +24,7 @@ pub use sink::RowSink;
 
 use crate::error::Result;
 use crate::statement::rows::RowsBuilder;
+use crate::system::SystemContext;
 use basalt_engine::{Engine, Reading};
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
@@ -35,6 +36,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Executions that do not try again after one that took too much: none after the first, twice as many each time.
 const RUNS_SKIPPED_MAX: u32 = 63;
+
+/// Whether the planner may use the row engine at all. Plans are kept for one set of settings, so that none outlives a
+/// change of it.
+pub(crate) fn is_enabled(eval: &EvalContext) -> bool {
+    SystemContext::of(eval).is_none_or(|system| system.settings.effective().row_engine)
+}
 
 /// A compiled statement.
 #[derive(Debug)]

@@ -57,6 +57,9 @@ pub struct Effective {
     pub query_log_min_duration: Option<Duration>,
     pub query_log_entries: usize,
     pub query_group: String,
+    /// Engines that the planner may use beside the fallback.
+    pub column_engine: bool,
+    pub row_engine: bool,
     /// `warning`, `notice` and so on, least severe that the client wants.
     pub client_min_messages: String,
 }
@@ -502,6 +505,8 @@ impl Effective {
             query_log_min_duration: at_least("basalt.query_log_min_duration").filter(|_| query_log_entries > 0),
             query_log_entries,
             query_group: text("basalt.query_group"),
+            column_engine: text("basalt.enable_column_engine") == "on",
+            row_engine: text("basalt.enable_row_engine") == "on",
             client_min_messages: text("client_min_messages"),
         }
     }

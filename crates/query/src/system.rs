@@ -6,6 +6,7 @@ use crate::notify::Pending;
 use crate::session::sequences::SequenceUse;
 use crate::settings::Settings;
 use basalt_engine::{Catalog, Engine};
+use basalt_expr::EvalContext;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,6 +55,11 @@ pub struct AskedSetting {
 }
 
 impl SystemContext {
+    /// That of the session which evaluates; `None` outside of sessions.
+    pub(crate) fn of(eval: &EvalContext) -> Option<&SystemContext> {
+        eval.system.as_deref()?.downcast_ref()
+    }
+
     pub(crate) fn failures(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }

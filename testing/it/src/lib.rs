@@ -7,6 +7,7 @@
 
 pub mod analysis;
 pub mod chance;
+pub mod engines;
 pub mod generate;
 pub mod histories;
 pub mod servers;

@@ -13,6 +13,7 @@
 //! | `@differs "reason"` | both run it, Basalt must answer what follows `----`, and PostgreSQL something else |
 //! | `@shape` | columns, types, tag and number of rows are compared, values are not |
 //! | `@text` | no second run in the extended protocol |
+//! | `@engines chosen` | the answer tells of engines, and is looked at only where the planner chooses them |
 //! | `@binary COPY` | the bytes of COPY are hexadecimal digits |
 //! | `@connection NAME` | from here on statements go to this session |
 //! | `@send NAME` | the statement is sent on that session and not waited for |
@@ -22,6 +23,9 @@
 //! | `@restart` | kill -9 of Basalt, and a start on the same directory |
 //! | `@sleep MS` | on both |
 //! | `@states` | everything below is queries: run on hot rows, after a freeze, a restart, a compaction, in row files |
+//!
+//! A script runs several times, with the engines that the planner chooses, without the row engine, and on the fallback
+//! ([`crate::engines`]). Plans that EXPLAIN tells of Basalt alone are as with `@engines chosen`.
 //!
 //! After `----` stand the data of a COPY FROM STDIN, or the expected answer in the form that failures print.
 

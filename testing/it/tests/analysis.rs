@@ -5,6 +5,7 @@
 use anyhow::Result;
 use basalt_it::analysis::{Options, run};
 use basalt_it::chance::{ended, number};
+use basalt_it::engines::Engines;
 use std::process::ExitCode;
 
 /// As many as fit into a minute or two.
@@ -23,6 +24,7 @@ fn compared() -> Result<bool> {
         differences_max: number("BASALT_DIFFERENCES", 40)? as usize,
         histories: std::env::var_os("BASALT_HISTORIES").map(Into::into),
         writers: number("BASALT_WRITERS", 0)? > 0,
+        engines: Engines::asked()?,
     };
     println!("BASALT_SEED={seed}");
     Ok(run(&options)?.differences.is_empty())

@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use basalt_it::chance::{ended, number};
+use basalt_it::engines::Engines;
 use basalt_it::generate::{Options, run};
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ fn compared() -> Result<bool> {
         differences_max: number("BASALT_DIFFERENCES", 40)? as usize,
         known: known.map(str::to_string).collect(),
         histories: std::env::var_os("BASALT_HISTORIES").map(Into::into),
+        engines: Engines::asked()?,
     };
     println!("BASALT_SEED={seed}");
     let report = run(&options)?;

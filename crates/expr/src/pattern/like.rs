@@ -11,6 +11,8 @@ use std::cell::RefCell;
 pub struct LikePattern {
     matcher: Matcher,
     insensitive: bool,
+    /// It ends in the escape character: texts that match up to there fail.
+    breaks: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -33,11 +35,12 @@ enum Token {
     Char(char),
     One,
     Any,
+    /// An escape character with nothing behind it.
+    Broken,
 }
 
 impl LikePattern {
-    /// 22025 if the pattern ends in the escape character.
-    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Result<LikePattern> {
+    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> LikePattern {
         let folded;
         let pattern = if insensitive {
             folded = pattern.to_lowercase();
@@ -45,11 +48,23 @@ impl LikePattern {
         } else {
             pattern
         };
-        let tokens = tokens(pattern, escape)?;
-        Ok(LikePattern { matcher: Matcher::new(tokens), insensitive })
+        let tokens = tokens(pattern, escape);
+        let breaks = tokens.last() == Some(&Token::Broken);
+        LikePattern { matcher: Matcher::new(tokens), insensitive, breaks }
     }
 
-    pub fn matches(&self, text: &str) -> bool {
+    /// Whether it ends in the escape character, so that it may fail.
+    pub fn breaks(&self) -> bool {
+        self.breaks
+    }
+
+    /// 22025 where a text is looked at up to an escape character that ends the pattern.
+    pub fn matches(&self, text: &str) -> Result<bool> {
+        self.found(text).ok_or_else(ends_in_escape)
+    }
+
+    /// `None`: it fails.
+    fn found(&self, text: &str) -> Option<bool> {
         if self.insensitive { self.matcher.matches(&text.to_lowercase()) } else { self.matcher.matches(text) }
     }
 
@@ -64,22 +79,24 @@ impl LikePattern {
     }
 }
 
-fn tokens(pattern: &str, escape: Option<char>) -> Result<Vec<Token>> {
+/// What is said of a pattern that ends in the escape character.
+pub(crate) fn ends_in_escape() -> Error {
+    Error::new("22025", "LIKE pattern must not end with escape character")
+}
+
+fn tokens(pattern: &str, escape: Option<char>) -> Vec<Token> {
     let mut tokens = Vec::with_capacity(pattern.len());
     let mut chars = pattern.chars();
     while let Some(char) = chars.next() {
         tokens.push(match char {
-            char if Some(char) == escape => match chars.next() {
-                Some(char) => Token::Char(char),
-                None => return Err(Error::new("22025", "LIKE pattern must not end with escape character")),
-            },
+            char if Some(char) == escape => chars.next().map_or(Token::Broken, Token::Char),
             '%' if tokens.last() == Some(&Token::Any) => continue,
             '%' => Token::Any,
             '_' => Token::One,
             char => Token::Char(char),
         });
     }
-    Ok(tokens)
+    tokens
 }
 
 fn literal(tokens: &[Token]) -> String {
@@ -94,7 +111,7 @@ fn literal(tokens: &[Token]) -> String {
 
 impl Matcher {
     fn new(tokens: Vec<Token>) -> Matcher {
-        if tokens.contains(&Token::One) {
+        if tokens.contains(&Token::One) || tokens.contains(&Token::Broken) {
             return Matcher::General(tokens);
         }
         let pieces: Vec<String> = tokens.split(|token| *token == Token::Any).map(literal).collect();
@@ -114,16 +131,17 @@ impl Matcher {
         }
     }
 
+    /// `None`: it fails.
     #[inline]
-    fn matches(&self, text: &str) -> bool {
-        match self {
+    fn matches(&self, text: &str) -> Option<bool> {
+        Some(match self {
             Matcher::Exact(wanted) => text == wanted,
             Matcher::Prefix(prefix) => text.as_bytes().starts_with(prefix.as_bytes()),
             Matcher::Suffix(suffix) => text.as_bytes().ends_with(suffix.as_bytes()),
             Matcher::Contains(finder) => finder.find(text.as_bytes()).is_some(),
             Matcher::Pieces { prefix, middle, suffix } => pieces(text.as_bytes(), prefix, middle, suffix),
-            Matcher::General(tokens) => general(text, tokens),
-        }
+            Matcher::General(tokens) => return general(text, tokens),
+        })
     }
 }
 
@@ -152,25 +170,30 @@ fn pieces(text: &[u8], prefix: &str, middle: &[Finder], suffix: &str) -> bool {
     })
 }
 
-/// Greedy with one point of return: on a mismatch the latest `%` takes one more character.
-fn general(text: &str, tokens: &[Token]) -> bool {
+/// Greedy with one point of return: on a mismatch the latest `%` takes one more character. `None` where PostgreSQL looks
+/// at what is broken: with text left, or behind a `%` that it met with text left.
+fn general(text: &str, tokens: &[Token]) -> Option<bool> {
     let mut chars = text.chars();
     let mut at = 0;
     let mut retry: Option<(usize, std::str::Chars)> = None;
     loop {
         match tokens.get(at) {
             Some(Token::Any) => {
+                if is_broken_behind(&tokens[at..], chars.as_str()) {
+                    return None;
+                }
                 at += 1;
                 retry = Some((at, chars.clone()));
                 continue;
             }
-            None if chars.as_str().is_empty() => return true,
+            None if chars.as_str().is_empty() => return Some(true),
+            Some(Token::Broken) if !chars.as_str().is_empty() => return None,
             Some(token) => {
                 let mut next = chars.clone();
                 let fits = match (next.next(), token) {
                     (Some(found), Token::Char(wanted)) => found == *wanted,
                     (Some(_), _) => true,
-                    (None, _) => return false,
+                    (None, _) => return Some(false),
                 };
                 if fits {
                     chars = next;
@@ -180,13 +203,21 @@ fn general(text: &str, tokens: &[Token]) -> bool {
             }
             None => {}
         }
-        let Some((token, from)) = &mut retry else { return false };
+        let Some((token, from)) = &mut retry else { return Some(false) };
         if from.next().is_none() {
-            return false;
+            return Some(false);
         }
         at = *token;
         chars = from.clone();
     }
+}
+
+/// Whether nothing but wildcards, for which there is enough text, stands between a `%` and what is broken.
+fn is_broken_behind(tokens: &[Token], text: &str) -> bool {
+    let Some((Token::Broken, wild)) = tokens.split_last() else { return false };
+    let ones = wild.iter().filter(|token| **token == Token::One).count();
+    wild.iter().all(|token| matches!(token, Token::Any | Token::One))
+        && text.chars().take(ones.max(1)).count() >= ones.max(1)
 }
 
 /// The pattern that this thread compiled last, with what it was made from.
@@ -202,21 +233,16 @@ thread_local! {
 }
 
 /// Runs `with` on the compiled pattern, which is kept for the next call on this thread.
-pub fn cached<T>(
-    pattern: &str,
-    escape: Option<char>,
-    insensitive: bool,
-    with: impl FnOnce(&LikePattern) -> T,
-) -> Result<T> {
+pub fn cached<T>(pattern: &str, escape: Option<char>, insensitive: bool, with: impl FnOnce(&LikePattern) -> T) -> T {
     CACHE.with_borrow_mut(|slot| {
         if let Some(cached) = slot
             && (cached.text.as_str(), cached.escape, cached.insensitive) == (pattern, escape, insensitive)
         {
-            return Ok(with(&cached.compiled));
+            return with(&cached.compiled);
         }
-        let compiled = LikePattern::new(pattern, escape, insensitive)?;
+        let compiled = LikePattern::new(pattern, escape, insensitive);
         let result = with(&compiled);
         *slot = Some(Cached { text: pattern.to_string(), escape, insensitive, compiled });
-        Ok(result)
+        result
     })
 }

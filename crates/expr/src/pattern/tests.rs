@@ -17,8 +17,8 @@ proptest! {
     fn like_agrees_with_its_definition(text in "[ab%é]{0,8}", pattern in r"(\\[%_a]|[ab%_é]){0,8}") {
         let (text_chars, pattern_chars): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
         let expected = reference(&text_chars, &pattern_chars);
-        let compiled = LikePattern::new(&pattern, Some('\\'), false).unwrap();
-        prop_assert_eq!(compiled.matches(&text), expected, "{:?} LIKE {:?}", text, pattern);
+        let compiled = LikePattern::new(&pattern, Some('\\'), false);
+        prop_assert_eq!(compiled.matches(&text).unwrap(), expected, "{:?} LIKE {:?}", text, pattern);
         if let (true, Some(prefix)) = (expected, compiled.prefix()) {
             prop_assert!(text.starts_with(prefix));
         }
@@ -80,4 +80,27 @@ fn what_takes_exponential_time_is_given_up() {
     assert_eq!(matches(201), Err("2201B"));
     // The one that follows is searched again from the start.
     assert_eq!(matches(16), Ok(true));
+}
+
+#[test]
+fn a_pattern_that_ends_in_the_escape_fails_where_it_is_reached() {
+    for (text, pattern, fails) in [
+        ("abc", "x\\", false),
+        ("xbc", "x\\", true),
+        ("x", "x\\", false),
+        ("", "\\", false),
+        ("", "%\\", false),
+        ("a", "%\\", true),
+        ("a", "%_\\", true),
+        ("a", "%__\\", false),
+        ("a", "_\\", false),
+        ("axb", "%x\\", true),
+        ("ax", "%x\\", false),
+    ] {
+        let compiled = LikePattern::new(pattern, Some('\\'), false);
+        assert!(compiled.breaks());
+        assert_eq!(compiled.matches(text).ok(), (!fails).then_some(false), "{text:?} LIKE {pattern:?}");
+        let bytes = crate::functions::strings::bytes::like(text.as_bytes(), pattern.as_bytes());
+        assert_eq!(bytes.ok(), (!fails).then_some(false), "bytes of {text:?} LIKE {pattern:?}");
+    }
 }

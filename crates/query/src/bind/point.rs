@@ -3,6 +3,7 @@
 use super::dml::PointAccess;
 use super::key_values::{compared_as, comparison, fitting};
 use crate::plan::{ColId, LockTarget, Plan, SortKey};
+use crate::row;
 use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::{ColumnId, CompareOp, DataType, TableDef};
@@ -47,7 +48,7 @@ impl PointQuery {
 
 /// Whether a bound query is such a SELECT. Sorting or limiting (to one or more) one row changes nothing.
 pub fn point_query(query: &crate::plan::Query, eval: &EvalContext) -> Option<PointQuery> {
-    if !query.subqueries.is_empty() {
+    if !query.subqueries.is_empty() || !row::is_enabled(eval) {
         return None;
     }
     let (mut plan, lock) = match &query.plan {

@@ -120,6 +120,9 @@ pub(crate) fn noted_plan(query: &Query, ctx: &RunContext) -> Taken<(exec::Plan, 
 }
 
 fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
+    if !ctx.system.settings.effective().column_engine {
+        return Err("basalt.enable_column_engine is off".into());
+    }
     if !query.row_locks.is_empty() {
         return Err("rows are locked".into());
     }

@@ -46,7 +46,7 @@ pub fn registry() -> &'static Arc<Registry> {
 type Other = (u32, &'static str, Vec<DataType>, DataType, ScalarKernel);
 
 fn system<'a>(info: &'a CallInfo) -> Result<&'a SystemContext> {
-    let system = info.ctx.system.as_deref().and_then(|system| system.downcast_ref());
+    let system = SystemContext::of(info.ctx);
     system.ok_or_else(|| Error::internal(format!("{} was called without a session", info.function.name)))
 }
 

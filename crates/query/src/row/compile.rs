@@ -6,7 +6,7 @@ use super::get::Get;
 use super::nested::{Nested, Step, Top};
 use super::shape::{Lens, Shape};
 use super::totals::{Totals, extreme};
-use super::{Body, RowPlan, replace};
+use super::{Body, RowPlan, is_enabled, replace};
 use crate::bind::Bound;
 use crate::bind::point::point_query;
 use crate::plan::{AggregateCall, ColId, Plan, Query, SortKey};
@@ -36,6 +36,9 @@ impl RowPlan {
 
     /// For a query that is known to be no get of one row.
     pub fn of_more(query: &Query, eval: &EvalContext) -> Option<RowPlan> {
+        if !is_enabled(eval) {
+            return None;
+        }
         let (body, tables) = nested(query)?;
         RowPlan::compiled(body, tables, eval)
     }

@@ -91,7 +91,8 @@ impl Session {
     /// Runs the one statement of a simple query, if the plan cache knows its text but for the literals; describes its
     /// rows. `None`: it takes the ordinary path, and nothing has happened.
     pub fn query_inline(&mut self, sql: &str, sink: &mut dyn RowSink) -> Option<AtOnceQuery> {
-        if sql.len() > TEXT_BYTES_MAX || self.block.scope == Scope::Implicit {
+        let enabled = self.settings.effective().row_engine;
+        if !enabled || sql.len() > TEXT_BYTES_MAX || self.block.scope == Scope::Implicit {
             return None;
         }
         self.portals.remove("");

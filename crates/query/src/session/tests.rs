@@ -522,7 +522,9 @@ fn known_texts_are_written_where_their_message_is_read() {
         let mut session = open(&place);
         for sql in [
             "CREATE TABLE t (id int PRIMARY KEY, v int, n numeric(8, 2), w varchar(4))",
-            "CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES t)",
+            "CREATE TABLE parent (id int PRIMARY KEY)",
+            "CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent)",
+            "INSERT INTO parent VALUES (2)",
         ] {
             run(&mut session, sql).await;
         }
@@ -580,6 +582,40 @@ fn known_texts_are_written_where_their_message_is_read() {
                 run(&mut session, "INSERT INTO t VALUES (1, 0, 1.5, 'a')").await;
             }
         }
-        assert_eq!(run(&mut session, "SELECT id, v, n, w FROM t ORDER BY id").await, "");
+        assert_eq!(run(&mut session, "SELECT sum(id * 100 + v) FROM t").await, "(3204) SELECT 1");
+    });
+}
+
+#[test]
+fn no_plan_of_the_row_engine_outlives_its_setting() {
+    block_on(async {
+        let place = place();
+        let mut session = open(&place);
+        run(&mut session, "CREATE TABLE t (id int PRIMARY KEY, v int)").await;
+        run(&mut session, "INSERT INTO t VALUES (1, 1)").await;
+        let texts =
+            ["SELECT v FROM t WHERE id = 1", "SELECT v FROM t WHERE id = 1 FOR UPDATE", "DELETE FROM t WHERE id = 2"];
+        for sql in texts {
+            session.prepare(sql, sql, &[]).await.unwrap();
+        }
+        for enabled in ["on", "off", "on", "off"] {
+            run(&mut session, &format!("SET basalt.enable_row_engine = {enabled}")).await;
+            for sql in texts {
+                let mut inline = Vec::new();
+                for _ in 0..2 {
+                    session.bind("", sql, &[], &[], &[]).unwrap();
+                    inline.push(session.execute_inline("", &mut Told::default()).is_some());
+                    if inline.ends_with(&[false]) {
+                        drop(session.execute("", 0).await.unwrap());
+                    }
+                    session.sync().await.unwrap();
+                }
+                assert_eq!(inline, [false, enabled == "on"], "{sql}, {enabled}");
+            }
+            // A text is planned when it comes for the second time.
+            session.query_inline(texts[0], &mut Told::default());
+            let known = session.query_inline(texts[0], &mut Told::default()).and_then(|done| done.ended.rows);
+            assert_eq!(known, (enabled == "on").then_some(1), "{enabled}");
+        }
     });
 }

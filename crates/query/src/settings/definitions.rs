@@ -173,6 +173,22 @@ pub static DEFINITIONS: &[Definition] = {
             "Rows not changed for this long are cool enough to become columns.",
         ),
         define(
+            "basalt.enable_column_engine",
+            Bool,
+            "on",
+            User,
+            PLANNER,
+            "Enables the planner's use of the column engine; without it the fallback runs what it would.",
+        ),
+        define(
+            "basalt.enable_row_engine",
+            Bool,
+            "on",
+            User,
+            PLANNER,
+            "Enables the planner's use of the row engine, for changes of one row by its key, too.",
+        ),
+        define(
             "basalt.freeze_rows_min",
             int(1, i64::MAX, None),
             "65536",

@@ -4,6 +4,7 @@ use super::Generator;
 use super::expr::{LITERAL, MAY_FAIL};
 use super::kinds::Kind;
 use super::writers::Writers;
+use crate::engines::Engines;
 use crate::generate::compare::{Verdict, compare, may_be_order};
 use crate::generate::node::{Node, Piece, Role};
 use crate::servers::{Basalt, BasaltOptions, Postgres};
@@ -33,6 +34,8 @@ pub struct Options {
     pub histories: Option<PathBuf>,
     /// Whether others write meanwhile what changes no answer.
     pub writers: bool,
+    /// What statements run with.
+    pub engines: Vec<Engines>,
 }
 
 #[derive(Default, Debug)]
@@ -58,6 +61,7 @@ pub fn run(options: &Options) -> Result<Report> {
         report: Report::default(),
         options: options.clone(),
         history: Vec::new(),
+        engines: Engines::default(),
     };
     both.postgres.run("SET TimeZone = 'Europe/Berlin'")?;
     both.postgres.run("SET jit = off")?;
@@ -77,6 +81,7 @@ struct Both {
     options: Options,
     /// What changed the tables of this epoch, in order.
     history: Vec<String>,
+    engines: Engines,
 }
 
 impl Both {
@@ -87,6 +92,7 @@ impl Both {
         for sql in generator.new_schema(TABLES[(seed % TABLES.len() as u64) as usize]) {
             self.apply(&sql)?;
         }
+        self.with(Engines::drawn(&self.options.engines, &mut generator.rng))?;
         self.postgres.run("ANALYZE")?;
         self.postgres.run("SET statement_timeout = '2s'")?;
         let begun = Instant::now();
@@ -103,6 +109,10 @@ impl Both {
                 1 => {
                     let sql = *["VACUUM", "VACUUM FULL", "CHECKPOINT"].choose(&mut generator.rng).expect("some");
                     self.apply(&format!("/*basalt {sql}*/"))?;
+                }
+                2 => {
+                    let engines = Engines::drawn(&self.options.engines, &mut generator.rng);
+                    self.with(engines)?;
                 }
                 _ => {
                     let (node, ordered) = generator.statement();
@@ -128,6 +138,12 @@ impl Both {
             report.differences.len(),
         );
         Ok(())
+    }
+
+    /// What follows runs with these.
+    fn with(&mut self, engines: Engines) -> Result<()> {
+        self.engines = engines;
+        engines.statements().iter().try_for_each(|sql| self.apply(&format!("/*basalt {sql}*/")))
     }
 
     /// A definition or a change, on both; what stands in `/*basalt …*/` on Basalt alone.
@@ -261,7 +277,7 @@ impl Both {
         if sql != small && sql.len() < 3000 {
             text.push_str(&format!("\n    shrunk from: {sql}"));
         }
-        println!("DIFFERENCE {}: {text}", self.report.differences.len() + 1);
+        println!("DIFFERENCE {} ({}): {text}", self.report.differences.len() + 1, self.engines.name());
         if let Some(folder) = &self.options.histories {
             let path = folder.join(format!("{}.sql", self.report.differences.len() + 1));
             let all = format!("{};\n{small};\n", self.history.join(";\n"));

@@ -7,6 +7,7 @@ use super::node::Node;
 use super::schema::{MOODS, Table};
 use super::types::Types;
 use super::{Generator, Statement};
+use crate::engines::Engines;
 use crate::servers::{Basalt, Postgres};
 use crate::wire::{Answer, Wire};
 use anyhow::{Context, Result};
@@ -38,6 +39,8 @@ pub struct Options {
     pub known: Vec<String>,
     /// Where to put, for each difference, the statements that led to it: one file each.
     pub histories: Option<PathBuf>,
+    /// What statements run with.
+    pub engines: Vec<Engines>,
 }
 
 #[derive(Default, Debug)]
@@ -71,6 +74,7 @@ pub fn run(options: &Options) -> Result<Report> {
         failed_block: false,
         prepared: String::new(),
         history: Vec::new(),
+        engines: Engines::default(),
     };
     for setting in SETTINGS {
         both.postgres.run(setting)?;
@@ -111,6 +115,7 @@ struct Both {
     prepared: String,
     /// What changed the tables of this epoch, in order.
     history: Vec<String>,
+    engines: Engines,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +134,7 @@ impl Both {
         self.used.clear();
         self.fresh_schema()?;
         self.history.clear();
+        self.with(Engines::drawn(&self.options.engines, &mut generator.rng))?;
         for sql in generator.new_schema() {
             self.history.push(sql.clone());
             self.postgres.run(&sql)?;
@@ -150,11 +156,16 @@ impl Both {
 
     fn step(&mut self, types: &Types, generator: &mut Generator) -> Result<Checked> {
         match generator.rng.random_range(0..100) {
-            0..=73 => {
+            0..=71 => {
                 let select = generator.select(3);
                 let statement = Statement { node: select.node, ordered: select.ordered, changes: None };
                 // A query changes nothing: the next one may be run whatever came of it.
                 self.check(types, &statement)?;
+                Ok(Checked::Succeeded)
+            }
+            72 | 73 => {
+                let engines = Engines::drawn(&self.options.engines, &mut generator.rng);
+                self.with(engines)?;
                 Ok(Checked::Succeeded)
             }
             74..=86 => {
@@ -395,12 +406,22 @@ impl Both {
         if sql != small && sql.len() < 1500 {
             text.push_str(&format!("\n    shrunk from: {sql}"));
         }
-        println!("DIFFERENCE {text}");
+        println!("DIFFERENCE ({}) {text}", self.engines.name());
         if let Some(folder) = &self.options.histories {
             let path = folder.join(format!("{}.sql", self.report.differences.len() + 1));
             std::fs::write(&path, self.history.join(";\n") + ";\n").with_context(|| path.display().to_string())?;
         }
         self.report.differences.push(text);
+        Ok(())
+    }
+
+    /// What follows runs with these.
+    fn with(&mut self, engines: Engines) -> Result<()> {
+        self.engines = engines;
+        for sql in engines.statements() {
+            self.on_basalt(&sql)?;
+            self.history.push(sql);
+        }
         Ok(())
     }
 
@@ -411,6 +432,9 @@ impl Both {
             wire.set_read_timeout(ANSWER_TIMEOUT)?;
             for setting in SETTINGS {
                 wire.run(setting)?;
+            }
+            for setting in self.engines.statements() {
+                wire.run(&setting)?;
             }
             // What PostgreSQL does within its time Basalt shall do, too, but both share the machine.
             wire.run("SET statement_timeout = '60s'")?;

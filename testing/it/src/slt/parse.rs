@@ -20,6 +20,8 @@ pub struct Statement {
     pub shape_only: bool,
     pub text_only: bool,
     pub binary_copy: bool,
+    /// The answer tells which engine the planner has chosen.
+    pub tells_engine: bool,
     /// Sent on this session, and not waited for.
     pub send: Option<String>,
     /// What follows `----`.
@@ -93,6 +95,7 @@ impl Paragraph<'_> {
             ("shape", "") => self.statement.shape_only = true,
             ("text", "") => self.statement.text_only = true,
             ("binary", "COPY") => self.statement.binary_copy = true,
+            ("engines", "chosen") => self.statement.tells_engine = true,
             ("send", name) => self.statement.send = Some(name.to_string()),
             ("connection", name) => return Ok(Some(Action::Connection(name.to_string()))),
             ("blocked", name) => return Ok(Some(Action::Blocked(name.to_string()))),
@@ -122,6 +125,12 @@ impl Paragraph<'_> {
 }
 
 impl Statement {
+    /// Whether its answer is that of engines which the planner has chosen: plans that Basalt has to tell, too.
+    pub fn is_of_chosen_engines(&self) -> bool {
+        let tells_plan = || self.sql.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("explain"));
+        self.tells_engine || matches!(self.against, Against::OnlyBasalt | Against::Differs(_)) && tells_plan()
+    }
+
     /// A single query, which can be sent once more without changing anything.
     pub fn is_query(&self) -> bool {
         let sql = self.sql.trim_end().trim_end_matches(';');

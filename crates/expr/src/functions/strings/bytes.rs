@@ -4,6 +4,7 @@ use super::encoding;
 use crate::error::{Error, Result};
 use crate::functions::Kernel;
 use crate::functions::arg::*;
+use crate::pattern::ends_in_escape;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
@@ -117,6 +118,8 @@ pub(crate) fn like(text: &[u8], pattern: &[u8]) -> Result<bool> {
         let matched = match pattern.get(at) {
             None if text_at == text.len() => return Ok(true),
             None => false,
+            // As in texts: behind wildcards what is broken is met even where they take all that is left.
+            Some(b'%') if is_broken_behind(&pattern[at..], text.len() - text_at) => return Err(ends_in_escape()),
             Some(b'%') => {
                 retry = Some((at + 1, text_at));
                 at += 1;
@@ -124,7 +127,7 @@ pub(crate) fn like(text: &[u8], pattern: &[u8]) -> Result<bool> {
             }
             Some(b'\\') => {
                 let Some(byte) = pattern.get(at + 1) else {
-                    return Err(Error::new("22025", "LIKE pattern must not end with escape character"));
+                    return if text_at < text.len() { Err(ends_in_escape()) } else { Ok(false) };
                 };
                 let matched = text.get(text_at) == Some(byte);
                 at += usize::from(matched);
@@ -145,6 +148,13 @@ pub(crate) fn like(text: &[u8], pattern: &[u8]) -> Result<bool> {
             _ => return Ok(false),
         }
     }
+}
+
+/// Whether nothing but wildcards, for which `left` bytes are enough, stands between a `%` and an escape that ends it all.
+fn is_broken_behind(pattern: &[u8], left: usize) -> bool {
+    let Some((b'\\', wild)) = pattern.split_last() else { return false };
+    let ones = wild.iter().filter(|byte| **byte == b'_').count();
+    wild.iter().all(|byte| matches!(byte, b'%' | b'_')) && left >= ones.max(1)
 }
 
 fn like_escape(pattern: &[u8], escape: &[u8]) -> Result<Vec<u8>> {

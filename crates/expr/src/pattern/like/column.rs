@@ -18,9 +18,10 @@ fn place(view: u128) -> Option<(usize, usize)> {
 }
 
 impl LikePattern {
-    /// Which texts match; those of nulls may.
+    /// Which texts match; those of nulls may. For patterns that do not fail.
     pub fn matching(&self, texts: &StringViewArray) -> BooleanBuffer {
-        let one_by_one = || BooleanBuffer::collect_bool(texts.len(), |row| self.matches(texts.value(row)));
+        let matches = |row| self.found(texts.value(row)) == Some(true);
+        let one_by_one = || BooleanBuffer::collect_bool(texts.len(), matches);
         let ([buffer], Some(sought)) = (texts.data_buffers(), self.sought()) else { return one_by_one() };
         if !is_worth_seeking(texts, buffer.len()) {
             return one_by_one();
@@ -31,7 +32,7 @@ impl LikePattern {
         let mut hit = sought.find(buffer);
         for (row, view) in texts.views().iter().enumerate() {
             let Some((from, to)) = place(*view) else {
-                found.set_bit(row, self.matches(texts.value(row)));
+                found.set_bit(row, matches(row));
                 continue;
             };
             // Hits between texts, or across their ends, are of nobody.
@@ -39,7 +40,7 @@ impl LikePattern {
                 hit = sought.find(&buffer[at + 1..]).map(|next| next + at + 1);
             }
             if hit.is_some_and(|at| at + sought.needle().len() <= to) {
-                found.set_bit(row, self.matches(texts.value(row)));
+                found.set_bit(row, matches(row));
                 hit = sought.find(&buffer[to..]).map(|next| next + to);
             }
         }

@@ -12,6 +12,7 @@ use super::target::{Target, Verb};
 use super::{Action, BoundModify, Point, PointAccess, PointChange, Returning, RowSource, Search, SearchKind, over_row};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, JoinKind, Kept, LockRows, LockTarget, OnLocked, Plan};
+use crate::row;
 use crate::syntax::cursor_of;
 use basalt_engine::{RowLock, privilege};
 use basalt_expr::tree::Expr;
@@ -255,7 +256,7 @@ impl Binder<'_> {
 
     /// A change of the one row of a primary key, if nothing in it takes a plan.
     fn point(&self, target: &Target, set: Option<&[(ColumnId, Expr)]>, filter: Option<&Expr>) -> Option<Point> {
-        if !self.subqueries.is_empty() || target.view.is_some() {
+        if !self.subqueries.is_empty() || target.view.is_some() || !row::is_enabled(&self.ctx.eval) {
             return None;
         }
         let scan = target.plan(None);
