@@ -9,6 +9,7 @@ use super::{SystemContext, procs, readable, typing, user_types};
 use crate::bind::{self, BindContext};
 use crate::session::names::quote_identifier;
 use basalt_engine::ViewDef;
+use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::CheckDef;
 use basalt_types::{ColumnDef, DataType, ObjectId, TableDef};
@@ -194,6 +195,18 @@ fn table_expression(system: &SystemContext, table: &TableDef, sql: &str) -> Stri
     readable::expression(Scope::of(system), sql, Some(&format!("{}.*", quote_identifier(&table.name))))
 }
 
+/// Dates, times and intervals are shown as the session writes them, and what older programs kept is read as it reads it.
+pub(super) fn eval(system: &SystemContext) -> EvalContext {
+    let settings = system.settings.effective();
+    EvalContext {
+        timezone: settings.timezone,
+        date_format: settings.date_format,
+        date_order: settings.date_order,
+        interval_style: settings.interval_style,
+        ..EvalContext::at(0)
+    }
+}
+
 /// What kept expressions are bound against.
 pub(super) fn bind_context(system: &SystemContext) -> BindContext {
     BindContext {
@@ -201,7 +214,7 @@ pub(super) fn bind_context(system: &SystemContext) -> BindContext {
         database: Scope::of(system).database,
         search_path: system.lookup_path.clone(),
         registry: system.db.registry().clone(),
-        eval: Arc::new(basalt_expr::EvalContext::at(0)),
+        eval: Arc::new(eval(system)),
         sql: Arc::from(""),
         warnings: Arc::default(),
         needs: None,

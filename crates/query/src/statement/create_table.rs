@@ -100,8 +100,7 @@ pub(crate) async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>
             if !matches!(statement, Statement::Query(_)) {
                 return Err(not_rows());
             }
-            let types = ParamTypes::fixed(prepared.types.clone());
-            (session.plan(statement, &prepared.sql, params.clone(), types).await?.0, params)
+            (session.plan(statement, &prepared.sql, params.clone(), prepared.params()).await?.0, params)
         }
     };
     match bound {

@@ -340,6 +340,11 @@ impl Change {
                 let message = format!("default for column \"{name}\" cannot be cast automatically to type {type_name}");
                 return Err(SqlError::new("42804", message));
             }
+            if let (ast::Expr::Value(literal), true) = (&default, is_moment(&column.ty) && column.ty != to) {
+                // It stays the moment that it was: another type would read its text anew.
+                let kept = format!("{literal}::{}", column.ty.sql_name());
+                self.table.columns[id.position()].default = Some(kept);
+            }
         }
         self.retype_identity(session, id, &to)?;
         let is_wider = time_modifier.is_none() || time_modifier == column.time_modifier;
@@ -606,4 +611,9 @@ fn reads_as(from: &DataType, to: &DataType) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_moment(ty: &DataType) -> bool {
+    use DataType::{Date, Interval, Time, TimeTz, Timestamp, TimestampTz};
+    matches!(ty, Date | Interval | Time | TimeTz | Timestamp | TimestampTz)
 }
