@@ -87,6 +87,23 @@ fn is_seen(system: &SystemContext, relation: &Relation) -> bool {
             .any(|(column, _)| catalog.privileges(&system.user, of_column(column), owner).0 != 0)
 }
 
+/// Which columns of a relation the user owns, or has a privilege on.
+fn column_filter<'a>(system: &'a SystemContext, relation: &Relation<'a>) -> impl Fn(i16) -> bool + 'a {
+    let owner = match relation {
+        Relation::Table(table) => Some(&table.owner),
+        Relation::View(view) => Some(&view.owner),
+        _ => None,
+    };
+    let object = ObjectId(relation.oid());
+    let has = move |class: ObjectClass, column: i16, owner: &str| {
+        let (has, may_grant) = system.catalog.privileges(&system.user, AclKey { class, object, column }, owner);
+        // Who acts as the owner may grant what he has not.
+        (has | may_grant) & ObjectClass::Column.all() != 0
+    };
+    let all = owner.is_none_or(|owner| has(ObjectClass::Table, 0, owner));
+    move |column| all || owner.is_some_and(|owner| has(ObjectClass::Column, column, owner))
+}
+
 /// A type, or what a domain is over.
 fn true_type(ty: &DataType) -> &DataType {
     match ty {
@@ -126,7 +143,8 @@ fn tables(system: &SystemContext, rows: &mut Rows) -> Result {
 
 fn columns(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in listed(system) {
-        for column in relation.columns().iter().filter(|column| !column.dropped) {
+        let is_seen = column_filter(system, &relation);
+        for column in relation.columns().iter().filter(|column| !column.dropped && is_seen(column.number)) {
             push_column(system, &relation, column, rows)?;
         }
     }

@@ -68,8 +68,8 @@ impl Change {
             self.table.columns[id.position()].generated = Some(text);
             self.complete = true;
             None
-        } else if let Some(identity) = column.identity {
-            Some(next_value(&ctx, identity.sequence.0, &column.ty)?)
+        } else if column.identity.is_some() {
+            Some(bind::identity_value(&column, &ctx.eval)?)
         } else {
             let default = column.default.as_deref().map(crate::syntax::parse_expr_text).transpose()?;
             default.map(|expr| bind::bind_default(&ctx, &expr, name, &column.ty)).transpose()?
@@ -589,12 +589,6 @@ impl Change {
         self.table.columns[id.position()].name = new.to_string();
         Ok(())
     }
-}
-
-/// `nextval` of a sequence as a value of the column's type.
-fn next_value(ctx: &BindContext, sequence: u32, ty: &DataType) -> Result<Expr> {
-    let expr = crate::syntax::parse_expr_text(&format!("nextval('{sequence}'::regclass)"))?;
-    bind::bind_default(ctx, &expr, "", ty)
 }
 
 /// Whether values kept as one type are values of the other as they are.
