@@ -412,6 +412,12 @@ impl Change {
                 continue;
             }
             let terms = bind::bind_index(ctx, &shared, index)?;
+            // Others have not changed.
+            let reads = |term: &&Expr| bind::columns_of(term).contains(&id);
+            crate::statement::index::check_immutable(
+                terms.columns.iter().filter(reads),
+                terms.predicate.as_ref().filter(reads),
+            )?;
             let changed = Arc::make_mut(index);
             for (column, term) in changed.columns.iter_mut().zip(terms.columns) {
                 let ty = match column.source {
