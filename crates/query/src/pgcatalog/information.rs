@@ -16,6 +16,7 @@ use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
 use basalt_types::schema::ForeignKey;
 use basalt_types::{ColumnId, DataType, Datum, ObjectId, TableDef};
 use facets::{facets, numeric_shape};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
@@ -494,7 +495,9 @@ fn constraint_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
     Ok(())
 }
 
+/// Each once: tables may have constraints of one name and condition.
 fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
+    let mut all: BTreeSet<(ObjectId, String, String)> = BTreeSet::new();
     for table in relations::user_tables(system) {
         let checks = table.checks.iter().map(|check| {
             (check.name.clone(), format!("({})", definitions::check_text(system, table, &check.sql, false)))
@@ -503,16 +506,10 @@ fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
             let name = format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0);
             (name, format!("{} IS NOT NULL", column.name))
         });
-        for (name, clause) in checks.chain(not_null) {
-            rows.push([
-                ("constraint_catalog", catalog(system)),
-                ("constraint_schema", schema(system, table.namespace)),
-                ("constraint_name", text(&name)),
-                ("check_clause", text(&clause)),
-            ])?;
-        }
+        all.extend(checks.chain(not_null).map(|(name, clause)| (table.namespace, name, clause)));
     }
-    for (namespace, name, clause) in domains::checks(system) {
+    all.extend(domains::checks(system));
+    for (namespace, name, clause) in all {
         rows.push([
             ("constraint_catalog", catalog(system)),
             ("constraint_schema", schema(system, namespace)),
