@@ -52,8 +52,8 @@ pub fn bind_default(ctx: &BindContext, expr: &ast::Expr, column: &str, ty: &Data
     let mut binder = Binder::new(ctx, &mut params);
     binder.scopes.push(Scope::new(Clause::Default));
     let bound = binder.stored(StoredKind::Default, expr).map_err(|error| match error.sqlstate {
-        // There is nothing that a column's name could mean.
-        "42703" | "42P01" => {
+        // There is nothing that a column's name could mean; a literal may name a relation that is not there.
+        "42703" | "42P01" if !error.message.starts_with("relation ") => {
             SqlError { hint: None, ..SqlError::not_supported("cannot use column reference in DEFAULT expression") }
                 .at(error.position)
         }

@@ -69,12 +69,15 @@ pub(super) fn default_text(system: &SystemContext, table: &Arc<TableDef>, column
         (Some(sql), _) => {
             (sql, over_table(system, table, sql, pretty, |ctx, expr| bind::bind_generated(ctx, table, name, ty, expr)))
         }
-        (None, Some(sql)) => {
-            (sql, over_table(system, table, sql, pretty, |ctx, expr| bind::bind_default(ctx, expr, name, ty)))
-        }
+        (None, Some(sql)) => (sql, over_table(system, table, sql, pretty, |ctx, expr| default_of(ctx, expr, name, ty))),
         (None, None) => return String::new(),
     };
     text.unwrap_or_else(|| table_expression(system, table, sql))
+}
+
+/// A default, which may be longer than its type takes.
+fn default_of(ctx: &BindContext, expr: &sqlparser::ast::Expr, name: &str, ty: &DataType) -> crate::error::Result<Expr> {
+    bind::bind_default(ctx, expr, name, ty).or_else(|_| bind::bind_default(ctx, expr, name, &ty.base()))
 }
 
 fn over_table(
@@ -112,7 +115,7 @@ pub(super) fn domain_check_text(system: &SystemContext, base: &DataType, sql: &s
 
 /// A domain's default.
 pub(super) fn domain_default_text(system: &SystemContext, base: &DataType, sql: &str) -> String {
-    deparsed(system, &[], sql, false, |ctx, expr| bind::bind_default(ctx, expr, "value", base))
+    deparsed(system, &[], sql, false, |ctx, expr| default_of(ctx, expr, "value", base))
         .unwrap_or_else(|| expression(system, sql))
 }
 

@@ -180,6 +180,7 @@ fn add_columns(
             });
         }
     }
+    columns.set_defaults(table, &create.columns)?;
     let ctx = columns.context();
     let generated = create.columns.iter().filter_map(|clause| Some((clause, clause.generated.as_ref()?)));
     let generated: Vec<_> = generated.collect();

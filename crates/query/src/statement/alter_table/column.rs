@@ -60,6 +60,7 @@ impl Change {
         let sql = self.sql.clone();
         let mut columns = Columns { session, catalog: &catalog, sql: &sql, sequences: Vec::new() };
         let id = columns.push(&mut self.table, clause)?;
+        columns.set_defaults(&mut self.table, [clause])?;
         let made = std::mem::take(&mut columns.sequences);
         let ctx = columns.context();
         let column = self.table.column(id).clone();
@@ -330,7 +331,8 @@ impl Change {
                 ast::Expr::Value(literal)
                     if !matches!(literal.value, ast::Value::Number(..) | ast::Value::Boolean(_)) =>
                 {
-                    bind::bind_default(&ctx, &default, name, &column.ty)?
+                    bind::bind_default(&ctx, &default, name, &column.ty)
+                        .or_else(|_| bind::bind_default(&ctx, &default, name, &column.ty.base()))?
                 }
                 other => bind::bind_scalar(&ctx, other, None, &mut ParamTypes::none())?,
             };
