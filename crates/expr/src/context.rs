@@ -7,6 +7,7 @@ use crate::domain::DomainConditions;
 use crate::random::Generator;
 use basalt_types::{DataType, Datum, DomainDef};
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// `DateStyle`'s output half.
@@ -65,6 +66,14 @@ pub struct LiteralNote {
     pub value: Datum,
 }
 
+/// What the text of a moment or an interval is read by.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LiteralStyle {
+    pub timezone: TimeZone,
+    pub date_order: DateOrder,
+    pub interval_style: IntervalStyle,
+}
+
 /// Everything that a value may depend on besides its arguments.
 #[derive(Clone)]
 pub struct EvalContext {
@@ -91,6 +100,8 @@ pub struct EvalContext {
     pub system: Option<Arc<dyn Any + Send + Sync>>,
     /// Where literals that bear a number are noted as they are read.
     pub literals: Option<Arc<Mutex<Vec<LiteralNote>>>>,
+    /// What literals of a statement are read by that was prepared under other settings.
+    pub literal_style: Option<LiteralStyle>,
 }
 
 impl EvalContext {
@@ -112,6 +123,22 @@ impl EvalContext {
             names: None,
             system: None,
             literals: None,
+            literal_style: None,
+        }
+    }
+
+    /// What texts are read by now.
+    pub fn style(&self) -> LiteralStyle {
+        LiteralStyle { timezone: self.timezone, date_order: self.date_order, interval_style: self.interval_style }
+    }
+
+    /// The context that literals are read in: this one, unless they have a style of their own.
+    pub fn of_literals(&self) -> Cow<'_, EvalContext> {
+        match self.literal_style {
+            None => Cow::Borrowed(self),
+            Some(LiteralStyle { timezone, date_order, interval_style }) => {
+                Cow::Owned(EvalContext { timezone, date_order, interval_style, literal_style: None, ..self.clone() })
+            }
         }
     }
 

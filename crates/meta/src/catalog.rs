@@ -3,7 +3,7 @@
 //! The whole catalog is a few maps of `Arc`s, so a new version shares all that did not change, and a
 //! statement that holds one sees one state of it.
 
-use crate::privilege::{AclKey, Acls, DefaultKey, ObjectClass, default_acl};
+use crate::privilege::{ANY_DATABASE, AclKey, Acls, DefaultKey, ObjectClass, default_acl};
 use crate::{CatalogEdit, Comments, Error, FileKind, Result, Role, RoleSetting, SequenceDef, TypeDef};
 use basalt_types::schema::{ForeignKey, IndexDef, Orientation};
 use basalt_types::usertype::row_type_oid;
@@ -195,6 +195,7 @@ impl Catalog {
 
     /// Rebuilds what is derived, after reading a catalog from bytes.
     pub fn index(&mut self) {
+        self.place_defaults();
         let types = self.types.values().map(|def| ((def.namespace, def.name.clone()), def.id));
         self.by_type_name = Arc::new(types.collect());
         self.refresh_types();
@@ -215,6 +216,30 @@ impl Catalog {
         self.referencing = Arc::new(referencing);
         let names = self.relations().map(|(namespace, name, id)| ((namespace, name.to_string()), id));
         self.by_name = Arc::new(names.collect());
+    }
+
+    /// Default privileges of programs that knew of no database hold in the schema's, or in each that is there.
+    fn place_defaults(&mut self) {
+        if !self.acls.defaults().any(|(key, _)| key.database == ANY_DATABASE) {
+            return;
+        }
+        let older = self.acls.defaults().filter(|(key, _)| key.database == ANY_DATABASE);
+        let older: Vec<_> = older.map(|(key, items)| (*key, items.clone())).collect();
+        for (key, items) in older {
+            let keys = self.default_keys(key);
+            let acls = Arc::make_mut(&mut self.acls);
+            acls.set_default(key, None);
+            keys.into_iter().for_each(|key| acls.set_default(key, Some(items.clone())));
+        }
+    }
+
+    fn default_keys(&self, key: DefaultKey) -> Vec<DefaultKey> {
+        let databases: Vec<ObjectId> = match key.schema {
+            _ if key.database != ANY_DATABASE => vec![key.database],
+            Some(schema) => self.namespaces.get(&schema).map(|schema| schema.database).into_iter().collect(),
+            None => self.databases.keys().copied().collect(),
+        };
+        databases.into_iter().map(|database| DefaultKey { database, ..key }).collect()
     }
 
     /// Namespace, name and id of everything in the name space that tables share with others.
@@ -427,14 +452,22 @@ impl Catalog {
                 }
             }
             Some(_) => {}
-            None => self.begin_with_defaults(AclKey::of(class, id), schema, now),
+            None => {
+                let database = match edit {
+                    CatalogEdit::PutNamespace(made) => Some(made.database),
+                    _ => schema.and_then(|schema| self.namespaces.get(&schema)).map(|schema| schema.database),
+                };
+                if let Some(database) = database {
+                    self.begin_with_defaults(AclKey::of(class, id), database, schema, now);
+                }
+            }
         }
     }
 
     /// ALTER DEFAULT PRIVILEGES of the maker of a new object.
-    fn begin_with_defaults(&mut self, key: AclKey, schema: Option<ObjectId>, owner: &str) {
+    fn begin_with_defaults(&mut self, key: AclKey, database: ObjectId, schema: Option<ObjectId>, owner: &str) {
         let Some(owner) = self.role_named(owner).map(|role| role.id) else { return };
-        let of = |schema| self.acls.default_of(DefaultKey { role: owner, schema, class: key.class });
+        let of = |schema| self.acls.default_of(DefaultKey { database, role: owner, schema, class: key.class });
         let (everywhere, here) = (of(None), schema.and_then(|schema| of(Some(schema))));
         if everywhere.is_none() && here.is_none() {
             return;
@@ -456,7 +489,11 @@ impl Catalog {
         self.note_owners(edit);
         match edit {
             CatalogEdit::SetAcl { key, items } => Arc::make_mut(&mut self.acls).set(*key, items.clone()),
-            CatalogEdit::SetDefaultAcl { key, items } => Arc::make_mut(&mut self.acls).set_default(*key, items.clone()),
+            CatalogEdit::SetDefaultAcl { key, items } => {
+                for key in self.default_keys(*key) {
+                    Arc::make_mut(&mut self.acls).set_default(key, items.clone());
+                }
+            }
             CatalogEdit::PutDatabase(database) => {
                 self.databases.insert(database.id, Arc::new(database.clone()));
             }

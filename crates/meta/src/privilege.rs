@@ -121,12 +121,38 @@ pub struct AclItem {
     pub grantable: Privileges,
 }
 
-/// What objects that a role makes begin with, in one schema or (`None`) in all: ALTER DEFAULT PRIVILEGES.
+/// What objects that a role makes in a database begin with, in one schema or (`None`) in all: ALTER DEFAULT PRIVILEGES.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct DefaultKey {
+    #[serde(default = "any_database")]
+    pub database: ObjectId,
     pub role: ObjectId,
     pub schema: Option<ObjectId>,
     pub class: ObjectClass,
+}
+
+/// Of keys that programs wrote which knew of no database: what the catalog that reads them replaces.
+pub(crate) const ANY_DATABASE: ObjectId = ObjectId(0);
+
+fn any_database() -> ObjectId {
+    ANY_DATABASE
+}
+
+impl DefaultKey {
+    /// What stands there before anything is granted or revoked.
+    pub fn begins(self) -> Vec<AclItem> {
+        match self.schema {
+            Some(_) => Vec::new(),
+            None => default_acl(self.class, self.role, false),
+        }
+    }
+
+    /// The items of an entry; `None` where they are what it began with, so that none is needed.
+    pub fn entry(self, items: Vec<AclItem>) -> Option<Vec<AclItem>> {
+        let begins = self.begins();
+        let same = items.len() == begins.len() && begins.iter().all(|item| items.contains(item));
+        (!same).then_some(items)
+    }
 }
 
 /// Kept as lists: JSON maps have texts as keys.
@@ -197,12 +223,12 @@ impl Acls {
     /// The object is gone.
     pub fn forget(&mut self, object: ObjectId) {
         self.objects.retain(|key, _| key.object != object);
-        self.defaults.retain(|key, _| key.schema != Some(object));
+        self.defaults.retain(|key, _| key.schema != Some(object) && key.database != object);
     }
 
     pub fn knows(&self, object: ObjectId) -> bool {
         self.objects.keys().any(|key| key.object == object)
-            || self.defaults.keys().any(|key| key.schema == Some(object))
+            || self.defaults.keys().any(|key| key.schema == Some(object) || key.database == object)
     }
 
     /// What was granted to a role or by it: the kind of object and the object; `None` of default privileges.
@@ -304,3 +330,6 @@ impl Catalog {
         (has, may_grant)
     }
 }
+
+#[cfg(test)]
+mod tests;

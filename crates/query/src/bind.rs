@@ -52,7 +52,7 @@ pub use needs::{Need, Needs};
 pub use output_name::{index_column_name, typname};
 pub use params::ParamTypes;
 pub use row_rules::{RowCheck, RowRules, bind_row_rules};
-pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, rename_column};
+pub use stored::{bind_check, bind_default, bind_generated, bind_transform, columns_of, identity_value, rename_column};
 pub use types::domain_default;
 
 use crate::error::{Result, SqlError};

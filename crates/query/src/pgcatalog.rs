@@ -36,7 +36,7 @@ mod view_columns;
 
 pub(crate) use deparse::expression_text;
 pub use functions::registry;
-pub(crate) use functions::sequences::COLUMNS as SEQUENCE_COLUMNS;
+pub(crate) use functions::sequences::{COLUMNS as SEQUENCE_COLUMNS, next_of_identity};
 
 use crate::error::SqlError;
 use crate::system::SystemContext;

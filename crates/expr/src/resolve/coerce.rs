@@ -123,9 +123,9 @@ fn read_literal(value: &Datum, to: &DataType, explicit: bool, ctx: &EvalContext)
     };
     let text = std::str::from_utf8(bytes).map_err(|error| Error::invalid_utf8(bytes, error.valid_up_to()))?;
     let (text, number) = ctx.numbered(text);
-    let base = to.base();
-    let plain = io::text::parse(&base, text, ctx)?;
-    let value = if base == *to { plain } else { cast::cast_datum(&base, to, &plain, explicit, ctx)? };
+    let (base, style) = (to.base(), ctx.of_literals());
+    let plain = io::text::parse(&base, text, &style)?;
+    let value = if base == *to { plain } else { cast::cast_datum(&base, to, &plain, explicit, &style)? };
     if let Some(number) = number {
         ctx.note_literal(number, to, &value);
     }

@@ -222,8 +222,13 @@ impl Binder<'_> {
         match (&value, fields) {
             (Expr::Const { value: Datum::Bytes(bytes), ty: DataType::Unknown }, Some(fields)) => {
                 let text = String::from_utf8_lossy(bytes);
-                let span = parse_interval(&text, fields, self.ctx.eval.interval_style)?;
-                Ok(Expr::Const { value: Datum::Fixed16(span.to_bytes()), ty: DataType::Interval })
+                let (text, number) = self.ctx.eval.numbered(&text);
+                let style = self.ctx.eval.literal_style.unwrap_or_else(|| self.ctx.eval.style()).interval_style;
+                let value = Datum::Fixed16(parse_interval(text, fields, style)?.to_bytes());
+                if let Some(number) = number {
+                    self.ctx.eval.note_literal(number, &DataType::Interval, &value);
+                }
+                Ok(Expr::Const { value, ty: DataType::Interval })
             }
             _ => self.coerce(value, &DataType::Interval, CastContext::Explicit),
         }

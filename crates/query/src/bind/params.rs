@@ -1,7 +1,10 @@
 //! Types of `$n`: given by the client, or taken from the context of the first use.
 
 use crate::error::{Result, SqlError};
+use basalt_expr::EvalContext;
+use basalt_expr::context::LiteralStyle;
 use basalt_types::DataType;
+use std::sync::Arc;
 
 /// `Unknown` is a type still open. Parameters count from 0 here and from 1 in SQL.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -11,6 +14,8 @@ pub struct ParamTypes {
     unknown: usize,
     /// Whether a parameter beyond the given ones may appear (PREPARE and Parse: yes).
     open: bool,
+    /// What literals were read by when the statement was prepared.
+    style: Option<LiteralStyle>,
 }
 
 impl ParamTypes {
@@ -21,12 +26,23 @@ impl ParamTypes {
 
     /// A statement to prepare: any parameter may appear, those listed with the type given.
     pub fn open(types: Vec<DataType>) -> ParamTypes {
-        ParamTypes { unknown: unknown(&types), types, open: true }
+        ParamTypes { unknown: unknown(&types), types, open: true, style: None }
     }
 
-    /// A prepared statement that is bound again.
-    pub fn fixed(types: Vec<DataType>) -> ParamTypes {
-        ParamTypes { unknown: unknown(&types), types, open: false }
+    /// A prepared statement that is bound again. Its literals mean what they meant, as PostgreSQL's do, whatever has been
+    /// set since.
+    pub fn fixed(types: Vec<DataType>, style: Option<LiteralStyle>) -> ParamTypes {
+        ParamTypes { unknown: unknown(&types), types, open: false, style }
+    }
+
+    /// A context in which its literals are read.
+    pub fn reading(&self, eval: Arc<EvalContext>) -> Arc<EvalContext> {
+        match self.style {
+            Some(style) if style != eval.style() => {
+                Arc::new(EvalContext { literal_style: Some(style), ..EvalContext::clone(&eval) })
+            }
+            _ => eval,
+        }
     }
 
     /// The type of a parameter, `Unknown` while open.

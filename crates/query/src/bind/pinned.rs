@@ -11,6 +11,7 @@
 //! | `(x)."␀f16500.2"` | the second attribute of composite type 16500 |
 //! | `"␀v"(16500, 'f…')` | a value of type 16500 as it rests: `f` a number's bits, `b` bytes, hexadecimal |
 //! | `'16400'::regclass`, `regtype`, `regnamespace` | the object |
+//! | `'2024-07-01 16:00:00+00'`, read as a moment | the moment, whatever settings it was written under: ISO, in UTC |
 //!
 //! What a literal is read as, and whose field a name is, only binding tells: so each gets a number behind a NUL, the
 //! text is bound, and binding notes by number what it took it for. `pgcatalog::readable` turns all of it back.

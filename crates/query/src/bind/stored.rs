@@ -7,10 +7,11 @@ use super::dml::{over_row, row_positions};
 use super::scope::{Clause, Scope};
 use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
+use basalt_expr::EvalContext;
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnId, DataType, TableDef};
+use basalt_types::{ColumnDef, ColumnId, DataType, TableDef};
 use sqlparser::ast::{self, Spanned, VisitMut, VisitorMut};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -51,8 +52,8 @@ pub fn bind_default(ctx: &BindContext, expr: &ast::Expr, column: &str, ty: &Data
     let mut binder = Binder::new(ctx, &mut params);
     binder.scopes.push(Scope::new(Clause::Default));
     let bound = binder.stored(StoredKind::Default, expr).map_err(|error| match error.sqlstate {
-        // There is nothing that a column's name could mean.
-        "42703" | "42P01" => {
+        // There is nothing that a column's name could mean; a literal may name a relation that is not there.
+        "42703" | "42P01" if !error.message.starts_with("relation ") => {
             SqlError { hint: None, ..SqlError::not_supported("cannot use column reference in DEFAULT expression") }
                 .at(error.position)
         }
@@ -62,6 +63,13 @@ pub fn bind_default(ctx: &BindContext, expr: &ast::Expr, column: &str, ty: &Data
         let place = position::of_literal(&ctx.sql, expr.span().start, &error);
         error.at(place)
     })
+}
+
+/// What an identity column gets of its sequence, as a value of its type.
+pub fn identity_value(column: &ColumnDef, eval: &EvalContext) -> Result<Expr> {
+    let identity = column.identity.ok_or_else(|| SqlError::internal("not an identity column"))?;
+    let next = crate::pgcatalog::next_of_identity(identity.sequence);
+    Ok(basalt_expr::resolve::coerce(next, &column.ty, CastContext::Assignment, eval)?)
 }
 
 /// A CHECK condition over a row in column-id order.

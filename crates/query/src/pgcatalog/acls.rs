@@ -208,7 +208,8 @@ pub(super) fn default_of(catalog: &Catalog, args: &[Datum]) -> basalt_expr::Resu
 }
 
 fn pg_default_acl(system: &SystemContext, rows: &mut Rows) -> Result<(), SqlError> {
-    for (at, (key, items)) in system.catalog.acls.defaults().enumerate() {
+    let here = relations::database_oid(system);
+    for (at, (key, items)) in system.catalog.acls.defaults().enumerate().filter(|(_, (key, _))| key.database == here) {
         let kind = match key.class {
             ObjectClass::Sequence => "S",
             ObjectClass::Function => "f",

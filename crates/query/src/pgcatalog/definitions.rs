@@ -9,6 +9,7 @@ use super::{SystemContext, procs, readable, typing, user_types};
 use crate::bind::{self, BindContext};
 use crate::session::names::quote_identifier;
 use basalt_engine::ViewDef;
+use basalt_expr::EvalContext;
 use basalt_expr::tree::Expr;
 use basalt_types::schema::CheckDef;
 use basalt_types::{ColumnDef, DataType, ObjectId, TableDef};
@@ -68,12 +69,15 @@ pub(super) fn default_text(system: &SystemContext, table: &Arc<TableDef>, column
         (Some(sql), _) => {
             (sql, over_table(system, table, sql, pretty, |ctx, expr| bind::bind_generated(ctx, table, name, ty, expr)))
         }
-        (None, Some(sql)) => {
-            (sql, over_table(system, table, sql, pretty, |ctx, expr| bind::bind_default(ctx, expr, name, ty)))
-        }
+        (None, Some(sql)) => (sql, over_table(system, table, sql, pretty, |ctx, expr| default_of(ctx, expr, name, ty))),
         (None, None) => return String::new(),
     };
     text.unwrap_or_else(|| table_expression(system, table, sql))
+}
+
+/// A default, which may be longer than its type takes.
+fn default_of(ctx: &BindContext, expr: &sqlparser::ast::Expr, name: &str, ty: &DataType) -> crate::error::Result<Expr> {
+    bind::bind_default(ctx, expr, name, ty).or_else(|_| bind::bind_default(ctx, expr, name, &ty.base()))
 }
 
 fn over_table(
@@ -111,7 +115,7 @@ pub(super) fn domain_check_text(system: &SystemContext, base: &DataType, sql: &s
 
 /// A domain's default.
 pub(super) fn domain_default_text(system: &SystemContext, base: &DataType, sql: &str) -> String {
-    deparsed(system, &[], sql, false, |ctx, expr| bind::bind_default(ctx, expr, "value", base))
+    deparsed(system, &[], sql, false, |ctx, expr| default_of(ctx, expr, "value", base))
         .unwrap_or_else(|| expression(system, sql))
 }
 
@@ -194,6 +198,18 @@ fn table_expression(system: &SystemContext, table: &TableDef, sql: &str) -> Stri
     readable::expression(Scope::of(system), sql, Some(&format!("{}.*", quote_identifier(&table.name))))
 }
 
+/// Dates, times and intervals are shown as the session writes them, and what older programs kept is read as it reads it.
+pub(super) fn eval(system: &SystemContext) -> EvalContext {
+    let settings = system.settings.effective();
+    EvalContext {
+        timezone: settings.timezone,
+        date_format: settings.date_format,
+        date_order: settings.date_order,
+        interval_style: settings.interval_style,
+        ..EvalContext::at(0)
+    }
+}
+
 /// What kept expressions are bound against.
 pub(super) fn bind_context(system: &SystemContext) -> BindContext {
     BindContext {
@@ -201,7 +217,7 @@ pub(super) fn bind_context(system: &SystemContext) -> BindContext {
         database: Scope::of(system).database,
         search_path: system.lookup_path.clone(),
         registry: system.db.registry().clone(),
-        eval: Arc::new(basalt_expr::EvalContext::at(0)),
+        eval: Arc::new(eval(system)),
         sql: Arc::from(""),
         warnings: Arc::default(),
         needs: None,

@@ -5,9 +5,8 @@
 //! it became; what has no text of its own gives `None`.
 
 use super::names::{self, Scope};
-use super::{SystemContext, functions};
+use super::{SystemContext, definitions, functions};
 use crate::session::names::quote_identifier;
-use basalt_expr::EvalContext;
 use basalt_expr::functions::Function;
 use basalt_expr::functions::structures;
 use basalt_expr::tree::{Expr, Truth};
@@ -351,7 +350,7 @@ impl Deparser<'_> {
             return names::name_of(Scope::of(self.system), ty, *oid as u32);
         }
         let mut out = Vec::new();
-        basalt_expr::io::text::format(ty, value, &EvalContext::at(0), &mut out).ok()?;
+        basalt_expr::io::text::format(ty, value, &definitions::eval(self.system), &mut out).ok()?;
         let text = String::from_utf8(out).ok()?;
         Some(if matches!(ty, DataType::Bpchar(_)) { text.trim_end_matches(' ').to_string() } else { text })
     }

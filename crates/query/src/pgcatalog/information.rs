@@ -16,6 +16,7 @@ use basalt_engine::{CheckOption, SequenceDef, SequenceOwner, ViewDef};
 use basalt_types::schema::ForeignKey;
 use basalt_types::{ColumnId, DataType, Datum, ObjectId, TableDef};
 use facets::{facets, numeric_shape};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 type Result = std::result::Result<(), SqlError>;
@@ -87,6 +88,23 @@ fn is_seen(system: &SystemContext, relation: &Relation) -> bool {
             .any(|(column, _)| catalog.privileges(&system.user, of_column(column), owner).0 != 0)
 }
 
+/// Which columns of a relation the user owns, or has a privilege on.
+fn column_filter<'a>(system: &'a SystemContext, relation: &Relation<'a>) -> impl Fn(i16) -> bool + 'a {
+    let owner = match relation {
+        Relation::Table(table) => Some(&table.owner),
+        Relation::View(view) => Some(&view.owner),
+        _ => None,
+    };
+    let object = ObjectId(relation.oid());
+    let has = move |class: ObjectClass, column: i16, owner: &str| {
+        let (has, may_grant) = system.catalog.privileges(&system.user, AclKey { class, object, column }, owner);
+        // Who acts as the owner may grant what he has not.
+        (has | may_grant) & ObjectClass::Column.all() != 0
+    };
+    let all = owner.is_none_or(|owner| has(ObjectClass::Table, 0, owner));
+    move |column| all || owner.is_some_and(|owner| has(ObjectClass::Column, column, owner))
+}
+
 /// A type, or what a domain is over.
 fn true_type(ty: &DataType) -> &DataType {
     match ty {
@@ -126,7 +144,8 @@ fn tables(system: &SystemContext, rows: &mut Rows) -> Result {
 
 fn columns(system: &SystemContext, rows: &mut Rows) -> Result {
     for relation in listed(system) {
-        for column in relation.columns().iter().filter(|column| !column.dropped) {
+        let is_seen = column_filter(system, &relation);
+        for column in relation.columns().iter().filter(|column| !column.dropped && is_seen(column.number)) {
             push_column(system, &relation, column, rows)?;
         }
     }
@@ -476,7 +495,9 @@ fn constraint_column_usage(system: &SystemContext, rows: &mut Rows) -> Result {
     Ok(())
 }
 
+/// Each once: tables may have constraints of one name and condition.
 fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
+    let mut all: BTreeSet<(ObjectId, String, String)> = BTreeSet::new();
     for table in relations::user_tables(system) {
         let checks = table.checks.iter().map(|check| {
             (check.name.clone(), format!("({})", definitions::check_text(system, table, &check.sql, false)))
@@ -485,16 +506,10 @@ fn check_constraints(system: &SystemContext, rows: &mut Rows) -> Result {
             let name = format!("{}_{}_{}_not_null", table.namespace.0, table.id.0, column.id.0);
             (name, format!("{} IS NOT NULL", column.name))
         });
-        for (name, clause) in checks.chain(not_null) {
-            rows.push([
-                ("constraint_catalog", catalog(system)),
-                ("constraint_schema", schema(system, table.namespace)),
-                ("constraint_name", text(&name)),
-                ("check_clause", text(&clause)),
-            ])?;
-        }
+        all.extend(checks.chain(not_null).map(|(name, clause)| (table.namespace, name, clause)));
     }
-    for (namespace, name, clause) in domains::checks(system) {
+    all.extend(domains::checks(system));
+    for (namespace, name, clause) in all {
         rows.push([
             ("constraint_catalog", catalog(system)),
             ("constraint_schema", schema(system, namespace)),

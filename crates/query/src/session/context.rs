@@ -8,6 +8,7 @@ use crate::run::RunContext;
 use crate::system::{CursorInfo, PreparedInfo, SystemContext};
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
+use basalt_expr::context::LiteralStyle;
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
@@ -51,6 +52,16 @@ impl Session {
         let (now_micros, statement_micros) = self.moments();
         let eval = self.surroundings(catalog).eval.clone();
         Arc::new(EvalContext { params, now_micros, statement_micros, ..eval })
+    }
+
+    /// What literals are read by now.
+    pub(crate) fn literal_style(&self) -> LiteralStyle {
+        let settings = self.settings.effective();
+        LiteralStyle {
+            timezone: settings.timezone,
+            date_order: settings.date_order,
+            interval_style: settings.interval_style,
+        }
     }
 
     /// Start of the transaction, and of the statement.

@@ -113,8 +113,7 @@ impl Session {
                 return self.run_bound(&bound, &eval).await;
             }
         }
-        let types = ParamTypes::fixed(prepared.types.clone());
-        let (bound, eval, catalog) = self.plan(statement, &prepared.sql, params, types).await?;
+        let (bound, eval, catalog) = self.plan(statement, &prepared.sql, params, prepared.params()).await?;
         if !same_columns(&bound, prepared) {
             return Err(SqlError::not_supported("cached plan must not change result type"));
         }
@@ -167,7 +166,7 @@ impl Session {
                 self.next_statement()?;
                 continue;
             }
-            let eval = self.eval_context(params.clone(), &catalog);
+            let eval = types.reading(self.eval_context(params.clone(), &catalog));
             let superuser = match role == self.user {
                 true => self.superuser,
                 false => catalog.role_named(role).is_some_and(|role| role.superuser),

@@ -97,6 +97,7 @@ impl Session {
             sql,
             statement,
             types,
+            style: Some(self.literal_style()),
             columns,
             plan: Mutex::new(None),
             from_sql,

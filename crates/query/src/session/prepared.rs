@@ -2,15 +2,24 @@
 
 use super::outcome::{Columns, ResultColumn, RowSource};
 pub(crate) use crate::bind::Bound;
+use crate::bind::ParamTypes;
 use crate::plan::OutputColumn;
 use crate::row::RowPlan;
 use crate::settings::Effective;
 use crate::statement::at_once::AtOnce;
 use crate::statement::cursor::Cursor;
 use crate::syntax::Statement;
+use basalt_expr::context::LiteralStyle;
 use basalt_types::{DataType, Datum};
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+impl Prepared {
+    /// For binding it again.
+    pub fn params(&self) -> ParamTypes {
+        ParamTypes::fixed(self.types.clone(), self.style)
+    }
+}
 
 impl Bound {
     pub fn columns(&self) -> Option<Vec<ResultColumn>> {
@@ -52,6 +61,8 @@ pub(crate) struct Prepared {
     /// `None`: an empty statement.
     pub statement: Option<Statement>,
     pub types: Vec<DataType>,
+    /// What its literals were read by.
+    pub style: Option<LiteralStyle>,
     /// All in text.
     pub columns: Option<Columns>,
     pub plan: Mutex<Option<CachedPlan>>,

@@ -86,6 +86,7 @@ impl Session {
             names: Some(names.clone()),
             system: Some(system.clone()),
             literals: None,
+            literal_style: None,
         };
         Surroundings {
             catalog: catalog.clone(),

@@ -14,7 +14,7 @@ use super::{checks, drop, foreign_key, index, sequence, table_options, truncate,
 use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::syntax::{AlterAction, Deferral, KeyClause, KeyConstraint, Name, ObjectKind, UniqueClause};
-use basalt_engine::{CatalogEdit, CommentKey, SequenceDef, TableLock};
+use basalt_engine::{Catalog, CatalogEdit, CommentKey, SequenceDef, TableLock};
 use basalt_expr::tree::Expr;
 use basalt_types::schema::{CheckDef, ForeignKey, IndexConstraint, IndexDef};
 use basalt_types::usertype::row_type_oid;
@@ -103,13 +103,15 @@ pub(crate) async fn run(
 /// PostgreSQL's order of actions.
 fn pass(action: &AlterAction) -> u8 {
     match action {
-        AlterAction::DropColumn { .. } | AlterAction::DropConstraint { .. } | AlterAction::DropNotNull(_) => 0,
+        AlterAction::DropColumn { .. }
+        | AlterAction::DropConstraint { .. }
+        | AlterAction::DropNotNull(_)
+        | AlterAction::DropDefault(_) => 0,
         AlterAction::SetType { .. } => 1,
         AlterAction::AddColumn { .. } => 2,
         AlterAction::DropExpression { .. } => 3,
         AlterAction::AddCheck(_) => 4,
         AlterAction::SetDefault(..)
-        | AlterAction::DropDefault(_)
         | AlterAction::SetNotNull(_)
         | AlterAction::AddIdentity(..)
         | AlterAction::SetIdentity { .. }
@@ -151,6 +153,8 @@ fn verb(action: &AlterAction) -> &'static str {
         AlterAction::DropIdentity { .. } => "ALTER COLUMN ... DROP IDENTITY",
         AlterAction::DropExpression { .. } => "ALTER COLUMN ... DROP EXPRESSION",
         AlterAction::Hint(_) => "ALTER COLUMN ... SET STATISTICS",
+        AlterAction::AllTriggers { enable: true } | AlterAction::Trigger(_) => "ENABLE TRIGGER",
+        AlterAction::AllTriggers { enable: false } => "DISABLE TRIGGER",
         _ => "SET",
     }
 }
@@ -284,8 +288,22 @@ impl Change {
                 Ok(())
             }
             AlterAction::SetSchema(schema) => self.set_schema(session, schema),
+            AlterAction::AllTriggers { enable } => self.all_triggers(&catalog, *enable),
+            AlterAction::Trigger(name) => {
+                let table = &self.table.name;
+                Err(SqlError::new("42704", format!("trigger \"{name}\" for table \"{table}\" does not exist")))
+            }
             AlterAction::Nothing => Ok(()),
         }
+    }
+
+    /// Foreign keys are always checked. 0A000 where somebody wants them not to be.
+    fn all_triggers(&self, catalog: &Catalog, enable: bool) -> Result<()> {
+        if enable || (self.table.foreign_keys.is_empty() && !catalog.is_referenced(self.table.id)) {
+            return Ok(());
+        }
+        Err(SqlError::not_supported("disabling the checks of foreign keys is not supported")
+            .with_hint("Add the foreign keys after the rows, or have them deferred."))
     }
 
     fn set_schema(&mut self, session: &mut Session, schema: &str) -> Result<()> {

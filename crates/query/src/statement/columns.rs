@@ -59,7 +59,38 @@ impl Columns<'_> {
         self.session.bind_context(self.catalog, self.sql, &eval)
     }
 
-    /// Appends the column of a clause to the table, all but its keys, checks and generation expression.
+    /// The same where the sequences are there already: defaults may name them.
+    fn context_with_sequences(&self) -> Result<BindContext> {
+        if self.sequences.is_empty() {
+            return Ok(self.context());
+        }
+        let catalog = self.catalog.apply(&self.sequences).map_err(basalt_engine::Error::from)?;
+        let catalog = Arc::new(catalog);
+        let eval = self.session.eval_context(Vec::new(), &catalog);
+        Ok(self.session.bind_context(&catalog, self.sql, &eval))
+    }
+
+    /// Gives columns their defaults, when all sequences of their statement are made.
+    pub fn set_defaults<'c>(
+        &self,
+        table: &mut TableDef,
+        clauses: impl IntoIterator<Item = &'c ColumnClause>,
+    ) -> Result<()> {
+        let mut ctx = None;
+        for clause in clauses {
+            let Some(expr) = &clause.default else { continue };
+            let Some(id) = table.column_named(&clause.name).map(|column| column.id) else { continue };
+            let ctx = match &ctx {
+                Some(ctx) => ctx,
+                None => ctx.insert(self.context_with_sequences()?),
+            };
+            let default = check_default(ctx, expr, &clause.name, &table.column(id).ty)?;
+            table.columns[id.position()].default = default;
+        }
+        Ok(())
+    }
+
+    /// Appends the column of a clause to the table, all but its default, keys, checks and generation expression.
     pub fn push(&mut self, table: &mut TableDef, clause: &ColumnClause) -> Result<ColumnId> {
         let ctx = self.context();
         let serial = serial_type(&clause.ty);
@@ -84,10 +115,6 @@ impl Columns<'_> {
             }
             _ => {}
         }
-        let default = match &clause.default {
-            Some(expr) => check_default(&ctx, expr, &clause.name, &ty)?,
-            None => None,
-        };
         if serial.is_some() && clause.null {
             let (column, table) = (&clause.name, &table.name);
             let message =
@@ -95,7 +122,7 @@ impl Columns<'_> {
             return Err(SqlError::syntax(message));
         }
         let not_null = clause.not_null || serial.is_some();
-        super::create_table::push_column(table, &clause.name, ty.clone(), not_null, default)?;
+        super::create_table::push_column(table, &clause.name, ty.clone(), not_null, None)?;
         let id = ColumnId::from_position(table.columns.len() - 1);
         table.columns[id.position()].time_modifier = time_modifier;
         if serial.is_some() {
@@ -195,6 +222,15 @@ pub(crate) fn check_default(
     column: &str,
     ty: &DataType,
 ) -> Result<Option<String>> {
+    // A literal that the column's length or precision refuses is refused when a row takes it.
+    let bound = bind::bind_default(ctx, expr, column, ty).map(|_| ty.clone());
+    let is_literal = matches!(expr, ast::Expr::Value(value) if value.value.clone().into_string().is_some());
+    let ty = &match bound {
+        Err(error) if is_literal && ["22001", "22003", "22026"].contains(&error.sqlstate) && ty.base() != *ty => {
+            ty.base()
+        }
+        bound => bound?,
+    };
     bind::bind_default(ctx, expr, column, ty)?;
     let is_null = matches!(expr, ast::Expr::Value(value) if value.value == ast::Value::Null);
     let again = |ctx: &BindContext, expr: &ast::Expr| bind::bind_default(ctx, expr, column, ty).map(|_| ());

@@ -69,11 +69,11 @@ pub(crate) fn start(
     let mut sources = Vec::with_capacity(table.columns.len());
     for column in &table.columns {
         let field = columns.iter().position(|id| *id == column.id);
-        let next = column.identity.map(|identity| format!("nextval('{}'::regclass)", identity.sequence.0));
-        let default = next.as_deref().or(column.default.as_deref()).or_else(|| bind::domain_default(&column.ty));
+        let default = column.default.as_deref().or_else(|| bind::domain_default(&column.ty));
         sources.push(match (field, default) {
             _ if column.dropped => Source::Dropped,
             (Some(at), _) => Source::Field(at),
+            (None, _) if column.identity.is_some() => Source::Default(bind::identity_value(column, &eval)?),
             (None, Some(text)) => {
                 let syntax = parse_expr_text(text)?;
                 Source::Default(bind::bind_scalar(&ctx, &syntax, Some(&column.ty), &mut ParamTypes::none())?)

@@ -100,8 +100,7 @@ pub(crate) async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>
             if !matches!(statement, Statement::Query(_)) {
                 return Err(not_rows());
             }
-            let types = ParamTypes::fixed(prepared.types.clone());
-            (session.plan(statement, &prepared.sql, params.clone(), types).await?.0, params)
+            (session.plan(statement, &prepared.sql, params.clone(), prepared.params()).await?.0, params)
         }
     };
     match bound {
@@ -181,6 +180,7 @@ fn add_columns(
             });
         }
     }
+    columns.set_defaults(table, &create.columns)?;
     let ctx = columns.context();
     let generated = create.columns.iter().filter_map(|clause| Some((clause, clause.generated.as_ref()?)));
     let generated: Vec<_> = generated.collect();

@@ -83,6 +83,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
         sql: sql.clone(),
         statement: None,
         types: Vec::new(),
+        style: None,
         columns: columns.clone(),
         plan: Mutex::new(None),
         from_sql: true,

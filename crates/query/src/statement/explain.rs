@@ -36,8 +36,7 @@ pub(crate) async fn run(
             Utility::Execute { name, args } => {
                 let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
                 let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
-                let types = ParamTypes::fixed(prepared.types.clone());
-                explained(session, options, None, statement, &prepared.sql, params, types).await
+                explained(session, options, None, statement, &prepared.sql, params, prepared.params()).await
             }
             Utility::Declare(declared) => {
                 let query = Statement::Query(declared.query.clone());
@@ -47,7 +46,7 @@ pub(crate) async fn run(
         },
         Statement::Define(definition) => of_definition(session, options, definition, sql, params).await,
         statement => {
-            let types = if params.is_empty() { ParamTypes::none() } else { ParamTypes::fixed(types) };
+            let types = if params.is_empty() { ParamTypes::none() } else { ParamTypes::fixed(types, None) };
             explained(session, options, None, statement, sql, params, types).await
         }
     }
@@ -91,8 +90,7 @@ async fn of_definition(
         Rows::Execute(name, args) => {
             let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
             let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
-            let types = ParamTypes::fixed(prepared.types.clone());
-            explained(session, options, Some(creation), statement, &prepared.sql, params, types).await
+            explained(session, options, Some(creation), statement, &prepared.sql, params, prepared.params()).await
         }
     }
 }

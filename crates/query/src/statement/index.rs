@@ -13,6 +13,7 @@ use crate::session::Session;
 use crate::syntax::{AlterAction, CreateIndex, ElementOf, IndexElement, Name, ObjectKind, ReindexTarget};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_expr::functions::Volatility;
+use basalt_expr::tree::Expr;
 use basalt_types::schema::{IndexColumn, IndexConstraint, IndexDef, IndexSource, IndexState};
 use basalt_types::{ColumnId, DataType, ObjectId, TableDef};
 use sqlparser::ast;
@@ -240,9 +241,7 @@ fn column(
 
 fn expression(ctx: &BindContext, table: &Arc<TableDef>, expr: &ast::Expr) -> Result<(IndexSource, String, DataType)> {
     let bound = bind::bind_row_expr(ctx, table, expr, None, &mut ParamTypes::none()).map_err(in_index)?;
-    if bound.volatility() != Volatility::Immutable {
-        return Err(SqlError::new("42P17", "functions in index expression must be marked IMMUTABLE"));
-    }
+    check_immutable([&bound], None)?;
     let ty = bound.ty();
     if ty.phys().is_none() {
         return Err(SqlError::new("42P16", format!("column \"expr\" has pseudo-type {}", ty.sql_name())));
@@ -270,10 +269,22 @@ fn condition(ctx: &BindContext, table: &Arc<TableDef>, predicate: &ast::Expr) ->
         let message = format!("argument of WHERE must be type boolean, not type {}", ty.sql_name());
         return Err(SqlError::new("42804", message));
     }
-    if bound.volatility() != Volatility::Immutable {
-        return Err(SqlError::new("42P17", "functions in index predicate must be marked IMMUTABLE"));
-    }
+    check_immutable([], Some(&bound))?;
     kept(ctx, table, predicate)
+}
+
+/// 42P17 for what settings may change.
+pub(crate) fn check_immutable<'e>(
+    expressions: impl IntoIterator<Item = &'e Expr>,
+    predicate: Option<&Expr>,
+) -> Result<()> {
+    let changes = |expr: &Expr| expr.volatility() != Volatility::Immutable;
+    let what = match predicate {
+        _ if expressions.into_iter().any(changes) => "expression",
+        Some(predicate) if changes(predicate) => "predicate",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new("42P17", format!("functions in index {what} must be marked IMMUTABLE")))
 }
 
 /// PostgreSQL numbers columns of one name.

@@ -69,7 +69,7 @@ pub(crate) async fn drop_all(session: &mut Session, names: &[String], cascade: b
         }
     }
     let ids: Vec<ObjectId> = roles.iter().map(|(id, _)| *id).collect();
-    for edit in revoked(&catalog, &ids, &gone) {
+    for edit in revoked(&catalog, session.database.id, &ids, &gone) {
         match &edit {
             // What a role was granted, only its grantor's kind takes away.
             CatalogEdit::SetAcl { key, .. } if !may_revoke(session, &catalog, *key) => {
@@ -117,23 +117,35 @@ fn may_revoke(session: &Session, catalog: &Catalog, key: AclKey) -> bool {
     session.superuser || catalog.privileges(&session.user, key, owner).1 != 0
 }
 
-/// Privileges without what some roles were granted, and their defaults.
-fn revoked(catalog: &Catalog, roles: &[ObjectId], gone: &[ObjectId]) -> Vec<CatalogEdit> {
+/// The database of an object with privileges; `None` of what all databases share.
+fn database_of(catalog: &Catalog, id: ObjectId) -> Option<ObjectId> {
+    let namespace = None
+        .or_else(|| catalog.tables.get(&id).map(|it| it.namespace))
+        .or_else(|| catalog.views.get(&id).map(|it| it.namespace))
+        .or_else(|| catalog.sequences.get(&id).map(|it| it.namespace))
+        .or_else(|| catalog.types.get(&id).map(|it| it.namespace))
+        .unwrap_or(id);
+    catalog.namespaces.get(&namespace).map(|schema| schema.database)
+}
+
+/// Privileges in a database, and on what all share, without what some roles were granted; and the defaults there.
+fn revoked(catalog: &Catalog, database: ObjectId, roles: &[ObjectId], gone: &[ObjectId]) -> Vec<CatalogEdit> {
     let is_of = |item: &AclItem| item.grantee.is_some_and(|grantee| roles.contains(&grantee));
     let kept = |items: &[AclItem]| items.iter().filter(|item| !is_of(item)).cloned().collect::<Vec<_>>();
     let mut edits = Vec::new();
     for (key, items) in catalog.acls.objects() {
         let key: AclKey = *key;
-        if items.iter().any(is_of) && !gone.contains(&key.object) {
+        let is_elsewhere = || database_of(catalog, key.object).is_some_and(|of| of != database);
+        if items.iter().any(is_of) && !gone.contains(&key.object) && !is_elsewhere() {
             edits.push(CatalogEdit::SetAcl { key, items: Some(kept(items)) });
         }
     }
-    for (key, items) in catalog.acls.defaults() {
+    for (key, items) in catalog.acls.defaults().filter(|(key, _)| key.database == database) {
         let key: DefaultKey = *key;
         if roles.contains(&key.role) {
             edits.push(CatalogEdit::SetDefaultAcl { key, items: None });
         } else if items.iter().any(is_of) {
-            edits.push(CatalogEdit::SetDefaultAcl { key, items: Some(kept(items)) });
+            edits.push(CatalogEdit::SetDefaultAcl { key, items: key.entry(kept(items)) });
         }
     }
     edits

@@ -448,12 +448,8 @@ pub(crate) fn run_defaults(session: &mut Session, defaults: &DefaultPrivileges) 
             schemas.push(None);
         }
         for schema in schemas {
-            let key = DefaultKey { role: of.id, schema, class };
-            let begins = || match schema {
-                Some(_) => Vec::new(),
-                None => privilege::default_acl(class, of.id, false),
-            };
-            let mut items = catalog.acls.default_of(key).cloned().unwrap_or_else(begins);
+            let key = DefaultKey { database: session.database.id, role: of.id, schema, class };
+            let mut items = catalog.acls.default_of(key).cloned().unwrap_or_else(|| key.begins());
             for clause in &defaults.grant.privileges {
                 let wanted = wanted_of(clause, class)?;
                 for grantee in &grantees {
@@ -468,8 +464,7 @@ pub(crate) fn run_defaults(session: &mut Session, defaults: &DefaultPrivileges) 
                 }
             }
             items.retain(|item| item.privileges != 0);
-            let same = items.len() == begins().len() && begins().iter().all(|item| items.contains(item));
-            edits.push(CatalogEdit::SetDefaultAcl { key, items: (!same).then_some(items) });
+            edits.push(CatalogEdit::SetDefaultAcl { key, items: key.entry(items) });
         }
     }
     Ok(session.txn()?.edit_catalog(edits)?)

@@ -401,15 +401,33 @@ fn recursive_query(name: &Name, columns: &[String], query: &ast::Query) -> Resul
     utility::parse_query_text(&format!("WITH RECURSIVE {own} ({list}) AS ({query}) SELECT {list} FROM {own}"))
 }
 
+/// Options of CREATE DATABASE that PostgreSQL knows, and of which not all values are supported.
+const DATABASE_OPTIONS: [&str; 11] = [
+    "allow_connections",
+    "collation_version",
+    "connection",
+    "icu_locale",
+    "is_template",
+    "lc_collate",
+    "lc_ctype",
+    "locale",
+    "locale_provider",
+    "oid",
+    "strategy",
+];
+
 fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
     let name = reader.name()?;
     let mut owner = None;
     reader.word("with");
     while !reader.at_end() {
+        let place = reader.position();
         let option = reader.ident()?;
         reader.token(&Token::Eq);
         let value = match reader.string_opt().or_else(|| reader.number_opt()) {
             Some(value) => value,
+            // What it is anyway.
+            None if reader.word("default") => continue,
             None => reader.ident()?,
         };
         match option.as_str() {
@@ -422,6 +440,13 @@ fn create_database(reader: &mut Reader<'_>) -> Result<Definition> {
             "encoding" => {
                 return Err(SqlError::not_supported(format!("encoding {value} is not supported"))
                     .with_hint("Databases are UTF8: leave ENCODING out. Clients too send and receive UTF8."));
+            }
+            "template" => {
+                return Err(SqlError::not_supported(format!("template {value} is not supported"))
+                    .with_hint("Leave TEMPLATE out, and restore a dump of that database."));
+            }
+            _ if !DATABASE_OPTIONS.contains(&option.as_str()) => {
+                return Err(SqlError::syntax(format!("option \"{option}\" not recognized")).at(place));
             }
             _ => {
                 return Err(SqlError::not_supported(format!("CREATE DATABASE … {option} = {value} is not supported"))

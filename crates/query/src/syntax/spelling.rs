@@ -13,7 +13,9 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut open: Vec<bool> = Vec::new();
     // Of the same, which hold the arguments of a call.
     let mut calls: Vec<bool> = Vec::new();
-    let is_query = tokens.first().is_some_and(|first| has_values(&first.token));
+    // Options of CREATE DATABASE have names that are no types.
+    let is_database = tokens.get(1).is_some_and(|second| is_word(&second.token, "database"));
+    let is_query = !is_database && tokens.first().is_some_and(|first| has_values(&first.token));
     for (at, token) in tokens.iter().enumerate() {
         let next = tokens.get(at + 1).map(|next| &next.token);
         let as_token = |token_type: Token| TokenWithSpan::new(token_type, token.span);

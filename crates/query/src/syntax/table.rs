@@ -147,6 +147,12 @@ pub enum AlterAction {
     RenameConstraint(String, String),
     RenameTo(String),
     SetSchema(String),
+    /// ENABLE or DISABLE TRIGGER ALL: those that check foreign keys are the only ones.
+    AllTriggers {
+        enable: bool,
+    },
+    /// ENABLE or DISABLE TRIGGER of one, which cannot be there.
+    Trigger(String),
     /// Accepted, and without effect here.
     Nothing,
 }
@@ -589,6 +595,15 @@ pub(super) fn alter_action(reader: &mut Reader<'_>, table: &str) -> Result<Alter
             Some("inherit" | "no" | "attach" | "detach" | "of" | "not") => {
                 return Err(SqlError::not_supported("table inheritance and partitions are not supported")
                     .with_hint("Use WITH (tablets = n, distribution_key = '…')."));
+            }
+            Some(verb @ ("enable" | "disable")) if reader.word("trigger") => match reader.one_of(&["all", "user"]) {
+                Some("all") => AlterAction::AllTriggers { enable: verb == "enable" },
+                // Nobody can make one.
+                Some(_) => AlterAction::Nothing,
+                None => AlterAction::Trigger(reader.name()?),
+            },
+            Some("enable") if reader.words(&["always", "trigger"]) || reader.words(&["replica", "trigger"]) => {
+                AlterAction::Trigger(reader.name()?)
             }
             Some("replica") => {
                 reader.expect_word("identity")?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use basalt_it::servers::{Basalt, Postgres};
+use basalt_it::wire::Wire;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -141,4 +142,33 @@ fn what_pg_dump_writes_makes_the_same_database_here_and_in_postgresql() -> Resul
     restore(basalt.addr, "apart", &dump(basalt.addr, "basalt", &["-s", "-O"])?)?;
     restore(basalt.addr, "apart", &dump(basalt.addr, "basalt", &["-a", "-O"])?)?;
     same(&dump(basalt.addr, "apart", &["-a", "-O", "--inserts"])?, &rows)
+}
+
+#[test]
+fn default_privileges_are_those_of_their_database() -> Result<()> {
+    let basalt = Basalt::start()?;
+    let mut here = basalt.connect()?;
+    here.run("CREATE ROLE reader")?;
+    here.run("CREATE DATABASE other")?;
+    here.run("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO reader")?;
+    here.run("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO reader")?;
+    let mut there = Wire::connect(basalt.addr, "basalt", "other")?;
+    for (wire, granted) in [(&mut here, "t"), (&mut there, "f")] {
+        wire.run("CREATE TABLE made (id serial)")?;
+        let told = wire.run(
+            "SELECT has_table_privilege('reader', 'made', 'select') \
+             AND has_sequence_privilege('reader', 'made_id_seq', 'usage')",
+        )?;
+        assert_eq!(told.text(0, 0), Some(granted));
+    }
+    ensure!(dump(basalt.addr, "basalt", &["-s"])?.contains("ALTER DEFAULT PRIVILEGES"));
+    ensure!(!dump(basalt.addr, "other", &["-s"])?.contains("PRIVILEGES"));
+    // What is granted there is of no account here.
+    there.run("ALTER DEFAULT PRIVILEGES GRANT INSERT ON TABLES TO reader")?;
+    there.run("DROP OWNED BY reader")?;
+    assert_eq!(there.run("SELECT count(*) FROM pg_default_acl")?.text(0, 0), Some("0"));
+    assert_eq!(here.run("SELECT count(*) FROM pg_default_acl")?.text(0, 0), Some("2"));
+    assert_eq!(here.run("SELECT has_table_privilege('reader', 'made', 'select')")?.text(0, 0), Some("t"));
+    drop(there);
+    Ok(())
 }

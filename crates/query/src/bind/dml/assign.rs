@@ -14,7 +14,7 @@ use crate::syntax::{TargetStep, target_steps};
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::structures;
 use basalt_expr::tree::Expr;
-use basalt_types::{ColumnDef, ColumnId, DataType, Datum};
+use basalt_types::{ColumnDef, ColumnId, DataType};
 use sqlparser::ast::{self, AssignmentTarget, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 /// The right side of one column's assignment.
@@ -61,9 +61,7 @@ impl Binder<'_> {
     /// What a column gets when INSERT does not name it.
     pub fn default_value(&mut self, column: &ColumnDef) -> Result<Expr> {
         if let Some(identity) = column.identity.filter(|_| !column.dropped) {
-            let oid = Datum::I64(i64::from(identity.sequence.0));
-            let next = self.call("nextval", vec![Expr::Const { value: oid, ty: DataType::Regclass }])?;
-            return self.assigned(next, column);
+            return self.assigned(crate::pgcatalog::next_of_identity(identity.sequence), column);
         }
         let default = column.default.as_deref().or_else(|| domain_default(&column.ty));
         let Some(sql) = default.filter(|_| !column.dropped) else {

@@ -174,7 +174,14 @@ impl Binder<'_> {
                 arbiters.push(key.constraint_id);
             }
         }
-        for index in table.valid_indexes().filter(|index| given.means(index)) {
+        let pinned = |sql: &str| {
+            let again = |ctx: &BindContext, expr: &ast::Expr| {
+                super::super::bind_row_expr(ctx, table, expr, None, &mut ParamTypes::none()).map(|_| ())
+            };
+            let expr = crate::syntax::parse_expr_text(sql).ok()?;
+            pinned::expression(self.ctx, Some(table), &expr, &again).ok()
+        };
+        for index in table.valid_indexes().filter(|index| given.means(index, &pinned)) {
             if index.is_deferrable() {
                 return Err(deferrable());
             }
@@ -227,20 +234,26 @@ fn conjuncts(expr: &ast::Expr) -> Vec<&ast::Expr> {
 }
 
 impl Given {
-    /// Whether a unique index is of exactly these; a partial one, if its condition is the target's.
-    fn means(&self, index: &IndexDef) -> bool {
+    /// Whether a unique index is of exactly these; a partial one, if its condition is the target's. `pinned` gives the
+    /// text under which one that an older program kept would be kept now: its literals are as they were written.
+    fn means(&self, index: &IndexDef, pinned: &dyn Fn(&str) -> Option<String>) -> bool {
+        let now = |sql: &str, known: &[String]| {
+            let differs = !known.is_empty() && !known.iter().any(|known| known == sql);
+            let is_older = differs && sql.contains('\'') && !sql.contains(pinned::MARK);
+            is_older.then(|| pinned(sql)).flatten().unwrap_or_else(|| sql.to_string())
+        };
         let (mut columns, mut expressions) = (Vec::new(), Vec::new());
         for column in &index.columns {
             match &column.source {
                 IndexSource::Column(id) => columns.push(*id),
-                IndexSource::Expression(sql) => expressions.push(sql.clone()),
+                IndexSource::Expression(sql) => expressions.push(now(sql, &self.expressions)),
             }
         }
         columns.sort_unstable();
         expressions.sort_unstable();
         let implied = index.predicate.as_deref().is_none_or(|own| {
             let Ok(own) = crate::syntax::parse_expr_text(own) else { return false };
-            conjuncts(&own).into_iter().all(|part| self.predicate.contains(&part.to_string()))
+            conjuncts(&own).into_iter().all(|part| self.predicate.contains(&now(&part.to_string(), &self.predicate)))
         });
         index.unique && implied && columns == self.columns && expressions == self.expressions
     }

@@ -132,7 +132,7 @@ impl VisitorMut for Tagger {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Value(value) => {
+            Expr::Value(value) | Expr::TypedString(ast::TypedString { value, .. }) => {
                 if let Some(text) = text_of(&mut value.value)
                     && let Some(number) = self.number()
                 {
@@ -164,13 +164,14 @@ impl VisitorMut for Writer {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Value(value) => {
+            Expr::Value(value) | Expr::TypedString(ast::TypedString { value, .. }) => {
                 let Some(text) = text_of(&mut value.value) else { return ControlFlow::Continue(()) };
                 let Some((own, number)) = numbered(text) else { return ControlFlow::Continue(()) };
                 *text = own;
-                if let Some(note) = self.found.literal(number)
-                    && let Some(pinned) = pinned(&note.ty, &note.value, text)
-                {
+                let Some(note) = self.found.literal(number) else { return ControlFlow::Continue(()) };
+                if let Some(moment) = moment(&note.ty, &note.value) {
+                    value.value = Value::SingleQuotedString(moment);
+                } else if let Some(pinned) = pinned(&note.ty, &note.value, text) {
                     *expr = pinned;
                 }
             }
@@ -200,6 +201,35 @@ impl VisitorMut for Writer {
             *expr = Expr::clone(inner);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The text of a value that is read by the time, zone and styles of a session, as every session reads it; `None` for
+/// values of other types, and those that are kept by identity.
+fn moment(ty: &DataType, value: &Datum) -> Option<String> {
+    if !holds_time(ty) || super::holds_labels(ty) {
+        return None;
+    }
+    let mut text = Vec::new();
+    // ISO in UTC; intervals with all their signs.
+    basalt_expr::io::text::format(ty, value, &EvalContext::at(0), &mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
+/// Whether values of a type are, or hold, dates, times or intervals.
+fn holds_time(ty: &DataType) -> bool {
+    match ty {
+        DataType::Date
+        | DataType::Time
+        | DataType::TimeTz
+        | DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Interval => true,
+        DataType::Range(kind) | DataType::Multirange(kind) => holds_time(&kind.subtype()),
+        DataType::Array(element) => holds_time(element),
+        DataType::Composite(composite) => composite.live().any(|(_, attribute)| holds_time(&attribute.ty)),
+        DataType::Domain(domain) => holds_time(&domain.base),
+        _ => false,
     }
 }
 

@@ -7,9 +7,10 @@ use crate::system::SystemContext;
 use basalt_engine::privilege::{self, AclKey, ObjectClass, Privileges};
 use basalt_engine::{SequenceDef, SequenceState, SequenceValue};
 use basalt_expr::functions::{CallInfo, Function, ScalarKernel, Volatility};
+use basalt_expr::tree::Expr;
 use basalt_expr::{Error, Result};
 use basalt_types::{DataType, Datum, ObjectId};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Columns of a sequence, and the internal functions that compute them from its oid.
 pub(crate) const COLUMNS: [(&str, DataType, &str); 3] = [
@@ -21,9 +22,10 @@ pub(crate) const COLUMNS: [(&str, DataType, &str); 3] = [
 pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
     Some(match name {
         "nextval" => |args, info| {
-            let system = system(info)?;
-            refuse_if_read_only(system, "nextval()")?;
-            next(system, oid_arg(args, 0)?).map(Datum::I64)
+            refuse_if_read_only(system(info)?, "nextval()")?;
+            let (system, sequence) = named(args, info)?;
+            require(system, &sequence, privilege::USAGE | privilege::UPDATE)?;
+            next(system, sequence).map(Datum::I64)
         },
         "currval" => |args, info| {
             let (system, sequence) = named(args, info)?;
@@ -35,9 +37,12 @@ pub(super) fn bind(name: &str, args: &str) -> Option<ScalarKernel> {
         },
         "lastval" => |_, info| {
             let system = system(info)?;
-            let last = system.sequences.last().filter(|(id, _)| system.catalog.sequences.contains_key(id));
+            let last = system.sequences.last();
+            let last = last.and_then(|(id, value)| Some((system.catalog.sequences.get(&id)?, value)));
             let undefined = || Error::new("55000", "lastval is not yet defined in this session");
-            last.map(|(_, value)| Datum::I64(value)).ok_or_else(undefined)
+            let (sequence, value) = last.ok_or_else(undefined)?;
+            require(system, sequence, privilege::USAGE | privilege::SELECT)?;
+            Ok(Datum::I64(value))
         },
         "setval" => set,
         "pg_sequence_last_value" => |args, info| {
@@ -107,12 +112,26 @@ fn failed(error: basalt_engine::Error) -> Error {
     Error::new(error.sqlstate, error.message)
 }
 
-fn next(system: &SystemContext, oid: u32) -> Result<i64> {
-    let mut sequence = of_oid(system, oid)?;
-    // An identity column's is its table's business.
-    if !sequence.owned_by.is_some_and(|owner| owner.internal) {
-        require(system, &sequence, privilege::USAGE | privilege::UPDATE)?;
-    }
+/// The call that gives an identity column its value. What is asked of who inserts is the table's business, so it needs
+/// no privilege on the sequence; and so no statement can name it.
+pub(crate) fn next_of_identity(sequence: ObjectId) -> Expr {
+    static NEXT: LazyLock<Function> = LazyLock::new(|| {
+        let next = |args: &[Datum], info: &CallInfo| {
+            let (system, sequence) = named(args, info)?;
+            next(system, sequence).map(Datum::I64)
+        };
+        Function {
+            // Of `nextval`, as which it is shown.
+            oid: 1574,
+            volatility: Volatility::Volatile,
+            ..Function::custom("nextval", &[DataType::Regclass], DataType::Int8, next)
+        }
+    });
+    let sequence = Expr::Const { value: Datum::I64(i64::from(sequence.0)), ty: DataType::Regclass };
+    Expr::Call { function: &NEXT, args: vec![sequence], ty: DataType::Int8 }
+}
+
+fn next(system: &SystemContext, mut sequence: Arc<SequenceDef>) -> Result<i64> {
     if let Some(value) = system.sequences.next_ahead(&sequence) {
         return Ok(value);
     }
@@ -120,11 +139,10 @@ fn next(system: &SystemContext, oid: u32) -> Result<i64> {
         // Restarted by another session since the statement began.
         Err(basalt_engine::Error::TableGone(_)) => {
             let now = system.engine.catalog();
-            sequence = now
-                .sequences
-                .get(&sequence.id)
-                .cloned()
-                .ok_or_else(|| Error::new("42P01", format!("could not open relation with OID {oid}")))?;
+            sequence =
+                now.sequences.get(&sequence.id).cloned().ok_or_else(|| {
+                    Error::new("42P01", format!("could not open relation with OID {}", sequence.id.0))
+                })?;
             system.engine.draw(&sequence)
         }
         drawn => drawn,

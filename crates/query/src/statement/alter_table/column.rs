@@ -60,6 +60,7 @@ impl Change {
         let sql = self.sql.clone();
         let mut columns = Columns { session, catalog: &catalog, sql: &sql, sequences: Vec::new() };
         let id = columns.push(&mut self.table, clause)?;
+        columns.set_defaults(&mut self.table, [clause])?;
         let made = std::mem::take(&mut columns.sequences);
         let ctx = columns.context();
         let column = self.table.column(id).clone();
@@ -68,8 +69,8 @@ impl Change {
             self.table.columns[id.position()].generated = Some(text);
             self.complete = true;
             None
-        } else if let Some(identity) = column.identity {
-            Some(next_value(&ctx, identity.sequence.0, &column.ty)?)
+        } else if column.identity.is_some() {
+            Some(bind::identity_value(&column, &ctx.eval)?)
         } else {
             let default = column.default.as_deref().map(crate::syntax::parse_expr_text).transpose()?;
             default.map(|expr| bind::bind_default(&ctx, &expr, name, &column.ty)).transpose()?
@@ -330,7 +331,8 @@ impl Change {
                 ast::Expr::Value(literal)
                     if !matches!(literal.value, ast::Value::Number(..) | ast::Value::Boolean(_)) =>
                 {
-                    bind::bind_default(&ctx, &default, name, &column.ty)?
+                    bind::bind_default(&ctx, &default, name, &column.ty)
+                        .or_else(|_| bind::bind_default(&ctx, &default, name, &column.ty.base()))?
                 }
                 other => bind::bind_scalar(&ctx, other, None, &mut ParamTypes::none())?,
             };
@@ -339,6 +341,11 @@ impl Change {
             {
                 let message = format!("default for column \"{name}\" cannot be cast automatically to type {type_name}");
                 return Err(SqlError::new("42804", message));
+            }
+            if let (ast::Expr::Value(literal), true) = (&default, is_moment(&column.ty) && column.ty != to) {
+                // It stays the moment that it was: another type would read its text anew.
+                let kept = format!("{literal}::{}", column.ty.sql_name());
+                self.table.columns[id.position()].default = Some(kept);
             }
         }
         self.retype_identity(session, id, &to)?;
@@ -407,6 +414,12 @@ impl Change {
                 continue;
             }
             let terms = bind::bind_index(ctx, &shared, index)?;
+            // Others have not changed.
+            let reads = |term: &&Expr| bind::columns_of(term).contains(&id);
+            crate::statement::index::check_immutable(
+                terms.columns.iter().filter(reads),
+                terms.predicate.as_ref().filter(reads),
+            )?;
             let changed = Arc::make_mut(index);
             for (column, term) in changed.columns.iter_mut().zip(terms.columns) {
                 let ty = match column.source {
@@ -586,12 +599,6 @@ impl Change {
     }
 }
 
-/// `nextval` of a sequence as a value of the column's type.
-fn next_value(ctx: &BindContext, sequence: u32, ty: &DataType) -> Result<Expr> {
-    let expr = crate::syntax::parse_expr_text(&format!("nextval('{sequence}'::regclass)"))?;
-    bind::bind_default(ctx, &expr, "", ty)
-}
-
 /// Whether values kept as one type are values of the other as they are.
 fn reads_as(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
@@ -606,4 +613,9 @@ fn reads_as(from: &DataType, to: &DataType) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_moment(ty: &DataType) -> bool {
+    use DataType::{Date, Interval, Time, TimeTz, Timestamp, TimestampTz};
+    matches!(ty, Date | Interval | Time | TimeTz | Timestamp | TimestampTz)
 }
