@@ -25,25 +25,24 @@ macro_rules! like_kernel {
         fn scalar(args: &[Datum], info: &CallInfo) -> Result<Datum> {
             let text = Txt::of(&args[0], &info.arg_types[0])?;
             let pattern = Txt::of(&args[1], &info.arg_types[1])?;
-            let matched = like::cached(pattern, Some('\\'), $insensitive, |pattern| pattern.matches(text))?;
+            let matched = like::matches(text, pattern, $insensitive)?;
             Ok(Datum::Bool(matched != $negated))
         }
         fn vector(args: &[Vector], rows: usize, info: &CallInfo) -> Result<Vector> {
             let text = Operand::<Txt>::new(&args[0], &info.arg_types[0])?;
             let nulls = union_nulls(args);
-            if let (Operand::Column(texts), Vector::Const(pattern)) = (&text, &args[1]) {
-                let pattern = LikePattern::new(Txt::of(pattern, &info.arg_types[1])?, Some('\\'), $insensitive)?;
-                let found = pattern.matching(texts);
+            if let (Operand::Column(texts), Vector::Const(pattern)) = (&text, &args[1])
+                && let pattern = Txt::of(pattern, &info.arg_types[1])?
+                && !like::is_unfinished(pattern)
+            {
+                let found = LikePattern::new(pattern, Some('\\'), $insensitive)?.matching(texts);
                 return Ok(bools(if $negated { !&found } else { found }, nulls));
             }
             let patterns = Operand::<Txt>::new(&args[1], &info.arg_types[1])?;
             let mut out = arrow_buffer::BooleanBufferBuilder::new(rows);
             for row in 0..rows {
                 let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-                let matched = !null && {
-                    let text = text.at(row)?;
-                    like::cached(patterns.at(row)?, Some('\\'), $insensitive, |pattern| pattern.matches(text))?
-                };
+                let matched = !null && like::matches(text.at(row)?, patterns.at(row)?, $insensitive)?;
                 out.append(matched != $negated);
             }
             Ok(bools(out.finish(), nulls))

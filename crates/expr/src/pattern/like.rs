@@ -33,6 +33,8 @@ enum Token {
     Char(char),
     One,
     Any,
+    /// The escape character, and nothing behind it.
+    Unfinished,
 }
 
 impl LikePattern {
@@ -71,7 +73,7 @@ fn tokens(pattern: &str, escape: Option<char>) -> Result<Vec<Token>> {
         tokens.push(match char {
             char if Some(char) == escape => match chars.next() {
                 Some(char) => Token::Char(char),
-                None => return Err(Error::new("22025", "LIKE pattern must not end with escape character")),
+                None => return Err(unfinished()),
             },
             '%' if tokens.last() == Some(&Token::Any) => continue,
             '%' => Token::Any,
@@ -80,6 +82,28 @@ fn tokens(pattern: &str, escape: Option<char>) -> Result<Vec<Token>> {
         });
     }
     Ok(tokens)
+}
+
+#[cold]
+fn unfinished() -> Error {
+    Error::new("22025", "LIKE pattern must not end with escape character")
+}
+
+/// Whether a pattern ends in a backslash that escapes nothing.
+pub fn is_unfinished(pattern: &str) -> bool {
+    pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
+}
+
+/// `text LIKE pattern`. An unfinished pattern matches nothing; 22025 only if a match comes to its end.
+pub fn matches(text: &str, pattern: &str, insensitive: bool) -> Result<bool> {
+    let escape = Some('\\');
+    if !is_unfinished(pattern) {
+        return cached(pattern, escape, insensitive, |pattern| pattern.matches(text));
+    }
+    let folded = |text: &str| if insensitive { text.to_lowercase() } else { text.to_string() };
+    let mut tokens = tokens(&folded(&pattern[..pattern.len() - 1]), escape)?;
+    tokens.push(Token::Unfinished);
+    general(&folded(text), &tokens).ok_or_else(unfinished)
 }
 
 fn literal(tokens: &[Token]) -> String {
@@ -122,7 +146,7 @@ impl Matcher {
             Matcher::Suffix(suffix) => text.as_bytes().ends_with(suffix.as_bytes()),
             Matcher::Contains(finder) => finder.find(text.as_bytes()).is_some(),
             Matcher::Pieces { prefix, middle, suffix } => pieces(text.as_bytes(), prefix, middle, suffix),
-            Matcher::General(tokens) => general(text, tokens),
+            Matcher::General(tokens) => general(text, tokens) == Some(true),
         }
     }
 }
@@ -152,8 +176,9 @@ fn pieces(text: &[u8], prefix: &str, middle: &[Finder], suffix: &str) -> bool {
     })
 }
 
-/// Greedy with one point of return: on a mismatch the latest `%` takes one more character.
-fn general(text: &str, tokens: &[Token]) -> bool {
+/// Greedy with one point of return: on a mismatch the latest `%` takes one more character. `None`: a character came to
+/// where the pattern is unfinished.
+fn general(text: &str, tokens: &[Token]) -> Option<bool> {
     let mut chars = text.chars();
     let mut at = 0;
     let mut retry: Option<(usize, std::str::Chars)> = None;
@@ -164,13 +189,14 @@ fn general(text: &str, tokens: &[Token]) -> bool {
                 retry = Some((at, chars.clone()));
                 continue;
             }
-            None if chars.as_str().is_empty() => return true,
+            None if chars.as_str().is_empty() => return Some(true),
             Some(token) => {
                 let mut next = chars.clone();
                 let fits = match (next.next(), token) {
                     (Some(found), Token::Char(wanted)) => found == *wanted,
+                    (Some(_), Token::Unfinished) => return None,
                     (Some(_), _) => true,
-                    (None, _) => return false,
+                    (None, _) => return Some(false),
                 };
                 if fits {
                     chars = next;
@@ -180,9 +206,9 @@ fn general(text: &str, tokens: &[Token]) -> bool {
             }
             None => {}
         }
-        let Some((token, from)) = &mut retry else { return false };
+        let Some((token, from)) = &mut retry else { return Some(false) };
         if from.next().is_none() {
-            return false;
+            return Some(false);
         }
         at = *token;
         chars = from.clone();
@@ -202,7 +228,7 @@ thread_local! {
 }
 
 /// Runs `with` on the compiled pattern, which is kept for the next call on this thread.
-pub fn cached<T>(
+fn cached<T>(
     pattern: &str,
     escape: Option<char>,
     insensitive: bool,

@@ -117,6 +117,7 @@ pub(crate) fn like(text: &[u8], pattern: &[u8]) -> Result<bool> {
         let matched = match pattern.get(at) {
             None if text_at == text.len() => return Ok(true),
             None => false,
+            Some(byte) if text_at == text.len() && *byte != b'%' => return Ok(false),
             Some(b'%') => {
                 retry = Some((at + 1, text_at));
                 at += 1;
