@@ -47,6 +47,8 @@ pub struct SqlError {
     pub context: Option<String>,
     /// Which object a constraint error is about.
     pub object: Option<Box<ErrorObject>>,
+    /// PostgreSQL's function, where drivers tell errors of one SQLSTATE apart by it.
+    pub routine: Option<&'static str>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -68,6 +70,7 @@ impl SqlError {
             position: None,
             context: None,
             object: None,
+            routine: None,
         }
     }
 
@@ -130,6 +133,11 @@ impl SqlError {
             Some(_) => self,
             None => self.at(position()),
         }
+    }
+
+    pub fn with_routine(mut self, routine: &'static str) -> SqlError {
+        self.routine = Some(routine);
+        self
     }
 
     pub fn with_context(mut self, context: impl Into<String>) -> SqlError {

@@ -390,5 +390,10 @@ pub(crate) fn no_portal(name: &str) -> SqlError {
     SqlError::new("34000", format!("portal \"{name}\" does not exist"))
 }
 
+/// 55000 for a portal that has run, or has failed.
+pub(crate) fn spent_portal(name: &str) -> SqlError {
+    SqlError::new("55000", format!("portal \"{name}\" cannot be run"))
+}
+
 #[cfg(test)]
 mod tests;

@@ -34,6 +34,7 @@ mod table_query;
 mod targets;
 mod types;
 mod utility;
+mod whole_rows;
 mod written;
 
 pub use absent::Absent;
@@ -45,7 +46,7 @@ pub(crate) use column_lists::{columns_of_item, is_unnamed};
 pub use copy::{CopyFormat, CopyOptions, CopySource, CopyStatement, CopyTarget, ForceColumns, HeaderChoice};
 pub use ddl::*;
 pub(crate) use dialect::Postgres15;
-pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing};
+pub use dml::{ConflictElement, conflict_element, is_merge_default_values, is_merge_nothing, merge_values};
 pub use explain::{ExplainFormat, ExplainOptions};
 pub use index::{CreateIndex, ElementOf, IndexElement, ReindexTarget, SetConstraints};
 pub use keys::{Deferral, ForeignKeyClause, KeyConstraint, UniqueClause};
@@ -63,11 +64,12 @@ pub use table::*;
 pub use targets::{TargetStep, target_steps};
 pub use types::*;
 pub use utility::*;
+pub(crate) use whole_rows::WHOLE_ROW;
 pub use written::as_written;
 
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 use std::sync::Arc;
 
 /// Longest text of one message.
@@ -169,16 +171,28 @@ fn parse_kept(sql: &str) -> Result<Vec<Parsed>> {
 fn canonical(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let tokens = joins::written(nested::written(short::written(tokens)));
     let tokens = operators::split(clauses::written(column_lists::written(tokens)));
-    let tokens = recursion::marked(spelling::plain(forms::marked(tokens)));
+    let tokens = recursion::marked(spelling::plain(whole_rows::marked(forms::marked(tokens))));
     targets::written(locking::canonical(dml::plain(table_query::written_out(tokens))))
 }
 
 pub(crate) fn tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
-    let tokens = Tokenizer::new(&Postgres15, sql).tokenize_with_location();
+    let read = |text: &str| Tokenizer::new(&Postgres15, text).tokenize_with_location();
+    let of_string =
+        |error: &TokenizerError| error.message.contains("encoded string") || error.message.contains("unicode");
+    let mut tokens = read(sql);
+    if let Err(error) = &tokens
+        && of_string(error)
+        && let Some(paired) = escapes::paired(sql)
+    {
+        tokens = read(&paired.text);
+        match &mut tokens {
+            Ok(tokens) => paired.restore(tokens),
+            Err(error) => error.location = paired.before(error.location),
+        }
+    }
     tokens.map_err(|error| {
         let near = reader::position_of(sql, error.location).map_or(0, |position| position as usize - 1);
-        let in_string = error.message.contains("encoded string") || error.message.contains("unicode");
-        let fault = in_string.then(|| escapes::fault(sql, near)).flatten();
+        let fault = of_string(&error).then(|| escapes::fault(sql, near)).flatten();
         fault.unwrap_or_else(|| reader::parse_error(error.into(), sql))
     })
 }

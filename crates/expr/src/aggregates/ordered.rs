@@ -4,7 +4,7 @@
 //! same in all rows of a group, then the ordered ones. What depends on that order has no partial state.
 
 use super::{Binding, GroupsAccumulator, ResolvedAggregate};
-use crate::array_value;
+use crate::array_value::{self, ArrayValue};
 use crate::error::{Error, Result};
 use crate::eval::vector::{VectorBuilder, value_at};
 use crate::functions::arg::mismatch;
@@ -72,8 +72,8 @@ impl Ordered {
         }
         match (direct, &self.direct) {
             (Datum::Bytes(bytes), Some(DataType::Array(element))) => {
-                let fractions = array_value::elements(element, bytes)?;
-                let checked = fractions.iter().map(fraction).collect::<Result<Vec<_>>>()?;
+                let fractions = array_value::decode(element, bytes)?;
+                let checked = fractions.elements.iter().map(fraction).collect::<Result<Vec<_>>>()?;
                 if values.is_empty() {
                     return Ok(Datum::Null);
                 }
@@ -85,7 +85,8 @@ impl Ordered {
                     DataType::Array(element) => element,
                     other => return Err(mismatch(other, &"percentiles")),
                 };
-                array_value::encode(element, &results.collect::<Result<Vec<_>>>()?)
+                let elements = results.collect::<Result<Vec<_>>>()?;
+                array_value::encode_shaped(element, &ArrayValue { elements, ..fractions })
             }
             (direct, _) => match fraction(direct)? {
                 Some(fraction) if !values.is_empty() => self.percentile(fraction, values),

@@ -12,13 +12,17 @@ pub enum TimeZone {
     Named(Tz),
 }
 
-/// Seconds east of UTC of a number of hours, or of `<+05:30>-05:30`. At most a week, as in PostgreSQL.
-fn fixed_offset(text: &str) -> Option<i32> {
-    const SECONDS_MAX: f64 = 604_800.0;
-    if let Ok(hours) = text.parse::<f64>() {
-        let seconds = hours * 3600.0;
-        return (seconds.abs() <= SECONDS_MAX).then_some(seconds as i32);
-    }
+/// At most a week, as in PostgreSQL.
+const SECONDS_MAX: f64 = 604_800.0;
+
+/// Seconds east of UTC of a number of hours.
+fn hours(text: &str) -> Option<i32> {
+    let seconds = text.parse::<f64>().ok()? * 3600.0;
+    (seconds.abs() <= SECONDS_MAX).then_some(seconds as i32)
+}
+
+/// The same of `<+05:30>-05:30`, as [`TimeZone::name`] prints it.
+fn shown_offset(text: &str) -> Option<i32> {
     let (shown, _) = text.strip_prefix('<')?.split_once('>')?;
     let (sign, digits) = match shown.as_bytes().first()? {
         b'-' => (-1, &shown[1..]),
@@ -62,10 +66,13 @@ fn posix(name: &str) -> Option<i32> {
 impl TimeZone {
     pub const UTC: TimeZone = TimeZone::Named(Tz::UTC);
 
-    /// An IANA name, in any case; hours east of UTC (`-7`, `5.5`); or a fixed offset as [`TimeZone::name`] prints it.
-    /// `None` if there is no such zone.
+    /// An IANA name, in any case; hours east of UTC (`-7`, `5.5`); hours west of it behind a name, as POSIX has it
+    /// (`UTC+3`, `+03:30`); or a fixed offset as [`TimeZone::name`] prints it. `None` if there is no such zone.
     pub fn parse(name: &str) -> Option<TimeZone> {
-        fixed_offset(name).map(TimeZone::Fixed).or_else(|| TimeZone::named(name))
+        if name.parse::<f64>().is_ok() {
+            return hours(name).map(TimeZone::Fixed);
+        }
+        TimeZone::full_name(name).or_else(|| shown_offset(name).map(TimeZone::Fixed))
     }
 
     /// An IANA name, in any case.

@@ -178,19 +178,69 @@ fn lay_out(digits: &[u8], exponent: i32, fixed_digits_max: i32, out: &mut Vec<u8
     }
 }
 
+/// Mantissa and binary exponent of a hexadecimal number (`1.8p3`), as C reads it. Digits beyond the mantissa leave a trace
+/// in its last bit, for rounding.
+fn hexadecimal(text: &str) -> Option<(u64, i32)> {
+    /// No float has a greater one, nor a smaller.
+    const EXPONENT_MAX: i64 = 5_000;
+    let (digits, exponent) = match text.split_once(['p', 'P']) {
+        Some((digits, exponent)) => {
+            let number = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            let size = number.parse().unwrap_or(EXPONENT_MAX).min(EXPONENT_MAX) as i32;
+            (digits, if exponent.starts_with('-') { -size } else { size })
+        }
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let (mut mantissa, mut exponent) = (0u64, exponent);
+    for (at, digit) in whole.chars().chain(fraction.chars()).enumerate() {
+        let digit = u64::from(digit.to_digit(16)?);
+        let (is_kept, is_whole) = (mantissa >> 60 == 0, at < whole.len());
+        mantissa = if is_kept { mantissa << 4 | digit } else { mantissa | u64::from(digit != 0) };
+        exponent = match (is_kept, is_whole) {
+            (true, false) => exponent.saturating_sub(4),
+            (false, true) => exponent.saturating_add(4),
+            _ => exponent,
+        };
+    }
+    Some((mantissa, exponent))
+}
+
 /// Reads a float; values that become infinite or zero by their size are out of range.
 macro_rules! parser {
     ($name:ident, $float:ty, $type_name:literal) => {
         pub(crate) fn $name(text: &[u8]) -> Result<$float> {
             let shown = || String::from_utf8_lossy(text).into_owned();
             let trimmed = std::str::from_utf8(trim(text)).unwrap_or("");
-            let value: $float = trimmed.parse().map_err(|_| Error::invalid_text($type_name, &shown()))?;
+            let invalid = || Error::invalid_text($type_name, &shown());
+            let beyond = || Error::new("22003", format!("\"{}\" is out of range for type {}", trimmed, $type_name));
+            let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
+            if let Some(digits) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+                let (mantissa, mut exponent) = hexadecimal(digits).ok_or_else(invalid)?;
+                let mut value = mantissa as $float;
+                while exponent != 0 && value != 0.0 && value.is_finite() {
+                    let step = exponent.clamp(-100, 100);
+                    value *= (2.0 as $float).powi(step);
+                    exponent -= step;
+                }
+                if value.is_infinite() || (value == 0.0 && mantissa != 0) {
+                    return Err(beyond());
+                }
+                return Ok(if trimmed.starts_with('-') { -value } else { value });
+            }
+            let value: $float = trimmed.parse().map_err(|_| invalid())?;
             let unsigned = trimmed.trim_start_matches(['+', '-']);
             let by_name = unsigned.starts_with(|c: char| c.is_ascii_alphabetic());
             let mantissa = unsigned.split(['e', 'E']).next().unwrap_or("");
             let vanished = value == 0.0 && mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
             if (value.is_infinite() && !by_name) || vanished {
-                return Err(Error::new("22003", format!("\"{}\" is out of range for type {}", trimmed, $type_name)));
+                return Err(beyond());
             }
             Ok(value)
         }

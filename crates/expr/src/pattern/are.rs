@@ -89,8 +89,10 @@ pub fn compile(pattern: &str, mut flags: Flags) -> Result<Pattern> {
     if flags.literal {
         return build(regex::escape(rest), flags, Preference::None, None);
     }
-    let of_parts = config(Flags { expanded: false, ..flags });
-    let rest = &*with_escapes(rest);
+    let compact = flags.expanded.then(|| compacted(rest));
+    flags.expanded = false;
+    let of_parts = config(flags);
+    let rest = &*with_escapes(compact.as_deref().unwrap_or(rest));
     if track::is_needed(rest) && !flags.basic {
         return Ok(Pattern::of_tree(track::compile(rest, flags, of_parts)?));
     }
@@ -113,12 +115,69 @@ fn with_escapes(pattern: &str) -> Cow<'_, str> {
     }
 }
 
+/// A pattern in expanded syntax without what that ignores: white space and comments, unless they are escaped or in
+/// brackets (manual 9.7.3.4).
+fn compacted(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => {
+                out.push(char);
+                out.extend(chars.next());
+            }
+            '[' => {
+                out.push(char);
+                copy_bracket(&mut chars, &mut out);
+            }
+            '#' if !out.ends_with("(?") => while chars.next_if(|char| *char != '\n').is_some() {},
+            // What stands in a comment of the other kind is no syntax.
+            '#' => {
+                out.push(char);
+                while let Some(char) = chars.next() {
+                    out.push(char);
+                    if char == ')' {
+                        break;
+                    }
+                }
+            }
+            char if char.is_whitespace() => {}
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+/// The rest of a bracket expression as it is.
+fn copy_bracket(chars: &mut Chars, out: &mut String) {
+    out.extend(chars.next_if_eq(&'^'));
+    out.extend(chars.next_if_eq(&']'));
+    while let Some(char) = chars.next() {
+        out.push(char);
+        match char {
+            ']' => return,
+            '\\' => out.extend(chars.next()),
+            '[' => {
+                let Some(kind) = chars.next_if(|next| matches!(next, ':' | '.' | '=')) else { continue };
+                out.push(kind);
+                while let Some(char) = chars.next() {
+                    out.push(char);
+                    if char == kind && chars.peek() == Some(&']') {
+                        out.extend(chars.next());
+                        break;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 fn config(flags: Flags) -> syntax::Config {
     syntax::Config::new()
         .case_insensitive(flags.insensitive)
         .multi_line(flags.line_anchors)
         .dot_matches_new_line(!flags.newline)
-        .ignore_whitespace(flags.expanded && !flags.literal)
 }
 
 fn build(translated: String, flags: Flags, preference: Preference, divider: Option<Divider>) -> Result<Pattern> {

@@ -227,15 +227,6 @@ impl Parser<'_> {
 
     /// The next character that is of the branch.
     fn next_char(&mut self) -> Option<char> {
-        while self.flags.expanded {
-            if self.chars.next_if(|char| char.is_ascii_whitespace()).is_some() {
-                continue;
-            }
-            if self.chars.next_if_eq(&'#').is_none() {
-                break;
-            }
-            while self.chars.next_if(|char| *char != '\n').is_some() {}
-        }
         self.chars.next_if(|char| !matches!(char, '|' | ')'))
     }
 

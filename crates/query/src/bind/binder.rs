@@ -6,6 +6,7 @@ use super::{BindContext, ParamTypes, names, position};
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Cte, CteId, Kept, LockTarget, OutputColumn, Plan, Query, Subquery};
 use crate::syntax::LockingClause;
+use crate::syntax::WHOLE_ROW;
 use ahash::AHashMap;
 use basalt_expr::cast::CastContext;
 use basalt_expr::functions::Registry;
@@ -246,6 +247,11 @@ impl<'a> Binder<'a> {
     }
 
     fn find_column(&mut self, parts: &[String]) -> Result<Option<Expr>> {
+        if let [before @ .., relation, star] = parts
+            && star == WHOLE_ROW
+        {
+            return self.whole_row(before.last().map(String::as_str), relation);
+        }
         for level in (0..self.scopes.len()).rev() {
             let found = match parts {
                 [name] => self.unqualified(level, name)?,
@@ -264,7 +270,7 @@ impl<'a> Binder<'a> {
             }
         }
         match parts {
-            [name] => self.whole_row(name),
+            [name] => self.whole_row(None, name),
             _ => Ok(None),
         }
     }

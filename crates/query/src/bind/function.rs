@@ -294,6 +294,9 @@ fn is_normal_form(name: &str) -> bool {
 }
 
 pub(super) fn take_args(function: &ast::Function) -> Result<CallArgs<'_>> {
+    if function.null_treatment.is_some() {
+        return Err(SqlError::syntax("syntax error at or near \"nulls\""));
+    }
     let FunctionArguments::List(list) = &function.args else {
         return match &function.args {
             FunctionArguments::Subquery(_) => {
@@ -332,6 +335,9 @@ pub(super) fn take_args(function: &ast::Function) -> Result<CallArgs<'_>> {
     for clause in &list.clauses {
         match clause {
             ast::FunctionArgumentClause::OrderBy(keys) => args.order_by = keys,
+            ast::FunctionArgumentClause::IgnoreOrRespectNulls(_) => {
+                return Err(SqlError::syntax("syntax error at or near \"nulls\""));
+            }
             other => return Err(SqlError::not_supported(format!("{other} is not supported in a call"))),
         }
     }

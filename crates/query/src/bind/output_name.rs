@@ -1,6 +1,7 @@
 //! What PostgreSQL calls a result column that has no alias (`FigureColname`).
 
 use super::names;
+use crate::syntax::WHOLE_ROW;
 use sqlparser::ast::{self, Expr, FunctionArguments, TrimWhereField};
 
 pub fn output_name(expr: &Expr) -> String {
@@ -19,7 +20,10 @@ fn named(expr: &Expr) -> Option<(String, u8)> {
     let weak = |name: &str| Some((name.to_string(), 1));
     match expr {
         Expr::Identifier(ident) => Some((names::fold(ident), 2)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(|ident| (names::fold(ident), 2)),
+        Expr::CompoundIdentifier(parts) => {
+            let name = parts.iter().rev().find(|ident| ident.value != WHOLE_ROW);
+            name.map(|ident| (names::fold(ident), 2))
+        }
         Expr::Nested(inner) => named(inner),
         Expr::Collate { expr, .. } => named(expr),
         Expr::CompoundFieldAccess { root, access_chain } => {

@@ -24,6 +24,7 @@ use super::binder::Binder;
 use super::scope::ScopeColumn;
 use super::{BindContext, names, types};
 use crate::error::{Result, SqlError};
+use crate::syntax::WHOLE_ROW;
 use basalt_expr::tree::Expr;
 use basalt_types::usertype::array_oid;
 use basalt_types::{CompositeDef, DataType, Datum, ObjectId, TableDef};
@@ -207,6 +208,11 @@ impl VisitorMut for Namer<'_> {
                     array: false,
                     format: None,
                 };
+            }
+            ast::Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|last| last.value == WHOLE_ROW) => {
+                if self.table.is_some() {
+                    *expr = ast::Expr::Identifier(quoted(ROW.to_string()));
+                }
             }
             ast::Expr::CompoundIdentifier(parts) => {
                 let known =

@@ -335,10 +335,12 @@ impl Binder<'_> {
     }
 
     /// The row of a relation of FROM by the relation's name, innermost level first.
-    pub(super) fn whole_row(&mut self, name: &str) -> Result<Option<Expr>> {
+    pub(super) fn whole_row(&mut self, schema: Option<&str>, name: &str) -> Result<Option<Expr>> {
         for level in (0..self.scopes.len()).rev() {
             let is_own = pinned::is_row(name);
-            let visible = |relation: &&ScopeRelation| (relation.name == name || is_own) && !relation.hidden;
+            let is_in = |relation: &ScopeRelation| schema.is_none() || relation.schema.as_deref() == schema;
+            let visible =
+                |relation: &&ScopeRelation| (relation.name == name || is_own) && !relation.hidden && is_in(relation);
             let Some(relation) = self.scopes[level].relations.iter().find(visible).cloned() else { continue };
             let row = self.row_of_relation(&relation);
             let Some(marker) = relation.marker else { return Ok(Some(row)) };

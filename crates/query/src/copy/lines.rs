@@ -2,7 +2,7 @@
 
 use super::reader::{Fields, Step};
 use super::{csv, text};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::syntax::{CopyFormat, CopyOptions, HeaderChoice};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl LineReader {
         let newlines = self.searched.take_newlines();
         self.searched = csv::LineSearch::default();
         fields.line += 1;
-        let line = self.without_carriage_return(line, found.is_some());
+        let line = self.without_end(line, found.is_some(), fields)?;
         if line == b"\\." {
             return Ok(Step::End(0));
         }
@@ -69,14 +69,64 @@ impl LineReader {
         Ok(Step::Row(taken))
     }
 
-    fn without_carriage_return<'a>(&mut self, line: &'a [u8], ended: bool) -> &'a [u8] {
-        let stripped = line.strip_suffix(b"\r");
-        if self.line_end == LineEnd::Unknown && ended {
-            self.line_end = if stripped.is_some() { LineEnd::CrLf } else { LineEnd::Lf };
+    /// The line without the carriage return that belongs to its end. 22P04 for an end of another kind than the first
+    /// line's, and for carriage returns that are data.
+    fn without_end<'a>(&mut self, line: &'a [u8], ended: bool, fields: &Fields) -> Result<&'a [u8]> {
+        let (inside, last) = match memchr::memchr(b'\r', line) {
+            Some(_) => self.returns(line, &fields.options),
+            None => (false, false),
+        };
+        let is_first = self.line_end == LineEnd::Unknown;
+        if is_first && inside {
+            return Err(SqlError::not_supported("lines that end in carriage returns alone are not supported"));
         }
-        match (self.line_end, stripped) {
-            (LineEnd::CrLf, Some(stripped)) => stripped,
-            _ => line,
+        if is_first && ended {
+            self.line_end = if last { LineEnd::CrLf } else { LineEnd::Lf };
+        }
+        let is_foreign = last && !is_first && (self.line_end == LineEnd::Lf || !ended);
+        if inside || is_foreign {
+            return Err(self.literal("carriage return", "\\r", fields));
+        }
+        if self.line_end == LineEnd::CrLf && ended && !last {
+            return Err(self.literal("newline", "\\n", fields));
+        }
+        Ok(if last { &line[..line.len() - 1] } else { line })
+    }
+
+    /// Whether carriage returns that nothing protects are within a line, and whether one is at its end.
+    fn returns(&self, line: &[u8], options: &CopyOptions) -> (bool, bool) {
+        let (mut inside, mut last, mut quoted, mut at) = (false, false, false, 0);
+        while let Some(byte) = line.get(at) {
+            let next = line.get(at + 1);
+            match *byte {
+                b'\\' if !self.csv => at += 1,
+                byte if self.csv
+                    && quoted
+                    && byte == options.escape
+                    && next.is_some_and(|next| *next == options.quote || *next == options.escape) =>
+                {
+                    at += 1;
+                }
+                byte if self.csv && byte == options.quote => quoted = !quoted,
+                b'\r' if quoted => {}
+                b'\r' if next.is_none() => last = true,
+                b'\r' => inside = true,
+                _ => {}
+            }
+            at += 1;
+        }
+        (inside, last)
+    }
+
+    #[cold]
+    fn literal(&self, what: &str, written: &str, fields: &Fields) -> SqlError {
+        match self.csv {
+            true => fields
+                .place_error("22P04", format!("unquoted {what} found in data"))
+                .with_hint(format!("Use quoted CSV field to represent {what}.")),
+            false => fields
+                .place_error("22P04", format!("literal {what} found in data"))
+                .with_hint(format!("Use \"{written}\" to represent {what}.")),
         }
     }
 
@@ -107,12 +157,12 @@ impl LineReader {
 
 /// 22P04 for a line with too few fields.
 #[cold]
-pub(super) fn missing_data(fields: &Fields, at: usize, line: &[u8]) -> crate::error::SqlError {
+pub(super) fn missing_data(fields: &Fields, at: usize, line: &[u8]) -> SqlError {
     fields.line_error("22P04", format!("missing data for column \"{}\"", fields.columns[at].name), line)
 }
 
 /// 22P04 for a line with too many.
 #[cold]
-pub(super) fn extra_data(fields: &Fields, line: &[u8]) -> crate::error::SqlError {
+pub(super) fn extra_data(fields: &Fields, line: &[u8]) -> SqlError {
     fields.line_error("22P04", "extra data after last expected column", line)
 }

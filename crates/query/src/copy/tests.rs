@@ -104,12 +104,31 @@ fn options_are_checked() {
         ("(format binary, delimiter ',')", "42601"),
         ("(format xml)", "22023"),
         ("(speed 9)", "42601"),
-        ("(encoding 'latin1')", "22023"),
+        ("(encoding 'latin1')", "0A000"),
+        ("(encoding 'ISO-8859-15')", "0A000"),
+        ("(encoding 'martian')", "22023"),
         ("(header, header)", "42601"),
     ] {
         let error = crate::syntax::parse(&format!("COPY t FROM STDIN {with}")).unwrap_err();
         assert_eq!(error.sqlstate, sqlstate, "{with}: {error}");
     }
+}
+
+#[test]
+fn all_lines_end_as_the_first_one() {
+    let returns = "22P04 literal carriage return found in data | COPY t, line 2";
+    check("", "1\tx\n2\ty\r\n", returns);
+    check("", "1\tx\n2\ty\r", returns);
+    check("", "1\tx\n2\ta\rb\n", returns);
+    check("", "1\tx\r\n2\ty\r", returns);
+    check("", "1\tx\r\n2\ty\n", "22P04 literal newline found in data | COPY t, line 2");
+    check("", "1\tx\r\n2\ty", r#"["1" "x"]["2" "y"]"#);
+    check("", "1\tx\r", r#"["1" "x"]"#);
+    check("", "1\ta\\\r\n2\tb\n", "[\"1\" \"a\\r\"][\"2\" \"b\"]");
+    check("csv", "1,x\n2,y\r\n", "22P04 unquoted carriage return found in data | COPY t, line 2");
+    check("csv", "1,x\r\n2,y\n", "22P04 unquoted newline found in data | COPY t, line 2");
+    check("csv", "1,\"a\rb\"\n2,\"c\r\n\"\n", "[\"1\" \"a\\rb\"][\"2\" \"c\\r\\n\"]");
+    check("csv", "1,\"a\"\"\r\n\"\r\n2,b\r\n", "[\"1\" \"a\\\"\\r\\n\"][\"2\" \"b\"]");
 }
 
 /// What is written in a format is read back from it.

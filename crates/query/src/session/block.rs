@@ -212,7 +212,9 @@ impl Session {
         let last = self.block.savepoints.last().map(|savepoint| savepoint.at);
         self.db.advisory().release_since(self.pid, self.block.savepoints.last().map_or(0, |last| last.advisory));
         self.undo(last);
-        self.portals.retain(|portal| portal.hold);
+        // What was declared before the last savepoint outlives the error.
+        let depth = self.block.savepoints.len();
+        self.portals.retain(|portal| portal.hold || portal.savepoints < depth);
     }
 
     /// Ends an implicit transaction. Of an explicit one that has failed, waits until it is undone: nobody is told
@@ -277,10 +279,12 @@ impl Session {
             }
             Stats::add(&self.db.stats().commits, 1);
         }
-        self.portals
-            .values_mut()
-            .filter_map(|portal| portal.cursor.as_mut())
-            .for_each(|cursor| cursor.committed = true);
+        for portal in self.portals.values_mut() {
+            portal.savepoints = 0;
+            if let Some(cursor) = &mut portal.cursor {
+                cursor.committed = true;
+            }
+        }
         if synchronous {
             // Values of sequences that the client was told of are not given again after a crash.
             self.db.engine().wait_logged(logged).await?;
@@ -374,6 +378,8 @@ impl Session {
                 self.in_block("RELEASE SAVEPOINT")?;
                 let index = self.savepoint_index(name)?;
                 self.block.savepoints.truncate(index);
+                // What was declared since belongs to the savepoint before.
+                self.portals.values_mut().for_each(|portal| portal.savepoints = portal.savepoints.min(index));
             }
             TransactionVerb::RollbackTo(name) => {
                 self.in_block("ROLLBACK TO SAVEPOINT")?;
@@ -393,7 +399,7 @@ impl Session {
                 self.outgoing.back_to(self.block.savepoints[index].outgoing);
                 self.block.constraints = constraints;
                 self.block.savepoints.truncate(index + 1);
-                self.portals.retain(|portal| portal.cursor.as_ref().is_none_or(|cursor| cursor.savepoints <= index));
+                self.portals.retain(|portal| portal.savepoints <= index);
                 self.block.failed = false;
             }
             TransactionVerb::SetModes { modes, session } => {

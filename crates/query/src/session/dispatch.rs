@@ -3,6 +3,7 @@
 use super::Session;
 use super::interrupt::guard;
 use super::outcome::{Columns, Outcome, RowSource, RowStream};
+use super::params::Given;
 use super::prepared::{Bound, CachedPlan, Prepared};
 use crate::bind::{self, BindContext, Needs, ParamTypes, RowSource as ModifySource, Write};
 use crate::error::{Result, SqlError};
@@ -16,6 +17,7 @@ use basalt_engine::{Catalog, TableLock, WaitPolicy};
 use basalt_expr::EvalContext;
 use basalt_types::{DataType, Datum, ObjectId};
 use parking_lot::Mutex;
+use sqlparser::ast;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -25,6 +27,10 @@ const REBINDS_MAX: usize = 100;
 impl Session {
     /// Runs a statement without parameters.
     pub(crate) async fn dispatch(&mut self, statement: &Statement, sql: &Arc<str>) -> Result<Outcome> {
+        self.dispatch_given(statement, sql, Given::default()).await
+    }
+
+    async fn dispatch_given(&mut self, statement: &Statement, sql: &Arc<str>, given: Given) -> Result<Outcome> {
         self.runs(statement);
         if let Statement::Transaction(verb) = statement {
             return self.end_or_begin(verb).await;
@@ -32,7 +38,7 @@ impl Session {
         self.refuse_if_failed()?;
         self.ensure_block();
         let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-        guard(&interrupt, deadline, pin!(self.dispatch_guarded(statement, sql))).await
+        guard(&interrupt, deadline, pin!(self.dispatch_guarded(statement, sql, given))).await
     }
 
     async fn end_or_begin(&mut self, verb: &TransactionVerb) -> Result<Outcome> {
@@ -40,7 +46,7 @@ impl Session {
         Ok(Outcome::Command { tag: tag.to_string() })
     }
 
-    async fn dispatch_guarded(&mut self, statement: &Statement, sql: &Arc<str>) -> Result<Outcome> {
+    async fn dispatch_guarded(&mut self, statement: &Statement, sql: &Arc<str>, given: Given) -> Result<Outcome> {
         match statement {
             statement if statement.has_plan() => {
                 self.check_writes(statement)?;
@@ -49,16 +55,15 @@ impl Session {
                 self.run_bound(&bound, &eval).await
             }
             Statement::Explain { options, statement } => {
-                let run = statement::explain::run(self, options, statement, sql, (Vec::new(), Vec::new()));
-                Box::pin(run).await
+                Box::pin(statement::explain::run(self, options, statement, sql, given)).await
             }
             // What comes seldom is kept apart: others' futures stay small.
             Statement::Copy(copy) => Box::pin(statement::copy::run(self, copy, sql)).await,
             Statement::Define(definition) => {
                 self.refuse_if_read_only(definition.tag())?;
-                Box::pin(statement::define::run(self, definition, sql)).await
+                Box::pin(statement::define::run(self, definition, sql, given)).await
             }
-            Statement::Utility(utility) => Box::pin(statement::utility::run(self, utility, sql)).await,
+            Statement::Utility(utility) => Box::pin(statement::utility::run(self, utility, sql, given)).await,
             other => Err(SqlError::internal(format!("{} is handled before", other.verb()))),
         }
     }
@@ -78,12 +83,15 @@ impl Session {
                 self.refuse_if_failed()?;
                 self.ensure_block();
                 let (interrupt, deadline) = (self.interrupt.clone(), self.deadline);
-                let values = (params, prepared.types.clone());
-                let run = statement::explain::run(self, options, statement, &prepared.sql, values);
+                let given = Given { values: params, types: prepared.types.clone(), style: prepared.style };
+                let run = statement::explain::run(self, options, statement, &prepared.sql, given);
                 guard(&interrupt, deadline, Box::pin(run)).await
             }
             Statement::Transaction(verb) => self.end_or_begin(verb).await,
-            other => Box::pin(self.dispatch(other, &prepared.sql)).await,
+            other => {
+                let given = Given { values: params, types: prepared.types.clone(), style: prepared.style };
+                Box::pin(self.dispatch_given(other, &prepared.sql, given)).await
+            }
         }
     }
 
@@ -115,7 +123,9 @@ impl Session {
         }
         let (bound, eval, catalog) = self.plan(statement, &prepared.sql, params, prepared.params()).await?;
         if !same_columns(&bound, prepared) {
-            return Err(SqlError::not_supported("cached plan must not change result type"));
+            // Drivers prepare such a statement anew.
+            let error = SqlError::not_supported("cached plan must not change result type");
+            return Err(error.with_routine("RevalidateCachedQuery"));
         }
         if bind::current_of(statement).is_some() || self.txn()?.edits_catalog() {
             return self.run_bound(&bound, &eval).await;
@@ -283,7 +293,18 @@ impl Session {
                 let (types, _) = self.describe(statement, sql, types)?;
                 Ok((types, Some(statement::explain::columns(options).into())))
             }
-            Statement::Utility(utility) => Ok((types, statement::utility::columns(self, utility)?)),
+            Statement::Utility(utility) if utility.query().is_none() => {
+                Ok((types, statement::utility::columns(self, utility)?))
+            }
+            Statement::Utility(_) | Statement::Define(_) => {
+                let Some(query) = query_within(statement) else { return Ok((types, None)) };
+                let (types, _) = self.describe(&Statement::Query(Box::new(query.clone())), sql, types)?;
+                if matches!(statement, Statement::Define(kept) if kept.keeps_query()) && !types.is_empty() {
+                    let message = "materialized views may not be defined using bound parameters";
+                    return Err(SqlError::not_supported(message));
+                }
+                Ok((types, None))
+            }
             _ => Ok((types, None)),
         }
     }
@@ -294,6 +315,15 @@ impl Session {
             Ok(txn) => txn.catalog(),
             Err(_) => self.db.engine().catalog(),
         }
+    }
+}
+
+/// The query whose rows a definition or a cursor takes, where that may have parameters.
+fn query_within(statement: &Statement) -> Option<&ast::Query> {
+    match statement {
+        Statement::Utility(utility) => utility.query(),
+        Statement::Define(definition) => definition.query(),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::outcome::{Columns, Outcome, ResultColumn, RowStream, StreamSource};
 use super::params::{self, Formats};
 use super::prepared::{Portal, Prepared};
-use super::{Scope, Session, no_portal};
+use super::{Scope, Session, no_portal, spent_portal};
 use crate::error::{Result, SqlError};
 use crate::syntax::{Statement, TransactionVerb};
 use basalt_expr::EvalContext;
@@ -204,6 +204,7 @@ impl Session {
             verb,
             done: false,
             hold: false,
+            savepoints: self.block.savepoint_count(),
             made_micros: self.db.os().clock.unix_micros(),
             cursor: None,
         };
@@ -228,10 +229,12 @@ impl Session {
             let columns = columns.unwrap_or_default();
             let (source, verb) = (StreamSource::Portal(portal.to_string()), found.verb);
             self.statement_begins(&prepared.sql);
+            // It may have been made before the savepoint that the transaction has failed behind.
+            self.refuse_if_failed().inspect_err(|error| self.statement_failed(error))?;
             return Ok(Outcome::Rows(RowStream { columns, source, verb, rows: 0, rows_max, suspended: false }));
         }
         if found.done {
-            let error = SqlError::new("55000", format!("portal \"{portal}\" cannot be run"));
+            let error = spent_portal(portal);
             self.statement_failed(&error);
             return Err(error);
         }

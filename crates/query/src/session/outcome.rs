@@ -170,7 +170,13 @@ impl RowStream {
             self.suspended = self.verb != "FETCH" && !guard(&interrupt, deadline, source.is_at_end()).await?;
             return Ok(None);
         }
-        let mut batch = guard(&interrupt, deadline, source.next(left)).await?;
+        let next = guard(&interrupt, deadline, source.next(left)).await;
+        if let (Err(_), StreamSource::Portal(name)) = (&next, &self.source)
+            && let Some(portal) = session.portals.get_mut(name)
+        {
+            portal.fail();
+        }
+        let mut batch = next?;
         if let StreamSource::Portal(name) = &self.source
             && let Some(portal) = session.portals.get_mut(name)
         {

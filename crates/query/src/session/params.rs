@@ -1,10 +1,27 @@
 //! Values between the wire's forms and datums, and the text of values in error details.
 
+use crate::bind::ParamTypes;
 use crate::error::{Result, SqlError};
 use basalt_engine::Catalog;
 use basalt_expr::EvalContext;
+use basalt_expr::context::LiteralStyle;
 use basalt_expr::io::{binary, text};
 use basalt_types::{DataType, Datum};
+
+/// Values of a statement's parameters, and their types; none of a statement that was not prepared.
+#[derive(Clone, Default)]
+pub(crate) struct Given {
+    pub values: Vec<Datum>,
+    pub types: Vec<DataType>,
+    /// What literals were read by when it was prepared.
+    pub style: Option<LiteralStyle>,
+}
+
+impl Given {
+    pub fn param_types(&self) -> ParamTypes {
+        ParamTypes::fixed(self.types.clone(), self.style)
+    }
+}
 
 /// A type that a client may declare for a parameter; 0 leaves it open. 42704 for unknown oids.
 pub(crate) fn type_of_oid(catalog: &Catalog, oid: u32) -> Result<DataType> {

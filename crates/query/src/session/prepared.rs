@@ -84,8 +84,18 @@ pub(crate) struct Portal {
     pub done: bool,
     /// A cursor WITH HOLD: outlives its transaction.
     pub hold: bool,
+    /// Savepoints that were there when it was made: it goes with the next one.
+    pub savepoints: usize,
     /// When it was made, in microseconds since 1970-01-01.
     pub made_micros: i64,
     /// Of DECLARE.
     pub cursor: Option<Cursor>,
+}
+
+impl Portal {
+    /// Rows of which one has failed are not gone on with.
+    pub fn fail(&mut self) {
+        self.rows = None;
+        self.done = true;
+    }
 }

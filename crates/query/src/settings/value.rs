@@ -4,6 +4,7 @@ use super::definitions::{Definition, Kind, Unit};
 use crate::error::{Result, SqlError};
 use crate::query_groups;
 use basalt_expr::context::{DateFormat, DateOrder};
+use basalt_expr::datetime::TimeZone;
 
 /// Checks a value and gives the one form in which it is kept: numbers in the setting's unit, booleans as
 /// `on` and `off`, words in lower case. 22023 otherwise.
@@ -50,14 +51,7 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
             let name = text.trim_matches('\'');
             match name.to_ascii_lowercase().as_str() {
                 "default" | "local" => Ok("UTC".to_string()),
-                _ => basalt_expr::datetime::TimeZone::parse(name)
-                    .map(|zone| match zone {
-                        basalt_expr::datetime::TimeZone::Fixed(_) if !name.starts_with(char::is_alphabetic) => {
-                            zone.name()
-                        }
-                        _ => name.to_string(),
-                    })
-                    .ok_or_else(|| invalid(definition, text)),
+                _ => time_zone(name).unwrap_or_else(|| Err(invalid(definition, text))),
             }
         }
         Kind::ClientEncoding => {
@@ -69,6 +63,19 @@ pub fn canonical(definition: &Definition, text: &str) -> Result<String> {
         }
         Kind::Names => names_of(text).map(|names| join_names(&names)).ok_or_else(|| invalid(definition, text)),
     }
+}
+
+/// A time zone as it is shown; `None` if there is none of the name.
+fn time_zone(name: &str) -> Option<Result<String>> {
+    Some(match TimeZone::parse(name)? {
+        zone @ TimeZone::Named(_) => Ok(zone.name()),
+        zone if name.trim().parse::<f64>().is_ok() => Ok(zone.name()),
+        TimeZone::Fixed(east) if east % 60 != 0 && !name.starts_with('<') => {
+            let message = format!("time zone \"{name}\" appears to use leap seconds");
+            Err(SqlError::new("22023", message).with_detail("PostgreSQL does not support leap seconds."))
+        }
+        TimeZone::Fixed(_) => Ok(name.to_ascii_uppercase()),
+    })
 }
 
 /// `DateStyle` where `before` was the value.

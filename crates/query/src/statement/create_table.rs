@@ -9,6 +9,7 @@ use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::Session;
+use crate::session::params::Given;
 use crate::syntax::{CheckClause, CreateTable, ForeignKeyClause, KeyClause, KeyConstraint, Rows, Statement};
 use basalt_engine::{Catalog, CatalogEdit, TableLock};
 use basalt_expr::EvalContext;
@@ -40,7 +41,12 @@ pub(crate) fn is_there(
 }
 
 /// The rows that `AS query` gave, if there is one.
-pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<str>) -> Result<Option<u64>> {
+pub(crate) async fn run(
+    session: &mut Session,
+    create: &CreateTable,
+    sql: &Arc<str>,
+    given: Given,
+) -> Result<Option<u64>> {
     let namespace = resolve::creation_namespace_of(session, &create.name, create.temporary)?;
     let catalog = session.txn()?.catalog();
     if create.on_commit.is_some() && !resolve::is_temporary(&catalog, namespace.id) {
@@ -50,7 +56,7 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
         return Ok(None);
     }
     let query = match &create.query {
-        Some((rows, _, _)) => Some(bind_rows(session, rows, sql).await?),
+        Some((rows, _, _)) => Some(bind_rows(session, rows, sql, given).await?),
         None => None,
     };
     let mut table = TableDef {
@@ -87,11 +93,16 @@ pub(crate) async fn run(session: &mut Session, create: &CreateTable, sql: &Arc<s
 }
 
 /// The query that gives the rows, and its parameters.
-pub(crate) async fn bind_rows(session: &mut Session, rows: &Rows, sql: &Arc<str>) -> Result<(Arc<Query>, Vec<Datum>)> {
+pub(crate) async fn bind_rows(
+    session: &mut Session,
+    rows: &Rows,
+    sql: &Arc<str>,
+    given: Given,
+) -> Result<(Arc<Query>, Vec<Datum>)> {
     let (bound, params) = match rows {
         Rows::Query(query) => {
             let statement = Statement::Query(query.clone());
-            (session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?.0, Vec::new())
+            (session.plan(&statement, sql, given.values.clone(), given.param_types()).await?.0, given.values)
         }
         Rows::Execute(name, args) => {
             let (prepared, params) = super::utility::arguments(session, name, args, sql)?;

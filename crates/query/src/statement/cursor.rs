@@ -10,12 +10,12 @@ mod kept;
 pub(crate) use current::{Places, current};
 pub(crate) use kept::Kept;
 
-use crate::bind::ParamTypes;
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::outcome::{Columns, Outcome, RowSource, RowStream, StreamSource};
+use crate::session::params::Given;
 use crate::session::prepared::{Bound, Portal, Prepared, result_columns};
-use crate::session::{Scope, Session};
+use crate::session::{Scope, Session, spent_portal};
 use crate::syntax::{Declare, FetchRows, Statement, strength_name};
 use arrow_array::RecordBatch;
 use kept::Filled;
@@ -28,8 +28,6 @@ pub(crate) struct Cursor {
     pub passed: usize,
     /// `None`: it only goes forward.
     pub kept: Option<Kept>,
-    /// Savepoints that were there when it was declared: it goes with the next one.
-    pub savepoints: usize,
     /// WITH HOLD: its transaction has committed.
     pub committed: bool,
     pub binary: bool,
@@ -48,7 +46,7 @@ fn only_forward() -> SqlError {
         .with_hint("Declare it with SCROLL option to enable backward scan.")
 }
 
-pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc<str>) -> Result<()> {
+pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc<str>, given: Given) -> Result<()> {
     let name = &declared.name;
     if !declared.hold && session.block.scope != Scope::Explicit {
         return Err(SqlError::new("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
@@ -58,7 +56,7 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     }
     session.next_statement()?;
     let statement = Statement::Query(declared.query.clone());
-    let (bound, eval, _) = session.plan(&statement, sql, Vec::new(), ParamTypes::none()).await?;
+    let (bound, eval, _) = session.plan(&statement, sql, given.values.clone(), given.param_types()).await?;
     let Bound::Query(query) = bound else {
         return Err(SqlError::not_supported("DECLARE CURSOR must not contain data-modifying statements in WITH"));
     };
@@ -97,11 +95,21 @@ pub(crate) async fn declare(session: &mut Session, declared: &Declare, sql: &Arc
     let savepoints = session.block.savepoint_count();
     let scrolls = declared.scroll.unwrap_or(!places.locks);
     let binary = declared.binary;
-    let cursor = Some(Cursor { passed: 0, kept, savepoints, committed: false, binary, scrolls, places });
+    let cursor = Some(Cursor { passed: 0, kept, committed: false, binary, scrolls, places });
     let hold = declared.hold;
     let made_micros = session.statement_micros;
-    let portal =
-        Portal { prepared, params: Vec::new(), columns, rows, verb: "FETCH", done: false, hold, made_micros, cursor };
+    let portal = Portal {
+        prepared,
+        params: Vec::new(),
+        columns,
+        rows,
+        verb: "FETCH",
+        done: false,
+        hold,
+        savepoints,
+        made_micros,
+        cursor,
+    };
     session.portals.insert(name, portal);
     Ok(())
 }
@@ -125,9 +133,16 @@ fn refuse_with_locks(declared: &Declare, clause: &str) -> Result<()> {
 pub(crate) async fn fetch(session: &mut Session, name: &str, wanted: FetchRows, only_move: bool) -> Result<Outcome> {
     let Some(portal) = session.portals.get_mut(name) else { return Err(no_cursor(name)) };
     let columns = portal.columns.clone().unwrap_or_default();
-    if let (Some(Cursor { kept: Some(kept), .. }), Some(rows)) = (&mut portal.cursor, &mut portal.rows) {
-        match kept.fetch(rows, wanted).await? {
-            Filled::Rows(batches) => return Ok(given(columns, batches, only_move)),
+    // Whatever ends this fetch early, an error or a cancel request, leaves a cursor without rows.
+    let Some(mut rows) = portal.rows.take() else {
+        return Err(if portal.cursor.is_some() { spent_portal(name) } else { no_cursor(name) });
+    };
+    if let Some(Cursor { kept: Some(kept), .. }) = &mut portal.cursor {
+        match kept.fetch(&mut rows, wanted).await? {
+            Filled::Rows(batches) => {
+                portal.rows = Some(rows);
+                return Ok(given(columns, batches, only_move));
+            }
             Filled::TooMany { passed } => {
                 if let Some(cursor) = &mut portal.cursor {
                     (cursor.passed, cursor.kept) = (passed, None);
@@ -136,8 +151,7 @@ pub(crate) async fn fetch(session: &mut Session, name: &str, wanted: FetchRows, 
         }
     }
     let mut count = forward(wanted, portal.cursor.as_ref().map(|cursor| cursor.passed))?;
-    let Some(rows) = &mut portal.rows else { return Err(no_cursor(name)) };
-    let skipped = pass(rows, count.skip).await?;
+    let skipped = pass(&mut rows, count.skip).await?;
     if let Some(cursor) = &mut portal.cursor {
         cursor.passed += skipped;
     }
@@ -145,12 +159,14 @@ pub(crate) async fn fetch(session: &mut Session, name: &str, wanted: FetchRows, 
         count.take = 0;
     }
     if only_move {
-        let moved = pass(rows, count.take).await?;
+        let moved = pass(&mut rows, count.take).await?;
         if let Some(cursor) = &mut portal.cursor {
             cursor.passed += moved;
         }
+        portal.rows = Some(rows);
         return Ok(Outcome::Command { tag: format!("MOVE {moved}") });
     }
+    portal.rows = Some(rows);
     let (source, rows_max) = (StreamSource::Portal(name.to_string()), count.take);
     Ok(Outcome::Rows(RowStream { columns, source, verb: "FETCH", rows: 0, rows_max, suspended: false }))
 }

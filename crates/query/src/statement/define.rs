@@ -8,10 +8,16 @@ use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
 use crate::session::outcome::Outcome;
+use crate::session::params::Given;
 use crate::syntax::{Absent, AlterAction, Definition, ObjectKind};
 use std::sync::Arc;
 
-pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Arc<str>) -> Result<Outcome> {
+pub(crate) async fn run(
+    session: &mut Session,
+    definition: &Definition,
+    sql: &Arc<str>,
+    given: Given,
+) -> Result<Outcome> {
     if let Definition::CreateDatabase { .. } | Definition::Drop { kind: ObjectKind::Database, .. } = definition {
         session.refuse_in_block(definition.tag())?;
     }
@@ -24,7 +30,7 @@ pub(crate) async fn run(session: &mut Session, definition: &Definition, sql: &Ar
     let mut tag = definition.tag().to_string();
     match definition {
         Definition::CreateTable(table) => {
-            if let Some(rows) = create_table::run(session, table, sql).await? {
+            if let Some(rows) = create_table::run(session, table, sql, given).await? {
                 tag = format!("SELECT {rows}");
             }
         }
@@ -113,7 +119,7 @@ async fn fill_schema(session: &mut Session, name: &str, elements: &[Definition],
     let mut made = Ok(());
     for element in elements {
         made = match schema::inside(element, name) {
-            Ok(element) => Box::pin(run(session, &element, sql)).await.map(|_| ()),
+            Ok(element) => Box::pin(run(session, &element, sql, Given::default())).await.map(|_| ()),
             Err(error) => Err(error),
         };
         if made.is_err() {

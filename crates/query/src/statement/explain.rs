@@ -3,7 +3,7 @@
 use super::define::{exists, skipping};
 use super::resolve;
 use super::rows::text_rows;
-use crate::bind::{BoundWith, InsertSource, ParamTypes, RowSource, Write};
+use crate::bind::{BoundWith, InsertSource, RowSource, Write};
 use crate::error::{Result, SqlError};
 use crate::explain::document::{self, Object, Value, quoted};
 use crate::explain::{Shown, Step};
@@ -11,10 +11,11 @@ use crate::plan::{HeldRows, Plan, Query};
 use crate::row::{Explained, RowPlan};
 use crate::session::Session;
 use crate::session::outcome::{Outcome, ResultColumn, StreamSource};
+use crate::session::params::Given;
 use crate::session::prepared::Bound;
 use crate::syntax::{Definition, ExplainFormat, ExplainOptions, Name, Rows, Statement, Utility};
 use basalt_expr::EvalContext;
-use basalt_types::{DataType, Datum};
+use basalt_types::DataType;
 use std::sync::Arc;
 
 /// What a client is told about the result.
@@ -28,27 +29,25 @@ pub(crate) async fn run(
     options: &ExplainOptions,
     statement: &Statement,
     sql: &Arc<str>,
-    (params, types): (Vec<Datum>, Vec<DataType>),
+    given: Given,
 ) -> Result<Outcome> {
     session.next_statement()?;
     match statement {
         Statement::Utility(utility) => match &**utility {
             Utility::Execute { name, args } => {
-                let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
+                let (prepared, values) = super::utility::arguments(session, name, args, sql)?;
                 let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
-                explained(session, options, None, statement, &prepared.sql, params, prepared.params()).await
+                let given = Given { values, types: prepared.types.clone(), style: prepared.style };
+                explained(session, options, None, statement, &prepared.sql, given).await
             }
             Utility::Declare(declared) => {
                 let query = Statement::Query(declared.query.clone());
-                explained(session, options, None, &query, sql, params, ParamTypes::none()).await
+                explained(session, options, None, &query, sql, given).await
             }
             other => Err(SqlError::internal(format!("{} has no plan", other.tag()))),
         },
-        Statement::Define(definition) => of_definition(session, options, definition, sql, params).await,
-        statement => {
-            let types = if params.is_empty() { ParamTypes::none() } else { ParamTypes::fixed(types, None) };
-            explained(session, options, None, statement, sql, params, types).await
-        }
+        Statement::Define(definition) => of_definition(session, options, definition, sql, given).await,
+        statement => explained(session, options, None, statement, sql, given).await,
     }
 }
 
@@ -58,7 +57,7 @@ async fn of_definition(
     options: &ExplainOptions,
     definition: &Definition,
     sql: &Arc<str>,
-    params: Vec<Datum>,
+    given: Given,
 ) -> Result<Outcome> {
     let (kind, name, if_not_exists, rows) = match definition {
         Definition::CreateTable(create) => {
@@ -85,12 +84,13 @@ async fn of_definition(
     match &rows {
         Rows::Query(query) => {
             let query = Statement::Query(query.clone());
-            explained(session, options, Some(creation), &query, sql, params, ParamTypes::none()).await
+            explained(session, options, Some(creation), &query, sql, given).await
         }
         Rows::Execute(name, args) => {
-            let (prepared, params) = super::utility::arguments(session, name, args, sql)?;
+            let (prepared, values) = super::utility::arguments(session, name, args, sql)?;
             let Some(statement) = &prepared.statement else { return Ok(Outcome::Empty) };
-            explained(session, options, Some(creation), statement, &prepared.sql, params, prepared.params()).await
+            let given = Given { values, types: prepared.types.clone(), style: prepared.style };
+            explained(session, options, Some(creation), statement, &prepared.sql, given).await
         }
     }
 }
@@ -137,8 +137,7 @@ async fn explained(
     creation: Option<Creation<'_>>,
     statement: &Statement,
     sql: &Arc<str>,
-    params: Vec<Datum>,
-    types: ParamTypes,
+    given: Given,
 ) -> Result<Outcome> {
     if options.analyze {
         session.check_writes(statement)?;
@@ -148,12 +147,12 @@ async fn explained(
     }
     let clock = session.db.os().clock.clone();
     let started = clock.unix_micros();
-    let (bound, eval, _) = session.plan(statement, sql, params, types).await?;
+    let (bound, eval, _) = session.plan(statement, sql, given.values.clone(), given.param_types()).await?;
     let bound_at = clock.unix_micros();
     let (mut steps, mut rows) = of_bound(session, &bound, &eval, options.analyze && creation.is_none()).await?;
     if options.analyze && rows.is_none() {
         let given = match &creation {
-            Some(creation) => count_of(&super::define::run(session, creation.definition, creation.sql).await?),
+            Some(creation) => count_of(&super::define::run(session, creation.definition, creation.sql, given).await?),
             None => executed(session, &bound, &eval).await?,
         };
         steps.iter_mut().for_each(|step| step.rows = Some(given));

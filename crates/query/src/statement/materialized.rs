@@ -13,6 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{OutputColumn, Query};
 use crate::session::Session;
 use crate::session::names::quote_identifier;
+use crate::session::params::Given;
 use crate::session::prepared::Bound;
 use crate::syntax::{CreateMaterialized, Name, Rows, Statement, parse_query_text};
 use crate::system::SystemContext;
@@ -44,7 +45,7 @@ pub(crate) async fn create(session: &mut Session, create: &CreateMaterialized, s
     if is_there(session, &catalog, namespace.id, &create.name.name, create.if_not_exists)? {
         return Ok(None);
     }
-    let (query, params) = bind_rows(session, &Rows::Query(create.query.clone()), sql).await?;
+    let (query, params) = bind_rows(session, &Rows::Query(create.query.clone()), sql, Given::default()).await?;
     let catalog = session.txn()?.catalog();
     let eval = session.eval_context(Vec::new(), &catalog);
     let kept = pinned::query(&session.bind_context(&catalog, sql, &eval), &create.query)?;

@@ -5,6 +5,7 @@ use super::{cursor, resolve, set, vacuum};
 use crate::bind::{self, ParamTypes};
 use crate::error::{Result, SqlError};
 use crate::session::outcome::{Columns, Outcome};
+use crate::session::params::Given;
 use crate::session::prepared::Prepared;
 use crate::session::{Scope, Session};
 use crate::syntax::{Statement, Utility};
@@ -18,7 +19,7 @@ fn done(tag: &str) -> Result<Outcome> {
     Ok(Outcome::Command { tag: tag.to_string() })
 }
 
-pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>) -> Result<Outcome> {
+pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>, given: Given) -> Result<Outcome> {
     let tag = utility.tag();
     match utility {
         Utility::Set { name, value, local } => set::set(session, name, value, *local)?,
@@ -30,7 +31,7 @@ pub(crate) async fn run(session: &mut Session, utility: &Utility, sql: &Arc<str>
         Utility::Prepare { name, types, statement } => prepare(session, name, types, statement, sql)?,
         Utility::Execute { name, args } => return execute(session, name, args, sql).await,
         Utility::Deallocate(name) => deallocate(session, name.as_deref())?,
-        Utility::Declare(declared) => cursor::declare(session, declared, sql).await?,
+        Utility::Declare(declared) => cursor::declare(session, declared, sql, given).await?,
         Utility::Fetch { cursor, rows, only_move } => return cursor::fetch(session, cursor, *rows, *only_move).await,
         Utility::Close(name) => cursor::close(session, name.as_deref())?,
         Utility::Listen(channel) => session.listen(channel),

@@ -253,11 +253,38 @@ fn force_list(reader: &mut Reader<'_>, option: &str) -> Result<ForceColumns> {
     }
 }
 
+/// What names of PostgreSQL's other encodings begin with.
+const ENCODINGS: [&str; 19] = [
+    "abc",
+    "alt",
+    "big5",
+    "euc",
+    "gb18030",
+    "gbk",
+    "iso8859",
+    "johab",
+    "koi8",
+    "latin",
+    "muleinternal",
+    "mskanji",
+    "shiftjis",
+    "sjis",
+    "sqlascii",
+    "tcvn",
+    "uhc",
+    "win",
+    "vscii",
+];
+
 fn encoding(reader: &mut Reader<'_>) -> Result<()> {
     let name = reader.string()?;
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     match plain.to_ascii_lowercase().as_str() {
         "utf8" | "unicode" => Ok(()),
+        plain if ENCODINGS.iter().any(|known| plain.starts_with(known)) => {
+            Err(SqlError::not_supported(format!("encoding \"{name}\" is not supported in COPY"))
+                .with_hint("Basalt reads and writes UTF8."))
+        }
         _ => Err(SqlError::new(
             "22023",
             format!("argument to option \"encoding\" must be a valid encoding name: \"{name}\""),

@@ -3,7 +3,7 @@
 use super::index::{self, CreateIndex, ReindexTarget};
 use super::role::{self, DatabaseChange, RoleGrant, RoleOptions, RoleSettingClause};
 use super::sequence::{self, SequenceOptions};
-use super::table::{self, AlterAction, CreateTable};
+use super::table::{self, AlterAction, CreateTable, Rows};
 use super::{Absent, Name, Reader, absent, materialized, types, utility};
 use crate::error::{Result, SqlError};
 use sqlparser::ast;
@@ -152,6 +152,23 @@ pub enum Definition {
 }
 
 impl Definition {
+    /// The query that it is made of at once, and which may have parameters.
+    pub fn query(&self) -> Option<&ast::Query> {
+        match self {
+            Definition::CreateTable(create) => match &create.query {
+                Some((Rows::Query(query), ..)) => Some(query),
+                _ => None,
+            },
+            Definition::CreateMaterialized(create) => Some(&create.query),
+            _ => None,
+        }
+    }
+
+    /// Whether that query is kept, and so may have none.
+    pub fn keeps_query(&self) -> bool {
+        matches!(self, Definition::CreateMaterialized(_))
+    }
+
     /// What a definition is called that is several transactions, and no part of one.
     pub fn concurrent_verb(&self) -> Option<&'static str> {
         match self {

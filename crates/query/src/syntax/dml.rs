@@ -7,6 +7,7 @@
 //! | `WHEN MATCHED THEN DO NOTHING` | `WHEN MATCHED THEN UPDATE SET "\u{1}nothing" = 0` |
 //! | `WHEN NOT MATCHED THEN DO NOTHING` | `WHEN NOT MATCHED THEN INSERT VALUES ("\u{1}nothing")` |
 //! | `WHEN NOT MATCHED THEN INSERT DEFAULT VALUES` | `WHEN NOT MATCHED THEN INSERT VALUES ("\u{1}default")` |
+//! | `WHEN NOT MATCHED THEN INSERT OVERRIDING SYSTEM VALUE VALUES (…)` | `… INSERT VALUES ("\u{1}system", …)` |
 //! | `MERGE INTO t USING a JOIN b ON c ON d` | `MERGE INTO t USING (a JOIN b ON c) ON d` |
 //! | `SELECT … INTO t FROM …` | `CREATE TABLE t AS SELECT … FROM …` |
 //! | `FROM ONLY t`, `FROM ONLY (t)` | `FROM t`: nothing inherits |
@@ -18,6 +19,9 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
 /// No name begins with it.
 const MARK: char = '\u{1}';
+/// OVERRIDING of MERGE.
+const SYSTEM: &str = "system";
+const USER: &str = "user";
 
 /// The tokens of one statement in sqlparser's forms.
 pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -33,11 +37,26 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             words.iter().enumerate().all(|(n, word)| tokens.get(at + n).is_some_and(|next| is_word(&next.token, word)))
         };
         let span = tokens[at].span;
-        if (sees(&["overriding", "system", "value"]) || sees(&["overriding", "user", "value"]))
-            && !out.iter().any(|before| is_word(&before.token, "merge"))
-        {
-            overriding(&mut out, tokens[at + 1].clone(), span);
-            at += 3;
+        if sees(&["overriding", "system", "value"]) || sees(&["overriding", "user", "value"]) {
+            let of_merge = out.iter().any(|before| is_word(&before.token, "merge"));
+            let opens_values = is_word_at(&tokens, at + 3, "values")
+                && tokens.get(at + 4).is_some_and(|open| open.token == Token::LParen);
+            match (of_merge, opens_values) {
+                (true, true) => {
+                    let kind = if is_word_at(&tokens, at + 1, "system") { SYSTEM } else { USER };
+                    out.extend_from_slice(&tokens[at + 3..at + 5]);
+                    out.extend([marked(kind, span), TokenWithSpan::new(Token::Comma, span)]);
+                    at += 5;
+                }
+                (true, false) => {
+                    out.push(tokens[at].clone());
+                    at += 1;
+                }
+                (false, _) => {
+                    overriding(&mut out, tokens[at + 1].clone(), span);
+                    at += 3;
+                }
+            }
         } else if sees(&["conflict"]) && out.last().is_some_and(|before| is_word(&before.token, "on")) {
             out.push(tokens[at].clone());
             at = conflict_target(&tokens, at + 1, &mut out);
@@ -156,6 +175,10 @@ fn explain_end(tokens: &[TokenWithSpan]) -> usize {
         at += 1;
     }
     at
+}
+
+fn is_word_at(tokens: &[TokenWithSpan], at: usize, word: &str) -> bool {
+    tokens.get(at).is_some_and(|token| is_word(&token.token, word))
 }
 
 fn word(text: &str, quote: Option<char>, span: Span) -> TokenWithSpan {
@@ -333,6 +356,15 @@ pub fn is_merge_nothing(action: &ast::MergeAction) -> bool {
 /// Whether an INSERT of MERGE stands for DEFAULT VALUES.
 pub fn is_merge_default_values(insert: &ast::MergeInsertExpr) -> bool {
     is_only_value(insert, "default")
+}
+
+/// The values of a MERGE's INSERT, and what OVERRIDING says before them.
+pub fn merge_values(row: &[ast::Expr]) -> (&[ast::Expr], Option<&'static str>) {
+    let [ast::Expr::Identifier(ident), values @ ..] = row else { return (row, None) };
+    match [SYSTEM, USER].into_iter().find(|kind| is_marked(ident, kind)) {
+        Some(kind) => (values, Some(kind)),
+        None => (row, None),
+    }
 }
 
 fn is_only_value(insert: &ast::MergeInsertExpr, text: &str) -> bool {

@@ -1,7 +1,9 @@
-//! What is wrong with a string constant that the tokenizer gives up on: escapes of `E'…'` and `U&'…'` that stand for
-//! no character (PostgreSQL manual 4.1.2.2 and 4.1.2.3).
+//! String constants that the tokenizer gives up on (PostgreSQL manual 4.1.2.2 and 4.1.2.3): pairs of surrogates, which it
+//! does not read, become the character that they stand for; and what is wrong with escapes of `E'…'` and `U&'…'` that
+//! stand for no character.
 
 use crate::error::SqlError;
+use sqlparser::tokenizer::{Location, Span, TokenWithSpan};
 
 /// A literal's characters, with their places in the text.
 struct Literal<'a> {
@@ -147,5 +149,186 @@ impl Literal<'_> {
         }
         self.code(code, from + size - self.at)?;
         Ok(from + size)
+    }
+}
+
+/// A text whose pairs of surrogates in constants are characters.
+pub(super) struct Paired {
+    pub text: String,
+    /// Line and column of each in the new text, and how many characters its line has lost by then.
+    pairs: Vec<((u64, u64), u64)>,
+}
+
+impl Paired {
+    /// A place of the new text in the old one.
+    pub fn before(&self, place: Location) -> Location {
+        let earlier = self.pairs.partition_point(|(at, _)| *at < (place.line, place.column));
+        let lost = match earlier.checked_sub(1).map(|last| self.pairs[last]) {
+            Some(((line, _), lost)) if line == place.line => lost,
+            _ => 0,
+        };
+        Location { line: place.line, column: place.column + lost }
+    }
+
+    pub fn restore(&self, tokens: &mut [TokenWithSpan]) {
+        for token in tokens {
+            token.span = Span::new(self.before(token.span.start), self.before(token.span.end));
+        }
+    }
+}
+
+/// The text with its pairs as characters; `None` if there are none.
+pub(super) fn paired(sql: &str) -> Option<Paired> {
+    let text: Vec<char> = sql.chars().collect();
+    let mut reading =
+        Reading { text: &text, at: 0, out: String::with_capacity(sql.len()), place: (1, 1), pairs: Vec::new() };
+    while reading.at < text.len() {
+        reading.step();
+    }
+    (!reading.pairs.is_empty()).then_some(Paired { text: reading.out, pairs: reading.pairs })
+}
+
+struct Reading<'a> {
+    text: &'a [char],
+    at: usize,
+    out: String,
+    /// Line and column of what comes next in `out`.
+    place: (u64, u64),
+    pairs: Vec<((u64, u64), u64)>,
+}
+
+impl Reading<'_> {
+    fn sees(&self, ahead: usize, wanted: char) -> bool {
+        self.text.get(self.at + ahead) == Some(&wanted)
+    }
+
+    fn put(&mut self, c: char) {
+        self.out.push(c);
+        self.place = if c == '\n' { (self.place.0 + 1, 1) } else { (self.place.0, self.place.1 + 1) };
+    }
+
+    /// Copies so many characters.
+    fn copy(&mut self, count: usize) {
+        for _ in 0..count {
+            if let Some(c) = self.text.get(self.at).copied() {
+                self.put(c);
+                self.at += 1;
+            }
+        }
+    }
+
+    fn copy_until(&mut self, end: &[char]) {
+        while self.at < self.text.len() && !self.text[self.at..].starts_with(end) {
+            self.copy(1);
+        }
+        self.copy(end.len());
+    }
+
+    /// A character, a comment or a constant.
+    fn step(&mut self) {
+        let before = |back: usize| self.at.checked_sub(back).map(|at| self.text[at]);
+        let in_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$'));
+        match self.text[self.at] {
+            '-' if self.sees(1, '-') => self.copy_until(&['\n']),
+            '/' if self.sees(1, '*') => self.comment(),
+            '"' => {
+                self.copy(1);
+                self.copy_until(&['"']);
+            }
+            '$' if !in_word(before(1)) => self.dollar_quoted(),
+            '\'' => {
+                let escapes = matches!(before(1), Some('e' | 'E')) && !in_word(before(2));
+                let unicode = before(1) == Some('&') && matches!(before(2), Some('u' | 'U')) && !in_word(before(3));
+                self.copy(1);
+                match escapes || unicode {
+                    true => self.escaped(unicode),
+                    false => self.copy_until(&['\'']),
+                }
+            }
+            _ => self.copy(1),
+        }
+    }
+
+    fn comment(&mut self) {
+        let mut depth = 0;
+        while self.at < self.text.len() {
+            match (self.text[self.at], self.text.get(self.at + 1)) {
+                ('/', Some('*')) => depth += 1,
+                ('*', Some('/')) => depth -= 1,
+                _ => {
+                    self.copy(1);
+                    continue;
+                }
+            }
+            self.copy(2);
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn dollar_quoted(&mut self) {
+        let tag = self.text[self.at + 1..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').count();
+        let is_tag = self.sees(tag + 1, '$') && !self.text[self.at + 1].is_ascii_digit();
+        let mark: Vec<char> = self.text[self.at..].iter().take(tag + 2).copied().collect();
+        match is_tag {
+            true => {
+                self.copy(mark.len());
+                self.copy_until(&mark);
+            }
+            false => self.copy(1),
+        }
+    }
+
+    /// The rest of `E'…'` or `U&'…'`.
+    fn escaped(&mut self, unicode: bool) {
+        while self.at < self.text.len() {
+            match self.text[self.at] {
+                '\'' if self.sees(1, '\'') => self.copy(2),
+                '\'' => return self.copy(1),
+                '\\' => match self.pair(unicode) {
+                    Some((c, length)) => {
+                        let lost = match self.pairs.last() {
+                            Some(((line, _), lost)) if *line == self.place.0 => *lost,
+                            _ => 0,
+                        };
+                        self.pairs.push((self.place, lost + length as u64 - 1));
+                        self.put(c);
+                        self.at += length;
+                    }
+                    None => self.copy(2),
+                },
+                _ => self.copy(1),
+            }
+        }
+    }
+
+    /// The character that two escapes here make, and their length.
+    fn pair(&self, unicode: bool) -> Option<(char, usize)> {
+        let (high, first) = self.code(self.at, unicode)?;
+        let (low, second) = self.code(self.at + first, unicode)?;
+        if !(0xd800..0xdc00).contains(&high) || !(0xdc00..0xe000).contains(&low) {
+            return None;
+        }
+        Some((char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))?, first + second))
+    }
+
+    /// The code of one escape, and its length.
+    fn code(&self, at: usize, unicode: bool) -> Option<(u32, usize)> {
+        if self.text.get(at) != Some(&'\\') {
+            return None;
+        }
+        let (from, size) = match (unicode, self.text.get(at + 1)?) {
+            (true, '+') => (at + 2, 6),
+            (true, _) => (at + 1, 4),
+            (false, 'u') => (at + 2, 4),
+            (false, 'U') => (at + 2, 8),
+            _ => return None,
+        };
+        let mut code = 0u32;
+        for c in self.text.get(from..from + size)? {
+            code = code.wrapping_mul(16).wrapping_add(c.to_digit(16)?);
+        }
+        Some((code, from + size - at))
     }
 }

@@ -1,10 +1,9 @@
 //! String constants that take more than one token: `'a'` continued on the next line, `U&'…'` and `U&"…"` with
 //! UESCAPE (PostgreSQL manual 4.1.1 and 4.1.2.2 to 4.1.2.3).
 
-use super::dialect::Postgres15;
 use super::reader::{is_word, position_of};
 use crate::error::{Result, SqlError};
-use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, Whitespace};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Whitespace};
 
 /// The tokens of a text, white space included, with every constant in one token.
 pub(super) fn joined(tokens: Vec<TokenWithSpan>, sql: &str) -> Result<Vec<TokenWithSpan>> {
@@ -211,8 +210,7 @@ fn finish(tokens: &[TokenWithSpan], first: usize, last: usize, parts: Vec<String
 /// A further part of `E'…'`, quotes included, by the rules of its first.
 fn unescaped(source: &str) -> Result<String> {
     let text = format!("E{source}");
-    let tokens = Tokenizer::new(&Postgres15, &text).tokenize();
-    match tokens.map_err(|error| SqlError::syntax(error.to_string()))?.into_iter().next() {
+    match super::tokens(&text)?.into_iter().next().map(|token| token.token) {
         Some(Token::EscapedStringLiteral(text)) => Ok(text),
         _ => Err(SqlError::syntax("invalid escape string")),
     }

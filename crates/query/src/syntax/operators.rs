@@ -14,15 +14,20 @@ pub(super) fn split(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         matches!(token.token, Token::CustomBinaryOperator(_) | Token::DoubleEq)
             || token.token == Token::Assignment
             || is_word(&token.token, "isnull")
+            || is_word(&token.token, "interval")
             || is_foreign(&token.token)
     };
     if !tokens.iter().any(is_odd) {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 4);
-    for token in tokens {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
         let with = |token_kind| TokenWithSpan::new(token_kind, token.span);
         match &token.token {
+            word if is_word(word, "interval") && names_interval(&out, tokens.peek()) => {
+                out.push(with(Token::make_word("interval", Some('"'))));
+            }
             Token::CustomBinaryOperator(text) => match signs_behind(text) {
                 Some((operator, signs)) => {
                     out.push(with(operator));
@@ -83,6 +88,54 @@ fn starts_with(sql: &str, place: Location, first: char) -> bool {
 fn is_operator(token: &Token) -> bool {
     let text = token.to_string();
     !text.is_empty() && text.chars().all(|char| "+-*/<>=~!@#%^&|`?".contains(char))
+}
+
+/// Whether INTERVAL is the name of a column: it stands where an expression begins, and no constant follows that it could
+/// be the type of. sqlparser reads a literal of whatever follows.
+fn names_interval(before: &[TokenWithSpan], next: Option<&TokenWithSpan>) -> bool {
+    use Token::*;
+    const WORDS: [&str; 28] = [
+        "select",
+        "distinct",
+        "all",
+        "where",
+        "and",
+        "or",
+        "not",
+        "by",
+        "having",
+        "on",
+        "when",
+        "then",
+        "else",
+        "case",
+        "set",
+        "from",
+        "using",
+        "returning",
+        "in",
+        "like",
+        "ilike",
+        "between",
+        "limit",
+        "offset",
+        "values",
+        "symmetric",
+        "to",
+        "any",
+    ];
+    const FIELDS: [&str; 6] = ["year", "month", "day", "hour", "minute", "second"];
+    let Some(before) = before.last() else { return false };
+    let begins = matches!(before.token, LParen | LBracket | Comma)
+        || (before.token != DoubleColon && is_operator(&before.token))
+        || WORDS.iter().any(|word| is_word(&before.token, word));
+    let is_type = next.is_some_and(|next| match &next.token {
+        SingleQuotedString(_) | EscapedStringLiteral(_) | UnicodeStringLiteral(_) | DollarQuotedString(_) | LParen => {
+            true
+        }
+        word => FIELDS.iter().any(|field| is_word(word, field)),
+    });
+    begins && !is_type
 }
 
 /// Words that mean something to sqlparser, but are names like any other in PostgreSQL.

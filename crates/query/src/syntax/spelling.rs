@@ -11,8 +11,6 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // Open parentheses, and which of them belong to `substring`.
     let mut open: Vec<bool> = Vec::new();
-    // Of the same, which hold the arguments of a call.
-    let mut calls: Vec<bool> = Vec::new();
     // Options of CREATE DATABASE have names that are no types.
     let is_database = tokens.get(1).is_some_and(|second| is_word(&second.token, "database"));
     let is_query = !is_database && tokens.first().is_some_and(|first| has_values(&first.token));
@@ -104,21 +102,6 @@ pub(super) fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         if token.token == Token::Mul && ends_in(&out, &[Token::RParen, Token::Period]) {
             let mark = Token::make_word(ALL_FIELDS, Some('"'));
             out.push(TokenWithSpan::new(mark, token.span));
-            continue;
-        }
-        match token.token {
-            Token::LParen => calls.push(is_call(&out, tokens.get(at + 1))),
-            Token::RParen => drop(calls.pop()),
-            _ => {}
-        }
-        if token.token == Token::Mul
-            && ends_in(&out, &[Token::Period])
-            && tokens.get(at + 1).is_some_and(|next| match next.token {
-                Token::Comma | Token::RParen => calls.last() == Some(&true),
-                ref next => follows_value(next),
-            })
-        {
-            out.pop();
             continue;
         }
         out.push(token.clone());
@@ -281,31 +264,6 @@ pub fn all_fields_mark() -> Ident {
 fn ends_in(before: &[TokenWithSpan], tokens: &[Token]) -> bool {
     before.len() >= tokens.len()
         && before[before.len() - tokens.len()..].iter().zip(tokens).all(|(have, wanted)| have.token == *wanted)
-}
-
-/// Whether a parenthesis after these opens a call, whose argument `t.*` is the row of `t`. In a row constructor it
-/// is the fields.
-fn is_call(before: &[TokenWithSpan], next: Option<&TokenWithSpan>) -> bool {
-    let Some(Token::Word(name)) = before.last().map(|last| &last.token) else { return false };
-    let is_name = !["row", "operator", "in", "any", "all", "some", "exists", "values", "as", "from", "array"]
-        .iter()
-        .any(|word| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word));
-    is_name && !next.is_some_and(|next| ["select", "with", "values"].iter().any(|word| is_word(&next.token, word)))
-}
-
-/// What makes `t.*` a value, the row of `t`: an operator behind it.
-fn follows_value(next: &Token) -> bool {
-    let operators = [
-        Token::DoubleColon,
-        Token::Eq,
-        Token::Neq,
-        Token::Lt,
-        Token::Gt,
-        Token::LtEq,
-        Token::GtEq,
-        Token::StringConcat,
-    ];
-    operators.contains(next) || ["is", "in", "between"].iter().any(|word| is_word(next, word))
 }
 
 /// Whether these end in `trim (`, perhaps with a side.

@@ -147,6 +147,14 @@ pub struct TableColumns {
 }
 
 impl Utility {
+    /// The query of a cursor.
+    pub fn query(&self) -> Option<&ast::Query> {
+        match self {
+            Utility::Declare(declared) => Some(&declared.query),
+            _ => None,
+        }
+    }
+
     pub fn tag(&self) -> &'static str {
         match self {
             Utility::Set { .. } => "SET",

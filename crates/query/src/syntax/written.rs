@@ -3,6 +3,7 @@
 //! way.
 
 use super::forms::{ROWS_FROM, USING_ALIAS, VARIADIC};
+use super::whole_rows::WHOLE_ROW;
 
 /// Stands around the number of a literal that is out of the way.
 const HELD: char = '\u{2}';
@@ -16,6 +17,7 @@ pub fn as_written(sql: &str) -> String {
         ("AS \"\u{1}columns\" (".to_string(), "AS ("),
         (" BETWEEN !!".to_string(), " BETWEEN SYMMETRIC "),
         (".\"*\"".to_string(), ".*"),
+        (format!(".\"{WHOLE_ROW}\""), ".*"),
         ("\"grouping sets\"(".to_string(), "GROUPING SETS ("),
         ("\"empty grouping set\"()".to_string(), "()"),
         ("\"group by distinct\"(), ".to_string(), "DISTINCT "),

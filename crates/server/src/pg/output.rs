@@ -212,6 +212,7 @@ impl Output {
             (b't', object.and_then(|object| object.table.as_deref())),
             (b'c', object.and_then(|object| object.column.as_deref())),
             (b'n', object.and_then(|object| object.constraint.as_deref())),
+            (b'R', error.routine),
         ];
         for (code, value) in fields {
             if let Some(value) = value {

@@ -23,6 +23,7 @@ mod notifications;
 mod online_indexes;
 mod orientation;
 mod overload;
+mod parameters;
 mod query_groups;
 mod reactors;
 mod row_locks;

@@ -139,6 +139,7 @@ impl Binder<'_> {
     pub fn insert_rows(
         &mut self,
         target: &Target,
+        overriding: Overriding,
         targets: &[InsertTarget],
         named: bool,
         rows: &[&[ast::Expr]],
@@ -162,7 +163,7 @@ impl Binder<'_> {
                     continue;
                 }
                 let column = table.column(*id);
-                let taken = target.overriding.takes(column)?;
+                let taken = overriding.takes(column)?;
                 let bound = self.expr(expr)?;
                 if !taken {
                     continue;
@@ -211,7 +212,7 @@ impl Binder<'_> {
     ) -> Result<Vec<Vec<Expr>>> {
         let out_of_sight = vec![target.relation.clone()];
         self.scopes.push(Scope { out_of_sight, ..Scope::new(Clause::Values) });
-        let bound = self.insert_rows(target, targets, named, rows);
+        let bound = self.insert_rows(target, target.overriding, targets, named, rows);
         self.scopes.pop();
         bound
     }

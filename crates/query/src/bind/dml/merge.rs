@@ -9,6 +9,7 @@ use super::super::locking::expose;
 use super::super::scope::{Clause, Scope};
 use super::assign::null_of;
 use super::modify::{Searching, factor_name};
+use super::own_values::Overriding;
 use super::target::{Target, Verb};
 use super::{Action, BoundModify, SearchKind};
 use crate::error::{Result, SqlError};
@@ -140,7 +141,8 @@ impl Binder<'_> {
             return Err(SqlError::syntax("syntax error at or near \",\""));
         };
         let named = !insert.columns.is_empty();
-        let mut rows = self.insert_rows(target, &columns, named, &[row.content.as_slice()])?;
+        let (row, overriding) = crate::syntax::merge_values(&row.content);
+        let mut rows = self.insert_rows(target, Overriding::named(overriding), &columns, named, &[row])?;
         rows.pop().ok_or_else(|| SqlError::internal("a row of VALUES is gone"))
     }
 

@@ -20,7 +20,11 @@ impl Overriding {
     pub fn of(insert: &ast::Insert) -> Overriding {
         // USER is a keyword of its own, so sqlparser makes a call of it.
         let word = insert.partitioned.as_ref().and_then(|words| words.first()).map(ast::Expr::to_string);
-        match word.map(|word| word.to_ascii_lowercase()).as_deref() {
+        Overriding::named(word.map(|word| word.to_ascii_lowercase()).as_deref())
+    }
+
+    pub fn named(word: Option<&str>) -> Overriding {
+        match word {
             Some("system") => Overriding::System,
             Some("user") => Overriding::User,
             _ => Overriding::Nothing,

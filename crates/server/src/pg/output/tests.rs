@@ -13,6 +13,9 @@ fn an_error_carries_its_fields_and_drops_zero_bytes() {
     out.buf.clear();
     out.error(&SqlError::notice(Severity::Warning, "25001", "already"));
     assert_eq!(out.buf[0], b'N');
+    out.buf.clear();
+    out.error(&SqlError::not_supported("no").with_routine("RevalidateCachedQuery"));
+    assert_eq!(&out.buf[5..], b"SERROR\0VERROR\0C0A000\0Mno\0RRevalidateCachedQuery\0\0");
 }
 
 #[test]
