@@ -15,7 +15,9 @@ enum Around {
     Values,
     /// Items of a row, which stars add several to.
     Row,
-    /// Nothing of either, or a subquery.
+    /// `OPERATOR(schema.*)`, which is no star.
+    Operator,
+    /// Nothing of these, or a subquery.
     Other,
 }
 
@@ -84,7 +86,7 @@ struct Star {
 fn star(tokens: &[TokenWithSpan], at: usize, levels: &[Level]) -> Option<Star> {
     let is_name = |at: usize| matches!(tokens[at].token, Token::Word(_));
     let mut first = at - 2;
-    if !is_name(first) {
+    if !is_name(first) || levels.last().is_some_and(|level| level.around == Around::Operator) {
         return None;
     }
     while first >= 2 && tokens[first - 1].token == Token::Period && is_name(first - 2) {
@@ -126,6 +128,9 @@ fn around(tokens: &[TokenWithSpan], at: usize, outside: Level) -> Around {
     if is(&["row"]) {
         return Around::Row;
     }
+    if is(&["operator"]) {
+        return Around::Operator;
+    }
     if is(&["in", "any", "all", "some"]) {
         return Around::Values;
     }
@@ -163,7 +168,6 @@ fn around(tokens: &[TokenWithSpan], at: usize, outside: Level) -> Around {
         "exists",
         "with",
         "array",
-        "operator",
         "join",
         "lateral",
         "end",
