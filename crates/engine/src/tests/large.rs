@@ -466,8 +466,7 @@ async fn merges_wait_while_a_large_change_is_under_way() {
         delete(&f, &mut other, id).await;
     }
     other.commit().await.unwrap();
-    let (first, second) =
-        (f.engine.begin_large_change(table.id).unwrap(), f.engine.begin_large_change(table.id).unwrap());
+    let (first, second) = (f.engine.begin_large_change(&table).unwrap(), f.engine.begin_large_change(&table).unwrap());
     assert!(merges());
     assert_eq!(files(), 4);
     drop(first);

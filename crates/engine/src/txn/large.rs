@@ -18,7 +18,7 @@ use crate::record;
 use crate::tablet::{FileEntry, ReadView, Tablet, Undisturbed};
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, Int64Array};
-use basalt_types::{Key, ObjectId, Rid, Stamp, TableDef, TabletId, TxnId};
+use basalt_types::{Key, Rid, Stamp, TableDef, TabletId, TxnId};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -234,11 +234,10 @@ impl Engine {
         rows >= least || (rows >= least.div_ceil(16) && self.background.is_half_pressed(self))
     }
 
-    /// Begins a large change of a table, for which merges wait as long as the answer lives. Moves hot rows into files where
+    /// Begins a large change of a table, for which merges wait as long as the answer lives. The definition is the
+    /// statement's: its transaction may have made the table, or given it other tablets. Moves hot rows into files where
     /// they are many, so that it finds them there. Blocks.
-    pub fn begin_large_change(self: &Arc<Self>, table: ObjectId) -> Result<Undisturbed> {
-        let catalog = self.catalog();
-        let Some(table) = catalog.table(table) else { return Err(Error::TableGone(table)) };
+    pub fn begin_large_change(self: &Arc<Self>, table: &TableDef) -> Result<Undisturbed> {
         let tablets: Vec<_> =
             table.tablets().map(|id| self.tablet(id).map_err(|_| Error::TableGone(table.id))).collect::<Result<_>>()?;
         let undisturbed = Undisturbed::new(tablets.clone());

@@ -171,6 +171,58 @@ fn a_death_at_a_step_of_a_large_change_undoes_it() -> Result<()> {
     Ok(())
 }
 
+/// Tables that nobody else knows yet, and tablets that a table has only in this transaction.
+#[test]
+fn what_the_same_transaction_has_made_is_changed() -> Result<()> {
+    let mut server = Basalt::start_with(BasaltOptions::default())?;
+    const NUMBERS: &str = "SELECT i, 0 FROM generate_series(1, 40000) i";
+    for (name, made, is_kept) in [
+        ("a", vec![format!("CREATE TABLE a (id, x) AS {NUMBERS}")], true),
+        ("b", vec!["CREATE TABLE b (id int PRIMARY KEY, x int)".into(), format!("INSERT INTO b {NUMBERS}")], true),
+        ("c", vec![format!("CREATE TEMP TABLE c (id, x) ON COMMIT DROP AS {NUMBERS}")], false),
+        ("d", vec!["ALTER TABLE d ALTER x TYPE bigint".into()], true),
+        ("e", vec!["TRUNCATE e".into(), format!("INSERT INTO e {NUMBERS}")], true),
+    ] {
+        for changes in [false, true] {
+            let mut wire = server.connect()?;
+            if name == "d" || name == "e" {
+                wire.run(&format!("CREATE TABLE {name} (id int PRIMARY KEY, x int)"))?;
+                wire.run(&format!("INSERT INTO {name} {NUMBERS}"))?;
+            }
+            let content = format!("SELECT sum(x), count(*) FROM {name}");
+            let told = |wire: &mut Wire| -> Result<(Option<String>, Option<String>)> {
+                let answer = wire.run(&content)?;
+                Ok((answer.text(0, 0).map(String::from), answer.text(0, 1).map(String::from)))
+            };
+            let pair = |sum: &str, count: &str| (Some(sum.to_string()), Some(count.to_string()));
+            wire.run("BEGIN")?;
+            for sql in &made {
+                wire.run(sql)?;
+            }
+            let change = match changes {
+                true => format!("UPDATE {name} SET x = x + 1"),
+                false => format!("DELETE FROM {name} WHERE id % 2 = 0"),
+            };
+            let expected = if changes { pair("40000", "40000") } else { pair("0", "20000") };
+            let tag = wire.run(&change)?.tag;
+            assert_eq!(tag.as_deref(), Some(if changes { "UPDATE 40000" } else { "DELETE 20000" }), "{name}");
+            assert_eq!(told(&mut wire)?, expected, "{name}");
+            wire.run("SAVEPOINT s")?;
+            wire.run(&format!("UPDATE {name} SET x = x + 5"))?;
+            wire.run("ROLLBACK TO s")?;
+            assert_eq!(told(&mut wire)?, expected, "{name}");
+            wire.run("COMMIT")?;
+            if is_kept {
+                server.kill_and_start()?;
+                let mut wire = server.connect()?;
+                assert_eq!(told(&mut wire)?, expected, "{name} after a restart");
+                wire.run(&format!("DROP TABLE {name}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Two servers, of which one knows no large way, give the same answers.
 #[test]
 fn large_changes_do_what_single_ones_do() -> Result<()> {

@@ -103,8 +103,8 @@ impl Changer<'_> {
         batch: &RecordBatch,
     ) -> Result<Vec<bool>> {
         if large.begun.is_none() {
-            let (engine, table) = (txn.engine().clone(), self.path.table.id);
-            let begun = means.blocking(move || engine.begin_large_change(table)).await?;
+            let (engine, table) = (txn.engine().clone(), self.path.table.clone());
+            let begun = means.blocking(move || engine.begin_large_change(&table)).await?;
             large.begun = Some(begun.map_err(|error| self.path.explain(error))?);
         }
         let malformed = || SqlError::internal("a search gives no row identities");
