@@ -11,6 +11,7 @@
 //! 2. A file with such marks is not merged until they are folded (`compaction.rs`): (file, ordinal) is one row from
 //!    the mark to the end of its transaction, in memory and in the log.
 
+use super::rows::Seen;
 use super::{Change, Txn};
 use crate::bulk::{CHUNK_ROWS, Chunk, Encoder};
 use crate::locks::Object;
@@ -18,7 +19,7 @@ use crate::record;
 use crate::tablet::{FileEntry, ReadView, Tablet, Undisturbed};
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, Int64Array};
-use basalt_types::{Key, Rid, Stamp, TableDef, TabletId, TxnId};
+use basalt_types::{Key, Rid, Stamp, TableDef, TabletId, TxnId, Version};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const LATCHED_ROWS: usize = 8192;
 /// Times that places are looked for again because the view has switched.
 const TRIES_MAX: usize = 8;
 
-/// A row as a scan with identity gave it.
+/// A row as a scan with identity gave it, in the running statement.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundRow<'k> {
     pub key: &'k [u8],
@@ -64,7 +65,7 @@ impl Txn {
         let engine = self.engine.clone();
         for _ in 0..TRIES_MAX {
             let view = tablet.view();
-            let places = resting(tablet, &view, rows, txn)?;
+            let places = resting(tablet, &view, rows, self.snapshot(), txn)?;
             let _whole = engine.whole("change of rows");
             let latch = tablet.latch.write();
             if !tablet.is_current(view.id()) {
@@ -135,7 +136,13 @@ impl Txn {
 
 /// Where rows rest that are as they were seen: `None` for those that are in hot, changed, deleted, or of an undecided
 /// batch. Others may mark and move them still.
-fn resting(tablet: &Tablet, view: &ReadView, rows: &[FoundRow<'_>], own: TxnId) -> Result<Vec<Option<FilePlace>>> {
+fn resting(
+    tablet: &Tablet,
+    view: &ReadView,
+    rows: &[FoundRow<'_>],
+    snapshot: Version,
+    own: TxnId,
+) -> Result<Vec<Option<FilePlace>>> {
     let mut found: Vec<Vec<FilePlace>> = vec![Vec::new(); rows.len()];
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_unstable_by_key(|at| rows[*at].key);
@@ -151,10 +158,11 @@ fn resting(tablet: &Tablet, view: &ReadView, rows: &[FoundRow<'_>], own: TxnId) 
             }
         }
     }
-    let as_seen = |(file, ordinal): &FilePlace, seen: Stamp| -> Result<bool> {
+    let as_seen = |(file, ordinal): &FilePlace, stamp: Stamp| -> Result<bool> {
         let file = &view.files[*file as usize];
         let settled = file.undecided().is_none_or(|txn| txn == own);
-        Ok(settled && file.deletes.status(*ordinal).is_none() && file.stamp_of(*ordinal)?.0 == seen)
+        let seen = Seen { stamp, snapshot };
+        Ok(settled && file.deletes.status(*ordinal).is_none() && seen.is(file.stamp_of(*ordinal)?.0))
     };
     let mut places = Vec::with_capacity(rows.len());
     for (row, found) in rows.iter().zip(found) {
