@@ -577,6 +577,24 @@ async fn merges_wait_while_a_large_change_is_under_way() {
     assert_rows(&now(&f), &all(2000..10_000, "one"));
 }
 
+/// Hot rows leave if they are many in all tablets together, or take much of the memory.
+#[tokio::test]
+async fn hot_rows_leave_before_a_large_change() {
+    for (rows, width, min, leave) in
+        [(2000, 10, 1500, true), (2000, 10, 2500, false), (300, 20_000, 16_384, true), (300, 20_000, 200, true)]
+    {
+        let f =
+            Fixture::configured(|config| EngineConfig { large_changes_min: min, memory_bytes_max: 32 << 20, ..config });
+        let table = f.create_table(4, true).await;
+        insert(&f, 0..rows, &"x".repeat(width)).await;
+        let begun = f.engine.begin_large_change(&table).unwrap();
+        let hot: usize = table.tablets().map(|id| f.engine.tablet(id).unwrap().hot.rows()).sum();
+        assert_eq!(hot, if leave { 0 } else { rows as usize }, "{rows} rows of {width} bytes");
+        drop(begun);
+        assert_rows(&now(&f), &all(0..rows, &"x".repeat(width)));
+    }
+}
+
 /// A batch of a key whose row is being deleted waits, and is refused if the row stays.
 #[tokio::test]
 async fn a_batch_waits_for_marks_on_its_keys() {

@@ -244,15 +244,27 @@ impl Engine {
 
     /// Begins a large change of a table, for which merges wait as long as the answer lives. The definition is the
     /// statement's: its transaction may have made the table, or given it other tablets. Moves hot rows into files where
-    /// they are many, so that it finds them there. Blocks.
+    /// they are many, or take much of the memory, so that it finds them there. Blocks.
     pub fn begin_large_change(self: &Arc<Self>, table: &TableDef) -> Result<Undisturbed> {
         let tablets: Vec<_> =
             table.tablets().map(|id| self.tablet(id).map_err(|_| Error::TableGone(table.id))).collect::<Result<_>>()?;
         let undisturbed = Undisturbed::new(tablets.clone());
-        for tablet in tablets {
-            let upto = self.published();
-            while tablet.hot.rows() as u64 >= self.config.large_changes_min && self.evict(&tablet, upto)? > 0 {}
+        self.weigh();
+        let upto = self.published();
+        if self.background.is_half_pressed(self) || self.has_settled(&tablets, upto, self.config.large_changes_min) {
+            for tablet in &tablets {
+                while self.evict(tablet, upto)? > 0 {}
+            }
         }
         Ok(undisturbed)
+    }
+
+    /// Whether tablets together have so many hot rows that can leave.
+    fn has_settled(&self, tablets: &[Arc<Tablet>], upto: Version, least: u64) -> bool {
+        let mut left = usize::try_from(least).unwrap_or(usize::MAX);
+        for tablet in tablets {
+            left = left.saturating_sub(tablet.hot.count_settled(upto, left));
+        }
+        left == 0
     }
 }

@@ -257,6 +257,24 @@ fn rows_that_are_merged_meanwhile_are_changed_together() -> Result<()> {
     Ok(())
 }
 
+/// Few rows, and so many bytes that they are not to be changed in memory.
+#[test]
+fn wide_rows_in_memory_are_changed() -> Result<()> {
+    let server = Basalt::start_with(small())?;
+    let mut wire = server.connect()?;
+    wire.run("SET statement_timeout = '30s'")?;
+    wire.run("CREATE TABLE t (id bigint PRIMARY KEY, x int NOT NULL, filler text)")?;
+    for first in (1..15_000).step_by(500) {
+        let last = first + 499;
+        wire.run(&format!(
+            "INSERT INTO t SELECT i, 0, repeat(md5(i::text), 36) FROM generate_series({first}, {last}) i"
+        ))?;
+    }
+    assert_eq!(wire.run("UPDATE t SET x = x + 1")?.tag.as_deref(), Some("UPDATE 15000"));
+    assert_eq!(sum(&mut wire)?, 15_000);
+    Ok(())
+}
+
 /// Two servers, of which one knows no large way, give the same answers.
 #[test]
 fn large_changes_do_what_single_ones_do() -> Result<()> {
