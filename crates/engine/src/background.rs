@@ -321,7 +321,7 @@ impl Engine {
     }
 
     /// Notes what hot rows take; returns what moving them out could free.
-    fn weigh(&self) -> u64 {
+    pub(crate) fn weigh(&self) -> u64 {
         let kept = self.kept_bytes();
         let hot = self.hot_bytes().saturating_sub(kept);
         self.background.kept_bytes.store(kept, Ordering::Relaxed);

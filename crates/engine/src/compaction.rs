@@ -2,7 +2,7 @@
 //!
 //! Rows deleted at or below the horizon (the oldest live snapshot) are left out; all others are copied with
 //! their stamps, marked or not. Stamps at or below the horizon become the horizon: every reader sees them,
-//! and no conflict test asks for more. Marks that are there or made meanwhile, undecided ones included, are
+//! and no conflict test asks for more (`txn/rows.rs`, `Seen`). Marks that are there or made meanwhile, undecided ones included, are
 //! carried over through a map from old to new places ([`carry`]); the latch is held for the last few.
 //! A merge whose inputs have very many undecided marks is put off. So is one with marks that a large change has made
 //! (`txn/large.rs`), until they are folded: its transaction counts on the places.

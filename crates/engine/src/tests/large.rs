@@ -419,6 +419,105 @@ async fn rows_that_changed_since_they_were_found_are_looked_at_again() {
     assert_rows(&now(&f), &expected);
 }
 
+/// A merge raises stamps up to the oldest snapshot. What was found is known all the same, and what came later is told apart.
+#[tokio::test]
+async fn rows_that_were_merged_since_they_were_found_are_marked() {
+    for (repeatable_read, keyed) in [(false, true), (true, true), (false, false)] {
+        let f = Fixture::configured(|config| EngineConfig { segment_rows: 1 << 20, ..config });
+        let table = filled(&f, 1, keyed).await;
+        // Below the snapshot: deleted, and there again.
+        if keyed {
+            for back in [false, true] {
+                let mut other = f.begin();
+                for id in 20..30 {
+                    match back {
+                        false => delete(&f, &mut other, id).await,
+                        true => drop(other.insert(&table, &row(id, "again")).await.unwrap()),
+                    }
+                }
+                other.commit().await.unwrap();
+            }
+        }
+        let mut txn = f.begin_at(repeatable_read);
+        if keyed {
+            update(&f, &mut txn, 40, "own").await;
+        }
+        txn.next_statement();
+        let found = find(&txn.read(), &table);
+        // Above it: changed; deleted; deleted, and there again.
+        let changed = if keyed { 100..130 } else { 0..0 };
+        let mut other = f.begin();
+        for id in changed.clone() {
+            match id % 3 {
+                0 => update(&f, &mut other, id, "other").await,
+                _ => delete(&f, &mut other, id).await,
+            }
+        }
+        other.commit().await.unwrap();
+        insert(&f, changed.clone().filter(|id| id % 3 == 1), "other").await;
+        f.engine.compact_table(table.id).unwrap();
+        assert_eq!(f.engine.file_list().len(), 1);
+        let tablet = f.engine.tablet(found[0].tablet).unwrap();
+        let view = tablet.view();
+        let stamps: Vec<Stamp> =
+            (0..view.files[0].data.rows()).map(|at| view.files[0].stamp_of(at).unwrap().0).collect();
+        drop(view);
+        assert!(found.iter().filter(|row| row.id < 20).all(|row| !stamps.contains(&row.stamp)));
+        let (found, apart): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|row| !changed.contains(&row.id) && row.stamp.as_txn().is_none());
+        assert_eq!(apart.len(), if keyed { 31 } else { 0 });
+        let rows: Vec<FoundRow> =
+            apart.iter().map(|row| FoundRow { key: row.key.as_bytes(), stamp: row.stamp }).collect();
+        assert!(!txn.delete_resting(tablet.id, &rows).await.unwrap().contains(&true));
+        assert_eq!(change(&mut txn, &table, &found, Some("two")).await.unwrap(), found.len());
+        for row in apart {
+            let (seen, wait) = (Some(row.stamp), WaitPolicy::Wait(None));
+            let locked = txn.lock_seen_row(&table, row.tablet, &row.key, seen, RowLock::Update, wait).await;
+            match (locked, row.id, repeatable_read) {
+                (Ok(Locked::Row(current)), 40, _) => assert!(current.stamp == row.stamp && current.values.is_empty()),
+                (Err(Error::Serialization(_)), _, true) => {}
+                (Ok(Locked::Gone), id, false) => assert_eq!(id % 3, 2),
+                (Ok(Locked::Row(current)), id, false) => {
+                    assert!(id % 3 != 2 && current.stamp != row.stamp && current.values[1] == Datum::text("other"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        txn.commit().await.unwrap();
+        let mut expected = all(0..5050, "two");
+        if keyed {
+            expected.insert(40, "own".into());
+            expected.extend(all(100..130, "other"));
+            expected.retain(|id, _| !(100..130).contains(id) || id % 3 != 2);
+        }
+        assert_rows(&now(&f), &expected);
+        let f = f.reopen();
+        assert_rows(&now(&f), &expected);
+    }
+}
+
+/// Who locks a row that was merged since he found it need not look at it again.
+#[tokio::test]
+async fn a_row_that_was_merged_since_it_was_found_is_as_it_was() {
+    let f = Fixture::new();
+    let table = filled(&f, 1, true).await;
+    let mut txn = f.begin();
+    txn.next_statement();
+    let found = find(&txn.read(), &table);
+    f.engine.compact_table(table.id).unwrap();
+    for row in found.iter().filter(|row| row.id % 500 == 0) {
+        let (seen, wait) = (Some(row.stamp), WaitPolicy::Wait(None));
+        let locked = txn.lock_seen_row(&table, row.tablet, &row.key, seen, RowLock::NoKeyUpdate, wait).await.unwrap();
+        let Locked::Row(current) = locked else { panic!("row {} is gone", row.id) };
+        assert_eq!((current.stamp, current.values.len()), (row.stamp, 0));
+        txn.update(&table, &current, &super::row(row.id, "two")).await.unwrap();
+    }
+    txn.commit().await.unwrap();
+    let expected: BTreeMap<i64, String> =
+        (0..5050).map(|id| (id, if id % 500 == 0 { "two".into() } else { "one".into() })).collect();
+    assert_rows(&now(&f), &expected);
+}
+
 /// A file with marks keeps its places; a merge that had begun is put off.
 #[tokio::test]
 async fn a_merge_leaves_files_alone_that_a_large_change_has_marked() {
@@ -476,6 +575,24 @@ async fn merges_wait_while_a_large_change_is_under_way() {
     assert!(merges());
     assert_eq!(files(), 1);
     assert_rows(&now(&f), &all(2000..10_000, "one"));
+}
+
+/// Hot rows leave if they are many in all tablets together, or take much of the memory.
+#[tokio::test]
+async fn hot_rows_leave_before_a_large_change() {
+    for (rows, width, min, leave) in
+        [(2000, 10, 1500, true), (2000, 10, 2500, false), (300, 20_000, 16_384, true), (300, 20_000, 200, true)]
+    {
+        let f =
+            Fixture::configured(|config| EngineConfig { large_changes_min: min, memory_bytes_max: 32 << 20, ..config });
+        let table = f.create_table(4, true).await;
+        insert(&f, 0..rows, &"x".repeat(width)).await;
+        let begun = f.engine.begin_large_change(&table).unwrap();
+        let hot: usize = table.tablets().map(|id| f.engine.tablet(id).unwrap().hot.rows()).sum();
+        assert_eq!(hot, if leave { 0 } else { rows as usize }, "{rows} rows of {width} bytes");
+        drop(begun);
+        assert_rows(&now(&f), &all(0..rows, &"x".repeat(width)));
+    }
 }
 
 /// A batch of a key whose row is being deleted waits, and is refused if the row stays.

@@ -6,6 +6,7 @@
 
 use super::Txn;
 use super::entries::Claim;
+use super::rows::Seen;
 use crate::index::{RowEntry, check_length};
 use crate::{Error, Locked, Result, RowLock, ScanBatch, ScanSpec, WaitPolicy};
 use arrow_array::ArrayRef;
@@ -13,7 +14,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use basalt_types::batch::{datum_at, to_stored};
 use basalt_types::schema::{Entry, IndexDef};
-use basalt_types::{ColumnId, Datum, Key, PhysType, Stamp, TableDef, TabletId};
+use basalt_types::{ColumnId, Datum, Key, PhysType, Stamp, TableDef, TabletId, Version};
 use std::sync::Arc;
 
 /// Rows that one transaction brings, and locks meanwhile.
@@ -27,6 +28,8 @@ struct Build<'a> {
     index: Arc<IndexDef>,
     /// What entries are made of.
     columns: Vec<(ColumnId, PhysType)>,
+    /// The scan's, which all transactions that follow outlive.
+    snapshot: Version,
     put_off: Vec<(TabletId, Key)>,
 }
 
@@ -39,8 +42,8 @@ enum Brought {
 }
 
 /// A row as the scan has it, in column-id order; columns that the index does not need are null.
-struct Seen<'a> {
-    stamp: Stamp,
+struct Scanned<'a> {
+    seen: Seen,
     values: &'a [Datum],
 }
 
@@ -54,8 +57,8 @@ impl Txn {
         let ids = columns.iter().map(|(id, _)| *id).collect();
         let spec = ScanSpec { table: table.clone(), columns: ids, predicates: Vec::new(), with_identity: true };
         let (parts, _) = read.scan(spec)?;
-        let (table, index) = (table.clone(), index.clone());
-        let mut build = Build { txn: self, table, index, columns, put_off: Vec::new() };
+        let (table, index, snapshot) = (table.clone(), index.clone(), read.at().snapshot);
+        let mut build = Build { txn: self, table, index, columns, snapshot, put_off: Vec::new() };
         build.next_transaction()?;
         for mut part in parts {
             while let Some(rows) = part.next_batch()? {
@@ -96,8 +99,9 @@ impl Build<'_> {
                     values[id.position()] = datum_at(*ty, array, row);
                 }
                 let (tablet, key) = (TabletId(tablets.value(row) as u32), Key::from(keys.value(row)));
-                let seen = Seen { stamp: Stamp::from_raw(stamps.value(row) as u64), values: &values };
-                if !matches!(self.bring(tablet, &key, Some(seen)).await?, Brought::Done) {
+                let seen = Seen { stamp: Stamp::from_raw(stamps.value(row) as u64), snapshot: self.snapshot };
+                let scanned = Scanned { seen, values: &values };
+                if !matches!(self.bring(tablet, &key, Some(scanned)).await?, Brought::Done) {
                     self.put_off.push((tablet, key));
                 }
             }
@@ -111,16 +115,16 @@ impl Build<'_> {
     }
 
     /// Brings a row, unless somebody has it or its entry.
-    async fn bring(&mut self, tablet: TabletId, key: &Key, seen: Option<Seen<'_>>) -> Result<Brought> {
-        let stamp = seen.as_ref().map(|seen| seen.stamp);
+    async fn bring(&mut self, tablet: TabletId, key: &Key, scanned: Option<Scanned<'_>>) -> Result<Brought> {
+        let seen = scanned.as_ref().map(|scanned| scanned.seen);
         let (share, skip) = (RowLock::Share, WaitPolicy::Skip);
-        let row = match self.txn.lock_seen_row(&self.table, tablet, key, stamp, share, skip).await? {
+        let row = match self.txn.lock_found_row(&self.table, tablet, key, seen, share, skip).await? {
             Locked::Row(row) => row,
             Locked::Gone => return Ok(Brought::Done),
             Locked::Skipped => return Ok(Brought::RowLocked),
         };
-        let values = match seen.filter(|seen| row.stamp == seen.stamp) {
-            Some(seen) => seen.values,
+        let values = match scanned.filter(|scanned| row.stamp == scanned.seen.stamp) {
+            Some(scanned) => scanned.values,
             None => &row.values,
         };
         let engine = self.txn.engine.clone();

@@ -11,6 +11,7 @@
 //! 2. A file with such marks is not merged until they are folded (`compaction.rs`): (file, ordinal) is one row from
 //!    the mark to the end of its transaction, in memory and in the log.
 
+use super::rows::Seen;
 use super::{Change, Txn};
 use crate::bulk::{CHUNK_ROWS, Chunk, Encoder};
 use crate::locks::Object;
@@ -18,7 +19,7 @@ use crate::record;
 use crate::tablet::{FileEntry, ReadView, Tablet, Undisturbed};
 use crate::{Engine, Error, Result};
 use arrow_array::{ArrayRef, Int64Array};
-use basalt_types::{Key, Rid, Stamp, TableDef, TabletId, TxnId};
+use basalt_types::{Key, Rid, Stamp, TableDef, TabletId, TxnId, Version};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ const LATCHED_ROWS: usize = 8192;
 /// Times that places are looked for again because the view has switched.
 const TRIES_MAX: usize = 8;
 
-/// A row as a scan with identity gave it.
+/// A row as a scan with identity gave it, in the running statement.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundRow<'k> {
     pub key: &'k [u8],
@@ -64,7 +65,7 @@ impl Txn {
         let engine = self.engine.clone();
         for _ in 0..TRIES_MAX {
             let view = tablet.view();
-            let places = resting(tablet, &view, rows, txn)?;
+            let places = resting(tablet, &view, rows, self.snapshot(), txn)?;
             let _whole = engine.whole("change of rows");
             let latch = tablet.latch.write();
             if !tablet.is_current(view.id()) {
@@ -135,7 +136,13 @@ impl Txn {
 
 /// Where rows rest that are as they were seen: `None` for those that are in hot, changed, deleted, or of an undecided
 /// batch. Others may mark and move them still.
-fn resting(tablet: &Tablet, view: &ReadView, rows: &[FoundRow<'_>], own: TxnId) -> Result<Vec<Option<FilePlace>>> {
+fn resting(
+    tablet: &Tablet,
+    view: &ReadView,
+    rows: &[FoundRow<'_>],
+    snapshot: Version,
+    own: TxnId,
+) -> Result<Vec<Option<FilePlace>>> {
     let mut found: Vec<Vec<FilePlace>> = vec![Vec::new(); rows.len()];
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_unstable_by_key(|at| rows[*at].key);
@@ -151,10 +158,11 @@ fn resting(tablet: &Tablet, view: &ReadView, rows: &[FoundRow<'_>], own: TxnId) 
             }
         }
     }
-    let as_seen = |(file, ordinal): &FilePlace, seen: Stamp| -> Result<bool> {
+    let as_seen = |(file, ordinal): &FilePlace, stamp: Stamp| -> Result<bool> {
         let file = &view.files[*file as usize];
         let settled = file.undecided().is_none_or(|txn| txn == own);
-        Ok(settled && file.deletes.status(*ordinal).is_none() && file.stamp_of(*ordinal)?.0 == seen)
+        let seen = Seen { stamp, snapshot };
+        Ok(settled && file.deletes.status(*ordinal).is_none() && seen.is(file.stamp_of(*ordinal)?.0))
     };
     let mut places = Vec::with_capacity(rows.len());
     for (row, found) in rows.iter().zip(found) {
@@ -236,15 +244,27 @@ impl Engine {
 
     /// Begins a large change of a table, for which merges wait as long as the answer lives. The definition is the
     /// statement's: its transaction may have made the table, or given it other tablets. Moves hot rows into files where
-    /// they are many, so that it finds them there. Blocks.
+    /// they are many, or take much of the memory, so that it finds them there. Blocks.
     pub fn begin_large_change(self: &Arc<Self>, table: &TableDef) -> Result<Undisturbed> {
         let tablets: Vec<_> =
             table.tablets().map(|id| self.tablet(id).map_err(|_| Error::TableGone(table.id))).collect::<Result<_>>()?;
         let undisturbed = Undisturbed::new(tablets.clone());
-        for tablet in tablets {
-            let upto = self.published();
-            while tablet.hot.rows() as u64 >= self.config.large_changes_min && self.evict(&tablet, upto)? > 0 {}
+        self.weigh();
+        let upto = self.published();
+        if self.background.is_half_pressed(self) || self.has_settled(&tablets, upto, self.config.large_changes_min) {
+            for tablet in &tablets {
+                while self.evict(tablet, upto)? > 0 {}
+            }
         }
         Ok(undisturbed)
+    }
+
+    /// Whether tablets together have so many hot rows that can leave.
+    fn has_settled(&self, tablets: &[Arc<Tablet>], upto: Version, least: u64) -> bool {
+        let mut left = usize::try_from(least).unwrap_or(usize::MAX);
+        for tablet in tablets {
+            left = left.saturating_sub(tablet.hot.count_settled(upto, left));
+        }
+        left == 0
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 pub struct CurrentRow {
     pub tablet: TabletId,
     pub key: Key,
+    /// After [`Txn::lock_seen_row`] of a row that is as it was seen: as it was seen, though a merge may have raised it.
     pub stamp: Stamp,
     pub rid: Rid,
     /// All columns in column-id order; none after [`Txn::lock_seen_row`] of a row that is as it was seen.
@@ -48,6 +49,24 @@ impl std::fmt::Debug for KnownPlace {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let cold = self.cold.as_ref().map(|(file, ordinal)| (file.id(), ordinal));
         out.debug_struct("KnownPlace").field("view", &self.view).field("cold", &cold).finish()
+    }
+}
+
+/// A row as a scan has found it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub stamp: Stamp,
+    /// That of the scan.
+    pub snapshot: Version,
+}
+
+impl Seen {
+    /// Whether a row of the same key that is there, and that nobody has deleted, is the one that was found. A merge may
+    /// have raised its stamp, but a snapshot sees one row of a key, and a row that came at or below it and is still there
+    /// is that one. It has to be the scan's snapshot: a later one sees what came in the row's place.
+    pub fn is(&self, stamp: Stamp) -> bool {
+        let is_below = |stamp: Stamp| stamp.as_version().is_some_and(|version| version <= self.snapshot);
+        stamp == self.stamp || (is_below(self.stamp) && is_below(stamp))
     }
 }
 
@@ -97,14 +116,28 @@ impl Txn {
         self.lock_seen_row(table, tablet, key, None, mode, wait).await
     }
 
-    /// The same for a row that may have been found with the stamp `seen`. If it still has that, it comes without
-    /// its values: whoever has seen them, or needs none, need not decode them again.
+    /// The same for a row that the running statement may have found with the stamp `seen`. If it is still that row, it
+    /// comes with that stamp and without its values: whoever has seen them, or needs none, need not decode them again.
     pub async fn lock_seen_row(
         &mut self,
         table: &Arc<TableDef>,
         tablet: TabletId,
         key: &Key,
         seen: Option<Stamp>,
+        mode: RowLock,
+        wait: WaitPolicy,
+    ) -> Result<Locked> {
+        let seen = seen.map(|stamp| Seen { stamp, snapshot: self.snapshot() });
+        self.lock_found_row(table, tablet, key, seen, mode, wait).await
+    }
+
+    /// The same for whoever has not found it in the running statement.
+    pub(super) async fn lock_found_row(
+        &mut self,
+        table: &Arc<TableDef>,
+        tablet: TabletId,
+        key: &Key,
+        seen: Option<Seen>,
         mode: RowLock,
         wait: WaitPolicy,
     ) -> Result<Locked> {
@@ -121,7 +154,9 @@ impl Txn {
                 }
                 _ => None,
             };
-            let (stamp, rid, values) = match place {
+            // Under another key it has changed.
+            let found = |stamp: Stamp| seen.filter(|seen| left.is_empty() && seen.is(stamp));
+            let (stamp, found, rid, values) = match place {
                 Place::Nowhere | Place::Deleted { .. } => {
                     if let Place::Deleted { stamp } = place {
                         self.check_unchanged(stamp, "delete")?;
@@ -138,12 +173,14 @@ impl Txn {
                     (tablet, key) = (self.tablet(other)?, new_key);
                     continue;
                 }
-                Place::Hot { stamp, rid, .. } if seen == Some(stamp) => (stamp, rid, Vec::new()),
-                Place::Cold { stamp, .. } if seen == Some(stamp) => (stamp, rid_of(table, &key), Vec::new()),
-                Place::Hot { stamp, rid, row, .. } => (stamp, rid, decode_row(table, &row, &tablet, &key)?),
-                Place::Cold { file, ordinal, stamp, .. } => {
-                    (stamp, rid_of(table, &key), file.data.row_at(table, ordinal)?)
-                }
+                Place::Hot { stamp, rid, row, .. } => match found(stamp) {
+                    None => (stamp, None, rid, decode_row(table, &row, &tablet, &key)?),
+                    found => (stamp, found, rid, Vec::new()),
+                },
+                Place::Cold { file, ordinal, stamp, .. } => match found(stamp) {
+                    None => (stamp, None, rid_of(table, &key), file.data.row_at(table, ordinal)?),
+                    found => (stamp, found, rid_of(table, &key), Vec::new()),
+                },
                 Place::Pending { .. } => unreachable!("settled"),
             };
             if mode == RowLock::KeyShare
@@ -162,6 +199,7 @@ impl Txn {
                 }
             }
             self.check_unchanged(stamp, "update")?;
+            let stamp = found.map_or(stamp, |found| found.stamp);
             return Ok(Locked::Row(CurrentRow { tablet: tablet.id, key, stamp, rid, values, place: known }));
         }
     }

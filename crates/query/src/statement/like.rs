@@ -117,7 +117,8 @@ fn copy_indexes(session: &Session, catalog: &Catalog, source: &TableDef, table: 
         });
         let columns: Vec<IndexColumn> = columns.collect();
         let include: Vec<ColumnId> = index.include.iter().map(|id| moved(*id)).collect();
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let included = index.include.iter().map(|id| source.column(*id).name.as_str());
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).chain(included).collect();
         let taken = |name: &str| {
             catalog.relation_exists(table.namespace, name)
                 || copies.iter().any(|copy: &Arc<IndexDef>| copy.name == name)

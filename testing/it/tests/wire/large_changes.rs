@@ -223,6 +223,58 @@ fn what_the_same_transaction_has_made_is_changed() -> Result<()> {
     Ok(())
 }
 
+/// A merge that ends after rows were found gives none of them away to the way of single rows, where they are looked at, and
+/// what is volatile evaluated, once more.
+#[test]
+fn rows_that_are_merged_meanwhile_are_changed_together() -> Result<()> {
+    let options = || BasaltOptions::default().set("basalt.large_changes_min=1000").set("basalt.cool_after=1h");
+    let server = Basalt::start_with(options())?;
+    let (mut changer, mut locker, mut wire) = (server.connect()?, server.connect()?, server.connect()?);
+    wire.run("CREATE TABLE t (id bigint PRIMARY KEY, x int NOT NULL)")?;
+    wire.run("CREATE SEQUENCE s")?;
+    for part in 0..4 {
+        let (first, last) = (part * 25_000 + 1, (part + 1) * 25_000);
+        wire.run(&format!("INSERT INTO t SELECT i, 0 FROM generate_series({first}, {last}) i"))?;
+    }
+    let files = "SELECT count(*) FROM basalt.files WHERE table_name = 't'";
+    ensure!(number(&mut wire, files)? > 1, "nothing to merge");
+    locker.run("BEGIN")?;
+    locker.run("SELECT id FROM t WHERE id % 500 = 1 FOR UPDATE")?;
+    let waits = "SELECT value FROM basalt.counters WHERE name = 'lock_waits'";
+    let before = number(&mut wire, waits)?;
+    changer.send_simple("UPDATE t SET x = nextval('s')")?;
+    while number(&mut wire, waits)? == before {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    wire.run("VACUUM FULL t")?;
+    assert_eq!(number(&mut wire, files)?, 1);
+    locker.run("COMMIT")?;
+    assert_eq!(changer.answer(None)?.last().tag.as_deref(), Some("UPDATE 100000"));
+    assert_eq!(number(&mut wire, "SELECT nextval('s')")?, 100_001);
+    // Those of the first block, and those that were locked.
+    let hot = number(&mut wire, "SELECT hot_rows FROM basalt.tablets WHERE table_name = 't'")?;
+    ensure!(hot < 20_000, "{hot} rows were changed one by one");
+    Ok(())
+}
+
+/// Few rows, and so many bytes that they are not to be changed in memory.
+#[test]
+fn wide_rows_in_memory_are_changed() -> Result<()> {
+    let server = Basalt::start_with(small())?;
+    let mut wire = server.connect()?;
+    wire.run("SET statement_timeout = '30s'")?;
+    wire.run("CREATE TABLE t (id bigint PRIMARY KEY, x int NOT NULL, filler text)")?;
+    for first in (1..15_000).step_by(500) {
+        let last = first + 499;
+        wire.run(&format!(
+            "INSERT INTO t SELECT i, 0, repeat(md5(i::text), 36) FROM generate_series({first}, {last}) i"
+        ))?;
+    }
+    assert_eq!(wire.run("UPDATE t SET x = x + 1")?.tag.as_deref(), Some("UPDATE 15000"));
+    assert_eq!(sum(&mut wire)?, 15_000);
+    Ok(())
+}
+
 /// Two servers, of which one knows no large way, give the same answers.
 #[test]
 fn large_changes_do_what_single_ones_do() -> Result<()> {
