@@ -134,7 +134,7 @@ fn compacted(pattern: &str) -> String {
             // What stands in a comment of the other kind is no syntax.
             '#' => {
                 out.push(char);
-                while let Some(char) = chars.next() {
+                for char in chars.by_ref() {
                     out.push(char);
                     if char == ')' {
                         break;

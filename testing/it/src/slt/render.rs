@@ -94,9 +94,11 @@ fn is_structured(oid: u32) -> bool {
 /// byte tells them, then those that both servers count upwards.
 fn without_user_oids(bytes: &[u8]) -> Vec<u8> {
     let derived = |oid: &[u8]| matches!(oid, [0x20 | 0x40 | 0x60, 0, middle, _] if *middle >= 0x40);
-    // What is alike already, behind zeros, is none.
-    let counted = |oid: &[u8]| {
-        matches!(oid, [0, 0, middle, last] if (0x40..0xa0).contains(middle) && (*middle, *last) != (b'u', b's'))
+    let counted = |oid: &[u8]| match oid {
+        // What is alike already, behind zeros.
+        [0, 0, b'u', b's'] => false,
+        [0, 0, middle, _] => (0x40..0xa0).contains(middle),
+        _ => false,
     };
     let mut out = bytes.to_vec();
     replace_oids(&mut out, derived);
