@@ -38,26 +38,32 @@ impl Converter<'_> {
     /// The rows of all parts, in their order, as columns `outputs`. The tree is as low as can be: what walks it takes a
     /// frame for each level.
     pub fn union_all(&mut self, mut parts: Vec<(Node, Vec<ColId>)>, outputs: Vec<(ColId, DataType)>) -> Option<Node> {
-        while parts.len() > 1 {
+        while parts.len() > 2 {
             let mut joined = Vec::with_capacity(parts.len().div_ceil(2));
             let mut rest = parts.into_iter();
-            while let Some((left, left_ids)) = rest.next() {
-                let Some((right, right_ids)) = rest.next() else {
-                    joined.push((left, left_ids));
-                    break;
-                };
-                let ids = left_ids.into_iter().zip(right_ids).zip(&outputs);
-                let columns: Vec<SetColumn> = ids
-                    .map(|((left, right), (_, ty))| SetColumn { id: self.fresh(), left, right, ty: ty.clone() })
-                    .collect();
-                let ids = columns.iter().map(|column| column.id).collect();
-                joined.push((Node::new(Op::UnionAll { left: Box::new(left), right: Box::new(right), columns }), ids));
+            while let Some(left) = rest.next() {
+                joined.push(match rest.next() {
+                    Some(right) => {
+                        let ids: Vec<ColId> = outputs.iter().map(|_| self.fresh()).collect();
+                        (both(left, right, &ids, &outputs), ids)
+                    }
+                    None => left,
+                });
             }
             parts = joined;
         }
-        let (node, ids) = parts.pop()?;
-        let named = outputs.into_iter().zip(ids).map(|((id, ty), own)| (id, hole(own, ty)));
-        Some(node.project(named.collect()))
+        let (last, first) = (parts.pop()?, parts.pop());
+        Some(match first {
+            Some(first) => {
+                let ids: Vec<ColId> = outputs.iter().map(|(id, _)| *id).collect();
+                both(first, last, &ids, &outputs)
+            }
+            None => {
+                let (node, ids) = last;
+                let named = outputs.into_iter().zip(ids).map(|((id, ty), own)| (id, hole(own, ty)));
+                node.project(named.collect())
+            }
+        })
     }
 
     /// The groups of one set, and its columns in the order of the outputs.
@@ -102,6 +108,19 @@ impl Grouped<'_> {
         let calls = self.aggregates.iter().map(|(id, call)| (*id, call.resolved.ty.clone()));
         groups.chain(calls).chain(self.sets.groupings.iter().map(|(id, _)| (*id, DataType::Int4))).collect()
     }
+}
+
+/// The rows of both, as columns `ids`.
+fn both(
+    (left, of_left): (Node, Vec<ColId>),
+    (right, of_right): (Node, Vec<ColId>),
+    ids: &[ColId],
+    outputs: &[(ColId, DataType)],
+) -> Node {
+    let pairs = of_left.into_iter().zip(of_right).zip(ids.iter().zip(outputs));
+    let columns = pairs.map(|((left, right), (id, (_, ty)))| SetColumn { id: *id, left, right, ty: ty.clone() });
+    let columns = columns.collect();
+    Node::new(Op::UnionAll { left: Box::new(left), right: Box::new(right), columns })
 }
 
 /// A bit for each group, set where a set lacks it; that of the last one is the lowest.

@@ -541,10 +541,10 @@ fn known_texts_are_written_where_their_message_is_read() {
             (["UPDATE t SET v = v + 1 WHERE id = 1", "UPDATE t SET v = v + 2 WHERE id = 1"], Some("UPDATE 1: ")),
             (
                 [
-                    "UPDATE t SET n = -n * 1.5, w = 'x' WHERE id = 1 AND v > 0 RETURNING n, v, w",
-                    "UPDATE t SET n = -n * 2.0, w = 'yz' WHERE id = 1 AND v > 1 RETURNING n, v, w",
+                    "UPDATE t SET v = -v * 15, w = 'x' WHERE id = 1 AND v > 0 RETURNING v, w",
+                    "UPDATE t SET v = -v * 20, w = 'yz' WHERE id = 1 AND v > 1 RETURNING v, w",
                 ],
-                Some("UPDATE 1: -3.00,2,yz"),
+                Some("UPDATE 1: -40,yz"),
             ),
             (["DELETE FROM t WHERE id = 98", "DELETE FROM t WHERE id = 1"], Some("DELETE 1: ")),
             // What fails is told elsewhere.
