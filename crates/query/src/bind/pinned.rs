@@ -209,10 +209,10 @@ impl VisitorMut for Namer<'_> {
                     format: None,
                 };
             }
-            ast::Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|last| last.value == WHOLE_ROW) => {
-                if self.table.is_some() {
-                    *expr = ast::Expr::Identifier(quoted(ROW.to_string()));
-                }
+            ast::Expr::CompoundIdentifier(parts)
+                if self.table.is_some() && parts.last().is_some_and(|last| last.value == WHOLE_ROW) =>
+            {
+                *expr = ast::Expr::Identifier(quoted(ROW.to_string()));
             }
             ast::Expr::CompoundIdentifier(parts) => {
                 let known =

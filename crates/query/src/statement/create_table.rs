@@ -5,7 +5,7 @@ use super::columns::{Columns, check_generated};
 use super::define::{exists, skipping};
 use super::row_path::RowPath;
 use super::{checks, foreign_key, like, resolve, table_options, unique};
-use crate::bind::{self, ParamTypes};
+use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::session::Session;

@@ -195,9 +195,9 @@ fn part_of(tokens: &[TokenWithSpan], at: usize) -> Option<Part> {
         Some(Part::By)
     } else if is(&["values"]) {
         Some(Part::Rows)
-    } else if is(&["from"]) && !before.is_some_and(|before| is_word(before, "distinct")) {
-        Some(Part::Other)
-    } else if is(&["where", "having", "limit", "offset", "set"]) {
+    } else if is(&["where", "having", "limit", "offset", "set"])
+        || is(&["from"]) && !before.is_some_and(|before| is_word(before, "distinct"))
+    {
         Some(Part::Other)
     } else {
         None
