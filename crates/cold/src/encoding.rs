@@ -14,6 +14,7 @@ pub(crate) mod floats;
 pub(crate) mod fsst;
 pub(crate) mod ints;
 pub(crate) mod linear;
+pub(crate) mod search;
 
 #[cfg(test)]
 mod tests;

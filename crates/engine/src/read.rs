@@ -303,6 +303,14 @@ impl Engine {
 }
 
 impl TabletScan {
+    /// Adds the least and the greatest value of each page in a column of integers; whether they are known at all.
+    pub fn page_bounds(&self, column: ColumnId, out: &mut Vec<(i64, i64)>) -> Result<bool> {
+        match &self.part {
+            Part::Cold(scan) => scan.page_bounds(column, out),
+            Part::RowFile(_) | Part::Hot(_) => Ok(false),
+        }
+    }
+
     /// The next rows (at most [`BATCH_ROWS`]), `None` at the end. Synchronous; milliseconds at most.
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         let (batch, shared) = match &mut self.part {

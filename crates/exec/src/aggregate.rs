@@ -2,6 +2,7 @@
 
 mod combined;
 mod distinct;
+mod early;
 pub(crate) mod keys;
 pub(crate) mod rows;
 pub(crate) mod spill;
@@ -26,6 +27,8 @@ use basalt_types::batch::{bytes_of, to_stored};
 use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType, PhysType};
 use distinct::Distinct;
+use early::Early;
+pub use early::Having;
 use keys::{Form, Keys, Seeds};
 use states::{Extreme, State, Sum, TextExtreme, without_nulls};
 use std::ops::Range;
@@ -49,6 +52,8 @@ pub struct Spec {
     results: Vec<Outcome>,
     /// Of the hashes of all workers' keys.
     seeds: Seeds,
+    /// What groups have to meet in the end, if they may leave once it is known that they do not.
+    having: Option<Having>,
 }
 
 /// The distinct values of a column, of rows that pass a filter.
@@ -178,7 +183,8 @@ impl Spec {
         decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let (filters, sets, units, results) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let seeds = Seeds::new();
-        let mut spec = Spec { groups, keys, forms, decided, leaving, filters, sets, units, results, seeds };
+        let mut spec =
+            Spec { groups, keys, forms, decided, leaving, filters, sets, units, results, seeds, having: None };
         for call in calls {
             let of = spec.rows_of(program, &call)?;
             let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, of);
@@ -305,6 +311,9 @@ pub struct Aggregation {
     base_bytes: usize,
     /// Whether a batch has come: states know of no group before.
     begun: bool,
+    early: Option<Box<Early>>,
+    /// Groups that left early, as long as that was worth it.
+    left: usize,
 }
 
 impl Aggregation {
@@ -322,7 +331,8 @@ impl Aggregation {
         let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty(), &spec.seeds)).collect();
         let (decided_bytes, base_bytes) = (0, 0);
         let spec = spec.clone();
-        let empty = Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun: false };
+        let (begun, early, left) = (false, None, 0);
+        let empty = Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun, early, left };
         Aggregation { base_bytes: empty.bytes(), ..empty }
     }
 
@@ -388,7 +398,7 @@ impl Aggregation {
             let values = places.iter().map(|place| batch.vector(*place, work)).collect::<Result<Vec<_>>>()?;
             self.update(at, &unit.kind, groups, &values, batch.rows())?;
         }
-        Ok(())
+        self.leave()
     }
 
     /// Values of new groups.
@@ -585,20 +595,25 @@ impl Finished {
         });
         let mut columns: Vec<Vector> = leaving.collect();
         for result in &self.spec.results {
-            columns.push(self.result(result, groups.clone())?);
+            columns.push(Results(&self.done).result(result, groups.clone())?);
         }
         Ok(columns)
     }
+}
 
+/// What is known of groups, unit by unit.
+struct Results<'d>(&'d [Done]);
+
+impl Results<'_> {
     fn count(&self, unit: usize, group: usize) -> i64 {
-        match &self.done[unit] {
+        match &self.0[unit] {
             Done::Count(counts) => counts.get(group).copied().unwrap_or(0),
             _ => panic!("unit {unit} counts"),
         }
     }
 
     fn total(&self, unit: usize, group: usize) -> Result<i128> {
-        match &self.done[unit] {
+        match &self.0[unit] {
             Done::Sum(sum) => sum.total(group),
             _ => panic!("unit {unit} sums"),
         }
@@ -606,7 +621,7 @@ impl Finished {
 
     fn numeric(&self, Digits { sum, scale, most }: &Digits, group: usize) -> Result<Numeric> {
         let total = self.total(*sum, group)?;
-        let printed = match most.map(|most| &self.done[most]) {
+        let printed = match most.map(|most| &self.0[most]) {
             Some(Done::Extreme(most)) => most.value(group).clamp(0, i64::from(*scale)) as u8,
             _ => *scale,
         };
@@ -627,7 +642,7 @@ impl Finished {
                 Vector::Ints(Ints::measured(IntValues::I64(counts), None))
             }
             Outcome::Sum { sum, count, field } => {
-                let Done::Sum(of) = &self.done[*sum] else { panic!("unit {sum} sums") };
+                let Done::Sum(of) = &self.0[*sum] else { panic!("unit {sum} sums") };
                 let totals = match of.narrow(groups.clone()) {
                     Some(totals) => IntValues::I64(totals.to_vec().into()),
                     None => {
@@ -659,17 +674,17 @@ impl Finished {
                 Vector::Flat(builder.finish())
             }
             Outcome::Extreme { extreme, count, .. } => {
-                let Done::Extreme(of) = &self.done[*extreme] else { panic!("unit {extreme} finds extremes") };
+                let Done::Extreme(of) = &self.0[*extreme] else { panic!("unit {extreme} finds extremes") };
                 let nulls = self.valued(*count, groups.clone());
                 let value = |group: usize| if self.count(*count, group) > 0 { of.value(group) } else { 0 };
                 Vector::Ints(Ints::measured(IntValues::I64(groups.map(value).collect()), nulls))
             }
             Outcome::TextExtreme { unit, .. } => {
-                let Done::TextExtreme(of) = &self.done[*unit] else { panic!("unit {unit} finds extremes") };
+                let Done::TextExtreme(of) = &self.0[*unit] else { panic!("unit {unit} finds extremes") };
                 Vector::Flat(of.values(groups))
             }
             Outcome::General { unit, ty } => {
-                let Done::General(values) = &self.done[*unit] else { panic!("unit {unit} is of `expr`") };
+                let Done::General(values) = &self.0[*unit] else { panic!("unit {unit} is of `expr`") };
                 Vector::measured(to_stored(ty, &values.slice(groups.start, groups.len())))
             }
         })

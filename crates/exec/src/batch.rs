@@ -18,6 +18,7 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
 use basalt_engine::Block;
 use basalt_expr::context::EvalContext;
+use basalt_expr::pattern::Sought;
 use basalt_types::ColumnBuilder;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::sync::Arc;
@@ -244,8 +245,13 @@ impl<'b> Batch<'b> {
         let mut told = vec![false; conditions.len()];
         if self.at.is_none() && matches!(self.source, Source::Block(_)) {
             let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
-            for (condition, told) in conditions.iter().zip(&mut told) {
-                *told = self.test(condition, &mut mask, work)?;
+            // Texts take longest, and those of rows that are out are not looked at.
+            for texts in [false, true] {
+                for (condition, told) in conditions.iter().zip(&mut told) {
+                    if texts == matches!(condition, Condition::Text(_)) {
+                        *told = self.test(condition, &mut mask, work)?;
+                    }
+                }
             }
             self.narrow(Some(mask), DENSE_BETWEEN_MIN);
         }
@@ -281,8 +287,10 @@ impl<'b> Batch<'b> {
             },
             Condition::Text(general) => {
                 let Some(column) = given(general.places[0]) else { return Ok(false) };
-                if block.dictionary_len(column)?.is_none_or(|entries| entries > ENTRIES_FEW_MAX) {
-                    return Ok(false);
+                match (block.dictionary_len(column)?, &general.sought) {
+                    (None, Some(Sought { texts, negated })) => return Ok(block.search(column, texts, *negated, mask)?),
+                    (Some(entries), _) if entries <= ENTRIES_FEW_MAX => {}
+                    _ => return Ok(false),
                 }
                 match block.vector(column)? {
                     Vector::Codes(codes) => self.decide_codes(general, &codes, mask, work).map(|()| true),

@@ -184,6 +184,8 @@ pub struct Running {
     kept: Mutex<Reservation>,
     /// Rows that have come to its end, if it wants some only.
     arrived: AtomicUsize,
+    /// Keys of groups that may be in several pages, where the groups of others may leave early.
+    shared_keys: Option<Arc<[i64]>>,
     ran: Arc<Ran>,
 }
 
@@ -331,7 +333,11 @@ impl Running {
         };
         let sink = match &self.pipeline.sink {
             _ if self.stage.cut.is_some() => Local::Cut(None),
-            Sink::Aggregate(spec) => Local::Aggregate(Box::new(Aggregation::new(spec))),
+            Sink::Aggregate(spec) => {
+                let mut groups = Aggregation::new(spec);
+                self.shared_keys.iter().for_each(|keys| groups.leave_early(keys.clone(), &self.around.ctx));
+                Local::Aggregate(Box::new(groups))
+            }
             Sink::Build(spec) => Local::Build(Building::new(spec)),
             Sink::Mark(probe) => Local::Mark(Marks::new(&self.tables[probe.join])),
             Sink::Sort { order, .. } | Sink::Window { order, .. } => Local::Sort(Sorting::new(order)),

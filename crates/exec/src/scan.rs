@@ -7,6 +7,7 @@
 use crate::Stop;
 use crate::error::{Error, Result};
 use basalt_engine::{Block, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
+use basalt_types::ColumnId;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,6 +37,23 @@ impl Scan {
 
     pub fn stats(&self) -> &Arc<ScanStats> {
         &self.stats
+    }
+
+    /// The least and greatest values of all pages in a column, ascending, if pages have nothing but these in common.
+    pub fn shared_keys(&self, column: ColumnId) -> Result<Option<Vec<i64>>> {
+        let mut bounds = Vec::new();
+        for morsel in self.morsels.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            if !morsel.page_bounds(column, &mut bounds)? {
+                return Ok(None);
+            }
+        }
+        bounds.sort_unstable();
+        if bounds.windows(2).any(|two| two[0].1 > two[1].0) {
+            return Ok(None);
+        }
+        let mut keys: Vec<i64> = bounds.into_iter().flat_map(|(least, greatest)| [least, greatest]).collect();
+        keys.dedup();
+        Ok(Some(keys))
     }
 
     /// Morsels that nobody has taken yet.

@@ -10,8 +10,8 @@ mod preference;
 pub(crate) mod span;
 mod track;
 
-pub use like::LikePattern;
 pub(crate) use like::ends_in_escape;
+pub use like::{LikePattern, Sought};
 
 use crate::error::{Error, Result};
 use crate::eval::bools;

@@ -4,6 +4,7 @@
 //! in [`row`], [`key`], [`jsonb`] or [`numeric`] changes bytes on disk: see `docs/format/`.
 
 pub mod array;
+pub mod automaton;
 pub mod batch;
 pub mod datatype;
 pub mod datum;

@@ -7,11 +7,14 @@
 use super::blocks::{self, Blocks, OpenBlock};
 use super::fsst::{SPARE_BYTES, Symbols};
 use super::linear::{self, Linear};
+use super::search::CodeAutomaton;
 use super::{Damage, Decoded, RESTART, take, take_varint};
 use arrow_array::builder::make_view;
+use basalt_types::automaton::Automaton;
 use basalt_types::varint;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 const BEYOND: Damage = Damage("a string beyond its page");
 
@@ -116,6 +119,26 @@ impl<'a> Strings<'a> {
         };
         let mut open = OpenBlock::new(blocks);
         places.iter().try_for_each(|place| sink(open.get(self.slices.range(*place as usize)?)?))
+    }
+
+    /// Clears the mask, a byte per string, where one is not in a set, or where it is if that is `negated`; whether they rest
+    /// in a form that is searched. What is made for that is kept for other strings of the same symbols.
+    pub fn search(
+        &self,
+        (texts, negated): (&Arc<Automaton>, bool),
+        kept: &mut Option<(Arc<Automaton>, CodeAutomaton)>,
+        mask: &mut [u8],
+    ) -> Decoded<bool> {
+        let Form::Symbols(symbols, _) = self.form else { return Ok(false) };
+        let data = self.slices.data;
+        let codes = match kept {
+            Some((known, codes)) if Arc::ptr_eq(known, texts) => codes,
+            kept => &mut kept.insert((texts.clone(), CodeAutomaton::new(texts, symbols, data))).1,
+        };
+        let mut lengths = Vec::<i64>::new();
+        self.slices.lengths.decode(&mut lengths);
+        codes.search(data, &lengths, negated, mask)?;
+        Ok(true)
     }
 
     /// Decodes all strings to one buffer, and a view of each into it, as buffer number `buffer`.

@@ -6,7 +6,7 @@
 use super::{Damage, Decoded, take, take_array};
 use fsst::{Compressor, Symbol};
 
-const ESCAPE: u8 = 255;
+pub(crate) const ESCAPE: u8 = 255;
 
 pub(crate) struct Symbols {
     values: [u64; 256],
@@ -30,6 +30,12 @@ impl Symbols {
             symbols.lengths[code] = length;
         }
         Ok(symbols)
+    }
+
+    /// What a code stands for, and how many bytes of it count: none of a code that stands for nothing.
+    pub fn symbol(&self, code: u8) -> ([u8; 8], usize) {
+        let code = usize::from(code);
+        (self.values[code].to_le_bytes(), usize::from(self.lengths[code]))
     }
 
     /// Appends what codes stand for. Nothing beyond the capacity of `out` is written, of which so much has to be spare

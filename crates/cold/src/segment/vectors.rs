@@ -14,9 +14,11 @@ use crate::Result;
 use crate::cache::CachedBlock;
 use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::linear::Word;
+use crate::encoding::search::CodeAutomaton;
 use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use basalt_types::automaton::Automaton;
 use basalt_types::prefetch::prefetch;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
@@ -40,6 +42,8 @@ pub struct ChunkReader {
     at_hand: VecDeque<(usize, Arc<CachedBlock>)>,
     shared: Option<Arc<Shared>>,
     dictionary: Option<Arc<BinaryViewArray>>,
+    /// What was sought last, over this chunk's symbols.
+    sought: Option<(Arc<Automaton>, CodeAutomaton)>,
     /// The page that was asked for last.
     last: Option<usize>,
     bytes_read: u64,
@@ -60,8 +64,35 @@ impl Segment {
             wanted[pages].fill(true);
         }
         let shared = self.shared(entry)?;
-        let (at_hand, dictionary, last, bytes_read) = (VecDeque::new(), None, None, 0);
-        Ok(Some(ChunkReader { row_group, at, wanted, at_hand, shared, dictionary, last, bytes_read }))
+        let (at_hand, dictionary, sought, last, bytes_read) = (VecDeque::new(), None, None, None, 0);
+        Ok(Some(ChunkReader { row_group, at, wanted, at_hand, shared, dictionary, sought, last, bytes_read }))
+    }
+}
+
+impl Segment {
+    /// Adds the least and the greatest value of each of the pages of some rows, in a column of integers; whether all are
+    /// known, and no value is null.
+    pub fn page_bounds(
+        &self,
+        row_group: usize,
+        column: ColumnId,
+        rows: &[Range<u32>],
+        out: &mut Vec<(i64, i64)>,
+    ) -> Result<bool> {
+        let Some(at) = self.layout.position(column) else { return Ok(false) };
+        if !self.chunk_type(at).is_integer() {
+            return Ok(false);
+        }
+        let pages = &self.directory(row_group)?.chunks[at].pages;
+        for rows in rows.iter().filter(|rows| !rows.is_empty()) {
+            for page in &pages[(rows.start / PAGE_ROWS) as usize..rows.end.div_ceil(PAGE_ROWS) as usize] {
+                match page.zone.int_bounds() {
+                    Some(bounds) if page.zone.nulls == 0 => out.push(bounds),
+                    _ => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -128,6 +159,43 @@ impl ChunkReader {
             }
         }
         Ok(true)
+    }
+
+    /// Clears the mask, a byte per row of the page, where the value is null or not in a set of texts, or is in it if that is
+    /// `negated`, without decoding any; whether the page's form allows it.
+    ///
+    /// # Panics
+    /// If `segment` is not the one that gave this, or there is no such page.
+    pub fn search(
+        &mut self,
+        segment: &Segment,
+        page: usize,
+        (texts, negated): (&Arc<Automaton>, bool),
+        mask: &mut [u8],
+    ) -> Result<bool> {
+        let ty = segment.chunk_type(self.at);
+        let rows = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
+        let Some(shared) = self.shared.clone().filter(|shared| shared.kind == SharedKind::Symbols) else {
+            return Ok(false);
+        };
+        if ty != PhysType::Bytes || mask.len() != rows {
+            return Ok(false);
+        }
+        let block = self.block(segment, page)?;
+        let parsed = Page::parse(&block, ty, rows, Some(&shared));
+        let searched = parsed.and_then(|page| match &page.values {
+            PageValues::Strings(strings) => {
+                clear_nulls(&page, mask);
+                strings.search((texts, negated), &mut self.sought, mask)
+            }
+            PageValues::None => {
+                mask.fill(0);
+                Ok(true)
+            }
+            _ => Ok(false),
+        });
+        let extent = segment.directory(self.row_group)?.chunks[self.at].pages[page].extent;
+        segment.sound(extent.offset, searched)
     }
 
     /// Encoded, of the pages that were asked for.
@@ -197,10 +265,16 @@ fn tested(page: &Page<'_>, span: Span, mask: &mut [u8]) -> Decoded<bool> {
         PageValues::IntCodes(codes, shared) => codes.test(shared.codes_within(span)?, mask)?,
         _ => false,
     };
-    if done && let Validity::Bits(bits) = page.validity {
-        mask.iter_mut().enumerate().for_each(|(row, mask)| *mask &= bits[row / 8] >> (row % 8) & 1);
+    if done {
+        clear_nulls(page, mask);
     }
     Ok(done)
+}
+
+fn clear_nulls(page: &Page<'_>, mask: &mut [u8]) {
+    if let Validity::Bits(bits) = page.validity {
+        mask.iter_mut().enumerate().for_each(|(row, mask)| *mask &= bits[row / 8] >> (row % 8) & 1);
+    }
 }
 
 /// In 32 bits if the page's bounds allow. Slots of nulls lie within them, too ([`super::chunk`]).

@@ -8,9 +8,11 @@ use super::{Part, TabletScan};
 use crate::Result;
 use arrow_array::Array;
 use arrow_buffer::BooleanBuffer;
+use basalt_types::automaton::Automaton;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::vector::Vector;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Rows of a scan that follow each other.
 pub struct Block<'s> {
@@ -73,7 +75,16 @@ impl Block<'_> {
         }
     }
 
-    /// The same at some rows, which ascend.
+    /// Clears the mask where a column is null or not in a set of texts, or is in it if that is `negated`; whether it was
+    /// possible without decoding it.
+    pub fn search(&mut self, column: usize, texts: &Arc<Automaton>, negated: bool, mask: &mut [u8]) -> Result<bool> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.search(column, rows, (texts, negated), mask),
+            Source::Decoded(_) => Ok(false),
+        }
+    }
+
+    /// A column at some rows, which ascend.
     pub fn vector_at(&mut self, column: usize, at: &[u32]) -> Result<Vector> {
         match &mut self.source {
             Source::Page(scan, rows) => scan.vector(column, rows, Some(at)),

@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, BooleanArray, Int64Array};
 use arrow_buffer::BooleanBuffer;
 use arrow_select::filter::filter;
 use basalt_cold::{ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
+use basalt_types::automaton::Automaton;
 use basalt_types::batch::to_logical;
 use basalt_types::span::Span;
 use basalt_types::vector::Vector;
@@ -169,6 +170,11 @@ impl ColdScan {
         &self.shared
     }
 
+    /// As [`TabletScan::page_bounds`], of pages that are still to be read.
+    pub fn page_bounds(&self, column: ColumnId, out: &mut Vec<(i64, i64)>) -> Result<bool> {
+        Ok(self.segment.page_bounds(self.row_group, column, &self.ranges, out)?)
+    }
+
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
         while let Some(rows) = self.next_range() {
             let Some(keep) = self.visible(&rows) else {
@@ -213,6 +219,22 @@ impl ColdScan {
         let segment = self.segment.clone();
         match self.chunk(column, rows)? {
             Some(chunk) => Ok(chunk.test(&segment, (rows.start / PAGE_ROWS) as usize, span, mask)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Clears the mask of one page's rows where a column is null or not in a set of texts, or is in it if that is
+    /// `negated`; whether it was possible without decoding it.
+    pub fn search(
+        &mut self,
+        column: usize,
+        rows: &Range<u32>,
+        (texts, negated): (&Arc<Automaton>, bool),
+        mask: &mut [u8],
+    ) -> Result<bool> {
+        let segment = self.segment.clone();
+        match self.chunk(column, rows)? {
+            Some(chunk) => Ok(chunk.search(&segment, (rows.start / PAGE_ROWS) as usize, (texts, negated), mask)?),
             None => Ok(false),
         }
     }

@@ -253,6 +253,17 @@ impl Keys {
         (0..self.found.columns.len()).map(|column| self.found.vector(column, groups.clone())).collect()
     }
 
+    /// The keys of all groups, if they are integers that ascend with the groups' numbers, from number 1 on.
+    pub fn ascending(&self) -> Option<&[u64]> {
+        (self.found.order == Order::Ascending).then_some(&self.found.words)
+    }
+
+    /// As [`super::states::keep`], of keys that ascend.
+    pub fn keep(&mut self, first: usize, places: &[usize]) {
+        super::states::keep(&mut self.found.words, first, places);
+        self.found.len = self.found.words.len();
+    }
+
     /// Makes the dictionary of what [`Keys::vectors`] gives as codes. No key comes any more.
     pub fn seal(&mut self) {
         (self.found.table, self.found.dense) = (Table::new(0), None);
@@ -755,12 +766,14 @@ pub(crate) fn mixed(state: u64) -> u64 {
     state ^ state >> 32
 }
 
-/// Groups by the distance of an integer from the least one.
+/// Groups by the distance of an integer from where an array begins.
 #[derive(Default)]
 struct Dense {
-    least: i64,
+    first: i64,
     numbers: Vec<u32>,
     null: u32,
+    /// The least and the greatest integer that came.
+    bounds: Option<(i64, i64)>,
     /// Rows that came.
     rows: usize,
 }
@@ -774,26 +787,25 @@ impl Dense {
     fn reach(&mut self, min: i128, max: i128, rows: usize) -> bool {
         self.rows += rows;
         let (Ok(min), Ok(max)) = (i64::try_from(min), i64::try_from(max)) else { return false };
-        let (old, end) = (self.least, self.least.wrapping_add(self.numbers.len() as i64));
-        let (least, end) = match self.numbers.is_empty() {
-            true => (min, max),
-            false => (min.min(old), max.max(end.wrapping_sub(1))),
-        };
-        let slots = end.checked_sub(least).and_then(|span| usize::try_from(span).ok()?.checked_add(1));
+        let (low, high) = self.bounds.map_or((min, max), |(low, high)| (min.min(low), max.max(high)));
+        let slots = high.checked_sub(low).and_then(|span| usize::try_from(span).ok()?.checked_add(1));
         let Some(slots) = slots.filter(|slots| *slots <= SLOTS_MIN.max(self.rows.saturating_mul(SLOTS_PER_ROW_MAX)))
         else {
             return false;
         };
-        if least == old && slots <= self.numbers.len() {
+        self.bounds = Some((low, high));
+        let place = |integer: i64| usize::try_from(i128::from(integer) - i128::from(self.first)).ok();
+        if [low, high].iter().all(|bound| place(*bound).is_some_and(|place| place < self.numbers.len())) {
             return true;
         }
-        // With room to grow, so that it is not moved for each batch.
-        let room = slots.next_power_of_two().min(usize::try_from(i64::MAX.abs_diff(least)).unwrap_or(usize::MAX));
-        let mut numbers = vec![0; room.max(slots)];
-        let from = if self.numbers.is_empty() { 0 } else { old.abs_diff(least) as usize };
-        let kept = self.numbers.len().min(numbers.len() - from);
-        numbers[from..from + kept].copy_from_slice(&self.numbers[..kept]);
-        (self.least, self.numbers) = (least, numbers);
+        // With room on both sides, so that it is not moved for each batch that reaches a little further.
+        let first = low.saturating_sub((slots / 4) as i64);
+        let mut numbers = vec![0; slots + slots / 2];
+        let known = self.numbers.iter().enumerate().filter(|(_, number)| **number != 0);
+        known.for_each(|(at, number)| {
+            numbers[self.first.wrapping_add(at as i64).wrapping_sub(first) as usize] = *number;
+        });
+        (self.first, self.numbers) = (first, numbers);
         true
     }
 
@@ -801,14 +813,14 @@ impl Dense {
     fn number(&mut self, (word, null): (u64, bool)) -> &mut u32 {
         match null {
             true => &mut self.null,
-            false => &mut self.numbers[(word as i64).wrapping_sub(self.least) as usize],
+            false => &mut self.numbers[(word as i64).wrapping_sub(self.first) as usize],
         }
     }
 
     /// The numbers of words, which lie within the bounds or do not count.
     fn known_all(&self, words: &[u64], numbers: &mut [u32]) {
         for (word, number) in words.iter().zip(numbers) {
-            let at = (*word as i64).wrapping_sub(self.least) as usize;
+            let at = (*word as i64).wrapping_sub(self.first) as usize;
             *number = self.numbers.get(at).copied().unwrap_or(0);
         }
     }
@@ -816,7 +828,7 @@ impl Dense {
     fn known(&self, (word, null): (u64, bool)) -> u32 {
         match null {
             true => self.null,
-            false => self.numbers.get((word as i64).wrapping_sub(self.least) as usize).copied().unwrap_or(0),
+            false => self.numbers.get((word as i64).wrapping_sub(self.first) as usize).copied().unwrap_or(0),
         }
     }
 }

@@ -92,6 +92,12 @@ impl Sum {
         Ok(())
     }
 
+    /// As [`keep`], of sums that are all in 64 bits.
+    pub fn keep(&mut self, first: usize, places: &[usize]) {
+        debug_assert!(self.high.is_empty(), "sums are narrow");
+        keep(&mut self.low, first, places);
+    }
+
     pub fn bytes(&self) -> usize {
         self.low.capacity() * 8 + self.high.capacity() * 16
     }
@@ -177,6 +183,16 @@ impl Extreme {
         self.values.split_off(1)
     }
 
+    /// All that it holds, which is to come back.
+    pub fn lent(&mut self) -> Extreme {
+        Extreme { greatest: self.greatest, values: std::mem::take(&mut self.values) }
+    }
+
+    /// As [`keep`].
+    pub fn keep(&mut self, first: usize, places: &[usize]) {
+        keep(&mut self.values, first, places);
+    }
+
     /// Of a group that had a value.
     pub fn value(&self, group: usize) -> i64 {
         self.values.get(group).copied().unwrap_or(0)
@@ -230,6 +246,14 @@ impl State {
             State::General(accumulator) => accumulator.size_bytes(),
         }
     }
+}
+
+/// Moves what is at places that ascend to the front, from `first` on, and leaves the rest.
+pub fn keep<T: Copy>(values: &mut Vec<T>, first: usize, places: &[usize]) {
+    for (to, from) in (first..).zip(places) {
+        values[to] = values[*from];
+    }
+    values.truncate(first + places.len());
 }
 
 /// The groups of rows that have a value: the others belong to none.

@@ -77,6 +77,9 @@ impl Compiler<'_> {
             Plan::Filter { input, conditions } => {
                 let mut open = self.whole(input)?;
                 conditions.iter().for_each(|condition| open.filter(condition, self.ctx));
+                if let (Plan::Aggregate { .. }, _) = input.unnoted() {
+                    self.have(&open);
+                }
                 Some(open)
             }
             Plan::Project { input, exprs } => {
@@ -368,6 +371,16 @@ impl Compiler<'_> {
         let fields = spec.fields();
         let made = self.close(open, Sink::Aggregate(spec));
         Some(Open::new(Start::Made(vec![made]), fields))
+    }
+
+    /// Tells an aggregation what is asked of its groups by the filter behind it.
+    fn have(&mut self, open: &Open) {
+        let (Start::Made(by), [Step::Filter(conditions)]) = (&open.start, open.steps.as_slice()) else { return };
+        if let [by] = by.as_slice()
+            && let Sink::Aggregate(spec) = &mut self.done[*by].sink
+        {
+            Arc::make_mut(spec).have(&open.program, conditions);
+        }
     }
 
     fn windowed(

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::join::Table;
 use crate::memory::{Account, Reservation};
 use crate::plan::Plan;
+use crate::program::Def;
 use crate::scan::Scan;
 use crate::spill::hash::KeyHash;
 use basalt_engine::{ScanSpec, ScanStats};
@@ -65,6 +66,10 @@ impl Execution {
             _ => self.ran(&pipeline, scan),
         };
         self.ran[at] = Some(ran.clone());
+        let shared_keys = match (&source, &stage.cut) {
+            (Source::Table(scan), None) => pipeline.shared_keys(scan)?,
+            _ => None,
+        };
         let kept = Mutex::new(Reservation::new(&ran.account));
         let is_looked_into = self.pipelines.iter().any(|other| other.looks_into(at));
         Ok(Some(Arc::new(Running {
@@ -80,6 +85,7 @@ impl Execution {
             made: Mutex::default(),
             kept,
             arrived: AtomicUsize::new(0),
+            shared_keys,
             ran,
         })))
     }
@@ -199,6 +205,15 @@ impl Pipeline {
             Start::Table(_) | Start::Values(..) => Vec::new(),
         };
         start.into_iter().chain(self.tables.iter().copied()).collect()
+    }
+
+    /// Keys that may be in several pages, if groups may leave once their page is taken in and those keys are few.
+    fn shared_keys(&self, scan: &Scan) -> Result<Option<Arc<[i64]>>> {
+        let (Start::Table(spec), Sink::Aggregate(groups)) = (&self.start, &self.sink) else { return Ok(None) };
+        match groups.leaving_early().map(|place| &self.program.defs[place]) {
+            Some(Def::Given(column)) => Ok(scan.shared_keys(spec.columns[*column])?.map(Arc::from)),
+            _ => Ok(None),
+        }
     }
 
     fn looks_into(&self, table: usize) -> bool {

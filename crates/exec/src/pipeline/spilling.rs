@@ -42,7 +42,10 @@ impl Worker {
     /// Hands over what was made.
     pub(super) fn end(&mut self) -> Result<()> {
         let mut made = match std::mem::replace(&mut self.sink, Local::Give) {
-            Local::Aggregate(groups) => Made::Groups(groups),
+            Local::Aggregate(groups) => {
+                self.running.ran.count_made(groups.left_early());
+                Made::Groups(groups)
+            }
             Local::Build(built) => Made::Built(built),
             Local::Mark(marks) => Made::Marked(marks),
             Local::Sort(rows) => Made::Rows(rows),

@@ -4,6 +4,7 @@ use super::{Field, Place};
 use crate::Error;
 use arrow_array::{Array, ArrayRef};
 use basalt_expr::context::EvalContext;
+use basalt_expr::pattern::Sought;
 use basalt_expr::tree::Expr;
 use basalt_types::DataType;
 use basalt_types::batch::{to_logical, to_stored};
@@ -18,6 +19,8 @@ pub(crate) struct General {
     /// In which types they are given.
     held: Vec<DataType>,
     ty: DataType,
+    /// What it asks of its only column, if that is something that storage can tell.
+    pub sought: Option<Sought>,
 }
 
 impl General {
@@ -38,7 +41,7 @@ impl General {
             }
             other => other,
         });
-        General { ty: own.ty(), expr: own, places, held }
+        General { ty: own.ty(), sought: Sought::of(&own), expr: own, places, held }
     }
 
     /// Whether it fails for no value.

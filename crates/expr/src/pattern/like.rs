@@ -1,6 +1,9 @@
 //! `LIKE` patterns (manual 9.7.1): `%` any run, `_` one character, an escape before either.
 
+mod automaton;
 mod column;
+
+pub use automaton::Sought;
 
 use crate::error::{Error, Result};
 use memchr::memmem::Finder;

@@ -251,3 +251,20 @@ fn texts_of_others_lie_where_they_were() {
     assert_eq!(found.len(), all.len() - 1, "each group once");
     assert_eq!(found, wanted);
 }
+
+#[test]
+fn an_array_that_reaches_a_little_further_with_each_batch_stays_one() {
+    let mut keys = Keys::new(&[Form::Integers], &Seeds::new());
+    let mut expected = std::collections::HashMap::new();
+    for batch in 0..60 {
+        // In no order, over nearly the same 150,000 numbers, of which the least and the greatest go on.
+        let values: Vec<i64> = (0..8000).map(|row| 1000 - batch + row * 7919 % (150_000 + 2 * batch)).collect();
+        let groups = keys.assign(&[ints(values.iter().copied().map(Some).collect())], values.len(), None).unwrap();
+        for (value, group) in values.iter().zip(groups) {
+            let known = *expected.entry(*value).or_insert(group);
+            assert_eq!(known, group, "{value} in batch {batch}");
+        }
+    }
+    assert_eq!(keys.len(), expected.len() + 1);
+    assert!(keys.found.dense.is_some(), "numbers that lie close together need no hash");
+}

@@ -1,0 +1,179 @@
+//! Sets of strings as deterministic automata over bytes: what `LIKE` asks, in a form that storage runs on strings as they
+//! rest, compressed ones included.
+
+use std::fmt;
+
+/// States beyond which none is made: an automaton over compressed strings needs two for each, numbered by a byte.
+pub const STATES_MAX: usize = 127;
+
+/// A part of a pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part<'p> {
+    Bytes(&'p [u8]),
+    /// Any run of bytes, an empty one, too.
+    Any,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Token {
+    Byte(u8),
+    Any,
+}
+
+/// A deterministic automaton; its first state is 0.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Automaton {
+    steps: Vec<[u8; 256]>,
+    accepts: Vec<bool>,
+    pieces: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for Automaton {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "an automaton of {} states", self.steps.len())
+    }
+}
+
+impl Automaton {
+    /// The strings that consist of these parts. `None`: it would have too many states.
+    pub fn new(parts: &[Part<'_>]) -> Option<Automaton> {
+        let mut tokens = Vec::new();
+        for part in parts {
+            match part {
+                Part::Bytes(bytes) => tokens.extend(bytes.iter().map(|byte| Token::Byte(*byte))),
+                Part::Any => tokens.push(Token::Any),
+            }
+        }
+        // A set of places in the pattern is a word: the one behind all tokens is a place, too.
+        (tokens.len() < u128::BITS as usize).then_some(())?;
+        let mut sets = vec![closed(&tokens, 1)];
+        let mut steps = Vec::new();
+        while let Some(set) = sets.get(steps.len()).copied() {
+            let mut of_bytes = [0; 256];
+            for (byte, to) in of_bytes.iter_mut().enumerate() {
+                let next = closed(&tokens, moved(&tokens, set, byte as u8));
+                let known = sets.iter().position(|known| *known == next).unwrap_or_else(|| {
+                    sets.push(next);
+                    sets.len() - 1
+                });
+                *to = u8::try_from(known).ok()?;
+            }
+            steps.push(of_bytes);
+            (sets.len() <= STATES_MAX).then_some(())?;
+        }
+        let accepts = sets.iter().map(|set| set >> tokens.len() & 1 == 1).collect();
+        let piece = |part: &Part<'_>| match part {
+            Part::Bytes(bytes) if !bytes.is_empty() => Some(bytes.to_vec()),
+            _ => None,
+        };
+        Some(Automaton { steps, accepts, pieces: parts.iter().filter_map(piece).collect() })
+    }
+
+    /// What every string contains.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces.iter().map(Vec::as_slice)
+    }
+
+    pub fn states(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The state behind a byte.
+    pub fn step(&self, state: u8, byte: u8) -> u8 {
+        self.steps[usize::from(state)][usize::from(byte)]
+    }
+
+    /// Whether strings that end in a state are in the set.
+    pub fn accepts(&self, state: u8) -> bool {
+        self.accepts[usize::from(state)]
+    }
+
+    /// Whether nothing leads out of a state.
+    pub fn is_final(&self, state: u8) -> bool {
+        self.steps[usize::from(state)].iter().all(|to| *to == state)
+    }
+
+    pub fn matches(&self, string: &[u8]) -> bool {
+        self.accepts(string.iter().fold(0, |state, byte| self.step(state, *byte)))
+    }
+}
+
+/// The places that a byte leads to.
+fn moved(tokens: &[Token], set: u128, byte: u8) -> u128 {
+    tokens.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).fold(0, |next, (at, token)| match token {
+        Token::Any => next | 1 << at,
+        Token::Byte(wanted) if *wanted == byte => next | 1 << (at + 1),
+        Token::Byte(_) => next,
+    })
+}
+
+/// With the places that an empty run leads to, and without those that lie before the last run: whatever is found from
+/// there is found from the run, too.
+fn closed(tokens: &[Token], mut set: u128) -> u128 {
+    for (at, token) in tokens.iter().enumerate() {
+        if *token == Token::Any && set >> at & 1 == 1 {
+            set = (set | 1 << (at + 1)) & !((1 << at) - 1);
+        }
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Automaton, Part, STATES_MAX};
+
+    /// By trying every place.
+    fn is_made_of(string: &[u8], parts: &[Part<'_>]) -> bool {
+        match parts.split_first() {
+            None => string.is_empty(),
+            Some((Part::Bytes(bytes), rest)) => {
+                string.strip_prefix(*bytes).is_some_and(|behind| is_made_of(behind, rest))
+            }
+            Some((Part::Any, rest)) => (0..=string.len()).any(|at| is_made_of(&string[at..], rest)),
+        }
+    }
+
+    fn strings(letters: usize) -> impl Iterator<Item = Vec<u8>> {
+        (0..=letters).flat_map(|length| {
+            (0..3usize.pow(length as u32))
+                .map(move |number| (0..length).map(|at| b'a' + (number / 3usize.pow(at as u32) % 3) as u8).collect())
+        })
+    }
+
+    #[test]
+    fn automata_accept_what_consists_of_their_parts() {
+        use Part::{Any, Bytes};
+        let cases: &[&[Part]] = &[
+            &[],
+            &[Any],
+            &[Bytes(b"ab")],
+            &[Bytes(b"a"), Any],
+            &[Any, Bytes(b"ab")],
+            &[Any, Bytes(b"aab"), Any],
+            &[Any, Bytes(b"aba"), Any, Bytes(b"ba"), Any],
+            &[Bytes(b"a"), Any, Bytes(b"a")],
+            &[Bytes(b"ab"), Any, Any, Bytes(b"bca"), Any, Bytes(b"ca")],
+        ];
+        for parts in cases {
+            let automaton = Automaton::new(parts).unwrap();
+            for string in strings(7) {
+                assert_eq!(automaton.matches(&string), is_made_of(&string, parts), "{string:?} of {parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_that_are_too_long_have_none() {
+        let long = [b'a'; STATES_MAX + 1];
+        assert!(Automaton::new(&[Part::Any, Part::Bytes(&long[2..]), Part::Any]).is_some());
+        assert!(Automaton::new(&[Part::Any, Part::Bytes(&long), Part::Any]).is_none());
+    }
+
+    #[test]
+    fn final_states_are_those_that_nothing_leaves() {
+        let automaton = Automaton::new(&[Part::Bytes(b"a"), Part::Any]).unwrap();
+        let (yes, no) = (automaton.step(0, b'a'), automaton.step(0, b'b'));
+        assert!(automaton.is_final(yes) && automaton.is_final(no) && !automaton.is_final(0));
+        assert!(automaton.accepts(yes) && !automaton.accepts(no));
+    }
+}
