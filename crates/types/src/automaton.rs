@@ -18,6 +18,8 @@ pub enum Part<'p> {
 enum Token {
     Byte(u8),
     Any,
+    /// Behind a pattern.
+    End,
 }
 
 /// A deterministic automaton; its first state is 0.
@@ -37,36 +39,59 @@ impl fmt::Debug for Automaton {
 impl Automaton {
     /// The strings that consist of these parts. `None`: it would have too many states.
     pub fn new(parts: &[Part<'_>]) -> Option<Automaton> {
+        Automaton::any_of(&[parts.to_vec()])
+    }
+
+    /// The strings that consist of the parts of one of these patterns.
+    pub fn any_of(patterns: &[Vec<Part<'_>>]) -> Option<Automaton> {
         let mut tokens = Vec::new();
-        for part in parts {
-            match part {
-                Part::Bytes(bytes) => tokens.extend(bytes.iter().map(|byte| Token::Byte(*byte))),
-                Part::Any => tokens.push(Token::Any),
+        let mut starts = 0;
+        for pattern in patterns {
+            starts |= 1u128.checked_shl(tokens.len() as u32)?;
+            for part in pattern {
+                match part {
+                    Part::Bytes(bytes) => tokens.extend(bytes.iter().map(|byte| Token::Byte(*byte))),
+                    Part::Any => tokens.push(Token::Any),
+                }
             }
+            tokens.push(Token::End);
         }
-        // A set of places in the pattern is a word: the one behind all tokens is a place, too.
-        (tokens.len() < u128::BITS as usize).then_some(())?;
-        let mut sets = vec![closed(&tokens, 1)];
+        // A set of places in the patterns is a word.
+        (tokens.len() <= u128::BITS as usize).then_some(())?;
+        let asked = |byte: u8| tokens.contains(&Token::Byte(byte));
+        let asked: Vec<u8> = (0..=u8::MAX).filter(|byte| asked(*byte)).collect();
+        // All bytes that nothing asks for lead to the same state.
+        let other = (0..=u8::MAX).find(|byte| !asked.contains(byte));
+        let mut sets = vec![closed(&tokens, starts)];
         let mut steps = Vec::new();
         while let Some(set) = sets.get(steps.len()).copied() {
-            let mut of_bytes = [0; 256];
-            for (byte, to) in of_bytes.iter_mut().enumerate() {
-                let next = closed(&tokens, moved(&tokens, set, byte as u8));
+            let mut to = |byte: u8| {
+                let next = closed(&tokens, moved(&tokens, set, byte));
                 let known = sets.iter().position(|known| *known == next).unwrap_or_else(|| {
                     sets.push(next);
                     sets.len() - 1
                 });
-                *to = u8::try_from(known).ok()?;
+                u8::try_from(known).ok()
+            };
+            let mut of_bytes = [other.map_or(Some(0), &mut to)?; 256];
+            for byte in &asked {
+                of_bytes[usize::from(*byte)] = to(*byte)?;
             }
             steps.push(of_bytes);
             (sets.len() <= STATES_MAX).then_some(())?;
         }
-        let accepts = sets.iter().map(|set| set >> tokens.len() & 1 == 1).collect();
+        let ends = tokens.iter().enumerate().filter(|(_, token)| **token == Token::End);
+        let ends = ends.fold(0, |ends, (at, _)| ends | 1u128 << at);
+        let accepts = sets.iter().map(|set| set & ends != 0).collect();
         let piece = |part: &Part<'_>| match part {
             Part::Bytes(bytes) if !bytes.is_empty() => Some(bytes.to_vec()),
             _ => None,
         };
-        Some(Automaton { steps, accepts, pieces: parts.iter().filter_map(piece).collect() })
+        let pieces = match patterns {
+            [only] => only.iter().filter_map(piece).collect(),
+            _ => Vec::new(),
+        };
+        Some(Automaton { steps, accepts, pieces })
     }
 
     /// What every string contains.
@@ -103,17 +128,19 @@ fn moved(tokens: &[Token], set: u128, byte: u8) -> u128 {
     tokens.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).fold(0, |next, (at, token)| match token {
         Token::Any => next | 1 << at,
         Token::Byte(wanted) if *wanted == byte => next | 1 << (at + 1),
-        Token::Byte(_) => next,
+        Token::Byte(_) | Token::End => next,
     })
 }
 
-/// With the places that an empty run leads to, and without those that lie before the last run: whatever is found from
-/// there is found from the run, too.
+/// With the places that an empty run leads to, and without those of a pattern that lie before its last run: whatever is
+/// found from there is found from the run, too.
 fn closed(tokens: &[Token], mut set: u128) -> u128 {
+    let mut before = 0u128;
     for (at, token) in tokens.iter().enumerate() {
         if *token == Token::Any && set >> at & 1 == 1 {
-            set = (set | 1 << (at + 1)) & !((1 << at) - 1);
+            set = (set | 1 << (at + 1)) & !before;
         }
+        before = if *token == Token::End { 0 } else { before | 1 << at };
     }
     set
 }
@@ -163,9 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn one_of_several_patterns_is_enough() {
+        use Part::{Any, Bytes};
+        let patterns: &[Vec<Part>] =
+            &[vec![Bytes(b"ab"), Any], vec![Any, Bytes(b"cc"), Any, Bytes(b"a")], vec![], vec![Bytes(b"ca")]];
+        let automaton = Automaton::any_of(patterns).unwrap();
+        for string in strings(7) {
+            let expected = patterns.iter().any(|parts| is_made_of(&string, parts));
+            assert_eq!(automaton.matches(&string), expected, "{string:?}");
+        }
+        let none = Automaton::any_of(&[]).unwrap();
+        assert!(strings(3).all(|string| !none.matches(&string)));
+    }
+
+    #[test]
     fn patterns_that_are_too_long_have_none() {
         let long = [b'a'; STATES_MAX + 1];
-        assert!(Automaton::new(&[Part::Any, Part::Bytes(&long[2..]), Part::Any]).is_some());
+        assert!(Automaton::new(&[Part::Any, Part::Bytes(&long[4..]), Part::Any]).is_some());
         assert!(Automaton::new(&[Part::Any, Part::Bytes(&long), Part::Any]).is_none());
     }
 

@@ -129,12 +129,20 @@ impl<'a> Strings<'a> {
         kept: &mut Option<(Arc<Automaton>, CodeAutomaton)>,
         mask: &mut [u8],
     ) -> Decoded<bool> {
-        let Form::Symbols(symbols, _) = self.form else { return Ok(false) };
+        let symbols = match self.form {
+            Form::Symbols(symbols, _) => Some(symbols),
+            Form::Plain => None,
+            Form::Blocks(_) => return Ok(false),
+        };
         let data = self.slices.data;
         let codes = match kept {
             Some((known, codes)) if Arc::ptr_eq(known, texts) => codes,
             kept => &mut kept.insert((texts.clone(), CodeAutomaton::new(texts, symbols, data))).1,
         };
+        // Where no first byte decides, bytes are sought faster than they are gone through.
+        if symbols.is_none() && !codes.ends_soon() {
+            return Ok(false);
+        }
         let mut lengths = Vec::<i64>::new();
         self.slices.lengths.decode(&mut lengths);
         codes.search(data, &lengths, negated, mask)?;

@@ -31,28 +31,38 @@ const TELLING_SPARSE_MIN: usize = 48;
 const SAMPLE: usize = 4096;
 
 impl CodeAutomaton {
-    /// `sample`: strings of the table of symbols, as codes.
-    pub fn new(texts: &Automaton, symbols: &Symbols, sample: &[u8]) -> CodeAutomaton {
+    /// `sample`: strings of the table of symbols, as codes. Without a table codes are bytes.
+    pub fn new(texts: &Automaton, symbols: Option<&Symbols>, sample: &[u8]) -> CodeAutomaton {
         let states = texts.states();
         let mut steps: Box<[[u8; 256]; STATES_MAX]> =
             vec![[0; 256]; STATES_MAX].into_boxed_slice().try_into().expect("as many as there are");
         let (mut accepts, mut finals) = ([false; STATES_MAX], Box::new([false; STATES_MAX]));
         for state in 0..states {
             let own = state as u8;
-            for (code, to) in steps[state].iter_mut().enumerate() {
-                let (bytes, length) = symbols.symbol(code as u8);
-                *to = bytes[..length].iter().fold(own, |state, byte| texts.step(state, *byte));
-            }
-            steps[state][usize::from(ESCAPE)] = (states + state) as u8;
-            for byte in 0..=u8::MAX {
-                steps[states + state][usize::from(byte)] = texts.step(own, byte);
+            let of_bytes: [u8; 256] = std::array::from_fn(|byte| texts.step(own, byte as u8));
+            match symbols {
+                None => steps[state] = of_bytes,
+                Some(symbols) => {
+                    for (code, to) in steps[state].iter_mut().enumerate() {
+                        let (bytes, length) = symbols.symbol(code as u8);
+                        *to = bytes[..length].iter().fold(own, |state, byte| texts.step(state, *byte));
+                    }
+                    steps[state][usize::from(ESCAPE)] = (states + state) as u8;
+                    steps[states + state] = of_bytes;
+                }
             }
             (accepts[state], finals[state]) = (texts.accepts(own), texts.is_final(own));
         }
         let ends_soon = steps[0].iter().any(|to| finals[usize::from(*to)]);
         let finals = ends_soon.then_some(finals);
-        let telling = if ends_soon { None } else { telling(texts, symbols, &sample[..sample.len().min(SAMPLE)]) };
+        let telling = symbols.filter(|_| finals.is_none());
+        let telling = telling.and_then(|symbols| telling_of(texts, symbols, &sample[..sample.len().min(SAMPLE)]));
         CodeAutomaton { steps, accepts, escaped: states as u8, finals, telling }
+    }
+
+    /// Whether most strings are decided by their first codes.
+    pub fn ends_soon(&self) -> bool {
+        self.finals.is_some()
     }
 
     /// Whether what codes stand for is in the set, for strings that lie in `data` one after the other, each in as many codes
@@ -143,7 +153,7 @@ impl CodeAutomaton {
 }
 
 /// The codes that the place of a piece may lie in, of that place for which they come least often.
-fn telling(texts: &Automaton, symbols: &Symbols, sample: &[u8]) -> Option<Vec<u8>> {
+fn telling_of(texts: &Automaton, symbols: &Symbols, sample: &[u8]) -> Option<Vec<u8>> {
     let mut counts = [0; 256];
     sample.iter().for_each(|code| counts[usize::from(*code)] += 1);
     let often = |codes: &Vec<u8>| codes.iter().map(|code| counts[usize::from(*code)]).sum::<usize>();
@@ -276,7 +286,7 @@ mod tests {
         ];
         for parts in patterns {
             let automaton = Automaton::new(parts).unwrap();
-            let over_codes = CodeAutomaton::new(&automaton, &symbols, &codes);
+            let over_codes = CodeAutomaton::new(&automaton, Some(&symbols), &codes);
             for negated in [false, true] {
                 let mut mask: Vec<u8> = (0..strings.len()).map(|row| u8::from(row % 5 != 3)).collect();
                 over_codes.search(&codes, &lengths, negated, &mut mask).unwrap();
@@ -295,7 +305,7 @@ mod tests {
         put_symbols(&compressor, &mut table);
         let symbols = Symbols::parse(&mut table.as_slice()).unwrap();
         let automaton = Automaton::new(&[Part::Any, Part::Bytes(b"s"), Part::Any]).unwrap();
-        let over_codes = CodeAutomaton::new(&automaton, &symbols, &[]);
+        let over_codes = CodeAutomaton::new(&automaton, Some(&symbols), &[]);
         let searched =
             |data: &[u8], lengths: &[i64]| over_codes.search(data, lengths, false, &mut [1; 9][..lengths.len()]);
         assert!(searched(&[0, 0, 255, 65], &[2, 2]).is_ok());

@@ -3,6 +3,7 @@ use crate::encoding::dictionary::SharedKind;
 use crate::frame::{SECTION_PAGE_BYTES, Section};
 use crate::{BlockCache, Error, Files, key_hash};
 use arrow_array::{Array, ArrayRef};
+use basalt_types::automaton::{Automaton, Part};
 use basalt_types::span::Span;
 use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key, numeric};
 use object_store::memory::InMemory;
@@ -150,6 +151,7 @@ impl Table {
                 );
             }
             check_spans(segment, &mut chunk, index, expected);
+            check_search(segment, &mut chunk, index, expected);
         }
     }
 }
@@ -174,6 +176,63 @@ fn check_spans(segment: &Segment, chunk: &mut ChunkReader, page: usize, expected
             }
         }
     }
+}
+
+/// What a page tells about sets of texts without decoding any.
+fn check_search(segment: &Segment, chunk: &mut ChunkReader, page: usize, expected: &[Datum]) {
+    let text = |datum: &Datum| match datum {
+        Datum::Bytes(bytes) => Some(bytes.to_vec()),
+        _ => None,
+    };
+    let some: Vec<Vec<u8>> = expected.iter().filter_map(text).step_by(1 + expected.len() / 3).collect();
+    for bytes in &some {
+        let bytes = &bytes[..bytes.len().min(24)];
+        let (front, back) = bytes.split_at(bytes.len() / 2);
+        let middle = &bytes[bytes.len() / 3..bytes.len() - bytes.len() / 3];
+        let patterns: [&[Part]; 5] = [
+            &[Part::Bytes(bytes)],
+            &[Part::Bytes(front), Part::Any],
+            &[Part::Any, Part::Bytes(back)],
+            &[Part::Any, Part::Bytes(middle), Part::Any],
+            &[Part::Any, Part::Bytes(front), Part::Any, Part::Bytes(back), Part::Any],
+        ];
+        for parts in patterns {
+            let automaton = Arc::new(Automaton::new(parts).unwrap());
+            for negated in [false, true] {
+                let mut mask: Vec<u8> = (0..expected.len()).map(|row| u8::from(row % 7 != 5)).collect();
+                if chunk.search(segment, page, (&automaton, negated), &mut mask).unwrap() {
+                    let passes = expected.iter().enumerate().map(|(row, value)| {
+                        let found = text(value).map(|text| automaton.matches(&text));
+                        row % 7 != 5 && found.is_some_and(|found| found != negated)
+                    });
+                    assert!(passes.eq(mask.iter().map(|mask| *mask == 1)), "{parts:?}, negated {negated}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn compressed_texts_are_searched_as_they_rest() {
+    let words = ["special ", "requests ", "sleep ", "furiously ", "quick ", "ß", ""];
+    let text = |row: usize| match row % 9 {
+        4 => Datum::Null,
+        _ => {
+            let words = (0..row % 11).map(|word| words[(row / 11 + word * row) % words.len()]);
+            Datum::text(&format!("{}{row}", words.collect::<String>()))
+        }
+    };
+    let column = SegmentColumn::new(VALUE, &DataType::Text).unwrap();
+    let table = Table::new(30_000, |row| row as i64, column, (0..30_000).map(text).collect());
+    let files = files();
+    table.write(&files, SegmentOptions::default(), 30_000, None);
+    let segment = Segment::open(&files, ID, &cache()).unwrap();
+    assert_eq!(segment.directory(0).unwrap().chunks[2].shared.map(|(kind, _)| kind), Some(SharedKind::Symbols));
+    table.check(&segment);
+    // They are, and not decoded after all.
+    let automaton = Arc::new(Automaton::new(&[Part::Any, Part::Bytes(b"requests"), Part::Any]).unwrap());
+    let mut chunk = segment.chunk(0, VALUE, std::slice::from_ref(&(0..PAGE_ROWS))).unwrap().unwrap();
+    assert!(chunk.search(&segment, 0, (&automaton, false), &mut [1; PAGE_ROWS as usize]).unwrap());
 }
 
 #[test]

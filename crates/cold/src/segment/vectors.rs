@@ -175,14 +175,12 @@ impl ChunkReader {
     ) -> Result<bool> {
         let ty = segment.chunk_type(self.at);
         let rows = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
-        let Some(shared) = self.shared.clone().filter(|shared| shared.kind == SharedKind::Symbols) else {
-            return Ok(false);
-        };
-        if ty != PhysType::Bytes || mask.len() != rows {
+        let shared = self.shared.clone();
+        if ty != PhysType::Bytes || mask.len() != rows || self.dictionary_len().is_some() {
             return Ok(false);
         }
         let block = self.block(segment, page)?;
-        let parsed = Page::parse(&block, ty, rows, Some(&shared));
+        let parsed = Page::parse(&block, ty, rows, shared.as_deref());
         let searched = parsed.and_then(|page| match &page.values {
             PageValues::Strings(strings) => {
                 clear_nulls(&page, mask);

@@ -233,3 +233,83 @@ fn what_keys_decide_comes_from_any_row_of_the_group() {
         assert_eq!(groups, expected(&rows, &[5, 0, 2], together), "{workers} workers, {together:?}");
     }
 }
+
+/// Pages of keys that ascend, in order, and the keys that two of them may share.
+fn pages() -> (Vec<Vec<(i64, i64)>>, Arc<[i64]>) {
+    let rows: Vec<(i64, i64)> = (0..40_000).map(|row| (row / 7 + row / 13, row * 7919 % 100)).collect();
+    let pages: Vec<Vec<(i64, i64)>> = rows.chunks(3000).map(<[(i64, i64)]>::to_vec).collect();
+    let mut shared: Vec<i64> = pages.iter().flat_map(|page| [page[0].0, page[page.len() - 1].0]).collect();
+    shared.dedup();
+    (pages, shared.into())
+}
+
+fn summed(least: i64) -> (Arc<Spec>, Arc<Program>, Arc<EvalContext>) {
+    let ctx = Arc::new(EvalContext::at(0));
+    let fields = vec![Field::new(DataType::Int8, false), Field::new(DataType::Int8, false)];
+    let mut program = Program::new(fields);
+    let (resolved, args) = resolved("sum", Some(Expr::Column { index: 1, ty: DataType::Int8 }), &ctx);
+    let args = args.iter().map(|arg| program.define(arg, &ctx)).collect();
+    let call = Call { resolved, args, digits: None, filter: None, distinct: false };
+    let mut spec = Spec::new(&program, &[0], &[], vec![call]).unwrap();
+    let mut having = Program::new(spec.fields());
+    let sum = Expr::Column { index: 1, ty: having.fields[1].ty.clone() };
+    let condition = op(">", sum, Expr::int4(least as i32));
+    let condition = having.condition(&condition, &ctx);
+    spec.have(&having, &[condition]);
+    (Arc::new(spec), Arc::new(program), ctx)
+}
+
+fn sums(groups: Aggregation) -> BTreeMap<i64, i128> {
+    let groups = groups.finish().unwrap();
+    let columns = groups.columns(0..groups.groups()).unwrap();
+    let value = |column: &Vector, row| match column {
+        Vector::Ints(ints) => ints.values.get(row),
+        Vector::Flat(_) | Vector::Codes(_) => panic!("integers"),
+    };
+    (0..groups.groups()).map(|row| (value(&columns[0], row) as i64, value(&columns[1], row))).collect()
+}
+
+/// Of two workers that take pages in turn: none of the groups that pass is missing or less than whole.
+fn check_early(pages: &[Vec<(i64, i64)>], shared: &Arc<[i64]>) {
+    let mut expected = BTreeMap::new();
+    pages.iter().flatten().for_each(|(key, value)| *expected.entry(*key).or_insert(0i128) += i128::from(*value));
+    for (least, leaves) in [(700, true), (-1, false), (100_000, true)] {
+        let (spec, program, ctx) = summed(least);
+        let mut workers = [Aggregation::new(&spec), Aggregation::new(&spec)];
+        workers.iter_mut().for_each(|groups| groups.leave_early(shared.clone(), &ctx));
+        let mut work = Work::new(program, ctx.clone(), Vec::new());
+        for (at, page) in pages.iter().enumerate() {
+            let column = |of: fn(&(i64, i64)) -> i64| {
+                let values = IntValues::I64(page.iter().map(of).collect());
+                Vector::Ints(Ints::measured(values, None))
+            };
+            let columns = [column(|row| row.0), column(|row| row.1)];
+            let mut batch = Batch::of_vectors(&columns, page.len(), &work);
+            workers[at / 2 % 2].add(&mut batch, &mut work).unwrap();
+        }
+        let left = workers.iter().map(Aggregation::left_early).sum::<usize>();
+        assert_eq!(left > 0, leaves, "least {least}");
+        let [mut all, other] = workers;
+        all.merge(other).unwrap();
+        let found = sums(all);
+        // A key between two workers is counted by both.
+        assert!(found.len() + left >= expected.len() && (!leaves || found.len() < expected.len() / 4));
+        found.iter().for_each(|(key, sum)| assert_eq!(expected[key], *sum, "{key}"));
+        let passing = expected.iter().filter(|(_, sum)| **sum > i128::from(least));
+        passing.for_each(|(key, sum)| assert_eq!(found.get(key), Some(sum), "{key}"));
+    }
+}
+
+#[test]
+fn groups_that_a_condition_rules_out_leave_with_their_page() {
+    let (pages, shared) = pages();
+    check_early(&pages, &shared);
+}
+
+/// Control: where it is not told which keys pages share, some leave before they are whole.
+#[test]
+#[should_panic]
+fn groups_that_leave_too_soon_are_found() {
+    let (pages, _) = pages();
+    check_early(&pages, &Arc::from([]));
+}

@@ -13,53 +13,150 @@ pub struct Sought {
     pub negated: bool,
 }
 
+/// Characters of prefixes that are compared as patterns.
+const PREFIX_CHARS_MAX: i32 = 64;
+
 impl Sought {
-    /// What a comparison or pattern with a constant asks of the column beside it; `None` for others.
+    /// What comparisons and patterns with constants ask of the column beside them; `None` for others.
     pub fn of(expr: &Expr) -> Option<Sought> {
-        let Expr::Call { function, args, .. } = expr else { return None };
-        let [text, Expr::Const { value: Datum::Bytes(wanted), .. }] = args.as_slice() else { return None };
-        is_column(text).then_some(())?;
-        let wanted = std::str::from_utf8(wanted).ok()?;
-        let (texts, negated) = match function.name.as_str() {
-            "textlike" => (LikePattern::new(wanted, Some('\\'), false).automaton()?, false),
-            "textnlike" => (LikePattern::new(wanted, Some('\\'), false).automaton()?, true),
-            "texteq" => (Automaton::new(&[Part::Bytes(wanted.as_bytes())])?, false),
-            "textne" => (Automaton::new(&[Part::Bytes(wanted.as_bytes())])?, true),
-            _ => return None,
-        };
-        Some(Sought { texts: Arc::new(texts), negated })
+        let Patterns { patterns, negated } = Patterns::of(expr)?;
+        let patterns: Vec<Vec<Part<'_>>> =
+            patterns.iter().map(|parts| parts.iter().map(Owned::part).collect()).collect();
+        Some(Sought { texts: Arc::new(Automaton::any_of(&patterns)?), negated })
+    }
+}
+
+/// A text is one of several patterns, or is none of them.
+struct Patterns {
+    patterns: Vec<Vec<Owned>>,
+    negated: bool,
+}
+
+/// A [`Part`] that holds its bytes.
+enum Owned {
+    Text(String),
+    Any,
+}
+
+impl Owned {
+    fn part(&self) -> Part<'_> {
+        match self {
+            Owned::Text(text) => Part::Bytes(text.as_bytes()),
+            Owned::Any => Part::Any,
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Clone, Copy)]
+enum Compared {
+    Text,
+    /// Its first characters, so many.
+    Prefix(usize),
+}
+
+impl Patterns {
+    fn of(expr: &Expr) -> Option<Patterns> {
+        match expr {
+            Expr::Call { function, args, .. } => {
+                let [text, wanted] = args.as_slice() else { return None };
+                let (compared, wanted) = (compared(text)?, text_of(wanted)?);
+                let is_like = matches!(compared, Compared::Text);
+                let like = || Some(vec![LikePattern::new(wanted, Some('\\'), false).parts()?]);
+                let equal = || compared.equal_to(wanted).into_iter().collect();
+                let (patterns, negated) = match function.name.as_str() {
+                    "textlike" if is_like => (like()?, false),
+                    "textnlike" if is_like => (like()?, true),
+                    "texteq" => (equal(), false),
+                    "textne" => (equal(), true),
+                    _ => return None,
+                };
+                Some(Patterns { patterns, negated })
+            }
+            Expr::InList { expr, list, equal, negated } if equal.name == "texteq" => {
+                let compared = compared(expr)?;
+                let wanted = list.iter().map(text_of).collect::<Option<Vec<&str>>>()?;
+                let patterns = wanted.into_iter().filter_map(|wanted| compared.equal_to(wanted)).collect();
+                Some(Patterns { patterns, negated: *negated })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Compared {
+    /// The texts of which this is equal to something; `None`: there are none.
+    fn equal_to(self, wanted: &str) -> Option<Vec<Owned>> {
+        let text = Owned::Text(wanted.to_string());
+        match self {
+            Compared::Text => Some(vec![text]),
+            Compared::Prefix(chars) => match wanted.chars().count() {
+                count if count == chars => Some(vec![text, Owned::Any]),
+                count if count < chars => Some(vec![text]),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Const { value: Datum::Bytes(text), .. } => std::str::from_utf8(text).ok(),
+        _ => None,
+    }
+}
+
+/// A column of texts, or its prefix.
+fn compared(expr: &Expr) -> Option<Compared> {
+    let count = |expr: &Expr| match expr {
+        Expr::Const { value: Datum::I32(count @ 0..=PREFIX_CHARS_MAX), .. } => Some(*count as usize),
+        _ => None,
+    };
+    match expr {
+        Expr::Call { function, args, .. } => match (function.name.as_str(), args.as_slice()) {
+            ("substring" | "substr", [text, start, length]) if is_column(text) && count(start) == Some(1) => {
+                count(length).map(Compared::Prefix)
+            }
+            ("left", [text, length]) if is_column(text) => count(length).map(Compared::Prefix),
+            _ => None,
+        },
+        _ => is_column(expr).then_some(Compared::Text),
     }
 }
 
 /// A column whose bytes are those of the text.
 fn is_column(expr: &Expr) -> bool {
+    let is_text = |expr: &Expr| matches!(expr, Expr::Column { ty: DataType::Text | DataType::Varchar(_), .. });
     match expr {
-        Expr::Column { ty, .. } => matches!(ty, DataType::Text | DataType::Varchar(_)),
-        Expr::Cast { expr, to: DataType::Text, .. } => {
-            matches!(&**expr, Expr::Column { ty: DataType::Text | DataType::Varchar(_), .. })
-        }
-        _ => false,
+        Expr::Cast { expr, to: DataType::Text, .. } => is_text(expr),
+        expr => is_text(expr),
     }
 }
 
 impl LikePattern {
-    /// `None` if a character of any kind, or any case, is among what it asks for, or it is too long.
-    fn automaton(&self) -> Option<Automaton> {
+    /// `None` if a character of any kind, or any case, is among what it asks for.
+    fn parts(&self) -> Option<Vec<Owned>> {
+        let text = |bytes: &[u8]| Some(Owned::Text(std::str::from_utf8(bytes).ok()?.to_string()));
         if self.insensitive {
             return None;
         }
         match &self.matcher {
-            Matcher::Exact(text) => Automaton::new(&[Part::Bytes(text.as_bytes())]),
-            Matcher::Prefix(prefix) => Automaton::new(&[Part::Bytes(prefix.as_bytes()), Part::Any]),
-            Matcher::Suffix(suffix) => Automaton::new(&[Part::Any, Part::Bytes(suffix.as_bytes())]),
-            Matcher::Contains(finder) => Automaton::new(&[Part::Any, Part::Bytes(finder.needle()), Part::Any]),
+            Matcher::Exact(wanted) => Some(vec![text(wanted.as_bytes())?]),
+            Matcher::Prefix(prefix) => Some(vec![text(prefix.as_bytes())?, Owned::Any]),
+            Matcher::Suffix(suffix) => Some(vec![Owned::Any, text(suffix.as_bytes())?]),
+            Matcher::Contains(finder) => Some(vec![Owned::Any, text(finder.needle())?, Owned::Any]),
             Matcher::Pieces { prefix, middle, suffix } => {
-                let mut parts = vec![Part::Bytes(prefix.as_bytes()), Part::Any];
-                middle.iter().for_each(|finder| parts.extend([Part::Bytes(finder.needle()), Part::Any]));
-                parts.push(Part::Bytes(suffix.as_bytes()));
-                Automaton::new(&parts)
+                let mut parts = vec![text(prefix.as_bytes())?, Owned::Any];
+                for finder in middle {
+                    parts.extend([text(finder.needle())?, Owned::Any]);
+                }
+                parts.push(text(suffix.as_bytes())?);
+                Some(parts)
             }
             Matcher::General(_) => None,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
