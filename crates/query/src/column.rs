@@ -7,8 +7,10 @@
 mod compile;
 mod drive;
 mod facts;
+mod kept;
 pub(crate) mod notes;
 mod window;
 
 pub(crate) use compile::{Refusal, column_plan, noted_plan};
 pub(crate) use drive::Ended;
+pub(crate) use kept::KeptPlan;
