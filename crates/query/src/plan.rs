@@ -14,6 +14,7 @@ mod late;
 mod lift;
 mod prune;
 pub mod row_count;
+mod timeless;
 
 pub use failing::can_fail;
 pub use inline::is_volatile;

@@ -1,7 +1,7 @@
 //! From the optimizer's tree to a plan of the column engine: column ids become positions.
 
 use crate::column::facts;
-use crate::column::kept::Sizes;
+use crate::column::kept::{Lasting, Sizes};
 use crate::column::notes::{Notes, What};
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
@@ -9,6 +9,7 @@ use crate::optimize::optimize;
 use crate::plan::{AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp, SortKey, row_count};
 use crate::run::RunContext;
 use basalt_engine::ScanSpec;
+use basalt_exec::pipeline::Pipelines;
 use basalt_exec::plan as exec;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
@@ -60,6 +61,8 @@ pub(super) struct Compiled {
 pub(crate) type Refusal = Cow<'static, str>;
 pub(super) type Taken<T> = Result<T, Refusal>;
 
+/// What is said of plans that compile, but not into pipelines.
+const UNSUPPORTED: Refusal = Cow::Borrowed("types or expressions that it does not hold");
 const OUT_OF_TURN: Refusal = Cow::Borrowed("a volatile call, or a column of another query level");
 
 /// A plan that is computed once: its number, and which column of it holds what.
@@ -114,31 +117,47 @@ fn add_read(node: &Node, read: &mut BTreeMap<CteId, ColSet>) {
 }
 
 /// What the column engine runs for a query, or why the fallback does.
-pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Taken<Arc<exec::Plan>> {
+pub(crate) fn column_pipelines(query: &Query, ctx: &RunContext) -> Taken<Pipelines> {
     check_taken(query, ctx)?;
     let keeps = !ctx.system.settings.effective().plans_anew;
-    if let Some(kept) = query.columnar.get(ctx).filter(|_| keeps) {
-        // Constants without parameters have been looked at.
-        return if ctx.eval.params.is_empty() { Ok(kept) } else { check_constants(query, ctx).map(|()| kept) };
+    match query.columnar.get(ctx).filter(|_| keeps) {
+        Some(Lasting::Pipelines(kept)) => return Ok(kept),
+        Some(Lasting::Plan(plan)) => {
+            // Constants without parameters have been looked at.
+            if !ctx.eval.params.is_empty() {
+                check_constants(query, ctx)?;
+            }
+            return pipelines(&plan, ctx);
+        }
+        None => {}
     }
     let sizes = Sizes::of(query, ctx);
     let node = tree(query, ctx)?;
     let mut how = Compiling::new(&node, ctx, None);
-    let plan = Arc::new(compiled(query, &node, &mut how)?);
+    let plan = compiled(query, &node, &mut how)?;
+    let made = pipelines(&plan, ctx)?;
     if how.lasts && keeps {
-        query.columnar.keep(&plan, sizes);
+        let lasting = match query.is_timeless() {
+            true => Lasting::Pipelines(made.clone()),
+            false => Lasting::Plan(Arc::new(plan)),
+        };
+        query.columnar.keep(lasting, sizes);
     }
-    Ok(plan)
+    Ok(made)
 }
 
 /// The same with what there is to say of its operators.
-pub(crate) fn noted_plan(query: &Query, ctx: &RunContext) -> Taken<(exec::Plan, Notes)> {
+pub(crate) fn noted_pipelines(query: &Query, ctx: &RunContext) -> Taken<(Pipelines, Notes)> {
     check_taken(query, ctx)?;
     let node = tree(query, ctx)?;
     let notes = Notes::new(&node, &ctx.system);
     let mut how = Compiling::new(&node, ctx, Some(notes));
     let plan = compiled(query, &node, &mut how)?;
-    Ok((plan, how.notes.expect("it is kept")))
+    Ok((pipelines(&plan, ctx)?, how.notes.expect("it is kept")))
+}
+
+fn pipelines(plan: &exec::Plan, ctx: &RunContext) -> Taken<Pipelines> {
+    Pipelines::of(plan, &ctx.eval).ok_or(UNSUPPORTED)
 }
 
 /// Why the engine would not run a query, before it is looked at closely.

@@ -7,6 +7,7 @@
 use super::facts;
 use crate::plan::Query;
 use crate::run::RunContext;
+use basalt_exec::pipeline::Pipelines;
 use basalt_exec::plan as exec;
 use basalt_types::TableDef;
 use parking_lot::Mutex;
@@ -23,8 +24,16 @@ pub(crate) struct KeptPlan(Mutex<Option<Made>>);
 
 #[derive(Clone)]
 struct Made {
-    plan: Arc<exec::Plan>,
+    lasting: Lasting,
     sizes: Sizes,
+}
+
+/// As much of the way to an execution as another can begin with.
+#[derive(Clone)]
+pub(super) enum Lasting {
+    Plan(Arc<exec::Plan>),
+    /// Of a query without parameters and stable calls.
+    Pipelines(Pipelines),
 }
 
 /// Rows of every table that a query scans: hot ones, and those in files, of which statistics are known.
@@ -45,14 +54,14 @@ impl fmt::Debug for KeptPlan {
 
 impl KeptPlan {
     /// The plan, if tables are about what they were.
-    pub(super) fn get(&self, ctx: &RunContext) -> Option<Arc<exec::Plan>> {
+    pub(super) fn get(&self, ctx: &RunContext) -> Option<Lasting> {
         let made = self.0.lock().clone()?;
-        made.sizes.are_those_of_now(ctx).then_some(made.plan)
+        made.sizes.are_those_of_now(ctx).then_some(made.lasting)
     }
 
     /// `sizes`: from before it was made.
-    pub(super) fn keep(&self, plan: &Arc<exec::Plan>, sizes: Sizes) {
-        *self.0.lock() = Some(Made { plan: plan.clone(), sizes });
+    pub(super) fn keep(&self, lasting: Lasting, sizes: Sizes) {
+        *self.0.lock() = Some(Made { lasting, sizes });
     }
 }
 
