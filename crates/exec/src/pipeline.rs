@@ -115,6 +115,11 @@ enum Sink {
     },
 }
 
+/// A plan in pipelines, each behind what it reads. Constants and calls without columns have been computed: those of a plan
+/// with parameters or stable calls are for one execution.
+#[derive(Clone)]
+pub struct Pipelines(Arc<[Arc<Pipeline>]>);
+
 /// What an execution is given.
 #[derive(Clone)]
 pub struct Surroundings {
@@ -128,7 +133,7 @@ pub struct Surroundings {
 
 /// A plan that runs, pipeline after pipeline.
 pub struct Execution {
-    pipelines: Vec<Arc<Pipeline>>,
+    pipelines: Arc<[Arc<Pipeline>]>,
     around: Surroundings,
     /// What each pipeline did, as far as they have begun.
     ran: Vec<Option<Arc<Ran>>>,

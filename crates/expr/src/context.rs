@@ -8,6 +8,7 @@ use crate::random::Generator;
 use basalt_types::{DataType, Datum, DomainDef};
 use std::any::Any;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// `DateStyle`'s output half.
@@ -102,6 +103,8 @@ pub struct EvalContext {
     pub literals: Option<Arc<Mutex<Vec<LiteralNote>>>>,
     /// What literals of a statement are read by that was prepared under other settings.
     pub literal_style: Option<LiteralStyle>,
+    /// Whether somebody has asked for the moment: of what was computed without, the next moment makes the same.
+    pub asked_moment: Option<Arc<AtomicBool>>,
 }
 
 impl EvalContext {
@@ -124,7 +127,17 @@ impl EvalContext {
             system: None,
             literals: None,
             literal_style: None,
+            asked_moment: None,
         }
+    }
+
+    /// [`EvalContext::now_micros`], for whoever computes a value of it.
+    pub fn now(&self) -> i64 {
+        // Many threads may ask; that it is set already, they only read.
+        if let Some(asked) = self.asked_moment.as_ref().filter(|asked| !asked.load(Ordering::Relaxed)) {
+            asked.store(true, Ordering::Relaxed);
+        }
+        self.now_micros
     }
 
     /// What texts are read by now.

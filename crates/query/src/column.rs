@@ -7,8 +7,12 @@
 mod compile;
 mod drive;
 mod facts;
+mod kept;
 pub(crate) mod notes;
 mod window;
 
-pub(crate) use compile::{Refusal, column_plan, noted_plan};
+pub(crate) use compile::{column_pipelines, noted_pipelines};
 pub(crate) use drive::Ended;
+pub(crate) use kept::KeptPlan;
+
+use compile::Refusal;

@@ -5,6 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::notify::Notifications;
 use crate::pgcatalog;
 use crate::plans::PlanCache;
+use crate::plans::queries::KnownQueries;
 use crate::query_groups::QueryGroups;
 use crate::query_log::QueryLog;
 use crate::run::{QueryRuntime, RuntimeConfig};
@@ -126,6 +127,7 @@ pub struct Database {
     runtime: Arc<QueryRuntime>,
     registry: Arc<Registry>,
     plans: PlanCache,
+    queries: KnownQueries,
     stats: Stats,
     advisory: AdvisoryLocks,
     notifications: Notifications,
@@ -159,6 +161,10 @@ impl Database {
 
     pub(crate) fn plans(&self) -> &PlanCache {
         &self.plans
+    }
+
+    pub(crate) fn queries(&self) -> &KnownQueries {
+        &self.queries
     }
 
     pub(crate) fn notifications(&self) -> &Notifications {
@@ -197,6 +203,7 @@ impl Database {
             runtime,
             registry,
             plans: PlanCache::default(),
+            queries: KnownQueries::default(),
             advisory: AdvisoryLocks::default(),
             notifications: Notifications::default(),
             query_log: QueryLog::default(),

@@ -7,15 +7,12 @@ mod step;
 
 pub use step::{Fact, Shown, Step};
 
-use crate::column::{Refusal, noted_plan};
+use crate::column::noted_pipelines;
 use crate::error::{Result, SqlError};
 use crate::plan::Query;
 use crate::run::{QueryRuntime, RunContext};
 use basalt_expr::resolve::decimal::TOO_WIDE;
 use std::sync::Arc;
-
-/// What is said of plans that compile, but not into pipelines.
-const NO_PIPELINES: &str = "types or expressions that it does not hold";
 
 /// The plan of a query, and with `analyze` what it did and how many rows it gave.
 pub(crate) async fn explain(
@@ -26,10 +23,8 @@ pub(crate) async fn explain(
 ) -> Result<(Vec<Step>, usize)> {
     let clock = ctx.system.db.os().clock.clone();
     let began = clock.monotonic();
-    let planned = noted_plan(query, ctx).and_then(|(plan, notes)| match runtime.column_execution(&plan, ctx) {
-        Some(execution) => Ok((execution, notes)),
-        None => Err(Refusal::from(NO_PIPELINES)),
-    });
+    let planned = noted_pipelines(query, ctx);
+    let planned = planned.map(|(pipelines, notes)| (runtime.column_execution(&pipelines, ctx), notes));
     ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
     let refusal = match planned {
         Err(refusal) => refusal,

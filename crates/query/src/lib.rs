@@ -34,6 +34,6 @@ pub use error::{Severity, SqlError};
 pub use notify::Notification;
 pub use row::RowSink;
 pub use session::{
-    AtOnceQuery, CopyIn, CopyOut, Ended, Outcome, Parsed, ResultColumn, RowStream, Session, StartupParams,
-    TransactionStatus,
+    AtOnceQuery, CopyIn, CopyOut, Ended, Outcome, Parsed, ResultColumn, RowStream, Session, SimpleStatement,
+    StartupParams, TransactionStatus,
 };

@@ -14,12 +14,14 @@ mod late;
 mod lift;
 mod prune;
 pub mod row_count;
+mod timeless;
 
 pub use failing::can_fail;
 pub use inline::is_volatile;
 pub use kept::Kept;
 
 use crate::bind::IndexTerms;
+use crate::column::KeptPlan;
 use crate::pgcatalog::VirtualTable;
 use crate::row::RowPlan;
 use arrow_array::RecordBatch;
@@ -54,6 +56,8 @@ pub struct Query {
     pub row_locks: Vec<(ObjectId, RowLock)>,
     /// What the row engine runs, if it can.
     pub(crate) row: Kept<Option<RowPlan>>,
+    /// What the column engine runs.
+    pub(crate) columnar: KeptPlan,
 }
 
 /// A result column as a client is told of it.

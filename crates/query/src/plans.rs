@@ -9,6 +9,7 @@
 //! settings. The cache is bounded: of too many entries those go that were not used for the longest time.
 
 mod learn;
+pub(crate) mod queries;
 pub(crate) mod text;
 
 pub(crate) use learn::{learn, values};

@@ -10,7 +10,7 @@ pub(crate) mod stats;
 
 pub(crate) use outlet::Outlet;
 
-use crate::column::{Ended, column_plan};
+use crate::column::{Ended, column_pipelines};
 use crate::error::{Result, SqlError};
 use crate::explain::Step;
 use crate::lower::{
@@ -196,7 +196,7 @@ impl QueryRuntime {
     async fn feed(self: &Arc<Self>, query: &Query, ctx: &RunContext, outlet: &Outlet) -> Result<()> {
         let clock = ctx.system.db.os().clock.clone();
         let began = clock.monotonic();
-        let execution = column_plan(query, ctx).ok().and_then(|plan| self.column_execution(&plan, ctx));
+        let execution = column_pipelines(query, ctx).ok().map(|pipelines| self.column_execution(&pipelines, ctx));
         ctx.stats.add_planning(clock.monotonic().saturating_sub(began));
         if let Some(mut execution) = execution {
             let ended = self.run_columns(&mut execution, outlet, &ctx.turns).await;

@@ -25,6 +25,7 @@ mod portals;
 pub(crate) mod prepared;
 mod running;
 pub(crate) mod sequences;
+mod simple;
 mod surroundings;
 pub(crate) mod temp;
 
@@ -33,6 +34,7 @@ pub use block::Scope;
 pub(crate) use dispatch::locks_of;
 pub use inline::{AtOnceQuery, Ended};
 pub use outcome::{Columns, CopyIn, CopyOut, Outcome, ResultColumn, RowStream};
+pub use simple::SimpleStatement;
 
 use crate::database::{Database, SessionEntry};
 use crate::error::{Result, SqlError};
@@ -55,6 +57,7 @@ use sequences::SequenceUse;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use surroundings::Surroundings;
 
@@ -105,6 +108,8 @@ pub struct Session {
     /// How often it was found out who the session is.
     identity: u64,
     surroundings: Mutex<Option<Arc<Surroundings>>>,
+    /// Whether a statement has asked for the moment ([`EvalContext::asked_moment`]).
+    asked_moment: Arc<AtomicBool>,
     pub(crate) database: Arc<basalt_engine::Database>,
     client_addr: Option<SocketAddr>,
     pub(crate) settings: Settings,
@@ -219,6 +224,7 @@ impl Session {
             followed: None,
             identity: 0,
             surroundings: Mutex::default(),
+            asked_moment: Arc::default(),
             login: role,
             database,
             client_addr: params.client_addr,
@@ -314,27 +320,6 @@ impl Session {
         if self.notices.len() < NOTICES_MAX && notice.severity >= least {
             self.notices.push(notice);
         }
-    }
-
-    /// Splits and parses a simple query. On a syntax error call [`Session::finish_simple`] too.
-    pub fn parse_simple(&mut self, sql: &str) -> Result<Vec<Parsed>> {
-        // A simple query takes the place of the unnamed portal.
-        self.portals.remove("");
-        crate::syntax::parse(sql).inspect_err(|error| self.never_ran(sql, error))
-    }
-
-    /// A text that fails before it is a statement that could run.
-    fn never_ran(&mut self, sql: &str, error: &SqlError) {
-        self.statement_begins(&Arc::from(&sql[..sql.floor_char_boundary(TOLD_BYTES_MAX)]));
-        self.statement_failed(error);
-    }
-
-    /// Runs one statement; several of one message form one implicit transaction. After an error skip the
-    /// rest and call [`Session::finish_simple`].
-    pub async fn run_simple(&mut self, parsed: &Parsed) -> Result<Outcome> {
-        self.statement_begins(&parsed.sql);
-        let result = self.dispatch(&parsed.statement, &parsed.sql).await;
-        self.note_end(result)
     }
 
     /// Whether garbage collection has waited for all that the statement has read in its transaction so far (72000).

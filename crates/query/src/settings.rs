@@ -60,6 +60,8 @@ pub struct Effective {
     /// Engines that the planner may use beside the fallback.
     pub column_engine: bool,
     pub row_engine: bool,
+    /// Plans are not kept for later executions, as far as the column engine runs them.
+    pub plans_anew: bool,
     /// `warning`, `notice` and so on, least severe that the client wants.
     pub client_min_messages: String,
 }
@@ -507,6 +509,7 @@ impl Effective {
             query_group: text("basalt.query_group"),
             column_engine: text("basalt.enable_column_engine") == "on",
             row_engine: text("basalt.enable_row_engine") == "on",
+            plans_anew: text("plan_cache_mode") == "force_custom_plan",
             client_min_messages: text("client_min_messages"),
         }
     }

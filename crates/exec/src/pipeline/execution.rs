@@ -2,7 +2,7 @@
 
 use super::breaking::{Broken, Stage};
 use super::held::Held;
-use super::{Execution, Pipeline, Ran, Running, Sink, Source, Start, Step, Surroundings, compile};
+use super::{Execution, Pipeline, Pipelines, Ran, Running, Sink, Source, Start, Step, Surroundings, compile};
 use crate::error::{Error, Result};
 use crate::join::Table;
 use crate::memory::{Account, Reservation};
@@ -11,6 +11,7 @@ use crate::program::Def;
 use crate::scan::Scan;
 use crate::spill::hash::KeyHash;
 use basalt_engine::{ScanSpec, ScanStats};
+use basalt_expr::context::EvalContext;
 use basalt_types::ColumnPredicate;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,10 +19,21 @@ use std::sync::{Arc, Mutex};
 /// Keys of a join that a scan is narrowed by: more of them lie everywhere.
 const SOUGHT_MAX: usize = 1 << 14;
 
+impl Pipelines {
+    /// `None` if the engine cannot run the plan.
+    pub fn of(plan: &Plan, ctx: &EvalContext) -> Option<Pipelines> {
+        Some(Pipelines(compile::pipelines(plan, ctx)?.into_iter().map(Arc::new).collect()))
+    }
+}
+
 impl Execution {
     /// `None` if the engine cannot run the plan.
     pub fn new(plan: &Plan, around: Surroundings) -> Option<Execution> {
-        let pipelines: Vec<Arc<Pipeline>> = compile::pipelines(plan, &around.ctx)?.into_iter().map(Arc::new).collect();
+        Some(Execution::of(&Pipelines::of(plan, &around.ctx)?, around))
+    }
+
+    pub fn of(Pipelines(pipelines): &Pipelines, around: Surroundings) -> Execution {
+        let pipelines = pipelines.clone();
         let mut last_readers: Vec<usize> = (0..pipelines.len()).collect();
         let mut reads = vec![0; pipelines.len()];
         for (at, pipeline) in pipelines.iter().enumerate() {
@@ -32,7 +44,7 @@ impl Execution {
         }
         let (ran, account) = (vec![None; pipelines.len()], Account::new(around.memory.clone()));
         let (made, broken, hash) = (Vec::new(), None, KeyHash::new());
-        Some(Execution { pipelines, around, ran, made, last_readers, reads, broken, account, hash })
+        Execution { pipelines, around, ran, made, last_readers, reads, broken, account, hash }
     }
 
     /// Starts the next pipeline, or what is left of one that was broken; `None` after the last.

@@ -66,8 +66,8 @@ fn decoded_time(text: &str, ctx: &EvalContext) -> Decoded<TimeTz> {
         ((zone.to_utc(local) - local) / MICROS_PER_SECOND) as i32
     };
     let today = || {
-        let offset = ctx.timezone.offset_at(ctx.now_micros);
-        (ctx.now_micros + i64::from(offset) * MICROS_PER_SECOND).div_euclid(MICROS_PER_DAY)
+        let offset = ctx.timezone.offset_at(ctx.now());
+        (ctx.now() + i64::from(offset) * MICROS_PER_SECOND).div_euclid(MICROS_PER_DAY)
     };
     let west = match &decoder.zone {
         Given::Offset(east) => -east,

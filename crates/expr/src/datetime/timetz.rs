@@ -43,8 +43,8 @@ impl TimeTz {
 
     /// A time without zone, in the session's as it is today.
     pub fn of_time(micros: i64, ctx: &EvalContext) -> TimeTz {
-        let offset = ctx.timezone.offset_at(ctx.now_micros);
-        let today = (ctx.now_micros + i64::from(offset) * MICROS_PER_SECOND).div_euclid(MICROS_PER_DAY);
+        let offset = ctx.timezone.offset_at(ctx.now());
+        let today = (ctx.now() + i64::from(offset) * MICROS_PER_SECOND).div_euclid(MICROS_PER_DAY);
         let local = today * MICROS_PER_DAY + micros;
         TimeTz { micros, west: ((ctx.timezone.to_utc(local) - local) / MICROS_PER_SECOND) as i32 }
     }

@@ -111,17 +111,17 @@ fn truncations(args: &str) -> Option<Kernel> {
 
 fn clocks(name: &str, args: &str) -> Option<Kernel> {
     Some(match (name, args) {
-        ("now" | "transaction_timestamp", "-") => scalar!(|_, info| Ok(Datum::I64(info.ctx.now_micros))),
+        ("now" | "transaction_timestamp", "-") => scalar!(|_, info| Ok(Datum::I64(info.ctx.now()))),
         ("statement_timestamp", "-") => scalar!(|_, info| Ok(Datum::I64(info.ctx.statement_micros))),
         ("clock_timestamp", "-") => scalar!(|_, info| Ok(Datum::I64((info.ctx.clock)()))),
-        ("current_date", "-") => scalar!(|_, info| {
-            Ok(Datum::I32(timestamp_to_date(utc_to_local(info.ctx.now_micros, &info.ctx.timezone)?)))
-        }),
+        ("current_date", "-") => {
+            scalar!(|_, info| { Ok(Datum::I32(timestamp_to_date(utc_to_local(info.ctx.now(), &info.ctx.timezone)?))) })
+        }
         ("localtimestamp", "-") => {
-            scalar!(|_, info| utc_to_local(info.ctx.now_micros, &info.ctx.timezone).map(Datum::I64))
+            scalar!(|_, info| utc_to_local(info.ctx.now(), &info.ctx.timezone).map(Datum::I64))
         }
         ("localtime", "-") => scalar!(|_, info| {
-            Ok(Datum::I64(utc_to_local(info.ctx.now_micros, &info.ctx.timezone)?.rem_euclid(MICROS_PER_DAY)))
+            Ok(Datum::I64(utc_to_local(info.ctx.now(), &info.ctx.timezone)?.rem_euclid(MICROS_PER_DAY)))
         }),
         _ => return None,
     })
@@ -152,7 +152,7 @@ fn ages(name: &str, args: &str) -> Option<Kernel> {
 
 /// The start of the current day, local.
 fn midnight(ctx: &crate::EvalContext) -> Result<i64> {
-    date_to_timestamp(timestamp_to_date(utc_to_local(ctx.now_micros, &ctx.timezone)?))
+    date_to_timestamp(timestamp_to_date(utc_to_local(ctx.now(), &ctx.timezone)?))
 }
 
 fn date_bin(stride: Interval, at: i64, origin: i64) -> Result<i64> {

@@ -24,7 +24,7 @@ fn fields(name: &str, args: &str) -> Option<Kernel> {
             time.extract(Field::parse(field, "time with time zone")?)?.to_f64()
         }),
         ("timezone", "text,timetz") => kernel!(|zone: Txt, time: Ttz; info| -> Ttz {
-            Ok(time.in_zone(-find_zone(zone)?.offset_at(info.ctx.now_micros)))
+            Ok(time.in_zone(-find_zone(zone)?.offset_at(info.ctx.now())))
         }),
         ("timezone", "interval,timetz") => kernel!(|zone: Span, time: Ttz| -> Ttz {
             if zone.months != 0 || zone.days != 0 {

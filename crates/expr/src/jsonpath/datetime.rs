@@ -131,11 +131,11 @@ impl DateTime {
             (Time(a), Time(b)) => a.cmp(&b),
             (Time(local), TimeTz { .. }) => {
                 needs_zone("time", "timetz")?;
-                zoned_order(&TimeTz { local, offset: zone.offset_at(execution.ctx.now_micros) }, other)
+                zoned_order(&TimeTz { local, offset: zone.offset_at(execution.ctx.now()) }, other)
             }
             (TimeTz { .. }, Time(local)) => {
                 needs_zone("time", "timetz")?;
-                zoned_order(self, &TimeTz { local, offset: zone.offset_at(execution.ctx.now_micros) })
+                zoned_order(self, &TimeTz { local, offset: zone.offset_at(execution.ctx.now()) })
             }
             (TimeTz { .. }, TimeTz { .. }) => zoned_order(self, other),
             _ => return Ok(None),

@@ -3,6 +3,7 @@
 use super::dml::Write;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{BindContext, ParamTypes, names, position};
+use crate::column::KeptPlan;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, Cte, CteId, Kept, LockTarget, OutputColumn, Plan, Query, Subquery};
 use crate::syntax::LockingClause;
@@ -137,8 +138,8 @@ impl<'a> Binder<'a> {
         tables.sort_unstable();
         tables.dedup();
         let subqueries = std::mem::take(&mut self.subqueries);
-        let (ctes, row) = (self.shared.clone(), Kept::default());
-        let mut query = Query { plan, columns, subqueries, ctes, tables, row_locks: Vec::new(), row };
+        let (ctes, row, columnar) = (self.shared.clone(), Kept::default(), KeptPlan::default());
+        let mut query = Query { plan, columns, subqueries, ctes, tables, row_locks: Vec::new(), row, columnar };
         query.count_references();
         query.inline_ctes();
         query.delay_volatile();

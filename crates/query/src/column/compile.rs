@@ -1,6 +1,7 @@
 //! From the optimizer's tree to a plan of the column engine: column ids become positions.
 
 use crate::column::facts;
+use crate::column::kept::{Lasting, Sizes};
 use crate::column::notes::{Notes, What};
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
@@ -8,6 +9,7 @@ use crate::optimize::optimize;
 use crate::plan::{AggregateCall, ColId, CteId, Plan, Query, SetColumn, SetOp, SortKey, row_count};
 use crate::run::RunContext;
 use basalt_engine::ScanSpec;
+use basalt_exec::pipeline::Pipelines;
 use basalt_exec::plan as exec;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
@@ -59,6 +61,8 @@ pub(super) struct Compiled {
 pub(crate) type Refusal = Cow<'static, str>;
 pub(super) type Taken<T> = Result<T, Refusal>;
 
+/// What is said of plans that compile, but not into pipelines.
+const UNSUPPORTED: Refusal = Cow::Borrowed("types or expressions that it does not hold");
 const OUT_OF_TURN: Refusal = Cow::Borrowed("a volatile call, or a column of another query level");
 
 /// A plan that is computed once: its number, and which column of it holds what.
@@ -75,13 +79,15 @@ pub(super) struct Compiling<'c> {
     shared: BTreeMap<CteId, Once>,
     /// Numbers of what is computed once that have been given.
     numbers: usize,
+    /// Whether the plan is the same for every execution.
+    lasts: bool,
 }
 
 impl<'c> Compiling<'c> {
     fn new(node: &Node, ctx: &'c RunContext, notes: Option<Notes>) -> Compiling<'c> {
         let mut read = BTreeMap::new();
         add_read(node, &mut read);
-        Compiling { ctx, notes, read, shared: BTreeMap::new(), numbers: 0 }
+        Compiling { ctx, notes, read, shared: BTreeMap::new(), numbers: 0, lasts: true }
     }
 
     /// A plan that several places read.
@@ -92,6 +98,12 @@ impl<'c> Compiling<'c> {
     fn number(&mut self) -> usize {
         self.numbers += 1;
         self.numbers
+    }
+
+    /// The plan holds what this comes to.
+    pub fn holds_value_of(&mut self, expr: &Expr) {
+        self.lasts &=
+            expr.volatility() == Volatility::Immutable && !expr.any(&mut |node| matches!(node, Expr::Param { .. }));
     }
 }
 
@@ -105,21 +117,51 @@ fn add_read(node: &Node, read: &mut BTreeMap<CteId, ColSet>) {
 }
 
 /// What the column engine runs for a query, or why the fallback does.
-pub(crate) fn column_plan(query: &Query, ctx: &RunContext) -> Taken<exec::Plan> {
+pub(crate) fn column_pipelines(query: &Query, ctx: &RunContext) -> Taken<Pipelines> {
+    check_taken(query, ctx)?;
+    let keeps = !ctx.system.settings.effective().plans_anew;
+    match query.columnar.get(ctx).filter(|_| keeps) {
+        Some(Lasting::Pipelines(kept)) => return Ok(kept),
+        Some(Lasting::Plan(plan)) => {
+            // Constants without parameters have been looked at.
+            if !ctx.eval.params.is_empty() {
+                check_constants(query, ctx)?;
+            }
+            return pipelines(&plan, ctx);
+        }
+        None => {}
+    }
+    let sizes = Sizes::of(query, ctx);
     let node = tree(query, ctx)?;
-    compiled(query, &node, &mut Compiling::new(&node, ctx, None))
+    let mut how = Compiling::new(&node, ctx, None);
+    let plan = compiled(query, &node, &mut how)?;
+    let made = pipelines(&plan, ctx)?;
+    if how.lasts && keeps {
+        let lasting = match query.is_timeless() {
+            true => Lasting::Pipelines(made.clone()),
+            false => Lasting::Plan(Arc::new(plan)),
+        };
+        query.columnar.keep(lasting, sizes);
+    }
+    Ok(made)
 }
 
 /// The same with what there is to say of its operators.
-pub(crate) fn noted_plan(query: &Query, ctx: &RunContext) -> Taken<(exec::Plan, Notes)> {
+pub(crate) fn noted_pipelines(query: &Query, ctx: &RunContext) -> Taken<(Pipelines, Notes)> {
+    check_taken(query, ctx)?;
     let node = tree(query, ctx)?;
     let notes = Notes::new(&node, &ctx.system);
     let mut how = Compiling::new(&node, ctx, Some(notes));
     let plan = compiled(query, &node, &mut how)?;
-    Ok((plan, how.notes.expect("it is kept")))
+    Ok((pipelines(&plan, ctx)?, how.notes.expect("it is kept")))
 }
 
-fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
+fn pipelines(plan: &exec::Plan, ctx: &RunContext) -> Taken<Pipelines> {
+    Pipelines::of(plan, &ctx.eval).ok_or(UNSUPPORTED)
+}
+
+/// Why the engine would not run a query, before it is looked at closely.
+fn check_taken(query: &Query, ctx: &RunContext) -> Taken<()> {
     if !ctx.system.settings.effective().column_engine {
         return Err("basalt.enable_column_engine is off".into());
     }
@@ -132,6 +174,10 @@ fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
     if !is_worth_it(query) {
         return Err("a table's rows are passed on as they are".into());
     }
+    Ok(())
+}
+
+fn tree(query: &Query, ctx: &RunContext) -> Taken<Node> {
     optimize(query, &facts::of(query, ctx)).map_err(Refusal::from)
 }
 
@@ -140,10 +186,15 @@ fn compiled(query: &Query, node: &Node, how: &mut Compiling<'_>) -> Taken<exec::
     let compiled = Compiled::of(node, &needed, how)?;
     let outputs = query.columns.iter().map(|column| placed(&hole(column.id, &column.ty), &compiled.columns));
     let exprs = outputs.collect::<Taken<Vec<_>>>()?;
-    if query.first_fault(&how.ctx.eval).is_some() {
-        return Err("a constant fails, which the fallback tells".into());
-    }
+    check_constants(query, how.ctx)?;
     Ok(exec::Plan::Project { input: Box::new(compiled.plan), exprs })
+}
+
+fn check_constants(query: &Query, ctx: &RunContext) -> Taken<()> {
+    match query.first_fault(&ctx.eval) {
+        Some(_) => Err("a constant fails, which the fallback tells".into()),
+        None => Ok(()),
+    }
 }
 
 /// Whether a query does more than to pass on rows of a table.
@@ -184,7 +235,8 @@ fn hole(id: ColId, ty: &DataType) -> Expr {
 }
 
 impl Compiling<'_> {
-    fn limit(&self, expr: &Option<Expr>, place: row_count::CountPlace) -> Taken<Option<usize>> {
+    fn limit(&mut self, expr: &Option<Expr>, place: row_count::CountPlace) -> Taken<Option<usize>> {
+        expr.iter().for_each(|expr| self.holds_value_of(expr));
         expr.as_ref().map_or(Ok(None), |expr| count(expr, place, self.ctx))
     }
 }
@@ -257,11 +309,13 @@ impl Compiled {
         Compiled { plan: self.plan.noted(notes.take(rows, what)), ..self }
     }
 
-    fn values(columns: &[(ColId, DataType)], rows: &[Vec<Expr>], how: &Compiling<'_>) -> Taken<Compiled> {
+    fn values(columns: &[(ColId, DataType)], rows: &[Vec<Expr>], how: &mut Compiling<'_>) -> Taken<Compiled> {
+        rows.iter().flatten().for_each(|expr| how.holds_value_of(expr));
+        let ctx = how.ctx;
         let column = |(at, (_, ty)): (usize, &(ColId, DataType))| {
             let mut values = ColumnBuilder::new(ty.phys()?, rows.len());
             for row in rows {
-                let value = row[at].eval_scalar(&[], &how.ctx.eval).ok()?;
+                let value = row[at].eval_scalar(&[], &ctx.eval).ok()?;
                 (row[at].ty() == *ty && values.push(&value)).then_some(())?;
             }
             Some((ty.clone(), values.finish()))

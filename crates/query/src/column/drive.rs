@@ -5,9 +5,9 @@ use crate::error::{Result, SqlError};
 use crate::run::{BATCH_ROWS_MAX, Outlet, QueryRuntime, RunContext};
 use crate::statement::rows::record_batch;
 use arrow_array::{ArrayRef, RecordBatch};
+use basalt_exec::Error;
 use basalt_exec::memory::Memory;
-use basalt_exec::pipeline::{Execution, Progress, Running, Surroundings, Worker};
-use basalt_exec::{Error, plan};
+use basalt_exec::pipeline::{Execution, Pipelines, Progress, Running, Surroundings, Worker};
 use basalt_sched::fair::{Statement, Turn};
 use basalt_types::batch::bytes_of;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -46,8 +46,7 @@ pub(crate) enum Ended {
 }
 
 impl QueryRuntime {
-    /// `None` if the column engine cannot run the plan.
-    pub(crate) fn column_execution(&self, plan: &plan::Plan, ctx: &RunContext) -> Option<Execution> {
+    pub(crate) fn column_execution(&self, pipelines: &Pipelines, ctx: &RunContext) -> Execution {
         let pool = self.memory_pool(ctx);
         let held = MemoryConsumer::new("column engine").with_can_spill(true).register(&pool);
         let bytes_max = usize::try_from(self.config().memory_bytes_max).unwrap_or(usize::MAX);
@@ -59,7 +58,7 @@ impl QueryRuntime {
             memory: Arc::new(QueriesMemory { pool, bytes_max, held }),
             temp: self.temp().clone(),
         };
-        Execution::new(plan, around)
+        Execution::of(pipelines, around)
     }
 
     /// Runs an execution to its end.

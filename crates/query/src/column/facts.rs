@@ -17,10 +17,21 @@ const SAMPLED_ROWS_MIN: u64 = 50_000;
 /// The facts of every table that a query scans.
 pub(super) fn of(query: &Query, ctx: &RunContext) -> Statistics {
     let mut statistics = Statistics { sampler: Some(sampler(ctx)), ..Statistics::default() };
+    scans(query, &mut |table, columns| add(table, columns, ctx, &mut statistics));
+    statistics
+}
+
+/// Calls `of` with every scan of a query.
+pub(super) fn scans(query: &Query, of: &mut impl FnMut(&Arc<TableDef>, &[(ColId, ColumnId)])) {
+    fn below(plan: &Plan, of: &mut impl FnMut(&Arc<TableDef>, &[(ColId, ColumnId)])) {
+        if let Plan::Scan { table, columns, .. } = plan {
+            of(table, columns);
+        }
+        plan.inputs().into_iter().for_each(|input| below(input, of));
+    }
     let ctes = query.ctes.values().map(|cte| &cte.plan);
     let subqueries = query.subqueries.values().map(|subquery| &subquery.plan);
-    std::iter::once(&query.plan).chain(ctes).chain(subqueries).for_each(|plan| add(plan, ctx, &mut statistics));
-    statistics
+    std::iter::once(&query.plan).chain(ctes).chain(subqueries).for_each(|plan| below(plan, of));
 }
 
 fn sampler(ctx: &RunContext) -> Sampler {
@@ -36,22 +47,19 @@ fn sampler(ctx: &RunContext) -> Sampler {
     }))
 }
 
-fn add(plan: &Plan, ctx: &RunContext, statistics: &mut Statistics) {
-    if let Plan::Scan { table, columns, .. } = plan {
-        let engine = ctx.read.engine();
-        let facts = statistics
-            .tables
-            .entry(table.id)
-            .or_insert_with(|| TableFacts { rows: engine.estimated_rows(table) as f64, ..TableFacts::default() });
-        for (_, column) in columns {
-            facts.columns.entry(*column).or_insert_with(|| {
-                let ColumnStatistics { bounds, nulls, distinct } = engine.column_statistics(table, *column);
-                let fit = bounds.as_ref().and_then(range);
-                ColumnFacts { distinct: fit.into_iter().chain(distinct).reduce(f64::min), bounds, nulls }
-            });
-        }
+fn add(table: &Arc<TableDef>, columns: &[(ColId, ColumnId)], ctx: &RunContext, statistics: &mut Statistics) {
+    let engine = ctx.read.engine();
+    let facts = statistics
+        .tables
+        .entry(table.id)
+        .or_insert_with(|| TableFacts { rows: engine.estimated_rows(table) as f64, ..TableFacts::default() });
+    for (_, column) in columns {
+        facts.columns.entry(*column).or_insert_with(|| {
+            let ColumnStatistics { bounds, nulls, distinct } = engine.column_statistics(table, *column);
+            let fit = bounds.as_ref().and_then(range);
+            ColumnFacts { distinct: fit.into_iter().chain(distinct).reduce(f64::min), bounds, nulls }
+        });
     }
-    plan.inputs().into_iter().for_each(|input| add(input, ctx, statistics));
 }
 
 /// How many integers lie between two.

@@ -38,6 +38,9 @@ impl Compiled {
                 over.arrival = &[];
             }
         }
+        for (_, call) in calls {
+            call.offsets.iter().flatten().for_each(|offset| how.holds_value_of(offset));
+        }
         overs.into_iter().try_fold(self, |compiled, (over, calls)| {
             let compiled = compiled.over(&over, &calls, &how.ctx.eval)?;
             Ok(compiled.noted(how, rows, |notes| notes.window(&calls)))

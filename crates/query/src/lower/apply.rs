@@ -5,6 +5,7 @@
 
 use super::Lowerer;
 use super::shared::{SharedOwner, SharedTables};
+use crate::column::KeptPlan;
 use crate::error::{Result, SqlError};
 use crate::plan::{ColId, CteId, Kept, OutputColumn, Plan, Query, Subquery, SubqueryKind, is_volatile};
 use crate::run::{QueryRuntime, RunContext};
@@ -332,7 +333,8 @@ pub(super) fn part(query: &Query, plan: Plan, columns: Vec<OutputColumn>) -> Que
     reach.plan(query, &plan);
     let subqueries = reach.subqueries.iter().map(|id| (*id, query.subqueries[id].clone())).collect();
     let ctes = reach.ctes.iter().filter_map(|id| Some((*id, query.ctes.get(id)?.clone()))).collect();
-    Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new(), row: Kept::default() }
+    let (row, columnar) = (Kept::default(), KeptPlan::default());
+    Query { plan, columns, subqueries, ctes, tables: Vec::new(), row_locks: Vec::new(), row, columnar }
 }
 
 /// The query with values in the place of outer columns, and what it runs with.

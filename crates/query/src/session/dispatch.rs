@@ -103,23 +103,15 @@ impl Session {
     ) -> Result<Outcome> {
         self.check_writes(statement)?;
         self.next_statement()?;
-        let txn = self.txn()?;
-        let (catalog, own) = (txn.catalog(), txn.edits_catalog());
-        let sees = txn.sees(&catalog);
-        // Versions number catalogs that were committed.
-        let cached = prepared.plan.lock().as_ref().filter(|_| sees && !own).and_then(|plan| {
-            let valid =
-                plan.catalog_version == catalog.version && Arc::ptr_eq(&plan.settings, self.settings.effective());
-            valid.then(|| plan.bound.clone())
+        let cached = prepared.plan.lock().as_ref().and_then(|plan| {
+            let is_current = Arc::ptr_eq(&plan.settings, self.settings.effective());
+            is_current.then(|| (plan.bound.clone(), plan.catalog_version))
         });
-        if let Some(bound) = cached {
-            if self.lock_tables(&bound).await? {
-                self.next_statement()?;
-            }
-            if self.txn()?.catalog_version() == catalog.version {
-                let eval = self.eval_context(params, &catalog);
-                return self.run_bound(&bound, &eval).await;
-            }
+        if let Some((bound, version)) = cached
+            && let Some(catalog) = self.take_up(&bound, version).await?
+        {
+            let eval = self.eval_context(params, &catalog);
+            return self.run_bound(&bound, &eval).await;
         }
         let (bound, eval, catalog) = self.plan(statement, &prepared.sql, params, prepared.params()).await?;
         if !same_columns(&bound, prepared) {
@@ -138,6 +130,20 @@ impl Session {
             bound: bound.clone(),
         });
         self.run_bound(&bound, &eval).await
+    }
+
+    /// Locks the tables of what was bound in a version of the catalog. `None` if that is not the statement's.
+    pub(super) async fn take_up(&mut self, bound: &Bound, version: u64) -> Result<Option<Arc<Catalog>>> {
+        let txn = self.txn()?;
+        let catalog = txn.catalog();
+        // Versions number catalogs that were committed.
+        if catalog.version != version || !txn.sees(&catalog) || txn.edits_catalog() {
+            return Ok(None);
+        }
+        if self.lock_tables(bound).await? {
+            self.next_statement()?;
+        }
+        Ok((self.txn()?.catalog_version() == version).then_some(catalog))
     }
 
     /// 25006 for writes in a read-only transaction.

@@ -87,6 +87,7 @@ impl Session {
             system: Some(system.clone()),
             literals: None,
             literal_style: None,
+            asked_moment: Some(self.asked_moment.clone()),
         };
         Surroundings {
             catalog: catalog.clone(),

@@ -533,7 +533,7 @@ pub static DEFINITIONS: &[Definition] = {
             "auto",
             User,
             PLANNER,
-            "Accepted for compatibility.",
+            "Under force_custom_plan every execution of the column engine's queries is planned anew.",
         ),
         define(
             "port",

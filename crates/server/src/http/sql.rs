@@ -226,8 +226,8 @@ async fn statement(
     let outcome = async {
         let statements = session.parse_simple(sql)?;
         match statements.as_slice() {
-            [statement] if matches!(statement.statement, Statement::Transaction(_)) => {
-                let message = format!("{} cannot be sent over HTTP", statement.statement.verb());
+            [statement] if matches!(statement.statement(), Statement::Transaction(_)) => {
+                let message = format!("{} cannot be sent over HTTP", statement.statement().verb());
                 Err(SqlError::not_supported(message)
                     .with_hint("A request is one transaction; for longer ones use the PostgreSQL protocol."))
             }

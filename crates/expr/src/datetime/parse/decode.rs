@@ -364,7 +364,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn special(&mut self, special: Special) -> Decoded<u32> {
-        let now = self.ctx.now_micros;
+        let now = self.ctx.now();
         let local = now + i64::from(self.ctx.timezone.offset_at(now)) * MICROS_PER_SECOND;
         match special {
             Special::AllBalls => {
