@@ -248,7 +248,8 @@ impl<'b> Batch<'b> {
             // Texts take longest, and those of rows that are out are not looked at.
             for texts in [false, true] {
                 for (condition, told) in conditions.iter().zip(&mut told) {
-                    if texts == matches!(condition, Condition::Text(_)) {
+                    // No page of texts is fetched for rows that are all out.
+                    if texts == matches!(condition, Condition::Text(_)) && (!texts || mask::count(&mask) > 0) {
                         *told = self.test(condition, &mut mask, work)?;
                     }
                 }
@@ -287,10 +288,13 @@ impl<'b> Batch<'b> {
             },
             Condition::Text(general) => {
                 let Some(column) = given(general.places[0]) else { return Ok(false) };
-                match (block.dictionary_len(column)?, &general.sought) {
-                    (None, Some(Sought { texts, negated })) => return Ok(block.search(column, texts, *negated, mask)?),
-                    (Some(entries), _) if entries <= ENTRIES_FEW_MAX => {}
-                    _ => return Ok(false),
+                match block.dictionary_len(column)? {
+                    None => {
+                        let Some(Sought { texts, negated }) = general.sought() else { return Ok(false) };
+                        return Ok(block.search(column, texts, *negated, mask)?);
+                    }
+                    Some(entries) if entries <= ENTRIES_FEW_MAX => {}
+                    Some(_) => return Ok(false),
                 }
                 match block.vector(column)? {
                     Vector::Codes(codes) => self.decide_codes(general, &codes, mask, work).map(|()| true),

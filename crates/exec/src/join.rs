@@ -23,6 +23,7 @@ use crate::stop::{check, pieces};
 use arrow_array::Array;
 use basalt_types::batch::own;
 use basalt_types::vector::Vector;
+use basalt_types::widest;
 use lookup::Lookup;
 use std::sync::Arc;
 
@@ -64,6 +65,16 @@ struct Part {
     keys: Vec<Vector>,
     payload: Vec<Vector>,
     rows: usize,
+}
+
+impl Part {
+    /// The first row's first key, if it is an integer.
+    fn first(&self) -> Option<i128> {
+        match self.keys.first() {
+            Some(Vector::Ints(ints)) if self.rows > 0 => Some(ints.values.get(0)),
+            _ => None,
+        }
+    }
 }
 
 impl Building {
@@ -117,6 +128,11 @@ impl Building {
         let Building { spec, mut parts, rows, .. } = self;
         if rows > ROWS_MAX {
             return Err(Error::Beyond("more rows than a join can hold"));
+        }
+        // Workers took turns. Rows of a table that is in the order of its key are put in that order again: their numbers
+        // are then their places.
+        if let [_] = spec.keys.as_slice() {
+            parts.sort_by_key(Part::first);
         }
         let (lookup, of_rows) = Lookup::build(&spec, &parts, rows)?;
         let has_null = of_rows.contains(&0);
@@ -177,6 +193,9 @@ impl Matches {
         if of_rows.iter().enumerate().all(|(row, of)| *of as usize == row + 1) {
             return Ok(Matches::Unique(None));
         }
+        if follow_each_other(&of_rows) {
+            return Matches::of_runs(of_rows);
+        }
         let groups = of_rows.iter().copied().max().unwrap_or(0) as usize;
         let mut starts = vec![0u32; groups + 2];
         for piece in pieces(of_rows.len()) {
@@ -199,6 +218,31 @@ impl Matches {
             true => Matches::Unique(Some(rows)),
             false => Matches::Several { starts, rows, of_rows },
         })
+    }
+
+    /// Of keys whose rows follow each other: they are where they belong.
+    fn of_runs(of_rows: Vec<u32>) -> Result<Matches> {
+        // Number 0, which no row has, begins where the first one does; each row writes where its key begins: again, or
+        // behind the others.
+        let mut starts = vec![0u32; of_rows.len() + 2];
+        let mut next = 1;
+        for piece in pieces(of_rows.len()) {
+            for row in piece? {
+                starts[next] = row as u32;
+                next += usize::from(of_rows[row] as usize == next);
+            }
+        }
+        starts.truncate(next);
+        starts.push(of_rows.len() as u32);
+        Ok(Matches::Several { starts, rows: (0..of_rows.len() as u32).collect(), of_rows })
+    }
+}
+
+widest! {
+    /// Whether numbers begin with 1, and each is the one before it or the next.
+    fn follow_each_other(numbers: &[u32]) -> bool {
+        let gaps = numbers.iter().zip(numbers.get(1..).unwrap_or_default());
+        numbers.first() == Some(&1) && gaps.map(|(a, b)| u32::from(b.wrapping_sub(*a) > 1)).sum::<u32>() == 0
     }
 }
 

@@ -25,7 +25,7 @@ use crate::program::{Condition, Field, Place, Program, logical};
 use crate::scan::{self, Scan};
 use crate::spill::hash::KeyHash;
 use crate::spill::scatter::Scatter;
-use crate::spill::{SpillFile, TempSpace};
+use crate::spill::{SpillFile, TempSpace, bytes_of};
 use crate::stop::Stop;
 use arrow_array::ArrayRef;
 use basalt_engine::{BATCH_ROWS, ReadContext, ScanSpec, ScanStats};
@@ -119,6 +119,25 @@ enum Sink {
 /// with parameters or stable calls are for one execution.
 #[derive(Clone)]
 pub struct Pipelines(Arc<[Arc<Pipeline>]>);
+
+impl Pipelines {
+    /// What constants take that were computed: long texts, and rows of values.
+    pub fn constant_bytes(&self) -> usize {
+        let of_step = |step: &Step| match step {
+            Step::Filter(conditions) => conditions.iter().map(Condition::constant_bytes).sum(),
+            Step::Probe(probe) => probe.residual.iter().map(Condition::constant_bytes).sum(),
+            Step::Sets(_) => 0,
+        };
+        let of_pipeline = |pipeline: &Arc<Pipeline>| {
+            let values = match &pipeline.start {
+                Start::Values(columns, _) => columns.iter().map(bytes_of).sum(),
+                Start::Table(_) | Start::Made(_) | Start::Chosen { .. } => 0,
+            };
+            values + pipeline.program.constant_bytes() + pipeline.steps.iter().map(of_step).sum::<usize>()
+        };
+        self.0.iter().map(of_pipeline).sum()
+    }
+}
 
 /// What an execution is given.
 #[derive(Clone)]

@@ -189,6 +189,16 @@ impl Program {
         }
     }
 
+    /// What the constants of its columns take.
+    pub fn constant_bytes(&self) -> usize {
+        let of_def = |def: &Def| match def {
+            Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => 0,
+            Def::Arithmetic { general, .. } | Def::General(general) => general.constant_bytes(),
+            Def::Case { branches, .. } => branches.iter().map(|(condition, _)| condition.constant_bytes()).sum(),
+        };
+        self.defs.iter().map(of_def).sum()
+    }
+
     /// Whether no column fails for some row.
     pub fn never_fails(&self) -> bool {
         self.defs.iter().all(Def::is_total)

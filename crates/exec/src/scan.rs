@@ -43,12 +43,14 @@ impl Scan {
     pub fn shared_keys(&self, column: ColumnId) -> Result<Option<Vec<i64>>> {
         let mut bounds = Vec::new();
         for morsel in self.morsels.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            if !morsel.page_bounds(column, &mut bounds)? {
+            let known = bounds.len();
+            let are_bounded = morsel.page_bounds(column, &mut bounds)?;
+            // Of a table in another order the first few tell.
+            if !are_bounded || overlap(&mut bounds[known..]) {
                 return Ok(None);
             }
         }
-        bounds.sort_unstable();
-        if bounds.windows(2).any(|two| two[0].1 > two[1].0) {
+        if overlap(&mut bounds) {
             return Ok(None);
         }
         let mut keys: Vec<i64> = bounds.into_iter().flat_map(|(least, greatest)| [least, greatest]).collect();
@@ -103,5 +105,22 @@ impl Worker {
             }
             self.morsel = None;
         }
+    }
+}
+
+/// Whether some of them have more than their ends in common; sorts them.
+fn overlap(bounds: &mut [(i64, i64)]) -> bool {
+    bounds.sort_unstable();
+    bounds.windows(2).any(|two| two[0].1 > two[1].0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn pages_may_have_their_ends_in_common() {
+        assert!(!overlap(&mut []) && !overlap(&mut [(5, 9), (1, 5), (9, 9), (9, 12)]));
+        assert!(overlap(&mut [(1, 5), (4, 9)]) && overlap(&mut [(1, 9), (3, 3)]) && overlap(&mut [(1, 2), (1, 2)]));
     }
 }

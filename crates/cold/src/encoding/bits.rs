@@ -281,6 +281,39 @@ pub(crate) fn unpack_block(packed: &[u8], count: usize, width: u8, block: usize,
     true
 }
 
+/// Hands the values of a full block at some places in it to `sink`, one by one; whether there is such a block, and its values
+/// have no more than 32 bits.
+///
+/// # Panics
+/// If a place lies beyond the block.
+#[inline]
+pub(crate) fn pick_block(
+    packed: &[u8],
+    count: usize,
+    width: u8,
+    block: usize,
+    places: impl Iterator<Item = usize>,
+    mut sink: impl FnMut(u32),
+) -> bool {
+    let width = usize::from(width);
+    if !(1..=32).contains(&width) || (block + 1) * BLOCK > count {
+        return false;
+    }
+    let block_bytes = BLOCK * width / 8;
+    let packed = &packed[block * block_bytes..][..block_bytes];
+    let mask = mask(width) as u32;
+    for at in places {
+        let (row, lane) = (at / LANES_32, at % LANES_32);
+        let (word, shift) = (row * width / 32, row * width % 32);
+        // Where all bits are in the first word, those of the second are masked out: no branch.
+        let second = (word + 1).min(width - 1);
+        let low = u64::from(word_32(packed, word * LANES_32 + lane));
+        let high = u64::from(word_32(packed, second * LANES_32 + lane));
+        sink(((high << 32 | low) >> shift) as u32 & mask);
+    }
+    true
+}
+
 /// Hands all values to `sink` in order, in runs of up to 1,024, as 32-bit or 64-bit words by width.
 pub(crate) fn unpack(packed: &[u8], count: usize, width: u8, mut sink: impl FnMut(Unpacked<'_>)) {
     let block_bytes = BLOCK * usize::from(width) / 8;

@@ -7,7 +7,7 @@
 use super::blocks::{self, Blocks, OpenBlock};
 use super::fsst::{SPARE_BYTES, Symbols};
 use super::linear::{self, Linear};
-use super::search::CodeAutomaton;
+use super::search::Sought;
 use super::{Damage, Decoded, RESTART, take, take_varint};
 use arrow_array::builder::make_view;
 use basalt_types::automaton::Automaton;
@@ -122,11 +122,12 @@ impl<'a> Strings<'a> {
     }
 
     /// Clears the mask, a byte per string, where one is not in a set, or where it is if that is `negated`; whether they rest
-    /// in a form that is searched. What is made for that is kept for other strings of the same symbols.
+    /// in a form that is searched. What is made for that is kept for other strings of the same symbols. Damage that only
+    /// shows once strings are decoded is not looked for.
     pub fn search(
         &self,
         (texts, negated): (&Arc<Automaton>, bool),
-        kept: &mut Option<(Arc<Automaton>, CodeAutomaton)>,
+        kept: &mut Sought,
         mask: &mut [u8],
     ) -> Decoded<bool> {
         let symbols = match self.form {
@@ -135,10 +136,7 @@ impl<'a> Strings<'a> {
             Form::Blocks(_) => return Ok(false),
         };
         let data = self.slices.data;
-        let codes = match kept {
-            Some((known, codes)) if Arc::ptr_eq(known, texts) => codes,
-            kept => &mut kept.insert((texts.clone(), CodeAutomaton::new(texts, symbols, data))).1,
-        };
+        let codes = kept.over(texts, symbols, data);
         // Where no first byte decides, bytes are sought faster than they are gone through.
         if symbols.is_none() && !codes.ends_soon() {
             return Ok(false);

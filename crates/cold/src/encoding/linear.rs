@@ -14,8 +14,9 @@ use basalt_types::widest;
 use basalt_types::widest::{Machine, machine};
 use std::ops::Range;
 
-/// Values of a block that are looked up one by one as fast as the whole block is unpacked.
-const UNPACK_MIN: usize = 4;
+/// Values of a block that are looked up one by one as fast as the whole block is unpacked, which may have to be fetched
+/// from memory for that.
+const UNPACK_MIN: usize = 32;
 
 /// An integer that wraps: decoding computes modulo its width.
 pub(crate) trait Word: Copy + Default {
@@ -143,15 +144,22 @@ impl<'a> Linear<'a> {
     /// If a position is not below the count.
     pub fn pick<T: Word>(&self, rows: &[u32], out: &mut Vec<T>) {
         let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));
-        let mut unpacked = [0; bits::BLOCK];
+        let mut unpacked = None;
+        let value = |value: u32| base.plus(factor.times(T::from_u64(u64::from(value))));
         for of_block in rows.chunk_by(|a, b| *a as usize / bits::BLOCK == *b as usize / bits::BLOCK) {
             let block = of_block[0] as usize / bits::BLOCK;
-            if of_block.len() >= UNPACK_MIN
-                && bits::unpack_block(self.packed, self.count, self.width, block, &mut unpacked)
-            {
-                let value = |row: &u32| T::from_u64(u64::from(unpacked[*row as usize % bits::BLOCK]));
-                out.extend(of_block.iter().map(|row| base.plus(factor.times(value(row)))));
+            let places = of_block.iter().map(|row| *row as usize % bits::BLOCK);
+            let done = if of_block.len() < UNPACK_MIN {
+                bits::pick_block(self.packed, self.count, self.width, block, places, |packed| out.push(value(packed)))
             } else {
+                let unpacked = unpacked.get_or_insert([0; bits::BLOCK]);
+                let done = bits::unpack_block(self.packed, self.count, self.width, block, unpacked);
+                if done {
+                    out.extend(places.map(|at| value(unpacked[at])));
+                }
+                done
+            };
+            if !done {
                 out.extend(of_block.iter().map(|row| T::from_u64(self.get(*row as usize) as u64)));
             }
         }

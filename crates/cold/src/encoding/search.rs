@@ -4,21 +4,24 @@
 
 use super::fsst::{ESCAPE, Symbols};
 use super::{Damage, Decoded};
-use basalt_types::automaton::Automaton;
+use basalt_types::automaton::{Automaton, STATES_MAX};
 use memchr::memchr3;
 use std::ops::Range;
+use std::sync::Arc;
 
-const STATES_MAX: usize = 256;
+/// Two for each of an automaton's, numbered by a byte.
+const CODE_STATES: usize = 256;
+const _: () = assert!(2 * STATES_MAX <= CODE_STATES);
 
 /// An automaton over codes.
 pub(crate) struct CodeAutomaton {
     /// As many as a byte has values, so that no index is checked; most are never touched.
-    steps: Box<[[u8; 256]; STATES_MAX]>,
-    accepts: [bool; STATES_MAX],
+    steps: Box<[[u8; 256]; CODE_STATES]>,
+    accepts: [bool; CODE_STATES],
     /// Where the next byte stands for itself, from here on: one for each state without that.
     escaped: u8,
     /// States that nothing leads out of, if the first code leads to one now and then.
-    finals: Option<Box<[bool; STATES_MAX]>>,
+    finals: Option<Box<[bool; CODE_STATES]>>,
     /// Codes of which every string in the set has one, if they are few and most strings have none.
     telling: Option<Vec<u8>>,
 }
@@ -34,9 +37,9 @@ impl CodeAutomaton {
     /// `sample`: strings of the table of symbols, as codes. Without a table codes are bytes.
     pub fn new(texts: &Automaton, symbols: Option<&Symbols>, sample: &[u8]) -> CodeAutomaton {
         let states = texts.states();
-        let mut steps: Box<[[u8; 256]; STATES_MAX]> =
-            vec![[0; 256]; STATES_MAX].into_boxed_slice().try_into().expect("as many as there are");
-        let (mut accepts, mut finals) = ([false; STATES_MAX], Box::new([false; STATES_MAX]));
+        let mut steps: Box<[[u8; 256]; CODE_STATES]> =
+            vec![[0; 256]; CODE_STATES].into_boxed_slice().try_into().expect("as many as there are");
+        let (mut accepts, mut finals) = ([false; CODE_STATES], Box::new([false; CODE_STATES]));
         for state in 0..states {
             let own = state as u8;
             let of_bytes: [u8; 256] = std::array::from_fn(|byte| texts.step(own, byte as u8));
@@ -149,6 +152,26 @@ impl CodeAutomaton {
             true => Ok(self.accepts[usize::from(state)]),
             false => Err(Damage("a compressed string ends in an escape")),
         }
+    }
+}
+
+/// What is sought in the strings of one table of symbols.
+#[derive(Default)]
+pub(crate) struct Sought(Vec<(Arc<Automaton>, CodeAutomaton)>);
+
+/// A scan seldom asks for more at once.
+const SOUGHT_MAX: usize = 4;
+
+impl Sought {
+    /// As [`CodeAutomaton::new`], for the first time.
+    pub fn over(&mut self, texts: &Arc<Automaton>, symbols: Option<&Symbols>, sample: &[u8]) -> &CodeAutomaton {
+        let known = self.0.iter().position(|(known, _)| Arc::ptr_eq(known, texts));
+        let at = known.unwrap_or_else(|| {
+            self.0.truncate(SOUGHT_MAX - 1);
+            self.0.push((texts.clone(), CodeAutomaton::new(texts, symbols, sample)));
+            self.0.len() - 1
+        });
+        &self.0[at].1
     }
 }
 

@@ -14,7 +14,7 @@ use crate::Result;
 use crate::cache::CachedBlock;
 use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::linear::Word;
-use crate::encoding::search::CodeAutomaton;
+use crate::encoding::search::Sought;
 use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -42,8 +42,8 @@ pub struct ChunkReader {
     at_hand: VecDeque<(usize, Arc<CachedBlock>)>,
     shared: Option<Arc<Shared>>,
     dictionary: Option<Arc<BinaryViewArray>>,
-    /// What was sought last, over this chunk's symbols.
-    sought: Option<(Arc<Automaton>, CodeAutomaton)>,
+    /// What is sought, over this chunk's symbols.
+    sought: Sought,
     /// The page that was asked for last.
     last: Option<usize>,
     bytes_read: u64,
@@ -64,7 +64,7 @@ impl Segment {
             wanted[pages].fill(true);
         }
         let shared = self.shared(entry)?;
-        let (at_hand, dictionary, sought, last, bytes_read) = (VecDeque::new(), None, None, None, 0);
+        let (at_hand, dictionary, sought, last, bytes_read) = (VecDeque::new(), None, Sought::default(), None, 0);
         Ok(Some(ChunkReader { row_group, at, wanted, at_hand, shared, dictionary, sought, last, bytes_read }))
     }
 }
@@ -176,7 +176,8 @@ impl ChunkReader {
         let ty = segment.chunk_type(self.at);
         let rows = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
         let shared = self.shared.clone();
-        if ty != PhysType::Bytes || mask.len() != rows || self.dictionary_len().is_some() {
+        let is_searched = shared.as_ref().is_none_or(|shared| shared.kind == SharedKind::Symbols);
+        if ty != PhysType::Bytes || mask.len() != rows || !is_searched {
             return Ok(false);
         }
         let block = self.block(segment, page)?;

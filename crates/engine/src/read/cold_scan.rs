@@ -56,6 +56,9 @@ enum Chunk {
 const FEW_ROW_GROUPS: usize = 16;
 const PART_ROWS: u32 = 2 * PAGE_ROWS;
 
+// A block is a page, whole: groups leave with it (`exec`'s `aggregate/early.rs`).
+const _: () = assert!(PAGE_ROWS as usize == BATCH_ROWS);
+
 /// Ranges that begin and end with pages, in lots of up to so many rows of the row group.
 fn cut(ranges: Vec<Range<u32>>, rows: u32) -> Vec<Vec<Range<u32>>> {
     let mut lots: Vec<(u32, Vec<Range<u32>>)> = Vec::new();

@@ -46,7 +46,10 @@ impl Spec {
         };
         let is_plain = self.units.iter().all(|unit| is_plain(&unit.kind));
         let by_integer = matches!(self.leaving.as_slice(), [Leaving::Key(0)]) && self.sets.is_empty();
-        if by_integer && is_plain && conditions.iter().all(Condition::is_total) {
+        // They are asked of groups that are not whole, too.
+        let places = || conditions.iter().flat_map(Condition::places);
+        let are_total = conditions.iter().all(Condition::is_total) && places().all(|place| program.is_total(place));
+        if by_integer && is_plain && are_total {
             let condition = Condition::All(conditions.to_vec());
             self.having = Some(Having { program: Arc::new(program.clone()), condition });
         }

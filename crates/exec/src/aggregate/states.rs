@@ -94,7 +94,7 @@ impl Sum {
 
     /// As [`keep`], of sums that are all in 64 bits.
     pub fn keep(&mut self, first: usize, places: &[usize]) {
-        debug_assert!(self.high.is_empty(), "sums are narrow");
+        assert!(self.high.is_empty(), "sums are narrow");
         keep(&mut self.low, first, places);
     }
 

@@ -9,7 +9,7 @@ use crate::stop::check;
 use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use basalt_types::batch::own;
+use basalt_types::batch::own_if_few;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, PhysType};
 
@@ -31,8 +31,8 @@ pub fn concat<'p>(parts: &[&'p Vector], field: &Field) -> Result<Vector> {
         let arrays: Vec<ArrayRef> = parts.iter().map(|part| part.to_array(ty)).collect();
         return numbered(&arrays).map(Vector::Codes);
     }
-    // Texts share buffers with rows that are not among these.
-    let array = |part: &&Vector| check().map(|()| own(part.to_array(ty)));
+    // Texts may share buffers with rows that are not among these.
+    let array = |part: &&Vector| check().map(|()| own_if_few(part.to_array(ty)));
     let arrays = parts.iter().map(array).collect::<Result<Vec<ArrayRef>>>()?;
     joined(&arrays).map(Vector::measured)
 }

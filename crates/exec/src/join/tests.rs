@@ -21,6 +21,14 @@ fn numbered(count: usize, step: usize) -> Rows {
     rows
 }
 
+/// The same in the order of their first column, in which so many follow each other.
+fn ordered(count: usize, run: usize) -> Rows {
+    let mut rows = numbered(count, 3);
+    let values = (0..count).map(|row| (row / run) as i32 - 10).collect();
+    rows.vectors[0] = Vector::Ints(Ints::measured(IntValues::I32(values), None));
+    rows
+}
+
 const ID: usize = 8;
 const FLOAT: usize = 9;
 
@@ -196,7 +204,7 @@ fn expected_by(
 #[test]
 fn pairs_are_those_of_nested_loops() {
     let left = numbered(300, 1);
-    for right in [numbered(200, 3), numbered(1, 1), numbered(0, 1)] {
+    for right in [numbered(200, 3), ordered(200, 9), ordered(200, 1), numbered(1, 1), numbered(0, 1)] {
         for keys in
             [vec![(0, 0)], vec![(4, 4)], vec![(ID, ID)], vec![(1, 1)], vec![(5, 6)], vec![(0, 0), (5, 5)], vec![]]
         {
@@ -217,6 +225,20 @@ fn pairs_are_those_of_nested_loops() {
             }
         }
     }
+}
+
+#[test]
+fn rows_of_a_key_are_where_they_follow_each_other() {
+    let Ok(Matches::Several { starts, rows, .. }) = Matches::new(vec![1, 1, 2, 3, 3, 3]) else {
+        panic!("several rows")
+    };
+    assert_eq!((starts, rows), (vec![0, 0, 2, 3, 6], vec![0, 1, 2, 3, 4, 5]));
+    let Ok(Matches::Several { starts, rows, .. }) = Matches::new(vec![1, 1, 3, 2, 0, 3]) else {
+        panic!("several rows")
+    };
+    assert_eq!((starts, rows), (vec![0, 1, 3, 4, 6], vec![4, 0, 1, 3, 2, 5]));
+    assert!(!follow_each_other(&[1, 3]) && !follow_each_other(&[0, 1]) && !follow_each_other(&[1, 2, 1]));
+    assert!(matches!(Matches::new(vec![1, 2, 3]), Ok(Matches::Unique(None))));
 }
 
 #[test]

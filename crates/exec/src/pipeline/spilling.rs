@@ -88,7 +88,10 @@ impl Worker {
             return Ok(());
         }
         let mut made = match std::mem::replace(&mut self.sink, Local::Give) {
-            Local::Aggregate(groups) => Made::Groups(groups),
+            Local::Aggregate(groups) => {
+                self.running.ran.count_made(groups.left_early());
+                Made::Groups(groups)
+            }
             Local::Build(built) => Made::Built(built),
             Local::Sort(rows) => Made::Rows(rows),
             _ => return Err(NO_ROOM),

@@ -35,6 +35,17 @@ impl Condition {
         }
     }
 
+    /// What its constants take.
+    pub fn constant_bytes(&self) -> usize {
+        match self {
+            Condition::Within(..) | Condition::CompareColumns(..) | Condition::Null(..) => 0,
+            Condition::Text(general) | Condition::General(general) => general.constant_bytes(),
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.iter().map(Condition::constant_bytes).sum()
+            }
+        }
+    }
+
     /// Whether it fails for no value.
     pub fn is_total(&self) -> bool {
         match self {

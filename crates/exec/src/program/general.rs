@@ -6,9 +6,10 @@ use arrow_array::{Array, ArrayRef};
 use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
 use basalt_types::batch::{to_logical, to_stored};
 use basalt_types::vector::Vector;
+use basalt_types::{DataType, Datum};
+use std::sync::OnceLock;
 
 /// An expression whose columns are counted in a list of its own.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,8 +20,18 @@ pub(crate) struct General {
     /// In which types they are given.
     held: Vec<DataType>,
     ty: DataType,
-    /// What it asks of its only column, if that is something that storage can tell.
-    pub sought: Option<Sought>,
+    sought: Lazily,
+}
+
+/// What an expression asks of its only column, if that is something that storage can tell. Few are ever asked.
+#[derive(Clone, Default, Debug)]
+struct Lazily(OnceLock<Option<Sought>>);
+
+/// It follows from the expression.
+impl PartialEq for Lazily {
+    fn eq(&self, _: &Lazily) -> bool {
+        true
+    }
 }
 
 impl General {
@@ -41,12 +52,29 @@ impl General {
             }
             other => other,
         });
-        General { ty: own.ty(), sought: Sought::of(&own), expr: own, places, held }
+        General { ty: own.ty(), sought: Lazily::default(), expr: own, places, held }
     }
 
     /// Whether it fails for no value.
     pub fn is_total(&self) -> bool {
         self.expr.is_total()
+    }
+
+    /// What its constants take.
+    pub fn constant_bytes(&self) -> usize {
+        let mut bytes = 0;
+        self.expr.any(&mut |node| {
+            if let Expr::Const { value: Datum::Bytes(value), .. } = node {
+                bytes += value.len();
+            }
+            false
+        });
+        bytes
+    }
+
+    /// As a set of texts, if it is one.
+    pub fn sought(&self) -> Option<&Sought> {
+        self.sought.0.get_or_init(|| Sought::of(&self.expr)).as_ref()
     }
 
     /// One value per row.

@@ -61,6 +61,8 @@ pub(super) struct Compiled {
 pub(crate) type Refusal = Cow<'static, str>;
 pub(super) type Taken<T> = Result<T, Refusal>;
 
+/// Of constants of pipelines that are kept.
+const CONSTANT_BYTES_MAX: usize = 64 << 10;
 /// What is said of plans that compile, but not into pipelines.
 const UNSUPPORTED: Refusal = Cow::Borrowed("types or expressions that it does not hold");
 const OUT_OF_TURN: Refusal = Cow::Borrowed("a volatile call, or a column of another query level");
@@ -136,8 +138,10 @@ pub(crate) fn column_pipelines(query: &Query, ctx: &RunContext) -> Taken<Pipelin
     let mut how = Compiling::new(&node, ctx, None);
     let plan = compiled(query, &node, &mut how)?;
     let made = pipelines(&plan, ctx)?;
-    if how.lasts && keeps {
-        let lasting = match query.is_timeless() {
+    let is_timeless = query.is_timeless();
+    if how.lasts && keeps && (is_timeless || !facts::are_sampled(query, ctx)) {
+        // Constants that were computed may be much larger than what they are computed of.
+        let lasting = match is_timeless && made.constant_bytes() <= CONSTANT_BYTES_MAX {
             true => Lasting::Pipelines(made.clone()),
             false => Lasting::Plan(Arc::new(plan)),
         };

@@ -121,9 +121,10 @@ impl QueryRuntime {
         for _ in 1..running.parallelism(self.config().workers) {
             workers.spawn_on(work(running.worker(), running.clone(), way.clone(), turns.turn()), self.handle());
         }
-        // Otherwise this thread would keep the one that was spawned last to itself, and only then begin with it.
+        // A thread keeps what it spawned last to itself, and wakes no other for it: with one behind them, workers are
+        // where others find them, at once.
         if !workers.is_empty() {
-            tokio::task::yield_now().await;
+            self.handle().spawn(std::future::ready(()));
         }
         // One of them is this task: a pipeline with little to do wakes nobody.
         match work(running.worker(), running.clone(), way.clone(), turns.turn()).await? {

@@ -34,6 +34,13 @@ pub(super) fn scans(query: &Query, of: &mut impl FnMut(&Arc<TableDef>, &[(ColId,
     std::iter::once(&query.plan).chain(ctes).chain(subqueries).for_each(|plan| below(plan, of));
 }
 
+/// Whether rows of one of its tables may be looked at to plan a query.
+pub(super) fn are_sampled(query: &Query, ctx: &RunContext) -> bool {
+    let mut any = false;
+    scans(query, &mut |table, _| any |= ctx.read.engine().estimated_rows(table) >= SAMPLED_ROWS_MIN);
+    any
+}
+
 fn sampler(ctx: &RunContext) -> Sampler {
     let (read, eval) = (ctx.read.clone(), ctx.eval.clone());
     Sampler(Arc::new(move |table: &Arc<TableDef>, columns: &[(ColId, ColumnId)], conditions: &[Expr]| {

@@ -2,7 +2,8 @@
 //!
 //! What tables hold decides how a plan goes about it, never what it gives: a plan that was made at one snapshot is right at
 //! every other. It is made anew where a table's size is another by now, since then another might be faster. What follows
-//! from the execution at hand, a LIMIT by a parameter or a row of constants with `now()`, is no part of a plan that is kept.
+//! from the execution at hand, a LIMIT by a parameter or a row of constants with `now()`, is no part of a plan that is kept;
+//! nor is a plan kept for which rows of a table were looked at with parameters or by the hour: others may pass next time.
 
 use super::facts;
 use crate::plan::Query;

@@ -11,9 +11,10 @@ use crate::plan::Query;
 use crate::syntax::Parsed;
 use ahash::RandomState;
 use parking_lot::Mutex;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{self, AtomicU64};
 
 /// Entries, or bytes of their texts, beyond which half of them go.
 const ENTRIES_MAX: usize = 512;
@@ -51,6 +52,8 @@ struct Known {
     entries: HashMap<u64, (u64, Arc<KnownQuery>), RandomState>,
     bytes: usize,
     clock: u64,
+    /// The newest version of the catalog that an entry is of: there is none of another.
+    version: u64,
 }
 
 impl Default for KnownQueries {
@@ -78,7 +81,7 @@ impl KnownQueries {
             return Coming::Known(entry.clone());
         }
         drop(known);
-        match self.seen[hash as usize % SEEN].swap(hash, Ordering::Relaxed) == hash {
+        match self.seen[hash as usize % SEEN].swap(hash, atomic::Ordering::Relaxed) == hash {
             true => Coming::Again,
             false => Coming::First,
         }
@@ -87,7 +90,15 @@ impl KnownQueries {
     pub fn keep(&self, query: KnownQuery) {
         let hash = self.hash(&query.text, &query.around);
         let mut known = self.known.lock();
-        known.remove(hash);
+        match query.catalog_version.cmp(&known.version) {
+            // An older one is of a transaction that began before a change.
+            Ordering::Less => return,
+            Ordering::Equal => known.remove(hash),
+            Ordering::Greater => {
+                known.entries.clear();
+                (known.bytes, known.version) = (0, query.catalog_version);
+            }
+        }
         if known.entries.len() >= ENTRIES_MAX || known.bytes + query.text.len() > BYTES_MAX {
             known.halve();
         }

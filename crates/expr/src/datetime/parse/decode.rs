@@ -364,14 +364,22 @@ impl<'a> Decoder<'a> {
     }
 
     fn special(&mut self, special: Special) -> Decoded<u32> {
-        let now = self.ctx.now();
-        let local = now + i64::from(self.ctx.timezone.offset_at(now)) * MICROS_PER_SECOND;
         match special {
             Special::AllBalls => {
                 self.clock = clock::Clock::default();
                 self.zone = Given::Offset(0);
                 return Ok(TIME | ZONE);
             }
+            Special::Epoch | Special::Infinity | Special::NegInfinity if !self.time_only => {
+                self.special = Some(special);
+                return Ok(DATE | TIME | ZONE);
+            }
+            _ => {}
+        }
+        // From here on it is asked which moment it is: what is made of that is good for now.
+        let now = self.ctx.now();
+        let local = now + i64::from(self.ctx.timezone.offset_at(now)) * MICROS_PER_SECOND;
+        match special {
             Special::Now if self.time_only => {
                 self.clock = clock::Clock::of(local.rem_euclid(MICROS_PER_DAY));
                 return Ok(TIME);
@@ -381,11 +389,7 @@ impl<'a> Decoder<'a> {
                 self.clock = clock::Clock::of(local.rem_euclid(MICROS_PER_DAY));
                 self.zone = Given::Offset(self.ctx.timezone.offset_at(now));
             }
-            Special::Epoch | Special::Infinity | Special::NegInfinity => {
-                self.special = Some(special);
-                return Ok(DATE | TIME | ZONE);
-            }
-            Special::Today | Special::Tomorrow | Special::Yesterday => {}
+            _ => {}
         }
         let shift = match special {
             Special::Tomorrow => 1,

@@ -2,7 +2,7 @@
 
 use super::{LikePattern, Matcher};
 use crate::tree::Expr;
-use basalt_types::automaton::{Automaton, Part};
+use basalt_types::automaton::{Automaton, Part, STATES_MAX};
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
@@ -99,9 +99,10 @@ impl Compared {
     }
 }
 
+/// Of a constant that is short enough to be part of a pattern.
 fn text_of(expr: &Expr) -> Option<&str> {
     match expr {
-        Expr::Const { value: Datum::Bytes(text), .. } => std::str::from_utf8(text).ok(),
+        Expr::Const { value: Datum::Bytes(text), .. } if text.len() <= STATES_MAX => std::str::from_utf8(text).ok(),
         _ => None,
     }
 }
