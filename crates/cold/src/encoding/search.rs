@@ -20,7 +20,7 @@ pub(crate) struct CodeAutomaton {
     accepts: [bool; CODE_STATES],
     /// Where the next byte stands for itself, from here on: one for each state without that.
     escaped: u8,
-    /// States that nothing leads out of, if the first code leads to one now and then.
+    /// States that nothing leads out of, if most strings are out with their first codes.
     finals: Option<Box<[bool; CODE_STATES]>>,
     /// Codes of which every string in the set has one, if they are few and most strings have none.
     telling: Option<Vec<u8>>,
@@ -56,7 +56,9 @@ impl CodeAutomaton {
             }
             (accepts[state], finals[state]) = (texts.accepts(own), texts.is_final(own));
         }
-        let ends_soon = steps[0].iter().any(|to| finals[usize::from(*to)]);
+        // One that begins in another way is out at once.
+        let is_out = |state: u8| finals[usize::from(state)] && !accepts[usize::from(state)];
+        let ends_soon = steps[0].iter().any(|to| is_out(*to));
         let finals = ends_soon.then_some(finals);
         let telling = symbols.filter(|_| finals.is_none());
         let telling = telling.and_then(|symbols| telling_of(texts, symbols, &sample[..sample.len().min(SAMPLE)]));
@@ -125,9 +127,9 @@ impl CodeAutomaton {
         let lanes = lanes.map(|codes| &codes[..longest]);
         let mut states = [0; LANES];
         for at in 0..longest {
-            for lane in 0..LANES {
-                let next = self.steps[usize::from(states[lane])][usize::from(lanes[lane][at])];
-                states[lane] = if at < lengths[lane] { next } else { states[lane] };
+            for ((state, codes), length) in states.iter_mut().zip(&lanes).zip(lengths) {
+                let next = self.steps[usize::from(*state)][usize::from(codes[at])];
+                *state = if at < *length { next } else { *state };
             }
         }
         states

@@ -234,12 +234,18 @@ fn what_keys_decide_comes_from_any_row_of_the_group() {
     }
 }
 
-/// Pages of keys that ascend, in order, and the keys that two of them may share.
-fn pages() -> (Vec<Vec<(i64, i64)>>, Arc<[i64]>) {
-    let rows: Vec<(i64, i64)> = (0..40_000).map(|row| (row / 7 + row / 13, row * 7919 % 100)).collect();
-    let pages: Vec<Vec<(i64, i64)>> = rows.chunks(3000).map(<[(i64, i64)]>::to_vec).collect();
+/// Keys and values.
+type Page = Vec<(i64, i64)>;
+
+/// Pages of keys that ascend, in order, and the keys that two of them may share. These have the greatest values, of which
+/// no page has all.
+fn pages() -> (Vec<Page>, Arc<[i64]>) {
+    let rows: Vec<(i64, i64)> = (0..40_000).map(|row| (row / 10, 1)).collect();
+    let mut pages: Vec<Page> = rows.chunks(3003).map(<[(i64, i64)]>::to_vec).collect();
     let mut shared: Vec<i64> = pages.iter().flat_map(|page| [page[0].0, page[page.len() - 1].0]).collect();
     shared.dedup();
+    let is_shared = |key: i64| shared.binary_search(&key).is_ok();
+    pages.iter_mut().flatten().filter(|(key, _)| is_shared(*key)).for_each(|(_, value)| *value = 100);
     (pages, shared.into())
 }
 
@@ -270,10 +276,10 @@ fn sums(groups: Aggregation) -> BTreeMap<i64, i128> {
 }
 
 /// Of two workers that take pages in turn: none of the groups that pass is missing or less than whole.
-fn check_early(pages: &[Vec<(i64, i64)>], shared: &Arc<[i64]>) {
+fn check_early(pages: &[Page], shared: &Arc<[i64]>) {
     let mut expected = BTreeMap::new();
     pages.iter().flatten().for_each(|(key, value)| *expected.entry(*key).or_insert(0i128) += i128::from(*value));
-    for (least, leaves) in [(400, true), (-1, false), (100_000, true)] {
+    for (least, leaves) in [(900, true), (-1, false), (100_000, true)] {
         let (spec, program, ctx) = summed(least);
         let mut workers = [Aggregation::new(&spec), Aggregation::new(&spec)];
         workers.iter_mut().for_each(|groups| groups.leave_early(shared.clone(), &ctx));

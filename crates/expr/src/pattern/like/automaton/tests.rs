@@ -53,7 +53,7 @@ fn what_is_sought_is_what_passes() {
     let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(texts));
     for expr in cases {
         let sought = Sought::of(&expr).unwrap_or_else(|| panic!("{expr:?} is known"));
-        let passing = expr.filter_indices(&[values.clone()], texts.len(), &ctx()).unwrap();
+        let passing = expr.filter_indices(std::slice::from_ref(&values), texts.len(), &ctx()).unwrap();
         for (row, text) in texts.iter().enumerate() {
             let found = sought.texts.matches(text.as_bytes()) != sought.negated;
             assert_eq!(found, passing.contains(&(row as u32)), "{text:?} by {expr:?}");
