@@ -44,6 +44,8 @@ pub(crate) struct Found {
     seed: u64,
     /// In place of the table, while one integer column's keys lie close together.
     dense: Option<Dense>,
+    /// While the table is in its place: what is known of keys that may become dense with more rows.
+    waiting: Option<Dense>,
     order: Order,
 }
 
@@ -266,7 +268,7 @@ impl Keys {
 
     /// Makes the dictionary of what [`Keys::vectors`] gives as codes. No key comes any more.
     pub fn seal(&mut self) {
-        (self.found.table, self.found.dense) = (Table::new(0), None);
+        (self.found.table, self.found.dense, self.found.waiting) = (Table::new(0), None, None);
         self.found.columns.iter_mut().filter_map(|column| column.texts.as_mut()).for_each(Texts::seal);
     }
 }
@@ -288,7 +290,8 @@ impl Found {
         let dense = matches!(forms, [Form::Integers | Form::Texts(_) | Form::Fixed]).then(Dense::default);
         let (columns, words) = (forms.iter().map(column).collect(), vec![0; forms.len()]);
         let order = Order::Indexed;
-        Found { columns, words, len: 1, table: Table::new(1024), seed: seeds.words, dense, order }
+        let table = Table::new(TABLE_SLOTS);
+        Found { columns, words, len: 1, table, seed: seeds.words, dense, waiting: None, order }
     }
 
     /// The word of a group's key in a column.
@@ -474,24 +477,48 @@ impl Found {
 }
 
 impl Found {
-    /// Makes the array of dense keys wide enough for a batch, or goes over to the table; and makes that one large enough.
-    /// `bounds`: of integers, if there is no other column.
+    /// Makes the array of dense keys wide enough for a batch, or goes over to the table, or comes back; and makes the table
+    /// large enough. `bounds`: of integers, if there is no other column.
     fn make_room(&mut self, bounds: Option<(i128, i128)>, rows: usize) -> Result<()> {
-        if let (Some(dense), Some((min, max))) = (&mut self.dense, bounds)
-            && !dense.reach(min, max, rows)
-        {
-            self.dense = None;
-            let column = &self.columns[0];
-            for piece in pieces(self.len - 1) {
-                let piece = piece?;
-                self.table.make_room(piece.len())?;
-                for group in piece.start + 1..piece.end + 1 {
-                    let hash = hash(self.seed, std::iter::once((self.words[group], column.is_null(group))));
-                    self.table.insert(hash, group as u32);
+        if let Some((min, max)) = bounds {
+            if let Some(dense) = &mut self.dense {
+                if !dense.reach(min, max, rows) {
+                    self.leave_array()?;
                 }
+            } else if self.waiting.as_mut().is_some_and(|waiting| waiting.is_worth_it(min, max, rows)) {
+                self.enter_array()?;
             }
         }
         if self.dense.is_none() { self.table.make_room(rows) } else { Ok(()) }
+    }
+
+    fn leave_array(&mut self) -> Result<()> {
+        // Once: keys that reach farther and farther would have it come and go.
+        let left = self.dense.take().filter(|dense| !dense.again);
+        self.waiting = left.map(|dense| Dense { numbers: Vec::new(), again: true, ..dense });
+        let column = &self.columns[0];
+        for piece in pieces(self.len - 1) {
+            let piece = piece?;
+            self.table.make_room(piece.len())?;
+            for group in piece.start + 1..piece.end + 1 {
+                let hash = hash(self.seed, std::iter::once((self.words[group], column.is_null(group))));
+                self.table.insert(hash, group as u32);
+            }
+        }
+        Ok(())
+    }
+
+    fn enter_array(&mut self) -> Result<()> {
+        let Some(mut dense) = self.waiting.take() else { return Ok(()) };
+        dense.cover();
+        for piece in pieces(self.len - 1) {
+            for group in piece.map(|piece| piece.start + 1..piece.end + 1)? {
+                *dense.number((self.words[group], self.columns[0].is_null(group))) = group as u32;
+            }
+        }
+        self.table = Table::new(TABLE_SLOTS);
+        self.dense = Some(dense);
+        Ok(())
     }
 
     /// The same for the numbers of a text column's texts, which are always dense.
@@ -776,28 +803,52 @@ struct Dense {
     bounds: Option<(i64, i64)>,
     /// Rows that came.
     rows: usize,
+    /// Whether the table was in its place before.
+    again: bool,
 }
 
-/// Slots of the array per row that it is worth, and those that are always worth it.
+/// Slots of the array per row that it is worth, those that are always worth it, and slots per row at which it takes the
+/// table's place.
 const SLOTS_PER_ROW_MAX: usize = 32;
 const SLOTS_MIN: usize = 1 << 16;
+const SLOTS_PER_ROW_AGAIN: usize = 8;
+/// Of a table at first.
+const TABLE_SLOTS: usize = 1024;
 
 impl Dense {
     /// Whether integers between these bounds have slots, which are made if that is worth it.
     fn reach(&mut self, min: i128, max: i128, rows: usize) -> bool {
+        let slots = self.slots(min, max, rows);
+        let reaches = slots.is_some_and(|slots| slots <= SLOTS_MIN.max(self.rows.saturating_mul(SLOTS_PER_ROW_MAX)));
+        if reaches {
+            self.cover();
+        }
+        reaches
+    }
+
+    /// Whether it has become worth it.
+    fn is_worth_it(&mut self, min: i128, max: i128, rows: usize) -> bool {
+        let slots = self.slots(min, max, rows);
+        slots.is_some_and(|slots| slots <= self.rows.saturating_mul(SLOTS_PER_ROW_AGAIN))
+    }
+
+    /// How many slots all integers need that came.
+    fn slots(&mut self, min: i128, max: i128, rows: usize) -> Option<usize> {
         self.rows += rows;
-        let (Ok(min), Ok(max)) = (i64::try_from(min), i64::try_from(max)) else { return false };
+        let (min, max) = (i64::try_from(min).ok()?, i64::try_from(max).ok()?);
         let (low, high) = self.bounds.map_or((min, max), |(low, high)| (min.min(low), max.max(high)));
-        let slots = high.checked_sub(low).and_then(|span| usize::try_from(span).ok()?.checked_add(1));
-        let Some(slots) = slots.filter(|slots| *slots <= SLOTS_MIN.max(self.rows.saturating_mul(SLOTS_PER_ROW_MAX)))
-        else {
-            return false;
-        };
         self.bounds = Some((low, high));
+        usize::try_from(high.checked_sub(low)?).ok()?.checked_add(1)
+    }
+
+    /// Makes the slots of all integers that came.
+    fn cover(&mut self) {
+        let Some((low, high)) = self.bounds else { return };
         let place = |integer: i64| usize::try_from(i128::from(integer) - i128::from(self.first)).ok();
         if [low, high].iter().all(|bound| place(*bound).is_some_and(|place| place < self.numbers.len())) {
-            return true;
+            return;
         }
+        let slots = high.abs_diff(low) as usize + 1;
         // With room on both sides, so that it is not moved for each batch that reaches a little further.
         let first = low.saturating_sub((slots / 4) as i64);
         let mut numbers = vec![0; slots + slots / 2];
@@ -806,7 +857,6 @@ impl Dense {
             numbers[self.first.wrapping_add(at as i64).wrapping_sub(first) as usize] = *number;
         });
         (self.first, self.numbers) = (first, numbers);
-        true
     }
 
     #[inline]

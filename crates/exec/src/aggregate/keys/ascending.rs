@@ -127,6 +127,8 @@ impl Found {
             self.dense = Some(dense);
             return Ok(());
         }
+        // They are in the table, and only there.
+        (self.dense, self.waiting) = (None, Some(Dense { again: true, ..dense }));
         for piece in pieces(words.len()) {
             let piece = piece?;
             self.table.make_room(piece.len())?;

@@ -268,3 +268,43 @@ fn an_array_that_reaches_a_little_further_with_each_batch_stays_one() {
     assert_eq!(keys.len(), expected.len() + 1);
     assert!(keys.found.dense.is_some(), "numbers that lie close together need no hash");
 }
+
+/// Keys that ascend far apart, then others among them.
+#[test]
+fn keys_that_ascended_are_found_by_those_that_do_not() {
+    let mut keys = Keys::new(&[Form::Integers], &Seeds::new());
+    let far: Vec<Option<i64>> = (0..1000).map(|at| Some(at * 1000)).collect();
+    let groups = keys.assign(&[ints(far)], 1000, None).unwrap();
+    assert_eq!(groups, (1..=1000).collect::<Vec<u32>>());
+    let near: Vec<Option<i64>> = (0..1000).map(|at| Some(at * 7919 % 60 * 1000)).collect();
+    let groups = keys.assign(&[ints(near)], 1000, None).unwrap();
+    assert!(groups.iter().enumerate().all(|(at, group)| *group as usize == at * 7919 % 60 + 1));
+    assert_eq!(keys.len(), 1001);
+}
+
+/// Numbers of which the first batches have too few for an array.
+#[test]
+fn a_table_becomes_an_array_once_rows_are_enough_for_one() {
+    let mut keys = Keys::new(&[Form::Integers], &Seeds::new());
+    let mut expected = std::collections::HashMap::new();
+    let mut was_hashed = false;
+    for batch in 0..60 {
+        let null = |row: i64| row % 997 == 5;
+        let values: Vec<Option<i64>> =
+            (0..4000).map(|row| (!null(row)).then_some((row + batch * 4000) * 7919 % 1_000_003 - 500_000)).collect();
+        let groups = keys.assign(&[ints(values.clone())], values.len(), None).unwrap();
+        was_hashed |= keys.found.dense.is_none();
+        for (value, group) in values.iter().zip(groups) {
+            assert_eq!(*expected.entry(*value).or_insert(group), group, "{value:?} in batch {batch}");
+        }
+    }
+    assert_eq!(keys.len(), expected.len() + 1);
+    assert!(was_hashed && keys.found.dense.is_some());
+    // And is one no more where keys are beyond it.
+    let far: Vec<Option<i64>> = vec![Some(1 << 60), Some(3), Some(-(1 << 60)), None];
+    let groups = keys.assign(&[ints(far)], 4, None).unwrap();
+    assert_eq!(groups[3], expected[&None]);
+    assert!(keys.found.dense.is_none() && keys.found.waiting.is_none());
+    let (known, of) = expected.iter().find(|(value, _)| value.is_some()).unwrap();
+    assert_eq!(keys.assign(&[ints(vec![*known])], 1, None).unwrap(), [*of]);
+}
