@@ -45,7 +45,7 @@ pub(crate) struct Found {
     /// In place of the table, while one integer column's keys lie close together.
     dense: Option<Dense>,
     /// While the table is in its place: what is known of keys that may become dense with more rows.
-    waiting: Option<Dense>,
+    waiting: Option<Box<Dense>>,
     order: Order,
 }
 
@@ -495,7 +495,7 @@ impl Found {
     fn leave_array(&mut self) -> Result<()> {
         // Once: keys that reach farther and farther would have it come and go.
         let left = self.dense.take().filter(|dense| !dense.again);
-        self.waiting = left.map(|dense| Dense { numbers: Vec::new(), again: true, ..dense });
+        self.waiting = left.map(|dense| Box::new(Dense { numbers: Vec::new(), again: true, ..dense }));
         let column = &self.columns[0];
         for piece in pieces(self.len - 1) {
             let piece = piece?;
@@ -517,7 +517,7 @@ impl Found {
             }
         }
         self.table = Table::new(TABLE_SLOTS);
-        self.dense = Some(dense);
+        self.dense = Some(*dense);
         Ok(())
     }
 

@@ -128,7 +128,7 @@ impl Found {
             return Ok(());
         }
         // They are in the table, and only there.
-        (self.dense, self.waiting) = (None, Some(Dense { again: true, ..dense }));
+        (self.dense, self.waiting) = (None, Some(Box::new(Dense { again: true, ..dense })));
         for piece in pieces(words.len()) {
             let piece = piece?;
             self.table.make_room(piece.len())?;
