@@ -539,6 +539,14 @@ impl Unit {
 }
 
 impl UnitKind {
+    /// Whether all groups take the same: a number or two.
+    fn is_small(&self) -> bool {
+        match self {
+            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
+            UnitKind::TextExtreme(..) | UnitKind::General { .. } => false,
+        }
+    }
+
     /// The columns that it takes in.
     fn places(&self) -> Vec<Place> {
         match self {

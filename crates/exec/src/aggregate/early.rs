@@ -5,7 +5,7 @@
 //! few are ever held, and nothing grows.
 
 use super::states::keep;
-use super::{Aggregation, Done, Leaving, Results, Spec, State, UnitKind};
+use super::{Aggregation, Done, Leaving, Results, Spec, State};
 use crate::batch::{Batch, Work};
 use crate::error::Result;
 use crate::kernels::mask;
@@ -40,11 +40,7 @@ pub(super) struct Early {
 impl Spec {
     /// Says what groups have to meet in the end: conditions over a program whose columns are [`Spec::fields`].
     pub fn have(&mut self, program: &Program, conditions: &[Condition]) {
-        let is_plain = |kind: &UnitKind| match kind {
-            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
-            UnitKind::TextExtreme(..) | UnitKind::General { .. } => false,
-        };
-        let is_plain = self.units.iter().all(|unit| is_plain(&unit.kind));
+        let is_plain = self.units.iter().all(|unit| unit.kind.is_small());
         let by_integer = matches!(self.leaving.as_slice(), [Leaving::Key(0)]) && self.sets.is_empty();
         // They are asked of groups that are not whole, too.
         let places = || conditions.iter().flat_map(Condition::places);

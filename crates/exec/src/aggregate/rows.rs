@@ -7,7 +7,7 @@
 use super::distinct::Distinct;
 use super::keys::Keys;
 use super::states::State;
-use super::{Aggregation, Finished, Spec, Unit, UnitKind, first_rows, integers};
+use super::{Aggregation, Finished, Spec, UnitKind, first_rows, integers};
 use crate::error::{Error, Result};
 use crate::join::concat::concat;
 use crate::kernels::sums::Groups;
@@ -67,11 +67,8 @@ const DEALT_OF_TWO_MIN: usize = 1 << 18;
 impl Spec {
     /// Whether all groups take about as much, so that parts of as many groups do.
     fn deals_evenly(&self) -> bool {
-        let is_small = |unit: &Unit| match unit.kind {
-            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
-            UnitKind::TextExtreme(..) | UnitKind::General { .. } => false,
-        };
-        !self.groups.is_empty() && self.sets.is_empty() && self.units.iter().all(is_small) && self.is_spillable()
+        let are_small = self.units.iter().all(|unit| unit.kind.is_small());
+        !self.groups.is_empty() && self.sets.is_empty() && are_small && self.is_spillable()
     }
 }
 

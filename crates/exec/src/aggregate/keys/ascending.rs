@@ -5,9 +5,9 @@
 //! together as sorted lists; they share no more than the keys at which morsels meet. As long as keys ascend nothing
 //! finds a group by its key; the first batch that does not ascend has them indexed.
 
-use super::{Dense, Found, hash};
+use super::{Dense, Found};
 use crate::error::Result;
-use crate::stop::{ROWS, check, pieces};
+use crate::stop::{ROWS, check};
 use basalt_types::vector::{IntValues, Ints};
 use basalt_types::widest;
 
@@ -119,24 +119,17 @@ impl Found {
         let words = &self.words[1..];
         let (min, max) =
             words.iter().fold((i64::MAX, i64::MIN), |(min, max), word| (min.min(*word as i64), max.max(*word as i64)));
-        let mut dense = Dense::default();
-        if words.is_empty() || dense.reach(min.into(), max.into(), words.len()) {
-            for piece in pieces(words.len()) {
-                piece?.for_each(|at| *dense.number((words[at], false)) = at as u32 + 1);
-            }
-            self.dense = Some(dense);
+        if words.is_empty() {
             return Ok(());
         }
-        // They are in the table, and only there.
-        (self.dense, self.waiting) = (None, Some(Box::new(Dense { again: true, ..dense })));
-        for piece in pieces(words.len()) {
-            let piece = piece?;
-            self.table.make_room(piece.len())?;
-            for at in piece {
-                self.table.insert(hash(self.seed, std::iter::once((words[at], false))), at as u32 + 1);
-            }
+        let mut dense = Dense::default();
+        if dense.reach(min.into(), max.into(), words.len()) {
+            self.waiting = Some(Box::new(dense));
+            return self.enter_array();
         }
-        Ok(())
+        // They are in the table, and only there.
+        self.dense = Some(dense);
+        self.leave_array()
     }
 }
 
