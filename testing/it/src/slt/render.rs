@@ -91,29 +91,24 @@ fn is_structured(oid: u32) -> bool {
 }
 
 /// The bytes with the oids of users' types made alike: first Basalt's of arrays and of tables' rows, whose first
-/// byte tells them, then those that both servers count upwards.
+/// byte tells them, then those that both servers count upwards, among the bytes that are left.
 fn without_user_oids(bytes: &[u8]) -> Vec<u8> {
     let derived = |oid: &[u8]| matches!(oid, [0x20 | 0x40 | 0x60, 0, middle, _] if *middle >= 0x40);
-    let counted = |oid: &[u8]| match oid {
-        // What is alike already, behind zeros.
-        [0, 0, b'u', b's'] => false,
-        [0, 0, middle, _] => (0x40..0xa0).contains(middle),
-        _ => false,
-    };
+    let counted = |oid: &[u8]| matches!(oid, [0, 0, middle, _] if (0x40..0xa0).contains(middle));
     let mut out = bytes.to_vec();
-    replace_oids(&mut out, derived);
-    replace_oids(&mut out, counted);
+    let mut alike = vec![false; bytes.len()];
+    replace_oids(&mut out, &mut alike, derived);
+    replace_oids(&mut out, &mut alike, counted);
     out
 }
 
-fn replace_oids(bytes: &mut [u8], is_oid: impl Fn(&[u8]) -> bool) {
-    let mut at = 0;
-    while at + 4 <= bytes.len() {
-        if is_oid(&bytes[at..at + 4]) {
-            bytes[at..at + 4].copy_from_slice(b"user");
-            at += 3;
+fn replace_oids(bytes: &mut [u8], alike: &mut [bool], is_oid: impl Fn(&[u8]) -> bool) {
+    for at in 0..bytes.len().saturating_sub(3) {
+        let oid = at..at + 4;
+        if !alike[oid.clone()].contains(&true) && is_oid(&bytes[oid.clone()]) {
+            bytes[oid.clone()].copy_from_slice(b"user");
+            alike[oid].fill(true);
         }
-        at += 1;
     }
 }
 
@@ -166,4 +161,30 @@ fn type_name(oid: u32) -> String {
         other => return other.to_string(),
     };
     name.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oids(oids: &[u32]) -> Vec<u8> {
+        oids.iter().flat_map(|oid| oid.to_be_bytes()).collect()
+    }
+
+    #[test]
+    fn oids_of_users_are_alike_and_built_in_ones_stay() {
+        let alike = oids(&[23, u32::from_be_bytes(*b"user"), 2206]);
+        // 0x7573 reads "us", as an oid does that was made alike behind two zeros.
+        for oid in [16384, 0x7573, 0x7575, 40_000, 0x2000_4000, 0x4000_7573] {
+            assert_eq!(without_user_oids(&oids(&[23, oid, 2206])), alike, "{oid:#x}");
+        }
+    }
+
+    #[test]
+    fn what_was_made_alike_is_no_part_of_another_oid() {
+        let two = oids(&[u32::from_be_bytes(*b"user"), u32::from_be_bytes(*b"user")]);
+        assert_eq!(without_user_oids(&oids(&[0x4000_4000, 16384])), two);
+        let behind_zeros = [&[0; 2][..], &0x2000_4000_u32.to_be_bytes()].concat();
+        assert_eq!(without_user_oids(&behind_zeros), *b"\0\0user");
+    }
 }
