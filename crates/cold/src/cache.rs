@@ -13,6 +13,7 @@
 //! the cache has it.
 
 use basalt_types::FileId;
+use basalt_types::prefetch::prefetch_at;
 use bytes::Bytes;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -99,6 +100,11 @@ impl<T> Slot<T> {
         self.0.lock().upgrade()
     }
 
+    /// Begins to bring it close to the processor.
+    pub fn approach(&self) {
+        prefetch_at(self.0.lock().as_ptr());
+    }
+
     pub fn put(&self, found: &Arc<T>) {
         *self.0.lock() = Arc::downgrade(found);
     }
@@ -131,6 +137,15 @@ impl BlockCache {
         block.touch();
         self.pool(kind).direct_hits.fetch_add(1, Relaxed);
         Some(block)
+    }
+
+    /// The same of several slots, if all lead to blocks.
+    pub(crate) fn get_all(&self, kind: BlockKind, slots: &[&Slot<CachedBlock>]) -> Option<Vec<Arc<CachedBlock>>> {
+        slots.iter().for_each(|slot| slot.approach());
+        let blocks: Vec<_> = slots.iter().map(|slot| slot.get()).collect::<Option<_>>()?;
+        blocks.iter().for_each(|block| block.touch());
+        self.pool(kind).direct_hits.fetch_add(blocks.len() as u64, Relaxed);
+        Some(blocks)
     }
 
     /// Keeps a block whose checksum has been verified. A block larger than a shard's share is not kept.

@@ -211,8 +211,7 @@ impl FramedFile {
 
     /// Blocks that follow each other, each from where it was last found; what the cache lacks is read at once.
     pub fn blocks_of(&self, slots: &[&Slot<CachedBlock>], extents: &[Extent]) -> Result<Vec<Arc<CachedBlock>>> {
-        let found = slots.iter().map(|slot| self.cache.get_from(self.block_kind, slot));
-        if let Some(blocks) = found.collect() {
+        if let Some(blocks) = self.cache.get_all(self.block_kind, slots) {
             return Ok(blocks);
         }
         let blocks = self.blocks(extents)?;

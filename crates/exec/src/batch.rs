@@ -21,6 +21,7 @@ use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_types::ColumnBuilder;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Once fewer rows than one in so many count, the others are left behind.
@@ -37,12 +38,36 @@ pub const NO_ROW: u32 = u32::MAX;
 pub const MET: u32 = 0;
 pub const UNKNOWN: u32 = u32::MAX - 1;
 
+/// What workers share, held so that one of them clones it without a write where the others' clones are counted, which
+/// would have processors wait for each other with each batch.
+pub struct Own<T>(Arc<Arc<T>>);
+
+impl<T> Clone for Own<T> {
+    fn clone(&self) -> Own<T> {
+        Own(self.0.clone())
+    }
+}
+
+impl<T> From<Arc<T>> for Own<T> {
+    fn from(shared: Arc<T>) -> Own<T> {
+        Own(Arc::new(shared))
+    }
+}
+
+impl<T> Deref for Own<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
 /// What one worker knows while it runs a pipeline.
 pub struct Work {
-    pub program: Arc<Program>,
+    pub program: Own<Program>,
     pub ctx: Arc<EvalContext>,
     /// The built sides of its joins.
-    pub tables: Vec<Arc<Table>>,
+    pub tables: Vec<Own<Table>>,
     /// What conditions decided about the entries of the dictionary that came last, by the
     /// condition's address, which lives as long as the program.
     decided: AHashMap<usize, Decided>,
@@ -75,7 +100,8 @@ pub struct Batch<'b> {
 
 impl Work {
     pub fn new(program: Arc<Program>, ctx: Arc<EvalContext>, tables: Vec<Arc<Table>>) -> Work {
-        Work { program, ctx, tables, decided: AHashMap::new(), domains: Domains::default() }
+        let tables = tables.into_iter().map(Own::from).collect();
+        Work { program: program.into(), ctx, tables, decided: AHashMap::new(), domains: Domains::default() }
     }
 }
 
@@ -84,7 +110,7 @@ impl<'b> Batch<'b> {
     pub fn of_block(block: Block<'b>, work: &Work) -> Batch<'b> {
         let rows = block.rows();
         let visible = block.visible().map(|visible| {
-            let mut mask = vec![1; rows];
+            let mut mask = mask::all(rows);
             mask::clear_unset(visible, &mut mask);
             mask
         });
@@ -162,14 +188,14 @@ impl<'b> Batch<'b> {
 
     /// Lets rows be cleared from the mask.
     pub fn clear(&mut self, clear: impl FnOnce(&mut [u8])) {
-        let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+        let mut mask = self.mask.take().unwrap_or_else(|| mask::all(self.rows));
         clear(&mut mask);
         self.narrow(Some(mask), DENSE_BETWEEN_MIN);
     }
 
     /// Of the rows that count, those that have a number, or those that have none (0), still count.
     pub fn retain_numbered(&mut self, numbers: &[u32], numbered: bool) {
-        let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+        let mut mask = self.mask.take().unwrap_or_else(|| mask::all(self.rows));
         match numbered {
             true => mask::clear_zeros(&mut mask, numbers),
             false => mask::keep_zeros(&mut mask, numbers),
@@ -179,7 +205,7 @@ impl<'b> Batch<'b> {
 
     /// Of the rows that count, those for which `keep` says so still count.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
-        let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+        let mut mask = self.mask.take().unwrap_or_else(|| mask::all(self.rows));
         mask.iter_mut().enumerate().for_each(|(row, counts)| *counts &= u8::from(keep(row)));
         self.narrow(Some(mask), DENSE_BETWEEN_MIN);
     }
@@ -228,7 +254,7 @@ impl<'b> Batch<'b> {
             *own = matches.as_ref().map(|matches| rows.iter().map(|row| matches[*row as usize]).collect());
         }
         pairs.matches[join] = Some(partners.to_vec());
-        let mut mask = vec![1; rows.len()];
+        let mut mask = mask::all(rows.len());
         for condition in conditions {
             pairs.decide(condition, &mut mask, work)?;
             if mask::count(&mask) == 0 {
@@ -244,7 +270,7 @@ impl<'b> Batch<'b> {
     pub fn filter(&mut self, conditions: &[Condition], work: &mut Work) -> Result<()> {
         let mut told = vec![false; conditions.len()];
         if self.at.is_none() && matches!(self.source, Source::Block(_)) {
-            let mut mask = self.mask.take().unwrap_or_else(|| vec![1; self.rows]);
+            let mut mask = self.mask.take().unwrap_or_else(|| mask::all(self.rows));
             // Texts take longest, and those of rows that are out are not looked at.
             for texts in [false, true] {
                 for (condition, told) in conditions.iter().zip(&mut told) {
@@ -264,7 +290,7 @@ impl<'b> Batch<'b> {
                 continue;
             }
             // What is computed meanwhile is computed for the rows that count so far.
-            let mut mask = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
+            let mut mask = self.mask.clone().unwrap_or_else(|| mask::all(self.rows));
             self.decide(condition, &mut mask, work)?;
             self.narrow(Some(mask), DENSE_BETWEEN_MIN);
         }
@@ -347,7 +373,7 @@ impl<'b> Batch<'b> {
 
     /// The mask bytes of a condition alone, over the rows that count.
     pub fn decided(&mut self, condition: &Condition, work: &mut Work) -> Result<Vec<u8>> {
-        let mut mask = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
+        let mut mask = self.mask.clone().unwrap_or_else(|| mask::all(self.rows));
         self.decide(condition, &mut mask, work)?;
         Ok(mask)
     }
@@ -477,7 +503,7 @@ impl<'b> Batch<'b> {
     }
 
     fn case(&mut self, branches: &[(Condition, Arg)], otherwise: Option<Arg>, work: &mut Work) -> Result<Ints> {
-        let mut open = self.mask.clone().unwrap_or_else(|| vec![1; self.rows]);
+        let mut open = self.mask.clone().unwrap_or_else(|| mask::all(self.rows));
         // Which value each row takes: by its place among `values`, 0 for none.
         let mut chosen = vec![0u8; self.rows];
         let mut values = Vec::with_capacity(branches.len() + 1);

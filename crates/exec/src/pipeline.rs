@@ -264,6 +264,16 @@ pub struct Worker {
     held: Reservation,
     /// Whether it has found something to do.
     busy: bool,
+    counts: Counts,
+}
+
+/// What a worker has counted since it last said so: where all workers count each waits for the others.
+#[derive(Default)]
+struct Counts {
+    nanos: u64,
+    entered: usize,
+    /// By step.
+    passed: Vec<usize>,
 }
 
 enum Local {
@@ -369,7 +379,8 @@ impl Running {
         };
         let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
         let (held, reading) = (Reservation::new(&self.ran.account), Reading::Nothing);
-        Worker { running: self.clone(), scan, reading, work, sink, flushed: None, held, busy: false }
+        let counts = Counts { passed: vec![0; self.pipeline.steps.len()], ..Counts::default() };
+        Worker { running: self.clone(), scan, reading, work, sink, flushed: None, held, busy: false, counts }
     }
 }
 
@@ -383,50 +394,66 @@ impl Worker {
         let clock = self.running.around.clock.clone();
         let end = clock.monotonic() + STEPS_TIME;
         loop {
-            match self.step()? {
+            match self.one()? {
                 Progress::More(None) if clock.monotonic() < end => {}
-                progress => return Ok(progress),
+                progress => {
+                    self.tell();
+                    return Ok(progress);
+                }
             }
         }
     }
 
     /// Takes in one block.
-    pub fn step(&mut self) -> Result<Progress> {
+    #[cfg(test)]
+    fn step(&mut self) -> Result<Progress> {
+        let progress = self.one();
+        self.tell();
+        progress
+    }
+
+    fn tell(&mut self) {
+        let ran = &self.running.ran;
+        ran.nanos.fetch_add(std::mem::take(&mut self.counts.nanos), Ordering::Relaxed);
+        ran.entered.fetch_add(std::mem::take(&mut self.counts.entered), Ordering::Relaxed);
+        for (passed, own) in ran.passed.iter().zip(&mut self.counts.passed) {
+            passed.fetch_add(std::mem::take(own), Ordering::Relaxed);
+        }
+    }
+
+    fn one(&mut self) -> Result<Progress> {
         if self.running.around.stop.is_set() {
             return Err(Error::Stopped);
         }
-        let running = self.running.clone();
-        if running.has_enough() {
+        if self.running.has_enough() {
             self.end()?;
             return Ok(Progress::Done);
         }
+        let Worker { running, scan, work, sink, reading, counts, .. } = self;
         let began = running.around.clock.monotonic();
         let mut leaves = None;
-        let more = match &mut self.scan {
-            Some(scan) => {
-                let (sink, work) = (&mut self.sink, &mut self.work);
-                scan.with_block(|block| {
-                    let mut batch = Batch::of_block(block, work);
-                    leaves = running.take_in(&mut batch, work, sink)?;
-                    Ok(())
-                })?
-            }
-            None => match running.next_rows(&mut self.reading, &mut self.work)? {
+        let more = match scan {
+            Some(scan) => scan.with_block(|block| {
+                let mut batch = Batch::of_block(block, work);
+                leaves = running.take_in(&mut batch, work, sink, counts)?;
+                Ok(())
+            })?,
+            None => match running.next_rows(reading, work)? {
                 Some((columns, rows)) => {
-                    let mut batch = running.batch(&columns, rows, &self.work);
-                    leaves = running.take_in(&mut batch, &mut self.work, &mut self.sink)?;
+                    let mut batch = running.batch(&columns, rows, work);
+                    leaves = running.take_in(&mut batch, work, sink, counts)?;
                     true
                 }
                 None => false,
             },
         };
-        running.ran.nanos.fetch_add((running.around.clock.monotonic() - began).as_nanos() as u64, Ordering::Relaxed);
+        counts.nanos += (running.around.clock.monotonic() - began).as_nanos() as u64;
         if !more {
             self.end()?;
             return Ok(Progress::Done);
         }
         if !std::mem::replace(&mut self.busy, true) {
-            running.ran.workers.fetch_add(1, Ordering::Relaxed);
+            self.running.ran.workers.fetch_add(1, Ordering::Relaxed);
         }
         self.account()?;
         Ok(Progress::More(leaves))
@@ -440,13 +467,14 @@ impl Running {
         batch: &mut Batch<'_>,
         work: &mut Work,
         sink: &mut Local,
+        counts: &mut Counts,
     ) -> Result<Option<(Vec<ArrayRef>, usize)>> {
         let pipeline = &*self.pipeline;
         let steps = self.stage.steps.clone();
         if steps.start == 0 {
-            self.ran.entered.fetch_add(batch.count(), Ordering::Relaxed);
+            counts.entered += batch.count();
         }
-        for (step, passed) in pipeline.steps[steps.clone()].iter().zip(&self.ran.passed[steps]) {
+        for (step, passed) in pipeline.steps[steps.clone()].iter().zip(&mut counts.passed[steps]) {
             match step {
                 Step::Filter(conditions) => batch.filter(conditions, work)?,
                 Step::Probe(probe) => probe.apply(batch, work)?,
@@ -455,7 +483,7 @@ impl Running {
             if batch.rows() == 0 {
                 return Ok(None);
             }
-            passed.fetch_add(batch.count(), Ordering::Relaxed);
+            *passed += batch.count();
         }
         match (&pipeline.sink, sink) {
             (_, Local::Cut(scatter)) => self.cut(batch, work, scatter).map(|()| None),

@@ -6,6 +6,11 @@
 //! one after the other, least significant bits first. What remains below 1,024 values is one plain bit
 //! stream, least significant bits first. Any value is found by arithmetic alone.
 
+mod pick;
+
+pub(crate) use pick::pick;
+
+use basalt_types::prefetch::Ahead;
 use basalt_types::widest;
 use std::ops::Range;
 
@@ -31,7 +36,7 @@ pub(crate) fn packed_bytes(count: usize, width: u8) -> usize {
 
 macro_rules! block_codec {
     (
-        $word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident, $unpack_row:ident, $test:ident:
+        $word:ty, $bits:literal, $lanes:ident, $pack:ident, $unpack:ident, $unpack_row:ident, $test:ident, $test_row:ident:
         $($row:literal)*
     ) => {
         fn $pack<const W: usize>(values: &[u64; BLOCK], out: &mut Vec<u8>) {
@@ -98,17 +103,26 @@ macro_rules! block_codec {
             let words = packed.as_chunks::<{ $bits / 8 }>().0.as_chunks::<$lanes>().0;
             let words: &[_; W] = words.try_into().expect("a whole block");
             let (rows, _) = mask.as_chunks_mut::<$lanes>();
-            for (row, mask) in rows.iter_mut().enumerate() {
-                // A row of values stays in registers.
-                let mut values = [0; $lanes];
-                if W > 0 {
-                    $unpack_row::<W>(words, row, &mut values);
-                }
-                for (mask, value) in mask.iter_mut().zip(&values) {
-                    *mask &= u8::from((value.wrapping_sub(span.low) <= span.width) == span.inside);
-                }
-            }
+            // Rows one by one, with shifts that the compiler knows.
+            $($test_row::<W>(words, $row, span, &mut rows[$row]);)*
         }
+        }
+
+        #[inline(always)]
+        fn $test_row<const W: usize>(
+            words: &[[[u8; $bits / 8]; $lanes]; W],
+            row: usize,
+            span: PackedSpan<$word>,
+            mask: &mut [u8; $lanes],
+        ) {
+            // A row of values stays in registers.
+            let mut values = [0; $lanes];
+            if W > 0 {
+                $unpack_row::<W>(words, row, &mut values);
+            }
+            for (mask, value) in mask.iter_mut().zip(&values) {
+                *mask &= u8::from((value.wrapping_sub(span.low) <= span.width) == span.inside);
+            }
         }
     };
 }
@@ -132,9 +146,9 @@ impl PackedSpan<u64> {
     }
 }
 
-block_codec!(u32, 32, LANES_32, pack_32, unpack_32, unpack_row_32, test_32:
+block_codec!(u32, 32, LANES_32, pack_32, unpack_32, unpack_row_32, test_32, test_row_32:
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-block_codec!(u64, 64, LANES_64, pack_64, unpack_64, unpack_row_64, test_64:
+block_codec!(u64, 64, LANES_64, pack_64, unpack_64, unpack_row_64, test_64, test_row_64:
     0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
     32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
 
@@ -270,63 +284,33 @@ fn get_bits(stream: &[u8], bit: usize, width: usize) -> u64 {
     (u128::from_le_bytes(bytes) >> (bit % 8)) as u64 & mask(width)
 }
 
-/// The values of a block, if it is whole and its values have up to 32 bits.
-#[inline]
-pub(crate) fn unpack_block(packed: &[u8], count: usize, width: u8, block: usize, out: &mut [u32; BLOCK]) -> bool {
-    let block_bytes = BLOCK * usize::from(width) / 8;
-    if width > 32 || (block + 1) * BLOCK > count {
-        return false;
-    }
-    UNPACK_32[usize::from(width)](&packed[block * block_bytes..][..block_bytes], out);
-    true
+/// How many of so many values lie in whole blocks.
+pub(crate) fn in_blocks(count: usize) -> usize {
+    count / BLOCK * BLOCK
 }
 
-/// Hands the values of a full block at some places in it to `sink`, one by one; whether there is such a block, and its values
-/// have no more than 32 bits.
-///
-/// # Panics
-/// If a place lies beyond the block.
+/// The values of a whole block, which have up to 32 bits.
 #[inline]
-pub(crate) fn pick_block(
-    packed: &[u8],
-    count: usize,
-    width: u8,
-    block: usize,
-    places: impl Iterator<Item = usize>,
-    mut sink: impl FnMut(u32),
-) -> bool {
-    let width = usize::from(width);
-    if !(1..=32).contains(&width) || (block + 1) * BLOCK > count {
-        return false;
-    }
-    let block_bytes = BLOCK * width / 8;
-    let packed = &packed[block * block_bytes..][..block_bytes];
-    let mask = mask(width) as u32;
-    for at in places {
-        let (row, lane) = (at / LANES_32, at % LANES_32);
-        let (word, shift) = (row * width / 32, row * width % 32);
-        // Where all bits are in the first word, those of the second are masked out: no branch.
-        let second = (word + 1).min(width - 1);
-        let low = u64::from(word_32(packed, word * LANES_32 + lane));
-        let high = u64::from(word_32(packed, second * LANES_32 + lane));
-        sink(((high << 32 | low) >> shift) as u32 & mask);
-    }
-    true
+pub(crate) fn unpack_block(packed: &[u8], width: u8, block: usize, out: &mut [u32; BLOCK]) {
+    let block_bytes = BLOCK * usize::from(width) / 8;
+    UNPACK_32[usize::from(width)](&packed[block * block_bytes..][..block_bytes], out);
 }
 
 /// Hands all values to `sink` in order, in runs of up to 1,024, as 32-bit or 64-bit words by width.
-pub(crate) fn unpack(packed: &[u8], count: usize, width: u8, mut sink: impl FnMut(Unpacked<'_>)) {
+pub(crate) fn unpack((packed, ahead): (&[u8], Ahead<'_>), count: usize, width: u8, mut sink: impl FnMut(Unpacked<'_>)) {
     let block_bytes = BLOCK * usize::from(width) / 8;
     let blocks = count / BLOCK;
     if width <= 32 {
         let mut block = [0u32; BLOCK];
         for i in 0..blocks {
+            ahead.part(i, blocks);
             UNPACK_32[usize::from(width)](&packed[i * block_bytes..][..block_bytes], &mut block);
             sink(Unpacked::Narrow(&block));
         }
     } else {
         let mut block = [0u64; BLOCK];
         for i in 0..blocks {
+            ahead.part(i, blocks);
             UNPACK_64[usize::from(width) - 33](&packed[i * block_bytes..][..block_bytes], &mut block);
             sink(Unpacked::Wide(&block));
         }
@@ -350,16 +334,21 @@ fn unpack_tail(stream: &[u8], width: u8, values: &mut [u64]) {
 
 /// Clears the mask, a byte per value, where the value is none of the span. Values are compared as they are unpacked, and
 /// stand nowhere else.
-pub(crate) fn test(packed: &[u8], width: u8, span: PackedSpan<u64>, mask: &mut [u8]) {
+pub(crate) fn test((packed, ahead): (&[u8], Ahead<'_>), width: u8, span: PackedSpan<u64>, mask: &mut [u8]) {
     let block_bytes = BLOCK * usize::from(width) / 8;
     let (masks, mask_of_tail) = mask.as_chunks_mut::<BLOCK>();
     let (blocks, stream) = packed.split_at(masks.len() * block_bytes);
+    let parts = masks.len();
     for (at, mask) in masks.iter_mut().enumerate() {
+        ahead.part(at, parts);
         let block = &blocks[at * block_bytes..][..block_bytes];
         match width {
             ..=32 => TEST_32[usize::from(width)](block, span.narrow(), mask),
             _ => TEST_64[usize::from(width) - 33](block, span, mask),
         }
+    }
+    if mask_of_tail.is_empty() {
+        return;
     }
     let mut values = [0u64; BLOCK];
     let tail = &mut values[..mask_of_tail.len()];

@@ -7,6 +7,7 @@
 
 use super::bits::{self, PackedSpan, Unpacked, packed_bytes, width_of};
 use super::{Damage, Decoded, take, take_array, take_varint};
+use basalt_types::prefetch::Ahead;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::varint;
 use basalt_types::widest;
@@ -16,7 +17,7 @@ use std::ops::Range;
 
 /// Values of a block that are looked up one by one as fast as the whole block is unpacked, which may have to be fetched
 /// from memory for that.
-const UNPACK_MIN: usize = 32;
+const UNPACK_MIN: usize = 64;
 
 /// An integer that wraps: decoding computes modulo its width.
 pub(crate) trait Word: Copy + Default {
@@ -105,6 +106,8 @@ pub(crate) struct Linear<'a> {
     factor: u64,
     width: u8,
     packed: &'a [u8],
+    /// What is read next.
+    pub ahead: Ahead<'a>,
 }
 
 impl<'a> Linear<'a> {
@@ -116,7 +119,7 @@ impl<'a> Linear<'a> {
             return Err(Damage("a frame wider than 64 bits"));
         }
         let packed = take(input, packed_bytes(count, width), "packed values")?;
-        Ok(Linear { count, base, factor, width, packed })
+        Ok(Linear { count, base, factor, width, packed, ahead: Ahead::default() })
     }
 
     pub fn is_constant(&self) -> bool {
@@ -144,25 +147,24 @@ impl<'a> Linear<'a> {
     /// If a position is not below the count.
     pub fn pick<T: Word>(&self, rows: &[u32], out: &mut Vec<T>) {
         let (base, factor) = (T::from_u64(self.base), T::from_u64(self.factor));
-        let mut unpacked = None;
-        let value = |value: u32| base.plus(factor.times(T::from_u64(u64::from(value))));
-        for of_block in rows.chunk_by(|a, b| *a as usize / bits::BLOCK == *b as usize / bits::BLOCK) {
-            let block = of_block[0] as usize / bits::BLOCK;
-            let places = of_block.iter().map(|row| *row as usize % bits::BLOCK);
-            let done = if of_block.len() < UNPACK_MIN {
-                bits::pick_block(self.packed, self.count, self.width, block, places, |packed| out.push(value(packed)))
+        let value = |packed: u32| base.plus(factor.times(T::from_u64(u64::from(packed))));
+        let in_blocks = if (1..=32).contains(&self.width) { bits::in_blocks(self.count) } else { 0 };
+        let (rows, others) = rows.split_at(rows.partition_point(|row| (*row as usize) < in_blocks));
+        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
+            let block_of = |row: &u32| *row as usize / bits::BLOCK;
+            if rows.len() < (block_of(last) - block_of(first) + 1) * UNPACK_MIN {
+                bits::pick((self.packed, self.ahead), self.width, rows, |picked| {
+                    out.extend(picked.iter().map(|packed| value(*packed)))
+                });
             } else {
-                let unpacked = unpacked.get_or_insert([0; bits::BLOCK]);
-                let done = bits::unpack_block(self.packed, self.count, self.width, block, unpacked);
-                if done {
-                    out.extend(places.map(|at| value(unpacked[at])));
+                let mut unpacked = [0; bits::BLOCK];
+                for of_block in rows.chunk_by(|a, b| block_of(a) == block_of(b)) {
+                    bits::unpack_block(self.packed, self.width, block_of(&of_block[0]), &mut unpacked);
+                    out.extend(of_block.iter().map(|row| value(unpacked[*row as usize % bits::BLOCK])));
                 }
-                done
-            };
-            if !done {
-                out.extend(of_block.iter().map(|row| T::from_u64(self.get(*row as usize) as u64)));
             }
         }
+        out.extend(others.iter().map(|row| T::from_u64(self.get(*row as usize) as u64)));
     }
 
     /// Clears the mask where the value lies outside of the span; a byte per value.
@@ -184,7 +186,7 @@ impl<'a> Linear<'a> {
             };
         }
         let span = PackedSpan { low, width: (high as u64) - low, inside: span.inside };
-        bits::test(self.packed, self.width, span, mask);
+        bits::test((self.packed, self.ahead), self.width, span, mask);
     }
 
     /// Base and factor as doubles, if values computed with them are exact: bases and values below 2^53.
@@ -198,7 +200,7 @@ impl<'a> Linear<'a> {
 
     /// Hands what is packed to `sink` in order, in runs of up to 1,024.
     pub fn for_each_run(&self, sink: impl FnMut(Unpacked<'_>)) {
-        bits::unpack(self.packed, self.count, self.width, sink);
+        bits::unpack((self.packed, self.ahead), self.count, self.width, sink);
     }
 
     /// Appends all values, truncated to `T`.
@@ -210,7 +212,7 @@ impl<'a> Linear<'a> {
         }
         out.reserve(self.count);
         let unit = self.factor == 1;
-        bits::unpack(self.packed, self.count, self.width, |run| match run {
+        bits::unpack((self.packed, self.ahead), self.count, self.width, |run| match run {
             Unpacked::Narrow(run) if unit => shifted(run, base, out),
             Unpacked::Narrow(run) => scaled(run, base, factor, out),
             Unpacked::Wide(run) => out.extend(run.iter().map(|v| base.plus(factor.times(T::from_u64(*v))))),

@@ -10,6 +10,7 @@ use crate::encoding::dictionary::{Shared, SharedKind};
 use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
 use crate::encoding::{Damage, Decoded, take, take_array};
+use basalt_types::prefetch::{Ahead, prefetch};
 use basalt_types::{Datum, PhysType};
 
 pub(super) struct Page<'a> {
@@ -53,6 +54,18 @@ impl<'a> Page<'a> {
             _ => PageValues::parse(&mut input, ty, rows, shared)?,
         };
         if input.is_empty() { Ok(Page { rows, validity, values }) } else { Err(Damage("bytes behind a page's values")) }
+    }
+
+    /// The page whose bytes are asked of memory while this one's values are read.
+    pub fn followed_by(&mut self, next: &'a [u8]) {
+        let values = match &mut self.values {
+            PageValues::Ints(ints) | PageValues::IntCodes(ints, _) | PageValues::StringCodes(ints, _) => Some(ints),
+            _ => None,
+        };
+        match values {
+            Some(Ints::Frame(packed) | Ints::Delta { deltas: packed, .. }) => packed.ahead = Ahead::new(next),
+            Some(Ints::Runs { .. }) | None => prefetch(next),
+        }
     }
 
     pub fn is_null(&self, row: usize) -> bool {

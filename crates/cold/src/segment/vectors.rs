@@ -96,17 +96,29 @@ impl Segment {
     }
 }
 
+impl Segment {
+    /// Begins to bring close to the processor what leads to the blocks of some columns at some rows of a row group.
+    pub fn approach(&self, row_group: usize, columns: &[ColumnId], rows: &Range<u32>) -> Result<()> {
+        let directory = self.directory(row_group)?;
+        let pages = (rows.start / PAGE_ROWS) as usize..rows.end.div_ceil(PAGE_ROWS) as usize;
+        for at in columns.iter().filter_map(|column| self.layout.position(*column)) {
+            directory.chunks[at].pages[pages.clone()].iter().for_each(|page| page.slot.approach());
+        }
+        Ok(())
+    }
+}
+
 impl ChunkReader {
     /// The values of a page; with `rows`, which ascend, of these alone.
     ///
     /// # Panics
     /// If `segment` is not the one that gave this, or there is no such page or row.
     pub fn vector(&mut self, segment: &Segment, page: usize, rows: Option<&[u32]>) -> Result<Vector> {
-        let block = self.block(segment, page)?;
+        let is_new = self.reach(segment, page)?;
         let PageEntry { extent, zone, .. } = &segment.directory(self.row_group)?.chunks[self.at].pages[page];
         let ty = segment.chunk_type(self.at);
         let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
-        let parsed = Page::parse(&block, ty, count, self.shared.as_deref());
+        let parsed = parsed(&self.at_hand, is_new, ty, count, self.shared.as_deref());
         let vector = parsed.and_then(|page| match &page.values {
             // A few strings of a large dictionary are decoded one by one.
             PageValues::StringCodes(codes, shared)
@@ -152,8 +164,8 @@ impl ChunkReader {
             Verdict::None => mask.fill(0),
             Verdict::All if zone.nulls == 0 => {}
             Verdict::All | Verdict::Depends => {
-                let block = self.block(segment, page)?;
-                let parsed = Page::parse(&block, ty, rows, self.shared.as_deref());
+                let is_new = self.reach(segment, page)?;
+                let parsed = parsed(&self.at_hand, is_new, ty, rows, self.shared.as_deref());
                 let tested = parsed.and_then(|page| tested(&page, span, mask));
                 return segment.sound(extent.offset, tested);
             }
@@ -175,13 +187,12 @@ impl ChunkReader {
     ) -> Result<bool> {
         let ty = segment.chunk_type(self.at);
         let rows = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
-        let shared = self.shared.clone();
-        let is_searched = shared.as_ref().is_none_or(|shared| shared.kind == SharedKind::Symbols);
+        let is_searched = self.shared.as_ref().is_none_or(|shared| shared.kind == SharedKind::Symbols);
         if ty != PhysType::Bytes || mask.len() != rows || !is_searched {
             return Ok(false);
         }
-        let block = self.block(segment, page)?;
-        let parsed = Page::parse(&block, ty, rows, shared.as_deref());
+        let is_new = self.reach(segment, page)?;
+        let parsed = parsed(&self.at_hand, is_new, ty, rows, self.shared.as_deref());
         let searched = parsed.and_then(|page| match &page.values {
             PageValues::Strings(strings) => {
                 clear_nulls(&page, mask);
@@ -202,24 +213,20 @@ impl ChunkReader {
         self.bytes_read
     }
 
-    /// A page's block. What the cache lacks is read with the wanted pages that follow.
-    fn block(&mut self, segment: &Segment, page: usize) -> Result<Arc<CachedBlock>> {
+    /// Makes a page the first at hand; whether it was not so before. What the cache lacks is read with the wanted pages
+    /// that follow.
+    fn reach(&mut self, segment: &Segment, page: usize) -> Result<bool> {
         let is_new = self.last.replace(page) != Some(page);
+        let pages = &segment.directory(self.row_group)?.chunks[self.at].pages;
         if is_new {
-            self.bytes_read += u64::from(segment.directory(self.row_group)?.chunks[self.at].pages[page].extent.bytes);
+            self.bytes_read += u64::from(pages[page].extent.bytes);
         }
         while self.at_hand.front().is_some_and(|(at_hand, _)| *at_hand < page) {
             self.at_hand.pop_front();
         }
-        if let Some((at_hand, block)) = self.at_hand.front()
-            && *at_hand == page
-        {
-            if let Some((_, next)) = self.at_hand.get(1).filter(|_| is_new) {
-                prefetch(next);
-            }
-            return Ok(block.clone());
+        if self.at_hand.front().is_some_and(|(at_hand, _)| *at_hand == page) {
+            return Ok(is_new);
         }
-        let pages = &segment.directory(self.row_group)?.chunks[self.at].pages;
         let (mut end, mut bytes) = (page + 1, u64::from(pages[page].extent.bytes));
         while self.wanted.get(end) == Some(&true) && bytes + u64::from(pages[end].extent.bytes) <= AHEAD_BYTES_MAX {
             bytes += u64::from(pages[end].extent.bytes);
@@ -228,10 +235,25 @@ impl ChunkReader {
         let extents: Vec<_> = pages[page..end].iter().map(|page| page.extent).collect();
         let slots: Vec<_> = pages[page..end].iter().map(|page| &page.slot).collect();
         let blocks = segment.file.blocks_of(&slots, &extents)?;
-        let first = blocks[0].clone();
+        prefetch(&blocks[0]);
         self.at_hand = (page..end).zip(blocks).collect();
-        Ok(first)
+        Ok(is_new)
     }
+}
+
+/// The first page at hand, and the second asked of memory if the first is looked at for the first time.
+fn parsed<'a>(
+    at_hand: &'a VecDeque<(usize, Arc<CachedBlock>)>,
+    is_new: bool,
+    ty: PhysType,
+    rows: usize,
+    shared: Option<&'a Shared>,
+) -> Decoded<Page<'a>> {
+    let mut page = Page::parse(&at_hand[0].1, ty, rows, shared)?;
+    if let Some((_, next)) = at_hand.get(1).filter(|_| is_new) {
+        page.followed_by(next);
+    }
+    Ok(page)
 }
 
 widest! {

@@ -32,6 +32,7 @@ pub struct ColdScan {
     stamps: RowStamps,
     /// Readers of the scan's columns, in its order; empty until the first one is asked for.
     chunks: Vec<Chunk>,
+    rows_read: u64,
 }
 
 impl Drop for ColdScan {
@@ -42,6 +43,7 @@ impl Drop for ColdScan {
         };
         let read = self.chunks.iter().map(bytes).sum();
         self.shared.stats.bytes_read.fetch_add(read, Ordering::Relaxed);
+        self.shared.stats.rows_read.fetch_add(self.rows_read, Ordering::Relaxed);
     }
 }
 
@@ -154,6 +156,7 @@ impl ColdScan {
             ranges,
             stamps: segment.stamps(row_group)?,
             chunks: Vec::new(),
+            rows_read: 0,
         })
     }
 
@@ -195,7 +198,7 @@ impl ColdScan {
         while let Some(rows) = self.next_range() {
             let visible = self.visible(&rows);
             if visible.as_ref().is_none_or(|visible| visible.count_set_bits() > 0) {
-                self.shared.stats.rows_read.fetch_add(rows.len() as u64, Ordering::Relaxed);
+                self.rows_read += rows.len() as u64;
                 return Some((rows, visible));
             }
         }
@@ -206,10 +209,9 @@ impl ColdScan {
     /// alone.
     pub fn vector(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Vector> {
         let page = (rows.start / PAGE_ROWS) as usize;
-        let segment = self.segment.clone();
         match self.chunk(column, rows)? {
-            Some(chunk) => Ok(chunk.vector(&segment, page, at)?),
-            None => {
+            (segment, Some(chunk)) => Ok(chunk.vector(segment, page, at)?),
+            (_, None) => {
                 let id = self.shared.spec.columns[column];
                 Ok(Vector::measured(self.missing(id, at.map_or(rows.len(), <[u32]>::len))))
             }
@@ -219,10 +221,9 @@ impl ColdScan {
     /// Clears the mask of one page's rows where a column is not within the span; whether it was possible without
     /// decoding it.
     pub fn test(&mut self, column: usize, rows: &Range<u32>, span: Span, mask: &mut [u8]) -> Result<bool> {
-        let segment = self.segment.clone();
         match self.chunk(column, rows)? {
-            Some(chunk) => Ok(chunk.test(&segment, (rows.start / PAGE_ROWS) as usize, span, mask)?),
-            None => Ok(false),
+            (segment, Some(chunk)) => Ok(chunk.test(segment, (rows.start / PAGE_ROWS) as usize, span, mask)?),
+            (_, None) => Ok(false),
         }
     }
 
@@ -235,22 +236,25 @@ impl ColdScan {
         (texts, negated): (&Arc<Automaton>, bool),
         mask: &mut [u8],
     ) -> Result<bool> {
-        let segment = self.segment.clone();
         match self.chunk(column, rows)? {
-            Some(chunk) => Ok(chunk.search(&segment, (rows.start / PAGE_ROWS) as usize, (texts, negated), mask)?),
-            None => Ok(false),
+            (segment, Some(chunk)) => {
+                Ok(chunk.search(segment, (rows.start / PAGE_ROWS) as usize, (texts, negated), mask)?)
+            }
+            (_, None) => Ok(false),
         }
     }
 
     /// How many texts a column's codes stand for, if codes are what it holds.
     pub fn dictionary_len(&mut self, column: usize, rows: &Range<u32>) -> Result<Option<usize>> {
-        Ok(self.chunk(column, rows)?.and_then(|chunk| chunk.dictionary_len()))
+        Ok(self.chunk(column, rows)?.1.and_then(|chunk| chunk.dictionary_len()))
     }
 
-    /// The reader of a column, by its place in the scan's list; `None` if the file lacks it.
-    fn chunk(&mut self, column: usize, rows: &Range<u32>) -> Result<Option<&mut ChunkReader>> {
+    /// The reader of a column, by its place in the scan's list, and the segment that it reads; `None` if the file lacks it.
+    fn chunk(&mut self, column: usize, rows: &Range<u32>) -> Result<(&Segment, Option<&mut ChunkReader>)> {
         if self.chunks.is_empty() {
             self.chunks.resize_with(self.shared.spec.columns.len(), || Chunk::Unread);
+            let all = rows.start..self.ranges.first().map_or(rows.end, |last| last.end);
+            self.segment.approach(self.row_group, &self.shared.spec.columns, &all)?;
         }
         if let Chunk::Unread = self.chunks[column] {
             // This page and those to come.
@@ -259,10 +263,11 @@ impl ColdScan {
             let chunk = self.segment.chunk(self.row_group, self.shared.spec.columns[column], &wanted)?;
             self.chunks[column] = chunk.map_or(Chunk::Missing, Chunk::Read);
         }
-        Ok(match &mut self.chunks[column] {
+        let chunk = match &mut self.chunks[column] {
             Chunk::Read(chunk) => Some(chunk),
             Chunk::Unread | Chunk::Missing => None,
-        })
+        };
+        Ok((&self.segment, chunk))
     }
 
     /// Cuts the next batch so that it ends where a page ends.
@@ -331,7 +336,7 @@ impl ColdScan {
                 }
             }
         }
-        shared.stats.rows_read.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        self.rows_read += rows.len() as u64;
         Ok(ScanBatch { columns, rows: kept.map_or(rows.len(), |kept| kept.len()) })
     }
 

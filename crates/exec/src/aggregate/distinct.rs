@@ -4,6 +4,7 @@
 
 use super::keys::{Form, Keys, Seeds};
 use crate::error::Result;
+use crate::kernels::mask::all;
 use crate::kernels::sums::Groups;
 use crate::stop::check;
 use arrow_buffer::NullBuffer;
@@ -90,7 +91,7 @@ impl Distinct {
 /// Rows of the mask that have a value; `None`: all.
 fn counted(mask: Option<Vec<u8>>, nulls: Option<&NullBuffer>, rows: usize) -> Option<Vec<u8>> {
     let Some(nulls) = nulls else { return mask };
-    let mut mask = mask.unwrap_or_else(|| vec![1; rows]);
+    let mut mask = mask.unwrap_or_else(|| all(rows));
     crate::kernels::mask::clear_nulls(Some(nulls), &mut mask);
     Some(mask)
 }

@@ -344,7 +344,7 @@ fn unsafe_keys<'k>(keys: &'k [Vector], null_safe: &'k [bool]) -> impl Iterator<I
 pub(super) fn valued<'k>(keys: impl Iterator<Item = &'k Vector>, rows: usize) -> Option<Vec<u8>> {
     let mut mask = None;
     for nulls in keys.filter_map(Vector::nulls) {
-        mask::clear_nulls(Some(nulls), mask.get_or_insert_with(|| vec![1; rows]));
+        mask::clear_nulls(Some(nulls), mask.get_or_insert_with(|| mask::all(rows)));
     }
     mask
 }

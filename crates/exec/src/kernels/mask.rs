@@ -5,6 +5,19 @@ use basalt_types::widest;
 #[cfg(target_arch = "x86_64")]
 use basalt_types::widest::{Machine, machine};
 
+/// Bytes that are set at once: for more of them than two thousand or so the C library takes an instruction that is slow
+/// to begin.
+const SET_AT_ONCE: usize = 1024;
+
+/// All rows count.
+pub fn all(rows: usize) -> Vec<u8> {
+    let mut mask = Vec::with_capacity(rows);
+    while mask.len() < rows {
+        mask.resize(rows.min(mask.len() + SET_AT_ONCE), 1);
+    }
+    mask
+}
+
 widest! {
     /// How many rows count.
     pub fn count(mask: &[u8]) -> usize {

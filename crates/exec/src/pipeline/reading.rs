@@ -182,13 +182,13 @@ impl JoinReading {
                     return probe.read(*at - 1).map(Some);
                 }
                 self.open = None;
-                work.tables[*join] = running.tables[*join].clone();
+                work.tables[*join] = running.tables[*join].clone().into();
             }
             let wants = matches!(kind, Kind::Inner | Kind::Semi);
             let is_needed = |pair: &Pair| pair.probe.rows > 0 && !(wants && pair.build.rows == 0);
             let opened = self.cut.open(&mut self.pairs, &mut self.held, running, work, is_needed)?;
             let Some((table, probe)) = opened else { return Ok(None) };
-            work.tables[*join] = Arc::new(table);
+            work.tables[*join] = Arc::new(table).into();
             self.open = Some((probe, 0));
         }
     }
@@ -230,7 +230,7 @@ impl ChosenReading {
     fn chosen(&mut self, table: &Arc<Table>, rows: &Rows, running: &Running) -> Result<Vec<u32>> {
         let at = self.cut.probe.clone();
         let probe = at.probe();
-        let before = std::mem::replace(&mut self.work.tables[probe.join], table.clone());
+        let before = std::mem::replace(&mut self.work.tables[probe.join], table.clone().into());
         let mut marks = Marks::new(table);
         for block in 0..rows.blocks() {
             running.check_stop()?;

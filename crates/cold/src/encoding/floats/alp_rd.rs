@@ -10,6 +10,7 @@ use super::Bits;
 use super::exceptions::{self, Exceptions};
 use crate::encoding::bits::{self, Unpacked, packed_bytes};
 use crate::encoding::{Damage, Decoded, take, take_array};
+use basalt_types::prefetch::Ahead;
 use basalt_types::widest;
 
 const LEFT_BITS_MAX: u32 = 16;
@@ -58,7 +59,7 @@ impl<'a> AlpRd<'a> {
     /// Appends all values.
     pub fn decode<T: Bits>(&self, out: &mut Vec<T>) -> Decoded<()> {
         let mut codes = Vec::<u32>::with_capacity(self.count);
-        bits::unpack(self.codes, self.count, self.code_bits, |run| match run {
+        bits::unpack((self.codes, Ahead::default()), self.count, self.code_bits, |run| match run {
             Unpacked::Narrow(run) => codes.extend_from_slice(run),
             Unpacked::Wide(run) => codes.extend(run.iter().map(|code| *code as u32)),
         });
@@ -66,7 +67,7 @@ impl<'a> AlpRd<'a> {
         out.resize(from + self.count, T::default());
         let lefts = self.lefts.map(T::from_u64);
         let (mut codes, mut rest) = (codes.as_slice(), &mut out[from..]);
-        bits::unpack(self.rights, self.count, self.right_bits, |run| {
+        bits::unpack((self.rights, Ahead::default()), self.count, self.right_bits, |run| {
             let (of_run, others) = codes.split_at(run.len());
             codes = others;
             let (own, others) = std::mem::take(&mut rest).split_at_mut(run.len());
