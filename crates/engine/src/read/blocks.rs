@@ -105,7 +105,7 @@ impl TabletScan {
         shared.read.check_age()?;
         let decoded = match &mut self.part {
             Part::Cold(scan) => {
-                let Some((rows, visible)) = scan.next_page() else { return Ok(None) };
+                let Some((rows, visible)) = scan.next_page()? else { return Ok(None) };
                 return Ok(Some(Block { rows: rows.len(), visible, source: Source::Page(scan, rows) }));
             }
             Part::RowFile(scan) => scan.next_vectors()?,

@@ -20,19 +20,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub struct ColdScan {
+    place: Arc<Place>,
+    row_group: usize,
+    /// Rows of the row group still to read; last range first.
+    ranges: Vec<Range<u32>>,
+    /// Whether `ranges` are those of pages that zone maps cannot rule out. Otherwise whoever reads them finds out, beside
+    /// others who do so elsewhere.
+    narrowed: bool,
+    /// Known once rows are asked for.
+    stamps: Option<RowStamps>,
+    /// Readers of the scan's columns, in its order; empty until the first one is asked for.
+    chunks: Vec<Chunk>,
+    rows_read: u64,
+}
+
+/// What is read, as all parts of one file share it.
+pub struct Place {
     shared: Arc<Shared>,
     tablet: Arc<Tablet>,
     /// Keeps the file (and older versions elsewhere) while we read.
     _view: Arc<ReadView>,
     file: Arc<FileEntry>,
     segment: Arc<Segment>,
-    row_group: usize,
-    /// Rows of the row group still to read; last range first.
-    ranges: Vec<Range<u32>>,
-    stamps: RowStamps,
-    /// Readers of the scan's columns, in its order; empty until the first one is asked for.
-    chunks: Vec<Chunk>,
-    rows_read: u64,
 }
 
 impl Drop for ColdScan {
@@ -42,8 +51,9 @@ impl Drop for ColdScan {
             Chunk::Unread | Chunk::Missing => 0,
         };
         let read = self.chunks.iter().map(bytes).sum();
-        self.shared.stats.bytes_read.fetch_add(read, Ordering::Relaxed);
-        self.shared.stats.rows_read.fetch_add(self.rows_read, Ordering::Relaxed);
+        let stats = &self.place.shared.stats;
+        stats.bytes_read.fetch_add(read, Ordering::Relaxed);
+        stats.rows_read.fetch_add(self.rows_read, Ordering::Relaxed);
     }
 }
 
@@ -107,81 +117,108 @@ pub fn parts(
             shared.stats.row_groups_pruned.fetch_add(groups as u64, Ordering::Relaxed);
             continue;
         }
+        let place = Place::new(shared, tablet, view, file, segment);
         for row_group in 0..groups {
-            let ranges = match segment.prune(row_group, predicates) {
-                true => Vec::new(),
-                false => segment.surviving(row_group, predicates)?,
-            };
-            // Bounds are at hand, filters have to be read.
-            let filtered = !ranges.is_empty() && segment.filtered_out(row_group, predicates)?;
-            shared.stats.row_groups_filtered.fetch_add(u64::from(filtered), Ordering::Relaxed);
-            if ranges.is_empty() || filtered {
+            if segment.prune(row_group, predicates) {
                 shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            let pages = u64::from(segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS));
-            // Ranges begin and end with pages.
-            let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
-            shared.stats.pages_total.fetch_add(pages, Ordering::Relaxed);
-            shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
-            let parts = if few { cut(ranges, PART_ROWS) } else { vec![ranges] };
-            for mut ranges in parts {
+            if !few {
+                let rows = 0..segment.row_groups()[row_group].rows;
+                out.push(ColdScan::new(&place, row_group, vec![rows], false).into_part());
+                continue;
+            }
+            for mut ranges in cut(place.surviving(row_group)?, PART_ROWS) {
                 ranges.reverse();
-                let scan = ColdScan::new(shared, (tablet, view, file), segment, row_group, ranges)?;
-                out.push(TabletScan { part: Part::Cold(Box::new(scan)) });
+                out.push(ColdScan::new(&place, row_group, ranges, true).into_part());
             }
         }
     }
     Ok(())
 }
 
-/// Where a file is read.
-type Place<'a> = (&'a Arc<Tablet>, &'a Arc<ReadView>, &'a Arc<FileEntry>);
+impl Place {
+    pub fn new(
+        shared: &Arc<Shared>,
+        tablet: &Arc<Tablet>,
+        view: &Arc<ReadView>,
+        file: &Arc<FileEntry>,
+        segment: &Arc<Segment>,
+    ) -> Arc<Place> {
+        let (shared, tablet, view) = (shared.clone(), tablet.clone(), view.clone());
+        Arc::new(Place { shared, tablet, _view: view, file: file.clone(), segment: segment.clone() })
+    }
+
+    /// The rows of a row group that lie in pages which may have some that are wanted, in ranges that begin and end with
+    /// pages.
+    fn surviving(&self, row_group: usize) -> Result<Vec<Range<u32>>> {
+        let Place { shared, segment, .. } = self;
+        let predicates = &shared.spec.predicates;
+        let ranges = segment.surviving(row_group, predicates)?;
+        // Bounds are at hand, filters have to be read.
+        let filtered = !ranges.is_empty() && segment.filtered_out(row_group, predicates)?;
+        shared.stats.row_groups_filtered.fetch_add(u64::from(filtered), Ordering::Relaxed);
+        if ranges.is_empty() || filtered {
+            shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
+            return Ok(Vec::new());
+        }
+        let pages = u64::from(segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS));
+        let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
+        shared.stats.pages_total.fetch_add(pages, Ordering::Relaxed);
+        shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
+        Ok(ranges)
+    }
+}
 
 impl ColdScan {
-    fn new(
-        shared: &Arc<Shared>,
-        (tablet, view, file): Place<'_>,
-        segment: &Arc<Segment>,
-        row_group: usize,
-        ranges: Vec<Range<u32>>,
-    ) -> Result<ColdScan> {
-        Ok(ColdScan {
-            shared: shared.clone(),
-            tablet: tablet.clone(),
-            _view: view.clone(),
-            file: file.clone(),
-            segment: segment.clone(),
-            row_group,
-            ranges,
-            stamps: segment.stamps(row_group)?,
-            chunks: Vec::new(),
-            rows_read: 0,
-        })
+    fn new(place: &Arc<Place>, row_group: usize, ranges: Vec<Range<u32>>, narrowed: bool) -> ColdScan {
+        let place = place.clone();
+        ColdScan { place, row_group, ranges, narrowed, stamps: None, chunks: Vec::new(), rows_read: 0 }
+    }
+
+    pub fn into_part(self) -> TabletScan {
+        TabletScan { part: Part::Cold(Box::new(self)) }
     }
 
     /// One page of a row group alone.
-    pub fn page(
-        shared: &Arc<Shared>,
-        place: Place<'_>,
-        segment: &Arc<Segment>,
-        row_group: usize,
-        page: u32,
-    ) -> Result<ColdScan> {
-        let rows = page * PAGE_ROWS..segment.row_groups()[row_group].rows.min((page + 1) * PAGE_ROWS);
-        ColdScan::new(shared, place, segment, row_group, vec![rows])
+    pub fn page(place: &Arc<Place>, row_group: usize, page: u32) -> ColdScan {
+        let rows = page * PAGE_ROWS..place.segment.row_groups()[row_group].rows.min((page + 1) * PAGE_ROWS);
+        ColdScan::new(place, row_group, vec![rows], true)
     }
 
     pub fn shared(&self) -> &Shared {
-        &self.shared
+        &self.place.shared
     }
 
-    /// As [`TabletScan::page_bounds`], of pages that are still to be read.
+    /// As [`TabletScan::page_bounds`], of pages that may still be read.
     pub fn page_bounds(&self, column: ColumnId, out: &mut Vec<(i64, i64)>) -> Result<bool> {
-        Ok(self.segment.page_bounds(self.row_group, column, &self.ranges, out)?)
+        Ok(self.place.segment.page_bounds(self.row_group, column, &self.ranges, out)?)
+    }
+
+    /// Before the first rows.
+    fn open(&mut self) -> Result<()> {
+        if self.stamps.is_some() {
+            return Ok(());
+        }
+        if !self.narrowed {
+            self.ranges = self.place.surviving(self.row_group)?;
+            self.ranges.reverse();
+        }
+        // Of a row group without a page to read they would be read in vain.
+        let stamps = match self.ranges.is_empty() {
+            true => RowStamps::Uniform,
+            false => self.place.segment.stamps(self.row_group)?,
+        };
+        self.stamps = Some(stamps);
+        Ok(())
+    }
+
+    fn stamps(&self) -> &RowStamps {
+        self.stamps.as_ref().expect("rows come after what is known of them")
     }
 
     pub fn next_batch(&mut self) -> Result<Option<ScanBatch>> {
+        self.open()?;
         while let Some(rows) = self.next_range() {
             let Some(keep) = self.visible(&rows) else {
                 return self.read(rows, None).map(Some);
@@ -194,15 +231,16 @@ impl ColdScan {
     }
 
     /// The next rows of one page of which the reader sees some, and which (`None`: all).
-    pub fn next_page(&mut self) -> Option<(Range<u32>, Option<BooleanBuffer>)> {
+    pub fn next_page(&mut self) -> Result<Option<(Range<u32>, Option<BooleanBuffer>)>> {
+        self.open()?;
         while let Some(rows) = self.next_range() {
             let visible = self.visible(&rows);
             if visible.as_ref().is_none_or(|visible| visible.count_set_bits() > 0) {
                 self.rows_read += rows.len() as u64;
-                return Some((rows, visible));
+                return Ok(Some((rows, visible)));
             }
         }
-        None
+        Ok(None)
     }
 
     /// A column, by its place in the scan's list, of one page's rows; with `at`, counted from the first of them, of these
@@ -212,7 +250,7 @@ impl ColdScan {
         match self.chunk(column, rows)? {
             (segment, Some(chunk)) => Ok(chunk.vector(segment, page, at)?),
             (_, None) => {
-                let id = self.shared.spec.columns[column];
+                let id = self.place.shared.spec.columns[column];
                 Ok(Vector::measured(self.missing(id, at.map_or(rows.len(), <[u32]>::len))))
             }
         }
@@ -251,23 +289,25 @@ impl ColdScan {
 
     /// The reader of a column, by its place in the scan's list, and the segment that it reads; `None` if the file lacks it.
     fn chunk(&mut self, column: usize, rows: &Range<u32>) -> Result<(&Segment, Option<&mut ChunkReader>)> {
+        let Place { shared, segment, .. } = &*self.place;
+        let columns = &shared.spec.columns;
         if self.chunks.is_empty() {
-            self.chunks.resize_with(self.shared.spec.columns.len(), || Chunk::Unread);
+            self.chunks.resize_with(columns.len(), || Chunk::Unread);
             let all = rows.start..self.ranges.first().map_or(rows.end, |last| last.end);
-            self.segment.approach(self.row_group, &self.shared.spec.columns, &all)?;
+            segment.approach(self.row_group, columns, &all)?;
         }
         if let Chunk::Unread = self.chunks[column] {
             // This page and those to come.
             let wanted: Vec<Range<u32>> =
                 std::iter::once(rows.clone()).chain(self.ranges.iter().rev().cloned()).collect();
-            let chunk = self.segment.chunk(self.row_group, self.shared.spec.columns[column], &wanted)?;
+            let chunk = segment.chunk(self.row_group, columns[column], &wanted)?;
             self.chunks[column] = chunk.map_or(Chunk::Missing, Chunk::Read);
         }
         let chunk = match &mut self.chunks[column] {
             Chunk::Read(chunk) => Some(chunk),
             Chunk::Unread | Chunk::Missing => None,
         };
-        Ok((&self.segment, chunk))
+        Ok((segment, chunk))
     }
 
     /// Cuts the next batch so that it ends where a page ends.
@@ -289,9 +329,9 @@ impl ColdScan {
 
     /// Which rows the reader sees; `None`: all.
     fn visible(&self, rows: &Range<u32>) -> Option<BooleanBuffer> {
-        let at = &self.shared.read.at;
-        let txns = &*self.shared.read.engine.txns;
-        let live = self.file.deletes.live(self.ordinals(rows), at, txns);
+        let at = &self.place.shared.read.at;
+        let txns = &*self.place.shared.read.engine.txns;
+        let live = self.place.file.deletes.live(self.ordinals(rows), at, txns);
         match (self.arrived(rows, at, txns), live) {
             (None, live) => live,
             (arrived, None) => arrived,
@@ -301,7 +341,7 @@ impl ColdScan {
 
     /// Rows whose insertion the reader sees; `None`: all.
     fn arrived(&self, rows: &Range<u32>, at: &ReadAt, txns: &dyn TxnStates) -> Option<BooleanBuffer> {
-        match &self.stamps {
+        match self.stamps() {
             // Seen as a whole: parts() has asked.
             RowStamps::Uniform => None,
             RowStamps::Same(version) if at.sees(Stamp::version(*version), 0, txns) => None,
@@ -319,7 +359,8 @@ impl ColdScan {
     /// These rows of one page; with `keep`, only those that it has set.
     fn read(&mut self, rows: Range<u32>, keep: Option<BooleanBuffer>) -> Result<ScanBatch> {
         let kept: Option<Vec<u32>> = keep.as_ref().map(|keep| keep.set_indices().map(|row| row as u32).collect());
-        let shared = self.shared.clone();
+        let place = self.place.clone();
+        let shared = &place.shared;
         let mut columns = Vec::with_capacity(shared.spec.columns.len() + 3);
         for (column, id) in shared.spec.columns.iter().enumerate() {
             let vector = self.vector(column, &rows, kept.as_deref())?;
@@ -341,7 +382,7 @@ impl ColdScan {
     }
 
     fn missing(&self, id: ColumnId, rows: usize) -> ArrayRef {
-        let column = self.shared.spec.table.column(id);
+        let column = self.place.shared.spec.table.column(id);
         let mut builder = ColumnBuilder::new(column.ty.phys().expect("storable"), rows);
         for _ in 0..rows {
             let fits = builder.push(&column.missing);
@@ -353,17 +394,17 @@ impl ColdScan {
     /// Tablet, key and stamp of each row.
     fn identity(&self, rows: &Range<u32>) -> Result<[ArrayRef; 3]> {
         let mut keys = BinaryViewBuilder::with_capacity(rows.len());
-        self.segment.keys(self.ordinals(rows))?.iter().for_each(|key| keys.append_value(key));
+        self.place.segment.keys(self.ordinals(rows))?.iter().for_each(|key| keys.append_value(key));
         let mut stamps = Int64Builder::with_capacity(rows.len());
-        let uniform = self.file.uniform().map(|(stamp, _)| stamp.raw() as i64);
+        let uniform = self.place.file.uniform().map(|(stamp, _)| stamp.raw() as i64);
         for row in rows.clone() {
-            stamps.append_value(match &self.stamps {
+            stamps.append_value(match self.stamps() {
                 RowStamps::Uniform => uniform.unwrap_or_default(),
                 RowStamps::Same(version) => version.0 as i64,
                 RowStamps::Each(versions) => versions[row as usize].0 as i64,
             });
         }
-        let tablet = Int64Array::from_value(i64::from(self.tablet.id.0), rows.len());
+        let tablet = Int64Array::from_value(i64::from(self.place.tablet.id.0), rows.len());
         Ok([Arc::new(tablet), Arc::new(keys.finish()), Arc::new(stamps.finish())])
     }
 }

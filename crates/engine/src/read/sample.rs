@@ -1,7 +1,7 @@
 //! Some pages of a table, spread over its files: what a planner looks at.
 
-use super::cold_scan::ColdScan;
-use super::{Part, ReadContext, ScanSpec, ScanStats, Shared, TabletScan};
+use super::cold_scan::{ColdScan, Place};
+use super::{ReadContext, ScanSpec, ScanStats, Shared, TabletScan};
 use crate::Result;
 use basalt_cold::{PAGE_ROWS, Segment};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl ReadContext {
                     && file.sees_uniform(&self.at, &*self.engine.txns)
                 {
                     total += pages_of(segment).sum::<usize>();
-                    files.push((tablet.clone(), view.clone(), file.clone(), segment.clone(), total));
+                    files.push((Place::new(&shared, &tablet, &view, file, segment), segment.clone(), total));
                 }
             }
         }
@@ -29,8 +29,7 @@ impl ReadContext {
         // The middle of each share, so that neither the oldest nor the newest rows stand for all.
         let middles = (0..chosen).map(|at| (2 * at + 1) * total / (2 * chosen));
         let scan = |page: usize| {
-            let (tablet, view, file, segment, end) =
-                files.iter().find(|(.., end)| page < *end).expect("below the number of pages");
+            let (place, segment, end) = files.iter().find(|(.., end)| page < *end).expect("below the number of pages");
             let mut page = page + pages_of(segment).sum::<usize>() - end;
             let mut row_group = 0;
             for pages in pages_of(segment) {
@@ -40,10 +39,9 @@ impl ReadContext {
                 page -= pages;
                 row_group += 1;
             }
-            let scan = ColdScan::page(&shared, (tablet, view, file), segment, row_group, page as u32)?;
-            Ok(TabletScan { part: Part::Cold(Box::new(scan)) })
+            ColdScan::page(place, row_group, page as u32).into_part()
         };
-        middles.map(scan).collect()
+        Ok(middles.map(scan).collect())
     }
 }
 
