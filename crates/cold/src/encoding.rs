@@ -10,6 +10,7 @@ pub(crate) mod bits;
 pub(crate) mod blocks;
 pub(crate) mod bytes;
 pub(crate) mod dictionary;
+pub(crate) mod entries;
 pub(crate) mod floats;
 pub(crate) mod fsst;
 pub(crate) mod ints;

@@ -314,13 +314,9 @@ impl<'b> Batch<'b> {
             },
             Condition::Text(general) => {
                 let Some(column) = given(general.places[0]) else { return Ok(false) };
-                match block.dictionary_len(column)? {
-                    None => {
-                        let Some(Sought { texts, negated }) = general.sought() else { return Ok(false) };
-                        return Ok(block.search(column, texts, *negated, mask)?);
-                    }
-                    Some(entries) if entries <= ENTRIES_FEW_MAX => {}
-                    Some(_) => return Ok(false),
+                if block.dictionary_len(column)?.is_none_or(|entries| entries > ENTRIES_FEW_MAX) {
+                    let Some(Sought { texts, negated }) = general.sought() else { return Ok(false) };
+                    return Ok(block.search(column, texts, *negated, mask)?);
                 }
                 match block.vector(column)? {
                     Vector::Codes(codes) => self.decide_codes(general, &codes, mask, work).map(|()| true),

@@ -306,6 +306,9 @@ impl Program {
                 if function.name == "extract" {
                     return self.part(left, right);
                 }
+                if let Some((at, micros)) = kinds::shift(function, [left, right]) {
+                    return self.shifted([left, right][at], micros, ty, expr);
+                }
                 let op = kinds::operation(function)?;
                 let (left, right) = (self.integer(left)?, self.integer(right)?);
                 self.combined(op, left, right, ty, expr)
@@ -327,6 +330,19 @@ impl Program {
         let place =
             self.push(Def::Part { part, of }, Field { ty: DataType::Numeric(None), scale: Some(scale), nullable });
         Some(Typed { arg: Arg::Column(place), kind: Kind::Scaled(scale), nullable, digits: None })
+    }
+
+    /// A time moved by some microseconds.
+    fn shifted(&mut self, time: &Expr, micros: i128, ty: &DataType, expr: &Expr) -> Option<Typed> {
+        let Typed { arg: Arg::Column(of), kind, nullable, .. } = self.integer(time)? else { return None };
+        let field = Field::new(ty.clone(), nullable);
+        if field.kind() != Some(kind) {
+            return None;
+        }
+        // What is infinite stays so, which the general way sees to.
+        let limits = Some(kinds::limits_of_shifted(micros));
+        let place = self.arithmetic(Op::Add, Arg::Column(of), Arg::Const(micros), limits, field, expr);
+        Some(Typed { arg: Arg::Column(place), kind, nullable, digits: None })
     }
 
     fn combined(&mut self, op: Op, left: Typed, right: Typed, ty: &DataType, expr: &Expr) -> Option<Typed> {

@@ -57,6 +57,7 @@ fn finish(node: Node, columns: ColSet, statistics: &Statistics, next_id: &mut Co
     let mut node = placement.place(node, Vec::new())?.node;
     *next_id = placement.next_id.get();
     prune::prune(&mut node, &columns);
+    keys::settle_nulls(&mut node);
     reduce::reduce(&mut node);
     let is_whole = free_columns(&node).is_empty() && columns.is_subset(&output(&node));
     is_whole.then_some(node)

@@ -14,6 +14,9 @@ use super::{Damage, Decoded, RESTART, take_array, take_varint};
 use basalt_types::span::Span;
 use basalt_types::varint;
 
+/// Values of a run that are written at once.
+const RUN_AT_ONCE: usize = 16;
+
 const FRAME: u8 = 0;
 const DELTA: u8 = 1;
 const RUNS: u8 = 2;
@@ -110,11 +113,20 @@ impl<'a> Ints<'a> {
                 ends.decode(&mut lengths);
                 values.decode(&mut run_values);
                 let (from, mut done) = (out.len(), 0);
-                out.reserve(*count);
+                out.resize(from + *count, T::default());
+                let out = &mut out[from..];
                 for (end, value) in lengths.into_iter().zip(run_values) {
                     let end = usize::try_from(end).ok().filter(|end| *end > done && *end <= *count);
-                    done = end.ok_or(Damage("ends of runs do not ascend"))?;
-                    out.resize(from + done, value);
+                    let end = end.ok_or(Damage("ends of runs do not ascend"))?;
+                    // Most runs are short: a vector is written at a time, and what of it is too much is written again.
+                    while done < end {
+                        match out[done..].first_chunk_mut::<RUN_AT_ONCE>() {
+                            Some(some) => *some = [value; RUN_AT_ONCE],
+                            None => out[done..end].fill(value),
+                        }
+                        done += RUN_AT_ONCE;
+                    }
+                    done = end;
                 }
                 if done != *count {
                     return Err(Damage("runs end before the page"));

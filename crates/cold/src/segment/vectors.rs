@@ -13,6 +13,7 @@ use super::zone::ZoneMap;
 use crate::Result;
 use crate::cache::CachedBlock;
 use crate::encoding::dictionary::{Shared, SharedKind};
+use crate::encoding::entries::Entries;
 use crate::encoding::linear::Word;
 use crate::encoding::search::Sought;
 use crate::encoding::{Damage, Decoded, ints};
@@ -44,6 +45,8 @@ pub struct ChunkReader {
     dictionary: Option<Arc<BinaryViewArray>>,
     /// What is sought, over this chunk's symbols.
     sought: Sought,
+    /// The same of this chunk's dictionary.
+    entries: Entries,
     /// The page that was asked for last.
     last: Option<usize>,
     bytes_read: u64,
@@ -64,8 +67,18 @@ impl Segment {
             wanted[pages].fill(true);
         }
         let shared = self.shared(entry)?;
-        let (at_hand, dictionary, sought, last, bytes_read) = (VecDeque::new(), None, Sought::default(), None, 0);
-        Ok(Some(ChunkReader { row_group, at, wanted, at_hand, shared, dictionary, sought, last, bytes_read }))
+        Ok(Some(ChunkReader {
+            row_group,
+            at,
+            wanted,
+            at_hand: VecDeque::new(),
+            shared,
+            dictionary: None,
+            sought: Sought::default(),
+            entries: Entries::default(),
+            last: None,
+            bytes_read: 0,
+        }))
     }
 }
 
@@ -187,7 +200,15 @@ impl ChunkReader {
     ) -> Result<bool> {
         let ty = segment.chunk_type(self.at);
         let rows = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
-        let is_searched = self.shared.as_ref().is_none_or(|shared| shared.kind == SharedKind::Symbols);
+        let is_searched = match self.shared.as_deref() {
+            None => true,
+            Some(Shared { kind: SharedKind::Symbols, .. }) => true,
+            // A few rows are not worth a look at all entries.
+            Some(Shared { kind: SharedKind::Strings, count, .. }) => {
+                self.entries.knows(texts) || mask.iter().filter(|counts| **counts != 0).count() * 4 >= *count
+            }
+            Some(_) => false,
+        };
         if ty != PhysType::Bytes || mask.len() != rows || !is_searched {
             return Ok(false);
         }
@@ -198,6 +219,14 @@ impl ChunkReader {
                 clear_nulls(&page, mask);
                 strings.search((texts, negated), &mut self.sought, mask)
             }
+            PageValues::StringCodes(codes, shared) => match self.entries.of(shared, texts)? {
+                Some(entries) => {
+                    clear_nulls(&page, mask);
+                    entries.test(codes, negated, mask)?;
+                    Ok(true)
+                }
+                None => Ok(false),
+            },
             PageValues::None => {
                 mask.fill(0);
                 Ok(true)

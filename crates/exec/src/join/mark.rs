@@ -5,7 +5,7 @@ use super::{Probe, Table};
 use crate::batch::{Batch, Work};
 use crate::error::Result;
 use crate::kernels::mask;
-use crate::stop::pieces;
+use crate::stop::{check, pieces};
 
 /// Which held rows were met.
 pub struct Marks {
@@ -13,15 +13,20 @@ pub struct Marks {
     numbers: Vec<bool>,
     /// By row, where keys alone do not decide.
     rows: Vec<bool>,
+    /// How many rows of a key are not marked yet, by its number; empty until keys alone do not decide.
+    open: Vec<u32>,
 }
+
+/// Pairs that are decided at once: what these mark, those to come need not be asked.
+const PAIRS: usize = 16 << 10;
 
 impl Marks {
     pub fn new(table: &Table) -> Marks {
-        Marks { numbers: vec![false; table.keys() + 1], rows: vec![false; table.rows] }
+        Marks { numbers: vec![false; table.keys() + 1], rows: vec![false; table.rows], open: Vec::new() }
     }
 
     pub fn bytes(&self) -> usize {
-        self.numbers.len() + self.rows.len()
+        self.numbers.len() + self.rows.len() + size_of_val(self.open.as_slice())
     }
 
     /// What the rows of a batch meet.
@@ -43,10 +48,46 @@ impl Marks {
             }
             return Ok(());
         }
-        let (rows, partners) = probe.pairs(&table, &numbers, batch)?;
-        let passed = batch.decide_pairs(&probe.residual, &probe.read, probe.join, (&rows, &partners), work)?;
-        mask::rows(&passed).into_iter().for_each(|at| self.rows[partners[at as usize] as usize] = true);
+        if self.open.is_empty() {
+            self.open = vec![0; table.keys() + 1];
+            (0..table.rows).for_each(|row| self.open[table.number_of(row as u32) as usize] += 1);
+        }
+        let mut from = 0;
+        while from < numbers.len() {
+            check()?;
+            let (rows, partners);
+            (rows, partners, from) = self.open_pairs(&table, &numbers, batch.mask(), from);
+            let passed = batch.decide_pairs(&probe.residual, &probe.read, probe.join, (&rows, &partners), work)?;
+            for at in mask::rows(&passed) {
+                let row = partners[at as usize];
+                if !std::mem::replace(&mut self.rows[row as usize], true) {
+                    self.open[table.number_of(row) as usize] -= 1;
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Rows that count, from one on, with their partners that are not marked yet, and with which row to go on.
+    fn open_pairs(
+        &self,
+        table: &Table,
+        numbers: &[u32],
+        mask: Option<&[u8]>,
+        from: usize,
+    ) -> (Vec<u32>, Vec<u32>, usize) {
+        let (mut rows, mut partners) = (Vec::new(), Vec::new());
+        for (row, number) in numbers.iter().enumerate().skip(from) {
+            if *number == 0 || self.open[*number as usize] == 0 || mask.is_some_and(|mask| mask[row] == 0) {
+                continue;
+            }
+            partners.extend(table.matches(*number).filter(|partner| !self.rows[*partner as usize]));
+            rows.resize(partners.len(), row as u32);
+            if partners.len() >= PAIRS {
+                return (rows, partners, row + 1);
+            }
+        }
+        (rows, partners, numbers.len())
     }
 
     pub fn merge(&mut self, other: &Marks) {

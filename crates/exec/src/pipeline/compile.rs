@@ -508,8 +508,9 @@ impl Open {
         places.into_iter().map(|place| (place, self.program.fields[place].clone())).collect()
     }
 
+    /// What has to be true of each pair, one after the other: no pair that fails one is asked the next.
     fn conditions(&mut self, exprs: &[Expr], ctx: &EvalContext) -> Vec<Condition> {
-        let placed: Vec<Expr> = exprs.iter().map(|expr| self.placed(expr)).collect();
+        let placed: Vec<Expr> = exprs.iter().flat_map(|expr| conjuncts(self.placed(expr))).collect();
         placed.iter().map(|expr| self.program.condition(expr, ctx)).collect()
     }
 
@@ -528,6 +529,13 @@ impl Open {
             Some(Step::Filter(earlier)) => fuse(earlier, conditions),
             _ => self.steps.push(Step::Filter(conditions)),
         }
+    }
+}
+
+fn conjuncts(expr: Expr) -> Vec<Expr> {
+    match expr {
+        Expr::And(args) => args.into_iter().flat_map(conjuncts).collect(),
+        other => vec![other],
     }
 }
 

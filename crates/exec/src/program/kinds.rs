@@ -1,8 +1,10 @@
 //! What integers stand for, and which functions of SQL are arithmetic on them.
 
 use crate::kernels::arithmetic::Op;
+use basalt_expr::datetime::{TIMESTAMP_MAX, TIMESTAMP_MIN};
 use basalt_expr::functions::Function;
-use basalt_types::{CompareOp, DataType};
+use basalt_expr::{Expr, Interval};
+use basalt_types::{CompareOp, DataType, Datum};
 
 /// Digits behind the point up to which numerics are held in integers.
 pub(super) const SCALE_MAX: u8 = 30;
@@ -76,6 +78,34 @@ pub(super) fn operation(function: &Function) -> Option<Op> {
     })
 }
 
+/// The arithmetic of moving a time by a constant interval: the time's place among the two arguments, and by how many
+/// microseconds later.
+pub(super) fn shift(function: &Function, args: [&Expr; 2]) -> Option<(usize, i128)> {
+    let (at, zoned, back) = match function.name.as_str() {
+        "timestamp_pl_interval" => (0, false, false),
+        "interval_pl_timestamp" => (1, false, false),
+        "timestamp_mi_interval" => (0, false, true),
+        "timestamptz_pl_interval" => (0, true, false),
+        "interval_pl_timestamptz" => (1, true, false),
+        "timestamptz_mi_interval" => (0, true, true),
+        _ => return None,
+    };
+    let Expr::Const { value: Datum::Fixed16(bytes), .. } = args[1 - at] else { return None };
+    let Interval { months, days, micros } = Interval::from_bytes(*bytes);
+    // Months differ in length, and so do days where there are zones.
+    if months != 0 || (zoned && days != 0) {
+        return None;
+    }
+    let micros = i128::from(days) * DAY_MICROS + i128::from(micros);
+    Some((at, if back { -micros } else { micros }))
+}
+
+/// Between which finite times lie that are moved to finite ones.
+pub(super) fn limits_of_shifted(micros: i128) -> (i128, i128) {
+    let (least, most) = (i128::from(TIMESTAMP_MIN), i128::from(TIMESTAMP_MAX));
+    (least.max(least + micros), most.min(most + micros))
+}
+
 /// Between which values of a type lie; `None` where i128 is narrower.
 pub(super) fn limits(ty: &DataType) -> Option<(i128, i128)> {
     match ty {
@@ -100,6 +130,10 @@ pub(crate) fn comparable_to(column: Kind, op: CompareOp, constant: Kind, value: 
         // Infinities are no days.
         (Kind::Date, Kind::Timestamp) if value.unsigned_abs() < i64::MAX as u128 => {
             between_units(op, value, DAY_MICROS)
+        }
+        // Neither infinite, nor beyond what is.
+        (Kind::Timestamp, Kind::Date) if (value * DAY_MICROS).unsigned_abs() < i64::MAX as u128 => {
+            Some((op, value * DAY_MICROS))
         }
         (own, other) if own == other => Some((op, value)),
         _ => None,

@@ -77,6 +77,20 @@ fn passed(exprs: &[(ColId, Expr)], by: &ColSet) -> ColSet {
     exprs.iter().filter(|(id, _)| by.contains(id)).filter_map(|(_, expr)| column(expr)).collect()
 }
 
+/// A null is asked to match a null where one side has none: such keys are as good as plain ones, which have the faster
+/// tables.
+pub fn settle_nulls(node: &mut Node) {
+    node.inputs_mut().into_iter().for_each(settle_nulls);
+    let Op::Join { left, right, kind, keys, .. } = &mut node.op else { return };
+    // These tell a null that matches nothing from another value that does.
+    if matches!(kind, JoinKind::NullAwareAnti | JoinKind::Mark { null_aware: true, .. }) {
+        return;
+    }
+    for key in keys.iter_mut().filter(|key| key.null_safe) {
+        key.null_safe = !is_never_null_expr(left, &key.left) && !is_never_null_expr(right, &key.right);
+    }
+}
+
 /// Whether a column is null in no row.
 pub fn is_never_null(node: &Node, id: ColId) -> bool {
     match &node.op {
