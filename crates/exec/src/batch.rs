@@ -40,6 +40,8 @@ pub const UNKNOWN: u32 = u32::MAX - 1;
 
 /// What workers share, held so that one of them clones it without a write where the others' clones are counted, which
 /// would have processors wait for each other with each batch.
+// The outer count is what is written.
+#[allow(clippy::redundant_allocation)]
 pub struct Own<T>(Arc<Arc<T>>);
 
 impl<T> Clone for Own<T> {

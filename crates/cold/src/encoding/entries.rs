@@ -67,8 +67,8 @@ widest! {
 #[derive(Default)]
 pub(crate) struct Entries(Vec<(Arc<Automaton>, Option<Chosen>)>);
 
-/// A scan seldom asks for more at once.
-const SOUGHT_MAX: usize = 4;
+/// A scan seldom asks for more at once; the others are made anew for each page.
+const SOUGHT_MAX: usize = 16;
 
 impl Entries {
     pub fn knows(&self, texts: &Arc<Automaton>) -> bool {

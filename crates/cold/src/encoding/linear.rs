@@ -172,8 +172,11 @@ impl<'a> Linear<'a> {
         let base = i128::from(self.base as i64);
         let (factor, greatest) = (i128::from(self.factor), i128::from(bits::greatest(self.width)));
         match span.verdict((base, base.saturating_add(factor.saturating_mul(greatest)))) {
-            Verdict::All => return,
-            Verdict::None => return mask.fill(0),
+            Verdict::All => return self.ahead.part(0, 1),
+            Verdict::None => {
+                self.ahead.part(0, 1);
+                return mask.fill(0);
+            }
             Verdict::Depends => {}
         }
         // From here on the factor is not 0. Which packed values stand for some between the bounds.

@@ -161,8 +161,8 @@ impl CodeAutomaton {
 #[derive(Default)]
 pub(crate) struct Sought(Vec<(Arc<Automaton>, CodeAutomaton)>);
 
-/// A scan seldom asks for more at once.
-const SOUGHT_MAX: usize = 4;
+/// A scan seldom asks for more at once; the others are made anew for each page.
+const SOUGHT_MAX: usize = 16;
 
 impl Sought {
     /// As [`CodeAutomaton::new`], for the first time.

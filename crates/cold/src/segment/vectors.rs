@@ -131,11 +131,12 @@ impl ChunkReader {
         let PageEntry { extent, zone, .. } = &segment.directory(self.row_group)?.chunks[self.at].pages[page];
         let ty = segment.chunk_type(self.at);
         let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
+        let to_come = self.wanted[page..].iter().filter(|wanted| **wanted).count();
         let parsed = parsed(&self.at_hand, is_new, ty, count, self.shared.as_deref());
         let vector = parsed.and_then(|page| match &page.values {
-            // A few strings of a large dictionary are decoded one by one.
+            // A few strings of a large dictionary are decoded one by one, unless as many of each page to come are more.
             PageValues::StringCodes(codes, shared)
-                if self.dictionary.is_some() || rows.is_none_or(|rows| rows.len() * 4 >= shared.count) =>
+                if self.dictionary.is_some() || rows.is_none_or(|rows| rows.len() * 4 * to_come >= shared.count) =>
             {
                 let dictionary = match &self.dictionary {
                     Some(dictionary) => dictionary.clone(),
@@ -180,6 +181,9 @@ impl ChunkReader {
                 let is_new = self.reach(segment, page)?;
                 let parsed = parsed(&self.at_hand, is_new, ty, rows, self.shared.as_deref());
                 let tested = parsed.and_then(|page| tested(&page, span, mask));
+                if is_new && matches!(tested, Ok(false)) {
+                    self.at_hand.get(1).into_iter().for_each(|(_, next)| prefetch(next));
+                }
                 return segment.sound(extent.offset, tested);
             }
         }

@@ -123,6 +123,7 @@ pub fn parts(
                 shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
+            shared.stats.pages_total.fetch_add(place.pages(row_group), Ordering::Relaxed);
             if !few {
                 let rows = 0..segment.row_groups()[row_group].rows;
                 out.push(ColdScan::new(&place, row_group, vec![rows], false).into_part());
@@ -149,6 +150,10 @@ impl Place {
         Arc::new(Place { shared, tablet, _view: view, file: file.clone(), segment: segment.clone() })
     }
 
+    fn pages(&self, row_group: usize) -> u64 {
+        u64::from(self.segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS))
+    }
+
     /// The rows of a row group that lie in pages which may have some that are wanted, in ranges that begin and end with
     /// pages.
     fn surviving(&self, row_group: usize) -> Result<Vec<Range<u32>>> {
@@ -158,13 +163,14 @@ impl Place {
         // Bounds are at hand, filters have to be read.
         let filtered = !ranges.is_empty() && segment.filtered_out(row_group, predicates)?;
         shared.stats.row_groups_filtered.fetch_add(u64::from(filtered), Ordering::Relaxed);
+        let pages = self.pages(row_group);
         if ranges.is_empty() || filtered {
+            // Pages are counted of the other row groups.
             shared.stats.row_groups_pruned.fetch_add(1, Ordering::Relaxed);
+            shared.stats.pages_total.fetch_sub(pages, Ordering::Relaxed);
             return Ok(Vec::new());
         }
-        let pages = u64::from(segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS));
         let read: u32 = ranges.iter().map(|rows| rows.len() as u32).map(|rows| rows.div_ceil(PAGE_ROWS)).sum();
-        shared.stats.pages_total.fetch_add(pages, Ordering::Relaxed);
         shared.stats.pages_pruned.fetch_add(pages - u64::from(read), Ordering::Relaxed);
         Ok(ranges)
     }

@@ -13,12 +13,15 @@ pub struct Marks {
     numbers: Vec<bool>,
     /// By row, where keys alone do not decide.
     rows: Vec<bool>,
-    /// How many rows of a key are not marked yet, by its number; empty until keys alone do not decide.
+    /// How many rows of a key are not marked yet, by its number; empty until keys alone do not decide, and where each has
+    /// one row.
     open: Vec<u32>,
 }
 
 /// Pairs that are decided at once: what these mark, those to come need not be asked.
 const PAIRS: usize = 16 << 10;
+/// Partners that are looked at between two looks at whether to stop.
+const LOOKED_AT_MAX: usize = 1 << 18;
 
 impl Marks {
     pub fn new(table: &Table) -> Marks {
@@ -48,46 +51,58 @@ impl Marks {
             }
             return Ok(());
         }
-        if self.open.is_empty() {
+        if self.open.is_empty() && !table.is_unique() {
             self.open = vec![0; table.keys() + 1];
             (0..table.rows).for_each(|row| self.open[table.number_of(row as u32) as usize] += 1);
         }
-        let mut from = 0;
-        while from < numbers.len() {
+        let mut from = (0, 0);
+        while from.0 < numbers.len() {
             check()?;
             let (rows, partners);
             (rows, partners, from) = self.open_pairs(&table, &numbers, batch.mask(), from);
             let passed = batch.decide_pairs(&probe.residual, &probe.read, probe.join, (&rows, &partners), work)?;
             for at in mask::rows(&passed) {
                 let row = partners[at as usize];
-                if !std::mem::replace(&mut self.rows[row as usize], true) {
-                    self.open[table.number_of(row) as usize] -= 1;
+                if !std::mem::replace(&mut self.rows[row as usize], true)
+                    && let Some(open) = self.open.get_mut(table.number_of(row) as usize)
+                {
+                    *open -= 1;
                 }
             }
         }
         Ok(())
     }
 
-    /// Rows that count, from one on, with their partners that are not marked yet, and with which row to go on.
+    /// Rows that count with partners that are not marked yet, from one row and its partner by its place on; and the two
+    /// to go on with. No more pairs than [`PAIRS`], however many partners a row has.
     fn open_pairs(
         &self,
         table: &Table,
         numbers: &[u32],
         mask: Option<&[u8]>,
-        from: usize,
-    ) -> (Vec<u32>, Vec<u32>, usize) {
+        from: (usize, usize),
+    ) -> (Vec<u32>, Vec<u32>, (usize, usize)) {
         let (mut rows, mut partners) = (Vec::new(), Vec::new());
-        for (row, number) in numbers.iter().enumerate().skip(from) {
-            if *number == 0 || self.open[*number as usize] == 0 || mask.is_some_and(|mask| mask[row] == 0) {
+        let mut looked_at = 0;
+        for (row, number) in numbers.iter().enumerate().skip(from.0) {
+            let is_done = self.open.get(*number as usize) == Some(&0);
+            if *number == 0 || is_done || mask.is_some_and(|mask| mask[row] == 0) {
                 continue;
             }
-            partners.extend(table.matches(*number).filter(|partner| !self.rows[*partner as usize]));
-            rows.resize(partners.len(), row as u32);
-            if partners.len() >= PAIRS {
-                return (rows, partners, row + 1);
+            let mut at = if row == from.0 { from.1 } else { 0 };
+            for partner in table.matches(*number).skip(at) {
+                (at, looked_at) = (at + 1, looked_at + 1);
+                if !self.rows[partner as usize] {
+                    partners.push(partner);
+                }
+                if partners.len() == PAIRS || looked_at == LOOKED_AT_MAX {
+                    rows.resize(partners.len(), row as u32);
+                    return (rows, partners, (row, at));
+                }
             }
+            rows.resize(partners.len(), row as u32);
         }
-        (rows, partners, numbers.len())
+        (rows, partners, (numbers.len(), 0))
     }
 
     pub fn merge(&mut self, other: &Marks) {

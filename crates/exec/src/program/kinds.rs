@@ -9,6 +9,7 @@ use basalt_types::{CompareOp, DataType, Datum};
 /// Digits behind the point up to which numerics are held in integers.
 pub(super) const SCALE_MAX: u8 = 30;
 const DAY_MICROS: i128 = 86_400_000_000;
+const DAYS_MAX: u32 = 100_000;
 
 /// What the integers of a column stand for. Ordered: scales ascend.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -92,8 +93,10 @@ pub(super) fn shift(function: &Function, args: [&Expr; 2]) -> Option<(usize, i12
     };
     let Expr::Const { value: Datum::Fixed16(bytes), .. } = args[1 - at] else { return None };
     let Interval { months, days, micros } = Interval::from_bytes(*bytes);
-    // Months differ in length, and so do days where there are zones.
-    if months != 0 || (zoned && days != 0) {
+    // Months differ in length, and so do days where there are zones. Very long ways back and forth may leave the range in
+    // between.
+    let is_odd = micros == i64::MIN || (days.unsigned_abs() > DAYS_MAX && i64::from(days).signum() == -micros.signum());
+    if months != 0 || (zoned && days != 0) || is_odd {
         return None;
     }
     let micros = i128::from(days) * DAY_MICROS + i128::from(micros);

@@ -33,7 +33,7 @@ fn gather(words: &[[u8; 4]], width: u32, rows: &[u32], out: &mut [u32]) {
     if machine() == Machine::Avx512 && i32::try_from(words.len()).is_ok() {
         let last = rows.iter().fold(0, |last, row| last.max(*row)) as usize;
         // The words of a block end with those of its last row.
-        assert!(words.len() > 0 && last / super::BLOCK < words.len() / (width as usize * LANES_32), "row {last}");
+        assert!(last / super::BLOCK < words.len() / (width as usize * LANES_32), "row {last}");
         // SAFETY: the machine has these instructions, and all rows lie in blocks that are here as a whole.
         #[allow(unsafe_code)]
         return unsafe { gather_sixteens(words, width, rows, out) };
