@@ -102,16 +102,30 @@ impl Function {
         if self.args.len() != 2 || !compares || is_other {
             return None;
         }
-        match &name[name.len() - 2..] {
-            "eq" if self.is_equality() => Some(CompareOp::Eq),
-            "ne" => Some(CompareOp::NotEq),
-            "lt" => Some(CompareOp::Lt),
-            "le" => Some(CompareOp::LtEq),
-            "gt" => Some(CompareOp::Gt),
-            "ge" => Some(CompareOp::GtEq),
-            _ => None,
+        match op_of(&name[name.len() - 2..])? {
+            CompareOp::Eq if !self.is_equality() => None,
+            op => Some(op),
         }
     }
+
+    /// The same, two types of time among each other included (`date_lt_timestamp`).
+    pub fn comparison_across_types(&self) -> Option<CompareOp> {
+        let ends = ["_timestamptz", "_timestamp", "_date"];
+        let across = || op_of(ends.iter().find_map(|end| self.name.strip_suffix(end))?.rsplit('_').next()?);
+        self.comparison().or_else(across)
+    }
+}
+
+fn op_of(letters: &str) -> Option<CompareOp> {
+    Some(match letters {
+        "eq" => CompareOp::Eq,
+        "ne" => CompareOp::NotEq,
+        "lt" => CompareOp::Lt,
+        "le" => CompareOp::LtEq,
+        "gt" => CompareOp::Gt,
+        "ge" => CompareOp::GtEq,
+        _ => return None,
+    })
 }
 
 /// [`Function::is_equality`] of a function by its name; `network_subeq` and `network_supeq` compare networks otherwise.

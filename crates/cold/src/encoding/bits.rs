@@ -232,7 +232,7 @@ pub(crate) fn sum(packed: &[u8], count: usize, width: u8, range: Range<usize>) -
     if range.is_empty() || bits == 0 {
         return 0;
     }
-    let in_blocks = range.start.min(count / BLOCK * BLOCK)..range.end.min(count / BLOCK * BLOCK);
+    let in_blocks = range.start.min(in_blocks(count))..range.end.min(in_blocks(count));
     if bits > 32 || in_blocks.is_empty() {
         return range.map(|index| get(packed, count, width, index)).fold(0, u64::wrapping_add);
     }

@@ -7,7 +7,7 @@
 use super::blocks::{self, Blocks, OpenBlock};
 use super::fsst::{SPARE_BYTES, Symbols};
 use super::linear::{self, Linear};
-use super::search::Sought;
+use super::search::{CodeAutomaton, Sought};
 use super::{Damage, Decoded, RESTART, take, take_varint};
 use arrow_array::builder::make_view;
 use basalt_types::automaton::Automaton;
@@ -136,7 +136,7 @@ impl<'a> Strings<'a> {
             Form::Blocks(_) => return Ok(false),
         };
         let data = self.slices.data;
-        let codes = kept.over(texts, symbols, data);
+        let codes = kept.of(texts, || Ok(CodeAutomaton::new(texts, symbols, data)))?;
         // Where no first byte decides, bytes are sought faster than they are gone through.
         if symbols.is_none() && !codes.ends_soon() {
             return Ok(false);

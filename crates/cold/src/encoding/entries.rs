@@ -2,57 +2,56 @@
 
 use super::dictionary::Shared;
 use super::ints::Ints;
-use super::search::Sought;
+use super::search::{Kept, Sought};
 use super::{Damage, Decoded};
 use basalt_types::automaton::Automaton;
 use basalt_types::span::Span;
 use basalt_types::widest;
 use std::sync::Arc;
 
-/// The codes of entries that are in a set.
-pub(crate) enum Chosen {
-    /// Ascending entries that begin alike lie side by side, and one lies alone.
-    Span(Span),
+/// The entries of one dictionary that are sought; `None` where its form is not searched.
+pub(crate) type Entries = Kept<Option<Chosen>>;
+
+/// The entries that are in a set.
+pub(crate) struct Chosen {
     /// A byte per entry.
-    Each(Vec<u8>),
+    entries: Vec<u8>,
+    /// The same of their codes: ascending entries that begin alike lie side by side, and one lies alone.
+    span: Option<Span>,
 }
 
 impl Chosen {
-    fn of(entries: Vec<u8>) -> Chosen {
-        let first = |chosen: u8| entries.iter().position(|entry| *entry == chosen);
+    /// `None`: the dictionary has a form that is not searched.
+    pub fn among(dictionary: &Shared, texts: &Arc<Automaton>) -> Decoded<Option<Chosen>> {
+        let mut entries = vec![1; dictionary.count];
+        let searched = dictionary.strings()?.search((texts, false), &mut Sought::default(), &mut entries)?;
+        Ok(searched.then(|| Chosen::new(entries)))
+    }
+
+    fn new(entries: Vec<u8>) -> Chosen {
         let run = |chosen: u8| {
-            let from = first(chosen)?;
+            let from = entries.iter().position(|entry| *entry == chosen)?;
             let to = entries.iter().rposition(|entry| *entry == chosen)?;
             let is_run = entries[from..=to].iter().all(|entry| *entry == chosen);
             is_run.then_some(Span { low: from as i128, high: to as i128, inside: chosen == 1 })
         };
-        match run(1).or_else(|| run(0)) {
-            Some(span) => Chosen::Span(span),
-            None => Chosen::Each(entries),
-        }
+        let span = run(1).or_else(|| run(0));
+        Chosen { entries, span }
     }
 
     /// Clears the mask where a code's entry is not in the set, or where it is if that is `negated`.
     pub fn test(&self, codes: &Ints<'_>, negated: bool, mask: &mut [u8]) -> Decoded<()> {
-        if let Chosen::Span(span) = self
-            && codes.test(Span { inside: span.inside != negated, ..*span }, mask)?
+        if let Some(span) = self.span
+            && codes.test(Span { inside: span.inside != negated, ..span }, mask)?
         {
             return Ok(());
         }
         let mut each = Vec::<u32>::with_capacity(mask.len());
         codes.decode(&mut each)?;
-        match self {
-            Chosen::Span(span) => {
-                let within = |code: u32| (i128::from(code) >= span.low && i128::from(code) <= span.high) == span.inside;
-                each.iter().zip(mask).for_each(|(code, mask)| *mask &= u8::from(within(*code) != negated));
-            }
-            Chosen::Each(entries) => {
-                if each.iter().any(|code| *code as usize >= entries.len()) {
-                    return Err(Damage("a code beyond its dictionary"));
-                }
-                look_up(&each, entries, u8::from(negated), mask);
-            }
+        if each.iter().any(|code| *code as usize >= self.entries.len()) {
+            return Err(Damage("a code beyond its dictionary"));
         }
+        look_up(&each, &self.entries, u8::from(negated), mask);
         Ok(())
     }
 }
@@ -60,38 +59,6 @@ impl Chosen {
 widest! {
     fn look_up(codes: &[u32], entries: &[u8], negated: u8, mask: &mut [u8]) {
         mask.iter_mut().zip(codes).for_each(|(mask, code)| *mask &= entries[*code as usize] ^ negated);
-    }
-}
-
-/// What is sought in one dictionary.
-#[derive(Default)]
-pub(crate) struct Entries(Vec<(Arc<Automaton>, Option<Chosen>)>);
-
-/// A scan seldom asks for more at once; the others are made anew for each page.
-const SOUGHT_MAX: usize = 16;
-
-impl Entries {
-    pub fn knows(&self, texts: &Arc<Automaton>) -> bool {
-        self.place(texts).is_some()
-    }
-
-    fn place(&self, texts: &Arc<Automaton>) -> Option<usize> {
-        self.0.iter().position(|(known, _)| Arc::ptr_eq(known, texts))
-    }
-
-    /// `None`: the dictionary has a form that is not searched.
-    pub fn of(&mut self, dictionary: &Shared, texts: &Arc<Automaton>) -> Decoded<Option<&Chosen>> {
-        let at = match self.place(texts) {
-            Some(at) => at,
-            None => {
-                let mut entries = vec![1; dictionary.count];
-                let searched = dictionary.strings()?.search((texts, false), &mut Sought::default(), &mut entries)?;
-                self.0.truncate(SOUGHT_MAX - 1);
-                self.0.push((texts.clone(), searched.then(|| Chosen::of(entries))));
-                self.0.len() - 1
-            }
-        };
-        Ok(self.0[at].1.as_ref())
     }
 }
 
@@ -103,13 +70,13 @@ mod tests {
     #[test]
     fn codes_are_tested_in_each_form_as_one_by_one() {
         let patterns = [vec![0, 1, 1, 0, 0], vec![1, 0, 0, 0, 1], vec![1, 0, 1, 0, 1], vec![0; 5], vec![1; 5]];
-        // A frame, runs, and deltas.
+        // A frame, and runs.
         let frame: Vec<i64> = (0..500).map(|at| at * 7919 % 5).collect();
         let runs: Vec<i64> = (0..500).map(|at| at / 50 % 5).collect();
         let pages = [frame, runs];
         for entries in patterns {
-            let chosen = Chosen::of(entries.clone());
-            assert_eq!(matches!(chosen, Chosen::Span(_)), entries != [1, 0, 1, 0, 1]);
+            let chosen = Chosen::new(entries.clone());
+            assert_eq!(chosen.span.is_some(), entries != [1, 0, 1, 0, 1]);
             for (codes, negated) in pages.iter().flat_map(|codes| [(codes, false), (codes, true)]) {
                 let mut encoded = Vec::new();
                 ints::encode(codes, &mut encoded);
@@ -125,10 +92,28 @@ mod tests {
     }
 
     #[test]
+    fn codes_that_ascend_are_tested_as_others() {
+        let codes: Vec<i64> = (0..4096).collect();
+        let mut encoded = Vec::new();
+        ints::encode(&codes, &mut encoded);
+        let page = Ints::parse(&mut encoded.as_slice(), codes.len()).unwrap();
+        assert!(matches!(page, Ints::Delta { .. }));
+        for (from, to) in [(0, 100), (100, 4096), (7, 8)] {
+            let entries: Vec<u8> = (0..codes.len()).map(|entry| u8::from((from..to).contains(&entry))).collect();
+            let chosen = Chosen::new(entries.clone());
+            let (mut mask, mut without) = (vec![1; codes.len()], vec![1; codes.len()]);
+            chosen.test(&page, false, &mut mask).unwrap();
+            chosen.test(&page, true, &mut without).unwrap();
+            assert_eq!(mask, entries);
+            assert!(mask.iter().zip(&without).all(|(mask, without)| mask + without == 1));
+        }
+    }
+
+    #[test]
     fn a_code_beyond_the_dictionary_is_damage() {
         let mut encoded = Vec::new();
         ints::encode(&[0, 1, 2, 3, 9], &mut encoded);
         let page = Ints::parse(&mut encoded.as_slice(), 5).unwrap();
-        assert!(Chosen::of(vec![1, 0, 1, 0]).test(&page, false, &mut [1; 5]).is_err());
+        assert!(Chosen::new(vec![1, 0, 1, 0]).test(&page, false, &mut [1; 5]).is_err());
     }
 }

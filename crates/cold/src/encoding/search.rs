@@ -157,23 +157,42 @@ impl CodeAutomaton {
     }
 }
 
+/// What was made of the sets that are sought, by set.
+pub(crate) struct Kept<T>(Vec<(Arc<Automaton>, T)>);
+
 /// What is sought in the strings of one table of symbols.
-#[derive(Default)]
-pub(crate) struct Sought(Vec<(Arc<Automaton>, CodeAutomaton)>);
+pub(crate) type Sought = Kept<CodeAutomaton>;
 
 /// A scan seldom asks for more at once; the others are made anew for each page.
 const SOUGHT_MAX: usize = 16;
 
-impl Sought {
-    /// As [`CodeAutomaton::new`], for the first time.
-    pub fn over(&mut self, texts: &Arc<Automaton>, symbols: Option<&Symbols>, sample: &[u8]) -> &CodeAutomaton {
-        let known = self.0.iter().position(|(known, _)| Arc::ptr_eq(known, texts));
-        let at = known.unwrap_or_else(|| {
-            self.0.truncate(SOUGHT_MAX - 1);
-            self.0.push((texts.clone(), CodeAutomaton::new(texts, symbols, sample)));
-            self.0.len() - 1
-        });
-        &self.0[at].1
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept(Vec::new())
+    }
+}
+
+impl<T> Kept<T> {
+    pub fn knows(&self, texts: &Arc<Automaton>) -> bool {
+        self.place(texts).is_some()
+    }
+
+    fn place(&self, texts: &Arc<Automaton>) -> Option<usize> {
+        self.0.iter().position(|(known, _)| Arc::ptr_eq(known, texts))
+    }
+
+    /// `make` is asked for the first time.
+    pub fn of(&mut self, texts: &Arc<Automaton>, make: impl FnOnce() -> Decoded<T>) -> Decoded<&T> {
+        let at = match self.place(texts) {
+            Some(at) => at,
+            None => {
+                let made = make()?;
+                self.0.truncate(SOUGHT_MAX - 1);
+                self.0.push((texts.clone(), made));
+                self.0.len() - 1
+            }
+        };
+        Ok(&self.0[at].1)
     }
 }
 

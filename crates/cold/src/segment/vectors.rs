@@ -13,7 +13,7 @@ use super::zone::ZoneMap;
 use crate::Result;
 use crate::cache::CachedBlock;
 use crate::encoding::dictionary::{Shared, SharedKind};
-use crate::encoding::entries::Entries;
+use crate::encoding::entries::{Chosen, Entries};
 use crate::encoding::linear::Word;
 use crate::encoding::search::Sought;
 use crate::encoding::{Damage, Decoded, ints};
@@ -223,7 +223,7 @@ impl ChunkReader {
                 clear_nulls(&page, mask);
                 strings.search((texts, negated), &mut self.sought, mask)
             }
-            PageValues::StringCodes(codes, shared) => match self.entries.of(shared, texts)? {
+            PageValues::StringCodes(codes, shared) => match self.entries.of(texts, || Chosen::among(shared, texts))? {
                 Some(entries) => {
                     clear_nulls(&page, mask);
                     entries.test(codes, negated, mask)?;

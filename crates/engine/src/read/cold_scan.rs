@@ -150,6 +150,10 @@ impl Place {
         Arc::new(Place { shared, tablet, _view: view, file: file.clone(), segment: segment.clone() })
     }
 
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
     fn pages(&self, row_group: usize) -> u64 {
         u64::from(self.segment.row_groups()[row_group].rows.div_ceil(PAGE_ROWS))
     }

@@ -21,7 +21,7 @@ impl ReadContext {
                     && file.sees_uniform(&self.at, &*self.engine.txns)
                 {
                     total += pages_of(segment).sum::<usize>();
-                    files.push((Place::new(&shared, &tablet, &view, file, segment), segment.clone(), total));
+                    files.push((Place::new(&shared, &tablet, &view, file, segment), total));
                 }
             }
         }
@@ -29,7 +29,8 @@ impl ReadContext {
         // The middle of each share, so that neither the oldest nor the newest rows stand for all.
         let middles = (0..chosen).map(|at| (2 * at + 1) * total / (2 * chosen));
         let scan = |page: usize| {
-            let (place, segment, end) = files.iter().find(|(.., end)| page < *end).expect("below the number of pages");
+            let (place, end) = files.iter().find(|(_, end)| page < *end).expect("below the number of pages");
+            let segment = place.segment();
             let mut page = page + pages_of(segment).sum::<usize>() - end;
             let mut row_group = 0;
             for pages in pages_of(segment) {

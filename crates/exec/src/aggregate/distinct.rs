@@ -4,7 +4,7 @@
 
 use super::keys::{Form, Keys, Seeds};
 use crate::error::Result;
-use crate::kernels::mask::all;
+use crate::kernels::mask;
 use crate::kernels::sums::Groups;
 use crate::stop::check;
 use arrow_buffer::NullBuffer;
@@ -91,8 +91,8 @@ impl Distinct {
 /// Rows of the mask that have a value; `None`: all.
 fn counted(mask: Option<Vec<u8>>, nulls: Option<&NullBuffer>, rows: usize) -> Option<Vec<u8>> {
     let Some(nulls) = nulls else { return mask };
-    let mut mask = mask.unwrap_or_else(|| all(rows));
-    crate::kernels::mask::clear_nulls(Some(nulls), &mut mask);
+    let mut mask = mask.unwrap_or_else(|| mask::all(rows));
+    mask::clear_nulls(Some(nulls), &mut mask);
     Some(mask)
 }
 

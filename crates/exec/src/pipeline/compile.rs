@@ -510,7 +510,7 @@ impl Open {
 
     /// What has to be true of each pair, one after the other: no pair that fails one is asked the next.
     fn conditions(&mut self, exprs: &[Expr], ctx: &EvalContext) -> Vec<Condition> {
-        let placed: Vec<Expr> = exprs.iter().flat_map(|expr| conjuncts(self.placed(expr))).collect();
+        let placed: Vec<Expr> = exprs.iter().flat_map(|expr| self.placed(expr).split_and()).collect();
         placed.iter().map(|expr| self.program.condition(expr, ctx)).collect()
     }
 
@@ -529,13 +529,6 @@ impl Open {
             Some(Step::Filter(earlier)) => fuse(earlier, conditions),
             _ => self.steps.push(Step::Filter(conditions)),
         }
-    }
-}
-
-fn conjuncts(expr: Expr) -> Vec<Expr> {
-    match expr {
-        Expr::And(args) => args.into_iter().flat_map(conjuncts).collect(),
-        other => vec![other],
     }
 }
 

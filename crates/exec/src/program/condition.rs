@@ -140,7 +140,7 @@ impl Program {
     }
 
     fn comparison(&mut self, function: &Function, args: &[Expr], negated: bool) -> Option<Condition> {
-        let op = function.comparison().or_else(|| of_moments(function))?;
+        let op = function.comparison_across_types()?;
         let op = if negated { inverse(op) } else { op };
         let [left, right] = args else { return None };
         let (left, right) = (self.integer(left)?, self.integer(right)?);
@@ -177,24 +177,6 @@ impl Program {
         let each = each.collect::<Option<Vec<_>>>()?;
         Some(if negated { Condition::All(each) } else { Condition::Any(each) })
     }
-}
-
-/// The comparison of a date with a timestamp.
-fn of_moments(function: &Function) -> Option<CompareOp> {
-    let mut words = function.name.split('_');
-    let op = match (words.next(), words.next(), words.next(), words.next()) {
-        (Some("date"), Some(op), Some("timestamp"), None) | (Some("timestamp"), Some(op), Some("date"), None) => op,
-        _ => return None,
-    };
-    Some(match op {
-        "eq" => CompareOp::Eq,
-        "ne" => CompareOp::NotEq,
-        "lt" => CompareOp::Lt,
-        "le" => CompareOp::LtEq,
-        "gt" => CompareOp::Gt,
-        "ge" => CompareOp::GtEq,
-        _ => return None,
-    })
 }
 
 fn against(op: CompareOp, (column, kind): (Place, Kind), (other, value): (Kind, i128)) -> Option<Condition> {

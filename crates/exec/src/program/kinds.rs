@@ -9,6 +9,7 @@ use basalt_types::{CompareOp, DataType, Datum};
 /// Digits behind the point up to which numerics are held in integers.
 pub(super) const SCALE_MAX: u8 = 30;
 const DAY_MICROS: i128 = 86_400_000_000;
+/// Days of an interval whose time goes the other way.
 const DAYS_MAX: u32 = 100_000;
 
 /// What the integers of a column stand for. Ordered: scales ascend.

@@ -62,24 +62,8 @@ fn negate(share: f64, negated: bool) -> f64 {
     if negated { 1.0 - share } else { share }
 }
 
-/// What a function compares by, two types of time among each other included (`date_lt_timestamp`).
-fn operator(function: &Function) -> Option<CompareOp> {
-    let ends = ["_timestamptz", "_timestamp", "_date"];
-    function.comparison().or_else(|| {
-        match ends.iter().find_map(|end| function.name.strip_suffix(end))?.rsplit('_').next()? {
-            "eq" => Some(CompareOp::Eq),
-            "ne" => Some(CompareOp::NotEq),
-            "lt" => Some(CompareOp::Lt),
-            "le" => Some(CompareOp::LtEq),
-            "gt" => Some(CompareOp::Gt),
-            "ge" => Some(CompareOp::GtEq),
-            _ => None,
-        }
-    })
-}
-
 fn of_call(function: &Function, args: &[Expr], known: &Known) -> f64 {
-    match (operator(function), args) {
+    match (function.comparison_across_types(), args) {
         (Some(CompareOp::Eq), [left, right]) => of_equality(left, right, known),
         (Some(CompareOp::NotEq), [left, right]) => 1.0 - of_equality(left, right, known),
         (Some(op), [left, right]) => cut(op, left, right, known).map_or(RANGE, |(_, below, above)| 1.0 - below - above),
@@ -154,7 +138,7 @@ fn compared<'e>(left: &'e Expr, right: &'e Expr) -> Option<(ColId, &'e Expr, boo
 fn range(condition: &Expr, known: &Known) -> Option<(ColId, f64, f64)> {
     let Expr::Call { function, args, .. } = condition else { return None };
     let [left, right] = args.as_slice() else { return None };
-    cut(operator(function)?, left, right, known)
+    cut(function.comparison_across_types()?, left, right, known)
 }
 
 fn cut(op: CompareOp, left: &Expr, right: &Expr, known: &Known) -> Option<(ColId, f64, f64)> {

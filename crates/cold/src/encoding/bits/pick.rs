@@ -3,7 +3,7 @@
 //! Blocks follow each other without a gap, so that a row's word and bit follow from the row alone: with `r = row / 32`,
 //! its lane is `row % 32`, and its bits begin at bit `r * width` of the lane, whose words are 32 words apart.
 
-use super::LANES_32;
+use super::{LANES_32, mask_32};
 use basalt_types::prefetch::Ahead;
 #[cfg(target_arch = "x86_64")]
 use basalt_types::widest::{Machine, machine};
@@ -42,7 +42,7 @@ fn gather(words: &[[u8; 4]], width: u32, rows: &[u32], out: &mut [u32]) {
 }
 
 fn gather_each(words: &[[u8; 4]], width: u32, rows: &[u32], out: &mut [u32]) {
-    let mask = u32::MAX >> (32 - width);
+    let mask = mask_32(width as usize);
     for (row, out) in rows.iter().zip(out) {
         let (bit, lane) = (row / LANES_32 as u32 * width, row % LANES_32 as u32);
         let (low, shift) = ((bit & !31) + lane, bit & 31);
@@ -62,7 +62,7 @@ unsafe fn gather_sixteens(words: &[[u8; 4]], width: u32, rows: &[u32], out: &mut
     use std::arch::x86_64::*;
     let of = |value: u32| _mm512_set1_epi32(value as i32);
     let (widths, thirty_two, lanes) = (of(width), of(32), of(31));
-    let values = of(u32::MAX >> (32 - width));
+    let values = of(mask_32(width as usize));
     for (rows, out) in rows.chunks(16).zip(out.chunks_mut(16)) {
         let wanted = (u32::MAX >> (32 - rows.len())) as __mmask16;
         // SAFETY: lanes that are not wanted are neither read nor written.
