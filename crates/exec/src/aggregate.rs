@@ -30,6 +30,7 @@ use distinct::Distinct;
 use early::Early;
 pub use early::Having;
 use keys::{Form, Keys, Seeds};
+use rows::Yield;
 use states::{Extreme, State, Sum, TextExtreme, without_nulls};
 use std::ops::Range;
 use std::sync::Arc;
@@ -314,6 +315,7 @@ pub struct Aggregation {
     early: Option<Box<Early>>,
     /// Groups that left early, as long as that was worth it.
     left: usize,
+    fruit: Yield,
 }
 
 impl Aggregation {
@@ -331,8 +333,9 @@ impl Aggregation {
         let sets = spec.sets.iter().map(|set| Distinct::new(set.form, spec.groups.is_empty(), &spec.seeds)).collect();
         let (decided_bytes, base_bytes) = (0, 0);
         let spec = spec.clone();
-        let (begun, early, left) = (false, None, 0);
-        let empty = Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun, early, left };
+        let (begun, early, left, fruit) = (false, None, 0, Yield::default());
+        let empty =
+            Aggregation { spec, keys, states, sets, decided, decided_bytes, base_bytes, begun, early, left, fruit };
         Aggregation { base_bytes: empty.bytes(), ..empty }
     }
 
@@ -360,6 +363,7 @@ impl Aggregation {
 
     pub fn add(&mut self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         self.begun = true;
+        self.fruit.add(batch.count());
         let spec = self.spec.clone();
         let own: Vec<u32>;
         let before = self.keys.len();
@@ -592,20 +596,52 @@ impl Finished {
         self.groups
     }
 
-    /// The columns of [`Spec::fields`] for some groups, counted from 0.
-    pub fn columns(&self, groups: Range<usize>) -> Result<Vec<Vector>> {
-        let groups = groups.start + 1..groups.end + 1;
-        let keys = self.keys.vectors(groups.clone());
-        let rows: Vec<u32> = (groups.start as u32 - 1..groups.end as u32 - 1).collect();
-        let leaving = self.spec.leaving.iter().map(|leaving| match leaving {
-            Leaving::Key(at) => keys[*at].clone(),
-            Leaving::Decided(at) => self.decided[*at].take(&rows),
-        });
-        let mut columns: Vec<Vector> = leaving.collect();
-        for result in &self.spec.results {
-            columns.push(Results(&self.done).result(result, groups.clone())?);
+    /// A column of [`Spec::fields`] for some groups, counted from 0.
+    pub fn column(&self, at: usize, groups: Range<usize>) -> Result<Vector> {
+        self.column_of(at, &Chosen::All(groups.start + 1..groups.end + 1))
+    }
+
+    /// The same for those at `rows` of the groups that begin with number `from`.
+    pub fn column_at(&self, at: usize, from: usize, rows: &[u32]) -> Result<Vector> {
+        let numbers: Vec<u32> = rows.iter().map(|row| row + from as u32 + 1).collect();
+        self.column_of(at, &Chosen::These(&numbers))
+    }
+
+    fn column_of(&self, at: usize, groups: &Chosen<'_>) -> Result<Vector> {
+        match self.spec.leaving.get(at) {
+            Some(Leaving::Key(key)) => Ok(self.keys.vector(*key, groups)),
+            Some(Leaving::Decided(decided)) => Ok(self.decided[*decided].take(&groups.rows())),
+            None => Results(&self.done).result(&self.spec.results[at - self.spec.leaving.len()], groups),
         }
-        Ok(columns)
+    }
+}
+
+/// Some groups by their numbers, which are counted from 1.
+#[derive(Clone)]
+pub(crate) enum Chosen<'n> {
+    All(Range<usize>),
+    These(&'n [u32]),
+}
+
+impl Chosen<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Chosen::All(groups) => groups.len(),
+            Chosen::These(groups) => groups.len(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let (range, list) = match self {
+            Chosen::All(groups) => (groups.clone(), [].as_slice()),
+            Chosen::These(groups) => (0..0, *groups),
+        };
+        range.chain(list.iter().map(|group| *group as usize))
+    }
+
+    /// The same counted from 0.
+    fn rows(&self) -> Vec<u32> {
+        self.iter().map(|group| group as u32 - 1).collect()
     }
 }
 
@@ -638,23 +674,24 @@ impl Results<'_> {
         Ok(Numeric::from_scaled(total / unit, u16::from(printed)))
     }
 
-    fn valued(&self, count: usize, groups: Range<usize>) -> Option<NullBuffer> {
-        let valid: NullBuffer = groups.map(|group| self.count(count, group) > 0).collect();
+    fn valued(&self, count: usize, groups: &Chosen<'_>) -> Option<NullBuffer> {
+        let valid: NullBuffer = groups.iter().map(|group| self.count(count, group) > 0).collect();
         Some(valid).filter(|valid| valid.null_count() > 0)
     }
 
-    fn result(&self, result: &Outcome, groups: Range<usize>) -> Result<Vector> {
+    fn result(&self, result: &Outcome, groups: &Chosen<'_>) -> Result<Vector> {
         Ok(match result {
             Outcome::Count(unit) => {
-                let counts = groups.map(|group| self.count(*unit, group)).collect();
+                let counts = groups.iter().map(|group| self.count(*unit, group)).collect();
                 Vector::Ints(Ints::measured(IntValues::I64(counts), None))
             }
             Outcome::Sum { sum, count, field } => {
                 let Done::Sum(of) = &self.0[*sum] else { panic!("unit {sum} sums") };
-                let totals = match of.narrow(groups.clone()) {
+                let narrow = if let Chosen::All(groups) = groups { of.narrow(groups.clone()) } else { None };
+                let totals = match narrow {
                     Some(totals) => IntValues::I64(totals.to_vec().into()),
                     None => {
-                        let totals: Vec<i128> = groups.clone().map(|group| of.total(group)).collect::<Result<_>>()?;
+                        let totals: Vec<i128> = groups.iter().map(|group| of.total(group)).collect::<Result<_>>()?;
                         IntValues::I128(totals.into())
                     }
                 };
@@ -668,7 +705,7 @@ impl Results<'_> {
             }
             Outcome::Numeric { sum, count, average } => {
                 let mut builder = ColumnBuilder::new(PhysType::Bytes, groups.len());
-                for group in groups {
+                for group in groups.iter() {
                     let (rows, sum) = (self.count(*count, group), self.numeric(sum, group)?);
                     match rows {
                         0 => builder.push_null(),
@@ -683,17 +720,21 @@ impl Results<'_> {
             }
             Outcome::Extreme { extreme, count, .. } => {
                 let Done::Extreme(of) = &self.0[*extreme] else { panic!("unit {extreme} finds extremes") };
-                let nulls = self.valued(*count, groups.clone());
+                let nulls = self.valued(*count, groups);
                 let value = |group: usize| if self.count(*count, group) > 0 { of.value(group) } else { 0 };
-                Vector::Ints(Ints::measured(IntValues::I64(groups.map(value).collect()), nulls))
+                Vector::Ints(Ints::measured(IntValues::I64(groups.iter().map(value).collect()), nulls))
             }
             Outcome::TextExtreme { unit, .. } => {
                 let Done::TextExtreme(of) = &self.0[*unit] else { panic!("unit {unit} finds extremes") };
-                Vector::Flat(of.values(groups))
+                Vector::Flat(of.values(groups.iter()))
             }
             Outcome::General { unit, ty } => {
                 let Done::General(values) = &self.0[*unit] else { panic!("unit {unit} is of `expr`") };
-                Vector::measured(to_stored(ty, &values.slice(groups.start, groups.len())))
+                let values = match groups {
+                    Chosen::All(groups) => values.slice(groups.start, groups.len()),
+                    Chosen::These(groups) => basalt_types::vector::take(values, groups),
+                };
+                Vector::measured(to_stored(ty, &values))
             }
         })
     }

@@ -7,6 +7,7 @@
 
 mod part;
 
+use crate::aggregate::Finished;
 use crate::domain::Domains;
 use crate::error::{Error, Result};
 use crate::join::Table;
@@ -21,7 +22,7 @@ use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_types::ColumnBuilder;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Once fewer rows than one in so many count, the others are left behind.
@@ -86,6 +87,7 @@ struct Decided {
 pub enum Source<'b> {
     Block(Block<'b>),
     Held(&'b [Vector]),
+    Groups(&'b Finished, Range<usize>),
 }
 
 pub struct Batch<'b> {
@@ -123,6 +125,12 @@ impl<'b> Batch<'b> {
 
     pub fn of_vectors(vectors: &'b [Vector], rows: usize, work: &Work) -> Batch<'b> {
         Batch::new(Source::Held(vectors), rows, work)
+    }
+
+    /// Some groups.
+    pub fn of_groups(groups: &'b Finished, some: Range<usize>, work: &Work) -> Batch<'b> {
+        let rows = some.len();
+        Batch::new(Source::Groups(groups, some), rows, work)
     }
 
     /// Rows that went another way for a while, with what later columns are computed from.
@@ -341,6 +349,8 @@ impl<'b> Batch<'b> {
                 (Source::Block(block), Some(at)) => block.vector_at(*column, at)?,
                 (Source::Held(vectors), None) => vectors[*column].clone(),
                 (Source::Held(vectors), Some(at)) => vectors[*column].take(at),
+                (Source::Groups(groups, some), None) => groups.column(*column, some.clone())?,
+                (Source::Groups(groups, some), Some(at)) => groups.column_at(*column, some.start, at)?,
             },
             Def::Arithmetic { op, left, right, limits, general } => {
                 let (left, right) = (self.operand(*left, work)?, self.operand(*right, work)?);

@@ -16,6 +16,7 @@ mod window;
 
 pub use explain::{Effort, Operator, Report, ReportedSink, ReportedSource, ReportedStep};
 
+use crate::aggregate::rows::DealtRows;
 use crate::aggregate::{self, Aggregation};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
@@ -258,6 +259,8 @@ pub struct Worker {
     work: Work,
     sink: Local,
     reading: Reading,
+    /// Groups that it has dealt out before the end.
+    dealt: Vec<DealtRows>,
     /// What of its rows it has written.
     flushed: Option<Flushed>,
     /// What the others take.
@@ -380,7 +383,8 @@ impl Running {
         let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
         let (held, reading) = (Reservation::new(&self.ran.account), Reading::Nothing);
         let counts = Counts { passed: vec![0; self.pipeline.steps.len()], ..Counts::default() };
-        Worker { running: self.clone(), scan, reading, work, sink, flushed: None, held, busy: false, counts }
+        let (dealt, flushed) = (Vec::new(), None);
+        Worker { running: self.clone(), scan, reading, work, sink, dealt, flushed, held, busy: false, counts }
     }
 }
 
@@ -439,8 +443,8 @@ impl Worker {
                 Ok(())
             })?,
             None => match running.next_rows(reading, work)? {
-                Some((columns, rows)) => {
-                    let mut batch = running.batch(&columns, rows, work);
+                Some(given) => {
+                    let mut batch = running.batch(&given, work);
                     leaves = running.take_in(&mut batch, work, sink, counts)?;
                     true
                 }

@@ -138,7 +138,7 @@ pub(crate) fn is_true(array: &BooleanArray) -> BooleanBuffer {
     }
 }
 
-fn is_false(array: &BooleanArray) -> BooleanBuffer {
+pub(crate) fn is_false(array: &BooleanArray) -> BooleanBuffer {
     let unset = !array.values();
     match array.nulls() {
         Some(nulls) => &unset & nulls.inner(),

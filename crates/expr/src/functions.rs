@@ -141,6 +141,7 @@ impl fmt::Debug for Function {
 
 pub(crate) mod arg;
 mod array_columns;
+pub(crate) mod array_elements;
 pub(crate) mod arrays;
 pub(crate) mod bits;
 pub(crate) mod casts;

@@ -158,7 +158,10 @@ fn is_total_call(function: &Function, args: &[Expr]) -> bool {
         | "jsonb_typeof"
         | "jsonb_contains"
         | "jsonb_contained"
+        | "jsonb_extract_path"
+        | "jsonb_extract_path_text"
         | "jsonb_exists" => true,
+        "cardinality" | "array_length" | "array_lower" | "array_upper" | "array_ndims" | "array_subscript" => true,
         // A length must not be negative.
         "substring" | "substr" => match args {
             [text, start] => is_text(&text.ty()) && start.ty() == DataType::Int4,

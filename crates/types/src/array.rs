@@ -84,17 +84,20 @@ pub struct Resting<'a> {
 
 impl<'a> Resting<'a> {
     /// `None` if the bytes are damaged, as far as that shows.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Option<Resting<'a>> {
         let (header, body) = split(bytes)?;
         Some(Resting { header, row: RowRef::new(body)? })
     }
 
     /// How many elements there are.
+    #[inline]
     pub fn count(&self) -> usize {
         self.row.column_count()
     }
 
     /// A dimension, counted from 0.
+    #[inline]
     pub fn dimension(&self, at: usize) -> Option<Dimension> {
         match &self.header {
             Some(header) => header.get(at).copied(),
@@ -104,6 +107,7 @@ impl<'a> Resting<'a> {
     }
 
     /// How many dimensions there are.
+    #[inline]
     pub fn dimensions(&self) -> usize {
         self.header.as_ref().map_or(usize::from(self.count() > 0), Vec::len)
     }
@@ -130,6 +134,12 @@ impl<'a> Resting<'a> {
     /// The bytes of that element.
     #[inline]
     pub fn field(&self, element: PhysType, at: usize) -> Option<Field<'a>> {
+        if let Some(width) = element.fixed_width()
+            && let Some(values) = self.row.values_without_nulls()
+        {
+            let start = at.checked_mul(width).filter(|_| at < self.count())?;
+            return values.get(start..start.checked_add(width)?).map(Field::Value);
+        }
         let mut found = None;
         self.row.each(
             |_| element,
@@ -160,14 +170,21 @@ fn plain_dimensions(count: usize) -> Vec<Dimension> {
 }
 
 /// The header's dimensions, if there is a header, and the row of elements.
+#[inline]
 fn split(bytes: &[u8]) -> Option<(Option<Vec<Dimension>>, &[u8])> {
-    let [0, count, rest @ ..] = bytes else { return Some((None, bytes)) };
-    let mut rest = rest;
-    if usize::from(*count) > DIMENSIONS_MAX {
+    match bytes {
+        [0, count, rest @ ..] => split_header(*count, rest),
+        _ => Some((None, bytes)),
+    }
+}
+
+#[cold]
+fn split_header(count: u8, mut rest: &[u8]) -> Option<(Option<Vec<Dimension>>, &[u8])> {
+    if usize::from(count) > DIMENSIONS_MAX {
         return None;
     }
-    let mut dimensions = Vec::with_capacity(usize::from(*count));
-    for _ in 0..*count {
+    let mut dimensions = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
         let lower = i32::from_le_bytes(varint::take_bytes(&mut rest, 4)?.try_into().ok()?);
         let length = u32::from_le_bytes(varint::take_bytes(&mut rest, 4)?.try_into().ok()?);
         dimensions.push(Dimension { lower, length });

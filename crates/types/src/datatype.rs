@@ -121,6 +121,7 @@ impl PhysType {
     }
 
     /// Width in a row, or `None` for `Bytes`.
+    #[inline]
     pub fn fixed_width(self) -> Option<usize> {
         match self {
             PhysType::Bool => Some(1),

@@ -3,15 +3,17 @@
 //! A `jsonb` value rests as canonical text (`docs/format/values.md`): keys by length, then bytes; no
 //! duplicates; numbers as numeric prints them; one blank after colons and commas. A part of a canonical text
 //! is canonical text itself, so reaching into a document is finding a slice of it. The walkers step over what
-//! is not asked for, a byte at a time, in time linear in what they pass; they read any valid JSON, so that
+//! is not asked for, many bytes at a time, in time linear in what they pass; they read any valid JSON, so that
 //! type `json` is walked by them too. On bytes that are no JSON they end early, and never panic.
 
 mod key;
+mod skip;
 mod token;
 
 pub use key::{compare, decode_key, encode_key};
 pub use token::{Token, Tokens, tokens};
 
+use skip::{after_blanks, after_string, after_value, after_word};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -54,64 +56,6 @@ pub fn kind(text: &str) -> Kind {
         Some(b'-' | b'0'..=b'9') => Kind::Number,
         _ => Kind::Null,
     }
-}
-
-fn after_blanks(bytes: &[u8], mut at: usize) -> usize {
-    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-        at += 1;
-    }
-    at
-}
-
-/// Behind the string whose opening quote is at `at`.
-fn after_string(bytes: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    loop {
-        match bytes.get(at) {
-            Some(b'"') => return at + 1,
-            Some(b'\\') => at += 2,
-            Some(_) => at += 1,
-            None => return bytes.len(),
-        }
-    }
-}
-
-/// Behind the value that starts at `at`, which is no blank.
-fn after_value(bytes: &[u8], at: usize) -> usize {
-    match bytes.get(at) {
-        Some(b'"') => after_string(bytes, at),
-        Some(b'{' | b'[') => after_container(bytes, at),
-        _ => after_word(bytes, at),
-    }
-}
-
-fn after_word(bytes: &[u8], mut at: usize) -> usize {
-    while bytes.get(at).is_some_and(|byte| !matches!(byte, b',' | b']' | b'}' | b':' | b' ' | b'\t' | b'\n' | b'\r')) {
-        at += 1;
-    }
-    at
-}
-
-fn after_container(bytes: &[u8], mut at: usize) -> usize {
-    let mut depth = 0_usize;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at = after_string(bytes, at);
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return at + 1;
-                }
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
 }
 
 /// The elements of an array as they are written; nothing of any other value.
@@ -179,6 +123,10 @@ impl<'a> Iterator for Members<'a> {
 /// The member of a `jsonb` object; `None` for other values. Stops where the key would stand.
 pub fn member<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     for (quoted, value) in members(text) {
+        // Its quotes are two of the bytes, and escapes make it shorter.
+        if quoted.len() < key.len() + 2 {
+            continue;
+        }
         match compare_keys(&unquote(quoted), key) {
             Ordering::Less => {}
             Ordering::Equal => return Some(value),

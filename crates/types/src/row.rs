@@ -96,6 +96,7 @@ pub struct RowRef<'a> {
 
 impl<'a> RowRef<'a> {
     /// `None` if the header does not fit the bytes.
+    #[inline]
     pub fn new(mut bytes: &'a [u8]) -> Option<RowRef<'a>> {
         let count = usize::try_from(varint::take(&mut bytes)?).ok()?;
         let nulls = varint::take_bytes(&mut bytes, count.div_ceil(8))?;
@@ -103,11 +104,13 @@ impl<'a> RowRef<'a> {
     }
 
     /// Columns that the row holds; a table may have more by now.
+    #[inline]
     pub fn column_count(&self) -> usize {
         self.count
     }
 
     /// The values side by side, if none is null.
+    #[inline]
     pub fn values_without_nulls(&self) -> Option<&'a [u8]> {
         self.nulls.iter().all(|bits| *bits == 0).then_some(self.values)
     }

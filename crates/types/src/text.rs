@@ -12,8 +12,8 @@ pub use slices::Slices;
 use arrow_array::{BinaryViewArray, StringViewArray};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
-/// A view's bytes lie in the view itself up to this length.
-const INLINE_BYTES_MAX: u32 = 12;
+/// Up to this length a view has all bytes in itself, and zeros behind them.
+pub const INLINE_BYTES_MAX: usize = 12;
 /// Buffers are looked at as a whole if the values have at least one byte in so many of theirs.
 const SPARSE_MAX: usize = 4;
 
@@ -55,7 +55,7 @@ fn is_ascii(values: &BinaryViewArray) -> bool {
     let (mut shown, mut bits) = (0, 0u128);
     for view in values.views().iter() {
         let length = *view as u32;
-        let inline = length <= INLINE_BYTES_MAX;
+        let inline = length as usize <= INLINE_BYTES_MAX;
         shown += if inline { 0 } else { length as usize };
         bits |= if inline { *view } else { 0 };
     }

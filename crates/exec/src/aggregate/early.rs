@@ -5,7 +5,7 @@
 //! few are ever held, and nothing grows.
 
 use super::states::keep;
-use super::{Aggregation, Done, Leaving, Results, Spec, State};
+use super::{Aggregation, Chosen, Done, Leaving, Results, Spec, State};
 use crate::batch::{Batch, Work};
 use crate::error::Result;
 use crate::kernels::mask;
@@ -122,7 +122,8 @@ impl Aggregation {
         let mut columns = self.keys.vectors(groups.clone());
         let done: Vec<Done> = self.states.iter_mut().map(Done::lent).collect();
         let results = Results(&done);
-        let computed = self.spec.results.iter().map(|result| results.result(result, groups.clone()));
+        let groups = Chosen::All(groups);
+        let computed = self.spec.results.iter().map(|result| results.result(result, &groups));
         let computed = computed.collect::<Result<Vec<_>>>();
         self.states.iter_mut().zip(done).for_each(|(state, done)| done.give_back(state));
         columns.extend(computed?);

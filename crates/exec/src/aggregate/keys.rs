@@ -7,6 +7,7 @@
 
 mod ascending;
 
+use super::Chosen;
 use super::combined::Combined;
 use super::table::{TOGETHER, Table};
 use super::texts::{Equality, Texts};
@@ -247,12 +248,17 @@ impl Keys {
         self.found.word(column, group as usize) as i64
     }
 
-    /// The keys of some groups, in order of their numbers, in stored form of integers or texts.
+    /// The keys of some groups in stored form of integers or texts.
     ///
     /// # Panics
     /// If groups came since [`Keys::seal`].
     pub fn vectors(&self, groups: Range<usize>) -> Vec<Vector> {
-        (0..self.found.columns.len()).map(|column| self.found.vector(column, groups.clone())).collect()
+        (0..self.found.columns.len()).map(|column| self.vector(column, &Chosen::All(groups.clone()))).collect()
+    }
+
+    /// The same of one column.
+    pub fn vector(&self, column: usize, groups: &Chosen<'_>) -> Vector {
+        self.found.vector(column, groups)
     }
 
     /// The keys of all groups, if they are integers that ascend with the groups' numbers, from number 1 on.
@@ -264,6 +270,32 @@ impl Keys {
     pub fn keep(&mut self, first: usize, places: &[usize]) {
         super::states::keep(&mut self.found.words, first, places);
         self.found.len = self.found.words.len();
+    }
+
+    /// Brings groups, which are sealed, into another order: after the one of rows that do not count comes that of row
+    /// `rows[0]`, which was number `rows[0] + 1`.
+    pub fn reorder(&mut self, rows: &[u32]) {
+        let Found { columns, words, .. } = &mut self.found;
+        let width = columns.len();
+        let mut ordered = Vec::with_capacity(words.len());
+        ordered.extend_from_slice(&words[..width]);
+        for row in rows {
+            ordered.extend_from_slice(&words[(*row as usize + 1) * width..][..width]);
+        }
+        *words = ordered;
+        for column in columns.iter_mut().filter(|column| !column.nulls.is_empty()) {
+            let nulls =
+                std::iter::once(false).chain(rows.iter().map(|row| column.is_null(*row as usize + 1))).collect();
+            column.nulls = nulls;
+        }
+        // Each text is the key of one group, whose number it has then.
+        if let [KeyColumn { texts: Some(texts), nulls, .. }] = columns.as_mut_slice()
+            && nulls.is_empty()
+            && texts.count() == rows.len()
+        {
+            texts.reorder(&words[1..]);
+            words[1..].iter_mut().enumerate().for_each(|(number, word)| *word = number as u64);
+        }
     }
 
     /// Makes the dictionary of what [`Keys::vectors`] gives as codes. No key comes any more.
@@ -632,10 +664,10 @@ impl Found {
         Words { words, nulls: (!of_column.nulls.is_empty()).then(valid) }
     }
 
-    fn vector(&self, column: usize, groups: Range<usize>) -> Vector {
-        let (of_column, width) = (&self.columns[column], self.columns.len());
-        let words = || self.words[groups.start * width..groups.end * width].iter().skip(column).step_by(width).copied();
-        let valid = || groups.clone().map(|group| !of_column.is_null(group)).collect::<NullBuffer>();
+    fn vector(&self, column: usize, groups: &Chosen<'_>) -> Vector {
+        let of_column = &self.columns[column];
+        let words = || groups.iter().map(|group| self.word(column, group));
+        let valid = || groups.iter().map(|group| !of_column.is_null(group)).collect::<NullBuffer>();
         let nulls = (!of_column.nulls.is_empty()).then(valid);
         match (&of_column.texts, of_column.form) {
             (None, Form::Bools) => {

@@ -39,10 +39,21 @@ struct Dealt {
     bounds: Vec<u32>,
 }
 
-/// One worker's groups, dealt out.
+/// Groups of one worker, dealt out.
 pub struct DealtRows {
+    /// Bucket by bucket, so that whoever takes in some reads them one after the other.
     all: GroupRows,
-    dealt: Dealt,
+    /// Where each bucket begins, and where the last one ends.
+    bounds: Vec<u32>,
+}
+
+/// How fruitful it is to look for the groups of rows.
+#[derive(Default)]
+pub(super) struct Yield {
+    /// Rows that came.
+    rows: usize,
+    /// Rows and groups that there were at the last look.
+    before: (usize, usize),
 }
 
 /// The groups of several workers, as parts that are put together when they are read.
@@ -63,12 +74,22 @@ const PART_ROWS: usize = 1 << 13;
 const CHUNK: usize = 8192;
 /// Groups of each of two workers that are worth it: fewer cost less one after the other.
 const DEALT_OF_TWO_MIN: usize = 1 << 18;
+/// Groups whose tables a processor's own caches hold.
+const NEAR_GROUPS: usize = if cfg!(test) { 1 << 6 } else { 1 << 15 };
+/// Of so many rows each but one makes a group, or more of them: there it is better to begin anew.
+const ROWS_PER_OLD_GROUP_MIN: usize = 4;
 
 impl Spec {
     /// Whether all groups take about as much, so that parts of as many groups do.
     fn deals_evenly(&self) -> bool {
         let are_small = self.units.iter().all(|unit| unit.kind.is_small());
         !self.groups.is_empty() && self.sets.is_empty() && are_small && self.is_spillable()
+    }
+}
+
+impl Yield {
+    pub fn add(&mut self, rows: usize) {
+        self.rows += rows;
     }
 }
 
@@ -80,6 +101,20 @@ impl Aggregation {
             && self.spec.deals_evenly()
             && self.groups() >= 2 * DEALT_OF_TWO_MIN / workers
             && !self.keys.are_put_together_fast()
+    }
+
+    /// Whether rows hardly ever meet a group that is there: then a table beyond the caches would have each wait for
+    /// memory, and for little. What there is is better dealt out, and the next rows make their own groups.
+    pub fn is_fruitless(&mut self) -> bool {
+        let groups = self.groups();
+        let (rows_before, groups_before) = self.fruit.before;
+        if groups < NEAR_GROUPS.max(groups_before * 2) {
+            return false;
+        }
+        let (rows, new) = (self.fruit.rows - rows_before, groups - groups_before);
+        self.fruit.before = (self.fruit.rows, groups);
+        let old = rows.saturating_sub(new);
+        old * ROWS_PER_OLD_GROUP_MIN <= rows && self.spec.deals_evenly() && !self.keys.are_put_together_fast()
     }
 
     /// What [`Aggregation::into_rows`] and dealing them out take beside it.
@@ -207,7 +242,7 @@ fn nulls(field: &Field, rows: usize) -> Result<Vector> {
 impl GroupRows {
     /// Deals its rows out by the hash of their keys. There are no sets of distinct values: those of one group may be any
     /// share of all.
-    pub fn dealt(self) -> Result<DealtRows> {
+    pub fn dealt(mut self) -> Result<DealtRows> {
         let mut of_rows: Vec<u16> = Vec::with_capacity(self.rows);
         for piece in pieces(self.rows) {
             let groups: Vec<u32> = piece?.map(|row| row as u32 + 1).collect();
@@ -215,8 +250,13 @@ impl GroupRows {
             of_rows
                 .extend(self.keys.hashes(&groups).into_iter().map(|hash| (hash >> (u32::BITS - BUCKET_BITS)) as u16));
         }
-        let dealt = Dealt::new(self.rows, |row| of_rows[row])?;
-        Ok(DealtRows { all: self, dealt })
+        let Dealt { rows, bounds } = Dealt::new(self.rows, |row| of_rows[row])?;
+        self.keys.reorder(&rows);
+        for column in &mut self.columns {
+            check()?;
+            *column = column.take(&rows);
+        }
+        Ok(DealtRows { all: self, bounds })
     }
 }
 
@@ -239,34 +279,27 @@ impl Dealt {
         }
         Ok(Dealt { rows: all, bounds })
     }
-
-    fn bytes(&self) -> usize {
-        (self.rows.capacity() + self.bounds.capacity()) * size_of::<u32>()
-    }
-
-    /// Where some buckets are in `rows`.
-    fn range(&self, buckets: Range<usize>) -> Range<usize> {
-        self.bounds[buckets.start] as usize..self.bounds[buckets.end] as usize
-    }
 }
 
 impl DealtRows {
-    /// As they were before.
     pub fn rows(&self) -> &GroupRows {
         &self.all
     }
 
     pub fn bytes(&self) -> usize {
-        self.all.keys.bytes() + self.all.columns.iter().map(bytes_of).sum::<usize>() + self.dealt.bytes()
+        let of_bounds = self.bounds.capacity() * size_of::<u32>();
+        self.all.keys.bytes() + self.all.columns.iter().map(bytes_of).sum::<usize>() + of_bounds
     }
 
     fn take_into(&self, groups: &mut Aggregation, buckets: Range<usize>) -> Result<()> {
-        for rows in self.dealt.rows[self.dealt.range(buckets)].chunks(CHUNK) {
+        let (from, to) = (self.bounds[buckets.start], self.bounds[buckets.end]);
+        for from in (from..to).step_by(CHUNK) {
             check()?;
+            let rows: Vec<u32> = (from..to.min(from + CHUNK as u32)).collect();
             let before = groups.keys.len();
             let of_rows: Vec<u32> = rows.iter().map(|row| row + 1).collect();
             let of_rows = groups.keys.take_in(&self.all.keys, &of_rows, None)?;
-            let columns: Vec<Vector> = self.all.columns.iter().map(|column| column.take(rows)).collect();
+            let columns: Vec<Vector> = self.all.columns.iter().map(|column| column.take(&rows)).collect();
             groups.take_in_columns(&of_rows, before, &columns)?;
         }
         Ok(())

@@ -131,7 +131,7 @@ fn grouped(
     };
     let mut groups = BTreeMap::new();
     for done in parts {
-        let columns = done.columns(0..done.groups()).unwrap();
+        let columns = columns_of(&done);
         let texts: Vec<Vec<String>> =
             columns.iter().zip(spec.fields()).map(|(column, field)| shown(column, &field, &rows.ctx)).collect();
         for at in 0..done.groups() {
@@ -265,9 +265,13 @@ fn summed(least: i64) -> (Arc<Spec>, Arc<Program>, Arc<EvalContext>) {
     (Arc::new(spec), Arc::new(program), ctx)
 }
 
+fn columns_of(groups: &Finished) -> Vec<Vector> {
+    (0..groups.spec.fields().len()).map(|at| groups.column(at, 0..groups.groups()).unwrap()).collect()
+}
+
 fn sums(groups: Aggregation) -> BTreeMap<i64, i128> {
     let groups = groups.finish().unwrap();
-    let columns = groups.columns(0..groups.groups()).unwrap();
+    let columns = columns_of(&groups);
     let value = |column: &Vector, row| match column {
         Vector::Ints(ints) => ints.values.get(row),
         Vector::Flat(_) | Vector::Codes(_) => panic!("integers"),

@@ -244,6 +244,10 @@ impl Texts {
         let mut numbers = Vec::with_capacity(theirs.len());
         let mut hashes = [0; TOGETHER];
         for theirs in theirs.chunks(TOGETHER) {
+            for number in theirs {
+                prefetch_item(&other.hashes, *number as usize);
+                prefetch_item(dictionary.views(), *number as usize);
+            }
             theirs.iter().zip(&mut hashes).for_each(|(number, hash)| *hash = other.hashes[*number as usize]);
             self.prefetch(&hashes[..theirs.len()]);
             for (number, hash) in theirs.iter().map(|number| *number as usize).zip(hashes) {
@@ -396,6 +400,21 @@ impl Texts {
         #[allow(unsafe_code)]
         let dictionary = unsafe { BinaryViewArray::new_unchecked(views, buffers, None) };
         self.sealed = Some(Arc::new(dictionary));
+    }
+
+    /// Brings texts, which are sealed, into an order of their numbers, of which each comes once.
+    ///
+    /// # Panics
+    /// Before [`Texts::seal`].
+    pub fn reorder(&mut self, numbers: &[u64]) {
+        let dictionary = self.sealed();
+        let all = dictionary.views();
+        let views = numbers.iter().map(|number| all[*number as usize]).collect();
+        self.hashes = numbers.iter().map(|number| self.hashes[*number as usize]).collect();
+        // SAFETY: each view is one of the same buffers' views.
+        #[allow(unsafe_code)]
+        let ordered = unsafe { BinaryViewArray::new_unchecked(views, dictionary.data_buffers().to_vec(), None) };
+        self.sealed = Some(Arc::new(ordered));
     }
 
     /// # Panics

@@ -3,7 +3,7 @@
 use super::HELD_ROWS;
 use super::Ran;
 use super::merge::Runs;
-use super::reading::{Cut, Pair};
+use super::reading::{Cut, Given, Pair};
 use super::sort::{Sorted, Windowed};
 use crate::aggregate::Finished;
 use crate::aggregate::rows::Parted;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) enum Held {
     Nothing,
-    Groups(Finished),
+    Groups(Arc<Finished>),
     Table(Arc<join::Table>),
     Marks(Marks),
     Columns(Vec<Vector>, usize),
@@ -88,22 +88,28 @@ impl Held {
     }
 
     /// The rows of a part, of what is not put together part by part.
-    pub fn part(&self, at: usize) -> Result<(Vec<Vector>, usize)> {
+    pub fn part(&self, at: usize) -> Result<Given> {
         let (from, to) = (at * HELD_ROWS, self.rows().min((at + 1) * HELD_ROWS));
         let taken = |columns: &[Vector]| {
             let rows: Vec<u32> = (from as u32..to as u32).collect();
             columns.iter().map(|column| column.take(&rows)).collect()
         };
         let columns = match self {
-            Held::Groups(groups) => groups.columns(from..to)?,
             Held::Table(table) => taken(&table.payload),
             Held::Columns(columns, _) => taken(columns),
             Held::Sorted(sorted) => sorted.columns(from..to)?,
-            Held::Windowed(windowed) => return Ok(windowed.part(at)),
-            Held::SpilledRows(rows) => return rows.read(at),
+            Held::Groups(groups) => return Ok(Given::Groups(groups.clone(), from..to)),
+            Held::Windowed(windowed) => {
+                let (columns, rows) = windowed.part(at);
+                return Ok(Given::Columns(columns, rows));
+            }
+            Held::SpilledRows(rows) => {
+                let (columns, rows) = rows.read(at)?;
+                return Ok(Given::Columns(columns, rows));
+            }
             _ => Vec::new(),
         };
-        Ok((columns, to - from))
+        Ok(Given::Columns(columns, to - from))
     }
 
     /// What it takes of memory.

@@ -16,11 +16,23 @@ use crate::memory::Reservation;
 use crate::program::{Field, Place};
 use crate::spill::scatter::{Rows, Scatter};
 use basalt_types::vector::Vector;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Columns of rows, and how many.
-pub(super) type Given = (Vec<Vector>, usize);
+/// Rows that were read.
+pub(super) enum Given {
+    /// Columns, and how many rows they have.
+    Columns(Vec<Vector>, usize),
+    /// Groups, of which columns come about when they are asked for.
+    Groups(Arc<Finished>, Range<usize>),
+}
+
+impl Given {
+    fn of((columns, rows): (Vec<Vector>, usize)) -> Given {
+        Given::Columns(columns, rows)
+    }
+}
 
 /// What a worker has begun to read.
 pub(super) enum Reading {
@@ -37,7 +49,7 @@ impl Reading {
         match self {
             Reading::Nothing => Ok(None),
             Reading::Groups(groups) => groups.next(running),
-            Reading::Runs(merge) => merge.next(&running.around.stop),
+            Reading::Runs(merge) => Ok(merge.next(&running.around.stop)?.map(Given::of)),
             Reading::Joined(join) => join.next(running, work),
             Reading::Chosen(chosen) => chosen.next(running),
         }
@@ -48,7 +60,7 @@ pub(super) struct GroupsReading {
     pub of: Arc<Held>,
     /// Parts to be read, the next one last.
     pub parts: Vec<groups::Partition>,
-    pub open: Option<(Finished, usize)>,
+    pub open: Option<(Arc<Finished>, usize)>,
     pub held: Reservation,
     /// Whose groups are counted, if they are.
     pub counted: Option<Arc<Ran>>,
@@ -61,8 +73,7 @@ impl GroupsReading {
                 let rows = *at..groups.groups().min(*at + HELD_ROWS);
                 *at = rows.end;
                 if !rows.is_empty() {
-                    let count = rows.len();
-                    return Ok(Some((groups.columns(rows)?, count)));
+                    return Ok(Some(Given::Groups(groups.clone(), rows)));
                 }
                 self.open = None;
                 self.held.shrink_to(0);
@@ -72,7 +83,7 @@ impl GroupsReading {
             match of.open(&part, &mut self.held, &running.around.stop)? {
                 groups::Opened::Groups(groups) => {
                     self.counted.iter().for_each(|ran| ran.count_made(groups.groups()));
-                    self.open = Some((*groups, 0));
+                    self.open = Some((Arc::new(*groups), 0));
                 }
                 groups::Opened::Parts(parts) => self.parts.extend(parts.into_iter().filter(|part| !part.is_empty())),
             }
@@ -179,7 +190,7 @@ impl JoinReading {
             if let Some((probe, at)) = &mut self.open {
                 if *at < probe.blocks() {
                     *at += 1;
-                    return probe.read(*at - 1).map(Some);
+                    return probe.read(*at - 1).map(|read| Some(Given::of(read)));
                 }
                 self.open = None;
                 work.tables[*join] = running.tables[*join].clone().into();
@@ -213,7 +224,7 @@ impl ChosenReading {
                 *at += some.len();
                 if !some.is_empty() {
                     let columns = table.payload.iter().map(|column| column.take(some)).collect();
-                    return Ok(Some((columns, some.len())));
+                    return Ok(Some(Given::Columns(columns, some.len())));
                 }
                 self.open = None;
             }
@@ -264,7 +275,7 @@ impl Running {
                     let from = next.fetch_add(HELD_ROWS, Ordering::Relaxed).min(rows.len());
                     let rows = &rows[from..rows.len().min(from + HELD_ROWS)];
                     let columns = table.payload.iter().map(|column| column.take(rows)).collect();
-                    return Ok((!rows.is_empty()).then_some((columns, rows.len())));
+                    return Ok((!rows.is_empty()).then_some(Given::Columns(columns, rows.len())));
                 }
                 Source::Parts { cut, chosen, parts, next } => {
                     let Some(pair) = parts.get(next.fetch_add(1, Ordering::Relaxed)) else { return Ok(None) };
@@ -285,7 +296,7 @@ impl Running {
             Held::PartedGroups(groups, counted) => {
                 let groups = groups.open(at)?;
                 counted.begin(at).iter().for_each(|ran| ran.count_made(groups.groups()));
-                let (of, open) = (held.clone(), Some((groups, 0)));
+                let (of, open) = (held.clone(), Some((Arc::new(groups), 0)));
                 Reading::Groups(GroupsReading { of, parts: Vec::new(), open, held: own, counted: None })
             }
             Held::SpilledGroups(groups, counted) => {
@@ -312,10 +323,13 @@ impl Running {
     }
 
     /// Rows that [`Running::next_rows`] gave.
-    pub(super) fn batch<'b>(&self, columns: &'b [Vector], rows: usize, work: &Work) -> Batch<'b> {
-        match &self.source {
-            Source::Parts { cut, chosen: None, .. } => Batch::of_places(&cut.places, columns, rows, work),
-            _ => Batch::of_vectors(columns, rows, work),
+    pub(super) fn batch<'b>(&self, given: &'b Given, work: &Work) -> Batch<'b> {
+        match (given, &self.source) {
+            (Given::Groups(groups, some), _) => Batch::of_groups(groups, some.clone(), work),
+            (Given::Columns(columns, rows), Source::Parts { cut, chosen: None, .. }) => {
+                Batch::of_places(&cut.places, columns, *rows, work)
+            }
+            (Given::Columns(columns, rows), _) => Batch::of_vectors(columns, *rows, work),
         }
     }
 }

@@ -294,7 +294,9 @@ impl Sorting {
     /// All rows of a batch.
     pub fn add(&mut self, batch: &mut Batch<'_>, columns: &[Place], work: &mut Work) -> Result<()> {
         let order = self.order.clone();
-        if columns.iter().all(|place| work.program.is_total(*place)) {
+        // Keys are asked for of all rows.
+        let is_key = |place: &Place| order.keys.iter().any(|key| key.place == *place);
+        if columns.iter().all(|place| is_key(place) || work.program.is_total(*place)) {
             self.screen(batch, work)?;
         }
         let mut stored = Vec::with_capacity(columns.len());
@@ -314,6 +316,7 @@ impl Sorting {
     /// Leaves of a batch the rows that may be among the first, before anything but keys is asked for.
     fn screen(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let Some(kept) = self.kept() else { return Ok(()) };
+        self.screen_by_first(batch, work)?;
         let keys = self.order.values(batch, work)?;
         let mut rows = match self.batches.first().filter(|_| self.bounded) {
             Some(Kept { keys: known, count, .. }) => self.order.rows_before(&keys, batch.rows(), (known, count - 1)),
@@ -328,6 +331,26 @@ impl Sorting {
             rows.truncate(kept);
             rows.sort_unstable();
         }
+        if rows.len() < batch.rows() {
+            batch.choose(&rows);
+        }
+        Ok(())
+    }
+
+    /// The same by the first key alone: other keys are not asked for of rows that come behind.
+    fn screen_by_first(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
+        let (Some(Kept { keys: known, count, .. }), [first, _, ..]) = (self.batches.first(), &self.order.keys[..])
+        else {
+            return Ok(());
+        };
+        let KeyValues::Integers(known, None) = &known[0] else { return Ok(()) };
+        if !self.bounded {
+            return Ok(());
+        }
+        let KeyValues::Integers(values, None) = KeyValues::of(batch.vector(first.place, work)?, first.form)? else {
+            return Ok(());
+        };
+        let rows = not_behind(&values, known.get(count - 1), first.descending);
         if rows.len() < batch.rows() {
             batch.choose(&rows);
         }

@@ -23,7 +23,7 @@ const NO_ROOM: Error = Error::Beyond("more memory than there is");
 pub(super) enum Made {
     Groups(Box<Aggregation>),
     /// Groups that are not to be put together at once.
-    Dealt(Box<DealtRows>),
+    Dealt(Vec<DealtRows>),
     Built(Building),
     Marked(Marks),
     Rows(Sorting),
@@ -52,41 +52,80 @@ impl Worker {
             Local::Cut(scatter) => Made::Cut(scatter),
             Local::Give => return Ok(()),
         };
+        // What was dealt out takes in the rest.
+        if let Made::Groups(groups) = &made
+            && !self.dealt.is_empty()
+        {
+            let with_rest = self.held.bytes() + groups.rows_bytes();
+            if !self.held.reach(with_rest) {
+                self.flush_dealt()?;
+            }
+        }
         // Each worker writes its own rest, beside the others.
         if self.flushed.is_some() {
+            self.flush_dealt()?;
             self.running.flush(&mut made, &mut self.flushed)?;
             self.held.shrink_to(0);
         }
         let mut held = std::mem::replace(&mut self.held, Reservation::new(&self.running.ran.account));
         if self.flushed.is_none() {
-            made = self.running.dealt(made, &mut held)?;
+            made = self.running.dealt(made, std::mem::take(&mut self.dealt), &mut held)?;
         }
         let all = (made, self.flushed.take(), held);
         self.running.made.lock().unwrap_or_else(PoisonError::into_inner).push(all);
         Ok(())
     }
 
+    /// Deals groups out that rows do not come back to.
+    fn deal(&mut self) -> Result<()> {
+        let Local::Aggregate(groups) = &mut self.sink else { return Ok(()) };
+        if self.flushed.is_some() || self.running.reads != 1 || !groups.is_fruitless() {
+            return Ok(());
+        }
+        let Sink::Aggregate(spec) = &self.running.pipeline.sink else { return Ok(()) };
+        let so_far = self.held.bytes();
+        if !self.held.reach(so_far + groups.rows_bytes()) {
+            return Ok(());
+        }
+        let own = std::mem::replace(groups, Box::new(Aggregation::new(spec)));
+        self.dealt.push(own.into_rows()?.dealt()?);
+        Ok(())
+    }
+
+    /// Writes what was dealt out.
+    fn flush_dealt(&mut self) -> Result<()> {
+        if self.dealt.is_empty() {
+            return Ok(());
+        }
+        let mut dealt = Made::Dealt(std::mem::take(&mut self.dealt));
+        self.running.flush(&mut dealt, &mut self.flushed)
+    }
+
     /// Asks for what was made lately, or writes all of it.
     pub(super) fn account(&mut self) -> Result<()> {
-        let bytes = match &self.sink {
-            Local::Aggregate(groups) => groups.bytes(),
-            Local::Build(built) => built.bytes(),
-            Local::Mark(marks) => marks.bytes(),
-            Local::Sort(rows) => rows.bytes(),
-            Local::Give | Local::Cut(_) => 0,
-        };
+        self.deal()?;
+        let dealt_bytes = self.dealt.iter().map(DealtRows::bytes).sum::<usize>();
+        let bytes = dealt_bytes
+            + match &self.sink {
+                Local::Aggregate(groups) => groups.bytes(),
+                Local::Build(built) => built.bytes(),
+                Local::Mark(marks) => marks.bytes(),
+                Local::Sort(rows) => rows.bytes(),
+                Local::Give | Local::Cut(_) => 0,
+            };
         if self.held.reach(bytes) {
             // A sort forgets rows that a limit rules out.
             self.held.shrink_to(bytes.next_multiple_of(SPILL_BYTES_MIN));
             return Ok(());
         }
         let is_small = match &self.sink {
-            Local::Aggregate(groups) => groups.is_small(),
+            Local::Aggregate(groups) => groups.is_small() && self.dealt.is_empty(),
             _ => bytes < SPILL_BYTES_MIN,
         };
         if is_small {
             return Ok(());
         }
+        self.flush_dealt()?;
         let mut made = match std::mem::replace(&mut self.sink, Local::Give) {
             Local::Aggregate(groups) => {
                 self.running.ran.count_made(groups.left_early());
@@ -143,7 +182,7 @@ impl Running {
                 let Flushed::Groups(into) = into.get_or_insert_with(new) else { panic!("groups are flushed as such") };
                 match std::mem::replace(made, Made::Groups(Box::new(Aggregation::new(spec)))) {
                     Made::Groups(groups) => groups.into_rows()?.flush(into),
-                    Made::Dealt(groups) => groups.rows().flush(into),
+                    Made::Dealt(all) => all.iter().try_for_each(|groups| groups.rows().flush(into)),
                     _ => panic!("they are groups"),
                 }
             }
@@ -280,16 +319,23 @@ impl Running {
     }
 
     /// Many groups, if others come beside them, as rows that are dealt out: each worker deals its own.
-    fn dealt(&self, made: Made, held: &mut Reservation) -> Result<Made> {
+    /// `before`: those that this worker has dealt out already.
+    fn dealt(&self, made: Made, mut before: Vec<DealtRows>, held: &mut Reservation) -> Result<Made> {
+        let bytes = |dealt: &[DealtRows]| dealt.iter().map(DealtRows::bytes).sum::<usize>();
         match made {
+            Made::Groups(groups) if !before.is_empty() => {
+                before.push(groups.into_rows()?.dealt()?);
+                held.shrink_to(bytes(&before));
+                Ok(Made::Dealt(before))
+            }
             Made::Groups(groups)
                 if self.reads == 1
                     && groups.is_worth_dealing(self.ran.workers())
                     && held.reach(groups.bytes() + groups.rows_bytes()) =>
             {
-                let dealt = groups.into_rows()?.dealt()?;
-                held.shrink_to(dealt.bytes());
-                Ok(Made::Dealt(Box::new(dealt)))
+                let dealt = vec![groups.into_rows()?.dealt()?];
+                held.shrink_to(bytes(&dealt));
+                Ok(Made::Dealt(dealt))
             }
             made => Ok(made),
         }
@@ -304,7 +350,7 @@ impl Running {
         let mut all = Vec::with_capacity(made.len());
         for made in made {
             match made {
-                Made::Dealt(rows) => all.push(*rows),
+                Made::Dealt(rows) => all.extend(rows),
                 Made::Groups(groups) if groups.groups() == 0 => {}
                 Made::Groups(groups) => all.push(groups.into_rows()?.dealt()?),
                 _ => panic!("workers of a pipeline make the same"),
@@ -316,7 +362,7 @@ impl Running {
             let counted = Counted::new(&self.ran, parted.parts());
             return Ok(Together::Held(Box::new(Held::PartedGroups(parted, counted))));
         }
-        Ok(Together::NoRoom(parted.into_workers().map(|rows| Made::Dealt(Box::new(rows))).collect()))
+        Ok(Together::NoRoom(vec![Made::Dealt(parted.into_workers().collect())]))
     }
 
     fn put_together(&self, made: Vec<Made>, held: &mut Reservation) -> Result<Together> {
@@ -349,7 +395,7 @@ impl Running {
             return Ok(Together::NoRoom(vec![all]));
         }
         Ok(Together::Held(Box::new(match all {
-            Made::Groups(groups) => Held::Groups(groups.finish()?),
+            Made::Groups(groups) => Held::Groups(Arc::new(groups.finish()?)),
             Made::Built(built) => Held::Table(Arc::new(built.finish()?)),
             Made::Marked(marks) => Held::Marks(marks),
             Made::Rows(rows) => match &self.pipeline.sink {

@@ -6,13 +6,15 @@ use super::{Input, bools};
 use crate::array_value;
 use crate::context::EvalContext;
 use crate::error::{Error, Result};
-use crate::functions::{CallInfo, Function, Kernel, SetRows};
+use crate::functions::{CallInfo, Function, Kernel, SetRows, array_elements};
 use crate::tree::Expr;
 use ahash::AHashSet;
+use arrow_array::builder::make_view;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, StringViewArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
+use basalt_types::text::INLINE_BYTES_MAX;
 use basalt_types::{DataType, Datum};
 
 /// Calls a function's scalar kernel for each row.
@@ -49,7 +51,8 @@ pub(super) fn per_row(expr: &Expr, input: Input) -> Result<Vector> {
     builder.finish().map(Vector::Array)
 }
 
-/// Against a constant array, one comparison of whole vectors per element; otherwise row by row.
+/// Against a constant array, one comparison of whole vectors per element; against a column of arrays, one of all their
+/// elements.
 pub(super) fn any_all(
     node: &Expr,
     left: &Expr,
@@ -59,7 +62,15 @@ pub(super) fn any_all(
     input: Input,
 ) -> Result<Vector> {
     let DataType::Array(element_ty) = array.ty() else { return per_row(node, input) };
-    let Vector::Const(value) = array.vector(input)? else { return per_row(node, input) };
+    let value = match array.vector(input)? {
+        Vector::Const(value) => value,
+        Vector::Array(arrays) => {
+            let (probe, how) = (left.vector(input)?, (function, all));
+            let found = array_elements::against_any(&probe, &left.ty(), &arrays, &element_ty, how, input.ctx);
+            // The error may belong to an element behind one that decides.
+            return found.or_else(|_| per_row(node, input));
+        }
+    };
     let Datum::Bytes(bytes) = value else { return Ok(Vector::Const(Datum::Null)) };
     let elements = array_value::elements(&element_ty, &bytes)?;
     let probe = left.vector(input)?;
@@ -192,13 +203,34 @@ impl Votes {
     }
 }
 
-/// Membership by hashing, for types whose equality is that of their bytes; `None` for others.
+/// Membership in a list, for types whose equality is that of their bytes; `None` for others.
 fn probe_set(probe: &ArrayRef, ty: &DataType, values: &[Datum], values_ty: &DataType) -> Option<Vector> {
     if !has_form_of(values_ty, ty) {
         return None;
     }
-    let has_null = values.iter().any(Datum::is_null);
-    let integers = || -> AHashSet<i64> {
+    let found = among(probe, ty, values)?;
+    let nulls = if values.iter().any(Datum::is_null) {
+        let valid = match probe.nulls() {
+            Some(nulls) => &found & nulls.inner(),
+            None => found.clone(),
+        };
+        Some(NullBuffer::new(valid))
+    } else {
+        probe.nulls().cloned()
+    };
+    Some(bools(found, nulls))
+}
+
+/// Whether [`among`] knows a type.
+pub(crate) fn is_set_of_bytes(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(ty, Int2 | Int4 | Int8 | Oid | Date | Time | Timestamp | TimestampTz | Text | Varchar(_))
+}
+
+/// Which values are among some: a few are compared one by one, many are hashed. Rows without a value may be either.
+/// `None` for types whose equality is not that of their bytes.
+pub(crate) fn among(column: &ArrayRef, ty: &DataType, values: &[Datum]) -> Option<BooleanBuffer> {
+    let integers = || -> Vec<i64> {
         values
             .iter()
             .filter_map(|value| match value {
@@ -211,38 +243,57 @@ fn probe_set(probe: &ArrayRef, ty: &DataType, values: &[Datum], values_ty: &Data
     };
     macro_rules! by_integer {
         ($arrow:ty) => {{
-            let (set, array) = (integers(), probe.as_primitive::<$arrow>());
-            BooleanBuffer::collect_bool(array.len(), |row| set.contains(&i64::from(array.value(row))))
+            let (wanted, array) = (integers(), column.as_primitive::<$arrow>());
+            match wanted.as_slice() {
+                [one] => BooleanBuffer::collect_bool(array.len(), |row| i64::from(array.value(row)) == *one),
+                [one, other] => BooleanBuffer::collect_bool(array.len(), |row| {
+                    let value = i64::from(array.value(row));
+                    (value == *one) | (value == *other)
+                }),
+                many => {
+                    let set: AHashSet<i64> = many.iter().copied().collect();
+                    BooleanBuffer::collect_bool(array.len(), |row| set.contains(&i64::from(array.value(row))))
+                }
+            }
         }};
     }
-    let found = match ty {
+    Some(match ty {
         DataType::Int2 => by_integer!(Int16Type),
         DataType::Int4 => by_integer!(Int32Type),
         DataType::Int8 | DataType::Oid => by_integer!(Int64Type),
         DataType::Date => by_integer!(Date32Type),
+        DataType::Time => by_integer!(Time64MicrosecondType),
+        DataType::Timestamp | DataType::TimestampTz => by_integer!(TimestampMicrosecondType),
         DataType::Text | DataType::Varchar(_) => {
-            let set: AHashSet<&[u8]> = values
+            let wanted: Vec<&[u8]> = values
                 .iter()
                 .filter_map(|value| match value {
                     Datum::Bytes(bytes) => Some(&**bytes),
                     _ => None,
                 })
                 .collect();
-            let array = probe.as_string_view();
-            BooleanBuffer::collect_bool(array.len(), |row| set.contains(array.value(row).as_bytes()))
+            texts_among(column.as_string_view(), &wanted)
         }
         _ => return None,
+    })
+}
+
+fn texts_among(column: &StringViewArray, wanted: &[&[u8]]) -> BooleanBuffer {
+    let views = column.views();
+    // Length and first bytes of a longer one, all of a short one.
+    let known: Vec<u128> = wanted.iter().map(|bytes| make_view(bytes, 0, 0)).collect();
+    let is = |row: usize, at: usize| match wanted[at].len() <= INLINE_BYTES_MAX {
+        true => views[row] == known[at],
+        false => views[row] as u64 == known[at] as u64 && column.value(row).as_bytes() == wanted[at],
     };
-    let nulls = if has_null {
-        let valid = match probe.nulls() {
-            Some(nulls) => &found & nulls.inner(),
-            None => found.clone(),
-        };
-        Some(NullBuffer::new(valid))
-    } else {
-        probe.nulls().cloned()
-    };
-    Some(bools(found, nulls))
+    match wanted.len() {
+        1 => BooleanBuffer::collect_bool(views.len(), |row| is(row, 0)),
+        2 => BooleanBuffer::collect_bool(views.len(), |row| is(row, 0) | is(row, 1)),
+        _ => {
+            let set: AHashSet<&[u8]> = wanted.iter().copied().collect();
+            BooleanBuffer::collect_bool(views.len(), |row| set.contains(column.value(row).as_bytes()))
+        }
+    }
 }
 
 /// Whether values of two types are equal where what they hold is: integers of any width are.

@@ -2,7 +2,7 @@
 
 use super::arg::*;
 use super::strings::text_of;
-use super::{CallInfo, Kernel, array_columns};
+use super::{CallInfo, Kernel, array_columns, array_elements};
 use crate::array_value::{self, ArrayValue, DIMENSIONS_MAX, Dimension};
 use crate::error::{Error, Result};
 use crate::operators::{check_comparable, equal_datums};
@@ -248,22 +248,31 @@ fn has_all(ty: &DataType, left: &[Datum], right: &[Datum]) -> bool {
 
 fn tests(name: &str) -> Option<Kernel> {
     Some(match name {
-        "arraycontains" => scalar!(|args, info| {
-            let ty = element_type(&info.arg_types[0]);
-            Ok(Datum::Bool(has_all(ty, &elements(args, 0, info)?, &elements(args, 1, info)?)))
-        }),
-        "arraycontained" => scalar!(|args, info| {
-            let ty = element_type(&info.arg_types[0]);
-            Ok(Datum::Bool(has_all(ty, &elements(args, 1, info)?, &elements(args, 0, info)?)))
-        }),
-        "arrayoverlap" => scalar!(|args, info| {
-            let ty = element_type(&info.arg_types[0]);
-            let (left, right) = (elements(args, 0, info)?, elements(args, 1, info)?);
-            let shared = |value: &Datum| {
-                !value.is_null() && right.iter().any(|other| !other.is_null() && equal_datums(ty, value, other))
-            };
-            Ok(Datum::Bool(left.iter().any(shared)))
-        }),
+        "arraycontains" => Kernel::Native {
+            scalar: |args, info| {
+                let ty = element_type(&info.arg_types[0]);
+                Ok(Datum::Bool(has_all(ty, &elements(args, 0, info)?, &elements(args, 1, info)?)))
+            },
+            vector: Some(array_elements::contains),
+        },
+        "arraycontained" => Kernel::Native {
+            scalar: |args, info| {
+                let ty = element_type(&info.arg_types[0]);
+                Ok(Datum::Bool(has_all(ty, &elements(args, 1, info)?, &elements(args, 0, info)?)))
+            },
+            vector: Some(array_elements::contained),
+        },
+        "arrayoverlap" => Kernel::Native {
+            scalar: |args, info| {
+                let ty = element_type(&info.arg_types[0]);
+                let (left, right) = (elements(args, 0, info)?, elements(args, 1, info)?);
+                let shared = |value: &Datum| {
+                    !value.is_null() && right.iter().any(|other| !other.is_null() && equal_datums(ty, value, other))
+                };
+                Ok(Datum::Bool(left.iter().any(shared)))
+            },
+            vector: Some(array_elements::overlaps),
+        },
         "array_position" => scalar!(|args, info| {
             if args[0].is_null() {
                 return Ok(Datum::Null);

@@ -60,21 +60,13 @@ impl SetCall {
     /// `args`: columns in stored form, of which these rows count.
     pub fn rows(&self, args: &[ArrayRef], rows: &[u32], ctx: &EvalContext) -> Result<SetColumn> {
         match (self.function.name.as_str(), self.arg_types.as_slice()) {
-            ("unnest", [DataType::Array(element)]) if **element == self.ty => self.unnested(&args[0], rows),
+            ("unnest", [DataType::Array(element)]) if **element == self.ty => {
+                elements_of(self.bytes_of(&args[0])?, &self.ty, rows.iter().copied())
+            }
             ("jsonb_array_elements" | "jsonb_array_elements_text", [ty @ DataType::Jsonb]) => {
                 self.members(&args[0], ty, rows)
             }
             _ => self.one_by_one(args, rows, ctx),
-        }
-    }
-
-    fn unnested(&self, arrays: &ArrayRef, rows: &[u32]) -> Result<SetColumn> {
-        let arrays = self.bytes_of(arrays)?;
-        match array_value::element_phys(&self.ty)? {
-            phys @ PhysType::I32 => numbers::<Int32Type, 4>(arrays, rows, phys, i32::from_le_bytes),
-            phys @ PhysType::I64 => numbers::<Int64Type, 8>(arrays, rows, phys, i64::from_le_bytes),
-            PhysType::Bytes => parts(arrays, rows),
-            other => values(arrays, rows, other),
         }
     }
 
@@ -126,14 +118,28 @@ impl SetCall {
     }
 }
 
+/// The elements of arrays in stored form, of rows in this order.
+pub(super) fn elements_of(
+    arrays: &BinaryViewArray,
+    element: &DataType,
+    rows: impl ExactSizeIterator<Item = u32>,
+) -> Result<SetColumn> {
+    match array_value::element_phys(element)? {
+        phys @ PhysType::I32 => numbers::<Int32Type, 4>(arrays, rows, phys, i32::from_le_bytes),
+        phys @ PhysType::I64 => numbers::<Int64Type, 8>(arrays, rows, phys, i64::from_le_bytes),
+        PhysType::Bytes => parts(arrays, rows),
+        other => values(arrays, rows, other),
+    }
+}
+
 /// Finds out how many elements each row's array has, while `take` takes them.
 fn each_array<'a>(
     arrays: &'a BinaryViewArray,
-    rows: &[u32],
+    rows: impl Iterator<Item = u32>,
     mut take: impl FnMut(usize, Resting<'a>) -> Option<()>,
 ) -> Result<Vec<u32>> {
-    let of_row = |row: &u32| {
-        let row = *row as usize;
+    let of_row = |row: u32| {
+        let row = row as usize;
         if arrays.is_null(row) {
             return Ok(0);
         }
@@ -144,13 +150,13 @@ fn each_array<'a>(
         });
         found.ok_or_else(|| array_value::damaged(bytes))
     };
-    rows.iter().map(of_row).collect()
+    rows.map(of_row).collect()
 }
 
 /// Elements of `N` bytes.
 fn numbers<T: ArrowPrimitiveType, const N: usize>(
     arrays: &BinaryViewArray,
-    rows: &[u32],
+    rows: impl ExactSizeIterator<Item = u32>,
     phys: PhysType,
     read: fn([u8; N]) -> T::Native,
 ) -> Result<SetColumn> {
@@ -181,7 +187,7 @@ fn numbers<T: ArrowPrimitiveType, const N: usize>(
 }
 
 /// Elements that are bytes.
-fn parts(arrays: &BinaryViewArray, rows: &[u32]) -> Result<SetColumn> {
+fn parts(arrays: &BinaryViewArray, rows: impl ExactSizeIterator<Item = u32>) -> Result<SetColumn> {
     let mut out = Slices::of(arrays, rows.len() * 2);
     let counts = each_array(arrays, rows, |row, array| {
         array.each(PhysType::Bytes, |field| {
@@ -196,7 +202,7 @@ fn parts(arrays: &BinaryViewArray, rows: &[u32]) -> Result<SetColumn> {
 }
 
 /// Elements of any other form.
-fn values(arrays: &BinaryViewArray, rows: &[u32], element: PhysType) -> Result<SetColumn> {
+fn values(arrays: &BinaryViewArray, rows: impl ExactSizeIterator<Item = u32>, element: PhysType) -> Result<SetColumn> {
     let mut out = ColumnBuilder::new(element, rows.len() * 2);
     let counts = each_array(arrays, rows, |_, array| {
         array.each(element, |field| match field {

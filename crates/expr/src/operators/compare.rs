@@ -15,6 +15,7 @@ use crate::numeric::Numeric;
 use arrow_array::StringViewArray;
 use arrow_array::builder::make_view;
 use arrow_buffer::BooleanBuffer;
+use basalt_types::text::INLINE_BYTES_MAX;
 use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key, range};
 use std::cmp::Ordering;
 
@@ -362,9 +363,6 @@ fn primitive(op: CompareOp, width: Width) -> Kernel {
         Width::Micros => for_marker!(Micros),
     }
 }
-
-/// Texts of so many bytes are all in their views, which end with zeros.
-const INLINE_BYTES_MAX: usize = 12;
 
 /// The first four bytes, as a number of their order; texts that are shorter have zeros there.
 fn prefix(view: u128) -> u32 {

@@ -42,7 +42,7 @@ impl<'s> Slices<'s> {
     /// A part of the source's value in a row; bytes that lie elsewhere are copied.
     #[inline]
     pub fn push(&mut self, row: usize, part: &[u8]) {
-        if part.len() <= INLINE_BYTES_MAX as usize {
+        if part.len() <= INLINE_BYTES_MAX {
             self.nulls.append_non_null();
             return self.views.push(make_view(part, 0, 0));
         }
@@ -61,7 +61,7 @@ impl<'s> Slices<'s> {
     /// Bytes that are no part of the source.
     pub fn push_copy(&mut self, bytes: &[u8]) {
         self.nulls.append_non_null();
-        if bytes.len() <= INLINE_BYTES_MAX as usize {
+        if bytes.len() <= INLINE_BYTES_MAX {
             return self.views.push(make_view(bytes, 0, 0));
         }
         if self.blocks.last().is_none_or(|block| block.len() + bytes.len() > block.capacity()) {

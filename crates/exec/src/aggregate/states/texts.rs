@@ -11,7 +11,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
 use basalt_types::vector::{Codes, Vector};
 use std::cmp::Ordering;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub struct TextExtreme {
@@ -117,8 +116,8 @@ impl TextExtreme {
     }
 
     /// The texts of some groups, null where a group had none.
-    pub fn values(&self, groups: Range<usize>) -> ArrayRef {
-        let mut builder = BinaryViewBuilder::with_capacity(groups.len());
+    pub fn values(&self, groups: impl Iterator<Item = usize>) -> ArrayRef {
+        let mut builder = BinaryViewBuilder::with_capacity(groups.size_hint().0);
         groups.for_each(|group| builder.append_option(self.best.get(group).and_then(Option::as_deref)));
         Arc::new(builder.finish())
     }

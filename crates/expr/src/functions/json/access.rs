@@ -2,6 +2,8 @@
 
 use super::{Document, invalid, path_of, step_index};
 use crate::error::{Error, Result};
+use crate::eval::rows;
+use crate::eval::vector::Vector;
 use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
 use basalt_types::jsonb::{self, Kind};
@@ -23,8 +25,14 @@ pub(super) fn bind(name: &str) -> Option<Kernel> {
         "array_element_text" => kernel!(|json: Txt, index: I4; info| -> Opt<Part> {
             Ok(Document::of(json, &info.arg_types[0])?.element(index).and_then(as_text))
         }),
-        "extract_path" => scalar!(|args, info| at_path(args, info.arg_types, |found| Some(found.to_string()))),
-        "extract_path_text" => scalar!(|args, info| at_path(args, info.arg_types, owned_text)),
+        "extract_path" => Kernel::Native {
+            scalar: |args, info| at_path(args, info.arg_types, whole),
+            vector: Some(|args, rows, info| along_path(args, rows, info, whole)),
+        },
+        "extract_path_text" => Kernel::Native {
+            scalar: |args, info| at_path(args, info.arg_types, as_text),
+            vector: Some(|args, rows, info| along_path(args, rows, info, as_text)),
+        },
         "array_length" => kernel!(|json: Txt; info| -> I4 {
             let document = Document::of(json, &info.arg_types[0])?;
             match jsonb::kind(document.text) {
@@ -47,8 +55,8 @@ pub(crate) fn as_text(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-fn owned_text(json: &str) -> Option<String> {
-    as_text(json).map(Cow::into_owned)
+fn whole(json: &str) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(json))
 }
 
 impl<'a> Document<'a> {
@@ -82,11 +90,41 @@ impl<'a> Document<'a> {
     }
 }
 
-fn at_path(args: &[Datum], types: &[DataType], show: impl Fn(&str) -> Option<String>) -> Result<Datum> {
+/// How what was found is shown.
+type Show = fn(&str) -> Option<Cow<'_, str>>;
+
+fn at_path(args: &[Datum], types: &[DataType], show: Show) -> Result<Datum> {
     let document = Document::of(Txt::of(&args[0], &types[0])?, &types[0])?;
     let Some(path) = path_of(args, types)? else { return Ok(Datum::Null) };
     let found = document.at_path(&path).and_then(show);
     Ok(found.map_or(Datum::Null, |found| Datum::text(&found)))
+}
+
+/// The same for a column of documents, if the path is the same for all.
+fn along_path(args: &[Vector], count: usize, info: &CallInfo, show: Show) -> Result<Vector> {
+    let constant = |arg: &Vector| match arg {
+        Vector::Const(value) => Some(value.clone()),
+        Vector::Array(_) => None,
+    };
+    let (Vector::Array(_), Some(steps)) = (&args[0], args[1..].iter().map(constant).collect::<Option<Vec<_>>>()) else {
+        return rows::call(info.function, args, count, info);
+    };
+    let Some(path) = path_of(&[vec![Datum::Null], steps].concat(), info.arg_types)? else {
+        return Ok(Vector::Const(Datum::Null));
+    };
+    let ty = &info.arg_types[0];
+    let documents = Operand::<Txt>::new(&args[0], ty)?;
+    let nulls = args[0].nulls();
+    let mut out = <Opt<Part>>::builder(info.ty, count);
+    for row in 0..count {
+        if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+            <Opt<Part>>::skip(&mut out);
+            continue;
+        }
+        let found = Document::of(documents.at(row)?, ty)?.at_path(&path).and_then(show);
+        <Opt<Part>>::push(&mut out, found, info.ty)?;
+    }
+    Ok(Vector::Array(<Opt<Part>>::finish(out, nulls, info.ty)?))
 }
 
 /// `jsonb[…]…`: text names a member or, where it is a number, an element. Unlike `->`, a scalar has none.

@@ -4,10 +4,9 @@
 use super::{LikePattern, Matcher};
 use arrow_array::{Array, StringViewArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use basalt_types::text::INLINE_BYTES_MAX;
 use memchr::memmem::Finder;
 
-/// A text of up to so many bytes lies in its view.
-const INLINE_BYTES_MAX: usize = 12;
 /// A buffer is worth seeking through if texts have at least one in so many of its bytes.
 const SPARSE_MAX: usize = 2;
 
