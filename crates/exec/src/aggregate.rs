@@ -55,6 +55,8 @@ pub struct Spec {
     seeds: Seeds,
     /// What groups have to meet in the end, if they may leave once it is known that they do not.
     having: Option<Having>,
+    /// Whether results show in which order rows came.
+    heeds_order: bool,
 }
 
 /// The distinct values of a column, of rows that pass a filter.
@@ -183,15 +185,24 @@ impl Spec {
         let forms = keys.iter().map(Form::of).collect::<Option<Vec<Form>>>()?;
         decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let (filters, sets, units, results) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let seeds = Seeds::new();
+        let (seeds, having, heeds_order) = (Seeds::new(), None, false);
         let mut spec =
-            Spec { groups, keys, forms, decided, leaving, filters, sets, units, results, seeds, having: None };
+            Spec { groups, keys, forms, decided, leaving, filters, sets, units, results, seeds, having, heeds_order };
         for call in calls {
             let of = spec.rows_of(program, &call)?;
             let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, of);
             spec.results.push(outcome);
         }
         Some(spec)
+    }
+
+    /// Says that results show in which order rows come: one worker takes them all.
+    pub fn heed_order(&mut self) {
+        self.heeds_order = true;
+    }
+
+    pub fn heeds_order(&self) -> bool {
+        self.heeds_order
     }
 
     fn rows_of(&mut self, program: &Program, call: &Call) -> Option<Of> {

@@ -247,7 +247,8 @@ impl Sink {
             Sink::Give { .. } | Sink::Window { .. } => true,
             Sink::Build(spec) => spec.keys.is_empty(),
             Sink::Sort { order, .. } => order.keys.is_empty(),
-            Sink::Aggregate(_) | Sink::Mark(_) => false,
+            Sink::Aggregate(spec) => spec.heeds_order(),
+            Sink::Mark(_) => false,
         }
     }
 }

@@ -131,6 +131,8 @@ pub struct AggregateCall {
     pub filter: Option<Expr>,
     /// Each value of its only argument counts once per group; of all values that are equal any one.
     pub distinct: bool,
+    /// Whether its result shows in which order rows came: they come as the plan below gives them.
+    pub heeds_order: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// Branches of a CASE that are told apart by a byte per row.
 const BRANCHES_MAX: usize = 200;
 
+/// Of microseconds.
+const SECOND_DIGITS: u8 = 6;
+
 /// A column's place in a program.
 pub type Place = usize;
 
@@ -304,7 +307,7 @@ impl Program {
             Expr::Call { function, args, ty } => {
                 let [left, right] = args.as_slice() else { return None };
                 if function.name == "extract" {
-                    return self.part(left, right);
+                    return self.part(left, right, expr);
                 }
                 if let Some((at, micros)) = kinds::shift(function, [left, right]) {
                     return self.shifted([left, right][at], micros, ty, expr);
@@ -319,9 +322,15 @@ impl Program {
     }
 
     /// `extract` of a timestamp.
-    fn part(&mut self, name: &Expr, of: &Expr) -> Option<Typed> {
+    fn part(&mut self, name: &Expr, of: &Expr, expr: &Expr) -> Option<Typed> {
         let Expr::Const { value: Datum::Bytes(name), .. } = name else { return None };
-        let part = Part::parse(std::str::from_utf8(name).ok()?)?;
+        let name = std::str::from_utf8(name).ok()?;
+        if let (true, Expr::Call { function, args, .. }) = (name.eq_ignore_ascii_case("epoch"), of)
+            && let ("timestamp_mi" | "timestamptz_mi", [later, earlier]) = (function.name.as_str(), args.as_slice())
+        {
+            return self.elapsed(later, earlier, expr);
+        }
+        let part = Part::parse(name)?;
         let Typed { arg: Arg::Column(of), kind: Kind::Timestamp, nullable, .. } = self.integer(of)? else {
             return None;
         };
@@ -330,6 +339,22 @@ impl Program {
         let place =
             self.push(Def::Part { part, of }, Field { ty: DataType::Numeric(None), scale: Some(scale), nullable });
         Some(Typed { arg: Arg::Column(place), kind: Kind::Scaled(scale), nullable, digits: None })
+    }
+
+    /// The seconds between two timestamps, which have six digits behind the point.
+    fn elapsed(&mut self, later: &Expr, earlier: &Expr, expr: &Expr) -> Option<Typed> {
+        let (later, earlier) = (self.integer(later)?, self.integer(earlier)?);
+        let is_time = |kind: Kind| matches!(kind, Kind::Timestamp | Kind::TimestampTz);
+        if later.kind != earlier.kind || !is_time(later.kind) {
+            return None;
+        }
+        if let (Arg::Const(_), Arg::Const(_)) = (later.arg, earlier.arg) {
+            return None;
+        }
+        let nullable = later.nullable || earlier.nullable;
+        let field = Field { ty: DataType::Numeric(None), scale: Some(SECOND_DIGITS), nullable };
+        let place = self.arithmetic(Op::Elapsed, later.arg, earlier.arg, None, field, expr);
+        Some(Typed { arg: Arg::Column(place), kind: Kind::Scaled(SECOND_DIGITS), nullable, digits: None })
     }
 
     /// A time moved by some microseconds.

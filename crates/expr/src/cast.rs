@@ -5,6 +5,7 @@ mod array;
 mod numbers;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use array::cast_array;
 

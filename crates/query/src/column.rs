@@ -9,6 +9,7 @@ mod drive;
 mod facts;
 mod kept;
 pub(crate) mod notes;
+mod ordered;
 mod window;
 
 pub(crate) use compile::{column_pipelines, noted_pipelines};

@@ -6,10 +6,12 @@
 //! things that are unsafe are to say so without a second look.
 
 mod slices;
+mod view;
 
 pub use slices::Slices;
+pub use view::view;
 
-use arrow_array::{BinaryViewArray, StringViewArray};
+use arrow_array::{Array, BinaryViewArray, StringViewArray};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
 /// Up to this length a view has all bytes in itself, and zeros behind them.
@@ -60,9 +62,12 @@ fn is_ascii(values: &BinaryViewArray) -> bool {
         bits |= if inline { *view } else { 0 };
     }
     let inline_is_ascii = (bits >> 32) & (u128::MAX / 255 * 128) == 0;
+    // Buffers that show little are not looked at as a whole.
     inline_is_ascii
-        && held <= shown.saturating_mul(SPARSE_MAX)
-        && values.data_buffers().iter().all(|buffer| buffer.is_ascii())
+        && match held <= shown.saturating_mul(SPARSE_MAX) {
+            true => values.data_buffers().iter().all(|buffer| buffer.is_ascii()),
+            false => shown == 0 || (0..values.len()).all(|row| values.value(row).is_ascii()),
+        }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use super::fsst::{SPARE_BYTES, Symbols};
 use super::linear::{self, Linear};
 use super::search::{CodeAutomaton, Sought};
 use super::{Damage, Decoded, RESTART, take, take_varint};
-use arrow_array::builder::make_view;
 use basalt_types::automaton::Automaton;
 use basalt_types::varint;
 use std::borrow::Cow;
@@ -154,7 +153,7 @@ impl<'a> Strings<'a> {
             Form::Plain => {
                 let mut at = 0;
                 self.slices.for_each(|string| {
-                    views.push(make_view(string, buffer, at));
+                    views.push(basalt_types::text::view(string, buffer, at));
                     at += string.len() as u32;
                     Ok(())
                 })?;
@@ -163,7 +162,7 @@ impl<'a> Strings<'a> {
             Form::Blocks(blocks) => {
                 let (out, mut at) = (blocks.decode_all()?, 0);
                 self.slices.for_each_in(&out, |string| {
-                    views.push(make_view(string, buffer, at));
+                    views.push(basalt_types::text::view(string, buffer, at));
                     at += string.len() as u32;
                     Ok(())
                 })?;
@@ -174,7 +173,7 @@ impl<'a> Strings<'a> {
                 self.slices.for_each(|string| {
                     let at = out.len();
                     symbols.append(string, &mut out)?;
-                    views.push(make_view(&out[at..], buffer, at as u32));
+                    views.push(basalt_types::text::view(&out[at..], buffer, at as u32));
                     Ok(())
                 })?;
                 if out.len() != *bytes {

@@ -92,8 +92,10 @@ impl Shared {
         let mut views = Vec::new();
         let buffer = self.strings()?.decode(0, &mut views)?;
         let bytes = buffer.len() + size_of_val(views.as_slice());
-        let values = BinaryViewArray::try_new(views.into(), vec![buffer.into()], None);
-        let dictionary = Arc::new(values.map_err(|_| Damage("string views"))?);
+        // SAFETY: decoding makes each view of a string that it has put into this buffer, at that place.
+        #[allow(unsafe_code)]
+        let values = unsafe { BinaryViewArray::new_unchecked(views.into(), vec![buffer.into()], None) };
+        let dictionary = Arc::new(values);
         if bytes <= KEPT_BYTES_MAX {
             return Ok(self.kept.get_or_init(|| dictionary).clone());
         }

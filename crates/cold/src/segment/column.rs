@@ -6,7 +6,6 @@ use crate::encoding::floats::Bits;
 use crate::encoding::ints::Ints;
 use crate::encoding::linear::Word;
 use crate::encoding::{Damage, Decoded};
-use arrow_array::builder::make_view;
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Float32Array, Float64Array,
     Int16Array, Int32Array, Int64Array,
@@ -358,7 +357,7 @@ impl StringData {
         if self.loose.len() + string.len() > i32::MAX as usize {
             self.seal();
         }
-        self.views.push(make_view(string, self.buffers.len() as u32, self.loose.len() as u32));
+        self.views.push(basalt_types::text::view(string, self.buffers.len() as u32, self.loose.len() as u32));
         if string.len() > 12 {
             self.loose.extend_from_slice(string);
         }

@@ -44,9 +44,11 @@ pub struct Spilled {
 }
 
 impl Spec {
-    /// Whether states have a form on disk, and groups keys to be told apart by.
+    /// Whether states have a form on disk, in which they may be merged in any order, and groups keys to be told apart by.
     pub fn is_spillable(&self) -> bool {
-        !self.groups.is_empty() && self.state_fields().is_some_and(|fields| fields.iter().all(is_storable))
+        !self.groups.is_empty()
+            && !self.heeds_order
+            && self.state_fields().is_some_and(|fields| fields.iter().all(is_storable))
     }
 
     /// Of what is kept per group, beside distinct values.

@@ -4,7 +4,6 @@ use super::keys::Dictionary;
 use super::table::{TOGETHER, Table};
 use crate::error::{Error, Result};
 use ahash::RandomState;
-use arrow_array::builder::make_view;
 use arrow_array::{Array, BinaryViewArray};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ByteView;
@@ -356,12 +355,12 @@ impl Texts {
             return after - 1;
         }
         if text.len() <= INLINE_MAX as usize {
-            return self.put(make_view(text, 0, 0), hash);
+            return self.put(basalt_types::text::view(text, 0, 0), hash);
         }
         if text.len() > self.own.capacity() - self.own.len() {
             self.begin_buffer(text.len());
         }
-        let view = make_view(text, self.own_at, self.own.len() as u32);
+        let view = basalt_types::text::view(text, self.own_at, self.own.len() as u32);
         self.own.extend_from_slice(text);
         self.put(view, hash)
     }

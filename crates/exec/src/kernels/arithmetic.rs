@@ -4,6 +4,7 @@
 //! the result is known to fit.
 
 use arrow_buffer::NullBuffer;
+use basalt_expr::datetime::{TIMESTAMP_MAX, TIMESTAMP_MIN};
 use basalt_types::vector::{IntValues, Ints};
 use basalt_types::widest;
 
@@ -12,6 +13,8 @@ pub enum Op {
     Add,
     Sub,
     Mul,
+    /// The microseconds between two finite times.
+    Elapsed,
 }
 
 impl Op {
@@ -19,7 +22,9 @@ impl Op {
     fn bounds(self, a: (i128, i128), b: (i128, i128)) -> Option<(i128, i128)> {
         match self {
             Op::Add => Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?)),
-            Op::Sub => Some((a.0.checked_sub(b.1)?, a.1.checked_sub(b.0)?)),
+            // What is infinite is no number of microseconds away.
+            Op::Elapsed if [a.0, a.1, b.0, b.1].iter().any(|time| !is_finite_time(*time)) => None,
+            Op::Sub | Op::Elapsed => Some((a.0.checked_sub(b.1)?, a.1.checked_sub(b.0)?)),
             Op::Mul => {
                 let corners =
                     [a.0.checked_mul(b.0)?, a.0.checked_mul(b.1)?, a.1.checked_mul(b.0)?, a.1.checked_mul(b.1)?];
@@ -28,6 +33,10 @@ impl Op {
             }
         }
     }
+}
+
+fn is_finite_time(time: i128) -> bool {
+    (i128::from(TIMESTAMP_MIN)..=i128::from(TIMESTAMP_MAX)).contains(&time)
 }
 
 /// An operand: a column, or one value for all rows.
@@ -52,6 +61,7 @@ impl Operand {
 /// If both operands are constants.
 pub fn apply(op: Op, a: &Operand, b: &Operand, limits: Option<(i128, i128)>) -> Option<Ints> {
     let (min, max) = op.bounds(a.bounds(), b.bounds())?;
+    let op = if op == Op::Elapsed { Op::Sub } else { op };
     if limits.is_some_and(|(least, most)| min < least || max > most) {
         return None;
     }
@@ -135,7 +145,7 @@ widest! {
         let pairs = a.iter().zip(b);
         match op {
             Op::Add => pairs.map(|(a, b)| a.cut().add(b.cut())).collect(),
-            Op::Sub => pairs.map(|(a, b)| a.cut().sub(b.cut())).collect(),
+            Op::Sub | Op::Elapsed => pairs.map(|(a, b)| a.cut().sub(b.cut())).collect(),
             Op::Mul => pairs.map(|(a, b)| a.cut().mul(b.cut())).collect(),
         }
     }
@@ -146,7 +156,7 @@ widest! {
     fn map[A: CutTo<O>, O: Int](op: Op, a: &[A], b: O) -> Vec<O> {
         match op {
             Op::Add => a.iter().map(|a| a.cut().add(b)).collect(),
-            Op::Sub => a.iter().map(|a| b.sub(a.cut())).collect(),
+            Op::Sub | Op::Elapsed => a.iter().map(|a| b.sub(a.cut())).collect(),
             Op::Mul => a.iter().map(|a| a.cut().mul(b)).collect(),
         }
     }

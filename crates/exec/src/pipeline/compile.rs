@@ -367,7 +367,11 @@ impl Compiler<'_> {
             open.is_storable(&args).then_some(())?;
             compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter, distinct: call.distinct });
         }
-        let spec = Arc::new(Spec::new(&open.program, &groups, dependent, compiled)?);
+        let mut spec = Spec::new(&open.program, &groups, dependent, compiled)?;
+        if calls.iter().any(|call| call.heeds_order) {
+            spec.heed_order();
+        }
+        let spec = Arc::new(spec);
         let fields = spec.fields();
         let made = self.close(open, Sink::Aggregate(spec));
         Some(Open::new(Start::Made(vec![made]), fields))

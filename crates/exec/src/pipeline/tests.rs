@@ -236,7 +236,7 @@ fn column(fields: &[Field], index: usize) -> Expr {
 fn aggregate(name: &str, arg: Option<Expr>, distinct: bool) -> AggregateCall {
     let ctx = EvalContext::at(0);
     let (resolved, args) = resolve::aggregate(Registry::builtin(), name, arg.into_iter().collect(), &ctx).unwrap();
-    AggregateCall { resolved, args, filter: None, distinct }
+    AggregateCall { resolved, args, filter: None, distinct, heeds_order: false }
 }
 
 fn grouped(input: Plan, fields: &[Field], keys: &[usize], distinct: bool) -> Plan {

@@ -5,7 +5,6 @@
 //! row; other texts are their lengths and bytes. Whoever reads is told how many rows there are. Nothing of it outlives
 //! the process, so there are no versions.
 
-use arrow_array::builder::make_view;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array};
@@ -258,7 +257,7 @@ impl<'b> Reader<'b> {
         u32::try_from(all.len()).ok()?;
         let mut from = 0;
         let view = |length: &usize| {
-            let view = make_view(&all[from..from + length], 0, from as u32);
+            let view = basalt_types::text::view(&all[from..from + length], 0, from as u32);
             from += length;
             view
         };

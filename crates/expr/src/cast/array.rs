@@ -1,7 +1,7 @@
 //! Casts of vectors: loops over Arrow buffers for the frequent pairs, value by value for the rest.
 
 use super::numbers::{float_to_integer, narrow_float};
-use super::{cast_datum, is_text};
+use super::{cast_datum, is_text, texts};
 use crate::context::EvalContext;
 use crate::datetime::date_to_timestamp;
 use crate::error::{Error, Result};
@@ -37,7 +37,14 @@ pub fn cast_array(
         return Ok(cast);
     }
     let mut out = LogicalBuilder::new(to, array.len());
+    let texts = array.as_string_view_opt().filter(|_| is_text(from));
     for row in 0..array.len() {
+        if let Some(texts) = texts.filter(|texts| texts.is_valid(row))
+            && let Some(value) = texts::plain(to, texts.value(row))
+        {
+            out.push(&value)?;
+            continue;
+        }
         out.push(&cast_datum(from, to, &datum_at(from, array, row), explicit, ctx)?)?;
     }
     Ok(out.finish())

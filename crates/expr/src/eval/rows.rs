@@ -9,12 +9,11 @@ use crate::error::{Error, Result};
 use crate::functions::{CallInfo, Function, Kernel, SetRows, array_elements};
 use crate::tree::Expr;
 use ahash::AHashSet;
-use arrow_array::builder::make_view;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, StringViewArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use basalt_types::text::INLINE_BYTES_MAX;
+use basalt_types::text::{self, INLINE_BYTES_MAX};
 use basalt_types::{DataType, Datum};
 
 /// Calls a function's scalar kernel for each row.
@@ -281,7 +280,7 @@ pub(crate) fn among(column: &ArrayRef, ty: &DataType, values: &[Datum]) -> Optio
 fn texts_among(column: &StringViewArray, wanted: &[&[u8]]) -> BooleanBuffer {
     let views = column.views();
     // Length and first bytes of a longer one, all of a short one.
-    let known: Vec<u128> = wanted.iter().map(|bytes| make_view(bytes, 0, 0)).collect();
+    let known: Vec<u128> = wanted.iter().map(|bytes| text::view(bytes, 0, 0)).collect();
     let is = |row: usize, at: usize| match wanted[at].len() <= INLINE_BYTES_MAX {
         true => views[row] == known[at],
         false => views[row] as u64 == known[at] as u64 && column.value(row).as_bytes() == wanted[at],

@@ -109,8 +109,25 @@ fn split_part<'a>(text: &'a str, delimiter: &str, field: i32) -> Result<&'a str>
         return Ok(if field.abs() == 1 { text } else { "" });
     }
     let index = field.unsigned_abs() as usize - 1;
+    if let [byte] = delimiter.as_bytes() {
+        return Ok(part_between(text, *byte, index, field > 0).unwrap_or(""));
+    }
     let part = if field > 0 { text.split(delimiter).nth(index) } else { text.rsplit(delimiter).nth(index) };
     Ok(part.unwrap_or(""))
+}
+
+/// The same between single bytes, which are all below 128 and so no part of a character.
+fn part_between(text: &str, delimiter: u8, index: usize, from_start: bool) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let ends_before = |index: usize| index.checked_sub(1);
+    if from_start {
+        let mut places = memchr::memchr_iter(delimiter, bytes);
+        let start = ends_before(index).map_or(Some(0), |before| places.nth(before).map(|at| at + 1))?;
+        return text.get(start..places.next().unwrap_or(bytes.len()));
+    }
+    let mut places = memchr::memrchr_iter(delimiter, bytes);
+    let end = ends_before(index).map_or(Some(bytes.len()), |before| places.nth(before))?;
+    text.get(places.next().map_or(0, |at| at + 1)..end)
 }
 
 fn pieces(name: &str, args: &str) -> Option<Kernel> {
@@ -319,14 +336,33 @@ fn upper(text: &str, out: &mut String) {
     }));
 }
 
+/// So few are compared where the first of them is found: to prepare a search for each row would take longer.
+const FEW_BYTES: usize = 16;
+
+/// Calls `found` with the places of a few bytes, which do not overlap.
+fn each_of_few(text: &[u8], sought: &[u8], mut found: impl FnMut(usize)) {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr(sought[0], &text[from..]).map(|at| from + at) {
+        let is = text[at..].starts_with(sought);
+        if is {
+            found(at);
+        }
+        from = at + if is { sought.len() } else { 1 };
+    }
+}
+
 fn replace(text: &str, from: &str, to: &str, out: &mut String) {
     let mut copied = 0;
     if !from.is_empty() {
         // Both are UTF-8, so a place where the bytes are found is one between characters.
-        for at in memchr::memmem::find_iter(text.as_bytes(), from.as_bytes()) {
+        let mut put = |at: usize| {
             out.push_str(&text[copied..at]);
             out.push_str(to);
             copied = at + from.len();
+        };
+        match from.len() <= FEW_BYTES {
+            true => each_of_few(text.as_bytes(), from.as_bytes(), put),
+            false => memchr::memmem::find_iter(text.as_bytes(), from.as_bytes()).for_each(&mut put),
         }
     }
     out.push_str(&text[copied..]);

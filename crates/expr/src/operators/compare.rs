@@ -13,9 +13,8 @@ use crate::functions::arg::*;
 use crate::functions::{CallInfo, Kernel};
 use crate::numeric::Numeric;
 use arrow_array::StringViewArray;
-use arrow_array::builder::make_view;
 use arrow_buffer::BooleanBuffer;
-use basalt_types::text::INLINE_BYTES_MAX;
+use basalt_types::text::{self, INLINE_BYTES_MAX};
 use basalt_types::{CompareOp, CompositeDef, DataType, Datum, jsonb, key, range};
 use std::cmp::Ordering;
 
@@ -401,7 +400,7 @@ fn text(op: CompareOp) -> Kernel {
                     (Operand::Column(a), Operand::Const(b)) | (Operand::Const(b), Operand::Column(a))
                         if is_equality =>
                     {
-                        let (views, wanted) = (a.views(), make_view(b.as_bytes(), 0, 0));
+                        let (views, wanted) = (a.views(), text::view(b.as_bytes(), 0, 0));
                         let is = $fixed == CompareOp::Eq;
                         match b.len() <= INLINE_BYTES_MAX {
                             true => BooleanBuffer::collect_bool(rows, |row| (views[row] == wanted) == is),
@@ -423,14 +422,14 @@ fn text(op: CompareOp) -> Kernel {
                         })
                     }
                     (Operand::Column(a), Operand::Const(b)) => {
-                        let (views, wanted) = (a.views(), prefix(make_view(b.as_bytes(), 0, 0)));
+                        let (views, wanted) = (a.views(), prefix(text::view(b.as_bytes(), 0, 0)));
                         BooleanBuffer::collect_bool(rows, |row| {
                             let order = prefix(views[row]).cmp(&wanted);
                             holds($fixed, order.then_with(|| text_order(a.value(row), b)))
                         })
                     }
                     (Operand::Const(a), Operand::Column(b)) => {
-                        let (views, wanted) = (b.views(), prefix(make_view(a.as_bytes(), 0, 0)));
+                        let (views, wanted) = (b.views(), prefix(text::view(a.as_bytes(), 0, 0)));
                         BooleanBuffer::collect_bool(rows, |row| {
                             let order = wanted.cmp(&prefix(views[row]));
                             holds($fixed, order.then_with(|| text_order(a, b.value(row))))

@@ -3,6 +3,7 @@
 use crate::column::facts;
 use crate::column::kept::{Lasting, Sizes};
 use crate::column::notes::{Notes, What};
+use crate::column::ordered::heeds_order;
 use crate::optimize::columns::{ColSet, add_columns_of};
 use crate::optimize::node::{JoinKind, Key, Node, Op, SharedColumn, Side};
 use crate::optimize::optimize;
@@ -279,7 +280,7 @@ impl Compiled {
             }
             Op::Aggregate { input, groups, dependent, aggregates } => {
                 let input = Compiled::of(input, &below, how)?;
-                let compiled = input.aggregated(groups, dependent, aggregates)?;
+                let compiled = input.aggregated(groups, dependent, aggregates, how)?;
                 Ok(compiled.noted(how, rows, |notes| notes.aggregate(groups, aggregates)))
             }
             Op::Sort { input, keys } => {
@@ -514,12 +515,18 @@ impl Compiled {
         groups: &[(ColId, Expr)],
         dependent: &[usize],
         aggregates: &[(ColId, AggregateCall)],
+        how: &mut Compiling<'_>,
     ) -> Taken<Compiled> {
         let ids = groups.iter().map(|(id, _)| *id).chain(aggregates.iter().map(|(id, _)| *id)).collect();
+        let dependent = dependent.to_vec();
+        if aggregates.iter().any(|(_, call)| heeds_order(call)) {
+            let (Compiled { plan, .. }, groups, calls) = self.in_order_of(groups, aggregates, how)?;
+            let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, dependent, calls };
+            return Ok(Compiled { plan, columns: ids });
+        }
         let Compiled { plan, columns } = self;
         let groups = groups.iter().map(|(_, group)| placed(group, &columns)).collect::<Taken<Vec<_>>>()?;
         let calls = aggregates.iter().map(|(_, call)| aggregate(call, &columns)).collect::<Taken<Vec<_>>>()?;
-        let dependent = dependent.to_vec();
         let plan = exec::Plan::Aggregate { input: Box::new(plan), groups, dependent, calls };
         Ok(Compiled { plan, columns: ids })
     }
@@ -553,6 +560,9 @@ pub(super) fn placed(expr: &Expr, columns: &[ColId]) -> Taken<Expr> {
 
 fn check_unordered(call: &AggregateCall) -> Taken<()> {
     let name = call.resolved.aggregate.name.as_str();
+    if heeds_order(call) {
+        return Ok(());
+    }
     match UNORDERED.contains(&name) && call.resolved.orders.is_empty() && call.order_by.is_empty() {
         true => Ok(()),
         false => Err(format!("{name}, which depends on the order of rows").into()),
@@ -562,7 +572,8 @@ fn check_unordered(call: &AggregateCall) -> Taken<()> {
 pub(super) fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::AggregateCall> {
     check_unordered(call)?;
     let distinct = call.distinct && !IDEMPOTENT.contains(&call.resolved.aggregate.name.as_str());
-    if distinct && call.args.len() != 1 {
+    let heeds_order = heeds_order(call);
+    if distinct && call.args.len() != 1 && !heeds_order {
         return Err("a DISTINCT aggregate of several values".into());
     }
     // Their order is that of the values.
@@ -572,7 +583,7 @@ pub(super) fn aggregate(call: &AggregateCall, columns: &[ColId]) -> Taken<exec::
     }
     let args = call.args.iter().map(|arg| placed(arg, columns)).collect::<Taken<Vec<_>>>()?;
     let filter = call.filter.as_ref().map(|filter| placed(filter, columns)).transpose()?;
-    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter, distinct })
+    Ok(exec::AggregateCall { resolved: call.resolved.clone(), args, filter, distinct, heeds_order })
 }
 
 pub(super) fn sort_key(key: &SortKey, columns: &[ColId]) -> Taken<exec::SortKey> {

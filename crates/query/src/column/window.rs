@@ -75,6 +75,9 @@ fn window_call(call: &WindowCall, columns: &[ColId], ctx: &EvalContext) -> Taken
         WindowFunction::NthValue(value, nth) => exec::WindowFunction::NthValue(column(value)?, column(nth)?),
         WindowFunction::Aggregate(call) => {
             let compiled = aggregate(call, columns)?;
+            if compiled.heeds_order {
+                return Err("a window's aggregate in an order of its own".into());
+            }
             // What fails may fail for rows that the filter leaves out.
             let is_total = compiled.filter.is_none() || compiled.args.iter().all(Expr::is_total);
             match is_total && !compiled.distinct {

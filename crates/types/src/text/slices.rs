@@ -1,8 +1,8 @@
 //! A column of texts that are parts of another column's texts: it shows where they lie, and copies none of them.
 
 use super::INLINE_BYTES_MAX;
+use super::view::view as view_of;
 use arrow_array::BinaryViewArray;
-use arrow_array::builder::make_view;
 use arrow_buffer::{Buffer, NullBufferBuilder};
 
 /// Where the offset and the buffer's number stand in a view (Arrow columnar format, "Variable-size Binary View Layout").
@@ -44,7 +44,7 @@ impl<'s> Slices<'s> {
     pub fn push(&mut self, row: usize, part: &[u8]) {
         if part.len() <= INLINE_BYTES_MAX {
             self.nulls.append_non_null();
-            return self.views.push(make_view(part, 0, 0));
+            return self.views.push(view_of(part, 0, 0));
         }
         let whole = self.source.value(row);
         let before = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
@@ -55,28 +55,35 @@ impl<'s> Slices<'s> {
         let view = self.source.views()[row];
         let (buffer, offset) = ((view >> BUFFER_SHIFT) as u32, (view >> OFFSET_SHIFT) as u32);
         self.nulls.append_non_null();
-        self.views.push(make_view(part, buffer, offset + before as u32));
+        self.views.push(view_of(part, buffer, offset + before as u32));
     }
 
     /// Bytes that are no part of the source.
     pub fn push_copy(&mut self, bytes: &[u8]) {
         self.nulls.append_non_null();
         if bytes.len() <= INLINE_BYTES_MAX {
-            return self.views.push(make_view(bytes, 0, 0));
+            return self.views.push(view_of(bytes, 0, 0));
         }
         if self.blocks.last().is_none_or(|block| block.len() + bytes.len() > block.capacity()) {
             self.blocks.push(Vec::with_capacity(BLOCK_BYTES.max(bytes.len())));
         }
         let number = (self.source.data_buffers().len() + self.blocks.len() - 1) as u32;
         let block = self.blocks.last_mut().expect("it has just been made");
-        self.views.push(make_view(bytes, number, block.len() as u32));
+        self.views.push(view_of(bytes, number, block.len() as u32));
         block.extend_from_slice(bytes);
     }
 
     pub fn finish(mut self) -> BinaryViewArray {
         let own = self.blocks.into_iter().map(Buffer::from);
         let buffers: Vec<Buffer> = self.source.data_buffers().iter().cloned().chain(own).collect();
-        BinaryViewArray::new(self.views.into(), buffers, self.nulls.finish())
+        let nulls = self.nulls.finish();
+        assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() == self.views.len()), "a bit for each row");
+        #[allow(unsafe_code)]
+        // SAFETY: each view is of no bytes, has all of them, or shows a part of what one of the source's views shows, or
+        // what was put into a block at that place.
+        unsafe {
+            BinaryViewArray::new_unchecked(self.views.into(), buffers, nulls)
+        }
     }
 }
 
