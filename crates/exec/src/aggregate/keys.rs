@@ -197,6 +197,17 @@ impl Keys {
         }
     }
 
+    /// Makes room for so many groups, of which none has come yet.
+    pub fn expect(&mut self, groups: usize) {
+        let found = &mut self.found;
+        assert_eq!(found.len, 1, "it is known before keys come");
+        if found.dense.is_none() {
+            found.table = Table::expecting(groups);
+        }
+        found.words.reserve(groups * found.columns.len());
+        found.columns.iter_mut().filter_map(|column| column.texts.as_mut()).for_each(|texts| texts.expect(groups));
+    }
+
     /// Whether they are in an array or a list, which takes in another without a hash.
     pub fn are_put_together_fast(&self) -> bool {
         let of_texts = self.found.columns.iter().any(|column| column.texts.is_some());
@@ -288,13 +299,15 @@ impl Keys {
                 std::iter::once(false).chain(rows.iter().map(|row| column.is_null(*row as usize + 1))).collect();
             column.nulls = nulls;
         }
-        // Each text is the key of one group, whose number it has then.
-        if let [KeyColumn { texts: Some(texts), nulls, .. }] = columns.as_mut_slice()
-            && nulls.is_empty()
-            && texts.count() == rows.len()
-        {
-            texts.reorder(&words[1..]);
-            words[1..].iter_mut().enumerate().for_each(|(number, word)| *word = number as u64);
+        // Whoever takes groups in one after the other reads texts one after the other, too.
+        for (at, column) in columns.iter_mut().enumerate() {
+            if let Some(texts) = column.texts.as_mut().filter(|texts| texts.count() * TEXTS_PER_GROUP_MIN >= rows.len())
+            {
+                let groups = words.iter_mut().skip(width + at).step_by(width).enumerate();
+                let nulls = &column.nulls;
+                let known = groups.filter(|(group, _)| !nulls.get(group + 1).is_some_and(|null| *null));
+                texts.reorder(known.map(|(_, word)| word));
+            }
         }
     }
 
@@ -846,6 +859,8 @@ const SLOTS_MIN: usize = 1 << 16;
 const SLOTS_PER_ROW_AGAIN: usize = 8;
 /// Of a table at first.
 const TABLE_SLOTS: usize = 1024;
+/// Texts of a column per group, as one of so many, from which on they are brought into the order of groups.
+const TEXTS_PER_GROUP_MIN: usize = 4;
 
 impl Dense {
     /// Whether integers between these bounds have slots, which are made if that is worth it.

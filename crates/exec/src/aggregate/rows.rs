@@ -117,6 +117,13 @@ impl Aggregation {
         old * ROWS_PER_OLD_GROUP_MIN <= rows && self.spec.deals_evenly() && !self.keys.are_put_together_fast()
     }
 
+    /// The next one after one that was dealt out.
+    pub fn anew(&self) -> Aggregation {
+        let mut next = Aggregation::new(&self.spec);
+        next.keys.expect(self.groups());
+        next
+    }
+
     /// What [`Aggregation::into_rows`] and dealing them out take beside it.
     pub fn rows_bytes(&self) -> usize {
         let words = self.spec.keys.len() + 2 * self.spec.units.len() + 2;
@@ -291,11 +298,16 @@ impl DealtRows {
         self.all.keys.bytes() + self.all.columns.iter().map(bytes_of).sum::<usize>() + of_bounds
     }
 
+    /// The rows of some buckets.
+    fn range(&self, buckets: &Range<usize>) -> Range<usize> {
+        self.bounds[buckets.start] as usize..self.bounds[buckets.end] as usize
+    }
+
     fn take_into(&self, groups: &mut Aggregation, buckets: Range<usize>) -> Result<()> {
-        let (from, to) = (self.bounds[buckets.start], self.bounds[buckets.end]);
-        for from in (from..to).step_by(CHUNK) {
+        let all = self.range(&buckets);
+        for from in all.clone().step_by(CHUNK) {
             check()?;
-            let rows: Vec<u32> = (from..to.min(from + CHUNK as u32)).collect();
+            let rows: Vec<u32> = (from as u32..all.end.min(from + CHUNK) as u32).collect();
             let before = groups.keys.len();
             let of_rows: Vec<u32> = rows.iter().map(|row| row + 1).collect();
             let of_rows = groups.keys.take_in(&self.all.keys, &of_rows, None)?;
@@ -338,6 +350,8 @@ impl Parted {
         let mut groups = Aggregation::new(&self.spec);
         groups.keys.scatter();
         let buckets = part * self.step..(part + 1) * self.step;
+        let rows = self.workers.iter().map(|worker| worker.range(&buckets).len()).sum::<usize>();
+        groups.keys.expect(rows);
         self.workers.iter().try_for_each(|worker| worker.take_into(&mut groups, buckets.clone()))?;
         groups.finish()
     }

@@ -8,6 +8,8 @@ use basalt_types::prefetch::prefetch_item;
 /// What is looked up together: memory is asked for all of it before it is needed for the first.
 pub(crate) const TOGETHER: usize = 32;
 
+/// Of a small table.
+const SLOTS_MIN: usize = 64;
 /// Slots from which on memory is waited for.
 const FAR_MIN: usize = 1 << 14;
 /// Slots of which no more are made than are needed soon.
@@ -25,6 +27,11 @@ impl Table {
     /// With so many slots at first: a power of two.
     pub fn new(slots: usize) -> Table {
         Table { slots: vec![0; slots], used: 0 }
+    }
+
+    /// With room for so many numbers, before any has come.
+    pub fn expecting(numbers: usize) -> Table {
+        Table::new((numbers * 2).next_power_of_two().max(SLOTS_MIN))
     }
 
     pub fn bytes(&self) -> usize {

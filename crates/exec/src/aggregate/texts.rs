@@ -76,6 +76,13 @@ impl Texts {
         Texts { equality, views, hashes, buffers, own, own_at, taken_in, numbers, hasher, last, sealed }
     }
 
+    /// Makes room for so many texts, of which none has come yet.
+    pub fn expect(&mut self, texts: usize) {
+        self.numbers = Table::expecting(texts);
+        self.views.reserve(texts);
+        self.hashes.reserve(texts);
+    }
+
     /// Before so many texts may come.
     pub fn make_room(&mut self, texts: usize) -> Result<()> {
         match self.count() + texts > TEXTS_MAX {
@@ -401,15 +408,26 @@ impl Texts {
         self.sealed = Some(Arc::new(dictionary));
     }
 
-    /// Brings texts, which are sealed, into an order of their numbers, of which each comes once.
+    /// Brings texts, which are sealed, into the order in which rows have them first; rows have other numbers then.
     ///
     /// # Panics
     /// Before [`Texts::seal`].
-    pub fn reorder(&mut self, numbers: &[u64]) {
+    pub fn reorder<'r>(&mut self, rows: impl Iterator<Item = &'r mut u64>) {
         let dictionary = self.sealed();
         let all = dictionary.views();
-        let views = numbers.iter().map(|number| all[*number as usize]).collect();
-        self.hashes = numbers.iter().map(|number| self.hashes[*number as usize]).collect();
+        let (mut order, mut new) = (Vec::with_capacity(all.len()), vec![UNKNOWN; all.len()]);
+        for row in rows {
+            let number = &mut new[*row as usize];
+            if *number == UNKNOWN {
+                *number = order.len() as u32;
+                order.push(*row as u32);
+            }
+            *row = u64::from(*number);
+        }
+        let left = (0..all.len() as u32).filter(|number| new[*number as usize] == UNKNOWN);
+        order.extend(left);
+        let views = order.iter().map(|number| all[*number as usize]).collect();
+        self.hashes = order.iter().map(|number| self.hashes[*number as usize]).collect();
         // SAFETY: each view is one of the same buffers' views.
         #[allow(unsafe_code)]
         let ordered = unsafe { BinaryViewArray::new_unchecked(views, dictionary.data_buffers().to_vec(), None) };

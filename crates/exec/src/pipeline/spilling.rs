@@ -82,12 +82,12 @@ impl Worker {
         if self.flushed.is_some() || self.running.reads != 1 || !groups.is_fruitless() {
             return Ok(());
         }
-        let Sink::Aggregate(spec) = &self.running.pipeline.sink else { return Ok(()) };
         let so_far = self.held.bytes();
         if !self.held.reach(so_far + groups.rows_bytes()) {
             return Ok(());
         }
-        let own = std::mem::replace(groups, Box::new(Aggregation::new(spec)));
+        let next = Box::new(groups.anew());
+        let own = std::mem::replace(groups, next);
         self.dealt.push(own.into_rows()?.dealt()?);
         Ok(())
     }

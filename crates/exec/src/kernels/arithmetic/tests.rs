@@ -15,10 +15,10 @@ fn results_are_those_of_wide_arithmetic() {
     let large: Vec<i128> = (0..100).map(|i| (i - 50) * 0x1234_5678_9abc).collect();
     let exact = |op, a: i128, b: i128| match op {
         Op::Add => a + b,
-        Op::Sub => a - b,
+        Op::Sub | Op::Elapsed => a - b,
         Op::Mul => a * b,
     };
-    for op in [Op::Add, Op::Sub, Op::Mul] {
+    for op in [Op::Add, Op::Sub, Op::Mul, Op::Elapsed] {
         for (a, b) in [(&small, &small), (&small, &large), (&large, &small), (&large, &large)] {
             let ints = apply(op, &column(a), &column(b), None).unwrap();
             for (row, (a, b)) in a.iter().zip(b).enumerate() {
@@ -34,6 +34,17 @@ fn results_are_those_of_wide_arithmetic() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn nothing_is_elapsed_since_what_is_infinite() {
+    let finite = column(&[1, TIMESTAMP_MIN.into(), TIMESTAMP_MAX.into()]);
+    assert!(apply(Op::Elapsed, &finite, &Operand::Const(0), None).is_some());
+    for infinite in [i64::MIN, i64::MAX].map(i128::from) {
+        assert!(apply(Op::Elapsed, &finite, &Operand::Const(infinite), None).is_none());
+        assert!(apply(Op::Elapsed, &Operand::Const(0), &column(&[5, infinite]), None).is_none());
+        assert!(apply(Op::Elapsed, &column(&[infinite]), &column(&[infinite]), None).is_none());
     }
 }
 
