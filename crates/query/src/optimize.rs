@@ -22,6 +22,7 @@ mod eager;
 pub mod facts;
 mod graph;
 mod greedy;
+mod group_exprs;
 mod grouping;
 mod keys;
 mod linear;

@@ -5,6 +5,7 @@ use super::sets::Sets;
 use super::sort::{Form, Key, Order};
 use super::window::{self, Frame, Function};
 use super::{Notes, Pipeline, Sink, Start, Step};
+use crate::aggregate::keys::is_text;
 use crate::aggregate::{Call, Spec};
 use crate::join;
 use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
@@ -12,7 +13,6 @@ use crate::program::{Condition, Def, Field, Place, Program, fuse};
 use arrow_array::Array;
 use basalt_expr::context::EvalContext;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
 use basalt_types::vector::{Ints, Vector};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -353,8 +353,10 @@ impl Compiler<'_> {
         calls: &[AggregateCall],
     ) -> Option<Open> {
         let ctx = self.ctx;
-        if let Some(value) = only_distinct(calls) {
-            // Each value of a group is a group of its own first: those are put together by all workers.
+        if let Some(value) = only_distinct(calls).filter(|value| !groups.is_empty() && is_text(value.ty().underlying()))
+        {
+            // Each text of a group is a group of its own first: those are put together by all workers, and sets of texts by
+            // one. Where there are numbers, or no groups, that is less than what the second aggregation takes.
             let all: Vec<Expr> = groups.iter().cloned().chain([value.clone()]).collect();
             let at = |(index, expr): (usize, &Expr)| Expr::Column { index, ty: expr.ty() };
             let outer: Vec<Expr> = groups.iter().enumerate().map(at).collect();
@@ -597,9 +599,5 @@ fn only_distinct(calls: &[AggregateCall]) -> Option<&Expr> {
     let of = |call: &'_ AggregateCall| (call.distinct && call.filter.is_none()).then(|| call.args.clone());
     let args = &calls.first()?.args;
     let [value] = args.as_slice() else { return None };
-    // As keys they would print as one of both zeros.
-    if matches!(value.ty().underlying(), DataType::Float4 | DataType::Float8) {
-        return None;
-    }
     calls.iter().all(|call| of(call).as_ref() == Some(args)).then_some(value)
 }

@@ -4,18 +4,19 @@
 //! row that it drops would have been dropped anyway. What it has passed has a profile: the way back up estimates.
 
 use super::classes::{Classes, carried_over};
-use super::columns::{ColSet, Definitions, output, substitute, within};
+use super::columns::{ColSet, Definitions, hole, output, substitute, within};
 use super::conjuncts::{key_of, rejects_nulls, split};
 use super::eager;
 use super::facts::Statistics;
 use super::graph::{Graph, Leaf};
+use super::group_exprs;
 use super::node::{JoinKind, Node, Op, Side};
 use super::profile::{ColumnProfile, Dependency, Profile, UniqueKey};
 use super::region::{Link, Region, Relation};
 use super::selectivity;
 use crate::plan::{AggregateCall, ColId, SetColumn, WindowCall};
 use basalt_expr::tree::Expr;
-use basalt_types::Datum;
+use basalt_types::{DataType, Datum};
 use std::cell::Cell;
 
 /// Who asks for groups by what they have together asks for exceptions.
@@ -120,6 +121,11 @@ impl Placement<'_> {
             split(conjuncts).into_iter().partition(|conjunct| !groups.is_empty() && within(conjunct, &ids));
         let below = below.into_iter().map(|conjunct| substitute(conjunct, &definitions)).collect();
         let Placed { node, profile } = self.place(input, below)?;
+        let (groups, computed) = group_exprs::computed_behind(groups);
+        let above: Vec<Expr> = above.into_iter().map(|conjunct| substitute(conjunct, &computed)).collect();
+        let kept: Vec<(ColId, DataType)> = groups.iter().map(|(id, expr)| (*id, expr.ty())).collect();
+        let results: Vec<(ColId, DataType)> =
+            aggregates.iter().map(|(id, call)| (*id, call.resolved.ty.clone())).collect();
         let dependent = dependent_groups(&groups, &profile);
         let of_groups = of_groups(&groups, &dependent, &aggregates, &profile);
         let early = eager::groups_below_joins(&node, &profile, &groups, &aggregates, || self.fresh());
@@ -133,7 +139,16 @@ impl Placement<'_> {
             found.profile.rows = found.profile.rows.min(most).max(1.0);
             found.node.rows = found.profile.rows;
         }
-        Some(found)
+        if computed.is_empty() {
+            return Some(found);
+        }
+        let Placed { node, mut profile } = found;
+        let passed = kept.iter().chain(&results).map(|(id, ty)| (*id, hole(*id, ty.clone())));
+        let exprs = passed.chain(computed.iter().map(|(id, expr)| (*id, expr.clone()))).collect();
+        for id in computed.keys() {
+            profile.columns.insert(*id, ColumnProfile::guessed(profile.rows));
+        }
+        Some(Placed::new(node.project(exprs), profile))
     }
 
     /// Whole partitions go, or none of their rows.
@@ -304,14 +319,16 @@ pub fn dependent_groups(groups: &[(ColId, Expr)], profile: &Profile) -> Vec<usiz
         _ => None,
     };
     let mut out: Vec<usize> = Vec::new();
-    if profile.dependencies.is_empty() {
-        return out;
-    }
     for (at, (_, expr)) in groups.iter().enumerate().rev() {
-        let Some(id) = column(expr) else { continue };
         let others = groups.iter().enumerate().filter(|(other, _)| *other != at && !out.contains(other));
+        // Without any there would be a group even of no rows.
+        let is_alone = others.clone().next().is_none();
         let others: ColSet = others.filter_map(|(_, (_, expr))| column(expr)).collect();
-        if profile.closure(others).contains(&id) {
+        let is_decided = match column(expr) {
+            Some(id) => !profile.dependencies.is_empty() && profile.closure(others).contains(&id),
+            None => !is_alone && group_exprs::follows_from(expr, &others),
+        };
+        if is_decided {
             out.push(at);
         }
     }

@@ -1,0 +1,57 @@
+//! Expressions that are grouped by beside the columns that they are computed from: `GROUP BY a, a - 1`, and constants.
+//!
+//! They tell no rows apart that the columns do not. What fails for no value is computed of the groups; the rest of each
+//! group's first row, so that what fails still does.
+
+use super::columns::{ColSet, Definitions, columns_of, substitute};
+use crate::plan::ColId;
+use basalt_expr::functions::Volatility;
+use basalt_expr::tree::Expr;
+use basalt_types::DataType;
+
+/// The groups that rows are told apart by, and those that are computed from these behind the aggregation.
+pub fn computed_behind(groups: Vec<(ColId, Expr)>) -> (Vec<(ColId, Expr)>, Definitions) {
+    let columns: ColSet = groups.iter().filter_map(|(_, expr)| plain_column(expr)).collect();
+    let is_computed = |expr: &Expr| expr.is_total() && follows_from(expr, &columns);
+    let (computed, mut kept): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, expr)| is_computed(expr));
+    let mut computed = computed.into_iter();
+    if kept.is_empty() {
+        // Without any there would be a group even of no rows.
+        kept.extend(computed.next());
+    }
+    let of_column = |(id, expr): &(ColId, Expr)| match expr {
+        Expr::Hole { id: column, ty } => Some((*column, Expr::Hole { id: *id, ty: ty.clone() })),
+        _ => None,
+    };
+    let by_column: Definitions = kept.iter().filter_map(of_column).collect();
+    let behind = computed.map(|(id, expr)| (id, substitute(expr, &by_column))).collect();
+    (kept, behind)
+}
+
+/// Whether an expression that is no column has one value for all rows that have one value in each of these columns.
+pub fn follows_from(expr: &Expr, columns: &ColSet) -> bool {
+    let is_same = |expr: &Expr| match expr {
+        Expr::Hole { id, ty } => columns.contains(id) && is_same_if_equal(ty),
+        _ => true,
+    };
+    !matches!(expr, Expr::Hole { .. })
+        && expr.volatility() < Volatility::Volatile
+        && columns_of(expr).is_subset(columns)
+        && !expr.any(&mut |node| !is_same(node))
+}
+
+/// Numerics that are equal may print in different ways, and so may intervals.
+fn is_same_if_equal(ty: &DataType) -> bool {
+    use DataType::*;
+    matches!(
+        ty.underlying(),
+        Bool | Int2 | Int4 | Int8 | Oid | Text | Varchar(_) | Bytea | Date | Time | Timestamp | TimestampTz | Uuid
+    )
+}
+
+fn plain_column(expr: &Expr) -> Option<ColId> {
+    match expr {
+        Expr::Hole { id, .. } => Some(*id),
+        _ => None,
+    }
+}
