@@ -693,7 +693,14 @@ impl Results<'_> {
     fn result(&self, result: &Outcome, groups: &Chosen<'_>) -> Result<Vector> {
         Ok(match result {
             Outcome::Count(unit) => {
-                let counts = groups.iter().map(|group| self.count(*unit, group)).collect();
+                let known = match (&self.0[*unit], groups) {
+                    (Done::Count(counts), Chosen::All(groups)) => counts.get(groups.clone()),
+                    _ => None,
+                };
+                let counts = match known {
+                    Some(counts) => counts.to_vec().into(),
+                    None => groups.iter().map(|group| self.count(*unit, group)).collect(),
+                };
                 Vector::Ints(Ints::measured(IntValues::I64(counts), None))
             }
             Outcome::Sum { sum, count, field } => {

@@ -262,6 +262,7 @@ pub struct Worker {
     reading: Reading,
     /// Groups that it has dealt out before the end.
     dealt: Vec<DealtRows>,
+    dealt_bytes: usize,
     /// What of its rows it has written.
     flushed: Option<Flushed>,
     /// What the others take.
@@ -384,8 +385,8 @@ impl Running {
         let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
         let (held, reading) = (Reservation::new(&self.ran.account), Reading::Nothing);
         let counts = Counts { passed: vec![0; self.pipeline.steps.len()], ..Counts::default() };
-        let (dealt, flushed) = (Vec::new(), None);
-        Worker { running: self.clone(), scan, reading, work, sink, dealt, flushed, held, busy: false, counts }
+        let (dealt, dealt_bytes, flushed, busy) = (Vec::new(), 0, None, false);
+        Worker { running: self.clone(), scan, reading, work, sink, dealt, dealt_bytes, flushed, held, busy, counts }
     }
 }
 

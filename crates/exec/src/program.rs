@@ -353,7 +353,8 @@ impl Program {
         }
         let nullable = later.nullable || earlier.nullable;
         let field = Field { ty: DataType::Numeric(None), scale: Some(SECOND_DIGITS), nullable };
-        let place = self.arithmetic(Op::Elapsed, later.arg, earlier.arg, None, field, expr);
+        let limits = kinds::limits(&DataType::Int8);
+        let place = self.arithmetic(Op::Elapsed, later.arg, earlier.arg, limits, field, expr);
         Some(Typed { arg: Arg::Column(place), kind: Kind::Scaled(SECOND_DIGITS), nullable, digits: None })
     }
 

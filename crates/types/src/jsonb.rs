@@ -82,6 +82,9 @@ impl<'a> Iterator for Elements<'a> {
             return None;
         }
         let end = after_value(bytes, start);
+        if end == start {
+            return None;
+        }
         let next = after_blanks(bytes, end);
         self.at = next + usize::from(bytes.get(next) == Some(&b','));
         self.text.get(start..end)

@@ -679,29 +679,34 @@ impl Found {
 
     fn vector(&self, column: usize, groups: &Chosen<'_>) -> Vector {
         let of_column = &self.columns[column];
-        let words = || groups.iter().map(|group| self.word(column, group));
+        let words = || -> Vec<u64> {
+            match groups {
+                Chosen::All(groups) if self.columns.len() == 1 => self.words[groups.clone()].to_vec(),
+                groups => groups.iter().map(|group| self.word(column, group)).collect(),
+            }
+        };
         let valid = || groups.iter().map(|group| !of_column.is_null(group)).collect::<NullBuffer>();
         let nulls = (!of_column.nulls.is_empty()).then(valid);
         match (&of_column.texts, of_column.form) {
             (None, Form::Bools) => {
-                let values = words().map(|word| word != 0).collect();
+                let values = words().into_iter().map(|word| word != 0).collect();
                 Vector::Flat(Arc::new(BooleanArray::new(values, nulls)))
             }
             (None, Form::Floats { wide: true }) => {
-                let values = words().map(f64::from_bits).collect();
+                let values = words().into_iter().map(f64::from_bits).collect();
                 Vector::Flat(Arc::new(Float64Array::new(values, nulls)))
             }
             (None, Form::Floats { wide: false }) => {
-                let values = words().map(|word| f32::from_bits(word as u32)).collect();
+                let values = words().into_iter().map(|word| f32::from_bits(word as u32)).collect();
                 Vector::Flat(Arc::new(Float32Array::new(values, nulls)))
             }
             (None, _) => {
-                let values = IntValues::I64(words().map(|word| word as i64).collect());
+                let values = IntValues::I64(words().into_iter().map(|word| word as i64).collect());
                 Vector::Ints(Ints::measured(values, nulls))
             }
-            (Some(texts), Form::Fixed) => Vector::Flat(fixed(words(), nulls, &texts.sealed())),
+            (Some(texts), Form::Fixed) => Vector::Flat(fixed(words().into_iter(), nulls, &texts.sealed())),
             (Some(texts), _) => {
-                let codes = words().map(|word| word as u32).collect();
+                let codes = words().into_iter().map(|word| word as u32).collect();
                 Vector::Codes(Codes { codes, nulls, dictionary: texts.sealed() })
             }
         }

@@ -76,6 +76,8 @@ const CHUNK: usize = 8192;
 const DEALT_OF_TWO_MIN: usize = 1 << 18;
 /// Groups whose tables a processor's own caches hold.
 const NEAR_GROUPS: usize = if cfg!(test) { 1 << 6 } else { 1 << 15 };
+/// How often as many groups are dealt out before they become more: whoever puts a part together looks into all of them.
+const DEALT_ALIKE: usize = 16;
 /// Of so many rows each but one makes a group, or more of them: there it is better to begin anew.
 const ROWS_PER_OLD_GROUP_MIN: usize = 4;
 
@@ -105,10 +107,12 @@ impl Aggregation {
 
     /// Whether rows hardly ever meet a group that is there: then a table beyond the caches would have each wait for
     /// memory, and for little. What there is is better dealt out, and the next rows make their own groups.
-    pub fn is_fruitless(&mut self) -> bool {
+    /// `dealt`: how often that was done already; of very many groups some more are dealt out each time.
+    pub fn is_fruitless(&mut self, dealt: usize) -> bool {
         let groups = self.groups();
         let (rows_before, groups_before) = self.fruit.before;
-        if groups < NEAR_GROUPS.max(groups_before * 2) {
+        let near = NEAR_GROUPS * (1 + dealt / DEALT_ALIKE);
+        if groups < near.max(groups_before * 2) {
             return false;
         }
         let (rows, new) = (self.fruit.rows - rows_before, groups - groups_before);

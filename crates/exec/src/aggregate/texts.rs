@@ -3,7 +3,7 @@
 use super::keys::Dictionary;
 use super::table::{TOGETHER, Table};
 use crate::error::{Error, Result};
-use ahash::RandomState;
+use ahash::{AHashMap, RandomState};
 use arrow_array::{Array, BinaryViewArray};
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ByteView;
@@ -50,6 +50,8 @@ pub struct Texts {
     own: Vec<u8>,
     own_at: u32,
     taken_in: Vec<TakenIn>,
+    /// Where those of a dictionary are among them, by its address: they hold it.
+    taken_from: AHashMap<usize, usize>,
     /// Each number and one.
     numbers: Table,
     hasher: RandomState,
@@ -73,7 +75,8 @@ impl Texts {
     pub fn new(equality: Equality, hasher: RandomState) -> Texts {
         let (views, hashes, buffers, own, taken_in) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (own_at, numbers, last, sealed) = (NO_BUFFER, Table::new(64), None, None);
-        Texts { equality, views, hashes, buffers, own, own_at, taken_in, numbers, hasher, last, sealed }
+        let taken_from = AHashMap::new();
+        Texts { equality, views, hashes, buffers, own, own_at, taken_in, taken_from, numbers, hasher, last, sealed }
     }
 
     /// Makes room for so many texts, of which none has come yet.
@@ -210,13 +213,15 @@ impl Texts {
     /// If it was not sealed.
     pub fn of_others(&mut self, other: &Texts, theirs: &[u64], nulls: Option<&NullBuffer>) -> Vec<u64> {
         let dictionary = other.sealed();
-        let known = self.taken_in.iter().position(|taken| Arc::ptr_eq(&taken.dictionary, &dictionary));
-        let place = known.unwrap_or_else(|| {
+        let address = Arc::as_ptr(&dictionary) as usize;
+        let place = self.taken_from.get(&address).copied().unwrap_or_else(|| {
+            self.taken_from.insert(address, self.taken_in.len());
             let base = self.buffers.len() as u32;
             self.buffers.extend(dictionary.data_buffers().iter().cloned());
             self.taken_in.push(TakenIn { dictionary: dictionary.clone(), base, numbers: Vec::new() });
             self.taken_in.len() - 1
         });
+        assert!(Arc::ptr_eq(&self.taken_in[place].dictionary, &dictionary), "what is held keeps its address");
         let base = self.taken_in[place].base;
         let mut known = std::mem::take(&mut self.taken_in[place].numbers);
         if known.is_empty() && dictionary.len() <= theirs.len() * ENTRIES_PER_ROW_MAX {
@@ -399,6 +404,7 @@ impl Texts {
             return;
         }
         (self.numbers, self.last, self.taken_in) = (Table::new(0), None, Vec::new());
+        self.taken_from = AHashMap::new();
         self.end_buffer();
         let (views, buffers) = (std::mem::take(&mut self.views).into(), self.buffers.clone());
         // SAFETY: each view is of bytes of the buffer whose number it has: what it was made of, or what another array's

@@ -344,7 +344,9 @@ impl Sorting {
             return Ok(());
         };
         let KeyValues::Integers(known, None) = &known[0] else { return Ok(()) };
-        if !self.bounded {
+        // What fails has to fail for any row.
+        let are_total = self.order.keys[1..].iter().all(|key| work.program.is_total(key.place));
+        if !self.bounded || !are_total {
             return Ok(());
         }
         let KeyValues::Integers(values, None) = KeyValues::of(batch.vector(first.place, work)?, first.form)? else {

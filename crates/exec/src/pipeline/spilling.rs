@@ -79,7 +79,7 @@ impl Worker {
     /// Deals groups out that rows do not come back to.
     fn deal(&mut self) -> Result<()> {
         let Local::Aggregate(groups) = &mut self.sink else { return Ok(()) };
-        if self.flushed.is_some() || self.running.reads != 1 || !groups.is_fruitless() {
+        if self.flushed.is_some() || self.running.reads != 1 || !groups.is_fruitless(self.dealt.len()) {
             return Ok(());
         }
         let so_far = self.held.bytes();
@@ -88,7 +88,9 @@ impl Worker {
         }
         let next = Box::new(groups.anew());
         let own = std::mem::replace(groups, next);
-        self.dealt.push(own.into_rows()?.dealt()?);
+        let dealt = own.into_rows()?.dealt()?;
+        self.dealt_bytes += dealt.bytes();
+        self.dealt.push(dealt);
         Ok(())
     }
 
@@ -97,6 +99,7 @@ impl Worker {
         if self.dealt.is_empty() {
             return Ok(());
         }
+        self.dealt_bytes = 0;
         let mut dealt = Made::Dealt(std::mem::take(&mut self.dealt));
         self.running.flush(&mut dealt, &mut self.flushed)
     }
@@ -104,8 +107,7 @@ impl Worker {
     /// Asks for what was made lately, or writes all of it.
     pub(super) fn account(&mut self) -> Result<()> {
         self.deal()?;
-        let dealt_bytes = self.dealt.iter().map(DealtRows::bytes).sum::<usize>();
-        let bytes = dealt_bytes
+        let bytes = self.dealt_bytes
             + match &self.sink {
                 Local::Aggregate(groups) => groups.bytes(),
                 Local::Build(built) => built.bytes(),

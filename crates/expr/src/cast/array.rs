@@ -37,7 +37,8 @@ pub fn cast_array(
         return Ok(cast);
     }
     let mut out = LogicalBuilder::new(to, array.len());
-    let texts = array.as_string_view_opt().filter(|_| is_text(from));
+    // The only byte of a "char" is a number of its own.
+    let texts = array.as_string_view_opt().filter(|_| is_text(from) && *from != DataType::Char);
     for row in 0..array.len() {
         if let Some(texts) = texts.filter(|texts| texts.is_valid(row))
             && let Some(value) = texts::plain(to, texts.value(row))

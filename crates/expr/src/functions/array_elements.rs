@@ -5,15 +5,16 @@ use super::set_columns::{SetColumn, elements_of};
 use super::{CallInfo, Function};
 use crate::array_value;
 use crate::context::EvalContext;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::vector::{Vector, from_arrow};
 use crate::eval::{self, bools, rows};
 use arrow::compute::take;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt32Array};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use basalt_types::batch::to_logical;
 use basalt_types::{DataType, Datum};
+use std::ops::Range;
 
 /// So many elements of a constant are looked for one by one.
 const WANTED_MAX: usize = 16;
@@ -57,21 +58,67 @@ impl Elements {
     }
 }
 
-/// `left function ANY (arrays)`, or ALL of them: all elements of all rows are compared at once, also those that come
+/// Rows whose arrays take so much together are looked at at once: their elements lie side by side meanwhile.
+const PIECE_BYTES: usize = if cfg!(test) { 1 << 8 } else { 1 << 22 };
+
+/// What is asked of rows of arrays, some rows at a time.
+fn in_pieces(
+    arrays: &ArrayRef,
+    element: &DataType,
+    mut ask: impl FnMut(&Elements, Range<usize>) -> Result<BooleanBuffer>,
+) -> Result<BooleanBuffer> {
+    let bytes = arrays.as_binary_view_opt().ok_or_else(|| mismatch(element, arrays))?;
+    let mut found = BooleanBufferBuilder::new(bytes.len());
+    let (mut from, mut held) = (0, 0);
+    for row in 0..bytes.len() {
+        held += bytes.views()[row] as u32 as usize;
+        if held >= PIECE_BYTES || row + 1 == bytes.len() {
+            let some = from..row + 1;
+            let elements = Elements::of(&arrays.slice(some.start, some.len()), element)?;
+            found.append_buffer(&ask(&elements, some)?);
+            (from, held) = (row + 1, 0);
+        }
+    }
+    Ok(found.finish())
+}
+
+/// `left function ANY (arrays)`, or ALL of them: all elements of some rows are compared at once, also those that come
 /// after one that decides, so that an error may be none.
 pub(crate) fn against_any(
     left: &Vector,
     left_ty: &DataType,
     arrays: &ArrayRef,
     element: &DataType,
-    (function, all): (&'static Function, bool),
+    how: (&'static Function, bool),
     ctx: &EvalContext,
 ) -> Result<Vector> {
-    let elements = Elements::of(arrays, element)?;
-    let probe = match left {
-        Vector::Array(column) => Vector::Array(take(column, &elements.rows(), None).map_err(from_arrow)?),
-        constant => constant.clone(),
-    };
+    let mut known = BooleanBufferBuilder::new(arrays.len());
+    let found = in_pieces(arrays, element, |elements, rows| {
+        let probe = match left {
+            Vector::Array(column) => {
+                let own = column.slice(rows.start, rows.len());
+                Vector::Array(take(&own, &elements.rows(), None).map_err(from_arrow)?)
+            }
+            constant => constant.clone(),
+        };
+        let (found, own) = some_against_any(probe, left_ty, elements, element, how, ctx)?;
+        known.append_buffer(&own);
+        Ok(found)
+    })?;
+    let known = NullBuffer::new(known.finish());
+    let nulls = NullBuffer::union(Some(&known), arrays.logical_nulls().as_ref());
+    Ok(bools(found, nulls.filter(|nulls| nulls.null_count() > 0)))
+}
+
+/// The same of some rows, with the left value beside each element; and of which rows it is known.
+fn some_against_any(
+    probe: Vector,
+    left_ty: &DataType,
+    elements: &Elements,
+    element: &DataType,
+    (function, all): (&'static Function, bool),
+    ctx: &EvalContext,
+) -> Result<(BooleanBuffer, BooleanBuffer)> {
     let (compared, count) = (Vector::Array(elements.values.clone()), elements.values.len());
     let types = [left_ty.clone(), element.clone()];
     let votes = eval::call(function, &[probe, compared], &types, &DataType::Bool, count, ctx)?;
@@ -79,10 +126,11 @@ pub(crate) fn against_any(
     let votes = votes.as_boolean();
     let decides = if all { eval::is_false(votes) } else { eval::is_true(votes) };
     let decided = elements.any(&decides);
-    let unknown = votes.nulls().map(|nulls| elements.any(&!nulls.inner()));
-    let known = unknown.map(|unknown| NullBuffer::new(&decided | &!&unknown));
-    let nulls = NullBuffer::union(known.as_ref(), arrays.logical_nulls().as_ref());
-    Ok(bools(if all { !&decided } else { decided }, nulls))
+    let known = match votes.nulls() {
+        Some(nulls) => &decided | &!&elements.any(&!nulls.inner()),
+        None => BooleanBuffer::new_set(elements.counts.len()),
+    };
+    Ok((if all { !&decided } else { decided }, known))
 }
 
 /// `left @> right`.
@@ -138,20 +186,21 @@ fn beside(
     if too_many || !rows::is_set_of_bytes(ty) {
         return row_by_row();
     }
-    let elements = Elements::of(arrays, ty)?;
-    let among = |wanted: &[Datum]| rows::among(&elements.values, ty, wanted);
-    let holds = match test {
-        Test::HasAll if has_null => Some(BooleanBuffer::new_unset(count)),
-        Test::HasAll => wanted.chunks(1).try_fold(BooleanBuffer::new_set(count), |all, one| {
-            Some(&all & &elements.any(&valid(among(one)?, &elements.values)))
-        }),
-        Test::HasAny => among(&wanted).map(|found| elements.any(&valid(found, &elements.values))),
-        Test::IsWithin => among(&wanted).map(|found| !&elements.any(&!&valid(found, &elements.values))),
-    };
-    match holds {
-        Some(holds) => Ok(bools(holds, union_nulls(args))),
-        None => row_by_row(),
-    }
+    let holds = in_pieces(arrays, ty, |elements, rows| {
+        let among = |wanted: &[Datum]| match rows::among(&elements.values, ty, wanted) {
+            Some(found) => Ok(valid(found, &elements.values)),
+            None => Err(Error::internal("elements that are no set of bytes")),
+        };
+        match test {
+            Test::HasAll if has_null => Ok(BooleanBuffer::new_unset(rows.len())),
+            Test::HasAll => wanted
+                .chunks(1)
+                .try_fold(BooleanBuffer::new_set(rows.len()), |all, one| Ok(&all & &elements.any(&among(one)?))),
+            Test::HasAny => Ok(elements.any(&among(&wanted)?)),
+            Test::IsWithin => Ok(!&elements.any(&!&among(&wanted)?)),
+        }
+    })?;
+    Ok(bools(holds, union_nulls(args)))
 }
 
 /// Those of values that are there.

@@ -112,8 +112,12 @@ fn split_part<'a>(text: &'a str, delimiter: &str, field: i32) -> Result<&'a str>
     if let [byte] = delimiter.as_bytes() {
         return Ok(part_between(text, *byte, index, field > 0).unwrap_or(""));
     }
-    let part = if field > 0 { text.split(delimiter).nth(index) } else { text.rsplit(delimiter).nth(index) };
-    Ok(part.unwrap_or(""))
+    // Delimiters are found from the start, also where fields are counted from the end.
+    let index = match field > 0 {
+        true => Some(index),
+        false => text.split(delimiter).count().checked_sub(index + 1),
+    };
+    Ok(index.and_then(|index| text.split(delimiter).nth(index)).unwrap_or(""))
 }
 
 /// The same between single bytes, which are all below 128 and so no part of a character.

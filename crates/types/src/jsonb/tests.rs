@@ -75,9 +75,14 @@ fn keys_sort_as_postgresql_orders_jsonb() {
 
 #[test]
 fn damaged_text_and_keys_end_early() {
-    for bad in ["", "{", "[", "{\"a\"", "{\"a\":", "\"\\", "[1,", "}", "]", ",", "{1}"] {
+    for bad in [
+        "", "{", "[", "{\"a\"", "{\"a\":", "\"\\", "[1,", "}", "]", ",", "{1}", "[}", "[:", "[1,}", "[1}", "{\"a\":}",
+        "{\"a\":,",
+    ] {
         elements(bad).count();
         members(bad).count();
+        member(bad, "b");
+        element(bad, 3);
         tokens(bad).count();
         encode_key(bad, &mut Vec::new());
         unquote(bad);
