@@ -7,6 +7,7 @@ mod execution;
 mod explain;
 mod held;
 mod merge;
+mod one_row;
 mod prune;
 mod reading;
 mod sets;
@@ -51,7 +52,7 @@ const STEPS_TIME: Duration = Duration::from_micros(500);
 const HELD_ROWS: usize = 8192;
 
 /// One pipeline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pipeline {
     start: Start,
     program: Arc<Program>,
@@ -63,7 +64,7 @@ pub struct Pipeline {
 }
 
 /// The numbers that its operators have in the plan. What a join became has the join's number in two pipelines.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Notes {
     start: Vec<usize>,
     steps: Vec<Vec<usize>>,
@@ -71,7 +72,7 @@ struct Notes {
 }
 
 /// Where the rows of a pipeline come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Start {
     Table(ScanSpec),
     /// Columns of so many rows.
@@ -86,14 +87,14 @@ enum Start {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Step {
     Filter(Vec<Condition>),
     Probe(join::Probe),
     Sets(Sets),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Sink {
     Aggregate(Arc<aggregate::Spec>),
     Build(Arc<join::Spec>),

@@ -8,6 +8,7 @@ mod condition;
 mod general;
 mod kinds;
 
+pub(crate) use condition::mirrored;
 pub use condition::{Condition, fuse, fused};
 pub(crate) use general::{General, logical};
 pub(crate) use kinds::{Kind, comparable_to};

@@ -41,7 +41,7 @@ impl Kind {
 }
 
 /// One join of a pipeline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Probe {
     /// Which of the pipeline's joins it is.
     pub join: usize,
@@ -60,6 +60,12 @@ impl Probe {
             true => Err(SEVERAL),
             false => Ok(()),
         }
+    }
+
+    /// Whether every row sees the same row of a table, and there is one.
+    pub fn shows_one_row(&self, table: &Table) -> bool {
+        let takes_any = self.keys.is_empty() && self.residual.is_empty();
+        takes_any && table.rows == 1 && matches!(self.kind, Kind::Single | Kind::Left | Kind::Inner)
     }
 
     /// The columns that it asks for.

@@ -56,18 +56,23 @@ impl Execution {
         let at = self.made.len();
         let Some(pipeline) = self.pipelines.get(at).cloned() else { return Ok(None) };
         let stage = Stage::of(&pipeline, self.broken.as_ref(), &|by| self.made[by].0.clone());
+        let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect::<Result<Vec<Arc<Table>>>>()?;
+        // What is broken goes on as it has begun.
+        let pipeline = match stage.cut.is_none() && self.broken.is_none() {
+            true => pipeline.with_constants(&tables, &self.around.ctx)?,
+            false => pipeline,
+        };
         let (source, scan) = match &self.broken {
             Some(Broken { cut, parts }) => (
                 Source::Parts { cut: cut.clone(), chosen: None, parts: parts.clone(), next: AtomicUsize::new(0) },
                 None,
             ),
-            None => self.source(&pipeline)?,
+            None => self.source(&pipeline, &tables)?,
         };
         let by_parts = stage.cut.is_some() || matches!(source, Source::Parts { .. });
         if by_parts && pipeline.sink.shows_order() && self.is_ordered(&pipeline.start) {
             return Err(Error::Beyond("rows in order that look into more than memory holds"));
         }
-        let tables = pipeline.tables.iter().map(|by| self.table(*by)).collect::<Result<Vec<Arc<Table>>>>()?;
         for step in &pipeline.steps[stage.steps.clone()] {
             if let Step::Probe(probe) = step {
                 probe.check(&tables[probe.join])?;
@@ -109,11 +114,13 @@ impl Execution {
         Arc::new(Ran { scan, entered, passed, made, nanos, workers, account: self.account.part(), began, took_nanos })
     }
 
-    fn source(&self, pipeline: &Pipeline) -> Result<(Source, Option<Arc<ScanStats>>)> {
+    fn source(&self, pipeline: &Pipeline, tables: &[Arc<Table>]) -> Result<(Source, Option<Arc<ScanStats>>)> {
         let next = AtomicUsize::new(0);
         Ok(match &pipeline.start {
             Start::Table(spec) => {
-                let scan = Scan::start(&self.around.read, self.narrowed(pipeline, spec), self.around.stop.clone())?;
+                let mut spec = self.narrowed(pipeline, spec);
+                spec.predicates.extend(pipeline.predicates_behind_one_row(tables));
+                let scan = Scan::start(&self.around.read, spec, self.around.stop.clone())?;
                 let stats = scan.stats().clone();
                 (Source::Table(scan), Some(stats))
             }

@@ -16,7 +16,7 @@ use basalt_types::vector::{IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType};
 
 /// Calls that are advanced together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sets {
     calls: Vec<Call>,
     /// Where the number of the value goes, from 1.
@@ -25,7 +25,7 @@ pub struct Sets {
     keep_empty: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Call {
     call: SetCall,
     args: Vec<Place>,

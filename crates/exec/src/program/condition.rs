@@ -197,7 +197,7 @@ fn inverse(op: CompareOp) -> CompareOp {
 }
 
 /// The same comparison with its operands exchanged.
-fn mirrored(op: CompareOp) -> CompareOp {
+pub(crate) fn mirrored(op: CompareOp) -> CompareOp {
     match op {
         CompareOp::Lt => CompareOp::Gt,
         CompareOp::LtEq => CompareOp::GtEq,

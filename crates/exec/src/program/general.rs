@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 /// An expression whose columns are counted in a list of its own.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct General {
+    /// Over the columns of the program, as it was given.
+    over: Expr,
     expr: Expr,
     /// Which columns of the program those are.
     pub places: Vec<Place>,
@@ -52,7 +54,12 @@ impl General {
             }
             other => other,
         });
-        General { ty: own.ty(), sought: Lazily::default(), expr: own, places, held }
+        General { over: expr.clone(), ty: own.ty(), sought: Lazily::default(), expr: own, places, held }
+    }
+
+    /// The expression over columns of the program.
+    pub fn over(&self) -> &Expr {
+        &self.over
     }
 
     /// Whether it fails for no value.
