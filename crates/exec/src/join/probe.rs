@@ -86,6 +86,11 @@ impl Probe {
 
     pub fn apply(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let table = work.tables[self.join].clone();
+        // Rows stay where they are, so that storage can tell what filters ask next.
+        if self.shows_one_row(&table) {
+            batch.set_matches(self.join, vec![0; batch.rows()]);
+            return Ok(());
+        }
         if matches!(self.kind, Kind::Inner | Kind::Semi) {
             let all = self.screen(&table, batch, work)?;
             if batch.rows() == 0 {
