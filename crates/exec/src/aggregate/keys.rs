@@ -214,6 +214,11 @@ impl Keys {
         self.found.order != Order::Indexed || self.found.dense.is_some() && !of_texts
     }
 
+    /// Whether an array may take the table's place once there are more rows.
+    pub fn may_lie_close(&self) -> bool {
+        self.found.waiting.as_ref().is_some_and(|waiting| waiting.is_near())
+    }
+
     /// Takes in another worker's keys: the group of each.
     pub fn merge(&mut self, other: &mut Keys) -> Result<Vec<u32>> {
         const CHUNK: usize = 8192;
@@ -862,6 +867,8 @@ struct Dense {
 const SLOTS_PER_ROW_MAX: usize = 32;
 const SLOTS_MIN: usize = 1 << 16;
 const SLOTS_PER_ROW_AGAIN: usize = 8;
+/// Rows that may still come for one that has.
+const ROWS_STILL_MAX: usize = 256;
 /// Of a table at first.
 const TABLE_SLOTS: usize = 1024;
 /// Texts of a column per group, as one of so many, from which on they are brought into the order of groups.
@@ -882,6 +889,12 @@ impl Dense {
     fn is_worth_it(&mut self, min: i128, max: i128, rows: usize) -> bool {
         let slots = self.slots(min, max, rows);
         slots.is_some_and(|slots| slots <= self.rows.saturating_mul(SLOTS_PER_ROW_AGAIN))
+    }
+
+    /// Whether it would become worth it with so many times the rows.
+    fn is_near(&self) -> bool {
+        let rows = self.rows.saturating_mul(ROWS_STILL_MAX);
+        self.bounds.is_some_and(|(low, high)| high.abs_diff(low) <= rows.saturating_mul(SLOTS_PER_ROW_AGAIN) as u64)
     }
 
     /// How many slots all integers need that came.

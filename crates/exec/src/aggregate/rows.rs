@@ -118,7 +118,8 @@ impl Aggregation {
         let (rows, new) = (self.fruit.rows - rows_before, groups - groups_before);
         self.fruit.before = (self.fruit.rows, groups);
         let old = rows.saturating_sub(new);
-        old * ROWS_PER_OLD_GROUP_MIN <= rows && self.spec.deals_evenly() && !self.keys.are_put_together_fast()
+        let in_array = self.keys.are_put_together_fast() || self.keys.may_lie_close();
+        old * ROWS_PER_OLD_GROUP_MIN <= rows && !in_array && self.spec.deals_evenly()
     }
 
     /// The next one after one that was dealt out.
