@@ -125,16 +125,27 @@ impl<'a> Iterator for Members<'a> {
 
 /// The member of a `jsonb` object; `None` for other values. Stops where the key would stand.
 pub fn member<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    for (quoted, value) in members(text) {
+    let bytes = text.as_bytes();
+    let start = after_blanks(bytes, 0);
+    if bytes.get(start) != Some(&b'{') {
+        return None;
+    }
+    let mut at = after_blanks(bytes, start + 1);
+    while bytes.get(at) == Some(&b'"') {
+        let end = after_string(bytes, at);
         // Its quotes are two of the bytes, and escapes make it shorter.
-        if quoted.len() < key.len() + 2 {
-            continue;
-        }
-        match compare_keys(&unquote(quoted), key) {
+        let order = match end - at < key.len() + 2 {
+            true => Ordering::Less,
+            false => compare_keys(&unquote(text.get(at..end)?), key),
+        };
+        let value = after_blanks(bytes, after_blanks(bytes, end) + 1);
+        match order {
             Ordering::Less => {}
-            Ordering::Equal => return Some(value),
+            Ordering::Equal => return text.get(value..after_value(bytes, value)),
             Ordering::Greater => return None,
         }
+        let next = after_blanks(bytes, after_value(bytes, value));
+        at = after_blanks(bytes, next + usize::from(bytes.get(next) == Some(&b',')));
     }
     None
 }

@@ -27,12 +27,13 @@ pub(super) fn subscript(args: &[Vector], count: usize, info: &CallInfo) -> Resul
         let at = u32::try_from(i64::from(subscripts.at(row).ok()?) - i64::from(dimension.lower)).ok()?;
         (at < dimension.length).then_some(at as usize)
     };
-    let Vector::Array(column) = arrays else {
-        return each(args, count, info, |row, array| match place(row, array) {
+    let one_by_one = || {
+        each(args, count, info, |row, array| match place(row, array) {
             Some(at) => array.element(element, at),
             None => Some(Datum::Null),
-        });
+        })
     };
+    let Vector::Array(column) = arrays else { return one_by_one() };
     let rows = Rows { arrays: bytes_of(column, info)?, nulls: union_nulls(args), count };
     let stored: ArrayRef = match element {
         PhysType::I16 => rows.numbers::<Int16Type, 2>(element, i16::from_le_bytes, place)?,
@@ -41,12 +42,7 @@ pub(super) fn subscript(args: &[Vector], count: usize, info: &CallInfo) -> Resul
         PhysType::F32 => rows.numbers::<Float32Type, 4>(element, f32::from_le_bytes, place)?,
         PhysType::F64 => rows.numbers::<Float64Type, 8>(element, f64::from_le_bytes, place)?,
         PhysType::Bytes => rows.parts(place)?,
-        PhysType::Bool | PhysType::I128 | PhysType::Fixed16 => {
-            return each(args, count, info, |row, array| match place(row, array) {
-                Some(at) => array.element(element, at),
-                None => Some(Datum::Null),
-            });
-        }
+        PhysType::Bool | PhysType::I128 | PhysType::Fixed16 => return one_by_one(),
     };
     Ok(Vector::Array(to_logical(info.ty, &stored)))
 }

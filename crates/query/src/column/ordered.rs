@@ -26,11 +26,10 @@ impl Compiled {
     ) -> Taken<(Compiled, Vec<Expr>, Vec<exec::AggregateCall>)> {
         let order = one_order(aggregates)?;
         let distinct = aggregates.iter().any(|(_, call)| call.distinct && heeds_order(call));
-        let Compiled { plan, columns } = self;
+        let Compiled { mut plan, columns } = self;
         let mut placed_groups = groups.iter().map(|(_, group)| placed(group, &columns)).collect::<Taken<Vec<_>>>()?;
         let mut calls = aggregates.iter().map(|(_, call)| aggregate(call, &columns)).collect::<Taken<Vec<_>>>()?;
         let mut keys = order.iter().map(|key| sort_key(key, &columns)).collect::<Taken<Vec<_>>>()?;
-        let mut plan = plan;
         if distinct {
             let value = one_value(aggregates)?;
             let at = |index: usize, ty| Expr::Column { index, ty };

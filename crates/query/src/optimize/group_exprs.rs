@@ -3,7 +3,7 @@
 //! They tell no rows apart that the columns do not. What fails for no value is computed of the groups; the rest of each
 //! group's first row, so that what fails still does.
 
-use super::columns::{ColSet, Definitions, columns_of, substitute};
+use super::columns::{ColSet, Definitions, substitute};
 use crate::plan::ColId;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
@@ -36,7 +36,6 @@ pub fn follows_from(expr: &Expr, columns: &ColSet) -> bool {
     };
     !matches!(expr, Expr::Hole { .. })
         && expr.volatility() < Volatility::Volatile
-        && columns_of(expr).is_subset(columns)
         && !expr.any(&mut |node| !is_same(node))
 }
 

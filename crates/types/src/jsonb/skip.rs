@@ -148,14 +148,14 @@ mod masks {
     use std::arch::x86_64::*;
 
     /// `[` and `{`, and their closing ones, differ in this bit alone.
-    const CURLY: i8 = 0x20;
+    const CURLY: u8 = 0x20;
 
     #[inline]
     pub fn of(block: &[u8; BLOCK]) -> Masks {
         let mut found = Masks { quotes: 0, escapes: 0, opens: 0, closes: 0 };
         for (at, piece) in block.as_chunks().0.iter().enumerate() {
             let (piece, shift) = (load(piece), at * PIECE);
-            let curly = either(piece, splat(CURLY as u8));
+            let curly = either(piece, splat(CURLY));
             found.quotes |= u64::from(equal(piece, b'"')) << shift;
             found.escapes |= u64::from(equal(piece, b'\\')) << shift;
             found.opens |= u64::from(equal(curly, b'{')) << shift;
@@ -173,7 +173,7 @@ mod masks {
     #[inline]
     pub fn ends_of_word(piece: &[u8; PIECE]) -> u32 {
         let piece = load(piece);
-        let curly = either(piece, splat(CURLY as u8));
+        let curly = either(piece, splat(CURLY));
         let blanks = equal(piece, b' ') | equal(piece, b'\t') | equal(piece, b'\n') | equal(piece, b'\r');
         equal(piece, b',') | equal(curly, b'}') | equal(piece, b':') | blanks
     }
