@@ -5,7 +5,7 @@
 //! of its node defines belongs to an outer query (or to [`Query::subqueries`]). A node outputs the columns
 //! that [`Plan::columns`] lists, in that order.
 
-mod arrival;
+pub(crate) mod arrival;
 mod failing;
 mod faults;
 mod inline;

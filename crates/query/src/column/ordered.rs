@@ -2,17 +2,14 @@
 //! the other.
 
 use super::compile::{Compiled, Compiling, Taken, aggregate, placed, sort_key};
+use crate::plan::arrival::IN_ORDER;
 use crate::plan::{AggregateCall, ColId, SortKey};
 use basalt_exec::plan as exec;
 use basalt_expr::tree::Expr;
 
-/// Those that need nothing else than rows in their order.
-const HEED_ORDER: [&str; 6] =
-    ["array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
-
 /// Whether a call's rows have to be in the order that it names.
 pub(super) fn heeds_order(call: &AggregateCall) -> bool {
-    !call.order_by.is_empty() && HEED_ORDER.contains(&call.resolved.aggregate.name.as_str())
+    !call.order_by.is_empty() && IN_ORDER.contains(&call.resolved.aggregate.name.as_str())
 }
 
 impl Compiled {

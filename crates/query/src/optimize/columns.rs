@@ -15,6 +15,14 @@ pub fn hole(id: ColId, ty: DataType) -> Expr {
     Expr::Hole { id, ty }
 }
 
+/// The column that an expression is.
+pub fn column(expr: &Expr) -> Option<ColId> {
+    match expr {
+        Expr::Hole { id, .. } => Some(*id),
+        _ => None,
+    }
+}
+
 /// The columns that an expression refers to.
 pub fn columns_of(expr: &Expr) -> ColSet {
     let mut out = ColSet::new();

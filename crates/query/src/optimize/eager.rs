@@ -7,7 +7,7 @@
 //! Moerkotte and Neumann, 2011). The other side must be without conditions: groups that find nobody there would have
 //! been made in vain.
 
-use super::columns::{ColSet, Definitions, columns_of, hole, output, substitute, within};
+use super::columns::{ColSet, Definitions, column, columns_of, hole, output, substitute, within};
 use super::keys::is_unique;
 use super::node::{JoinKind, Key, Node, Op, Side, exprs_of};
 use super::place::{dependent_groups, of_groups};
@@ -246,12 +246,5 @@ fn is_whole(node: &Node) -> bool {
             matches!(kind, JoinKind::Inner | JoinKind::Left) && residual.is_empty() && is_whole(left) && is_whole(right)
         }
         _ => false,
-    }
-}
-
-fn column(expr: &Expr) -> Option<ColId> {
-    match expr {
-        Expr::Hole { id, .. } => Some(*id),
-        _ => None,
     }
 }

@@ -3,7 +3,7 @@
 //! They tell no rows apart that the columns do not. What fails for no value is computed of the groups; the rest of each
 //! group's first row, so that what fails still does.
 
-use super::columns::{ColSet, Definitions, substitute};
+use super::columns::{ColSet, Definitions, column, substitute};
 use crate::plan::ColId;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
@@ -11,7 +11,7 @@ use basalt_types::DataType;
 
 /// The groups that rows are told apart by, and those that are computed from these behind the aggregation.
 pub fn computed_behind(groups: Vec<(ColId, Expr)>) -> (Vec<(ColId, Expr)>, Definitions) {
-    let columns: ColSet = groups.iter().filter_map(|(_, expr)| plain_column(expr)).collect();
+    let columns: ColSet = groups.iter().filter_map(|(_, expr)| column(expr)).collect();
     let is_computed = |expr: &Expr| expr.is_total() && follows_from(expr, &columns);
     let (computed, mut kept): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, expr)| is_computed(expr));
     let mut computed = computed.into_iter();
@@ -20,7 +20,7 @@ pub fn computed_behind(groups: Vec<(ColId, Expr)>) -> (Vec<(ColId, Expr)>, Defin
         kept.extend(computed.next());
     }
     let of_column = |(id, expr): &(ColId, Expr)| match expr {
-        Expr::Hole { id: column, ty } => Some((*column, Expr::Hole { id: *id, ty: ty.clone() })),
+        Expr::Hole { id: of, ty } => Some((*of, Expr::Hole { id: *id, ty: ty.clone() })),
         _ => None,
     };
     let by_column: Definitions = kept.iter().filter_map(of_column).collect();
@@ -46,11 +46,4 @@ fn is_same_if_equal(ty: &DataType) -> bool {
         ty.underlying(),
         Bool | Int2 | Int4 | Int8 | Oid | Text | Varchar(_) | Bytea | Date | Time | Timestamp | TimestampTz | Uuid
     )
-}
-
-fn plain_column(expr: &Expr) -> Option<ColId> {
-    match expr {
-        Expr::Hole { id, .. } => Some(*id),
-        _ => None,
-    }
 }

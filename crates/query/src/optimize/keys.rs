@@ -1,6 +1,6 @@
 //! What a tree's shape says of its rows: which columns tell them apart, and which are never null.
 
-use super::columns::{ColSet, output};
+use super::columns::{ColSet, column, output};
 use super::conjuncts::{equality, rejects_nulls};
 use super::node::{JoinKind, Node, Op};
 use crate::plan::ColId;
@@ -62,13 +62,6 @@ pub fn is_unique(node: &Node, by: &ColSet) -> bool {
             JoinKind::Full => false,
         },
         Op::ProjectSet { .. } | Op::UnionAll { .. } => false,
-    }
-}
-
-fn column(expr: &Expr) -> Option<ColId> {
-    match expr {
-        Expr::Hole { id, .. } => Some(*id),
-        _ => None,
     }
 }
 

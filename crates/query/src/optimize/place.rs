@@ -4,7 +4,7 @@
 //! row that it drops would have been dropped anyway. What it has passed has a profile: the way back up estimates.
 
 use super::classes::{Classes, carried_over};
-use super::columns::{ColSet, Definitions, hole, output, substitute, within};
+use super::columns::{ColSet, Definitions, column, hole, output, substitute, within};
 use super::conjuncts::{key_of, rejects_nulls, split};
 use super::eager;
 use super::facts::Statistics;
@@ -314,10 +314,6 @@ fn distinct_of(expr: &Expr, profile: &Profile) -> f64 {
 
 /// Groups that the others decide, by position. Those at the end go first: what is written first is kept.
 pub fn dependent_groups(groups: &[(ColId, Expr)], profile: &Profile) -> Vec<usize> {
-    let column = |expr: &Expr| match expr {
-        Expr::Hole { id, .. } => Some(*id),
-        _ => None,
-    };
     let mut out: Vec<usize> = Vec::new();
     for (at, (_, expr)) in groups.iter().enumerate().rev() {
         let others = groups.iter().enumerate().filter(|(other, _)| *other != at && !out.contains(other));

@@ -9,7 +9,7 @@ use super::{AggregateCall, Cte, JoinKind, Plan, Query, SortKey, Subquery, Window
 use basalt_expr::tree::Expr;
 
 /// Aggregates whose result shows the order of their input.
-const IN_ORDER: [&str; 7] =
+pub(crate) const IN_ORDER: [&str; 7] =
     ["array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg"];
 
 impl Query {
