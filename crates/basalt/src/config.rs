@@ -149,6 +149,7 @@ impl StartConfig {
         set(&mut config.memory_bytes_max, "basalt.memory_limit");
         config.row_group_bytes_max = (config.memory_bytes_max / 32).clamp(16 << 20, 256 << 20) as usize;
         set(&mut config.locator_bytes_max, "basalt.locator_memory_limit");
+        set(&mut config.row_cache_bytes_max, "basalt.row_cache_limit");
         set(&mut config.checkpoint_log_bytes, "basalt.checkpoint_log_size");
         set(&mut config.freeze_rows_min, "basalt.freeze_rows_min");
         set(&mut config.segment_rows, "basalt.segment_rows");

@@ -17,6 +17,9 @@ pub struct EngineConfig {
     /// Of this, what locators of overlapping files may take: at most a quarter of `memory_bytes_max`. Where
     /// they have no room, lookups ask one file after the other.
     pub locator_bytes_max: u64,
+    /// Of this, what rows of files may take that are read again and again by key: at most a sixteenth of
+    /// `memory_bytes_max`.
+    pub row_cache_bytes_max: u64,
     /// Log written since the last checkpoint that starts the next one.
     pub checkpoint_log_bytes: u64,
     /// Longest time between checkpoints while there is something to write.
@@ -50,6 +53,7 @@ impl EngineConfig {
             data_dir: data_dir.into(),
             memory_bytes_max: 4 << 30,
             locator_bytes_max: 256 << 20,
+            row_cache_bytes_max: 128 << 20,
             checkpoint_log_bytes: 1 << 30,
             checkpoint_interval: Duration::from_secs(300),
             cool_after: Duration::from_secs(10),
@@ -74,6 +78,10 @@ impl EngineConfig {
     /// Rows that come in no order: gathered before they are sorted into a file, which takes as much again.
     pub(crate) fn sort_bytes(&self) -> usize {
         (SORT_BYTES as u64).min(self.memory_bytes_max / 4) as usize
+    }
+
+    pub(crate) fn row_cache_bytes(&self) -> u64 {
+        self.row_cache_bytes_max.min(self.memory_bytes_max / 16)
     }
 
     pub(crate) fn row_file_bytes(&self) -> u64 {

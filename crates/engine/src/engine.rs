@@ -6,6 +6,7 @@ use crate::data_file::DataFile;
 use crate::locks::{Locks, Owner};
 use crate::read::ReadContext;
 use crate::read::mirror::MirrorBudget;
+use crate::read::row_cache::{RowCache, RowCacheStats};
 use crate::sequence::{self, Sequences};
 use crate::statistics::StatisticsCache;
 use crate::tablet::{FileEntry, Tablet};
@@ -45,6 +46,7 @@ pub struct Engine {
     pub(crate) log: Arc<Log>,
     pub(crate) files: Files,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) row_cache: RowCache,
     pub(crate) locators: Arc<LocatorBudget>,
     pub(crate) mirrors: Arc<MirrorBudget>,
     pub(crate) order: Arc<CommitOrder>,
@@ -117,6 +119,7 @@ impl Engine {
             log: recovered.log,
             files: recovered.files,
             cache: recovered.cache,
+            row_cache: RowCache::new(config.row_cache_bytes()),
             locators: Arc::new(LocatorBudget::new(locator_bytes_max)),
             mirrors: Arc::new(MirrorBudget::new(usize::try_from(mirror_bytes_max).unwrap_or(usize::MAX))),
             order: recovered.order,
@@ -401,6 +404,7 @@ impl Engine {
             locator_entries: self.locators.entries(),
             locator_bytes: self.locators.bytes(),
             locator_bytes_max: self.locators.bytes_max(),
+            row_cache: self.row_cache.stats(),
             mirror_bytes: self.mirrors.bytes(),
             mirror_bytes_max: self.mirrors.bytes_max(),
             ..EngineStats::default()
@@ -491,6 +495,7 @@ pub struct EngineStats {
     pub locator_entries: u64,
     pub locator_bytes: u64,
     pub locator_bytes_max: u64,
+    pub row_cache: RowCacheStats,
     /// Columns of hot rows, kept for scans.
     pub mirror_bytes: u64,
     pub mirror_bytes_max: u64,

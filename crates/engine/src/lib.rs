@@ -44,8 +44,8 @@ pub use error::{Error, Result};
 pub use index::IndexValues;
 pub use locks::{RowLock, TableLock, WaitPolicy};
 pub use read::{
-    BATCH_ROWS, Block, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, ScanBatch, ScanSpec, ScanStats,
-    SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
+    BATCH_ROWS, Block, Direction, KeyRange, ReadContext, Reading, RollingSnapshot, RowCacheStats, ScanBatch, ScanSpec,
+    ScanStats, SeenRow, SeenRows, TabletScan, Walk, WalkSpec, WalkedRow, behind_prefix,
 };
 pub use sequence::{Drawn, LEASE_VALUES, SequenceState};
 pub use statistics::ColumnStatistics;

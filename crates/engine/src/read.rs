@@ -6,6 +6,7 @@ mod hot_scan;
 mod many;
 pub(crate) mod mirror;
 mod prefix;
+pub(crate) mod row_cache;
 mod row_batch;
 mod row_file_scan;
 mod sample;
@@ -23,6 +24,8 @@ pub use blocks::Block;
 use cold_scan::ColdScan;
 use hot_scan::HotScan;
 pub use many::SeenRows;
+pub use row_cache::RowCacheStats;
+use row_cache::{Admission, Asked, Spot};
 use row_file_scan::RowFileScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -196,7 +199,8 @@ impl ReadContext {
             // Deleted here: what files hold of it is marked, unless a batch has brought the key back since.
             Lookup::Deleted | Lookup::Elsewhere | Lookup::Absent => {}
         }
-        let Some((file, ordinal)) = in_files(&tablet, &view, key.as_bytes(), &self.at, txns)? else { return Ok(None) };
+        let found_in = in_files(&tablet, &view, key.as_bytes(), &self.at, txns)?;
+        let Some(InFile { file, ordinal, .. }) = found_in else { return Ok(None) };
         let (stamp, _) = file.stamp_of(ordinal)?;
         Ok(Some(found(stamp, Rid(0), file.data.columns_at(table, ordinal, columns)?)))
     }
@@ -207,6 +211,14 @@ impl ReadContext {
     }
 }
 
+/// A row of a file that a reader sees.
+struct InFile<'v> {
+    file: &'v Arc<FileEntry>,
+    ordinal: u32,
+    /// The view's files have none of its key that is newer.
+    is_newest: bool,
+}
+
 /// Where the files of a view have the row of a key that a reader sees.
 fn in_files<'v>(
     tablet: &Tablet,
@@ -214,14 +226,26 @@ fn in_files<'v>(
     key: &'v [u8],
     at: &ReadAt,
     txns: &dyn TxnStates,
-) -> Result<Option<(&'v Arc<FileEntry>, u32)>> {
+) -> Result<Option<InFile<'v>>> {
+    let mut is_newest = true;
     for place in tablet.places(view, key) {
         let (file, ordinal) = place?;
         if file.sees_row(ordinal, at, txns)? && !file.deletes.is_deleted(ordinal, at, txns) {
-            return Ok(Some((file, ordinal)));
+            return Ok(Some(InFile { file, ordinal, is_newest }));
         }
+        is_newest = false;
     }
     Ok(None)
+}
+
+/// The same as [`in_files`] asks of a row that it finds, of one from the row cache.
+fn sees_kept(view: &ReadView, spot: Spot, at: &ReadAt, txns: &dyn TxnStates) -> bool {
+    let file = &view.files[spot.position as usize];
+    let sees = match spot.stamp {
+        Some(version) => at.sees(Stamp::version(version), 0, txns),
+        None => file.sees_uniform(at, txns),
+    };
+    sees && !file.deletes.is_deleted(spot.ordinal, at, txns)
 }
 
 impl RollingSnapshot {
@@ -272,10 +296,45 @@ impl Engine {
         if found.is_some() {
             return Ok(found);
         }
-        match in_files(&tablet, &view, key, &at, txns)? {
-            Some((file, ordinal)) => file.data.look(table, ordinal, columns, seen),
-            None => Ok(None),
+        if view.files.is_empty() {
+            return Ok(None);
         }
+        let asked = Asked { tablet: tablet.id, view: view.id(), key, columns };
+        let kept = self.row_cache.look(&asked, |spot, row| {
+            sees_kept(&view, spot, &at, txns).then(|| seen(SeenRow::Encoded(row)))
+        });
+        match kept {
+            Ok(found) => Ok(found),
+            Err(None) => match in_files(&tablet, &view, key, &at, txns)? {
+                Some(InFile { file, ordinal, .. }) => file.data.look(table, ordinal, columns, seen),
+                None => Ok(None),
+            },
+            Err(Some(admission)) => {
+                let row = self.look_and_keep(table, &tablet, &view, &asked, admission, &at)?;
+                Ok(row.and_then(|row| seen(SeenRow::Encoded(&row))))
+            }
+        }
+    }
+
+    /// A row of a file, with what was asked for and maybe more, in row format; it goes into the row cache, if it is the
+    /// one that belongs there.
+    fn look_and_keep(
+        &self,
+        table: &TableDef,
+        tablet: &Tablet,
+        view: &ReadView,
+        asked: &Asked<'_>,
+        admission: Admission,
+        at: &ReadAt,
+    ) -> Result<Option<Vec<u8>>> {
+        let found = in_files(tablet, view, asked.key, at, &*self.txns)?;
+        let Some(InFile { file, ordinal, is_newest }) = found else { return Ok(None) };
+        let values = file.data.columns_at(table, ordinal, &admission.columns)?;
+        let row = row_cache::encoded(table, &admission.columns, &values);
+        if is_newest {
+            self.row_cache.keep(asked, admission, Spot::of(view, file, ordinal)?, &row);
+        }
+        Ok(Some(row))
     }
 
     /// The stamp of a row that a reader sees, as scans with identity give it.
@@ -291,7 +350,7 @@ impl Engine {
             return Ok(in_hot);
         }
         match in_files(&tablet, &view, key, &at, txns)? {
-            Some((file, ordinal)) => Ok(Some(file.stamp_of(ordinal)?.0)),
+            Some(InFile { file, ordinal, .. }) => Ok(Some(file.stamp_of(ordinal)?.0)),
             None => Ok(None),
         }
     }

@@ -30,9 +30,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What the block cache may take of the memory limit.
+/// What the block cache may take of the memory limit: it and the row cache have a quarter.
 pub(crate) fn cache_bytes(config: &EngineConfig) -> u64 {
-    config.memory_bytes_max / 4
+    config.memory_bytes_max / 4 - config.row_cache_bytes()
 }
 
 /// Opens the store and cache of a data directory.

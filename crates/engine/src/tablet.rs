@@ -75,6 +75,14 @@ impl FileEntry {
         at.sees(stamp, seq, txns) || self.uniform().is_some_and(|(now, seq)| now != stamp && at.sees(now, seq, txns))
     }
 
+    /// A row's own version; `None` where all have the file's.
+    pub fn version_of(&self, ordinal: u32) -> basalt_cold::Result<Option<Version>> {
+        match &self.stamps {
+            EntryStamps::Uniform { .. } => Ok(None),
+            EntryStamps::PerRow => Ok(Some(self.data.stamp_at(ordinal)?.unwrap_or(Version::ZERO))),
+        }
+    }
+
     /// The stamp of one row.
     pub fn stamp_of(&self, ordinal: u32) -> basalt_cold::Result<(Stamp, u32)> {
         match self.uniform() {

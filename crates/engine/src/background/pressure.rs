@@ -30,8 +30,8 @@ fn leaving(tablet: &Tablet, published: Version) -> Version {
 /// Bytes of hot rows above which writers wait: without and with what only older readers need.
 pub(super) fn throttle_bytes(engine: &Engine) -> (u64, u64) {
     let part = |part: f64| (engine.config.memory_bytes_max as f64 * part) as u64;
-    let elsewhere =
-        crate::recovery::cache_bytes(&engine.config) + engine.locators.bytes_max() + engine.mirrors.bytes_max();
+    let caches = crate::recovery::cache_bytes(&engine.config) + engine.config.row_cache_bytes();
+    let elsewhere = caches + engine.locators.bytes_max() + engine.mirrors.bytes_max();
     (part(THROTTLE), part(THROTTLE_KEPT).saturating_sub(elsewhere).max(part(THROTTLE)))
 }
 

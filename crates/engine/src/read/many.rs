@@ -1,18 +1,20 @@
-//! Rows of several keys, looked up together: hot in one go, then file by file. What a look for one key does again each
-//! time (latch, view, pages of keys, pages of columns) is done once.
+//! Rows of several keys, looked up together: hot in one go, then in the row cache, then file by file. What a look for one
+//! key does again each time (latch, view, pages of keys, pages of columns) is done once.
 
-use super::{Reading, SeenRow, in_files};
+use super::row_cache::Asked;
+use super::{Reading, SeenRow, in_files, sees_kept};
 use crate::data_file::ColdRows;
 use crate::tablet::{ReadView, Tablet};
 use crate::{Engine, Result};
 use basalt_hot::{Found, Reader, Rows};
-use basalt_types::{ColumnId, Datum, ReadAt, TableDef, TabletId};
+use basalt_types::{ColumnId, Datum, ReadAt, Rid, Stamp, TableDef, TabletId, Version};
 use std::sync::Arc;
 
 /// Rows that were found ([`Engine::look_many`]), in the order of their keys.
 #[derive(Default)]
 pub struct SeenRows {
-    hot: Rows,
+    /// Of hot and of the row cache.
+    copies: Rows,
     cold: Vec<ColdRows>,
     /// By key.
     places: Vec<Option<Place>>,
@@ -20,7 +22,7 @@ pub struct SeenRows {
 
 #[derive(Clone, Copy)]
 enum Place {
-    Hot { at: usize },
+    Copy { at: usize },
     Cold { part: usize, at: usize },
 }
 
@@ -46,7 +48,7 @@ impl SeenRows {
         values: &'r mut [Datum],
     ) -> Option<SeenRow<'r>> {
         Some(match self.places[key]? {
-            Place::Hot { at } => SeenRow::Encoded(self.hot.get(at).row),
+            Place::Copy { at } => SeenRow::Encoded(self.copies.get(at).row),
             Place::Cold { part, at } => self.cold[part].seen(at, table, columns, values),
         })
     }
@@ -56,6 +58,7 @@ impl Engine {
     /// [`Engine::look`] for several keys of a tablet, which ascend. The rows are copies of what `columns` asks for.
     pub fn look_many(
         &self,
+        table: &TableDef,
         tablet: TabletId,
         keys: &[&[u8]],
         Reading { at, noted }: Reading<'_>,
@@ -68,21 +71,45 @@ impl Engine {
         let tablet = self.tablet(tablet)?;
         let view = tablet.view();
         let txns = &*self.txns;
-        let SeenRows { hot, cold, places } = out;
-        hot.clear();
+        let SeenRows { copies, cold, places } = out;
+        copies.clear();
         cold.clear();
         places.clear();
         places.resize(keys.len(), None);
         tablet.hot.look_many(keys, &Reader { at, view: view.number, txns }, |key, found| match found {
             Found::Row { row, stamp, rid, .. } => {
-                places[key] = Some(Place::Hot { at: hot.len() });
-                hot.push(&[], row, rid, stamp);
+                places[key] = Some(Place::Copy { at: copies.len() });
+                copies.push(&[], row, rid, stamp);
             }
             // As in [`ReadContext::get`](super::ReadContext::get).
             Found::Deleted | Found::Elsewhere | Found::Absent => {}
         });
-        let missing: Vec<usize> = (0..keys.len()).filter(|key| places[*key].is_none()).collect();
-        if missing.is_empty() || view.files.is_empty() {
+        if view.files.is_empty() {
+            return Ok(());
+        }
+        let no_stamp = Stamp::version(Version::ZERO);
+        let mut missing = Vec::new();
+        for key in 0..keys.len() {
+            if places[key].is_some() {
+                continue;
+            }
+            let asked = Asked { tablet: tablet.id, view: view.id(), key: keys[key], columns };
+            let kept = self.row_cache.look(&asked, |spot, row| {
+                sees_kept(&view, spot, &at, txns).then(|| copies.push(&[], row, Rid(0), no_stamp))
+            });
+            match kept {
+                Ok(()) => places[key] = Some(Place::Copy { at: copies.len() - 1 }),
+                Err(None) => missing.push(key),
+                // Once for a row that is asked for often.
+                Err(Some(admission)) => {
+                    if let Some(row) = self.look_and_keep(table, &tablet, &view, &asked, admission, &at)? {
+                        places[key] = Some(Place::Copy { at: copies.len() });
+                        copies.push(&[], &row, Rid(0), no_stamp);
+                    }
+                }
+            }
+        }
+        if missing.is_empty() {
             return Ok(());
         }
         let mut found = self.in_files_many(&tablet, &view, keys, &missing, &at)?;
@@ -126,7 +153,7 @@ impl Engine {
         let mut is_found = vec![false; keys.len()];
         found.iter().for_each(|found| is_found[found.key] = true);
         for key in missing.iter().filter(|key| !is_found[**key]) {
-            if let Some((file, ordinal)) = in_files(tablet, view, keys[*key], at, txns)? {
+            if let Some(super::InFile { file, ordinal, .. }) = in_files(tablet, view, keys[*key], at, txns)? {
                 let position = view.files.iter().position(|other| Arc::ptr_eq(other, file));
                 found.extend(position.map(|file| InFile { file, ordinal, key: *key }));
             }

@@ -118,6 +118,11 @@ fn memory(system: &SystemContext, rows: &mut Rows) -> Result {
         ("limit_bytes", int8(stats.locator_bytes_max)),
     ])?;
     rows.push([
+        ("name", text("row cache")),
+        ("bytes", int8(stats.row_cache.bytes)),
+        ("limit_bytes", int8(stats.row_cache.bytes_max)),
+    ])?;
+    rows.push([
         ("name", text("columns of hot rows")),
         ("bytes", int8(stats.mirror_bytes)),
         ("limit_bytes", int8(stats.mirror_bytes_max)),
@@ -170,6 +175,10 @@ fn counters(system: &SystemContext, rows: &mut Rows) -> Result {
         ("checkpoint_lsn", engine.checkpoint_lsn.0),
         ("locator_entries", engine.locator_entries),
         ("locator_bytes", engine.locator_bytes),
+        ("row_cache_rows", engine.row_cache.rows),
+        ("row_cache_bytes", engine.row_cache.bytes),
+        ("row_cache_hits", engine.row_cache.hits),
+        ("row_cache_misses", engine.row_cache.misses),
     ];
     for (name, value) in system.db.stats().list().into_iter().chain(of_engine) {
         rows.push([("name", text(name)), ("value", int8(value))])?;

@@ -302,7 +302,7 @@ impl<'a> Visit<'a, '_, '_> {
                 return Ok(Flow::TooLong);
             }
             for (tablet, keys) in by_tablet(self.engine, &lens.table, keys) {
-                self.engine.look_many(tablet, &keys, self.reading, &lens.columns, &mut rows)?;
+                self.engine.look_many(&lens.table, tablet, &keys, self.reading, &lens.columns, &mut rows)?;
                 for (position, key) in keys.iter().enumerate() {
                     let Some(row) = rows.get(position, &lens.table, &lens.columns, &mut values) else { continue };
                     let flow = self.row(at, (tablet, key, None), &row, frame, matched)?;

@@ -293,6 +293,14 @@ pub static DEFINITIONS: &[Definition] = {
             "Memory that running queries may hold together before they spill; unset no more than half of basalt.memory_limit.",
         ),
         define("basalt.query_workers", int(1, 1024, None), "2", Postmaster, BASALT, "Threads that run queries."),
+        define(
+            "basalt.row_cache_limit",
+            int(0, i64::MAX, Bytes),
+            "134217728",
+            Postmaster,
+            BASALT,
+            "Memory for rows that are read by key again and again; at most a sixteenth of basalt.memory_limit.",
+        ),
         define("basalt.segment_rows", int(65_536, i64::MAX, None), "1048576", Postmaster, BASALT, "Rows per segment."),
         define(
             "basalt.temp_limit",

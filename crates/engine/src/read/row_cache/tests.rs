@@ -1,0 +1,139 @@
+use super::*;
+
+const TABLET: TabletId = TabletId(7);
+
+fn asked<'a>(key: &'a [u8], columns: &'a [ColumnId]) -> Asked<'a> {
+    Asked { tablet: TABLET, view: 1, key, columns }
+}
+
+fn spot(ordinal: u32) -> Spot {
+    Spot { position: 0, ordinal, stamp: None }
+}
+
+/// What is kept of a row, as a reader who sees all of them gets it.
+fn kept(cache: &RowCache, asked: &Asked<'_>) -> std::result::Result<(Spot, Vec<u8>), Option<Admission>> {
+    cache.look(asked, |spot, row| Some((spot, row.to_vec())))
+}
+
+/// Misses until the row is let in, and brings it.
+fn bring(cache: &RowCache, asked: &Asked<'_>, spot: Spot, row: &[u8]) {
+    for _ in 0..3 {
+        if let Err(Some(admission)) = kept(cache, asked) {
+            return cache.keep(asked, admission, spot, row);
+        }
+    }
+    panic!("a key that is missed again and again is let in");
+}
+
+#[test]
+fn a_row_is_let_in_when_it_is_missed_again() {
+    let cache = RowCache::new(1 << 20);
+    let columns = [ColumnId(1), ColumnId(3)];
+    let row = asked(b"key", &columns);
+    assert!(matches!(kept(&cache, &row), Err(None)));
+    let Err(Some(admission)) = kept(&cache, &row) else { panic!("it was missed before") };
+    assert_eq!(admission.columns.as_slice(), columns);
+    cache.keep(&row, admission, spot(5), b"row");
+    assert_eq!(kept(&cache, &row).ok(), Some((spot(5), b"row".to_vec())));
+    let RowCacheStats { rows, hits, misses, .. } = cache.stats();
+    assert_eq!((rows, hits, misses), (1, 1, 2));
+}
+
+#[test]
+fn another_tablet_key_view_or_column_is_another_row() {
+    let cache = RowCache::new(1 << 20);
+    let columns = [ColumnId(2), ColumnId(4), ColumnId(6)];
+    let row = asked(b"key", &columns);
+    bring(&cache, &row, spot(5), b"row");
+    let is_kept = |asked: &Asked<'_>| kept(&cache, asked).is_ok();
+    for some in [&columns[..], &columns[1..], &columns[..1], &[]] {
+        assert!(is_kept(&asked(b"key", some)), "{some:?}");
+    }
+    assert!(!is_kept(&asked(b"kex", &columns)));
+    assert!(!is_kept(&Asked { tablet: TabletId(8), ..row }));
+    assert!(!is_kept(&Asked { view: 2, ..row }));
+    for others in [&[ColumnId(1)][..], &[ColumnId(2), ColumnId(3)], &[ColumnId(6), ColumnId(7)]] {
+        let Err(Some(admission)) = kept(&cache, &asked(b"key", others)) else { panic!("{others:?} are not all there") };
+        let all: std::collections::BTreeSet<ColumnId> = columns.iter().chain(others).copied().collect();
+        assert_eq!(admission.columns.to_vec(), all.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn who_does_not_see_a_row_searches() {
+    let cache = RowCache::new(1 << 20);
+    let row = asked(b"key", &[]);
+    bring(&cache, &row, spot(5), b"row");
+    assert!(matches!(cache.look(&row, |_, _| None::<()>), Err(None)));
+    assert!(kept(&cache, &row).is_ok(), "others see it still");
+}
+
+#[test]
+fn a_row_takes_the_place_of_an_older_one() {
+    let cache = RowCache::new(1 << 20);
+    let columns = [ColumnId(1)];
+    let old = asked(b"key", &columns);
+    bring(&cache, &old, spot(5), b"old");
+    let new = Asked { view: 2, ..old };
+    bring(&cache, &new, spot(9), b"newer");
+    assert_eq!(kept(&cache, &new).ok(), Some((spot(9), b"newer".to_vec())));
+    assert!(kept(&cache, &old).is_err());
+    assert_eq!(cache.stats().rows, 1);
+}
+
+#[test]
+fn memory_has_a_bound_and_rows_that_are_asked_for_stay() {
+    let bytes_max = 4 * SHARD_BYTES as u64;
+    let cache = RowCache::new(bytes_max);
+    let keys: Vec<[u8; 4]> = (0..40_000u32).map(u32::to_be_bytes).collect();
+    let (wanted, others) = keys.split_at(500);
+    let row = [1; 100];
+    for key in wanted {
+        bring(&cache, &asked(key, &[]), spot(1), &row);
+    }
+    for others in others.chunks(100) {
+        for key in others {
+            bring(&cache, &asked(key, &[]), spot(2), &row);
+        }
+        for key in wanted {
+            let _ = kept(&cache, &asked(key, &[]));
+        }
+        let stats = cache.stats();
+        assert!(stats.bytes <= bytes_max, "{stats:?}");
+    }
+    let stats = cache.stats();
+    assert!(stats.rows > 1000, "{stats:?}");
+    let stayed = wanted.iter().filter(|key| kept(&cache, &asked(*key, &[])).is_ok()).count();
+    assert!(stayed > 450, "{stayed} of 500 are there");
+    // Each is where it says.
+    for (key, of) in wanted.iter().map(|key| (key, 1)).chain(others.iter().map(|key| (key, 2))) {
+        if let Ok((found, bytes)) = kept(&cache, &asked(key, &[])) {
+            assert_eq!((found, bytes.as_slice()), (spot(of), row.as_slice()));
+        }
+    }
+}
+
+#[test]
+fn a_walk_through_many_rows_lets_few_in() {
+    let cache = RowCache::new(SHARD_BYTES as u64);
+    for key in 0..20_000u32 {
+        let key = key.to_be_bytes();
+        if let Err(Some(admission)) = kept(&cache, &asked(&key, &[])) {
+            cache.keep(&asked(&key, &[]), admission, spot(0), b"row");
+        }
+    }
+    let stats = cache.stats();
+    assert!(stats.rows < 100, "{stats:?}");
+}
+
+#[test]
+fn long_rows_and_a_cache_without_room_keep_nothing() {
+    let cache = RowCache::new(1 << 20);
+    bring(&cache, &asked(b"key", &[]), spot(5), &[0; ROW_BYTES_MAX]);
+    assert_eq!(cache.stats().rows, 0);
+    let none = RowCache::new(0);
+    for _ in 0..3 {
+        assert!(matches!(kept(&none, &asked(b"key", &[])), Err(None)));
+    }
+    assert_eq!(none.stats(), RowCacheStats::default());
+}
