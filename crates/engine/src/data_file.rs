@@ -12,7 +12,8 @@ use basalt_cold::segment::Keys;
 use basalt_cold::{BlockCache, Files, ROW_GROUP_ROWS, RowFile, Segment};
 use basalt_hot::Rows;
 use basalt_meta::FileKind;
-use basalt_types::{ColumnId, Datum, FileId, Key, Stamp, TableDef, Version, batch};
+use basalt_types::row::{self, RowRef};
+use basalt_types::{ColumnId, Datum, FileId, Key, PhysType, Stamp, TableDef, Version, batch};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -186,6 +187,41 @@ impl DataFile {
                 looked.ok_or_else(|| damaged(self.id(), ordinal))
             }
         }
+    }
+
+    /// At least the given columns of a row, which ascend, in row format: the others may be null. It ends before the first
+    /// column that the file lacks.
+    pub fn encoded_at(&self, table: &TableDef, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<u8>> {
+        let width = columns.last().map_or(0, |last| last.position() + 1);
+        let (values, width) = match self {
+            DataFile::Segment(segment) => {
+                let mut values = vec![Datum::Null; width];
+                let mut has = width;
+                for (id, value) in columns.iter().zip(segment.row_at(ordinal, columns)?) {
+                    match value {
+                        Some(value) => values[id.position()] = value,
+                        None => has = has.min(id.position()),
+                    }
+                }
+                (values, has)
+            }
+            DataFile::Rows(file) | DataFile::Pair(_, file) => {
+                let decode = |row: &[u8]| {
+                    let has = RowRef::new(row)?.column_count();
+                    Some((rows::decode_columns(table, row, columns)?, has.min(width)))
+                };
+                let looked = file.look(ordinal, |entry| entry.row.and_then(decode))?;
+                looked.ok_or_else(|| damaged(self.id(), ordinal))?
+            }
+        };
+        let values = &values[..width];
+        let fits = |(value, ty): (&Datum, PhysType)| value.is_null() || value.phys() == Some(ty);
+        if !values.iter().zip(table.each_phys_type()).all(fits) {
+            return Err(damaged(self.id(), ordinal));
+        }
+        let mut out = Vec::new();
+        row::encode_as(table.each_phys_type().take(width), values, &mut out);
+        Ok(out)
     }
 
     /// Keys and some columns of the rows at ascending ordinals.

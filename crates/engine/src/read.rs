@@ -6,8 +6,8 @@ mod hot_scan;
 mod many;
 pub(crate) mod mirror;
 mod prefix;
-pub(crate) mod row_cache;
 mod row_batch;
+pub(crate) mod row_cache;
 mod row_file_scan;
 mod sample;
 mod walk;
@@ -25,7 +25,7 @@ use cold_scan::ColdScan;
 use hot_scan::HotScan;
 pub use many::SeenRows;
 pub use row_cache::RowCacheStats;
-use row_cache::{Admission, Asked, Spot};
+use row_cache::{Admission, Asked, Origin};
 use row_file_scan::RowFileScan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -59,9 +59,10 @@ pub struct RollingSnapshot {
 
 /// A row where it lies.
 pub enum SeenRow<'r> {
-    /// In hot or a row file, as `types::row` encodes it.
+    /// In hot, in a row file or in the row cache, as `types::row` encodes it. Of the cache: columns that were not asked
+    /// for may be null.
     Encoded(&'r [u8]),
-    /// From a segment, in column-id order; columns that were not asked for may be null.
+    /// From a segment, in column-id order, likewise.
     Values(&'r [Datum]),
 }
 
@@ -214,9 +215,11 @@ impl ReadContext {
 /// A row of a file that a reader sees.
 struct InFile<'v> {
     file: &'v Arc<FileEntry>,
+    /// Of the file in the view.
+    position: usize,
     ordinal: u32,
-    /// The view's files have none of its key that is newer.
-    is_newest: bool,
+    /// A search for its key meets no other one before.
+    is_first: bool,
 }
 
 /// Where the files of a view have the row of a key that a reader sees.
@@ -227,25 +230,26 @@ fn in_files<'v>(
     at: &ReadAt,
     txns: &dyn TxnStates,
 ) -> Result<Option<InFile<'v>>> {
-    let mut is_newest = true;
+    let mut is_first = true;
     for place in tablet.places(view, key) {
-        let (file, ordinal) = place?;
+        let (position, ordinal) = place?;
+        let file = &view.files[position];
         if file.sees_row(ordinal, at, txns)? && !file.deletes.is_deleted(ordinal, at, txns) {
-            return Ok(Some(InFile { file, ordinal, is_newest }));
+            return Ok(Some(InFile { file, position, ordinal, is_first }));
         }
-        is_newest = false;
+        is_first = false;
     }
     Ok(None)
 }
 
 /// The same as [`in_files`] asks of a row that it finds, of one from the row cache.
-fn sees_kept(view: &ReadView, spot: Spot, at: &ReadAt, txns: &dyn TxnStates) -> bool {
-    let file = &view.files[spot.position as usize];
-    let sees = match spot.stamp {
+fn sees_kept(view: &ReadView, origin: Origin, at: &ReadAt, txns: &dyn TxnStates) -> bool {
+    let file = &view.files[origin.position as usize];
+    let sees = match origin.stamp {
         Some(version) => at.sees(Stamp::version(version), 0, txns),
         None => file.sees_uniform(at, txns),
     };
-    sees && !file.deletes.is_deleted(spot.ordinal, at, txns)
+    sees && !file.deletes.is_deleted(origin.ordinal, at, txns)
 }
 
 impl RollingSnapshot {
@@ -300,9 +304,8 @@ impl Engine {
             return Ok(None);
         }
         let asked = Asked { tablet: tablet.id, view: view.id(), key, columns };
-        let kept = self.row_cache.look(&asked, |spot, row| {
-            sees_kept(&view, spot, &at, txns).then(|| seen(SeenRow::Encoded(row)))
-        });
+        let sees = |origin| sees_kept(&view, origin, &at, txns);
+        let kept = self.row_cache.look(&asked, |origin, row| sees(origin).then(|| seen(SeenRow::Encoded(row))));
         match kept {
             Ok(found) => Ok(found),
             Err(None) => match in_files(&tablet, &view, key, &at, txns)? {
@@ -316,24 +319,27 @@ impl Engine {
         }
     }
 
-    /// A row of a file, with what was asked for and maybe more, in row format; it goes into the row cache, if it is the
-    /// one that belongs there.
+    /// A row of a file, with what was asked for and maybe more, in row format. It goes into the row cache, if it is the
+    /// one that belongs there; else that is noted there.
     fn look_and_keep(
         &self,
         table: &TableDef,
         tablet: &Tablet,
         view: &ReadView,
         asked: &Asked<'_>,
-        admission: Admission,
+        mut admission: Admission,
         at: &ReadAt,
     ) -> Result<Option<Vec<u8>>> {
-        let found = in_files(tablet, view, asked.key, at, &*self.txns)?;
-        let Some(InFile { file, ordinal, is_newest }) = found else { return Ok(None) };
-        let values = file.data.columns_at(table, ordinal, &admission.columns)?;
-        let row = row_cache::encoded(table, &admission.columns, &values);
-        if is_newest {
-            self.row_cache.keep(asked, admission, Spot::of(view, file, ordinal)?, &row);
-        }
+        let Some(found) = in_files(tablet, view, asked.key, at, &*self.txns)? else {
+            self.row_cache.keep(asked, admission, None);
+            return Ok(None);
+        };
+        let InFile { file, position, ordinal, is_first } = found;
+        // Others may have asked for columns that the reader's catalog does not have.
+        admission.columns.retain(|column| column.position() < table.columns.len());
+        let row = file.data.encoded_at(table, ordinal, &admission.columns)?;
+        let origin = Origin { position: position as u32, ordinal, stamp: file.version_of(ordinal)? };
+        self.row_cache.keep(asked, admission, is_first.then_some((origin, &row)));
         Ok(Some(row))
     }
 

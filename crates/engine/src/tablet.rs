@@ -347,7 +347,8 @@ impl Tablet {
             }
         }
         for place in self.places(&view, key.as_bytes()) {
-            let (file, ordinal) = place?;
+            let (position, ordinal) = place?;
+            let file = &view.files[position];
             if met == Batches::None && own.is_some() && file.undecided() == own {
                 continue;
             }
@@ -443,7 +444,8 @@ impl Tablet {
     pub fn find_mark(&self, key: &Key, txn: TxnId) -> basalt_cold::Result<Option<(Arc<FileEntry>, u32)>> {
         let view = self.view.load();
         for place in self.places(&view, key.as_bytes()) {
-            let (file, ordinal) = place?;
+            let (position, ordinal) = place?;
+            let file = &view.files[position];
             if file.deletes.status(ordinal).is_some_and(|(stamp, _)| stamp.as_txn() == Some(txn)) {
                 return Ok(Some((file.clone(), ordinal)));
             }

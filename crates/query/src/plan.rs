@@ -572,7 +572,7 @@ impl WindowCall {
                 out.extend(default);
             }
             WindowFunction::Aggregate(call) => {
-                out.extend(call.args.iter().chain(&call.filter).chain(call.order_by.iter().map(|key| &key.expr)));
+                out.extend(call.exprs());
             }
         }
         out.extend(&self.partition_by);
@@ -603,6 +603,11 @@ impl WindowCall {
 }
 
 impl AggregateCall {
+    /// Every expression inside.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(&self.filter).chain(self.order_by.iter().map(|key| &key.expr))
+    }
+
     /// Every expression inside, for rewriting.
     pub fn exprs_mut(&mut self) -> Vec<&mut Expr> {
         let keys = self.order_by.iter_mut().map(|key| &mut key.expr);

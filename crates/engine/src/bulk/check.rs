@@ -96,7 +96,8 @@ async fn found_by_locator(check: &mut Check<'_>, file: &FileEntry) -> Result<Opt
         let view = tablet.view();
         for (ordinal, key) in (at..).zip(keys.iter()) {
             for place in tablet.places(&view, key) {
-                let (other, place) = place?;
+                let (position, place) = place?;
+                let other = &view.files[position];
                 if other.id() != file.id() || place != ordinal {
                     places.push((Key::from(key), other.clone(), place));
                 }

@@ -2,7 +2,7 @@
 //! key does again each time (latch, view, pages of keys, pages of columns) is done once.
 
 use super::row_cache::Asked;
-use super::{Reading, SeenRow, in_files, sees_kept};
+use super::{InFile, Reading, SeenRow, in_files, sees_kept};
 use crate::data_file::ColdRows;
 use crate::tablet::{ReadView, Tablet};
 use crate::{Engine, Result};
@@ -27,7 +27,7 @@ enum Place {
 }
 
 /// A row in a file, and for which key.
-struct InFile {
+struct Located {
     file: usize,
     ordinal: u32,
     key: usize,
@@ -94,13 +94,14 @@ impl Engine {
                 continue;
             }
             let asked = Asked { tablet: tablet.id, view: view.id(), key: keys[key], columns };
-            let kept = self.row_cache.look(&asked, |spot, row| {
-                sees_kept(&view, spot, &at, txns).then(|| copies.push(&[], row, Rid(0), no_stamp))
-            });
+            let sees = |origin| sees_kept(&view, origin, &at, txns);
+            let kept = self
+                .row_cache
+                .look(&asked, |origin, row| sees(origin).then(|| copies.push(&[], row, Rid(0), no_stamp)));
             match kept {
                 Ok(()) => places[key] = Some(Place::Copy { at: copies.len() - 1 }),
                 Err(None) => missing.push(key),
-                // Once for a row that is asked for often.
+                // Once for each view.
                 Err(Some(admission)) => {
                     if let Some(row) = self.look_and_keep(table, &tablet, &view, &asked, admission, &at)? {
                         places[key] = Some(Place::Copy { at: copies.len() });
@@ -133,12 +134,12 @@ impl Engine {
         keys: &[&[u8]],
         missing: &[usize],
         at: &ReadAt,
-    ) -> Result<Vec<InFile>> {
+    ) -> Result<Vec<Located>> {
         let txns = &*self.txns;
         let wanted: Vec<&[u8]> = missing.iter().map(|key| keys[*key]).collect();
         let mut candidates = Vec::with_capacity(wanted.len());
         let all_asked = tablet.places_in_runs(view, &wanted, &mut |position, file, ordinal| {
-            candidates.push(InFile { file: file as usize, ordinal, key: missing[position] });
+            candidates.push(Located { file: file as usize, ordinal, key: missing[position] });
         })?;
         let mut found = Vec::with_capacity(candidates.len());
         for candidate in candidates {
@@ -153,9 +154,8 @@ impl Engine {
         let mut is_found = vec![false; keys.len()];
         found.iter().for_each(|found| is_found[found.key] = true);
         for key in missing.iter().filter(|key| !is_found[**key]) {
-            if let Some(super::InFile { file, ordinal, .. }) = in_files(tablet, view, keys[*key], at, txns)? {
-                let position = view.files.iter().position(|other| Arc::ptr_eq(other, file));
-                found.extend(position.map(|file| InFile { file, ordinal, key: *key }));
+            if let Some(InFile { position, ordinal, .. }) = in_files(tablet, view, keys[*key], at, txns)? {
+                found.push(Located { file: position, ordinal, key: *key });
             }
         }
         Ok(found)

@@ -4,34 +4,39 @@
 //! Invariants:
 //! 1. What a view's files have of a key never changes. So an entry names the view that it was read through, and is for
 //!    readers of that view alone: whatever moves rows makes a new view, and nobody has to throw entries out.
-//! 2. An entry is the newest row that a view's files have of its key. Whether a reader sees it, and whether it is marked
-//!    deleted, is asked at each look, as of a row that was just found. Who does not see it searches the files.
-//! 3. An entry has the columns that it says. Who wants others reads those of both, so that they replace it.
-//! 4. A row is let in when its key is missed for the second time within some thousand misses: a walk through more rows
-//!    than there is room for leaves the cache as it is.
+//! 2. An entry is the first row that a search in the view's files meets (the one of the latest file). Whether a reader
+//!    sees it, and whether it is marked deleted, is asked at each look, as of a row that was just found. Who does not see
+//!    it searches the files.
+//! 3. An entry is what a file says, not what its reader makes of it: it ends before the first column that the file lacks,
+//!    which each reader fills in as his catalog says. A column that was added and rolled back leaves nothing here.
+//! 4. An entry has the columns that it says. Who wants others, through the same view, reads those of both, so that they
+//!    replace it.
+//! 5. A row is let in when its key is missed for the second time within some thousand misses: a walk through more rows
+//!    than there is room for leaves the cache as it is. What cannot be kept is remembered, too, and not tried again.
 
-use crate::Result;
-use crate::tablet::{FileEntry, ReadView};
-use basalt_types::{ColumnId, Datum, TableDef, TabletId, Version, row};
+use basalt_types::{ColumnId, TabletId, Version};
 use hashbrown::HashTable;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a shard: enough for some hundred rows.
+/// Bytes of a shard, if there are fewer than [`SHARDS_MAX`]: enough for some hundred rows, so that those who read hardly
+/// ever meet, and that one is found to be put out that nobody asks for.
 const SHARD_BYTES: usize = 128 << 10;
 const SHARDS_MAX: usize = 1024;
-/// A longer row is not kept.
-const ROW_BYTES_MAX: usize = 4 << 10;
-/// Misses that a shard remembers.
+/// A longer row, with its key, is not kept.
+pub(super) const ROW_BYTES_MAX: usize = 4 << 10;
+/// Misses that a shard remembers, and those of which a new one takes a place.
 const MISSES: usize = 1024;
+const MISSES_TOGETHER: usize = 4;
 /// Of an entry's place in a shard's table.
 const SLOT_BYTES: usize = 8;
 
 pub(crate) type Columns = SmallVec<[ColumnId; 4]>;
 
 pub(crate) struct RowCache {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[Shard]>,
+    /// Of the entries of a shard.
     shard_bytes_max: usize,
     hasher: ahash::RandomState,
 }
@@ -47,9 +52,9 @@ pub(crate) struct Asked<'a> {
     pub columns: &'a [ColumnId],
 }
 
-/// Where a row lies.
+/// Where a row was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct Origin {
     /// Of the file in the view.
     pub position: u32,
     pub ordinal: u32,
@@ -57,15 +62,7 @@ pub(crate) struct Spot {
     pub stamp: Option<Version>,
 }
 
-impl Spot {
-    pub fn of(view: &ReadView, file: &Arc<FileEntry>, ordinal: u32) -> Result<Spot> {
-        let position = view.files.iter().position(|other| Arc::ptr_eq(other, file));
-        let position = position.expect("a view lists the file in which it found a row") as u32;
-        Ok(Spot { position, ordinal, stamp: file.version_of(ordinal)? })
-    }
-}
-
-/// Who missed a row may bring it.
+/// Who missed a row may bring it, or say that it cannot be kept.
 pub(crate) struct Admission {
     /// What is to be read of it, ascending.
     pub columns: Columns,
@@ -74,29 +71,35 @@ pub(crate) struct Admission {
 
 #[derive(Default)]
 struct Shard {
-    /// Indexes of `entries`.
+    entries: RwLock<Entries>,
+    /// Parts of hashes of keys that were missed.
+    missed: Mutex<Box<[u16]>>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+#[derive(Default)]
+struct Entries {
+    /// Indexes of `list`.
     table: HashTable<u32>,
-    entries: Vec<Entry>,
+    list: Vec<Entry>,
     bytes: usize,
     /// Where the next victim is looked for.
     hand: usize,
-    /// Parts of hashes of keys that were missed.
-    missed: Vec<u16>,
-    hits: u64,
-    misses: u64,
 }
 
 struct Entry {
     hash: u64,
     view: u64,
     tablet: TabletId,
-    spot: Spot,
+    /// `None`: it cannot be kept.
+    origin: Option<Origin>,
     columns: Columns,
     /// The key, then the row.
     bytes: Box<[u8]>,
     key_len: u32,
     /// Since the hand passed.
-    was_asked: bool,
+    was_asked: AtomicBool,
 }
 
 /// For `basalt.memory` and `basalt.counters`.
@@ -119,52 +122,59 @@ impl RowCache {
             bytes => 1 << (bytes / SHARD_BYTES).clamp(1, SHARDS_MAX).ilog2(),
         };
         RowCache {
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
-            shard_bytes_max: bytes_max.checked_div(shards).unwrap_or(0),
+            shards: (0..shards).map(|_| Shard::default()).collect(),
+            shard_bytes_max: bytes_max.checked_div(shards).unwrap_or(0).saturating_sub(MISSES * size_of::<u16>()),
             hasher: ahash::RandomState::new(),
         }
     }
 
-    /// Calls `look`, under a latch, with the row if it is here; `look` says whether its reader sees it. `Err`: it takes
-    /// a search, whose find may be brought here.
+    /// Calls `look`, under a shared latch, with the row if it is here; `look` says whether its reader sees it. `Err`: it
+    /// takes a search, of which may be told here what it found.
     pub fn look<R>(
         &self,
         asked: &Asked<'_>,
-        look: impl FnOnce(Spot, &[u8]) -> Option<R>,
-    ) -> std::result::Result<R, Option<Admission>> {
+        look: impl FnOnce(Origin, &[u8]) -> Option<R>,
+    ) -> Result<R, Option<Admission>> {
         if self.shards.is_empty() {
             return Err(None);
         }
         let hash = self.hash(asked.tablet, asked.key);
-        let mut shard = self.shard(hash).lock();
-        let found = shard.find(hash, asked.tablet, asked.key).map(|at| &mut shard.entries[at]);
-        let Some(entry) = found else {
-            shard.misses += 1;
-            let is_wanted = shard.misses_again(hash);
-            return Err(is_wanted.then(|| Admission { columns: asked.columns.into(), hash }));
+        let shard = self.shard(hash);
+        let entries = shard.entries.read();
+        let missed = |admission| {
+            shard.misses.fetch_add(1, Ordering::Relaxed);
+            Err(admission)
         };
-        entry.was_asked = true;
-        if entry.view != asked.view || !has_all(&entry.columns, asked.columns) {
-            let columns = both(&entry.columns, asked.columns);
-            shard.misses += 1;
-            return Err(Some(Admission { columns, hash }));
+        let Some(entry) = entries.find(hash, asked.tablet, asked.key).map(|at| &entries.list[at]) else {
+            drop(entries);
+            let is_wanted = shard.misses_again(hash);
+            return missed(is_wanted.then(|| Admission { columns: asked.columns.into(), hash }));
+        };
+        if entry.view != asked.view {
+            return missed(Some(Admission { columns: asked.columns.into(), hash }));
         }
-        let seen = look(entry.spot, entry.row());
-        match seen {
+        let Some(origin) = entry.origin else {
+            entry.ask();
+            return missed(None);
+        };
+        if !has_all(&entry.columns, asked.columns) {
+            return missed(Some(Admission { columns: both(&entry.columns, asked.columns), hash }));
+        }
+        match look(origin, entry.row()) {
             Some(seen) => {
-                shard.hits += 1;
+                entry.ask();
+                shard.hits.fetch_add(1, Ordering::Relaxed);
                 Ok(seen)
             }
-            None => {
-                shard.misses += 1;
-                Err(None)
-            }
+            None => missed(None),
         }
     }
 
-    /// Keeps the newest row that a view's files have of a key, in row format.
-    pub fn keep(&self, asked: &Asked<'_>, admission: Admission, spot: Spot, row: &[u8]) {
-        if row.len() + asked.key.len() > ROW_BYTES_MAX {
+    /// Keeps the first row that a view's files have of a key, in row format. `None`, or one that is too long: it is
+    /// remembered that it cannot be kept.
+    pub fn keep(&self, asked: &Asked<'_>, admission: Admission, row: Option<(Origin, &[u8])>) {
+        let row = row.filter(|(_, row)| asked.key.len() + row.len() <= ROW_BYTES_MAX);
+        if row.is_none() && asked.key.len() > ROW_BYTES_MAX {
             return;
         }
         let Admission { columns, hash } = admission;
@@ -172,23 +182,23 @@ impl RowCache {
             hash,
             view: asked.view,
             tablet: asked.tablet,
-            spot,
+            origin: row.map(|(origin, _)| origin),
             columns,
-            bytes: [asked.key, row].concat().into(),
+            bytes: [asked.key, row.map_or(&[], |(_, row)| row)].concat().into(),
             key_len: asked.key.len() as u32,
-            was_asked: false,
+            was_asked: AtomicBool::new(false),
         };
-        self.shard(hash).lock().put(entry, self.shard_bytes_max);
+        self.shard(hash).entries.write().put(entry, self.shard_bytes_max);
     }
 
     pub fn stats(&self) -> RowCacheStats {
         let mut stats = RowCacheStats::default();
         for shard in &self.shards {
-            let shard = shard.lock();
-            stats.rows += shard.entries.len() as u64;
-            stats.bytes += shard.bytes as u64;
-            stats.hits += shard.hits;
-            stats.misses += shard.misses;
+            let entries = shard.entries.read();
+            stats.rows += entries.list.len() as u64;
+            stats.bytes += entries.bytes as u64;
+            stats.hits += shard.hits.load(Ordering::Relaxed);
+            stats.misses += shard.misses.load(Ordering::Relaxed);
         }
         stats.bytes_max = (self.shard_bytes_max * self.shards.len()) as u64;
         stats
@@ -198,81 +208,90 @@ impl RowCache {
         self.hasher.hash_one((tablet, key))
     }
 
-    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+    fn shard(&self, hash: u64) -> &Shard {
         // The table of a shard takes the lowest bits, and the highest.
         &self.shards[(hash >> 40) as usize & (self.shards.len() - 1)]
     }
 }
 
 impl Shard {
+    /// Whether a key that is missed was missed lately.
+    fn misses_again(&self, hash: u64) -> bool {
+        let mut missed = self.missed.lock();
+        if missed.is_empty() {
+            *missed = vec![0; MISSES].into();
+        }
+        let set = (hash >> 16) as usize % (MISSES / MISSES_TOGETHER) * MISSES_TOGETHER;
+        let set = &mut missed[set..set + MISSES_TOGETHER];
+        // Never 0, which is nobody.
+        let mark = hash as u16 | 1;
+        if let Some(known) = set.iter_mut().find(|known| **known == mark) {
+            *known = 0;
+            return true;
+        }
+        // Not in turn: of keys that come in turn, each would forget the next one.
+        let turn = self.misses.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        set[turn as usize % MISSES_TOGETHER] = mark;
+        false
+    }
+}
+
+impl Entries {
     fn find(&self, hash: u64, tablet: TabletId, key: &[u8]) -> Option<usize> {
         let is_this = |at: &u32| {
-            let entry = &self.entries[*at as usize];
+            let entry = &self.list[*at as usize];
             entry.hash == hash && entry.tablet == tablet && entry.key() == key
         };
         self.table.find(hash, is_this).map(|at| *at as usize)
     }
 
-    /// Whether a key that is missed was missed lately.
-    fn misses_again(&mut self, hash: u64) -> bool {
-        if self.missed.is_empty() {
-            self.missed.resize(MISSES, 0);
-        }
-        let slot = &mut self.missed[(hash >> 16) as usize % MISSES];
-        // Never 0, which is nobody.
-        let mark = hash as u16 | 1;
-        let again = *slot == mark;
-        *slot = if again { 0 } else { mark };
-        again
-    }
-
     fn put(&mut self, entry: Entry, bytes_max: usize) {
         if let Some(at) = self.find(entry.hash, entry.tablet, entry.key()) {
-            self.bytes = self.bytes - self.entries[at].weight() + entry.weight();
-            self.entries[at] = entry;
-        } else {
-            self.bytes += entry.weight();
-            let at = self.entries.len() as u32;
-            let entries = &self.entries;
-            self.table.insert_unique(entry.hash, at, |at| entries[*at as usize].hash);
-            self.entries.push(entry);
+            self.remove(at);
         }
-        while self.bytes > bytes_max && !self.entries.is_empty() {
+        while self.bytes + entry.weight() > bytes_max {
+            // Not even alone.
+            if self.list.is_empty() {
+                return;
+            }
             self.evict();
         }
+        self.bytes += entry.weight();
+        let (at, list) = (self.list.len() as u32, &self.list);
+        self.table.insert_unique(entry.hash, at, |at| list[*at as usize].hash);
+        self.list.push(entry);
     }
 
     /// Removes one that was not asked for since the hand came by (CLOCK).
     fn evict(&mut self) {
         loop {
-            if self.hand >= self.entries.len() {
+            if self.hand >= self.list.len() {
                 self.hand = 0;
             }
-            let entry = &mut self.entries[self.hand];
-            if !std::mem::take(&mut entry.was_asked) {
+            if !std::mem::take(self.list[self.hand].was_asked.get_mut()) {
                 break;
             }
             self.hand += 1;
         }
-        let at = self.hand;
-        self.forget(at);
-        let last = self.entries.len() - 1;
-        if at < last {
-            let hash = self.entries[last].hash;
-            let moved = self.table.find_mut(hash, |entry| *entry as usize == last).expect("each entry is in the table");
-            *moved = at as u32;
-        }
-        let entry = self.entries.swap_remove(at);
-        self.bytes -= entry.weight();
+        // The latest one takes its place, and is not to be the next victim.
+        self.remove(self.hand);
+        self.hand += 1;
     }
 
-    /// Takes an entry out of the table.
-    fn forget(&mut self, at: usize) {
-        let hash = self.entries[at].hash;
-        match self.table.find_entry(hash, |entry| *entry as usize == at) {
+    /// Removes one; the last one takes its place.
+    fn remove(&mut self, at: usize) {
+        let last = self.list.len() - 1;
+        let place_of = |list: &[Entry], of: usize| (list[of].hash, move |at: &u32| *at as usize == of);
+        let (hash, is_this) = place_of(&self.list, at);
+        match self.table.find_entry(hash, is_this) {
             Ok(found) => drop(found.remove()),
             Err(_) => unreachable!("each entry is in the table"),
         }
+        if at < last {
+            let (hash, is_last) = place_of(&self.list, last);
+            *self.table.find_mut(hash, is_last).expect("each entry is in the table") = at as u32;
+        }
+        self.bytes -= self.list.swap_remove(at).weight();
     }
 }
 
@@ -283,6 +302,12 @@ impl Entry {
 
     fn row(&self) -> &[u8] {
         &self.bytes[self.key_len as usize..]
+    }
+
+    fn ask(&self) {
+        if !self.was_asked.load(Ordering::Relaxed) {
+            self.was_asked.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Bytes that it takes, about.
@@ -306,15 +331,6 @@ fn both(columns: &[ColumnId], others: &[ColumnId]) -> Columns {
     both.sort_unstable();
     both.dedup();
     both
-}
-
-/// A row in row format of which `columns`, ascending, have their values, and the others are null. `values` is in
-/// column-id order.
-pub(super) fn encoded(table: &TableDef, columns: &[ColumnId], values: &[Datum]) -> Vec<u8> {
-    let width = columns.last().map_or(0, |last| last.position() + 1);
-    let mut out = Vec::new();
-    row::encode_as(table.each_phys_type().take(width), &values[..width], &mut out);
-    out
 }
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ pub(super) struct Plan {
 #[derive(Default)]
 pub(super) struct PlanCache(ArcSwapOption<Plan>);
 
-/// The rows of a view's files that have a key, newest file first, whoever wrote or deleted them.
+/// The rows of a view's files that have a key, newest file first, whoever wrote or deleted them: the positions of their
+/// files in the view, and their ordinals.
 pub(crate) struct Places<'v> {
     view: &'v ReadView,
     key: &'v [u8],
@@ -316,14 +317,14 @@ impl Tablet {
     }
 }
 
-impl<'v> Iterator for Places<'v> {
-    type Item = basalt_cold::Result<(&'v Arc<FileEntry>, u32)>;
+impl Iterator for Places<'_> {
+    type Item = basalt_cold::Result<(usize, u32)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(place) = self.search.found.get(self.given) {
                 self.given += 1;
-                return Some(Ok((&self.view.files[place.position as usize], place.ordinal)));
+                return Some(Ok((place.position as usize, place.ordinal)));
             }
             let ask = self.search.asks.pop()?;
             // Unless it comes to its end.

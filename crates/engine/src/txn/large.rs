@@ -152,9 +152,8 @@ fn resting(
         for (row, found) in rows.iter().zip(&mut found) {
             found.clear();
             for place in tablet.places(view, row.key) {
-                let (file, ordinal) = place?;
-                let position = view.files.iter().position(|other| other.id() == file.id());
-                found.extend(position.map(|position| (position as u32, ordinal)));
+                let (position, ordinal) = place?;
+                found.push((position as u32, ordinal));
             }
         }
     }

@@ -14,7 +14,7 @@ use basalt_expr::EvalContext;
 use basalt_expr::functions::Volatility;
 use basalt_expr::operators::SortOrder;
 use basalt_expr::tree::Expr;
-use basalt_types::{ObjectId, PhysType};
+use basalt_types::{ColumnId, ObjectId, PhysType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables that a plan joins at most.
@@ -63,6 +63,13 @@ struct Peeled<'p> {
 }
 
 impl Peeled<'_> {
+    /// The columns that it is computed from.
+    fn needs(&self) -> BTreeSet<ColId> {
+        let calls = self.totals.iter().flatten().flat_map(|(_, call)| call.exprs());
+        let given = self.outputs.iter().chain(self.sort.iter().map(|key| &key.expr));
+        calls.chain(given).flat_map(needs).collect()
+    }
+
     /// The same over other columns: what is summed, or else what is given and what it is sorted by.
     fn rewrite(&mut self, change: &mut impl FnMut(Expr) -> Expr) {
         match &mut self.totals {
@@ -139,12 +146,14 @@ fn nested(query: &Query) -> Option<(Body, Vec<ObjectId>)> {
         return None;
     }
     let tables: Vec<ObjectId> = gathered.relations.iter().map(|relation| relation.table.id).collect();
-    let body = Compiler::new(gathered).body(top)?;
+    let body = Compiler::new(gathered, top.needs()).body(top)?;
     Some((body, tables))
 }
 
 struct Compiler {
     relations: Vec<Relation>,
+    /// What is needed of them above all conditions.
+    needed: BTreeSet<ColId>,
     /// Not placed yet.
     conditions: Vec<Expr>,
     known: BTreeSet<ColId>,
@@ -156,9 +165,10 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn new(gathered: Gathered) -> Compiler {
+    fn new(gathered: Gathered, needed: BTreeSet<ColId>) -> Compiler {
         Compiler {
             relations: gathered.relations,
+            needed,
             conditions: gathered.conditions,
             known: BTreeSet::new(),
             registers: BTreeMap::new(),
@@ -292,22 +302,6 @@ impl Compiler {
             let taken = std::mem::replace(expr, Expr::bool(false));
             *expr = over_registers(taken, &self.registers)?;
         }
-        let base = self.width;
-        let mut columns = relation.columns.clone();
-        columns.sort_by_key(|(_, column)| *column);
-        columns.dedup_by_key(|(_, column)| *column);
-        for (id, column) in &relation.columns {
-            let at = columns.iter().position(|(_, known)| known == column)?;
-            self.registers.insert(*id, base + at);
-            self.known.insert(*id);
-        }
-        self.width += columns.len();
-        for id in relation.identity.iter().flatten() {
-            self.registers.insert(*id, self.width);
-            self.known.insert(*id);
-            self.width += 1;
-        }
-        let lens = Lens::new(relation.table.clone(), columns.iter().map(|(_, column)| *column).collect())?;
         let optional = relation.optional.is_some();
         let own = match relation.optional {
             Some(own) => unsettled(own, &way.settled),
@@ -316,6 +310,22 @@ impl Compiler {
                 Vec::new()
             }
         };
+        let base = self.width;
+        let needed = self.needed_of(&relation.columns, &own);
+        let mut columns: Vec<ColumnId> = needed.iter().map(|(_, column)| *column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        for (id, column) in &needed {
+            self.registers.insert(*id, base + columns.binary_search(column).ok()?);
+        }
+        self.known.extend(relation.columns.iter().map(|(id, _)| *id));
+        self.width += columns.len();
+        for id in relation.identity.iter().flatten() {
+            self.registers.insert(*id, self.width);
+            self.known.insert(*id);
+            self.width += 1;
+        }
+        let lens = Lens::new(relation.table.clone(), columns)?;
         let (ready, later): (Vec<Expr>, Vec<Expr>) = std::mem::take(&mut self.conditions)
             .into_iter()
             .partition(|condition| needs(condition).is_subset(&self.known));
@@ -330,6 +340,18 @@ impl Compiler {
         step.identified = relation.identity.is_some();
         self.steps.push(step);
         Some(())
+    }
+}
+
+impl Compiler {
+    /// Of a table's columns those that somebody needs once its rows are found: what is given, its `own` conditions, all
+    /// that are not settled yet, and those of tables to come.
+    fn needed_of(&self, columns: &[(ColId, ColumnId)], own: &[Expr]) -> Vec<(ColId, ColumnId)> {
+        let to_come = self.relations.iter().flat_map(|relation| relation.optional.iter().flatten());
+        let conditions = self.conditions.iter().chain(own).chain(to_come);
+        let of_conditions: BTreeSet<ColId> = conditions.flat_map(needs).collect();
+        let is_needed = |id: &ColId| self.needed.contains(id) || of_conditions.contains(id);
+        columns.iter().filter(|(id, _)| is_needed(id)).copied().collect()
     }
 }
 

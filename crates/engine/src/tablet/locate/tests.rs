@@ -72,7 +72,7 @@ fn key(id: i64) -> Key {
 fn places(locate: &Locate, current: &ReadView, id: i64) -> Vec<(FileId, u32)> {
     let (key, fresh) = (key(id), view(&current.files));
     let found = locate.places(&fresh, key.as_bytes());
-    found.map(|place| place.map(|(file, ordinal)| (file.id(), ordinal)).unwrap()).collect()
+    found.map(|place| place.map(|(position, ordinal)| (fresh.files[position].id(), ordinal)).unwrap()).collect()
 }
 
 /// As by asking every file.
@@ -103,7 +103,7 @@ fn what_is_remembered_of_a_view_is_what_its_files_have() {
                 let some: Vec<_> = locate.places(view, key.as_bytes()).take(looked_at).collect();
                 assert!(some.len() <= looked_at);
                 let all = locate.places(view, key.as_bytes()).map(|place| place.unwrap());
-                let all: Vec<_> = all.map(|(file, ordinal)| (file.id(), ordinal)).collect();
+                let all: Vec<_> = all.map(|(position, ordinal)| (view.files[position].id(), ordinal)).collect();
                 assert_eq!(all, expected(view, id), "row {id}");
             }
         }
