@@ -1,4 +1,4 @@
-//! Files, clock and randomness as injected parts.
+//! Files, clock, randomness and load as injected parts.
 //!
 //! Two implementations of each run today: [`real`] here and the simulated one in `testing/sim`, which
 //! drops or tears what was not synced. The contract is POSIX's on a power cut: bytes written survive only
@@ -137,17 +137,39 @@ pub trait Random: Send + Sync {
     }
 }
 
+/// How busy the machine is.
+pub trait Load: Send + Sync {
+    /// Whether every processor has something to do, the calling thread apart. A guess of this moment; false where
+    /// nobody knows.
+    fn is_full(&self) -> bool;
+}
+
+/// A machine of which nobody knows how busy it is.
+pub struct UnknownLoad;
+
+impl Load for UnknownLoad {
+    fn is_full(&self) -> bool {
+        false
+    }
+}
+
 /// The injected machine, handed from the binary (or a test) to every part that needs it.
 #[derive(Clone)]
 pub struct Os {
     pub fs: Arc<dyn FileSystem>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
+    pub load: Arc<dyn Load>,
 }
 
 impl Os {
     /// The machine that this process runs on.
     pub fn real() -> Os {
-        Os { fs: Arc::new(real::RealFs), clock: Arc::new(real::RealClock::new()), random: Arc::new(real::RealRandom) }
+        Os {
+            fs: Arc::new(real::RealFs),
+            clock: Arc::new(real::RealClock::new()),
+            random: Arc::new(real::RealRandom),
+            load: Arc::new(real::RealLoad::new()),
+        }
     }
 }

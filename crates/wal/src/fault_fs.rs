@@ -2,7 +2,7 @@
 
 use crate::format::log_name;
 use crate::{Appended, Error, Log, LogConfig, ReplayEnd, Result, replay};
-use basalt_sched::os::{Clock, DirEntry, File, FileSystem, OpenMode, Os, Random, real};
+use basalt_sched::os::{Clock, DirEntry, File, FileSystem, OpenMode, Os, Random, UnknownLoad, real};
 use basalt_types::{Epoch, Lsn};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ impl FaultFs {
     pub fn os(self: &Arc<FaultFs>) -> Os {
         let random: Arc<dyn Random> = Arc::new(real::RealRandom);
         let clock: Arc<dyn Clock> = Arc::new(real::RealClock::new());
-        Os { fs: self.clone(), clock, random }
+        Os { fs: self.clone(), clock, random, load: Arc::new(UnknownLoad) }
     }
 
     /// Everything that was not synced is gone, in the copy that is returned. Open files stay with the old one.

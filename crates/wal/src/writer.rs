@@ -6,6 +6,10 @@
 //! once, at most half of a sync and `gather_max`. One committer is never delayed, because it alone is all
 //! that was seen. A gathering that did not pay (fewer arrivals than the delay was worth) is not tried again
 //! for 1, 2, 4, ... flushes.
+//!
+//! A sync takes a processor as well: some 40 µs of it, in the kernel. Where every processor has something to do,
+//! a wait costs those who wait hardly anything, as others get on meanwhile, and a sync that is saved is time for
+//! all: there the writer gathers up to [`FULL_SYNCS`] times the time of a sync (docs/decisions/0023).
 
 use crate::buffer::Image;
 use crate::error::{Error, Result};
@@ -23,6 +27,10 @@ pub const EAGER_BYTES: usize = 1 << 20;
 /// Image memory above this is given back after a flush.
 const KEEP_BYTES_MAX: usize = 8 << 20;
 const SKIP_MAX: u32 = 64;
+/// Syncs after which the next one begins, where processors are busy and others may come.
+const FULL_SYNCS: u32 = 4;
+/// So many share the processor time of a sync that each has little of it: more would only leave processors idle.
+const FULL_ENOUGH: usize = 6;
 
 pub fn run_writer(shared: &Shared) {
     let mut gather = Gather::default();
@@ -159,12 +167,27 @@ fn announce(shared: &Shared, durable: u64, latency: Duration, gather: &mut Gathe
     let waiting = shared.waiters.count();
     let served = shared.waiters.wake_up_to(durable);
     counters.commits.fetch_add(served as u64, Ordering::Relaxed);
-    gather.seen_at_once = waiting.max(served);
+    gather.saw(waiting.max(served));
+}
+
+/// Until as many wait, or until then; gives the time.
+fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexGuard<'_, State>) -> Duration {
+    let mut now = shared.os.clock.monotonic();
+    state.writer = WriterState::Gathering(waiters);
+    while now < until && shared.waiters.count() < waiters && !state.closing && shared.poison.get().is_none() {
+        let timed_out = shared.writer_wakes.wait_for(state, until - now).timed_out();
+        now = shared.os.clock.monotonic();
+        if timed_out {
+            break;
+        }
+    }
+    state.writer = WriterState::Busy;
+    now
 }
 
 #[derive(Default)]
 struct Gather {
-    /// Committers in the last sync and those who waited for the next one at its end.
+    /// Committers in a sync and those who waited for the next one at its end: of late.
     seen_at_once: usize,
     sync_end: Duration,
     sync_latency: Duration,
@@ -185,26 +208,36 @@ impl Gather {
         if waiting >= target || target <= 1 || state.closing {
             return;
         }
+        let begin = shared.os.clock.monotonic();
+        let after = |wait: Duration| self.sync_end + shared.config.gather_max.min(wait);
+        let half_way = after(self.sync_latency * FULL_SYNCS / 2);
+        let is_full = |state: &mut MutexGuard<'_, State>| MutexGuard::unlocked(state, || shared.os.load.is_full());
+        if begin < half_way && is_full(state) {
+            let until = after(self.sync_latency * FULL_SYNCS);
+            let target = target.min(FULL_ENOUGH);
+            let mut now = wait_for(target, half_way, shared, state);
+            if shared.waiters.count() < target && is_full(state) {
+                now = wait_for(target, until, shared, state);
+            }
+            if now > begin {
+                shared.counters.gathers.fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        }
         if self.skip > 0 {
             self.skip -= 1;
             return;
         }
-        let begin = shared.os.clock.monotonic();
-        let until = self.sync_end + shared.config.gather_max.min(self.sync_latency / 2);
-        let mut now = begin;
-        state.writer = WriterState::Gathering(target);
-        while now < until && shared.waiters.count() < target && !state.closing && shared.poison.get().is_none() {
-            let timed_out = shared.writer_wakes.wait_for(state, until - now).timed_out();
-            now = shared.os.clock.monotonic();
-            if timed_out {
-                break;
-            }
-        }
-        state.writer = WriterState::Busy;
+        let now = wait_for(target, after(self.sync_latency / 2), shared, state);
         if now > begin {
             shared.counters.gathers.fetch_add(1, Ordering::Relaxed);
             self.weigh(waiting, shared.waiters.count(), now - begin);
         }
+    }
+
+    /// Those who were in a sync or came during it. Of a crowd before, most may come again.
+    fn saw(&mut self, at_once: usize) {
+        self.seen_at_once = at_once.max(self.seen_at_once - self.seen_at_once.div_ceil(8));
     }
 
     /// A gathering pays if those who came save more time (a sync each) than the others lost.

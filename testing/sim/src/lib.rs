@@ -23,6 +23,7 @@ pub use fs::SimFs;
 pub use rng::{Rng, SimRandom};
 
 use basalt_sched::Os;
+use basalt_sched::os::UnknownLoad;
 use std::sync::Arc;
 
 /// Disk, clock and randomness of one seed.
@@ -46,7 +47,7 @@ impl Machine {
 
     /// What the engine takes.
     pub fn os(&self) -> Os {
-        Os { fs: self.fs.clone(), clock: self.clock.clone(), random: self.random.clone() }
+        Os { fs: self.fs.clone(), clock: self.clock.clone(), random: self.random.clone(), load: Arc::new(UnknownLoad) }
     }
 
     /// Cuts the power: from now on every operation of this machine's disk fails. Returns the machine that

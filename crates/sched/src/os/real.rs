@@ -1,7 +1,7 @@
 //! The operating system itself. The only place that calls it directly.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use super::{Clock, DirEntry, File, FileSystem, OpenMode, Random};
+use super::{Clock, DirEntry, File, FileSystem, Load, OpenMode, Random};
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -163,5 +163,87 @@ impl Random for RealRandom {
     fn fill(&self, bytes: &mut [u8]) {
         use rand::RngCore;
         rand::rng().fill_bytes(bytes);
+    }
+}
+
+/// By what Linux says of threads that run or are ready to (proc(5), /proc/loadavg, fourth field).
+pub struct RealLoad {
+    /// `None`: another system.
+    threads: Option<fs::File>,
+    processors: usize,
+}
+
+impl RealLoad {
+    pub fn new() -> RealLoad {
+        RealLoad {
+            threads: fs::File::open("/proc/loadavg").ok(),
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+
+    /// The caller's own among them.
+    fn runnable(&self) -> Option<usize> {
+        let mut bytes = [0; 128];
+        let read = self.threads.as_ref()?.read_at(&mut bytes, 0).ok()?;
+        runnable(std::str::from_utf8(&bytes[..read]).ok()?)
+    }
+}
+
+/// Of `0.20 0.18 0.12 1/80 11206`.
+fn runnable(loadavg: &str) -> Option<usize> {
+    loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+}
+
+impl Default for RealLoad {
+    fn default() -> Self {
+        RealLoad::new()
+    }
+}
+
+impl Load for RealLoad {
+    fn is_full(&self) -> bool {
+        self.runnable().is_some_and(|runnable| runnable > self.processors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_are_ready_are_told() {
+        assert_eq!(runnable("0.48 1.37 1.74 2/137 10918\n"), Some(2));
+        for odd in ["", "0.48 1.37 1.74", "0.48 1.37 1.74 2 10918", "0.48 1.37 1.74 x/137 10918"] {
+            assert_eq!(runnable(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_machine_is_full_while_all_processors_have_something_to_do() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let load = RealLoad::new();
+        if load.threads.is_none() {
+            return;
+        }
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..load.processors * 2 {
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let mut is_full = false;
+            for _ in 0..1000 {
+                is_full |= load.is_full();
+                if is_full {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            ended.store(true, Ordering::Relaxed);
+            assert!(is_full, "{} threads run", load.processors * 2);
+        });
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fault_fs::*;
+use basalt_sched::os::{Load, UnknownLoad};
 use std::path::Path;
 
 /// Repeats its numbers for a seed.
@@ -403,4 +404,48 @@ fn works_on_the_real_disk() {
         log.wait_durable_blocking(log.end()).unwrap();
     }
     crate::verify(&os, Path::new(&config.dir), &mut |_| {}).unwrap();
+}
+
+/// Commits of `threads` that do something else for a while between two; the machine is always full, or nobody knows.
+fn committed(threads: u64, load: Arc<dyn Load>) -> Stats {
+    let fs = FaultFs::new();
+    fs.faults.sync_micros.store(1000, Ordering::SeqCst);
+    let os = Os { load, ..fs.os() };
+    let config = LogConfig { gather_max: Duration::from_millis(20), ..config() };
+    let log = Log::open(os.clone(), config, Epoch(1), Lsn(0), Box::new(|_| {})).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (log, os) = (&log, &os);
+            scope.spawn(move || {
+                for i in 0..40 {
+                    os.clock.sleep(Duration::from_micros(2000 + 500 * ((thread + i) % 5)));
+                    commit(log, b"x");
+                }
+            });
+        }
+    });
+    assert_eq!(payloads(&fs.after_power_cut()).len() as u64, 40 * threads);
+    log.stats()
+}
+
+struct Full;
+
+impl Load for Full {
+    fn is_full(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn busy_processors_have_more_committers_gathered() {
+    let (full, unknown) = (committed(8, Arc::new(Full)), committed(8, Arc::new(UnknownLoad)));
+    assert!(full.average_group > unknown.average_group * 1.3, "{full:?} beside {unknown:?}");
+}
+
+#[test]
+fn one_committer_waits_for_nobody() {
+    for load in [Arc::new(Full) as Arc<dyn Load>, Arc::new(UnknownLoad)] {
+        let stats = committed(1, load);
+        assert_eq!((stats.gathers, stats.commits), (0, 40));
+    }
 }
