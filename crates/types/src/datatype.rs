@@ -535,6 +535,16 @@ impl DataType {
         )
     }
 
+    /// Whether values that are equal are the same in every way, and rest as the same bytes. Numerics that are equal may
+    /// print differently, and so may intervals; zeros of floats differ by their sign.
+    pub fn is_one_by_bytes(&self) -> bool {
+        use DataType::*;
+        matches!(
+            self.underlying(),
+            Bool | Int2 | Int4 | Int8 | Oid | Text | Varchar(_) | Bytea | Date | Time | Timestamp | TimestampTz | Uuid
+        )
+    }
+
     /// The type that a domain is over; any other type is its own. Values are of the same form.
     pub fn underlying(&self) -> &DataType {
         match self {

@@ -88,7 +88,7 @@ impl Form {
             DataType::Bpchar(_) => Some(Form::Texts(Equality::Padded)),
             ty @ DataType::Numeric(_) if ty.decimal().is_none() => Some(Form::Texts(Equality::Numerics)),
             DataType::Uuid => Some(Form::Fixed),
-            DataType::Array(element) if is_one_by_bytes(element) => Some(Form::Texts(Equality::Bytes)),
+            DataType::Array(element) if element.is_one_by_bytes() => Some(Form::Texts(Equality::Bytes)),
             _ => None,
         }
     }
@@ -106,25 +106,6 @@ impl Form {
 /// Types whose values are one where their bytes are.
 pub(crate) fn is_text(ty: &DataType) -> bool {
     matches!(ty, DataType::Text | DataType::Varchar(_))
-}
-
-/// Elements of arrays that are equal where they rest as the same bytes.
-pub(crate) fn is_one_by_bytes(element: &DataType) -> bool {
-    matches!(
-        element.underlying(),
-        DataType::Bool
-            | DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Text
-            | DataType::Varchar(_)
-            | DataType::Bytea
-            | DataType::Date
-            | DataType::Time
-            | DataType::Timestamp
-            | DataType::TimestampTz
-            | DataType::Uuid
-    )
 }
 
 /// What hashes begin with: a client that knew it could choose keys that all hash alike. Keys with the same can take in

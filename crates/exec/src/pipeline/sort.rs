@@ -4,7 +4,6 @@ mod packed;
 mod parted;
 
 use super::{HELD_ROWS, window};
-use crate::aggregate::keys::is_one_by_bytes;
 use crate::aggregate::texts::{Equality, key_of};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
@@ -91,7 +90,7 @@ impl Form {
             DataType::Bpchar(_) => Some(Form::Bytes(Equality::Padded)),
             ty @ DataType::Numeric(_) if ty.decimal().is_none() => Some(Form::Bytes(Equality::Numerics)),
             DataType::Uuid => Some(Form::Fixed),
-            DataType::Array(element) if is_one_by_bytes(element) => element.phys().map(Form::Arrays),
+            DataType::Array(element) if element.is_one_by_bytes() => element.phys().map(Form::Arrays),
             _ => None,
         }
     }

@@ -7,7 +7,6 @@ use super::columns::{ColSet, Definitions, column, substitute};
 use crate::plan::ColId;
 use basalt_expr::functions::Volatility;
 use basalt_expr::tree::Expr;
-use basalt_types::DataType;
 
 /// The groups that rows are told apart by, and those that are computed from these behind the aggregation.
 pub fn computed_behind(groups: Vec<(ColId, Expr)>) -> (Vec<(ColId, Expr)>, Definitions) {
@@ -31,19 +30,10 @@ pub fn computed_behind(groups: Vec<(ColId, Expr)>) -> (Vec<(ColId, Expr)>, Defin
 /// Whether an expression that is no column has one value for all rows that have one value in each of these columns.
 pub fn follows_from(expr: &Expr, columns: &ColSet) -> bool {
     let is_same = |expr: &Expr| match expr {
-        Expr::Hole { id, ty } => columns.contains(id) && is_same_if_equal(ty),
+        Expr::Hole { id, ty } => columns.contains(id) && ty.is_one_by_bytes(),
         _ => true,
     };
     !matches!(expr, Expr::Hole { .. })
         && expr.volatility() < Volatility::Volatile
         && !expr.any(&mut |node| !is_same(node))
-}
-
-/// Numerics that are equal may print in different ways, and so may intervals.
-fn is_same_if_equal(ty: &DataType) -> bool {
-    use DataType::*;
-    matches!(
-        ty.underlying(),
-        Bool | Int2 | Int4 | Int8 | Oid | Text | Varchar(_) | Bytea | Date | Time | Timestamp | TimestampTz | Uuid
-    )
 }
