@@ -4,6 +4,7 @@ use super::*;
 use crate::error::{Error, Result};
 use crate::interval::Interval;
 use crate::numeric::Numeric;
+use std::borrow::Cow;
 
 /// A part of a date or time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,8 +36,12 @@ pub enum Field {
 impl Field {
     /// A field by name; 22023 as `unit "x" not recognized for type date`.
     pub fn parse(name: &str, type_name: &str) -> Result<Field> {
-        let lower = name.to_ascii_lowercase();
-        Ok(match lower.as_str() {
+        // Asked for each row, mostly of a name in lower case.
+        let lower = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(name.to_ascii_lowercase()),
+            false => Cow::Borrowed(name),
+        };
+        Ok(match &*lower {
             "microseconds" | "microsecond" | "us" | "usec" | "usecs" | "useconds" => Field::Microseconds,
             "milliseconds" | "millisecond" | "ms" | "msec" | "msecs" | "mseconds" => Field::Milliseconds,
             "second" | "seconds" | "sec" | "secs" | "s" => Field::Second,
