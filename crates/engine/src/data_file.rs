@@ -189,18 +189,18 @@ impl DataFile {
         }
     }
 
-    /// At least the given columns of a row, which ascend, in row format: the others may be null. It ends before the first
-    /// column that the file lacks.
+    /// At least the given columns of a row, which ascend, in row format: the others may be null. It ends behind the last
+    /// column that the file has. Of those before, a file lacks what was dropped when it was written.
     pub fn encoded_at(&self, table: &TableDef, ordinal: u32, columns: &[ColumnId]) -> Result<Vec<u8>> {
         let width = columns.last().map_or(0, |last| last.position() + 1);
         let (values, width) = match self {
             DataFile::Segment(segment) => {
                 let mut values = vec![Datum::Null; width];
-                let mut has = width;
+                let mut has = 0;
                 for (id, value) in columns.iter().zip(segment.row_at(ordinal, columns)?) {
-                    match value {
-                        Some(value) => values[id.position()] = value,
-                        None => has = has.min(id.position()),
+                    if let Some(value) = value {
+                        values[id.position()] = value;
+                        has = id.position() + 1;
                     }
                 }
                 (values, has)

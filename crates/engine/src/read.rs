@@ -218,8 +218,6 @@ struct InFile<'v> {
     /// Of the file in the view.
     position: usize,
     ordinal: u32,
-    /// A search for its key meets no other one before.
-    is_first: bool,
 }
 
 /// Where the files of a view have the row of a key that a reader sees.
@@ -230,19 +228,22 @@ fn in_files<'v>(
     at: &ReadAt,
     txns: &dyn TxnStates,
 ) -> Result<Option<InFile<'v>>> {
-    let mut is_first = true;
     for place in tablet.places(view, key) {
         let (position, ordinal) = place?;
         let file = &view.files[position];
-        if file.sees_row(ordinal, at, txns)? && !file.deletes.is_deleted(ordinal, at, txns) {
-            return Ok(Some(InFile { file, position, ordinal, is_first }));
+        if sees(file, ordinal, at, txns)? {
+            return Ok(Some(InFile { file, position, ordinal }));
         }
-        is_first = false;
     }
     Ok(None)
 }
 
-/// The same as [`in_files`] asks of a row that it finds, of one from the row cache.
+/// Whether a reader sees a row of a file, which is not deleted for him.
+fn sees(file: &FileEntry, ordinal: u32, at: &ReadAt, txns: &dyn TxnStates) -> Result<bool> {
+    Ok(file.sees_row(ordinal, at, txns)? && !file.deletes.is_deleted(ordinal, at, txns))
+}
+
+/// The same of a row from the row cache.
 fn sees_kept(view: &ReadView, origin: Origin, at: &ReadAt, txns: &dyn TxnStates) -> bool {
     let file = &view.files[origin.position as usize];
     let sees = match origin.stamp {
@@ -319,8 +320,8 @@ impl Engine {
         }
     }
 
-    /// A row of a file, with what was asked for and maybe more, in row format. It goes into the row cache, if it is the
-    /// one that belongs there; else that is noted there.
+    /// The row of a file that a reader sees, with what was asked for and maybe more, in row format. The first one that a
+    /// search meets, seen or not, goes into the row cache; where there is none, that is noted there.
     fn look_and_keep(
         &self,
         table: &TableDef,
@@ -330,17 +331,28 @@ impl Engine {
         mut admission: Admission,
         at: &ReadAt,
     ) -> Result<Option<Vec<u8>>> {
-        let Some(found) = in_files(tablet, view, asked.key, at, &*self.txns)? else {
+        let mut places = tablet.places(view, asked.key);
+        let Some((position, ordinal)) = places.next().transpose()? else {
             self.row_cache.keep(asked, admission, None);
             return Ok(None);
         };
-        let InFile { file, position, ordinal, is_first } = found;
         // Others may have asked for columns that the reader's catalog does not have.
         admission.columns.retain(|column| column.position() < table.columns.len());
+        let file = &view.files[position];
         let row = file.data.encoded_at(table, ordinal, &admission.columns)?;
         let origin = Origin { position: position as u32, ordinal, stamp: file.version_of(ordinal)? };
-        self.row_cache.keep(asked, admission, is_first.then_some((origin, &row)));
-        Ok(Some(row))
+        self.row_cache.keep(asked, admission, Some((origin, &row)));
+        if sees(file, ordinal, at, &*self.txns)? {
+            return Ok(Some(row));
+        }
+        for place in places {
+            let (position, ordinal) = place?;
+            let file = &view.files[position];
+            if sees(file, ordinal, at, &*self.txns)? {
+                return Ok(Some(file.data.encoded_at(table, ordinal, asked.columns)?));
+            }
+        }
+        Ok(None)
     }
 
     /// The stamp of a row that a reader sees, as scans with identity give it.

@@ -295,7 +295,7 @@ impl Log {
         let mut state = self.with_room_for(bytes)?;
         let start = Lsn(state.image.append(&self.shared.stream, parts, bytes as u32, crc));
         let end = Lsn(state.image.end());
-        let full = state.image.bytes.len() >= crate::writer::EAGER_BYTES && state.writer == WriterState::Idle;
+        let full = state.image.bytes.len() >= crate::writer::EAGER_BYTES && state.writer != WriterState::Busy;
         let prepare = state.needs_file(&self.shared.stream);
         drop(state);
         if full {

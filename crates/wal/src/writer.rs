@@ -3,7 +3,7 @@
 //! Group commit by itself: while one sync runs, commits pile up and the next sync takes them all. With many
 //! committers in a closed loop that alone splits them in two groups, those in the running sync and those
 //! that just missed it. So after a sync the writer may *gather*: wait until as many wait as were seen at
-//! once, at most half of a sync and `gather_max`. One committer is never delayed, because it alone is all
+//! once, at most half of a sync and `gather_max`. One who commits alone is not delayed, because it is all
 //! that was seen. A gathering that did not pay (fewer arrivals than the delay was worth) is not tried again
 //! for 1, 2, 4, ... flushes.
 //!
@@ -170,25 +170,34 @@ fn announce(shared: &Shared, durable: u64, latency: Duration, gather: &mut Gathe
     gather.saw(waiting.max(served));
 }
 
-/// Until as many wait, or until then; gives the time.
-fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexGuard<'_, State>) -> Duration {
-    let mut now = shared.os.clock.monotonic();
+/// Until as many wait, or until then. False: there was nothing to wait for.
+fn wait_for(waiters: usize, until: Duration, shared: &Shared, state: &mut MutexGuard<'_, State>) -> bool {
+    let ends = |state: &State| {
+        let is_much = state.image.bytes.len() >= EAGER_BYTES;
+        shared.waiters.count() >= waiters || is_much || state.closing || shared.poison.get().is_some()
+    };
+    let mut waited = false;
     state.writer = WriterState::Gathering(waiters);
-    while now < until && shared.waiters.count() < waiters && !state.closing && shared.poison.get().is_none() {
-        let timed_out = shared.writer_wakes.wait_for(state, until - now).timed_out();
-        now = shared.os.clock.monotonic();
-        if timed_out {
+    while !ends(state) {
+        let now = shared.os.clock.monotonic();
+        if now >= until {
+            break;
+        }
+        waited = true;
+        if shared.writer_wakes.wait_for(state, until - now).timed_out() {
             break;
         }
     }
     state.writer = WriterState::Busy;
-    now
+    waited
 }
 
 #[derive(Default)]
 struct Gather {
-    /// Committers in a sync and those who waited for the next one at its end: of late.
+    /// Committers in the last sync and those who waited for the next one at its end.
     seen_at_once: usize,
+    /// The same of some syncs before.
+    seen_of_late: usize,
     sync_end: Duration,
     sync_latency: Duration,
     /// Flushes still to go without gathering, and how many it was last time.
@@ -203,41 +212,42 @@ impl Gather {
     }
 
     fn wait(&mut self, shared: &Shared, state: &mut MutexGuard<'_, State>) {
-        let target = self.seen_at_once;
         let waiting = shared.waiters.count();
-        if waiting >= target || target <= 1 || state.closing {
+        if state.closing || state.image.bytes.len() >= EAGER_BYTES {
             return;
         }
         let begin = shared.os.clock.monotonic();
         let after = |wait: Duration| self.sync_end + shared.config.gather_max.min(wait);
         let half_way = after(self.sync_latency * FULL_SYNCS / 2);
         let is_full = |state: &mut MutexGuard<'_, State>| MutexGuard::unlocked(state, || shared.os.load.is_full());
-        if begin < half_way && is_full(state) {
-            let until = after(self.sync_latency * FULL_SYNCS);
-            let target = target.min(FULL_ENOUGH);
-            let mut now = wait_for(target, half_way, shared, state);
-            if shared.waiters.count() < target && is_full(state) {
-                now = wait_for(target, until, shared, state);
+        let crowd = self.seen_of_late.min(FULL_ENOUGH);
+        if crowd > 1 && waiting < crowd && begin < half_way && is_full(state) {
+            let mut waited = wait_for(crowd, half_way, shared, state);
+            if shared.waiters.count() < crowd && is_full(state) {
+                waited |= wait_for(crowd, after(self.sync_latency * FULL_SYNCS), shared, state);
             }
-            if now > begin {
-                shared.counters.gathers.fetch_add(1, Ordering::Relaxed);
-            }
+            shared.counters.gathers.fetch_add(u64::from(waited), Ordering::Relaxed);
+            return;
+        }
+        let target = self.seen_at_once;
+        if target <= 1 || waiting >= target {
             return;
         }
         if self.skip > 0 {
             self.skip -= 1;
             return;
         }
-        let now = wait_for(target, after(self.sync_latency / 2), shared, state);
-        if now > begin {
+        if wait_for(target, after(self.sync_latency / 2), shared, state) {
             shared.counters.gathers.fetch_add(1, Ordering::Relaxed);
-            self.weigh(waiting, shared.waiters.count(), now - begin);
+            let delay = shared.os.clock.monotonic().saturating_sub(begin);
+            self.weigh(waiting, shared.waiters.count(), delay);
         }
     }
 
     /// Those who were in a sync or came during it. Of a crowd before, most may come again.
     fn saw(&mut self, at_once: usize) {
-        self.seen_at_once = at_once.max(self.seen_at_once - self.seen_at_once.div_ceil(8));
+        self.seen_at_once = at_once;
+        self.seen_of_late = at_once.max(self.seen_of_late - self.seen_of_late.div_ceil(8));
     }
 
     /// A gathering pays if those who came save more time (a sync each) than the others lost.

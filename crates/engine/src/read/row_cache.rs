@@ -7,8 +7,9 @@
 //! 2. An entry is the first row that a search in the view's files meets (the one of the latest file). Whether a reader
 //!    sees it, and whether it is marked deleted, is asked at each look, as of a row that was just found. Who does not see
 //!    it searches the files.
-//! 3. An entry is what a file says, not what its reader makes of it: it ends before the first column that the file lacks,
-//!    which each reader fills in as his catalog says. A column that was added and rolled back leaves nothing here.
+//! 3. An entry is what a file says, not what its reader makes of it: it ends behind the last column that the file has.
+//!    Those that were added later each reader fills in as his catalog says. A column that was added and rolled back leaves
+//!    nothing here.
 //! 4. An entry has the columns that it says. Who wants others, through the same view, reads those of both, so that they
 //!    replace it.
 //! 5. A row is let in when its key is missed for the second time within some thousand misses: a walk through more rows
@@ -29,8 +30,8 @@ pub(super) const ROW_BYTES_MAX: usize = 4 << 10;
 /// Misses that a shard remembers, and those of which a new one takes a place.
 const MISSES: usize = 1024;
 const MISSES_TOGETHER: usize = 4;
-/// Of an entry's place in a shard's table.
-const SLOT_BYTES: usize = 8;
+/// Of an entry's place in a shard's table, and what lists have to spare.
+const SLOT_BYTES: usize = 24;
 
 pub(crate) type Columns = SmallVec<[ColumnId; 4]>;
 
@@ -100,6 +101,8 @@ struct Entry {
     key_len: u32,
     /// Since the hand passed.
     was_asked: AtomicBool,
+    /// With more columns it could not be kept.
+    is_full: bool,
 }
 
 /// For `basalt.memory` and `basalt.counters`.
@@ -158,7 +161,7 @@ impl RowCache {
             return missed(None);
         };
         if !has_all(&entry.columns, asked.columns) {
-            return missed(Some(Admission { columns: both(&entry.columns, asked.columns), hash }));
+            return missed((!entry.is_full).then(|| Admission { columns: both(&entry.columns, asked.columns), hash }));
         }
         match look(origin, entry.row()) {
             Some(seen) => {
@@ -187,6 +190,7 @@ impl RowCache {
             bytes: [asked.key, row.map_or(&[], |(_, row)| row)].concat().into(),
             key_len: asked.key.len() as u32,
             was_asked: AtomicBool::new(false),
+            is_full: false,
         };
         self.shard(hash).entries.write().put(entry, self.shard_bytes_max);
     }
@@ -247,6 +251,11 @@ impl Entries {
 
     fn put(&mut self, entry: Entry, bytes_max: usize) {
         if let Some(at) = self.find(entry.hash, entry.tablet, entry.key()) {
+            let known = &mut self.list[at];
+            if entry.origin.is_none() && known.origin.is_some() && known.view == entry.view {
+                known.is_full = true;
+                return;
+            }
             self.remove(at);
         }
         while self.bytes + entry.weight() > bytes_max {
@@ -259,6 +268,9 @@ impl Entries {
         self.bytes += entry.weight();
         let (at, list) = (self.list.len() as u32, &self.list);
         self.table.insert_unique(entry.hash, at, |at| list[*at as usize].hash);
+        if self.list.len() == self.list.capacity() {
+            self.list.reserve_exact(self.list.len() / 8 + 16);
+        }
         self.list.push(entry);
     }
 

@@ -166,19 +166,19 @@ impl Random for RealRandom {
     }
 }
 
-/// By what Linux says of threads that run or are ready to (proc(5), /proc/loadavg, fourth field).
+/// By what Linux says of threads that run or are ready to (proc(5), /proc/loadavg, fourth field). They are those of the
+/// whole machine: a process that has a part of it does not know.
 pub struct RealLoad {
-    /// `None`: another system.
+    /// `None`: another system, or a part of one.
     threads: Option<fs::File>,
     processors: usize,
 }
 
 impl RealLoad {
     pub fn new() -> RealLoad {
-        RealLoad {
-            threads: fs::File::open("/proc/loadavg").ok(),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-        }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let has_all = online(&fs::read_to_string("/proc/stat").unwrap_or_default()) == processors;
+        RealLoad { threads: fs::File::open("/proc/loadavg").ok().filter(|_| has_all), processors }
     }
 
     /// The caller's own among them.
@@ -189,9 +189,17 @@ impl RealLoad {
     }
 }
 
-/// Of `0.20 0.18 0.12 1/80 11206`.
+/// Of `0.20 0.18 0.12 1/80 11206`. The caller runs: who tells of none knows nothing.
 fn runnable(loadavg: &str) -> Option<usize> {
-    loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+    let runnable = loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()?;
+    (runnable > 0).then_some(runnable)
+}
+
+/// Processors that are there: each has a line `cpu0 …` in /proc/stat.
+fn online(stat: &str) -> usize {
+    let of_one =
+        |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    stat.lines().filter(of_one).count()
 }
 
 impl Default for RealLoad {
@@ -213,16 +221,17 @@ mod tests {
     #[test]
     fn threads_that_are_ready_are_told() {
         assert_eq!(runnable("0.48 1.37 1.74 2/137 10918\n"), Some(2));
-        for odd in ["", "0.48 1.37 1.74", "0.48 1.37 1.74 2 10918", "0.48 1.37 1.74 x/137 10918"] {
+        for odd in ["", "0.48 1.37 1.74", "0.48 1.37 1.74 2 10918", "0.48 1.37 1.74 x/137 10918", "0.0 0.0 0.0 0/0 0"] {
             assert_eq!(runnable(odd), None, "{odd}");
         }
+        assert_eq!(online("cpu  1 2 3\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\ncpufreq 1\n"), 2);
     }
 
     #[test]
     fn a_machine_is_full_while_all_processors_have_something_to_do() {
         use std::sync::atomic::{AtomicBool, Ordering};
         let load = RealLoad::new();
-        if load.threads.is_none() {
+        if load.runnable().is_none() {
             return;
         }
         let ended = AtomicBool::new(false);

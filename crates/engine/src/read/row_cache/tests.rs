@@ -181,3 +181,14 @@ fn a_cache_without_room_keeps_nothing() {
     bring(&little, &asked(b"key", &[]), origin(5), b"row");
     assert_eq!(little.stats().rows, 0);
 }
+
+#[test]
+fn more_columns_than_can_be_kept_leave_those_that_are() {
+    let cache = RowCache::new(1 << 20);
+    let (narrow, wide) = ([ColumnId(1)], [ColumnId(1), ColumnId(2)]);
+    bring(&cache, &asked(b"key", &narrow), origin(5), b"row");
+    let Err(Some(admission)) = kept(&cache, &asked(b"key", &wide)) else { panic!("a column is not there") };
+    cache.keep(&asked(b"key", &wide), admission, Some((origin(5), &[0; ROW_BYTES_MAX])));
+    assert!(kept(&cache, &asked(b"key", &narrow)).is_ok());
+    assert!(matches!(kept(&cache, &asked(b"key", &wide)), Err(None)), "it was tried");
+}
