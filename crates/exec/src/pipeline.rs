@@ -359,6 +359,8 @@ impl Running {
         let most = match &self.source {
             Source::Table(scan) => scan.morsels(),
             _ if self.stage.cut.is_none() && self.pipeline.sink.keeps_order() => 1,
+            // Few rows are not worth a second worker; which of equal values is met first is then no question of luck.
+            Source::Held { held, .. } if are_few(held) => 1,
             Source::Held { held, .. } => held.iter().map(|held| held.parts()).sum(),
             Source::Chosen { rows, .. } => rows.len().div_ceil(HELD_ROWS),
             Source::Parts { parts, .. } => parts.len(),
@@ -389,6 +391,11 @@ impl Running {
         let (dealt, dealt_bytes, flushed, busy) = (Vec::new(), 0, None, false);
         Worker { running: self.clone(), scan, reading, work, sink, dealt, dealt_bytes, flushed, held, busy, counts }
     }
+}
+
+/// Whether one worker takes all at once, had it been held together.
+fn are_few(held: &[Arc<Held>]) -> bool {
+    held.iter().all(|held| held.parts() <= 1) && held.iter().map(|held| held.rows()).sum::<usize>() <= HELD_ROWS
 }
 
 impl Worker {
