@@ -331,8 +331,8 @@ impl Engine {
         mut admission: Admission,
         at: &ReadAt,
     ) -> Result<Option<Vec<u8>>> {
-        let mut places = tablet.places(view, asked.key);
-        let Some((position, ordinal)) = places.next().transpose()? else {
+        let first = tablet.places(view, asked.key).next();
+        let Some((position, ordinal)) = first.transpose()? else {
             self.row_cache.keep(asked, admission, None);
             return Ok(None);
         };
@@ -345,14 +345,10 @@ impl Engine {
         if sees(file, ordinal, at, &*self.txns)? {
             return Ok(Some(row));
         }
-        for place in places {
-            let (position, ordinal) = place?;
-            let file = &view.files[position];
-            if sees(file, ordinal, at, &*self.txns)? {
-                return Ok(Some(file.data.encoded_at(table, ordinal, asked.columns)?));
-            }
+        match in_files(tablet, view, asked.key, at, &*self.txns)? {
+            Some(InFile { file, ordinal, .. }) => Ok(Some(file.data.encoded_at(table, ordinal, asked.columns)?)),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     /// The stamp of a row that a reader sees, as scans with identity give it.

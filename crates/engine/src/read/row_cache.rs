@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const SHARD_BYTES: usize = 128 << 10;
 const SHARDS_MAX: usize = 1024;
 /// A longer row, with its key, is not kept.
-pub(super) const ROW_BYTES_MAX: usize = 4 << 10;
+const ROW_BYTES_MAX: usize = 4 << 10;
 /// Misses that a shard remembers, and those of which a new one takes a place.
 const MISSES: usize = 1024;
 const MISSES_TOGETHER: usize = 4;
@@ -293,15 +293,13 @@ impl Entries {
     /// Removes one; the last one takes its place.
     fn remove(&mut self, at: usize) {
         let last = self.list.len() - 1;
-        let place_of = |list: &[Entry], of: usize| (list[of].hash, move |at: &u32| *at as usize == of);
-        let (hash, is_this) = place_of(&self.list, at);
-        match self.table.find_entry(hash, is_this) {
+        match self.table.find_entry(self.list[at].hash, |slot| *slot as usize == at) {
             Ok(found) => drop(found.remove()),
             Err(_) => unreachable!("each entry is in the table"),
         }
         if at < last {
-            let (hash, is_last) = place_of(&self.list, last);
-            *self.table.find_mut(hash, is_last).expect("each entry is in the table") = at as u32;
+            let of_last = self.table.find_mut(self.list[last].hash, |slot| *slot as usize == last);
+            *of_last.expect("each entry is in the table") = at as u32;
         }
         self.bytes -= self.list.swap_remove(at).weight();
     }
