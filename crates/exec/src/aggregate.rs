@@ -4,8 +4,10 @@ mod combined;
 mod distinct;
 mod early;
 pub(crate) mod keys;
+mod linear;
 pub(crate) mod rows;
 pub(crate) mod spill;
+mod stages;
 mod states;
 pub(crate) mod table;
 pub(crate) mod texts;
@@ -30,7 +32,9 @@ use distinct::Distinct;
 use early::Early;
 pub use early::Having;
 use keys::{Form, Keys, Seeds};
+use linear::{Guard, Linear};
 use rows::Yield;
+pub(crate) use stages::Stages;
 use states::{Extreme, State, Sum, TextExtreme, without_nulls};
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,6 +54,8 @@ pub struct Spec {
     /// Values of which each counts once per group.
     sets: Vec<Set>,
     units: Vec<Unit>,
+    /// Columns of which units take in what they are computed from.
+    guards: Vec<Guard>,
     results: Vec<Outcome>,
     /// Of the hashes of all workers' keys.
     seeds: Seeds,
@@ -94,6 +100,8 @@ pub struct Call {
     pub filter: Option<Condition>,
     /// Each value of its only argument counts once.
     pub distinct: bool,
+    /// Where rows are groups themselves, of a count or an average: how many values each of them had.
+    pub counts: Option<Place>,
 }
 
 /// What is kept per group. Calls that need the same share it.
@@ -108,6 +116,8 @@ enum UnitKind {
     Rows,
     /// Rows that have a value.
     Values(Place),
+    /// Rows of those groups that rows are.
+    Counted(Place),
     Sum(Place),
     Extreme(Place, bool),
     TextExtreme(Place, bool),
@@ -125,6 +135,7 @@ enum Outcome {
     Sum {
         sum: usize,
         count: usize,
+        value: Linear,
         field: Field,
     },
     /// Numerics, each with as many digits as it prints.
@@ -153,6 +164,7 @@ enum Outcome {
 #[derive(Clone, Debug)]
 struct Digits {
     sum: usize,
+    value: Linear,
     scale: u8,
     /// Where that differs: the most digits that a value printed.
     most: Option<usize>,
@@ -165,7 +177,8 @@ impl Spec {
         let filters = self.filters.iter().flat_map(Condition::places);
         let sets = self.sets.iter().map(|set| set.place);
         let units = self.units.iter().flat_map(|unit| unit.kind.places());
-        self.groups.iter().copied().chain(decided).chain(filters).chain(sets).chain(units).collect()
+        let guards = self.guards.iter().map(|guard| guard.place);
+        self.groups.iter().copied().chain(decided).chain(filters).chain(sets).chain(units).chain(guards).collect()
     }
 
     /// `dependent`: of the groups those that the others decide. `None` if the keys, or values that count once, are of a
@@ -184,13 +197,24 @@ impl Spec {
         let keys: Vec<Field> = groups.iter().map(|place| program.fields[*place].clone()).collect();
         let forms = keys.iter().map(Form::of).collect::<Option<Vec<Form>>>()?;
         decided.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
-        let (filters, sets, units, results) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (seeds, having, heeds_order) = (Seeds::new(), None, false);
-        let mut spec =
-            Spec { groups, keys, forms, decided, leaving, filters, sets, units, results, seeds, having, heeds_order };
+        let mut spec = Spec {
+            groups,
+            keys,
+            forms,
+            decided,
+            leaving,
+            filters: Vec::new(),
+            sets: Vec::new(),
+            units: Vec::new(),
+            guards: Vec::new(),
+            results: Vec::new(),
+            seeds: Seeds::new(),
+            having: None,
+            heeds_order: false,
+        };
         for call in calls {
             let of = spec.rows_of(program, &call)?;
-            let outcome = spec.outcome(program, call.resolved, &call.args, call.digits, of);
+            let outcome = spec.outcome(program, call, of);
             spec.results.push(outcome);
         }
         Some(spec)
@@ -231,7 +255,9 @@ impl Spec {
             unit.of == of
                 && match (&unit.kind, &kind) {
                     (UnitKind::Rows, UnitKind::Rows) => true,
-                    (UnitKind::Values(a), UnitKind::Values(b)) | (UnitKind::Sum(a), UnitKind::Sum(b)) => a == b,
+                    (UnitKind::Values(a), UnitKind::Values(b))
+                    | (UnitKind::Counted(a), UnitKind::Counted(b))
+                    | (UnitKind::Sum(a), UnitKind::Sum(b)) => a == b,
                     (UnitKind::Extreme(a, max), UnitKind::Extreme(b, other))
                     | (UnitKind::TextExtreme(a, max), UnitKind::TextExtreme(b, other)) => a == b && max == other,
                     _ => false,
@@ -250,28 +276,38 @@ impl Spec {
         self.unit(if valued { UnitKind::Rows } else { UnitKind::Values(place) }, of)
     }
 
-    fn outcome(
-        &mut self,
-        program: &Program,
-        resolved: ResolvedAggregate,
-        args: &[Place],
-        digits: Option<Place>,
-        of: Of,
-    ) -> Outcome {
+    fn outcome(&mut self, program: &Program, call: Call, of: Of) -> Outcome {
+        let Call { resolved, args, digits, counts, .. } = call;
+        let args = args.as_slice();
         let kind = args.first().and_then(|place| program.fields[*place].kind());
         match (resolved.aggregate.name.as_str(), args, kind) {
+            ("count", ..) if let Some(counts) = counts => Outcome::Count(self.unit(UnitKind::Counted(counts), of)),
             ("count", [], _) => Outcome::Count(self.unit(UnitKind::Rows, of)),
             ("count", [place], _) => Outcome::Count(self.count_of(program, *place, of)),
             ("sum" | "avg", [place], Some(Kind::Whole | Kind::Scaled(_))) => {
                 let scale = if let Some(Kind::Scaled(scale)) = kind { scale } else { 0 };
-                let (sum, count) = (self.unit(UnitKind::Sum(*place), of), self.count_of(program, *place, of));
+                // Each of several distinct values may be what the sum is of, and digits are those of values.
+                let (value, guards) = match (of, digits) {
+                    (Of::All | Of::Filtered(_), None) => Linear::of(program, *place),
+                    _ => (Linear::column(*place), Vec::new()),
+                };
+                guards.into_iter().for_each(|guard| {
+                    if !self.guards.contains(&guard) {
+                        self.guards.push(guard);
+                    }
+                });
+                let sum = self.unit(UnitKind::Sum(value.base), of);
+                let count = match counts {
+                    Some(counts) => self.unit(UnitKind::Counted(counts), of),
+                    None => self.count_of(program, value.base, of),
+                };
                 let average = resolved.aggregate.name == "avg";
                 if average || digits.is_some() {
                     let most = digits.map(|digits| self.unit(UnitKind::Extreme(digits, true), of));
-                    return Outcome::Numeric { sum: Digits { sum, scale, most }, count, average };
+                    return Outcome::Numeric { sum: Digits { sum, value, scale, most }, count, average };
                 }
                 let scale = (resolved.ty == DataType::Numeric(None)).then_some(scale);
-                Outcome::Sum { sum, count, field: Field { ty: resolved.ty, scale, nullable: true } }
+                Outcome::Sum { sum, count, value, field: Field { ty: resolved.ty, scale, nullable: true } }
             }
             ("min" | "max", [place], Some(_)) => {
                 let max = resolved.aggregate.name == "max";
@@ -332,7 +368,7 @@ pub struct Aggregation {
 impl Aggregation {
     pub fn new(spec: &Arc<Spec>) -> Aggregation {
         let state = |unit: &Unit| match &unit.kind {
-            UnitKind::Rows | UnitKind::Values(_) => State::Count(Vec::new()),
+            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) => State::Count(Vec::new()),
             UnitKind::Sum(_) => State::Sum(Sum::default()),
             UnitKind::Extreme(_, greatest) => State::Extreme(Extreme::new(*greatest)),
             UnitKind::TextExtreme(_, greatest) => State::TextExtreme(TextExtreme::new(*greatest)),
@@ -402,6 +438,7 @@ impl Aggregation {
             let groups = set.filter.map_or(groups, |filter| Groups::Each(&filtered[filter]));
             values.add(groups, batch.vector(set.place, work)?, batch.rows())?;
         }
+        spec.guards.iter().try_for_each(|guard| guard.check(batch, work))?;
         for (at, unit) in spec.units.iter().enumerate() {
             let groups = match unit.of {
                 Of::All => groups,
@@ -443,6 +480,9 @@ impl Aggregation {
                 let own = valued(values.nulls());
                 counts.resize(len, 0);
                 sums::count(own.as_deref().map_or(groups, Groups::Each), rows, counts);
+            }
+            (UnitKind::Counted(_), State::Count(counts), [values]) => {
+                add_counts(counts, integers(values)?, groups, len);
             }
             (UnitKind::Sum(_), State::Sum(sum), [values]) => {
                 let ints = integers(values)?;
@@ -557,7 +597,8 @@ impl UnitKind {
     /// Whether all groups take the same: a number or two.
     fn is_small(&self) -> bool {
         match self {
-            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
+            UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) => true,
+            UnitKind::Sum(_) | UnitKind::Extreme(..) => true,
             UnitKind::TextExtreme(..) | UnitKind::General { .. } => false,
         }
     }
@@ -566,7 +607,7 @@ impl UnitKind {
     fn places(&self) -> Vec<Place> {
         match self {
             UnitKind::Rows => Vec::new(),
-            UnitKind::Values(place) | UnitKind::Sum(place) => vec![*place],
+            UnitKind::Values(place) | UnitKind::Counted(place) | UnitKind::Sum(place) => vec![*place],
             UnitKind::Extreme(place, _) | UnitKind::TextExtreme(place, _) => vec![*place],
             UnitKind::General { args, .. } => args.iter().map(|(place, _)| *place).collect(),
         }
@@ -674,8 +715,9 @@ impl Results<'_> {
         }
     }
 
-    fn numeric(&self, Digits { sum, scale, most }: &Digits, group: usize) -> Result<Numeric> {
-        let total = self.total(*sum, group)?;
+    /// Of so many values.
+    fn numeric(&self, Digits { sum, value, scale, most }: &Digits, group: usize, values: i64) -> Result<Numeric> {
+        let total = value.total(self.total(*sum, group)?, values)?;
         let printed = match most.map(|most| &self.0[most]) {
             Some(Done::Extreme(most)) => most.value(group).clamp(0, i64::from(*scale)) as u8,
             _ => *scale,
@@ -703,14 +745,17 @@ impl Results<'_> {
                 };
                 Vector::Ints(Ints::measured(IntValues::I64(counts), None))
             }
-            Outcome::Sum { sum, count, field } => {
+            Outcome::Sum { sum, count, value, field } => {
                 let Done::Sum(of) = &self.0[*sum] else { panic!("unit {sum} sums") };
-                let narrow = if let Chosen::All(groups) = groups { of.narrow(groups.clone()) } else { None };
+                let narrow = match groups {
+                    Chosen::All(groups) if value.is_column() => of.narrow(groups.clone()),
+                    _ => None,
+                };
                 let totals = match narrow {
                     Some(totals) => IntValues::I64(totals.to_vec().into()),
                     None => {
-                        let totals: Vec<i128> = groups.iter().map(|group| of.total(group)).collect::<Result<_>>()?;
-                        IntValues::I128(totals.into())
+                        let total = |group: usize| value.total(of.total(group)?, self.count(*count, group));
+                        IntValues::I128(groups.iter().map(total).collect::<Result<Vec<i128>>>()?.into())
                     }
                 };
                 let ints = Ints::measured(totals, self.valued(*count, groups));
@@ -724,7 +769,8 @@ impl Results<'_> {
             Outcome::Numeric { sum, count, average } => {
                 let mut builder = ColumnBuilder::new(PhysType::Bytes, groups.len());
                 for group in groups.iter() {
-                    let (rows, sum) = (self.count(*count, group), self.numeric(sum, group)?);
+                    let rows = self.count(*count, group);
+                    let sum = self.numeric(sum, group, rows)?;
                     match rows {
                         0 => builder.push_null(),
                         _ => {
@@ -778,6 +824,19 @@ fn narrowed(ints: Ints) -> Ints {
             Ints { values: IntValues::I64(values.iter().map(|value| *value as i64).collect()), ..ints }
         }
         _ => ints,
+    }
+}
+
+/// Adds what each row counts as to its group.
+fn add_counts(counts: &mut Vec<i64>, more: &Ints, groups: Groups<'_>, len: usize) {
+    counts.resize(len, 0);
+    match &more.values {
+        IntValues::I32(more) => sums::add(more, groups, counts),
+        IntValues::I64(more) => sums::add(more, groups, counts),
+        IntValues::I128(more) => {
+            let more: Vec<i64> = more.iter().map(|more| *more as i64).collect();
+            sums::add(&more, groups, counts);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use basalt_engine::Block;
 use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_types::ColumnBuilder;
+use basalt_types::text::LengthUnit;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -363,6 +364,10 @@ impl<'b> Batch<'b> {
                 }
             }
             Def::Part { part, of } => Vector::Ints(part::of(*part, &self.ints(*of, work)?)?),
+            Def::Length { unit, of, general } => match self.stored_lengths(*unit, *of, &program)? {
+                Some(lengths) => Vector::Ints(lengths),
+                None => self.general(general, work)?,
+            },
             Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
             Def::General(general) => self.general(general, work)?,
             Def::Element { .. } => panic!("sets come before what asks for their values"),
@@ -377,6 +382,14 @@ impl<'b> Batch<'b> {
         };
         self.columns[place] = Some(vector.clone());
         Ok(vector)
+    }
+
+    /// How long texts are that nobody has asked for, if the block tells.
+    fn stored_lengths(&mut self, unit: LengthUnit, of: Place, program: &Program) -> Result<Option<Ints>> {
+        match (&mut self.source, &program.defs[of], &self.columns[of]) {
+            (Source::Block(block), Def::Given(column), None) => Ok(block.lengths(*column, unit, self.at.as_deref())?),
+            _ => Ok(None),
+        }
     }
 
     /// The mask bytes of a condition alone, over the rows that count.

@@ -18,6 +18,7 @@ use basalt_expr::Numeric;
 use basalt_expr::context::EvalContext;
 use basalt_expr::datetime::Part;
 use basalt_expr::tree::Expr;
+use basalt_types::text::LengthUnit;
 use basalt_types::{DataType, Datum};
 use std::sync::Arc;
 
@@ -48,6 +49,12 @@ pub(crate) enum Def {
     Part {
         part: Part,
         of: Place,
+    },
+    /// How long a given text is, which storage may know without it.
+    Length {
+        unit: LengthUnit,
+        of: Place,
+        general: General,
     },
     /// The value of the first branch whose condition is true.
     Case {
@@ -90,7 +97,7 @@ impl Def {
                 let args = branches.iter().map(|(_, value)| value).chain(otherwise).filter_map(of);
                 args.chain(branches.iter().flat_map(|(condition, _)| condition.places())).collect()
             }
-            Def::Part { of, .. } => vec![*of],
+            Def::Part { of, .. } | Def::Length { of, .. } => vec![*of],
             Def::General(general) => general.places.clone(),
         }
     }
@@ -99,6 +106,7 @@ impl Def {
     fn is_total(&self) -> bool {
         match self {
             Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => true,
+            Def::Length { .. } => true,
             Def::Arithmetic { .. } => false,
             Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
             Def::General(general) => general.is_total(),
@@ -197,7 +205,9 @@ impl Program {
     pub fn constant_bytes(&self) -> usize {
         let of_def = |def: &Def| match def {
             Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => 0,
-            Def::Arithmetic { general, .. } | Def::General(general) => general.constant_bytes(),
+            Def::Arithmetic { general, .. } | Def::Length { general, .. } | Def::General(general) => {
+                general.constant_bytes()
+            }
             Def::Case { branches, .. } => branches.iter().map(|(condition, _)| condition.constant_bytes()).sum(),
         };
         self.defs.iter().map(of_def).sum()
@@ -306,6 +316,9 @@ impl Program {
                 Some(Typed { kind, ..from })
             }
             Expr::Call { function, args, ty } => {
+                if let [of] = args.as_slice() {
+                    return self.length(kinds::length_unit(function, &of.ty())?, of, expr);
+                }
                 let [left, right] = args.as_slice() else { return None };
                 if function.name == "extract" {
                     return self.part(left, right, expr);
@@ -320,6 +333,15 @@ impl Program {
             Expr::Case { branches, otherwise, ty } => self.case(branches, otherwise.as_deref(), ty),
             _ => None,
         }
+    }
+
+    /// The length of a text as storage gives it.
+    fn length(&mut self, unit: LengthUnit, of: &Expr, expr: &Expr) -> Option<Typed> {
+        let Expr::Column { index: of, .. } = *of else { return None };
+        matches!(self.defs[of], Def::Given(_)).then_some(())?;
+        let (nullable, general) = (self.fields[of].nullable, General::new(expr, &self.fields));
+        let place = self.push(Def::Length { unit, of, general }, Field::new(expr.ty(), nullable));
+        Some(Typed { arg: Arg::Column(place), kind: Kind::Whole, nullable, digits: None })
     }
 
     /// `extract` of a timestamp.

@@ -173,7 +173,7 @@ impl Rows {
     }
 }
 
-fn decimal(hundredths: i64) -> Expr {
+pub fn decimal(hundredths: i64) -> Expr {
     Expr::Const { value: Datum::I64(hundredths), ty: DataType::Numeric(Some((15, 2))) }
 }
 

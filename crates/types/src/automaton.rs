@@ -1,6 +1,7 @@
 //! Sets of strings as deterministic automata over bytes: what `LIKE` asks, in a form that storage runs on strings as they
 //! rest, compressed ones included.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// States beyond which none is made: an automaton over compressed strings needs two for each, numbered by a byte.
@@ -28,6 +29,38 @@ pub struct Automaton {
     steps: Vec<[u8; 256]>,
     accepts: Vec<bool>,
     pieces: Vec<Vec<u8>>,
+    runs: Option<Vec<Run>>,
+}
+
+/// Strings that lie side by side among ascending ones.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Run {
+    bytes: Vec<u8>,
+    is_prefix: bool,
+}
+
+impl Run {
+    /// What a pattern asks of; `None` if it asks for more than how strings begin.
+    fn of(pattern: &[Part<'_>]) -> Option<Run> {
+        let (parts, is_prefix) = match pattern {
+            [parts @ .., Part::Any] => (parts, true),
+            parts => (parts, false),
+        };
+        let mut bytes = Vec::new();
+        for part in parts {
+            let Part::Bytes(of_part) = part else { return None };
+            bytes.extend_from_slice(of_part);
+        }
+        Some(Run { bytes, is_prefix })
+    }
+
+    /// Whether a string comes before all of the run (less), is in it (equal), or comes behind it (greater).
+    pub fn place(&self, string: &[u8]) -> Ordering {
+        match self.is_prefix && string.starts_with(&self.bytes) {
+            true => Ordering::Equal,
+            false => string.cmp(&self.bytes),
+        }
+    }
 }
 
 impl fmt::Debug for Automaton {
@@ -91,12 +124,18 @@ impl Automaton {
             [only] => only.iter().filter_map(piece).collect(),
             _ => Vec::new(),
         };
-        Some(Automaton { steps, accepts, pieces })
+        let runs = patterns.iter().map(|pattern| Run::of(pattern)).collect();
+        Some(Automaton { steps, accepts, pieces, runs })
     }
 
     /// What every string contains.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().map(Vec::as_slice)
+    }
+
+    /// The strings as runs of ascending ones; `None` if how they begin does not decide.
+    pub fn runs(&self) -> Option<&[Run]> {
+        self.runs.as_deref()
     }
 
     pub fn states(&self) -> usize {

@@ -19,6 +19,25 @@ pub const INLINE_BYTES_MAX: usize = 12;
 /// Buffers are looked at as a whole if the values have at least one byte in so many of theirs.
 const SPARSE_MAX: usize = 4;
 
+/// In what the length of a text is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LengthUnit {
+    Bytes,
+    Chars,
+}
+
+impl LengthUnit {
+    /// How much of a text begins in some of its bytes: of all parts of a text together, its length.
+    #[inline]
+    pub fn count(self, bytes: &[u8]) -> usize {
+        match self {
+            LengthUnit::Bytes => bytes.len(),
+            // Bytes that go on with a character are 10xxxxxx.
+            LengthUnit::Chars => bytes.iter().filter(|byte| **byte as i8 >= -0x40).count(),
+        }
+    }
+}
+
 /// The same values as texts.
 ///
 /// # Panics

@@ -5,11 +5,12 @@
 //! lengths and starts are those of the strings.
 
 use super::blocks::{self, Blocks, OpenBlock};
-use super::fsst::{SPARE_BYTES, Symbols};
+use super::fsst::{SPARE_BYTES, Symbols, decoded_length};
 use super::linear::{self, Linear};
 use super::search::{CodeAutomaton, Sought};
 use super::{Damage, Decoded, RESTART, take, take_varint};
 use basalt_types::automaton::Automaton;
+use basalt_types::text::LengthUnit;
 use basalt_types::varint;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -143,6 +144,50 @@ impl<'a> Strings<'a> {
         let mut lengths = Vec::<i64>::new();
         self.slices.lengths.decode(&mut lengths);
         codes.search(data, &lengths, negated, mask)?;
+        Ok(true)
+    }
+
+    /// Appends how long the strings at ascending places are (`None`: all of them), and decodes none; whether they rest in a
+    /// form that tells. Damage that only shows once strings are decoded is not looked for.
+    pub fn lengths(&self, unit: LengthUnit, places: Option<&[u32]>, out: &mut Vec<i32>) -> Decoded<bool> {
+        let symbols = match (&self.form, unit) {
+            (Form::Symbols(symbols, _), _) => Some(symbols.lengths(unit)),
+            (Form::Plain, _) | (Form::Blocks(_), LengthUnit::Bytes) => None,
+            (Form::Blocks(_), LengthUnit::Chars) => return Ok(false),
+        };
+        let mut stored = Vec::<i64>::new();
+        self.slices.lengths.decode(&mut stored);
+        let count = places.map_or(stored.len(), <[u32]>::len);
+        out.reserve(count);
+        let known = |length: i64| i32::try_from(length).ok().filter(|length| *length >= 0).ok_or(BEYOND);
+        if symbols.is_none() && unit == LengthUnit::Bytes {
+            match places {
+                None => stored.iter().try_for_each(|length| known(*length).map(|length| out.push(length)))?,
+                Some(places) => {
+                    places
+                        .iter()
+                        .try_for_each(|place| known(stored[*place as usize]).map(|length| out.push(length)))?;
+                }
+            }
+            return Ok(true);
+        }
+        let (mut from, mut places) = (0usize, places.map(|places| places.iter().peekable()));
+        for (place, length) in stored.into_iter().enumerate() {
+            let to = from.checked_add(known(length)? as usize).ok_or(BEYOND)?;
+            let is_asked = match &mut places {
+                None => true,
+                Some(places) => places.next_if(|next| **next as usize == place).is_some(),
+            };
+            if is_asked {
+                let string = self.slices.data.get(from..to).ok_or(BEYOND)?;
+                let length = match &symbols {
+                    Some(symbols) => decoded_length(string, symbols, unit)?,
+                    None => unit.count(string),
+                };
+                out.push(known(length as i64)?);
+            }
+            from = to;
+        }
         Ok(true)
     }
 

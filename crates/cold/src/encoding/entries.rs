@@ -4,9 +4,10 @@ use super::dictionary::Shared;
 use super::ints::Ints;
 use super::search::{Kept, Sought};
 use super::{Damage, Decoded};
-use basalt_types::automaton::Automaton;
+use basalt_types::automaton::{Automaton, Run};
 use basalt_types::span::Span;
 use basalt_types::widest;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The entries of one dictionary that are sought; `None` where its form is not searched.
@@ -23,9 +24,32 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// `None`: the dictionary has a form that is not searched.
     pub fn among(dictionary: &Shared, texts: &Arc<Automaton>) -> Decoded<Option<Chosen>> {
+        if let Some(runs) = texts.runs() {
+            return Chosen::within(dictionary, runs).map(Some);
+        }
         let mut entries = vec![1; dictionary.count];
         let searched = dictionary.strings()?.search((texts, false), &mut Sought::default(), &mut entries)?;
         Ok(searched.then(|| Chosen::new(entries)))
+    }
+
+    /// Entries ascend, so that a few of them tell where a run of them is.
+    fn within(dictionary: &Shared, runs: &[Run]) -> Decoded<Chosen> {
+        let strings = dictionary.strings()?;
+        let mut entries = vec![0; dictionary.count];
+        for run in runs {
+            let first = |is_there: fn(Ordering) -> bool| -> Decoded<usize> {
+                let (mut from, mut to) = (0, dictionary.count);
+                while from < to {
+                    let middle = from.midpoint(to);
+                    if is_there(run.place(&strings.get(middle)?)) { to = middle } else { from = middle + 1 }
+                }
+                Ok(from)
+            };
+            let (from, to) = (first(Ordering::is_ge)?, first(Ordering::is_gt)?);
+            // Of entries that do not ascend, which nobody has written, any are chosen.
+            entries.get_mut(from..to).into_iter().for_each(|run| run.fill(1));
+        }
+        Ok(Chosen::new(entries))
     }
 
     fn new(entries: Vec<u8>) -> Chosen {
@@ -65,6 +89,7 @@ widest! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding::dictionary::{self, SharedKind};
     use crate::encoding::ints;
 
     #[test]
@@ -107,6 +132,41 @@ mod tests {
             assert_eq!(mask, entries);
             assert!(mask.iter().zip(&without).all(|(mask, without)| mask + without == 1));
         }
+    }
+
+    /// Runs of ascending entries are found by a few of them, as by a search through all.
+    #[test]
+    fn runs_of_entries_are_those_that_are_in_the_set() {
+        use basalt_types::automaton::Part::{Any, Bytes};
+        let mut texts: Vec<String> = (0..4000).map(|at| format!("{}-{at}", ["a", "ab", "b", "bb"][at % 4])).collect();
+        texts.extend(["", "ab", "b"].map(String::from));
+        texts.sort();
+        let strings: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        for strings in [&strings, &strings[..7].to_vec(), &Vec::new()] {
+            let mut block = Vec::new();
+            dictionary::encode_strings(strings, &mut block);
+            let shared = Shared::parse(SharedKind::Strings, block.into()).unwrap();
+            let prefix = |bytes| vec![Bytes(bytes), Any];
+            let sets = [
+                vec![vec![]],
+                vec![prefix(b"ab")],
+                vec![prefix(b"")],
+                vec![prefix(b"c")],
+                vec![vec![Bytes(b"ab")]],
+                vec![vec![Bytes(b"ab"), Bytes(b"-1")]],
+                vec![vec![Bytes(b"ab")], vec![Bytes(b"zz")], prefix(b"b-1"), prefix(b"")],
+                vec![vec![Bytes(b"b")], prefix(b"bb-2"), vec![]],
+            ];
+            for patterns in sets {
+                let automaton = Arc::new(Automaton::any_of(&patterns).unwrap());
+                assert!(automaton.runs().is_some());
+                let chosen = Chosen::among(&shared, &automaton).unwrap().unwrap();
+                let expected: Vec<u8> = strings.iter().map(|string| u8::from(automaton.matches(string))).collect();
+                assert_eq!(chosen.entries, expected, "{patterns:?}");
+            }
+        }
+        let asks_for_more = [vec![Any, Bytes(b"a")], vec![Bytes(b"a"), Any, Bytes(b"b")]];
+        asks_for_more.iter().for_each(|pattern| assert!(Automaton::new(pattern).unwrap().runs().is_none()));
     }
 
     #[test]

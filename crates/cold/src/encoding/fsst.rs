@@ -4,7 +4,9 @@
 //! compression are the crate `fsst`'s; decoding is ours, since it must survive damaged input.
 
 use super::{Damage, Decoded, take, take_array};
+use basalt_types::text::LengthUnit;
 use fsst::{Compressor, Symbol};
+use memchr::memchr;
 
 pub(crate) const ESCAPE: u8 = 255;
 
@@ -88,11 +90,33 @@ impl Symbols {
         Ok(())
     }
 
+    /// How long what each code stands for is; 0 for the escape.
+    pub fn lengths(&self, unit: LengthUnit) -> [u8; 256] {
+        std::array::from_fn(|code| {
+            let (bytes, length) = self.symbol(code as u8);
+            unit.count(&bytes[..length]) as u8
+        })
+    }
+
     pub fn decode(&self, codes: &[u8]) -> Decoded<Vec<u8>> {
         let mut out = Vec::with_capacity(codes.len() * 8 + SPARE_BYTES);
         self.append(codes, &mut out)?;
         Ok(out)
     }
+}
+
+/// How long what codes stand for is. `lengths`: of what each stands for ([`Symbols::lengths`]).
+#[inline]
+pub(crate) fn decoded_length(codes: &[u8], lengths: &[u8; 256], unit: LengthUnit) -> Decoded<usize> {
+    let mut length: usize = codes.iter().map(|code| usize::from(lengths[usize::from(*code)])).sum();
+    let mut rest = codes;
+    while let Some(escape) = memchr(ESCAPE, rest) {
+        // The byte behind it was counted as a code, and stands for itself.
+        let literal = rest.get(escape + 1).ok_or(Damage("a compressed string ends in an escape"))?;
+        length = length - usize::from(lengths[usize::from(*literal)]) + unit.count(&[*literal]);
+        rest = &rest[escape + 2..];
+    }
+    Ok(length)
 }
 
 /// What four codes may write.

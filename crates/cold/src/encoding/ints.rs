@@ -79,18 +79,9 @@ impl<'a> Ints<'a> {
             Ints::Runs { ends, values, .. } => {
                 let mut passes = vec![1; values.count];
                 values.test(span, &mut passes);
-                let mut from = 0;
-                for (run, passes) in passes.into_iter().enumerate() {
-                    let to = usize::try_from(ends.get(run)).ok().filter(|to| from < *to && *to <= mask.len());
-                    let to = to.ok_or(Damage("ends of runs do not ascend"))?;
-                    if passes == 0 {
-                        mask[from..to].fill(0);
-                    }
-                    from = to;
-                }
-                if from != mask.len() {
-                    return Err(Damage("runs end before the page"));
-                }
+                let mut of_rows = vec![0u8; mask.len()];
+                spread(ends, &passes, &mut of_rows)?;
+                mask.iter_mut().zip(of_rows).for_each(|(mask, passes)| *mask &= passes);
             }
         }
         Ok(true)
@@ -109,32 +100,36 @@ impl<'a> Ints<'a> {
                 }
             }
             Ints::Runs { count, ends, values } => {
-                let (mut lengths, mut run_values) = (Vec::<i64>::new(), Vec::<T>::new());
-                ends.decode(&mut lengths);
+                let mut run_values = Vec::<T>::new();
                 values.decode(&mut run_values);
-                let (from, mut done) = (out.len(), 0);
+                let from = out.len();
                 out.resize(from + *count, T::default());
-                let out = &mut out[from..];
-                for (end, value) in lengths.into_iter().zip(run_values) {
-                    let end = usize::try_from(end).ok().filter(|end| *end > done && *end <= *count);
-                    let end = end.ok_or(Damage("ends of runs do not ascend"))?;
-                    // Most runs are short: a vector is written at a time, and what of it is too much is written again.
-                    while done < end {
-                        match out[done..].first_chunk_mut::<RUN_AT_ONCE>() {
-                            Some(some) => *some = [value; RUN_AT_ONCE],
-                            None => out[done..end].fill(value),
-                        }
-                        done += RUN_AT_ONCE;
-                    }
-                    done = end;
-                }
-                if done != *count {
-                    return Err(Damage("runs end before the page"));
-                }
+                spread(ends, &run_values, &mut out[from..])?;
             }
         }
         Ok(())
     }
+}
+
+/// Writes each run's value to all of its places.
+fn spread<T: Copy>(ends: &Linear<'_>, values: &[T], out: &mut [T]) -> Decoded<()> {
+    let mut places = Vec::<i64>::new();
+    ends.decode(&mut places);
+    let mut done = 0;
+    for (end, value) in places.into_iter().zip(values) {
+        let end = usize::try_from(end).ok().filter(|end| *end > done && *end <= out.len());
+        let end = end.ok_or(Damage("ends of runs do not ascend"))?;
+        // Most runs are short: a vector is written at a time, and what of it is too much is written again.
+        while done < end {
+            match out[done..].first_chunk_mut::<RUN_AT_ONCE>() {
+                Some(some) => *some = [*value; RUN_AT_ONCE],
+                None => out[done..end].fill(*value),
+            }
+            done += RUN_AT_ONCE;
+        }
+        done = end;
+    }
+    if done == out.len() { Ok(()) } else { Err(Damage("runs end before the page")) }
 }
 
 struct Shape {

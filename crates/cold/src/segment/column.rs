@@ -203,13 +203,27 @@ fn pick_words<T: Bits>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decod
 /// Chosen rows cost a lookup each, or, if there are many, the decoding of the page.
 pub(super) fn pick_ints<T: Word>(page: &Page<'_>, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
     match &page.values {
-        PageValues::Ints(Ints::Frame(frame)) if rows.len() < page.rows => frame.pick(rows, out),
-        PageValues::Ints(ints) if rows.len() * 256 < page.rows => {
-            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
-        }
+        PageValues::Ints(ints) => pick(ints, page.rows, rows, out)?,
         _ => {
             let mut all: Vec<T> = Vec::new();
             decode_ints(page, &mut all)?;
+            out.extend(rows.iter().map(|row| all[*row as usize]));
+        }
+    }
+    Ok(())
+}
+
+/// Appends integers at some rows, which ascend, of so many.
+fn pick<T: Word>(ints: &Ints<'_>, count: usize, rows: &[u32], out: &mut Vec<T>) -> Decoded<()> {
+    match ints {
+        Ints::Frame(frame) if rows.len() < count => frame.pick(rows, out),
+        // In the other forms what lies before a value is gone through.
+        _ if rows.len() * 256 < count => {
+            out.extend(rows.iter().map(|row| T::from_u64(ints.get(*row as usize) as u64)));
+        }
+        _ => {
+            let mut all: Vec<T> = Vec::with_capacity(count);
+            ints.decode(&mut all)?;
             out.extend(rows.iter().map(|row| all[*row as usize]));
         }
     }
@@ -331,18 +345,16 @@ impl StringData {
                 strings.visit(rows, |string| self.push(string))
             }
             PageValues::StringCodes(codes, shared) if self.dictionary.is_none() && rows.len() * 4 < shared.count => {
-                let strings = shared.strings()?;
-                for row in rows {
-                    let string = strings.get(shared.index(codes.get(*row as usize))?)?;
-                    self.push(&string)?;
-                }
-                Ok(())
+                let (strings, mut picked) = (shared.strings()?, Vec::<i64>::new());
+                pick(codes, page.rows, rows, &mut picked)?;
+                picked.into_iter().try_for_each(|code| self.push(&strings.get(shared.index(code)?)?))
             }
             PageValues::StringCodes(codes, shared) => {
                 self.load_dictionary(shared)?;
-                let dictionary = self.dictionary.as_deref().unwrap_or_default();
-                for row in rows {
-                    self.views.push(dictionary[shared.index(codes.get(*row as usize))?]);
+                let (dictionary, mut picked) = (self.dictionary.as_deref().unwrap_or_default(), Vec::<i64>::new());
+                pick(codes, page.rows, rows, &mut picked)?;
+                for code in picked {
+                    self.views.push(dictionary[shared.index(code)?]);
                 }
                 Ok(())
             }

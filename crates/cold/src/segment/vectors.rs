@@ -22,6 +22,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use basalt_types::automaton::Automaton;
 use basalt_types::prefetch::prefetch;
 use basalt_types::span::{Span, Verdict};
+use basalt_types::text::LengthUnit;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
 use basalt_types::widest;
 use basalt_types::{ColumnId, PhysType};
@@ -209,7 +210,9 @@ impl ChunkReader {
             Some(Shared { kind: SharedKind::Symbols, .. }) => true,
             // A few rows are not worth a look at all entries.
             Some(Shared { kind: SharedKind::Strings, count, .. }) => {
-                self.entries.knows(texts) || mask.iter().filter(|counts| **counts != 0).count() * 4 >= *count
+                texts.runs().is_some()
+                    || self.entries.knows(texts)
+                    || mask.iter().filter(|counts| **counts != 0).count() * 4 >= *count
             }
             Some(_) => false,
         };
@@ -239,6 +242,41 @@ impl ChunkReader {
         });
         let extent = segment.directory(self.row_group)?.chunks[self.at].pages[page].extent;
         segment.sound(extent.offset, searched)
+    }
+
+    /// How long the texts of a page are, without decoding any; with `rows`, which ascend, of these alone. `None` if the page
+    /// has a form that does not tell, or few texts that come again and again.
+    ///
+    /// # Panics
+    /// If `segment` is not the one that gave this, or there is no such page or row.
+    pub fn lengths(
+        &mut self,
+        segment: &Segment,
+        page: usize,
+        unit: LengthUnit,
+        rows: Option<&[u32]>,
+    ) -> Result<Option<Ints>> {
+        let ty = segment.chunk_type(self.at);
+        if ty != PhysType::Bytes || self.dictionary_len().is_some() {
+            return Ok(None);
+        }
+        let is_new = self.reach(segment, page)?;
+        let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
+        let parsed = parsed(&self.at_hand, is_new, ty, count, self.shared.as_deref());
+        let lengths = parsed.and_then(|page| {
+            let PageValues::Strings(strings) = &page.values else { return Ok(None) };
+            let mut lengths = Vec::new();
+            if !strings.lengths(unit, rows, &mut lengths)? {
+                return Ok(None);
+            }
+            let nulls = match rows {
+                None => nulls(&page),
+                Some(rows) => take_nulls(nulls(&page).as_ref(), rows),
+            };
+            Ok(Some(Ints::measured(IntValues::I32(lengths.into()), nulls)))
+        });
+        let extent = segment.directory(self.row_group)?.chunks[self.at].pages[page].extent;
+        segment.sound(extent.offset, lengths)
     }
 
     /// Encoded, of the pages that were asked for.

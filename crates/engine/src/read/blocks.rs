@@ -10,7 +10,8 @@ use arrow_array::Array;
 use arrow_buffer::BooleanBuffer;
 use basalt_types::automaton::Automaton;
 use basalt_types::span::{Span, Verdict};
-use basalt_types::vector::Vector;
+use basalt_types::text::LengthUnit;
+use basalt_types::vector::{Ints, Vector};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -81,6 +82,14 @@ impl Block<'_> {
         match &mut self.source {
             Source::Page(scan, rows) => scan.search(column, rows, (texts, negated), mask),
             Source::Decoded(_) => Ok(false),
+        }
+    }
+
+    /// How long a column's texts are, at some rows, which ascend, if `at` says so; `None` if that is not known without them.
+    pub fn lengths(&mut self, column: usize, unit: LengthUnit, at: Option<&[u32]>) -> Result<Option<Ints>> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.lengths(column, rows, unit, at),
+            Source::Decoded(_) => Ok(None),
         }
     }
 

@@ -13,7 +13,8 @@ use basalt_cold::{ChunkReader, PAGE_ROWS, ROW_GROUP_ROWS, RowStamps, Segment};
 use basalt_types::automaton::Automaton;
 use basalt_types::batch::to_logical;
 use basalt_types::span::Span;
-use basalt_types::vector::Vector;
+use basalt_types::text::LengthUnit;
+use basalt_types::vector::{Ints, Vector};
 use basalt_types::{ColumnBuilder, ColumnId, ReadAt, Stamp, TxnStates};
 use std::ops::Range;
 use std::sync::Arc;
@@ -289,6 +290,20 @@ impl ColdScan {
                 Ok(chunk.search(segment, (rows.start / PAGE_ROWS) as usize, (texts, negated), mask)?)
             }
             (_, None) => Ok(false),
+        }
+    }
+
+    /// As [`ColdScan::vector`], how long a column's texts are; `None` if that is not known without them.
+    pub fn lengths(
+        &mut self,
+        column: usize,
+        rows: &Range<u32>,
+        unit: LengthUnit,
+        at: Option<&[u32]>,
+    ) -> Result<Option<Ints>> {
+        match self.chunk(column, rows)? {
+            (segment, Some(chunk)) => Ok(chunk.lengths(segment, (rows.start / PAGE_ROWS) as usize, unit, at)?),
+            (_, None) => Ok(None),
         }
     }
 

@@ -7,7 +7,7 @@
 use super::distinct::Distinct;
 use super::keys::Keys;
 use super::states::State;
-use super::{Aggregation, Finished, Spec, UnitKind, first_rows, integers};
+use super::{Aggregation, Finished, Spec, UnitKind, add_counts, first_rows, integers};
 use crate::error::{Error, Result};
 use crate::join::concat::concat;
 use crate::kernels::sums::Groups;
@@ -206,13 +206,7 @@ impl Aggregation {
             states = rest;
             match &mut self.states[at] {
                 State::Count(counts) => {
-                    counts.resize(len, 0);
-                    let more = &integers(&own[0])?.values;
-                    let mut add = |group: &u32, more: i64| counts[*group as usize] += more;
-                    match more {
-                        IntValues::I64(more) => groups.iter().zip(more.iter()).for_each(|(at, more)| add(at, *more)),
-                        more => groups.iter().enumerate().for_each(|(row, at)| add(at, more.get(row) as i64)),
-                    }
+                    add_counts(counts, integers(&own[0])?, Groups::Each(groups), len);
                 }
                 State::Sum(sum) => sum.add(integers(&own[0])?, Groups::Each(groups), len)?,
                 State::Extreme(extreme) => extreme.add(integers(&own[0])?, Groups::Each(groups), len)?,

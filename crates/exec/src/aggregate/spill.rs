@@ -56,7 +56,7 @@ impl Spec {
         let mut fields = Vec::new();
         for unit in self.stored_units() {
             match &unit.1.kind {
-                UnitKind::Rows | UnitKind::Values(_) | UnitKind::Extreme(..) => {
+                UnitKind::Rows | UnitKind::Values(_) | UnitKind::Counted(_) | UnitKind::Extreme(..) => {
                     fields.push(Field::new(DataType::Int8, false));
                 }
                 UnitKind::TextExtreme(..) => fields.push(Field::new(DataType::Text, true)),

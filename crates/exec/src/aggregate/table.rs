@@ -12,6 +12,8 @@ pub(crate) const TOGETHER: usize = 32;
 const SLOTS_MIN: usize = 64;
 /// Slots from which on memory is waited for.
 const FAR_MIN: usize = 1 << 14;
+/// Slots that are looked at beforehand: most of what is found is in the first one, or next to it.
+const NEAR_SLOTS: usize = 4;
 /// Slots of which no more are made than are needed soon.
 const SCARCE_MIN: usize = 1 << 20;
 /// Slots from which on it takes long to make more of them.
@@ -48,9 +50,18 @@ impl Table {
         prefetch_item(&self.slots, self.first(hash));
     }
 
-    /// The number that a hash most likely leads to; 0 for none.
+    /// The number that a hash most likely leads to, if it is found near its first slot; 0 for none.
+    #[inline]
     pub fn candidate(&self, hash: u32) -> u32 {
-        self.slots[self.first(hash)] as u32
+        let (first, last) = (self.first(hash), self.slots.len() - 1);
+        for step in 0..NEAR_SLOTS {
+            match self.slots[(first + step) & last] {
+                0 => return 0,
+                slot if (slot >> 32) as u32 == hash => return slot as u32,
+                _ => {}
+            }
+        }
+        0
     }
 
     /// The first slot where a hash may be.

@@ -2,7 +2,7 @@
 
 use super::rows::Parted;
 use super::*;
-use crate::testing::{Rows, op};
+use crate::testing::{Rows, decimal, op};
 use arrow_array::Array;
 use basalt_expr::context::EvalContext;
 use basalt_expr::functions::Registry;
@@ -58,6 +58,12 @@ fn calls_of_all(rows: &Rows) -> Vec<(&'static str, Option<Expr>, Option<Expr>)> 
         ("sum", column(0), None),
         ("sum", column(1), positive()),
         ("sum", column(2), None),
+        // Of these the column's own sum tells.
+        ("sum", Some(op("+", rows.column(0), Expr::int4(7))), None),
+        ("avg", Some(op("-", Expr::int4(7), op("*", Expr::int4(3), rows.column(0)))), positive()),
+        ("sum", Some(op("*", op("-", rows.column(3), decimal(350)), Expr::int4(-2))), None),
+        ("sum", Some(op("*", rows.column(1), Expr::int4(0))), None),
+        ("avg", Some(op("+", rows.column(2), decimal(12_345))), positive()),
         ("avg", column(3), None),
         ("avg", column(0), positive()),
         ("sum", Some(op("*", rows.column(2), rows.column(3))), None),
@@ -107,7 +113,7 @@ fn grouped(
             (_, args) => (args.iter().map(|arg| program.define(arg, &rows.ctx)).collect(), None),
         };
         let filter = filter.map(|filter| program.condition(&filter, &rows.ctx));
-        compiled.push(Call { resolved, args, digits, filter, distinct });
+        compiled.push(Call { resolved, args, digits, filter, distinct, counts: None });
     }
     let spec = Arc::new(Spec::new(&program, keys, dependent, compiled).unwrap());
     let mut work = Work::new(Arc::new(program), rows.ctx.clone(), Vec::new());
@@ -255,7 +261,7 @@ fn summed(least: i64) -> (Arc<Spec>, Arc<Program>, Arc<EvalContext>) {
     let mut program = Program::new(fields);
     let (resolved, args) = resolved("sum", Some(Expr::Column { index: 1, ty: DataType::Int8 }), &ctx);
     let args = args.iter().map(|arg| program.define(arg, &ctx)).collect();
-    let call = Call { resolved, args, digits: None, filter: None, distinct: false };
+    let call = Call { resolved, args, digits: None, filter: None, distinct: false, counts: None };
     let mut spec = Spec::new(&program, &[0], &[], vec![call]).unwrap();
     let mut having = Program::new(spec.fields());
     let sum = Expr::Column { index: 1, ty: having.fields[1].ty.clone() };

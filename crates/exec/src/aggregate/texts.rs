@@ -18,6 +18,8 @@ const UNKNOWN: u32 = u32::MAX;
 const ASKED: u32 = u32::MAX - 1;
 const TEXTS_MAX: usize = 1 << 31;
 const NO_BUFFER: u32 = u32::MAX;
+/// Of a text that nobody has seen.
+const NOWHERE: usize = usize::MAX;
 const BUFFER_BYTES_MIN: usize = 4 << 10;
 /// Few buffers are handed on with each array of texts.
 const BUFFER_BYTES_MAX: usize = 64 << 20;
@@ -260,7 +262,12 @@ impl Texts {
                 prefetch_item(dictionary.views(), *number as usize);
             }
             theirs.iter().zip(&mut hashes).for_each(|(number, hash)| *hash = other.hashes[*number as usize]);
-            self.prefetch(&hashes[..theirs.len()]);
+            let known = self.prefetch(&hashes[..theirs.len()]);
+            for (number, _) in theirs.iter().zip(known).filter(|(_, known)| *known != NOWHERE) {
+                prefetch_text(dictionary.views()[*number as usize], |buffer| {
+                    &dictionary.data_buffers()[buffer as usize]
+                });
+            }
             for (number, hash) in theirs.iter().map(|number| *number as usize).zip(hashes) {
                 let equality = self.equality;
                 let is = |after: u32| self.is(after - 1, key_of(equality, dictionary.value(number)));
@@ -283,24 +290,24 @@ impl Texts {
         &self.hashes
     }
 
-    /// Asks memory for the slots of some hashes, then for the views of what they lead to, then for their texts.
-    fn prefetch(&self, hashes: &[u32]) {
+    /// Asks memory for the slots of some hashes, then for the views of the texts that have them, then for these: which texts
+    /// they are, as far as that is seen.
+    fn prefetch(&self, hashes: &[u32]) -> [usize; TOGETHER] {
+        let mut numbers = [NOWHERE; TOGETHER];
         if !self.numbers.is_far() {
-            return;
+            return numbers;
         }
         hashes.iter().for_each(|hash| self.numbers.prefetch(*hash));
-        let mut numbers = [0; TOGETHER];
         for (number, hash) in numbers.iter_mut().zip(hashes) {
-            *number = self.numbers.candidate(*hash).wrapping_sub(1) as usize;
-            prefetch_item(&self.views, *number);
-        }
-        for number in &numbers[..hashes.len()] {
-            if let Some(view) = self.views.get(*number).map(|view| ByteView::from(*view))
-                && view.length > INLINE_MAX
-            {
-                prefetch_item(self.buffer(view.buffer_index), view.offset as usize);
+            if let Some(known) = self.numbers.candidate(*hash).checked_sub(1) {
+                *number = known as usize;
+                prefetch_item(&self.views, *number);
             }
         }
+        for number in numbers.iter().filter(|number| **number != NOWHERE) {
+            prefetch_text(self.views[*number], |buffer| self.buffer(buffer));
+        }
+        numbers
     }
 
     fn hash(&self, key: &[u8]) -> u32 {
@@ -444,6 +451,17 @@ impl Texts {
     /// Before [`Texts::seal`].
     pub fn sealed(&self) -> Dictionary {
         self.sealed.clone().expect("sealed")
+    }
+}
+
+/// Asks memory for what a view leads to, which may begin in one line and end in another.
+#[inline]
+fn prefetch_text<'b>(view: u128, buffer: impl FnOnce(u32) -> &'b [u8]) {
+    let view = ByteView::from(view);
+    if view.length > INLINE_MAX {
+        let (buffer, from) = (buffer(view.buffer_index), view.offset as usize);
+        prefetch_item(buffer, from);
+        prefetch_item(buffer, from + view.length as usize - 1);
     }
 }
 

@@ -5,8 +5,7 @@ use super::sets::Sets;
 use super::sort::{Form, Key, Order};
 use super::window::{self, Frame, Function};
 use super::{Notes, Pipeline, Sink, Start, Step};
-use crate::aggregate::keys::is_text;
-use crate::aggregate::{Call, Spec};
+use crate::aggregate::{Call, Spec, Stages};
 use crate::join;
 use crate::plan::{AggregateCall, JoinKey, JoinKind, Plan, SortKey, WindowCall, WindowFrame, WindowFunction};
 use crate::program::{Condition, Def, Field, Place, Program, fuse};
@@ -353,21 +352,6 @@ impl Compiler<'_> {
         calls: &[AggregateCall],
     ) -> Option<Open> {
         let ctx = self.ctx;
-        if let Some(value) = only_distinct(calls).filter(|value| !groups.is_empty() && is_text(value.ty().underlying()))
-        {
-            // Each text of a group is a group of its own first: those are put together by all workers, and sets of texts by
-            // one. Where there are numbers, or no groups, that is less than what the second aggregation takes.
-            let all: Vec<Expr> = groups.iter().cloned().chain([value.clone()]).collect();
-            let at = |(index, expr): (usize, &Expr)| Expr::Column { index, ty: expr.ty() };
-            let outer: Vec<Expr> = groups.iter().enumerate().map(at).collect();
-            let over_values = |call: &AggregateCall| {
-                let args = vec![at((groups.len(), value))];
-                AggregateCall { args, distinct: false, ..call.clone() }
-            };
-            let calls: Vec<AggregateCall> = calls.iter().map(over_values).collect();
-            let values = self.aggregated(open, &all, dependent, &[])?;
-            return self.aggregated(values, &outer, dependent, &calls);
-        }
         let groups: Vec<Place> = groups.iter().map(|group| open.define(group, ctx)).collect();
         let mut compiled = Vec::with_capacity(calls.len());
         for call in calls {
@@ -381,10 +365,31 @@ impl Compiler<'_> {
             let filter = call.filter.as_ref().map(|filter| open.placed(filter));
             let filter = filter.map(|filter| open.program.condition(&filter, ctx));
             open.is_storable(&args).then_some(())?;
-            compiled.push(Call { resolved: call.resolved.clone(), args, digits, filter, distinct: call.distinct });
+            let (resolved, distinct, counts) = (call.resolved.clone(), call.distinct, None);
+            compiled.push(Call { resolved, args, digits, filter, distinct, counts });
         }
-        let mut spec = Spec::new(&open.program, &groups, dependent, compiled)?;
-        if calls.iter().any(|call| call.heeds_order) {
+        let heeds_order = calls.iter().any(|call| call.heeds_order);
+        if !heeds_order && let Some(stages) = Stages::of(&open.program, &groups, &compiled, ctx) {
+            // Each value of a group is a group of its own first: those are put together by all workers, and sets of values
+            // by one.
+            let Stages { values, inner, outer } = stages;
+            let values = self.grouped(open, &values, dependent, inner, false)?;
+            let groups: Vec<Place> = (0..groups.len()).collect();
+            return self.grouped(values, &groups, dependent, outer, false);
+        }
+        self.grouped(open, &groups, dependent, compiled, heeds_order)
+    }
+
+    fn grouped(
+        &mut self,
+        open: Open,
+        groups: &[Place],
+        dependent: &[usize],
+        calls: Vec<Call>,
+        heeds_order: bool,
+    ) -> Option<Open> {
+        let mut spec = Spec::new(&open.program, groups, dependent, calls)?;
+        if heeds_order {
             spec.heed_order();
         }
         let spec = Arc::new(spec);
@@ -593,11 +598,3 @@ impl Program {
 
 #[cfg(test)]
 mod tests;
-
-/// The value of which all calls take each once, if they take nothing else and leave no row out.
-fn only_distinct(calls: &[AggregateCall]) -> Option<&Expr> {
-    let of = |call: &'_ AggregateCall| (call.distinct && call.filter.is_none()).then(|| call.args.clone());
-    let args = &calls.first()?.args;
-    let [value] = args.as_slice() else { return None };
-    calls.iter().all(|call| of(call).as_ref() == Some(args)).then_some(value)
-}

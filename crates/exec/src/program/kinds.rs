@@ -4,6 +4,7 @@ use crate::kernels::arithmetic::Op;
 use basalt_expr::datetime::{TIMESTAMP_MAX, TIMESTAMP_MIN};
 use basalt_expr::functions::Function;
 use basalt_expr::{Expr, Interval};
+use basalt_types::text::LengthUnit;
 use basalt_types::{CompareOp, DataType, Datum};
 
 /// Digits behind the point up to which numerics are held in integers.
@@ -78,6 +79,19 @@ pub(super) fn operation(function: &Function) -> Option<Op> {
         | "int48mul" | "int84mul" => Op::Mul,
         _ => return None,
     })
+}
+
+/// In what a function counts the length of values of a type, if that is all that it does.
+pub(super) fn length_unit(function: &Function, ty: &DataType) -> Option<LengthUnit> {
+    match (function.name.as_str(), ty.underlying()) {
+        ("length" | "char_length" | "character_length" | "textlen", DataType::Text | DataType::Varchar(_)) => {
+            Some(LengthUnit::Chars)
+        }
+        ("octet_length", DataType::Text | DataType::Varchar(_) | DataType::Bytea) | ("length", DataType::Bytea) => {
+            Some(LengthUnit::Bytes)
+        }
+        _ => None,
+    }
 }
 
 /// The arithmetic of moving a time by a constant interval: the time's place among the two arguments, and by how many

@@ -30,7 +30,7 @@ pub(super) fn bind(name: &str, args: &str) -> Option<Kernel> {
         ("similar_to_escape", "text") => {
             kernel!(|pattern: Txt| -> Txt { crate::pattern::similar_to_regex(pattern, Some('\\')) })
         }
-        ("textcat", "text,text") => kernel!(|a: Txt, b: Txt| -> Txt { Ok([a, b].concat()) }),
+        ("textcat", "text,text") => return crate::operators::bind_function(name, args),
         _ => return None,
     })
 }

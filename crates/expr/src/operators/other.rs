@@ -7,7 +7,11 @@ use basalt_types::{DataType, Datum};
 
 pub(super) fn bind(function: &str, right: &str) -> Option<Kernel> {
     Some(match function {
-        "textcat" => kernel!(|a: Txt, b: Txt| -> Txt { Ok([a, b].concat()) }),
+        "textcat" => written!(|a: Txt, b: Txt; out| {
+            out.push_str(a);
+            out.push_str(b);
+            Ok(())
+        }),
         "byteacat" => kernel!(|a: Byt, b: Byt| -> Byt { Ok([a, b].concat()) }),
         "textanycat" => kernel!(|a: Txt, b: Val; info| -> Txt { Ok([a, &printed(&b, 1, info)?].concat()) }),
         "anytextcat" => kernel!(|a: Val, b: Txt; info| -> Txt { Ok([&printed(&a, 0, info)?, b].concat()) }),
