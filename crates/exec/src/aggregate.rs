@@ -283,6 +283,10 @@ impl Spec {
         match (resolved.aggregate.name.as_str(), args, kind) {
             ("count", ..) if let Some(counts) = counts => Outcome::Count(self.unit(UnitKind::Counted(counts), of)),
             ("count", [], _) => Outcome::Count(self.unit(UnitKind::Rows, of)),
+            // What may fail for a row has to be computed for it.
+            ("count", [place], _) if !program.is_total(*place) => {
+                Outcome::Count(self.unit(UnitKind::Values(*place), of))
+            }
             ("count", [place], _) => Outcome::Count(self.count_of(program, *place, of)),
             ("sum" | "avg", [place], Some(Kind::Whole | Kind::Scaled(_))) => {
                 let scale = if let Some(Kind::Scaled(scale)) = kind { scale } else { 0 };

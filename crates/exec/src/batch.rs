@@ -21,6 +21,7 @@ use basalt_engine::Block;
 use basalt_expr::context::EvalContext;
 use basalt_expr::pattern::Sought;
 use basalt_types::ColumnBuilder;
+use basalt_types::span::Span;
 use basalt_types::text::LengthUnit;
 use basalt_types::vector::{Codes, IntValues, Ints, Vector};
 use std::ops::{Deref, Range};
@@ -274,6 +275,17 @@ impl<'b> Batch<'b> {
             pairs.mask = Some(mask.clone());
         }
         Ok(mask)
+    }
+
+    /// Rows of a block in which a column that rests does not lie within the span count no more, if that is found without
+    /// decoding it.
+    pub fn rule_out(&mut self, column: usize, span: Span) -> Result<()> {
+        let (Source::Block(block), None) = (&mut self.source, &self.at) else { return Ok(()) };
+        let mut mask = self.mask.clone().unwrap_or_else(|| mask::all(self.rows));
+        if block.test(column, span, &mut mask)? {
+            self.narrow(Some(mask), DENSE_BETWEEN_MIN);
+        }
+        Ok(())
     }
 
     /// Rows for which all conditions hold still count. What an earlier condition rules out, a later one is not asked;

@@ -382,7 +382,14 @@ impl Running {
             }
             Sink::Build(spec) => Local::Build(Building::new(spec)),
             Sink::Mark(probe) => Local::Mark(Marks::new(&self.tables[probe.join])),
-            Sink::Sort { order, .. } | Sink::Window { order, .. } => Local::Sort(Sorting::new(order)),
+            Sink::Sort { order, .. } => {
+                let mut rows = Sorting::new(order);
+                if self.stage.steps.start == 0 && self.pipeline.program.never_fails() && self.steps_are_total() {
+                    self.pipeline.first_key().into_iter().for_each(|(column, _)| rows.rule_out_by(column));
+                }
+                Local::Sort(rows)
+            }
+            Sink::Window { order, .. } => Local::Sort(Sorting::new(order)),
             Sink::Give { .. } => Local::Give,
         };
         let work = Work::new(self.pipeline.program.clone(), self.around.ctx.clone(), self.tables.clone());
@@ -487,6 +494,15 @@ impl Running {
         let steps = self.stage.steps.clone();
         if steps.start == 0 {
             counts.entered += batch.count();
+        }
+        // What comes behind all rows that a limit keeps is looked at no further.
+        if let Local::Sort(rows) = sink
+            && let Some((column, wanted)) = rows.wanted()
+        {
+            batch.rule_out(column, wanted)?;
+            if batch.rows() == 0 {
+                return Ok(None);
+            }
         }
         for (step, passed) in pipeline.steps[steps.clone()].iter().zip(&mut counts.passed[steps]) {
             match step {

@@ -407,8 +407,12 @@ impl Program {
             }
             _ => return None,
         };
-        if let (Arg::Const(_), Arg::Const(_)) = (left.arg, right.arg) {
-            return None;
+        match (op, left.arg, right.arg) {
+            (_, Arg::Const(_), Arg::Const(_)) => return None,
+            (Op::Div | Op::Rem, Arg::Column(_), Arg::Const(by)) if by > 0 && kind == Kind::Whole => {}
+            // Nothing is divided by 0, and the least number not by -1.
+            (Op::Div | Op::Rem, ..) => return None,
+            _ => {}
         }
         // PostgreSQL keeps as many digits; beyond them the general way tells.
         if matches!(kind, Kind::Scaled(scale) if scale > kinds::SCALE_MAX) {

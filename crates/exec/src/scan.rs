@@ -58,6 +58,25 @@ impl Scan {
         Ok(Some(keys))
     }
 
+    /// Before any worker comes: morsels with the least values of a column come first, or those with the greatest.
+    pub fn begin_with(&self, column: ColumnId, greatest: bool) -> Result<()> {
+        let mut morsels = self.morsels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ranked = Vec::with_capacity(morsels.len());
+        for morsel in morsels.drain(..) {
+            let mut bounds = Vec::new();
+            let is_known = morsel.page_bounds(column, &mut bounds)?;
+            // Of which nothing is known, the latest rows for one, is not behind others.
+            let rank = match greatest {
+                true => bounds.iter().map(|(_, greatest)| !greatest).min(),
+                false => bounds.iter().map(|(least, _)| *least).min(),
+            };
+            ranked.push((rank.filter(|_| is_known), morsel));
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        morsels.extend(ranked.into_iter().map(|(_, morsel)| morsel));
+        Ok(())
+    }
+
     /// Morsels that nobody has taken yet.
     pub fn morsels(&self) -> usize {
         self.morsels.lock().unwrap_or_else(PoisonError::into_inner).len()

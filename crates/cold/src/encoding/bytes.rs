@@ -17,6 +17,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const BEYOND: Damage = Damage("a string beyond its page");
+/// Of so many strings one is looked up by itself, and not with all others.
+const FEW_PLACES: usize = 32;
 
 /// Stored strings; [`Strings`] adds what decodes them.
 #[derive(Clone, Copy)]
@@ -147,46 +149,48 @@ impl<'a> Strings<'a> {
         Ok(true)
     }
 
-    /// Appends how long the strings at ascending places are (`None`: all of them), and decodes none; whether they rest in a
-    /// form that tells. Damage that only shows once strings are decoded is not looked for.
+    /// Appends how long the strings at ascending places are, of which some may come several times (`None`: all of them), and
+    /// decodes none; whether they rest in a form that tells. Damage that only shows once strings are decoded is not looked for.
     pub fn lengths(&self, unit: LengthUnit, places: Option<&[u32]>, out: &mut Vec<i32>) -> Decoded<bool> {
         let symbols = match (&self.form, unit) {
             (Form::Symbols(symbols, _), _) => Some(symbols.lengths(unit)),
             (Form::Plain, _) | (Form::Blocks(_), LengthUnit::Bytes) => None,
             (Form::Blocks(_), LengthUnit::Chars) => return Ok(false),
         };
-        let mut stored = Vec::<i64>::new();
-        self.slices.lengths.decode(&mut stored);
-        let count = places.map_or(stored.len(), <[u32]>::len);
-        out.reserve(count);
-        let known = |length: i64| i32::try_from(length).ok().filter(|length| *length >= 0).ok_or(BEYOND);
-        if symbols.is_none() && unit == LengthUnit::Bytes {
-            match places {
-                None => stored.iter().try_for_each(|length| known(*length).map(|length| out.push(length)))?,
-                Some(places) => {
-                    places
-                        .iter()
-                        .try_for_each(|place| known(stored[*place as usize]).map(|length| out.push(length)))?;
+        let length_of = |string: &[u8]| {
+            let length = match &symbols {
+                Some(symbols) => decoded_length(string, symbols, unit)?,
+                None => unit.count(string),
+            };
+            i32::try_from(length).map_err(|_| BEYOND)
+        };
+        let is_stored = symbols.is_none() && unit == LengthUnit::Bytes;
+        match places {
+            Some(places) if places.len() * FEW_PLACES <= self.slices.lengths.count => {
+                for place in places {
+                    let range = self.slices.range(*place as usize)?;
+                    let length = match is_stored {
+                        true => i32::try_from(range.len()).map_err(|_| BEYOND)?,
+                        false => length_of(self.slices.data.get(range).ok_or(BEYOND)?)?,
+                    };
+                    out.push(length);
                 }
             }
-            return Ok(true);
-        }
-        let (mut from, mut places) = (0usize, places.map(|places| places.iter().peekable()));
-        for (place, length) in stored.into_iter().enumerate() {
-            let to = from.checked_add(known(length)? as usize).ok_or(BEYOND)?;
-            let is_asked = match &mut places {
-                None => true,
-                Some(places) => places.next_if(|next| **next as usize == place).is_some(),
-            };
-            if is_asked {
-                let string = self.slices.data.get(from..to).ok_or(BEYOND)?;
-                let length = match &symbols {
-                    Some(symbols) => decoded_length(string, symbols, unit)?,
-                    None => unit.count(string),
-                };
-                out.push(known(length as i64)?);
+            _ => {
+                let mut all = Vec::with_capacity(self.slices.lengths.count);
+                let mut stored = Vec::<i64>::new();
+                self.slices.lengths.decode(&mut stored);
+                if is_stored {
+                    let known = |length: &i64| i32::try_from(*length).ok().filter(|length| *length >= 0).ok_or(BEYOND);
+                    stored.iter().try_for_each(|length| known(length).map(|length| all.push(length)))?;
+                } else {
+                    self.slices.for_each(|string| length_of(string).map(|length| all.push(length)))?;
+                }
+                match places {
+                    None => out.append(&mut all),
+                    Some(places) => out.extend(places.iter().map(|place| all[*place as usize])),
+                }
             }
-            from = to;
         }
         Ok(true)
     }

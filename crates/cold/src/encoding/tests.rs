@@ -2,6 +2,7 @@ use super::bytes::Strings;
 use super::ints::Ints;
 use super::*;
 use basalt_types::span::Span;
+use basalt_types::text::LengthUnit;
 use proptest::prelude::*;
 
 fn check_ints(values: &[i64]) -> usize {
@@ -86,6 +87,22 @@ fn check_strings(strings: &Vec<&[u8]>) {
         for (i, string) in strings.iter().enumerate() {
             assert_eq!(parsed.get(i).unwrap().as_ref(), *string);
         }
+        check_lengths(&parsed, strings);
+    }
+}
+
+/// Of all strings, and of some that come again and again.
+fn check_lengths(parsed: &Strings<'_>, strings: &[&[u8]]) {
+    for unit in [LengthUnit::Bytes, LengthUnit::Chars] {
+        let all: Vec<i32> = strings.iter().map(|string| unit.count(string) as i32).collect();
+        let count = strings.len() as u32;
+        let some = |step: u32, times: usize| (0..count).step_by(step as usize).flat_map(move |at| [at].repeat(times));
+        for places in [None, Some(some(1, 3).collect::<Vec<u32>>()), Some(some(count / 5 + 1, 2).collect())] {
+            let mut lengths = vec![7];
+            assert!(parsed.lengths(unit, places.as_deref(), &mut lengths).unwrap());
+            let expected = places.map_or(all.clone(), |places| places.iter().map(|at| all[*at as usize]).collect());
+            assert_eq!(lengths[1..], expected, "{unit:?}");
+        }
     }
 }
 
@@ -119,6 +136,8 @@ proptest! {
             if let Ok(strings) = Strings::parse(&mut bytes.as_slice(), count, symbols) {
                 (0..count).for_each(|i| drop(strings.get(i)));
                 drop(strings.decode(0, &mut Vec::new()));
+                let _ = strings.lengths(LengthUnit::Chars, None, &mut Vec::new());
+                let _ = strings.lengths(LengthUnit::Bytes, Some(&[0]), &mut Vec::new());
             }
         }
     }

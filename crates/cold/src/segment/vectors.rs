@@ -208,11 +208,10 @@ impl ChunkReader {
         let is_searched = match self.shared.as_deref() {
             None => true,
             Some(Shared { kind: SharedKind::Symbols, .. }) => true,
-            // A few rows are not worth a look at all entries.
+            // A few rows are not worth a look at all entries, nor at some if they tell where the others are.
             Some(Shared { kind: SharedKind::Strings, count, .. }) => {
-                texts.runs().is_some()
-                    || self.entries.knows(texts)
-                    || mask.iter().filter(|counts| **counts != 0).count() * 4 >= *count
+                let worth = if texts.runs().is_some() { 64 } else { 4 };
+                self.entries.knows(texts) || mask.iter().filter(|counts| **counts != 0).count() * worth >= *count
             }
             Some(_) => false,
         };

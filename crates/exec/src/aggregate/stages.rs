@@ -12,6 +12,9 @@ use basalt_expr::functions::Registry;
 use basalt_expr::resolve;
 use basalt_expr::tree::Expr;
 
+/// Calls that each value of a group has a state for.
+const BESIDE_MAX: usize = 6;
+
 pub(crate) struct Stages {
     /// What the first stage groups by: the groups, and the value behind them.
     pub values: Vec<Place>,
@@ -21,8 +24,8 @@ pub(crate) struct Stages {
 }
 
 impl Stages {
-    /// `None` where one stage has to do: values of several columns, of some rows alone, or of numbers, or aggregates that two
-    /// stages do not give.
+    /// `None` where one stage has to do: values of several columns, of some rows alone, or of numbers, aggregates that two
+    /// stages do not give, or too many of them.
     pub fn of(program: &Program, groups: &[Place], calls: &[Call], ctx: &EvalContext) -> Option<Stages> {
         let value = only_value(program, calls)?;
         let (mut inner, mut outer) = (Vec::new(), Vec::new());
@@ -40,6 +43,7 @@ impl Stages {
             inner.extend(first_of(program, call, ctx)?);
             outer.push(Call { args, counts, filter: None, ..call.clone() });
         }
+        (inner.len() <= BESIDE_MAX).then_some(())?;
         Some(Stages { values: groups.iter().copied().chain([value]).collect(), inner, outer })
     }
 }
@@ -70,9 +74,8 @@ fn first_of(program: &Program, call: &Call, ctx: &EvalContext) -> Option<Vec<Cal
             };
             Some(vec![part("sum")?, part("count")?])
         }
-        ("min" | "max", [arg]) => {
-            (kind(arg).is_some() || is_text(program.fields[*arg].ty.underlying())).then(|| vec![call.clone()])
-        }
+        // Of texts there would be one for each value of a group.
+        ("min" | "max", [arg]) => kind(arg).is_some().then(|| vec![call.clone()]),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Sums, differences and products of integers whose bounds say how wide the result has to be.
+//! Sums, differences, products and quotients of integers whose bounds say how wide the result has to be.
 //!
 //! Wrapping arithmetic in the width of the result gives the right result, however its operands are cut to that width:
 //! the result is known to fit.
@@ -13,6 +13,10 @@ pub enum Op {
     Add,
     Sub,
     Mul,
+    /// What is left of a quotient without its fraction, by a constant above 0.
+    Div,
+    /// What is left then, which has the sign of what is divided.
+    Rem,
     /// The microseconds between two finite times.
     Elapsed,
 }
@@ -31,6 +35,10 @@ impl Op {
                 let least = corners.iter().min().copied()?;
                 corners.iter().max().copied().map(|most| (least, most))
             }
+            Op::Div | Op::Rem if b.0 != b.1 || b.0 < 1 => None,
+            Op::Div => Some((a.0 / b.0, a.1 / b.0)),
+            Op::Rem if a.0 > -b.0 && a.1 < b.0 => Some(a),
+            Op::Rem => Some((a.0.clamp(1 - b.0, 0), a.1.clamp(0, b.0 - 1))),
         }
     }
 }
@@ -67,6 +75,9 @@ pub fn apply(op: Op, a: &Operand, b: &Operand, limits: Option<(i128, i128)>) -> 
     }
     let width = width_of(min, max);
     let (values, nulls) = match (a, b) {
+        (Operand::Column(a), Operand::Const(b)) if matches!(op, Op::Div | Op::Rem) => {
+            (divided(op, &a.values, *b, width)?, a.nulls.clone())
+        }
         (Operand::Column(a), Operand::Column(b)) => {
             (columns(op, &a.values, &b.values, width), NullBuffer::union(a.nulls.as_ref(), b.nulls.as_ref()))
         }
@@ -147,6 +158,7 @@ widest! {
             Op::Add => pairs.map(|(a, b)| a.cut().add(b.cut())).collect(),
             Op::Sub | Op::Elapsed => pairs.map(|(a, b)| a.cut().sub(b.cut())).collect(),
             Op::Mul => pairs.map(|(a, b)| a.cut().mul(b.cut())).collect(),
+            Op::Div | Op::Rem => panic!("what is divided is not cut"),
         }
     }
 }
@@ -158,6 +170,7 @@ widest! {
             Op::Add => a.iter().map(|a| a.cut().add(b)).collect(),
             Op::Sub | Op::Elapsed => a.iter().map(|a| b.sub(a.cut())).collect(),
             Op::Mul => a.iter().map(|a| a.cut().mul(b)).collect(),
+            Op::Div | Op::Rem => panic!("what is divided is not cut"),
         }
     }
 }
@@ -201,6 +214,59 @@ fn with_const(op: Op, a: &IntValues, b: i128, width: Width) -> IntValues {
         I32(a) => in_width!(a),
         I64(a) => in_width!(a),
         I128(a) => in_width!(a),
+    }
+}
+
+/// In the width of what is divided. `None` if that is beyond 64 bits.
+fn divided(op: Op, a: &IntValues, by: i128, width: Width) -> Option<IntValues> {
+    use IntValues::{I32, I64, I128};
+    let is_quotient = op == Op::Div;
+    Some(match (a, i32::try_from(by)) {
+        (I32(a), Ok(by)) if is_quotient => I32(quotients(a, by).into()),
+        (I32(a), Ok(by)) => I32(remainders(a, by).into()),
+        (I32(a), Err(_)) => {
+            let wide: Vec<i64> = a.iter().map(|value| i64::from(*value)).collect();
+            I32(divided_wide(&wide, i64::try_from(by).ok()?, is_quotient).into())
+        }
+        (I64(a), _) => {
+            let by = i64::try_from(by).ok()?;
+            match width {
+                Width::I32 => I32(divided_wide(a, by, is_quotient).into()),
+                Width::I64 | Width::I128 => I64(divided_wide(a, by, is_quotient).into()),
+            }
+        }
+        (I128(_), _) => return None,
+    })
+}
+
+/// A double holds integers of 32 bits, and their quotients are further from the next integer than it is exact.
+#[inline(always)]
+fn quotient(value: i32, by: f64) -> i32 {
+    (f64::from(value) / by) as i32
+}
+
+widest! {
+    fn quotients(values: &[i32], by: i32) -> Vec<i32> {
+        let by = f64::from(by);
+        values.iter().map(|value| quotient(*value, by)).collect()
+    }
+}
+
+widest! {
+    fn remainders(values: &[i32], by: i32) -> Vec<i32> {
+        let divisor = f64::from(by);
+        values.iter().map(|value| value.wrapping_sub(quotient(*value, divisor).wrapping_mul(by))).collect()
+    }
+}
+
+/// As the processor does it, which is quicker than by a reciprocal of 64 bits.
+fn divided_wide<O>(values: &[i64], by: i64, is_quotient: bool) -> Vec<O>
+where
+    i64: CutTo<O>,
+{
+    match is_quotient {
+        true => values.iter().map(|value| (value / by).cut()).collect(),
+        false => values.iter().map(|value| (value % by).cut()).collect(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::breaking::{Broken, Stage};
 use super::held::Held;
+use super::sort::Form;
 use super::{Execution, Pipeline, Pipelines, Ran, Running, Sink, Source, Start, Step, Surroundings, compile};
 use crate::error::{Error, Result};
 use crate::join::Table;
@@ -120,7 +121,11 @@ impl Execution {
             Start::Table(spec) => {
                 let mut spec = self.narrowed(pipeline, spec);
                 spec.predicates.extend(pipeline.predicates_behind_one_row(tables));
+                let first = pipeline.first_key().map(|(column, descending)| (spec.columns[column], descending));
                 let scan = Scan::start(&self.around.read, spec, self.around.stop.clone())?;
+                if let Some((column, descending)) = first {
+                    scan.begin_with(column, descending)?;
+                }
                 let stats = scan.stats().clone();
                 (Source::Table(scan), Some(stats))
             }
@@ -232,6 +237,19 @@ impl Pipeline {
         match groups.leaving_early().map(|place| &self.program.defs[place]) {
             Some(Def::Given(column)) => Ok(scan.shared_keys(spec.columns[*column])?.map(Arc::from)),
             _ => Ok(None),
+        }
+    }
+
+    /// The scan's column by which rows are sorted first of all, if it is one of integers of which a limit asks for few rows
+    /// with a value, and whether it descends.
+    pub(super) fn first_key(&self) -> Option<(usize, bool)> {
+        let (Start::Table(_), Sink::Sort { order, .. }) = (&self.start, &self.sink) else { return None };
+        let key = order.keys.first().filter(|key| order.limit.is_some() && key.form == Form::Integers)?;
+        match self.program.defs[key.place] {
+            Def::Given(column) if !(key.nulls_first && self.program.fields[key.place].nullable) => {
+                Some((column, key.descending))
+            }
+            _ => None,
         }
     }
 

@@ -20,8 +20,9 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_select::interleave::interleave;
 use basalt_expr::operators::compare_arrays;
 use basalt_types::batch::{bytes_of, own};
+use basalt_types::span::Span;
 use basalt_types::vector::{Codes, IntValues, Vector};
-use basalt_types::{DataType, PhysType, widest};
+use basalt_types::{CompareOp, DataType, PhysType, widest};
 use packed::Packing;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -138,6 +139,8 @@ pub(super) struct Sorting {
     /// Whether the first batch has all rows that are kept so far, in order: what is not before the last of them is not
     /// wanted.
     bounded: bool,
+    /// The scan's column that is the first key, if rows may be ruled out by it before anything is computed of them.
+    scanned: Option<usize>,
 }
 
 struct Kept {
@@ -262,7 +265,28 @@ type Packed = (u128, u32, u32);
 
 impl Sorting {
     pub fn new(order: &Arc<Order>) -> Sorting {
-        Sorting { order: order.clone(), batches: Vec::new(), rows: 0, bytes: 0, bounded: false }
+        let (batches, rows, bytes, bounded, scanned) = (Vec::new(), 0, 0, false, None);
+        Sorting { order: order.clone(), batches, rows, bytes, bounded, scanned }
+    }
+
+    /// Rows may be ruled out as soon as the first key is known, which is this column of a scan.
+    pub fn rule_out_by(&mut self, column: usize) {
+        self.scanned = Some(column);
+    }
+
+    /// Where a scan's column lies in all rows that may still be wanted, if that is known.
+    pub fn wanted(&self) -> Option<(usize, Span)> {
+        let column = self.scanned.filter(|_| self.bounded)?;
+        let Kept { keys, count, .. } = self.batches.first()?;
+        let (first, last) = (self.order.keys.first()?, count - 1);
+        match keys.first()? {
+            // A null is behind all that comes.
+            KeyValues::Integers(values, nulls) if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(last)) => {
+                let op = if first.descending { CompareOp::GtEq } else { CompareOp::LtEq };
+                Some((column, Span::compared(op, values.get(last))))
+            }
+            _ => None,
+        }
     }
 
     pub fn bytes(&self) -> usize {
@@ -276,7 +300,8 @@ impl Sorting {
 
     /// Writes all rows as a run, and begins anew.
     pub fn flush(&mut self, file: &Arc<SpillFile>) -> Result<Rows> {
-        let own = std::mem::replace(self, Sorting::new(&self.order));
+        let next = Sorting { scanned: self.scanned, ..Sorting::new(&self.order) };
+        let own = std::mem::replace(self, next);
         let first = own.first(own.kept())?;
         let mut run = Rows::new(file);
         for rows in first.chunks(run_rows(own.bytes / 2, own.rows)) {

@@ -77,6 +77,9 @@ pub(super) fn operation(function: &Function) -> Option<Op> {
         | "int84mi" => Op::Sub,
         "numeric_mul" | "int2mul" | "int4mul" | "int8mul" | "int24mul" | "int42mul" | "int28mul" | "int82mul"
         | "int48mul" | "int84mul" => Op::Mul,
+        "int2div" | "int4div" | "int8div" | "int24div" | "int42div" | "int28div" | "int82div" | "int48div"
+        | "int84div" => Op::Div,
+        "int2mod" | "int4mod" | "int8mod" => Op::Rem,
         _ => return None,
     })
 }

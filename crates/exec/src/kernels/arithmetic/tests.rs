@@ -17,6 +17,7 @@ fn results_are_those_of_wide_arithmetic() {
         Op::Add => a + b,
         Op::Sub | Op::Elapsed => a - b,
         Op::Mul => a * b,
+        Op::Div | Op::Rem => panic!("by constants alone"),
     };
     for op in [Op::Add, Op::Sub, Op::Mul, Op::Elapsed] {
         for (a, b) in [(&small, &small), (&small, &large), (&large, &small), (&large, &large)] {
@@ -56,4 +57,32 @@ fn what_bounds_do_not_prove_is_refused() {
     assert!(apply(Op::Add, &a, &Operand::Const(1), limits).is_none());
     assert!(apply(Op::Add, &a, &Operand::Const(1), None).is_some());
     assert!(apply(Op::Mul, &a, &Operand::Const(i128::MAX), None).is_none());
+}
+
+#[test]
+fn integers_are_divided_as_wide_ones() {
+    let edges = [0, 1, 2, 3, 7, 100, 65_535, 1_000_000_007, i128::from(i32::MAX), i128::from(i32::MAX) + 1];
+    let wide = [1 << 40, (1 << 53) - 1, (1 << 62) + 3, i128::from(i64::MAX) - 1, i128::from(i64::MAX)];
+    let all: Vec<i128> = edges.into_iter().chain(wide).collect();
+    let signed =
+        |values: &[i128]| values.iter().flat_map(|value| [*value, -*value, -*value - 1]).collect::<Vec<i128>>();
+    let (narrow, wide) = (signed(&edges[..9]), signed(&all));
+    assert!(narrow.contains(&i32::MIN.into()) && wide.contains(&i64::MIN.into()));
+    for by in all.iter().copied().filter(|by| *by > 0).chain([1 << 70]) {
+        for values in [&narrow, &wide, &narrow[..1].to_vec()] {
+            for (op, exact) in [(Op::Div, (|a, b| a / b) as fn(i128, i128) -> i128), (Op::Rem, |a, b| a % b)] {
+                let Some(ints) = apply(op, &column(values), &Operand::Const(by), None) else {
+                    assert!(by > i64::MAX.into(), "{op:?} by {by}");
+                    continue;
+                };
+                for (row, value) in values.iter().enumerate() {
+                    assert_eq!(ints.values.get(row), exact(*value, by), "{value} {op:?} {by}");
+                    assert!((ints.min..=ints.max).contains(&ints.values.get(row)), "{value} {op:?} {by}");
+                }
+            }
+        }
+    }
+    for by in [0, -1] {
+        assert!(apply(Op::Rem, &column(&narrow), &Operand::Const(by), None).is_none());
+    }
 }
