@@ -107,7 +107,8 @@ impl Def {
         match self {
             Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => true,
             Def::Length { .. } => true,
-            Def::Arithmetic { .. } => false,
+            // A constant above 0 divides any integer, and makes none greater.
+            Def::Arithmetic { op, .. } => matches!(op, Op::Div | Op::Rem),
             Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
             Def::General(general) => general.is_total(),
         }

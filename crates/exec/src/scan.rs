@@ -6,6 +6,7 @@
 
 use crate::Stop;
 use crate::error::{Error, Result};
+use crate::stop::check;
 use basalt_engine::{Block, ReadContext, ScanBatch, ScanSpec, ScanStats, TabletScan};
 use basalt_types::ColumnId;
 use std::collections::VecDeque;
@@ -63,14 +64,16 @@ impl Scan {
         let mut morsels = self.morsels.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ranked = Vec::with_capacity(morsels.len());
         for morsel in morsels.drain(..) {
+            check()?;
             let mut bounds = Vec::new();
             let is_known = morsel.page_bounds(column, &mut bounds)?;
-            // Of which nothing is known, the latest rows for one, is not behind others.
             let rank = match greatest {
                 true => bounds.iter().map(|(_, greatest)| !greatest).min(),
                 false => bounds.iter().map(|(least, _)| *least).min(),
             };
-            ranked.push((rank.filter(|_| is_known), morsel));
+            // Nothing is known of the latest rows, which are likely to have the greatest values.
+            let unknown = if greatest { i64::MIN } else { i64::MAX };
+            ranked.push((rank.filter(|_| is_known).unwrap_or(unknown), morsel));
         }
         ranked.sort_by_key(|(rank, _)| *rank);
         morsels.extend(ranked.into_iter().map(|(_, morsel)| morsel));

@@ -501,7 +501,7 @@ impl Found {
         }
         hashes.iter().for_each(|hash| self.table.prefetch(*hash));
         for hash in hashes {
-            let group = self.table.candidate(*hash);
+            let group = self.table.first_number(*hash);
             prefetch_item(&self.words, group as usize * self.columns.len());
         }
     }

@@ -50,6 +50,12 @@ impl Table {
         prefetch_item(&self.slots, self.first(hash));
     }
 
+    /// The number in the first slot where a hash may be; 0 for none.
+    #[inline]
+    pub fn first_number(&self, hash: u32) -> u32 {
+        self.slots[self.first(hash)] as u32
+    }
+
     /// The number that a hash most likely leads to, if it is found near its first slot; 0 for none.
     #[inline]
     pub fn candidate(&self, hash: u32) -> u32 {

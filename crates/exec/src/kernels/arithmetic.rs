@@ -78,6 +78,7 @@ pub fn apply(op: Op, a: &Operand, b: &Operand, limits: Option<(i128, i128)>) -> 
         (Operand::Column(a), Operand::Const(b)) if matches!(op, Op::Div | Op::Rem) => {
             (divided(op, &a.values, *b, width)?, a.nulls.clone())
         }
+        _ if matches!(op, Op::Div | Op::Rem) => return None,
         (Operand::Column(a), Operand::Column(b)) => {
             (columns(op, &a.values, &b.values, width), NullBuffer::union(a.nulls.as_ref(), b.nulls.as_ref()))
         }
