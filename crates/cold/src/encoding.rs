@@ -37,6 +37,16 @@ pub(crate) fn take_array<const N: usize>(input: &mut &[u8], what: &'static str) 
     Ok(take(input, N, what)?.try_into().expect("exactly N bytes"))
 }
 
+/// The first of so many places where something is true, as it is from there on; their number if it is nowhere.
+pub(crate) fn first_where(places: usize, mut is_true: impl FnMut(usize) -> Decoded<bool>) -> Decoded<usize> {
+    let (mut from, mut to) = (0, places);
+    while from < to {
+        let middle = from.midpoint(to);
+        if is_true(middle)? { to = middle } else { from = middle + 1 }
+    }
+    Ok(from)
+}
+
 pub(crate) fn take_varint(input: &mut &[u8], what: &'static str) -> Decoded<u64> {
     basalt_types::varint::take(input).ok_or(Damage(what))
 }

@@ -305,8 +305,13 @@ impl Running {
         // Sums are put together when they are asked for.
         let sums = matches!(&self.source, Source::Held { held, .. } if held.iter().any(|held| held.is_put_together()));
         let parts = matches!(&self.source, Source::Parts { .. });
-        let fails = sums || parts || !self.pipeline.program.never_fails() || !self.steps_are_total();
+        let fails = sums || parts || !self.is_total();
         matches!(self.pipeline.sink, Sink::Give { .. }) && self.stage.cut.is_none() && fails
+    }
+
+    /// Whether nothing that is computed of a row fails.
+    fn is_total(&self) -> bool {
+        self.pipeline.program.never_fails() && self.steps_are_total()
     }
 
     fn steps_are_total(&self) -> bool {
@@ -384,8 +389,10 @@ impl Running {
             Sink::Mark(probe) => Local::Mark(Marks::new(&self.tables[probe.join])),
             Sink::Sort { order, .. } => {
                 let mut rows = Sorting::new(order);
-                if self.stage.steps.start == 0 && self.pipeline.program.never_fails() && self.steps_are_total() {
-                    self.pipeline.first_key().into_iter().for_each(|(column, _)| rows.rule_out_by(column));
+                if let Some((column, _)) = self.pipeline.first_key().filter(|_| self.stage.steps.start == 0)
+                    && self.is_total()
+                {
+                    rows.rule_out_by(column);
                 }
                 Local::Sort(rows)
             }

@@ -178,9 +178,9 @@ impl<'a> Strings<'a> {
             }
             _ => {
                 let mut all = Vec::with_capacity(self.slices.lengths.count);
-                let mut stored = Vec::<i64>::new();
-                self.slices.lengths.decode(&mut stored);
                 if is_stored {
+                    let mut stored = Vec::<i64>::new();
+                    self.slices.lengths.decode(&mut stored);
                     let known = |length: &i64| i32::try_from(*length).ok().filter(|length| *length >= 0).ok_or(BEYOND);
                     stored.iter().try_for_each(|length| known(length).map(|length| all.push(length)))?;
                 } else {

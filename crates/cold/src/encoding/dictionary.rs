@@ -9,7 +9,7 @@
 
 use super::fsst::{Symbols, put_symbols};
 use super::ints::{self, Ints};
-use super::{Damage, Decoded, bytes, bytes::Strings, take_array};
+use super::{Damage, Decoded, bytes, bytes::Strings, first_where, take_array};
 use crate::cache::Slot;
 use ::bytes::Bytes;
 use arrow_array::BinaryViewArray;
@@ -110,16 +110,10 @@ impl Shared {
     /// The codes of the integers within a span, as a span.
     pub fn codes_within(&self, span: Span) -> Decoded<Span> {
         let ints = self.ints()?;
-        let first = |passes: &dyn Fn(i128) -> bool| {
-            let (mut from, mut to) = (0, self.count);
-            while from < to {
-                let middle = from.midpoint(to);
-                if passes(i128::from(ints.get(middle))) { to = middle } else { from = middle + 1 }
-            }
-            from as i128
-        };
-        let (low, behind) = (first(&|value| value >= span.low), first(&|value| value > span.high));
-        Ok(Span { low, high: behind - 1, inside: span.inside })
+        let value = |code: usize| i128::from(ints.get(code));
+        let low = first_where(self.count, |code| Ok(value(code) >= span.low))?;
+        let behind = first_where(self.count, |code| Ok(value(code) > span.high))?;
+        Ok(Span { low: low as i128, high: behind as i128 - 1, inside: span.inside })
     }
 
     /// A code that a page holds, as an index into the dictionary.

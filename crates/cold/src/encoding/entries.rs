@@ -3,7 +3,7 @@
 use super::dictionary::Shared;
 use super::ints::Ints;
 use super::search::{Kept, Sought};
-use super::{Damage, Decoded};
+use super::{Damage, Decoded, first_where};
 use basalt_types::automaton::{Automaton, Run};
 use basalt_types::span::Span;
 use basalt_types::widest;
@@ -37,15 +37,9 @@ impl Chosen {
         let strings = dictionary.strings()?;
         let mut entries = vec![0; dictionary.count];
         for run in runs {
-            let first = |is_there: fn(Ordering) -> bool| -> Decoded<usize> {
-                let (mut from, mut to) = (0, dictionary.count);
-                while from < to {
-                    let middle = from.midpoint(to);
-                    if is_there(run.place(&strings.get(middle)?)) { to = middle } else { from = middle + 1 }
-                }
-                Ok(from)
-            };
-            let (from, to) = (first(Ordering::is_ge)?, first(Ordering::is_gt)?);
+            let place = |entry: usize| strings.get(entry).map(|entry| run.place(&entry));
+            let from = first_where(dictionary.count, |entry| place(entry).map(Ordering::is_ge))?;
+            let to = first_where(dictionary.count, |entry| place(entry).map(Ordering::is_gt))?;
             // Of entries that do not ascend, which nobody has written, any are chosen.
             entries.get_mut(from..to).into_iter().for_each(|run| run.fill(1));
         }

@@ -34,14 +34,9 @@ impl Stages {
                 outer.push(Call { args: vec![groups.len()], distinct: false, ..call.clone() });
                 continue;
             }
-            let at = groups.len() + 1 + inner.len();
-            let (args, counts) = match call.resolved.aggregate.name.as_str() {
-                "count" => (Vec::new(), Some(at)),
-                "avg" => (vec![at], Some(at + 1)),
-                _ => (vec![at], None),
-            };
-            inner.extend(first_of(program, call, ctx)?);
-            outer.push(Call { args, counts, filter: None, ..call.clone() });
+            let (first, second) = both_of(program, call, groups.len() + 1 + inner.len(), ctx)?;
+            inner.extend(first);
+            outer.push(second);
         }
         (inner.len() <= BESIDE_MAX).then_some(())?;
         Some(Stages { values: groups.iter().copied().chain([value]).collect(), inner, outer })
@@ -56,26 +51,28 @@ fn only_value(program: &Program, calls: &[Call]) -> Option<Place> {
     (are_alike && is_text(program.fields[value].ty.underlying())).then_some(value)
 }
 
-/// What the first stage has to know of a call; `None` if that is not known.
-fn first_of(program: &Program, call: &Call, ctx: &EvalContext) -> Option<Vec<Call>> {
+/// What the first stage computes of a call, in columns from number `at` on, and what the second makes of them; `None` if two
+/// stages do not give it.
+fn both_of(program: &Program, call: &Call, at: Place, ctx: &EvalContext) -> Option<(Vec<Call>, Call)> {
     if call.digits.is_some() {
         return None;
     }
     let kind = |place: &Place| program.fields[*place].kind();
+    let is_summed = |place: &Place| matches!(kind(place), Some(Kind::Whole | Kind::Scaled(_)));
+    let second = |args: Vec<Place>, counts: Option<Place>| Call { args, counts, filter: None, ..call.clone() };
     match (call.resolved.aggregate.name.as_str(), call.args.as_slice()) {
-        ("count", _) => Some(vec![call.clone()]),
-        ("sum", [arg]) => matches!(kind(arg), Some(Kind::Whole | Kind::Scaled(_))).then(|| vec![call.clone()]),
-        ("avg", [arg]) => {
-            matches!(kind(arg), Some(Kind::Whole | Kind::Scaled(_))).then_some(())?;
+        ("count", _) => Some((vec![call.clone()], second(Vec::new(), Some(at)))),
+        ("sum", [arg]) if is_summed(arg) => Some((vec![call.clone()], second(vec![at], None))),
+        ("avg", [arg]) if is_summed(arg) => {
             let part = |name: &str| {
                 let column = Expr::Column { index: *arg, ty: program.fields[*arg].ty.clone() };
                 let (resolved, _) = resolve::aggregate(Registry::builtin(), name, vec![column], ctx).ok()?;
                 Some(Call { resolved, ..call.clone() })
             };
-            Some(vec![part("sum")?, part("count")?])
+            Some((vec![part("sum")?, part("count")?], second(vec![at], Some(at + 1))))
         }
         // Of texts there would be one for each value of a group.
-        ("min" | "max", [arg]) => kind(arg).is_some().then(|| vec![call.clone()]),
+        ("min" | "max", [arg]) if kind(arg).is_some() => Some((vec![call.clone()], second(vec![at], None))),
         _ => None,
     }
 }
