@@ -16,6 +16,7 @@ pub(crate) mod fsst;
 pub(crate) mod ints;
 pub(crate) mod linear;
 pub(crate) mod search;
+pub(crate) mod spans;
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ mod chunk;
 mod column;
 mod cursor;
 mod directory;
+mod elements;
 mod filters;
 mod keys;
 mod layout;
@@ -102,17 +103,25 @@ pub struct SegmentColumn {
     pub id: ColumnId,
     pub ty: PhysType,
     pub order: ValueOrder,
+    /// Of a column of arrays, as what their elements rest.
+    pub elements: Option<PhysType>,
 }
 
 impl SegmentColumn {
     /// `None` for a type that no column can have.
     pub fn new(id: ColumnId, ty: &DataType) -> Option<SegmentColumn> {
-        Some(SegmentColumn { id, ty: ty.phys()?, order: ValueOrder::of(ty) })
+        let elements = ty.element().and_then(DataType::phys);
+        Some(SegmentColumn { id, ty: ty.phys()?, order: ValueOrder::of(ty), elements })
     }
 
     /// The hidden row id, for tables without a primary key.
     pub fn hidden_key() -> SegmentColumn {
-        SegmentColumn { id: HIDDEN_KEY, ty: PhysType::I64, order: ValueOrder::Natural }
+        SegmentColumn::integers(HIDDEN_KEY)
+    }
+
+    /// 64 bits wide, and in their own order.
+    fn integers(id: ColumnId) -> SegmentColumn {
+        SegmentColumn { id, ty: PhysType::I64, order: ValueOrder::Natural, elements: None }
     }
 }
 

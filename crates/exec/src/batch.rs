@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::join::Table;
 use crate::kernels::arithmetic::{Operand, apply};
 use crate::kernels::{compare, mask};
-use crate::program::{Arg, Condition, Def, Field, General, Place, Program};
+use crate::program::{Arg, ArrayPart, Condition, Def, Field, General, Place, Program};
 use ahash::AHashMap;
 use arrow_array::{Array, ArrayRef, BinaryViewArray, BooleanArray};
 use arrow_buffer::NullBuffer;
@@ -23,7 +23,7 @@ use basalt_expr::pattern::Sought;
 use basalt_types::ColumnBuilder;
 use basalt_types::span::Span;
 use basalt_types::text::LengthUnit;
-use basalt_types::vector::{Codes, IntValues, Ints, Vector};
+use basalt_types::vector::{ArrayElements, Codes, IntValues, Ints, Vector};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -380,6 +380,10 @@ impl<'b> Batch<'b> {
                 Some(lengths) => Vector::Ints(lengths),
                 None => self.general(general, work)?,
             },
+            Def::OfArray { part, of, general } => match self.stored_part(part, *of, work)? {
+                Some(values) => values,
+                None => self.general(general, work)?,
+            },
             Def::Case { branches, otherwise } => Vector::Ints(self.case(branches, *otherwise, work)?),
             Def::General(general) => self.general(general, work)?,
             Def::Element { .. } => panic!("sets come before what asks for their values"),
@@ -401,6 +405,46 @@ impl<'b> Batch<'b> {
         match (&mut self.source, &program.defs[of], &self.columns[of]) {
             (Source::Block(block), Def::Given(column), None) => Ok(block.lengths(*column, unit, self.at.as_deref())?),
             _ => Ok(None),
+        }
+    }
+
+    /// What is asked of given arrays, if the block tells.
+    fn stored_part(&mut self, part: &ArrayPart, of: Place, work: &mut Work) -> Result<Option<Vector>> {
+        let program = work.program.clone();
+        let (Source::Block(block), Def::Given(column)) = (&mut self.source, &program.defs[of]) else { return Ok(None) };
+        let at = self.at.as_deref();
+        Ok(match part {
+            ArrayPart::Element(place) => block.element(*column, *place, at)?,
+            ArrayPart::Count => block.counts(*column, at)?.map(Vector::Ints),
+            ArrayPart::Length => block.counts(*column, at)?.map(|counts| {
+                let some = (0..counts.values.len()).map(|row| counts.values.get(row) > 0).collect();
+                Vector::Ints(counts).with_nulls(&some)
+            }),
+            // What fails may do so for an element that need not be asked.
+            ArrayPart::Test(test) => {
+                let all: Vec<u32> = (0..self.rows as u32).collect();
+                match self.stored_elements(of, &all, &program)? {
+                    Some(elements) => test.of_rows(&elements, &work.ctx).ok().map(Vector::Flat),
+                    None => None,
+                }
+            }
+        })
+    }
+
+    /// All elements of a column's arrays, of some of the batch's rows, which ascend; if the block tells.
+    pub fn stored_elements(&mut self, of: Place, rows: &[u32], program: &Program) -> Result<Option<ArrayElements>> {
+        let (Source::Block(block), Def::Given(column)) = (&mut self.source, &program.defs[of]) else { return Ok(None) };
+        if rows.len() == self.rows && self.at.is_none() {
+            return Ok(block.elements(*column, None)?);
+        }
+        let at: Vec<u32> = match &self.at {
+            Some(at) => rows.iter().map(|row| at[*row as usize]).collect(),
+            None => rows.to_vec(),
+        };
+        // Behind a join a row may come several times.
+        match at.is_sorted_by(|a, b| a < b) {
+            true => Ok(block.elements(*column, Some(&at))?),
+            false => Ok(None),
         }
     }
 

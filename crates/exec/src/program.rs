@@ -4,10 +4,12 @@
 //! it is first asked for ([`crate::batch::Batch`]). Integers, dates and scaled numerics have kernels here; whatever else
 //! an expression is goes to `expr` as it is ([`Def::General`]), over the same columns.
 
+mod arrays;
 mod condition;
 mod general;
 mod kinds;
 
+pub(crate) use arrays::ArrayPart;
 pub(crate) use condition::mirrored;
 pub use condition::{Condition, fuse, fused};
 pub(crate) use general::{General, logical};
@@ -56,6 +58,12 @@ pub(crate) enum Def {
         of: Place,
         general: General,
     },
+    /// Something of each of a given column's arrays, which storage may know without them.
+    OfArray {
+        part: ArrayPart,
+        of: Place,
+        general: General,
+    },
     /// The value of the first branch whose condition is true.
     Case {
         branches: Vec<(Condition, Arg)>,
@@ -97,7 +105,7 @@ impl Def {
                 let args = branches.iter().map(|(_, value)| value).chain(otherwise).filter_map(of);
                 args.chain(branches.iter().flat_map(|(condition, _)| condition.places())).collect()
             }
-            Def::Part { of, .. } | Def::Length { of, .. } => vec![*of],
+            Def::Part { of, .. } | Def::Length { of, .. } | Def::OfArray { of, .. } => vec![*of],
             Def::General(general) => general.places.clone(),
         }
     }
@@ -110,7 +118,7 @@ impl Def {
             // A constant above 0 divides any integer, and makes none greater.
             Def::Arithmetic { op, .. } => matches!(op, Op::Div | Op::Rem),
             Def::Case { branches, .. } => branches.iter().all(|(condition, _)| condition.is_total()),
-            Def::General(general) => general.is_total(),
+            Def::OfArray { general, .. } | Def::General(general) => general.is_total(),
         }
     }
 }
@@ -171,7 +179,7 @@ impl Program {
     /// The same for what is summed, and a column of how many digits behind the point each value prints, if that
     /// differs: a sum prints as many as the value that prints most.
     pub fn define_summand(&mut self, expr: &Expr, ctx: &EvalContext) -> (Place, Option<Place>) {
-        let expr = expr.clone().fold(ctx, true);
+        let expr = self.folded(expr, ctx);
         match self.integer(&expr) {
             Some(Typed { arg: Arg::Column(place), digits: Some(digits), .. }) => (place, Some(digits)),
             _ => (self.column(&expr), None),
@@ -206,9 +214,8 @@ impl Program {
     pub fn constant_bytes(&self) -> usize {
         let of_def = |def: &Def| match def {
             Def::Given(_) | Def::Payload { .. } | Def::Mark { .. } | Def::Element { .. } | Def::Part { .. } => 0,
-            Def::Arithmetic { general, .. } | Def::Length { general, .. } | Def::General(general) => {
-                general.constant_bytes()
-            }
+            Def::Arithmetic { general, .. } | Def::Length { general, .. } => general.constant_bytes(),
+            Def::OfArray { general, .. } | Def::General(general) => general.constant_bytes(),
             Def::Case { branches, .. } => branches.iter().map(|(condition, _)| condition.constant_bytes()).sum(),
         };
         self.defs.iter().map(of_def).sum()
@@ -227,7 +234,7 @@ impl Program {
 
     /// The column of an expression over columns of this program. Parameters and what is constant are computed now.
     pub fn define(&mut self, expr: &Expr, ctx: &EvalContext) -> Place {
-        let expr = expr.clone().fold(ctx, true);
+        let expr = self.folded(expr, ctx);
         self.column(&expr)
     }
 
@@ -516,7 +523,7 @@ impl Program {
     /// The condition that an expression over columns of this program is. Parameters and what is constant are computed
     /// now.
     pub fn condition(&mut self, expr: &Expr, ctx: &EvalContext) -> Condition {
-        let expr = expr.clone().fold(ctx, true);
+        let expr = self.folded(expr, ctx);
         self.condition_of(&expr).unwrap_or_else(|| Condition::General(Arc::new(General::new(&expr, &self.fields))))
     }
 }

@@ -168,6 +168,7 @@ mod system;
 pub(crate) mod times;
 pub(crate) mod transactions;
 
+pub use array_elements::ElementTest;
 pub use casts::fit_time;
 pub(crate) use registry::read_args;
 pub use registry::{Operator, Registry};

@@ -90,6 +90,11 @@ impl<'a> Resting<'a> {
         Some(Resting { header, row: RowRef::new(body)? })
     }
 
+    /// Whether it is a row of its elements and no more: of one dimension that starts at 1, or without elements.
+    pub fn is_plain(&self) -> bool {
+        self.header.is_none()
+    }
+
     /// How many elements there are.
     #[inline]
     pub fn count(&self) -> usize {

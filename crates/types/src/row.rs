@@ -64,6 +64,16 @@ pub fn encode_repeated(value: &Datum, columns: usize, out: &mut Vec<u8>) {
     out.extend(bytes.repeat(columns));
 }
 
+/// Appends what stands before the values of a row: how many there are, and which of them are null.
+pub fn put_header(columns: usize, is_null: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
+    varint::put(out, columns as u64);
+    let bitmap = out.len();
+    out.resize(bitmap + columns.div_ceil(8), 0);
+    for column in (0..columns).filter(|column| is_null(*column)) {
+        out[bitmap + column / 8] |= 1 << (column % 8);
+    }
+}
+
 fn encode_value(value: &Datum, out: &mut Vec<u8>) {
     match value {
         Datum::Null => {}

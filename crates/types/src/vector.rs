@@ -52,6 +52,17 @@ pub struct Codes {
     pub dictionary: Arc<BinaryViewArray>,
 }
 
+/// The elements of arrays of some rows.
+#[derive(Clone, Debug)]
+pub struct ArrayElements {
+    /// How many each row has; none where there is no array.
+    pub counts: Vec<u32>,
+    /// Rows without an array.
+    pub nulls: Option<NullBuffer>,
+    /// Those of a row behind those of the row before.
+    pub values: Vector,
+}
+
 impl Vector {
     /// Values in stored form, whose bounds are looked for if they are integers.
     pub fn measured(values: ArrayRef) -> Vector {

@@ -1,14 +1,14 @@
 //! Byte strings of a page: lengths, restarts, bytes.
 //!
-//! `lengths frame | (unless all are equal) start of every 128th value, u32 each | bytes`. Compressed pages
+//! `spans | bytes` ([`super::spans`]). Compressed pages
 //! have the same form over codes, behind `decoded bytes varint`. Where the bytes rest in blocks of zstd ([`super::blocks`]),
 //! lengths and starts are those of the strings.
 
 use super::blocks::{self, Blocks, OpenBlock};
 use super::fsst::{SPARE_BYTES, Symbols, decoded_length};
-use super::linear::{self, Linear};
 use super::search::{CodeAutomaton, Sought};
-use super::{Damage, Decoded, RESTART, take, take_varint};
+use super::spans::{self, Spans};
+use super::{Damage, Decoded, take, take_varint};
 use basalt_types::automaton::Automaton;
 use basalt_types::text::LengthUnit;
 use basalt_types::varint;
@@ -23,31 +23,21 @@ const FEW_PLACES: usize = 32;
 /// Stored strings; [`Strings`] adds what decodes them.
 #[derive(Clone, Copy)]
 struct Slices<'a> {
-    lengths: Linear<'a>,
-    /// Empty if all lengths are equal.
-    starts: &'a [u8],
+    spans: Spans<'a>,
     data: &'a [u8],
 }
 
 impl<'a> Slices<'a> {
     fn parse(input: &mut &'a [u8], count: usize) -> Decoded<Slices<'a>> {
-        let lengths = Linear::parse(input, count)?;
-        let restarts = if lengths.is_constant() { 0 } else { count.div_ceil(RESTART) };
-        let starts = take(input, restarts * 4, "starts of strings")?;
-        Ok(Slices { lengths, starts, data: std::mem::take(input) })
+        Ok(Slices { spans: Spans::parse(input, count)?, data: std::mem::take(input) })
+    }
+
+    fn count(&self) -> usize {
+        self.spans.lengths.count
     }
 
     fn range(&self, index: usize) -> Decoded<Range<usize>> {
-        let length = self.lengths.get(index) as u64 as usize;
-        let start = if self.starts.is_empty() {
-            index.checked_mul(length)
-        } else {
-            let restart = index / RESTART;
-            let start = u32::from_le_bytes(self.starts[restart * 4..][..4].try_into().expect("4 bytes"));
-            Some((start as usize).wrapping_add(self.lengths.sum(restart * RESTART..index) as usize))
-        };
-        let end = start.and_then(|start| start.checked_add(length));
-        start.zip(end).map(|(start, end)| start..end).ok_or(BEYOND)
+        self.spans.range(index).ok_or(BEYOND)
     }
 
     fn get(&self, index: usize) -> Decoded<&'a [u8]> {
@@ -60,7 +50,7 @@ impl<'a> Slices<'a> {
 
     fn for_each_in<'d>(&self, data: &'d [u8], mut sink: impl FnMut(&'d [u8]) -> Decoded<()>) -> Decoded<()> {
         let mut lengths = Vec::<i64>::new();
-        self.lengths.decode(&mut lengths);
+        self.spans.lengths.decode(&mut lengths);
         let mut rest = data;
         for length in lengths {
             let length = usize::try_from(length).map_err(|_| Damage("a negative length"))?;
@@ -144,7 +134,7 @@ impl<'a> Strings<'a> {
             return Ok(false);
         }
         let mut lengths = Vec::<i64>::new();
-        self.slices.lengths.decode(&mut lengths);
+        self.slices.spans.lengths.decode(&mut lengths);
         codes.search(data, &lengths, negated, mask)?;
         Ok(true)
     }
@@ -166,7 +156,7 @@ impl<'a> Strings<'a> {
         };
         let is_stored = symbols.is_none() && unit == LengthUnit::Bytes;
         match places {
-            Some(places) if places.len() * FEW_PLACES <= self.slices.lengths.count => {
+            Some(places) if places.len() * FEW_PLACES <= self.slices.count() => {
                 for place in places {
                     let range = self.slices.range(*place as usize)?;
                     let length = match is_stored {
@@ -177,10 +167,10 @@ impl<'a> Strings<'a> {
                 }
             }
             _ => {
-                let mut all = Vec::with_capacity(self.slices.lengths.count);
+                let mut all = Vec::with_capacity(self.slices.count());
                 if is_stored {
                     let mut stored = Vec::<i64>::new();
-                    self.slices.lengths.decode(&mut stored);
+                    self.slices.spans.lengths.decode(&mut stored);
                     let known = |length: &i64| i32::try_from(*length).ok().filter(|length| *length >= 0).ok_or(BEYOND);
                     stored.iter().try_for_each(|length| known(length).map(|length| all.push(length)))?;
                 } else {
@@ -197,7 +187,7 @@ impl<'a> Strings<'a> {
 
     /// Decodes all strings to one buffer, and a view of each into it, as buffer number `buffer`.
     pub fn decode(&self, buffer: u32, views: &mut Vec<u128>) -> Decoded<Vec<u8>> {
-        views.reserve(self.slices.lengths.count);
+        views.reserve(self.slices.count());
         match &self.form {
             Form::Plain => {
                 let mut at = 0;
@@ -237,7 +227,7 @@ impl<'a> Strings<'a> {
 /// Appends strings as they are.
 pub(crate) fn encode(strings: &[&[u8]], out: &mut Vec<u8>) {
     let lengths: Vec<i64> = strings.iter().map(|string| string.len() as i64).collect();
-    put_lengths(&lengths, out);
+    spans::encode(&lengths, out);
     out.reserve(lengths.iter().sum::<i64>() as usize);
     strings.iter().for_each(|string| out.extend_from_slice(string));
 }
@@ -249,7 +239,7 @@ pub(crate) fn encode_blocks(
     out: &mut Vec<u8>,
 ) -> std::io::Result<()> {
     let lengths: Vec<i64> = strings.iter().map(|string| string.len() as i64).collect();
-    put_lengths(&lengths, out);
+    spans::encode(&lengths, out);
     encoder.encode(strings, out)
 }
 
@@ -258,18 +248,6 @@ pub(crate) fn encode_compressed(decoded_bytes: usize, codes: &[u8], ends: &[u64]
     varint::put(out, decoded_bytes as u64);
     let starts = std::iter::once(&0).chain(ends);
     let lengths: Vec<i64> = starts.zip(ends).map(|(start, end)| (end - start) as i64).collect();
-    put_lengths(&lengths, out);
+    spans::encode(&lengths, out);
     out.extend_from_slice(codes);
-}
-
-fn put_lengths(lengths: &[i64], out: &mut Vec<u8>) {
-    linear::encode_any(lengths, out);
-    if lengths.iter().all(|length| *length == lengths[0]) {
-        return;
-    }
-    let mut start = 0u32;
-    for run in lengths.chunks(RESTART) {
-        out.extend_from_slice(&start.to_le_bytes());
-        start += run.iter().sum::<i64>() as u32;
-    }
 }

@@ -5,6 +5,7 @@
 //! strings   compressed u8 | (table) | count u32 | strings in ascending order
 //! integers  count u32 | integers in ascending order
 //! blocks    0 u8: strings of the pages are in blocks of zstd, without a dictionary of its
+//! elements  type u8 | kind u8 | what elements of arrays share: one of the first three, or nothing
 //! ```
 
 use super::fsst::{Symbols, put_symbols};
@@ -13,12 +14,13 @@ use super::{Damage, Decoded, bytes, bytes::Strings, first_where, take_array};
 use crate::cache::Slot;
 use ::bytes::Bytes;
 use arrow_array::BinaryViewArray;
+use basalt_types::PhysType;
 use basalt_types::span::Span;
 use fsst::Compressor;
 use std::sync::{Arc, OnceLock};
 
-/// Entries of a dictionary: a chunk has no more values.
-const COUNT_MAX: u32 = 1 << 16;
+/// Entries of a dictionary: a chunk has no more rows.
+pub(crate) const COUNT_MAX: u32 = 1 << 16;
 /// Dictionaries below this many bytes are not worth a symbol table.
 const COMPRESS_BYTES_MIN: usize = 2048;
 /// Decoded dictionaries up to this many bytes stay with their segment.
@@ -31,12 +33,13 @@ pub(crate) enum SharedKind {
     Strings = 2,
     Ints = 3,
     Blocks = 4,
+    Elements = 5,
 }
 
 impl SharedKind {
     pub fn from_u8(raw: u8) -> Option<SharedKind> {
         use SharedKind::*;
-        [Symbols, Strings, Ints, Blocks].into_iter().find(|kind| *kind as u8 == raw)
+        [Symbols, Strings, Ints, Blocks, Elements].into_iter().find(|kind| *kind as u8 == raw)
     }
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct Shared {
     pub kind: SharedKind,
     pub symbols: Option<Box<Symbols>>,
     pub count: usize,
+    /// As what elements of arrays rest, and what they share.
+    elements: Option<(PhysType, Option<Box<Shared>>)>,
     values: Bytes,
     /// Decoded, if it is small.
     kept: OnceLock<Arc<BinaryViewArray>>,
@@ -55,6 +60,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub fn parse(kind: SharedKind, block: Bytes) -> Decoded<Shared> {
         let mut rest = block.as_ref();
+        let mut elements = None;
         let symbols = match kind {
             SharedKind::Symbols => Some(Symbols::parse(&mut rest)?),
             SharedKind::Strings => match take_array(&mut rest, "form of a dictionary")? {
@@ -67,9 +73,13 @@ impl Shared {
                 [0] if rest.is_empty() => None,
                 _ => return Err(Damage("unknown form of blocks")),
             },
+            SharedKind::Elements => {
+                elements = Some(Shared::parse_elements(&block)?);
+                None
+            }
         };
         let count = match kind {
-            SharedKind::Symbols | SharedKind::Blocks => 0,
+            SharedKind::Symbols | SharedKind::Blocks | SharedKind::Elements => 0,
             _ => u32::from_le_bytes(take_array(&mut rest, "size of a dictionary")?),
         };
         if count > COUNT_MAX {
@@ -77,7 +87,24 @@ impl Shared {
         }
         let values = block.slice(block.len() - rest.len()..);
         let (kept, lent) = (OnceLock::new(), Slot::default());
-        Ok(Shared { kind, symbols, count: count as usize, values, kept, lent })
+        Ok(Shared { kind, symbols, count: count as usize, elements, values, kept, lent })
+    }
+
+    fn parse_elements(block: &Bytes) -> Decoded<(PhysType, Option<Box<Shared>>)> {
+        const WHAT: Damage = Damage("what elements share");
+        let [ty, kind] = take_array(&mut block.as_ref(), WHAT.0)?;
+        let ty = PhysType::from_u8(ty).ok_or(WHAT)?;
+        let shared = match SharedKind::from_u8(kind) {
+            None if kind == 0 && block.len() == 2 => None,
+            Some(SharedKind::Elements | SharedKind::Blocks) | None => return Err(WHAT),
+            Some(kind) => Some(Box::new(Shared::parse(kind, block.slice(2..))?)),
+        };
+        Ok((ty, shared))
+    }
+
+    /// Of arrays whose elements lie side by side.
+    pub fn elements(&self) -> Option<(PhysType, Option<&Shared>)> {
+        self.elements.as_ref().map(|(ty, shared)| (*ty, shared.as_deref()))
     }
 
     pub fn strings(&self) -> Decoded<Strings<'_>> {

@@ -2,6 +2,7 @@
 //! chunk from samples, and the form of each page from its values.
 
 use super::directory::{ChunkEntry, PageEntry, page_rows};
+use super::elements::Apart;
 use super::values::{Values, fill_nulls, float_bits, validity};
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, SegmentColumn, sketches};
@@ -35,26 +36,70 @@ const REUSE_LOSS_MAX: f64 = 1.02;
 /// Compression to more than this is not worth decoding.
 const SYMBOLS_RATIO_MAX: f64 = 0.9;
 const INT_DICTIONARY_MAX: usize = 1 << 12;
+/// Of so many strings one is an entry, at most.
+const REPEATED_MIN: usize = 2;
+const REPEATED_ARRAYS_MIN: usize = 16;
 /// Strings after which a dictionary without enough repetition is given up.
 const DICTIONARY_TRIAL: usize = 1 << 12;
 const DICTIONARY_BYTES_MAX: usize = 1 << 28;
 /// Decoded strings of one page.
 const PAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// A symbol table in use by consecutive chunks.
+/// The symbol table in use by consecutive chunks.
+#[derive(Default)]
+pub(super) struct Texts(Option<Trained>);
+
 struct Trained {
     compressor: Compressor,
     /// Compressed to plain bytes when it was trained.
     ratio: f64,
-    extent: Extent,
+    table: Vec<u8>,
+}
+
+impl Texts {
+    /// The table for these strings: the previous chunk's while it does, else a new one. `None` if symbols do not pay.
+    pub fn table_for(&mut self, values: &Vec<&[u8]>) -> Option<&[u8]> {
+        let plain_bytes: usize = values.iter().map(|value| value.len()).sum();
+        if plain_bytes < SYMBOLS_BYTES_MIN {
+            return None;
+        }
+        let step = values.len().div_ceil(SAMPLE_STRINGS);
+        let sample: Vec<&[u8]> = values.iter().step_by(step).copied().collect();
+        let fits =
+            |trained: &Trained| compression_ratio(&trained.compressor, &sample) <= trained.ratio * REUSE_LOSS_MAX;
+        if !self.0.as_ref().is_some_and(fits) {
+            let compressor = Compressor::train(values);
+            let ratio = compression_ratio(&compressor, &sample);
+            if ratio > SYMBOLS_RATIO_MAX {
+                self.0 = None;
+                return None;
+            }
+            let mut table = Vec::new();
+            symbols::put_symbols(&compressor, &mut table);
+            self.0 = Some(Trained { compressor, ratio, table });
+        }
+        self.0.as_ref().map(|trained| trained.table.as_slice())
+    }
+
+    /// Appends strings as symbols.
+    ///
+    /// # Panics
+    /// Before a table was found for them.
+    pub fn compress(&self, strings: &[&[u8]], out: &mut Vec<u8>) {
+        let trained = self.0.as_ref().expect("strings are compressed by a table that was found for them");
+        let (mut codes, mut ends) = (Vec::new(), Vec::new());
+        trained.compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(strings, &mut codes, &mut ends);
+        let decoded_bytes = strings.iter().map(|string| string.len()).sum();
+        bytes::encode_compressed(decoded_bytes, &codes, &ends, out);
+    }
 }
 
 /// Encodes the chunks of one column, one row group after the other.
 pub(super) struct ChunkEncoder {
     column: SegmentColumn,
-    trained: Option<Trained>,
-    /// The dictionary written last, so that an equal one is not written again.
-    dictionary: Option<(SharedKind, Vec<u8>, Extent)>,
+    texts: Texts,
+    /// The shared block written last, so that an equal one is not written again.
+    shared: Option<(SharedKind, Vec<u8>, Extent)>,
     /// Of all chunks so far, if the column has one.
     pub sketch: Option<Sketch>,
     /// Strings that repeat too seldom for a dictionary rest in blocks of zstd.
@@ -63,7 +108,7 @@ pub(super) struct ChunkEncoder {
 
 impl ChunkEncoder {
     pub fn new(column: SegmentColumn, sketch: Option<Sketch>, blocks: bool) -> ChunkEncoder {
-        ChunkEncoder { column, trained: None, dictionary: None, sketch, blocks }
+        ChunkEncoder { column, texts: Texts::default(), shared: None, sketch, blocks }
     }
 
     /// Writes shared block and pages. `pieces` hold the rows of the row group.
@@ -110,7 +155,7 @@ impl ChunkEncoder {
         };
         let mut block = Vec::new();
         dictionary::encode_ints(&dictionary, &mut block);
-        let shared = self.write_dictionary(SharedKind::Ints, block, sink)?;
+        let shared = self.write_shared(SharedKind::Ints, block, sink)?;
         pages.write(sink, Some(shared), zones, |rows, out| ints::encode(&codes[rows], out))
     }
 
@@ -144,7 +189,7 @@ impl ChunkEncoder {
         pages.fill_nulls(&mut values);
         pages.check_bytes(&values, sink)?;
         let order = self.column.order;
-        if let Some((dictionary, codes)) = string_dictionary(&values) {
+        if let Some((dictionary, codes)) = string_dictionary(&values, self.repeated_min()) {
             let zones = pages.zones(|zone, rows| {
                 let mut used: Vec<i64> = codes[rows].to_vec();
                 used.sort_unstable();
@@ -160,15 +205,22 @@ impl ChunkEncoder {
             }
             let mut block = Vec::new();
             dictionary::encode_strings(&dictionary, &mut block);
-            let shared = self.write_dictionary(SharedKind::Strings, block, sink)?;
+            let shared = self.write_shared(SharedKind::Strings, block, sink)?;
             return pages.write(sink, Some(shared), zones, |rows, out| ints::encode(&codes[rows], out));
         }
         let zones = pages.zones(|zone, rows| zone.bound_strings(order, values[rows].iter().copied()));
         if let Some(sketch) = &mut self.sketch {
             sketches::add_strings(sketch, &self.column, &values, &zones);
         }
+        if let Some(element) = self.column.elements.filter(|element| !self.blocks || *element != PhysType::Bytes)
+            && let Some(arrays) = Apart::of(&values, pages.nulls.as_ref(), element)
+        {
+            let (encoder, block) = arrays.encoder(&mut self.texts);
+            let shared = self.write_shared(SharedKind::Elements, block, sink)?;
+            return pages.write(sink, Some(shared), zones, |rows, out| encoder.encode(rows, &self.texts, out));
+        }
         if self.blocks {
-            let shared = self.write_dictionary(SharedKind::Blocks, dictionary::BLOCKS.to_vec(), sink)?;
+            let shared = self.write_shared(SharedKind::Blocks, dictionary::BLOCKS.to_vec(), sink)?;
             let path = sink.path().to_string();
             let failed = |source| Error::Compression { path: path.clone(), source };
             let mut encoder = blocks::Encoder::new().map_err(failed)?;
@@ -178,56 +230,24 @@ impl ChunkEncoder {
             })?;
             return failure.map_or(Ok(chunk), |error| Err(failed(error)));
         }
-        let Some(trained) = self.train(&values, sink)? else {
+        let Some(table) = self.texts.table_for(&values).map(<[u8]>::to_vec) else {
             return pages.write(sink, None, zones, |rows, out| bytes::encode(&values[rows], out));
         };
-        let (mut codes, mut ends) = (Vec::new(), Vec::new());
-        pages.write(sink, Some((SharedKind::Symbols, trained.extent)), zones, |rows, out| {
-            let strings = &values[rows];
-            codes.clear();
-            ends.clear();
-            trained.compressor.compress_bulk_into::<{ Compressor::DEFAULT_BULK_LANES }>(strings, &mut codes, &mut ends);
-            let decoded_bytes = strings.iter().map(|string| string.len()).sum();
-            bytes::encode_compressed(decoded_bytes, &codes, &ends, out);
-        })
+        let shared = self.write_shared(SharedKind::Symbols, table, sink)?;
+        pages.write(sink, Some(shared), zones, |rows, out| self.texts.compress(&values[rows], out))
     }
 
-    /// The symbol table for these strings: the previous chunk's while it does, else a new one.
-    /// `None` if symbols do not pay.
-    fn train(&mut self, values: &Vec<&[u8]>, sink: &mut FileSink) -> Result<Option<&Trained>> {
-        let plain_bytes: usize = values.iter().map(|value| value.len()).sum();
-        if plain_bytes < SYMBOLS_BYTES_MIN {
-            return Ok(None);
-        }
-        let step = values.len().div_ceil(SAMPLE_STRINGS);
-        let sample: Vec<&[u8]> = values.iter().step_by(step).copied().collect();
-        let fits =
-            |trained: &Trained| compression_ratio(&trained.compressor, &sample) <= trained.ratio * REUSE_LOSS_MAX;
-        if !self.trained.as_ref().is_some_and(fits) {
-            let compressor = Compressor::train(values);
-            let ratio = compression_ratio(&compressor, &sample);
-            if ratio > SYMBOLS_RATIO_MAX {
-                self.trained = None;
-                return Ok(None);
-            }
-            let mut table = Vec::new();
-            symbols::put_symbols(&compressor, &mut table);
-            self.trained = Some(Trained { compressor, ratio, extent: write_block(sink, &table)? });
-        }
-        Ok(self.trained.as_ref())
+    /// How often strings have to repeat for a dictionary. Arrays that are taken apart are smaller than many entries.
+    fn repeated_min(&self) -> usize {
+        if self.column.elements.is_some() { REPEATED_ARRAYS_MIN } else { REPEATED_MIN }
     }
 
-    fn write_dictionary(
-        &mut self,
-        kind: SharedKind,
-        block: Vec<u8>,
-        sink: &mut FileSink,
-    ) -> Result<(SharedKind, Extent)> {
-        match &self.dictionary {
+    fn write_shared(&mut self, kind: SharedKind, block: Vec<u8>, sink: &mut FileSink) -> Result<(SharedKind, Extent)> {
+        match &self.shared {
             Some((last_kind, last, extent)) if *last_kind == kind && *last == block => Ok((kind, *extent)),
             _ => {
                 let extent = write_block(sink, &block)?;
-                self.dictionary = Some((kind, block, extent));
+                self.shared = Some((kind, block, extent));
                 Ok((kind, extent))
             }
         }
@@ -328,7 +348,7 @@ impl Pages {
     }
 }
 
-fn put_wide(values: &[i128], out: &mut Vec<u8>) {
+pub(super) fn put_wide(values: &[i128], out: &mut Vec<u8>) {
     let min = values.iter().copied().min().unwrap_or(0);
     let max = values.iter().copied().max().unwrap_or(0);
     if i64::try_from(max.wrapping_sub(min)).is_ok_and(|span| span >= 0) {
@@ -341,7 +361,7 @@ fn put_wide(values: &[i128], out: &mut Vec<u8>) {
     values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
 }
 
-fn put_fixed16(values: &[[u8; 16]], out: &mut Vec<u8>) {
+pub(super) fn put_fixed16(values: &[[u8; 16]], out: &mut Vec<u8>) {
     if values.iter().all(|value| *value == values[0]) {
         out.push(SIXTEEN_CONSTANT);
         return out.extend_from_slice(&values[0]);
@@ -351,7 +371,11 @@ fn put_fixed16(values: &[[u8; 16]], out: &mut Vec<u8>) {
 }
 
 /// Ascending distinct values and a code for each value, if that is much smaller than the values as they are encoded.
-fn int_dictionary(ty: PhysType, values: &[i64], encode: impl Fn(&[i64], &mut Vec<u8>)) -> Option<(Vec<i64>, Vec<i64>)> {
+pub(super) fn int_dictionary(
+    ty: PhysType,
+    values: &[i64],
+    encode: impl Fn(&[i64], &mut Vec<u8>),
+) -> Option<(Vec<i64>, Vec<i64>)> {
     if !matches!(ty, PhysType::I32 | PhysType::I64 | PhysType::F32 | PhysType::F64) || values.len() < 1024 {
         return None;
     }
@@ -384,8 +408,8 @@ fn int_dictionary(ty: PhysType, values: &[i64], encode: impl Fn(&[i64], &mut Vec
     (as_codes.len() * pages + dictionary.len() * 8 < as_values.len() * pages * 7 / 10).then_some((dictionary, codes))
 }
 
-/// Ascending distinct strings and a code for each string, if they repeat enough.
-fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
+/// Ascending distinct strings and a code for each string, if each comes so often, on the average.
+pub(super) fn string_dictionary<'a>(values: &[&'a [u8]], repeated_min: usize) -> Option<(Vec<&'a [u8]>, Vec<i64>)> {
     let mut table = HashTable::<u32>::new();
     let mut distinct: Vec<&[u8]> = Vec::new();
     let mut distinct_bytes = 0;
@@ -411,12 +435,15 @@ fn string_dictionary<'a>(values: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<i64>
             }
         };
         codes.push(i64::from(code));
-        // Repeated less than twice so far: the strings themselves are smaller.
-        if i >= DICTIONARY_TRIAL && distinct.len() * 2 > i || distinct_bytes > DICTIONARY_BYTES_MAX {
+        // Repeated too seldom so far: the strings themselves are smaller.
+        if i >= DICTIONARY_TRIAL && distinct.len() * repeated_min > i
+            || distinct_bytes > DICTIONARY_BYTES_MAX
+            || distinct.len() > dictionary::COUNT_MAX as usize
+        {
             return None;
         }
     }
-    if distinct.len() * 2 > values.len() && distinct.len() > 1 {
+    if distinct.len() * repeated_min > values.len() && distinct.len() > 1 {
         return None;
     }
     let mut order: Vec<u32> = (0..distinct.len() as u32).collect();

@@ -314,6 +314,12 @@ impl StringData {
                 }
                 Ok(())
             }
+            PageValues::Elements(elements) => {
+                self.seal();
+                let buffer = elements.decode(self.buffers.len() as u32, &mut self.views)?;
+                self.add_buffer(buffer);
+                Ok(())
+            }
             _ => fill(page, &mut self.views),
         }
     }
@@ -340,6 +346,15 @@ impl StringData {
                 self.views.extend(rows.iter().map(|row| all[*row as usize]));
                 Ok(())
             }
+            PageValues::Elements(elements) if rows.len() * 8 >= page.rows => {
+                self.seal();
+                let mut all = Vec::new();
+                let buffer = elements.decode(self.buffers.len() as u32, &mut all)?;
+                self.add_buffer(buffer);
+                self.views.extend(rows.iter().map(|row| all[*row as usize]));
+                Ok(())
+            }
+            PageValues::Elements(elements) => rows.iter().try_for_each(|row| self.push(&elements.get(*row as usize)?)),
             PageValues::Strings(strings) => {
                 debug_assert!(rows.is_sorted(), "rows ascend");
                 strings.visit(rows, |string| self.push(string))

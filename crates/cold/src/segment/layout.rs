@@ -105,12 +105,15 @@ impl Layout {
     }
 }
 
+/// In the place of the order of arrays: from here on the type of their elements.
+const ARRAYS: u8 = 16;
+
 /// `columns varint | (id u16, type u8, order u8)… | key columns varint, 0 for the hidden key | id u16…`
 fn put_schema(schema: &SegmentSchema, out: &mut Vec<u8>) {
     varint::put(out, schema.columns.len() as u64);
     for column in &schema.columns {
         out.extend_from_slice(&column.id.0.to_le_bytes());
-        out.extend_from_slice(&[column.ty as u8, column.order as u8]);
+        out.extend_from_slice(&[column.ty as u8, column.elements.map_or(column.order as u8, |ty| ARRAYS + ty as u8)]);
     }
     let key = match &schema.key {
         KeySpec::Hidden => &[][..],
@@ -127,7 +130,9 @@ fn take_schema(input: &mut &[u8]) -> Decoded<SegmentSchema> {
         let id = ColumnId(u16::from_le_bytes(take_array(input, WHAT.0)?));
         let [ty, order] = take_array(input, WHAT.0)?;
         let ty = PhysType::from_u8(ty).ok_or(WHAT)?;
-        Ok(SegmentColumn { id, ty, order: ValueOrder::from_u8(order).ok_or(WHAT)? })
+        let elements = order.checked_sub(ARRAYS).map(|ty| PhysType::from_u8(ty).ok_or(WHAT)).transpose()?;
+        let order = if elements.is_some() { ValueOrder::Opaque } else { ValueOrder::from_u8(order).ok_or(WHAT)? };
+        Ok(SegmentColumn { id, ty, order, elements })
     };
     let columns = (0..count).map(column).collect::<Decoded<Vec<_>>>()?;
     let count = take_varint(input, WHAT.0)?;

@@ -4,6 +4,7 @@
 //! physical type and the kind of the chunk's shared block.
 
 use super::chunk::{ALL_NULL, HAS_NULLS, SIXTEEN_CONSTANT, SIXTEEN_NARROW, SIXTEEN_PLAIN};
+use super::elements::Elements;
 use super::values::{float_bits, int_datum};
 use crate::encoding::bytes::Strings;
 use crate::encoding::dictionary::{Shared, SharedKind};
@@ -38,6 +39,7 @@ pub(super) enum PageValues<'a> {
     SixteenConstant([u8; 16]),
     Strings(Strings<'a>),
     StringCodes(Ints<'a>, &'a Shared),
+    Elements(Elements<'a>),
 }
 
 impl<'a> Page<'a> {
@@ -96,6 +98,7 @@ impl<'a> Page<'a> {
                 let index = shared.index(codes.get(row))?;
                 Datum::Bytes(shared.strings()?.get(index)?.into_owned().into())
             }
+            PageValues::Elements(elements) => Datum::Bytes(elements.get(row)?.into()),
         })
     }
 }
@@ -114,6 +117,10 @@ impl<'a> PageValues<'a> {
             (PhysType::Bytes, Some(SharedKind::Strings)) => {
                 let codes = Ints::parse(input, rows)?;
                 Ok(shared.map_or(PageValues::None, |shared| PageValues::StringCodes(codes, shared)))
+            }
+            (PhysType::Bytes, Some(SharedKind::Elements)) => {
+                let (element, shared) = shared.and_then(Shared::elements).ok_or(Damage("arrays without elements"))?;
+                Ok(PageValues::Elements(Elements::parse(input, rows, element, shared)?))
             }
             (PhysType::Bytes | PhysType::I128 | PhysType::Fixed16, _) => Err(Damage("a shared block of another type")),
             (_, None) => match float_bits(ty) {

@@ -1,8 +1,11 @@
+mod arrays;
+
 use super::*;
 use crate::encoding::dictionary::SharedKind;
 use crate::frame::{SECTION_PAGE_BYTES, Section};
 use crate::{BlockCache, Error, Files, key_hash};
 use arrow_array::{Array, ArrayRef};
+use basalt_types::array::{ArrayValue, Dimension};
 use basalt_types::automaton::{Automaton, Part};
 use basalt_types::span::Span;
 use basalt_types::{ColumnBuilder, ColumnPredicate, CompareOp, Datum, Epoch, Rid, batch::datum_at, key, numeric};
@@ -152,6 +155,9 @@ impl Table {
             }
             check_spans(segment, &mut chunk, index, expected);
             check_search(segment, &mut chunk, index, expected);
+            if let Some(element) = column.elements {
+                arrays::check(segment, &mut chunk, index, element, expected);
+            }
         }
     }
 }
@@ -499,6 +505,7 @@ fn value_of(ty: DataType) -> BoxedStrategy<Datum> {
         PhysType::F32 => prop_oneof![any::<f32>(), Just(f32::NAN), Just(-0.0)].prop_map(Datum::F32).boxed(),
         PhysType::F64 => prop_oneof![any::<f64>(), Just(f64::NAN), Just(0.0), Just(-0.0)].prop_map(Datum::F64).boxed(),
         PhysType::Bytes => match ty {
+            DataType::Array(element) => array_of(*element),
             DataType::Numeric(_) => any::<(i16, u8, u16)>()
                 .prop_map(|(weight, digit, scale)| {
                     let digits = vec![u16::from(digit) + 1];
@@ -522,6 +529,26 @@ fn value_of(ty: DataType) -> BoxedStrategy<Datum> {
     }
 }
 
+/// Most arrays are plain ones.
+fn array_of(element: DataType) -> BoxedStrategy<Datum> {
+    let phys = element.phys().unwrap();
+    let value = prop_oneof![1 => Just(Datum::Null), 4 => value_of(element)];
+    let elements = prop_oneof![Just(0usize..1), Just(1..2), Just(0..5), Just(0..300)];
+    (elements.prop_flat_map(move |count| prop::collection::vec(value.clone(), count)), 0u32..100)
+        .prop_map(move |(elements, form)| {
+            let plain = ArrayValue::plain(elements);
+            let dimensions = match (plain.elements.len() as u32, form) {
+                (1.., 0) => vec![Dimension { lower: -3, length: plain.elements.len() as u32 }],
+                (1.., 1) => {
+                    vec![Dimension { lower: 1, length: 1 }, Dimension { lower: 1, length: plain.elements.len() as u32 }]
+                }
+                _ => plain.dimensions,
+            };
+            ArrayValue { dimensions, elements: plain.elements }.encode(phys)
+        })
+        .boxed()
+}
+
 fn any_type() -> impl Strategy<Value = DataType> {
     use DataType::*;
     prop::sample::select(vec![
@@ -539,6 +566,12 @@ fn any_type() -> impl Strategy<Value = DataType> {
         Uuid,
         Interval,
         Jsonb,
+        Array(Box::new(Int4)),
+        Array(Box::new(Text)),
+        Array(Box::new(Float8)),
+        Array(Box::new(Bool)),
+        Array(Box::new(Uuid)),
+        Array(Box::new(Numeric(Some((30, 2))))),
     ])
 }
 
@@ -633,7 +666,7 @@ proptest! {
         let segment = Segment::open(&files, ID, &cache()).unwrap();
         table.check(&segment);
         let constants = [values[0].clone(), values[probe.index(values.len())].clone()];
-        if !matches!(ty, DataType::Jsonb) {
+        if !matches!(ty, DataType::Jsonb | DataType::Array(_)) {
             check_pruning(&ty, &segment, &values, &constants);
         }
     }

@@ -7,6 +7,7 @@
 use super::PAGE_ROWS;
 use super::column::{ColumnDecoder, decode_ints, pick_ints};
 use super::directory::{PageEntry, page_rows};
+use super::elements::{Elements, Wanted, all_null};
 use super::page::{Page, PageValues, Validity};
 use super::reader::Segment;
 use super::zone::ZoneMap;
@@ -18,12 +19,12 @@ use crate::encoding::linear::Word;
 use crate::encoding::search::Sought;
 use crate::encoding::{Damage, Decoded, ints};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use basalt_types::automaton::Automaton;
 use basalt_types::prefetch::prefetch;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::text::LengthUnit;
-use basalt_types::vector::{Codes, IntValues, Ints, Vector, take_nulls};
+use basalt_types::vector::{ArrayElements, Codes, IntValues, Ints, Vector, take_nulls};
 use basalt_types::widest;
 use basalt_types::{ColumnId, PhysType};
 use std::collections::VecDeque;
@@ -134,27 +135,97 @@ impl ChunkReader {
         let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
         let to_come = self.wanted[page..].iter().filter(|wanted| **wanted).count();
         let parsed = parsed(&self.at_hand, is_new, ty, count, self.shared.as_deref());
-        let vector = parsed.and_then(|page| match &page.values {
-            // A few strings of a large dictionary are decoded one by one, unless as many of each page to come are more.
-            PageValues::StringCodes(codes, shared)
-                if self.dictionary.is_some() || rows.is_none_or(|rows| rows.len() * 4 * to_come >= shared.count) =>
-            {
-                let dictionary = match &self.dictionary {
-                    Some(dictionary) => dictionary.clone(),
-                    None => self.dictionary.insert(shared.dictionary()?).clone(),
-                };
-                let codes = texts(codes, &page, dictionary)?;
-                Ok(Vector::Codes(match rows {
-                    None => codes,
-                    Some(rows) => codes.take(rows),
-                }))
-            }
-            PageValues::Ints(_) | PageValues::IntCodes(..) if ty.is_integer() => {
-                integers(&page, rows, zone).map(Vector::Ints)
-            }
-            _ => flat(ty, &page, rows).map(Vector::measured),
-        });
+        let dictionary = &mut self.dictionary;
+        let vector = parsed.and_then(|page| values_of(ty, &page, rows, bounds(zone), (dictionary, to_come)));
         segment.sound(extent.offset, vector)
+    }
+
+    /// As what the elements of this chunk's arrays rest, if they lie side by side.
+    pub fn elements_type(&self) -> Option<PhysType> {
+        self.shared.as_ref().and_then(|shared| shared.elements()).map(|(ty, _)| ty)
+    }
+
+    /// The element at a place, counted from 0, of each row's array, null where there is none; with `rows`, which ascend, of
+    /// these rows alone. `None` if elements do not lie side by side.
+    ///
+    /// # Panics
+    /// If `segment` is not the one that gave this, or there is no such page or row.
+    pub fn element(
+        &mut self,
+        segment: &Segment,
+        page: usize,
+        place: u32,
+        rows: Option<&[u32]>,
+    ) -> Result<Option<Vector>> {
+        self.apart(segment, page, |mut arrays| {
+            let many = rows.map_or(arrays.page.rows, <[u32]>::len);
+            let wanted = match arrays.elements {
+                Some(elements) => Wanted::at(place, &elements.counts()?, rows),
+                None => None,
+            };
+            let Some(wanted) = wanted else { return Ok(all_null(arrays.element, many)) };
+            let vector = arrays.values(Some(&wanted.places))?;
+            Ok(match wanted.valid {
+                Some(valid) => vector.with_nulls(&NullBuffer::new(valid)),
+                None => vector,
+            })
+        })
+    }
+
+    /// How many elements each row's array has, none where there is no array; as above.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn counts(&mut self, segment: &Segment, page: usize, rows: Option<&[u32]>) -> Result<Option<Ints>> {
+        self.apart(segment, page, |arrays| {
+            let counts = arrays.counts()?;
+            let counts: ScalarBuffer<i32> = match rows {
+                None => counts.into_iter().map(|count| count as i32).collect(),
+                Some(rows) => rows.iter().map(|row| counts[*row as usize] as i32).collect(),
+            };
+            Ok(Ints::measured(IntValues::I32(counts), arrays.nulls(rows)))
+        })
+    }
+
+    /// All elements of the arrays of some rows, which ascend, each once, or of all rows; as above.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn elements(&mut self, segment: &Segment, page: usize, rows: Option<&[u32]>) -> Result<Option<ArrayElements>> {
+        self.apart(segment, page, |mut arrays| {
+            let (counts, nulls) = (arrays.counts()?, arrays.nulls(rows));
+            let Some(rows) = rows else {
+                return Ok(ArrayElements { counts, nulls, values: arrays.values(None)? });
+            };
+            let all = counts.iter().sum::<u32>() as usize;
+            let (counts, places) = Wanted::of(&counts, rows);
+            let values = match places.len() * 2 < all {
+                true => arrays.values(Some(&places))?,
+                false => arrays.values(None)?.take(&places),
+            };
+            Ok(ArrayElements { counts, nulls, values })
+        })
+    }
+
+    /// What is made of a page of arrays whose elements lie side by side, if they do.
+    fn apart<T>(
+        &mut self,
+        segment: &Segment,
+        page: usize,
+        make: impl FnOnce(Arrays<'_, '_>) -> Decoded<T>,
+    ) -> Result<Option<T>> {
+        let Some(element) = self.elements_type() else { return Ok(None) };
+        let is_new = self.reach(segment, page)?;
+        let count = page_rows(segment.layout.row_groups[self.row_group].rows, page as u32) as usize;
+        let to_come = self.wanted[page..].iter().filter(|wanted| **wanted).count();
+        let parsed = parsed(&self.at_hand, is_new, PhysType::Bytes, count, self.shared.as_deref());
+        let dictionary = &mut self.dictionary;
+        let made = parsed.and_then(|page| {
+            let elements = if let PageValues::Elements(elements) = &page.values { Some(elements) } else { None };
+            make(Arrays { page: &page, elements, element, dictionary, to_come })
+        });
+        let extent = segment.directory(self.row_group)?.chunks[self.at].pages[page].extent;
+        segment.sound(extent.offset, made).map(Some)
     }
 
     /// How many texts the codes of this chunk stand for; `None` if it has no codes of texts.
@@ -311,6 +382,69 @@ impl ChunkReader {
     }
 }
 
+/// A page of arrays.
+struct Arrays<'p, 'a> {
+    page: &'p Page<'a>,
+    /// `None` if no row has an array.
+    elements: Option<&'p Elements<'a>>,
+    element: PhysType,
+    /// The chunk's, and pages that are still to come.
+    dictionary: &'p mut Option<Arc<BinaryViewArray>>,
+    to_come: usize,
+}
+
+impl Arrays<'_, '_> {
+    fn counts(&self) -> Decoded<Vec<u32>> {
+        self.elements.map_or(Ok(vec![0; self.page.rows]), Elements::counts)
+    }
+
+    fn nulls(&self, rows: Option<&[u32]>) -> Option<NullBuffer> {
+        match rows {
+            None => nulls(self.page),
+            Some(rows) => take_nulls(nulls(self.page).as_ref(), rows),
+        }
+    }
+
+    /// The elements, or those at some places, which ascend.
+    fn values(&mut self, places: Option<&[u32]>) -> Decoded<Vector> {
+        match self.elements {
+            Some(elements) => values_of(self.element, &elements.page, places, None, (self.dictionary, self.to_come)),
+            None => Ok(all_null(self.element, 0)),
+        }
+    }
+}
+
+/// The values of a page, or of some of its rows, which ascend; of codes with the chunk's dictionary, if it has been decoded,
+/// and the number of pages that are still to come.
+fn values_of(
+    ty: PhysType,
+    page: &Page<'_>,
+    rows: Option<&[u32]>,
+    bounds: Option<(i128, i128)>,
+    (dictionary, to_come): (&mut Option<Arc<BinaryViewArray>>, usize),
+) -> Decoded<Vector> {
+    match &page.values {
+        // A few strings of a large dictionary are decoded one by one, unless as many of each page to come are more.
+        PageValues::StringCodes(codes, shared)
+            if dictionary.is_some() || rows.is_none_or(|rows| rows.len() * 4 * to_come >= shared.count) =>
+        {
+            let dictionary = match dictionary {
+                Some(dictionary) => dictionary.clone(),
+                None => dictionary.insert(shared.dictionary()?).clone(),
+            };
+            let codes = texts(codes, page, dictionary)?;
+            Ok(Vector::Codes(match rows {
+                None => codes,
+                Some(rows) => codes.take(rows),
+            }))
+        }
+        PageValues::Ints(_) | PageValues::IntCodes(..) if ty.is_integer() => {
+            integers(ty, page, rows, bounds).map(Vector::Ints)
+        }
+        _ => flat(ty, page, rows).map(Vector::measured),
+    }
+}
+
 /// The first page at hand, and the second asked of memory if the first is looked at for the first time.
 fn parsed<'a>(
     at_hand: &'a VecDeque<(usize, Arc<CachedBlock>)>,
@@ -368,14 +502,14 @@ fn clear_nulls(page: &Page<'_>, mask: &mut [u8]) {
     }
 }
 
-/// In 32 bits if the page's bounds allow. Slots of nulls lie within them, too ([`super::chunk`]).
-fn integers(page: &Page<'_>, rows: Option<&[u32]>, zone: &ZoneMap) -> Decoded<Ints> {
+/// In 32 bits if the type or bounds allow. Slots of nulls lie within these, too ([`super::chunk`]).
+fn integers(ty: PhysType, page: &Page<'_>, rows: Option<&[u32]>, bounds: Option<(i128, i128)>) -> Decoded<Ints> {
     let nulls = match rows {
         None => nulls(page),
         Some(rows) => take_nulls(nulls(page).as_ref(), rows),
     };
-    let bounds = bounds(zone);
-    let narrow = bounds.is_some_and(|(min, max)| i32::try_from(min).is_ok() && i32::try_from(max).is_ok());
+    let narrow = ty.fixed_width().is_some_and(|width| width <= 4);
+    let narrow = narrow || bounds.is_some_and(|(min, max)| i32::try_from(min).is_ok() && i32::try_from(max).is_ok());
     let values = match narrow {
         true => IntValues::I32(ints_of::<i32>(page, rows)?.into()),
         false => IntValues::I64(ints_of::<i64>(page, rows)?.into()),
@@ -395,7 +529,7 @@ fn ints_of<T: Word>(page: &Page<'_>, rows: Option<&[u32]>) -> Decoded<Vec<T>> {
     Ok(values)
 }
 
-fn flat(ty: PhysType, page: &Page<'_>, rows: Option<&[u32]>) -> Decoded<ArrayRef> {
+pub(super) fn flat(ty: PhysType, page: &Page<'_>, rows: Option<&[u32]>) -> Decoded<ArrayRef> {
     let mut decoder = ColumnDecoder::new(ty, rows.map_or(page.rows, <[u32]>::len));
     match rows {
         None => decoder.append_page(page)?,

@@ -53,7 +53,7 @@ impl SegmentWriter {
         };
         sink.write(MAGIC)?;
         // Versions ride along as one more column.
-        let versions = SegmentColumn { id: ColumnId(u16::MAX), ty: PhysType::I64, order: ValueOrder::Natural };
+        let versions = SegmentColumn::integers(ColumnId(u16::MAX));
         let sketch = |column: &SegmentColumn| sketches::is_sketched(&schema, column).then(Sketch::default);
         let columns = schema
             .columns

@@ -11,7 +11,7 @@ use arrow_buffer::BooleanBuffer;
 use basalt_types::automaton::Automaton;
 use basalt_types::span::{Span, Verdict};
 use basalt_types::text::LengthUnit;
-use basalt_types::vector::{Ints, Vector};
+use basalt_types::vector::{ArrayElements, Ints, Vector};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -89,6 +89,31 @@ impl Block<'_> {
     pub fn lengths(&mut self, column: usize, unit: LengthUnit, at: Option<&[u32]>) -> Result<Option<Ints>> {
         match &mut self.source {
             Source::Page(scan, rows) => scan.lengths(column, rows, unit, at),
+            Source::Decoded(_) => Ok(None),
+        }
+    }
+
+    /// The element at a place, counted from 0, of each of a column's arrays, null where there is none; at some rows, which
+    /// ascend, if `at` says so. `None` if elements do not lie side by side.
+    pub fn element(&mut self, column: usize, place: u32, at: Option<&[u32]>) -> Result<Option<Vector>> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.element(column, rows, place, at),
+            Source::Decoded(_) => Ok(None),
+        }
+    }
+
+    /// How many elements each of a column's arrays has; as above.
+    pub fn counts(&mut self, column: usize, at: Option<&[u32]>) -> Result<Option<Ints>> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.counts(column, rows, at),
+            Source::Decoded(_) => Ok(None),
+        }
+    }
+
+    /// All elements of a column's arrays, at some rows, of which none comes twice; as above.
+    pub fn elements(&mut self, column: usize, at: Option<&[u32]>) -> Result<Option<ArrayElements>> {
+        match &mut self.source {
+            Source::Page(scan, rows) => scan.elements(column, rows, at),
             Source::Decoded(_) => Ok(None),
         }
     }

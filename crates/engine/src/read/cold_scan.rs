@@ -14,7 +14,7 @@ use basalt_types::automaton::Automaton;
 use basalt_types::batch::to_logical;
 use basalt_types::span::Span;
 use basalt_types::text::LengthUnit;
-use basalt_types::vector::{Ints, Vector};
+use basalt_types::vector::{ArrayElements, Ints, Vector};
 use basalt_types::{ColumnBuilder, ColumnId, ReadAt, Stamp, TxnStates};
 use std::ops::Range;
 use std::sync::Arc;
@@ -303,6 +303,36 @@ impl ColdScan {
     ) -> Result<Option<Ints>> {
         match self.chunk(column, rows)? {
             (segment, Some(chunk)) => Ok(chunk.lengths(segment, (rows.start / PAGE_ROWS) as usize, unit, at)?),
+            (_, None) => Ok(None),
+        }
+    }
+
+    /// As [`ColdScan::vector`], the element at a place of a column's arrays; `None` if that is not known without them.
+    pub fn element(
+        &mut self,
+        column: usize,
+        rows: &Range<u32>,
+        place: u32,
+        at: Option<&[u32]>,
+    ) -> Result<Option<Vector>> {
+        match self.chunk(column, rows)? {
+            (segment, Some(chunk)) => Ok(chunk.element(segment, (rows.start / PAGE_ROWS) as usize, place, at)?),
+            (_, None) => Ok(None),
+        }
+    }
+
+    /// The same of how many elements there are.
+    pub fn counts(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Option<Ints>> {
+        match self.chunk(column, rows)? {
+            (segment, Some(chunk)) => Ok(chunk.counts(segment, (rows.start / PAGE_ROWS) as usize, at)?),
+            (_, None) => Ok(None),
+        }
+    }
+
+    /// The same of all elements.
+    pub fn elements(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Option<ArrayElements>> {
+        match self.chunk(column, rows)? {
+            (segment, Some(chunk)) => Ok(chunk.elements(segment, (rows.start / PAGE_ROWS) as usize, at)?),
             (_, None) => Ok(None),
         }
     }

@@ -7,12 +7,12 @@ use super::compile::Open;
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::program::{Field, Place};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 use basalt_expr::context::EvalContext;
 use basalt_expr::functions::set_columns::{SetCall, SetColumn};
 use basalt_expr::tree::Expr;
-use basalt_types::vector::{IntValues, Ints, Vector};
+use basalt_types::vector::{ArrayElements, IntValues, Ints, Vector};
 use basalt_types::{ColumnBuilder, DataType};
 
 /// Calls that are advanced together.
@@ -84,13 +84,22 @@ impl Sets {
     pub fn apply(&self, batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let rows = batch.counted();
         let mut sets = Vec::with_capacity(self.calls.len());
+        let program = work.program.clone();
         for call in &self.calls {
+            if call.call.is_unnest()
+                && let Some(ArrayElements { counts, values, .. }) =
+                    batch.stored_elements(call.args[0], &rows, &program)?
+            {
+                sets.push((counts, values));
+                continue;
+            }
             let mut args: Vec<ArrayRef> = Vec::with_capacity(call.args.len());
             for place in &call.args {
                 let phys = work.program.fields[*place].held().phys().expect("columns are storable");
                 args.push(batch.vector(*place, work)?.to_array(phys));
             }
-            sets.push(call.call.rows(&args, &rows, &work.ctx)?);
+            let SetColumn { counts, values } = call.call.rows(&args, &rows, &work.ctx)?;
+            sets.push((counts, Vector::measured(values)));
         }
         let longest: Vec<u32> = (0..rows.len()).map(|row| longest(&sets, row)).collect();
         let counts: Vec<u32> = match self.keep_empty {
@@ -115,15 +124,14 @@ impl Sets {
 }
 
 /// How many values the longest set of a row has.
-fn longest(sets: &[SetColumn], row: usize) -> u32 {
-    sets.iter().map(|set| set.counts[row]).fold(0, u32::max)
+fn longest(sets: &[(Vec<u32>, Vector)], row: usize) -> u32 {
+    sets.iter().map(|(counts, _)| counts[row]).fold(0, u32::max)
 }
 
 /// The values of a set, and nulls behind those of a row that has fewer than it is to have.
-fn filled(set: SetColumn, counts: &[u32], ty: &DataType) -> Vector {
-    let SetColumn { counts: own, values } = set;
+fn filled((own, values): (Vec<u32>, Vector), counts: &[u32], ty: &DataType) -> Vector {
     if own == counts {
-        return Vector::measured(values);
+        return values;
     }
     let rows = counts.iter().map(|count| *count as usize).sum();
     let (mut at, mut valid) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
@@ -137,7 +145,7 @@ fn filled(set: SetColumn, counts: &[u32], ty: &DataType) -> Vector {
     }
     match values.is_empty() {
         true => nulls(ty, rows),
-        false => Vector::measured(values).take(&at).with_nulls(&NullBuffer::from(valid)),
+        false => values.take(&at).with_nulls(&NullBuffer::from(valid)),
     }
 }
 

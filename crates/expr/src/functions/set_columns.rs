@@ -52,6 +52,12 @@ impl SetCall {
         &self.ty
     }
 
+    /// Whether it gives the elements of arrays.
+    pub fn is_unnest(&self) -> bool {
+        let [DataType::Array(element)] = self.arg_types.as_slice() else { return false };
+        self.function.name == "unnest" && **element == self.ty
+    }
+
     /// Whether it fails for no values of its arguments.
     pub fn is_total(&self) -> bool {
         self.function.name == "unnest"
@@ -60,9 +66,7 @@ impl SetCall {
     /// `args`: columns in stored form, of which these rows count.
     pub fn rows(&self, args: &[ArrayRef], rows: &[u32], ctx: &EvalContext) -> Result<SetColumn> {
         match (self.function.name.as_str(), self.arg_types.as_slice()) {
-            ("unnest", [DataType::Array(element)]) if **element == self.ty => {
-                elements_of(self.bytes_of(&args[0])?, &self.ty, rows.iter().copied())
-            }
+            _ if self.is_unnest() => elements_of(self.bytes_of(&args[0])?, &self.ty, rows.iter().copied()),
             ("jsonb_array_elements" | "jsonb_array_elements_text", [ty @ DataType::Jsonb]) => {
                 self.members(&args[0], ty, rows)
             }

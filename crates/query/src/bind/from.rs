@@ -490,6 +490,14 @@ impl Binder<'_> {
             return Ok(FunctionCalls { name, calls, alias, with_ordinality });
         }
         let shown = function_name(name)?;
+        if args.len() > 1 && shown == "unnest" {
+            // Behind LATERAL, too, several arrays are so many calls side by side.
+            let calls = self.in_clause(Clause::FromFunction, |binder| {
+                let call = |array| Ok((shown.clone(), binder.named_call("unnest", &[array])?));
+                plain_args(args)?.into_iter().map(call).collect::<Result<Vec<_>>>()
+            })?;
+            return Ok(FunctionCalls { name: shown, calls, alias, with_ordinality });
+        }
         let list = ast::FunctionArgumentList { duplicate_treatment: None, args: args.to_vec(), clauses: Vec::new() };
         let call = ast::Function {
             name: name.clone(),
