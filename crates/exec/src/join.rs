@@ -6,11 +6,13 @@ pub(crate) mod concat;
 mod guard;
 mod lookup;
 mod mark;
+mod ordered;
 mod packing;
 mod probe;
 pub(crate) mod spill;
 
 pub use mark::Marks;
+pub use ordered::Between;
 pub use probe::{Kind, Probe};
 
 use crate::aggregate::keys::Form;
@@ -25,6 +27,8 @@ use basalt_types::batch::own;
 use basalt_types::vector::Vector;
 use basalt_types::widest;
 use lookup::Lookup;
+use ordered::Ordered;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// More rows cannot be counted.
@@ -40,6 +44,8 @@ pub struct Spec {
     pub null_safe: Vec<bool>,
     pub payload: Vec<Place>,
     pub fields: Vec<Field>,
+    /// A column of the payload, of integers, in whose order the rows of a key are wanted.
+    pub ordered_by: Option<usize>,
 }
 
 impl Spec {
@@ -49,7 +55,7 @@ impl Spec {
         payload.iter().all(|(_, field)| field.held().phys().is_some()).then_some(())?;
         let (keys, key_fields) = keys.into_iter().unzip();
         let (payload, fields) = payload.into_iter().unzip();
-        Some(Spec { keys, forms, key_fields, null_safe, payload, fields })
+        Some(Spec { keys, forms, key_fields, null_safe, payload, fields, ordered_by: None })
     }
 }
 
@@ -113,9 +119,10 @@ impl Building {
     /// What the table takes beside the rows from which it is made, at most: they go column by column.
     pub fn table_bytes(&self) -> usize {
         const OF_MATCHES: usize = 4 * size_of::<u32>();
+        let of_order = self.spec.ordered_by.map_or(0, |_| Ordered::ROW_BYTES);
         let column = |at: usize| self.parts.iter().map(|part| bytes_of(&part.payload[at])).sum::<usize>();
         let largest = (0..self.spec.fields.len()).map(column).max().unwrap_or(0);
-        largest + self.rows * OF_MATCHES + Lookup::bytes_expected(&self.spec, &self.parts, self.rows)
+        largest + self.rows * (OF_MATCHES + of_order) + Lookup::bytes_expected(&self.spec, &self.parts, self.rows)
     }
 
     pub fn merge(&mut self, other: Building) {
@@ -151,7 +158,13 @@ impl Building {
                 _ => all,
             });
         }
-        Ok(Table { lookup, matches, payload, rows, all_rows: rows, has_null })
+        let ordered = match (spec.ordered_by, &matches) {
+            (Some(column), Matches::Several { starts, rows, .. }) => {
+                Ordered::of(column, &payload[column], starts, rows)?
+            }
+            _ => None,
+        };
+        Ok(Table { lookup, matches, ordered, payload, rows, all_rows: rows, has_null })
     }
 }
 
@@ -159,6 +172,7 @@ impl Building {
 pub struct Table {
     lookup: Lookup,
     matches: Matches,
+    ordered: Option<Ordered>,
     pub payload: Vec<Vector>,
     pub rows: usize,
     /// Those of all parts, of a table that is one of them.
@@ -258,7 +272,8 @@ impl Table {
             Vector::Ints(_) | Vector::Flat(_) => 0,
         };
         let payload: usize = self.payload.iter().map(|column| bytes_of(column) + texts(column)).sum();
-        payload + self.lookup.bytes() + self.matches.bytes()
+        let ordered = self.ordered.as_ref().map_or(0, Ordered::bytes);
+        payload + self.lookup.bytes() + self.matches.bytes() + ordered
     }
 
     /// The rows of a key by its number.
@@ -272,6 +287,14 @@ impl Table {
             }
         };
         unique.into_iter().chain(several.iter().copied())
+    }
+
+    /// Where the rows of a key are among all, by its number, in a table of which a key has several.
+    fn span_of(&self, number: u32) -> Range<usize> {
+        match &self.matches {
+            Matches::Several { starts, .. } => starts[number as usize] as usize..starts[number as usize + 1] as usize,
+            Matches::Unique(_) => number as usize - 1..number as usize,
+        }
     }
 
     /// How many keys there are.

@@ -14,6 +14,7 @@ mod gather;
 mod join;
 mod kernels;
 pub mod memory;
+mod parted;
 pub mod pipeline;
 pub mod plan;
 mod program;

@@ -226,6 +226,14 @@ impl Program {
         self.defs.iter().all(Def::is_total)
     }
 
+    /// Whether a column is computed from what a join finds.
+    pub fn asks_partners(&self, place: Place, join: usize) -> bool {
+        match &self.defs[place] {
+            Def::Payload { join: of, .. } | Def::Mark { join: of } => *of == join,
+            def => def.places().into_iter().any(|place| self.asks_partners(place, join)),
+        }
+    }
+
     /// Whether a column can be computed for every row without failing.
     pub fn is_total(&self, place: Place) -> bool {
         let def = &self.defs[place];

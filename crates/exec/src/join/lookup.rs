@@ -48,6 +48,12 @@ pub(super) struct Slots {
 impl Lookup {
     /// The lookup, and the number of each row's key: 0 where it is null.
     pub fn build(spec: &Spec, parts: &[Part], rows: usize) -> Result<(Lookup, Vec<u32>)> {
+        if spec.keys.is_empty() {
+            // All rows have the same key.
+            let mut found = Found::new(&spec.forms, &Seeds::new());
+            found.hashed(&[], rows.min(1), None)?;
+            return Ok((Lookup::Found { found, guards: Vec::new(), null_safe: Vec::new() }, vec![1; rows]));
+        }
         let guard = |at: usize| Guard::new(parts.iter().map(|part| &part.keys[at]), rows);
         let guards = || {
             let guards = (0..spec.keys.len()).map(|at| if spec.null_safe[at] { Ok(None) } else { guard(at) });

@@ -1,6 +1,6 @@
 //! What becomes of a batch whose rows look for partners.
 
-use super::Table;
+use super::{Between, Table};
 use crate::batch::{Batch, MET, NO_ROW, UNKNOWN, Work};
 use crate::error::{Error, Result};
 use crate::kernels::mask;
@@ -10,7 +10,7 @@ use arrow_buffer::NullBuffer;
 use basalt_types::vector::Vector;
 
 /// Pairs of one batch that are held at once.
-const PAIRS_MAX: usize = 4 << 20;
+pub(super) const PAIRS_MAX: usize = 4 << 20;
 
 const SEVERAL: Error = Error::Beyond("several rows where there must be one");
 
@@ -49,6 +49,8 @@ pub struct Probe {
     pub keys: Vec<Place>,
     /// What must be true of a pair beside the keys.
     pub residual: Vec<Condition>,
+    /// The same, where it bounds a column of partners.
+    pub between: Option<Between>,
     /// Columns of rows, other than partners', that the residual reads.
     pub read: Vec<Place>,
 }
@@ -62,10 +64,14 @@ impl Probe {
         }
     }
 
-    /// Whether every row sees the same row of a table, and there is one.
+    /// Whether every row that is left sees the same row of a table, and there is one.
     pub fn shows_one_row(&self, table: &Table) -> bool {
-        let takes_any = self.keys.is_empty() && self.residual.is_empty();
-        takes_any && table.rows == 1 && matches!(self.kind, Kind::Single | Kind::Left | Kind::Inner)
+        let of_kind = match self.kind {
+            Kind::Inner => true,
+            Kind::Single | Kind::Left => self.residual.is_empty(),
+            _ => false,
+        };
+        of_kind && self.keys.is_empty() && table.rows == 1
     }
 
     /// The columns that it asks for.
@@ -89,7 +95,7 @@ impl Probe {
         // Rows stay where they are, so that storage can tell what filters ask next.
         if self.shows_one_row(&table) {
             batch.set_matches(self.join, vec![0; batch.rows()]);
-            return Ok(());
+            return if self.residual.is_empty() { Ok(()) } else { batch.filter(&self.residual, work) };
         }
         if matches!(self.kind, Kind::Inner | Kind::Semi) {
             let all = self.screen(&table, batch, work)?;
@@ -169,9 +175,16 @@ impl Probe {
 
     /// Row by row with each partner.
     fn expand(&self, table: &Table, numbers: &[u32], batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
-        let (mut rows, mut partners) = self.pairs(table, numbers, batch)?;
-        if !self.residual.is_empty() {
-            let passed = batch.decide_pairs(&self.residual, &self.read, self.join, (&rows, &partners), work)?;
+        let between = match &self.between {
+            Some(between) => between.pairs(table, numbers, batch, work)?.map(|pairs| (pairs, &between.rest)),
+            None => None,
+        };
+        let ((mut rows, mut partners), residual) = match between {
+            Some(found) => found,
+            None => (self.pairs(table, numbers, batch)?, &self.residual),
+        };
+        if !residual.is_empty() {
+            let passed = batch.decide_pairs(residual, &self.read, self.join, (&rows, &partners), work)?;
             let kept = mask::rows(&passed);
             rows = kept.iter().map(|at| rows[*at as usize]).collect();
             partners = kept.iter().map(|at| partners[*at as usize]).collect();

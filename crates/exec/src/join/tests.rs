@@ -48,10 +48,29 @@ fn joined_by(
     residual: bool,
     kind: Kind,
 ) -> Result<Pairs> {
+    let [pairs, between] =
+        [false, true].map(|is_ordered| joined_as(left, right, keys, null_safe, (residual, is_ordered), kind));
+    match (&pairs, &between) {
+        (Ok(pairs), Ok(between)) => assert_eq!(between, pairs, "{kind:?}, {keys:?}"),
+        (pairs, between) => assert_eq!(between.is_err(), pairs.is_err(), "{kind:?}, {keys:?}"),
+    }
+    pairs
+}
+
+/// With the rows of a key in the order of what the residual compares, or without.
+fn joined_as(
+    left: &Rows,
+    right: &Rows,
+    keys: &[(usize, usize)],
+    null_safe: bool,
+    (residual, is_ordered): (bool, bool),
+    kind: Kind,
+) -> Result<Pairs> {
     let mut program = Program::new(right.fields.clone());
     let of = |place: usize| (place, right.fields[place].clone());
     let held_keys = keys.iter().map(|(_, key)| of(*key)).collect();
-    let spec = Spec::new(held_keys, vec![null_safe; keys.len()], vec![of(ID), of(1)]).unwrap();
+    let mut spec = Spec::new(held_keys, vec![null_safe; keys.len()], vec![of(ID), of(1)]).unwrap();
+    spec.ordered_by = is_ordered.then_some(1);
     let mut work = Work::new(Arc::new(program.clone()), right.ctx.clone(), Vec::new());
     let spec = Arc::new(spec);
     // Two workers, and batches of any size.
@@ -73,7 +92,10 @@ fn joined_by(
     let larger = op(">", Expr::Column { index: value, ty: DataType::Int8 }, left.column(1));
     let condition = program.condition(&larger, &left.ctx);
     let residual = if residual { vec![condition] } else { Vec::new() };
-    let probe = Probe { join: 0, kind, keys: keys.iter().map(|(key, _)| *key).collect(), residual, read: vec![1] };
+    let between = Between::of(&residual, &program, 0).filter(|_| is_ordered);
+    assert_eq!(between.is_some(), is_ordered && !residual.is_empty());
+    let keys = keys.iter().map(|(key, _)| *key).collect();
+    let probe = Probe { join: 0, kind, keys, residual, between, read: vec![1] };
     let few = program.condition(&op(">", left.column(2), Expr::int4(100)), &left.ctx);
     let mut work = Work::new(Arc::new(program), left.ctx.clone(), vec![table]);
     let mut batch = Batch::of_vectors(&left.vectors, left.count, &work);
@@ -131,7 +153,7 @@ fn marked_by(
     let condition = program.condition(&larger, &left.ctx);
     let residual = if residual { vec![condition] } else { Vec::new() };
     let keys = keys.iter().map(|(_, key)| *key).collect();
-    let probe = Probe { join: 0, kind: Kind::Inner, keys, residual, read: vec![1] };
+    let probe = Probe { join: 0, kind: Kind::Inner, keys, residual, between: None, read: vec![1] };
     let mut work = Work::new(Arc::new(program), left.ctx.clone(), vec![table.clone()]);
     let mut marks = [Marks::new(&table), Marks::new(&table)];
     for (at, from) in (0..right.count).step_by(61).enumerate() {

@@ -241,6 +241,12 @@ impl Compiler<'_> {
         by
     }
 
+    /// Has the rows of a table's keys in the order of a column, unless they are in that of another.
+    fn is_ordered_by(&mut self, table: usize, column: usize) -> bool {
+        let Sink::Build(spec) = &mut self.done[table].sink else { return false };
+        Arc::get_mut(spec).is_some_and(|spec| *spec.ordered_by.get_or_insert(column) == column)
+    }
+
     /// Ends a pipeline; its number.
     fn close(&mut self, open: Open, sink: Sink) -> usize {
         let Open { start, program, steps, mut notes, tables, .. } = open;
@@ -294,7 +300,9 @@ impl Compiler<'_> {
         let conditions = open.conditions(residual, self.ctx);
         let keys = left_keys.into_iter().map(|(place, _)| place).collect();
         let read = open.program.read(&conditions).into_iter().filter(|place| *place < before).collect();
-        open.steps.push(Step::Probe(join::Probe { join: at, kind, keys, residual: conditions, read }));
+        let between = join::Between::of(&conditions, &open.program, at);
+        let between = between.filter(|between| self.is_ordered_by(table, between.column));
+        open.steps.push(Step::Probe(join::Probe { join: at, kind, keys, residual: conditions, between, read }));
         if !kind.gives_partners() {
             open.columns = own;
         }
@@ -339,7 +347,7 @@ impl Compiler<'_> {
         let conditions = open.conditions(residual, self.ctx);
         let read = open.program.read(&conditions).into_iter().filter(|place| *place < before).collect();
         let keys = right_keys.into_iter().map(|(place, _)| place).collect();
-        let probe = join::Probe { join: at, kind: JoinKind::Inner, keys, residual: conditions, read };
+        let probe = join::Probe { join: at, kind: JoinKind::Inner, keys, residual: conditions, between: None, read };
         let marks = self.close(open, Sink::Mark(probe));
         Some(Open::new(Start::Chosen { table, marks, met: kind == JoinKind::Semi }, fields))
     }

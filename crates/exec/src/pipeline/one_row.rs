@@ -31,7 +31,11 @@ impl Pipeline {
         let mut program = Program::clone(&self.program);
         let mut is_new = false;
         for step in &mut pipeline.steps {
-            let Step::Filter(conditions) = step else { continue };
+            let conditions = match step {
+                Step::Filter(conditions) => conditions,
+                Step::Probe(probe) if probe.shows_one_row(&tables[probe.join]) => &mut probe.residual,
+                _ => continue,
+            };
             for condition in conditions.iter_mut() {
                 if let Some(known) = constants.put_into(condition, &mut program) {
                     (*condition, is_new) = (known, true);
@@ -53,7 +57,13 @@ impl Pipeline {
                     let of = |condition| prune::predicates(condition, &self.program, spec);
                     found.extend(conditions.iter().filter(|_| is_behind).flat_map(of));
                 }
-                step if one_row_of(step, tables).is_some() => is_behind = true,
+                Step::Probe(probe)
+                    if probe.shows_one_row(&tables[probe.join]) && probe.residual.iter().all(Condition::is_total) =>
+                {
+                    let of = |condition| prune::predicates(condition, &self.program, spec);
+                    found.extend(probe.residual.iter().flat_map(of));
+                    is_behind = true;
+                }
                 _ => break,
             }
         }

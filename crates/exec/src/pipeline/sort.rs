@@ -1,7 +1,6 @@
 //! Sorting: rows of several workers by keys, of which a limit may ask for the first ones alone.
 
 mod packed;
-mod parted;
 
 use super::{HELD_ROWS, window};
 use crate::aggregate::texts::{Equality, key_of};
@@ -9,6 +8,7 @@ use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::gather::joined;
 use crate::kernels::mask;
+use crate::parted;
 use crate::program::{Field, Place, Program};
 use crate::spill::SpillFile;
 use crate::spill::scatter::Rows;

@@ -5,10 +5,10 @@
 //! integers their distance from the least one, texts their first bytes and, where all of a text fits, its length. Texts
 //! of one dictionary that has fewer entries than there are rows are numbered in its order, which says all in a few bits.
 
-use super::parted;
 use super::{Key, KeyValues};
 use crate::aggregate::texts::{Equality, key_of};
 use crate::error::Result;
+use crate::parted;
 use crate::stop::{check, pieces};
 use arrow_array::{Array, BinaryViewArray};
 use std::sync::Arc;
