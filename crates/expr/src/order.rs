@@ -132,7 +132,7 @@ fn cast_cost(from: &DataType, to: &DataType) -> f64 {
 }
 
 /// A comparison of two values of simple types.
-fn is_comparison(function: &Function) -> bool {
+pub(crate) fn is_comparison(function: &Function) -> bool {
     let name = function.name.as_str();
     let compares = function.ret == TypePattern::Exact(DataType::Bool) && function.args.len() == 2;
     let ends = |name: &str| ["eq", "ne", "lt", "le", "gt", "ge"].iter().any(|end| name.ends_with(end));

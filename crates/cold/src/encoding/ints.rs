@@ -13,6 +13,7 @@ use super::linear::{self, Linear, Word};
 use super::{Damage, Decoded, RESTART, take_array, take_varint};
 use basalt_types::span::Span;
 use basalt_types::varint;
+use std::ops::Range;
 
 /// Values of a run that are written at once.
 const RUN_AT_ONCE: usize = 16;
@@ -56,17 +57,36 @@ impl<'a> Ints<'a> {
                 let restart = index / RESTART;
                 restarts.get(restart).wrapping_add(deltas.sum(restart * RESTART + 1..index + 1))
             }
-            Ints::Runs { ends, values, .. } => {
-                let (mut low, mut high) = (0, ends.count - 1);
-                while low < high {
-                    let middle = (low + high) / 2;
-                    if ends.get(middle) as u64 > index as u64 {
-                        high = middle;
-                    } else {
-                        low = middle + 1;
-                    }
+            Ints::Runs { ends, values, .. } => values.get(run_of(ends, index)),
+        }
+    }
+
+    /// Appends the values at some places that follow each other.
+    ///
+    /// # Panics
+    /// If a place is not below the count.
+    pub fn get_range(&self, places: Range<usize>, out: &mut Vec<i64>) {
+        match self {
+            Ints::Delta { deltas, .. } => {
+                let mut value = 0;
+                for (nth, place) in places.enumerate() {
+                    value = match nth == 0 || place % RESTART == 0 {
+                        true => self.get(place),
+                        false => deltas.get(place).wrapping_add(value),
+                    };
+                    out.push(value);
                 }
-                values.get(low)
+            }
+            Ints::Frame(frame) => out.extend(places.map(|place| frame.get(place))),
+            Ints::Runs { ends, values, .. } => {
+                let mut run = 0;
+                for (nth, place) in places.enumerate() {
+                    run = if nth == 0 { run_of(ends, place) } else { run };
+                    while run + 1 < ends.count && ends.get(run) as u64 <= place as u64 {
+                        run += 1;
+                    }
+                    out.push(values.get(run));
+                }
             }
         }
     }
@@ -109,6 +129,20 @@ impl<'a> Ints<'a> {
         }
         Ok(())
     }
+}
+
+/// The run that a place is in.
+fn run_of(ends: &Linear<'_>, place: usize) -> usize {
+    let (mut low, mut high) = (0, ends.count - 1);
+    while low < high {
+        let middle = (low + high) / 2;
+        if ends.get(middle) as u64 > place as u64 {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
 }
 
 /// Writes each run's value to all of its places.

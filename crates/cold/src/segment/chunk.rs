@@ -2,7 +2,7 @@
 //! chunk from samples, and the form of each page from its values.
 
 use super::directory::{ChunkEntry, PageEntry, page_rows};
-use super::elements::Apart;
+use super::elements::{self, Apart};
 use super::values::{Values, fill_nulls, float_bits, validity};
 use super::zone::ZoneMap;
 use super::{PAGE_ROWS, SegmentColumn, sketches};
@@ -38,9 +38,10 @@ const SYMBOLS_RATIO_MAX: f64 = 0.9;
 const INT_DICTIONARY_MAX: usize = 1 << 12;
 /// Of so many strings one is an entry, at most.
 const REPEATED_MIN: usize = 2;
-const REPEATED_ARRAYS_MIN: usize = 16;
 /// Strings after which a dictionary without enough repetition is given up.
 const DICTIONARY_TRIAL: usize = 1 << 12;
+/// The same as a part of all.
+const DICTIONARY_TRIALS: usize = 16;
 const DICTIONARY_BYTES_MAX: usize = 1 << 28;
 /// Decoded strings of one page.
 const PAGE_BYTES_MAX: u64 = 1 << 30;
@@ -189,7 +190,16 @@ impl ChunkEncoder {
         pages.fill_nulls(&mut values);
         pages.check_bytes(&values, sink)?;
         let order = self.column.order;
-        if let Some((dictionary, codes)) = string_dictionary(&values, self.repeated_min()) {
+        let dictionary = string_dictionary(&values, REPEATED_MIN);
+        let apart = match self.column.elements {
+            Some(element) if !self.blocks || element != PhysType::Bytes => self.taken_apart(&values, &pages, element),
+            _ => None,
+        };
+        let dictionary = match &apart {
+            Some(apart) => dictionary.filter(|(entries, codes)| whole_bytes(entries, codes) <= apart.bytes),
+            None => dictionary,
+        };
+        if let Some((dictionary, codes)) = dictionary {
             let zones = pages.zones(|zone, rows| {
                 let mut used: Vec<i64> = codes[rows].to_vec();
                 used.sort_unstable();
@@ -212,11 +222,8 @@ impl ChunkEncoder {
         if let Some(sketch) = &mut self.sketch {
             sketches::add_strings(sketch, &self.column, &values, &zones);
         }
-        if let Some(element) = self.column.elements.filter(|element| !self.blocks || *element != PhysType::Bytes)
-            && let Some(arrays) = Apart::of(&values, pages.nulls.as_ref(), element)
-        {
-            let (encoder, block) = arrays.encoder(&mut self.texts);
-            let shared = self.write_shared(SharedKind::Elements, block, sink)?;
+        if let Some(TakenApart { encoder, shared, .. }) = apart {
+            let shared = self.write_shared(SharedKind::Elements, shared, sink)?;
             return pages.write(sink, Some(shared), zones, |rows, out| encoder.encode(rows, &self.texts, out));
         }
         if self.blocks {
@@ -237,9 +244,13 @@ impl ChunkEncoder {
         pages.write(sink, Some(shared), zones, |rows, out| self.texts.compress(&values[rows], out))
     }
 
-    /// How often strings have to repeat for a dictionary. Arrays that are taken apart are smaller than many entries.
-    fn repeated_min(&self) -> usize {
-        if self.column.elements.is_some() { REPEATED_ARRAYS_MIN } else { REPEATED_MIN }
+    /// Arrays as their elements; `None` if they have no such form.
+    fn taken_apart<'v>(&mut self, arrays: &[&'v [u8]], pages: &Pages, element: PhysType) -> Option<TakenApart<'v>> {
+        let (encoder, shared) = Apart::of(arrays, pages.nulls.as_ref(), element)?.encoder(&mut self.texts);
+        let mut page = Vec::new();
+        encoder.encode(0..pages.rows.min(PAGE_ROWS as usize), &self.texts, &mut page);
+        let bytes = shared.len() + page.len() * pages.rows.div_ceil(PAGE_ROWS as usize);
+        Some(TakenApart { encoder, shared, bytes })
     }
 
     fn write_shared(&mut self, kind: SharedKind, block: Vec<u8>, sink: &mut FileSink) -> Result<(SharedKind, Extent)> {
@@ -252,6 +263,23 @@ impl ChunkEncoder {
             }
         }
     }
+}
+
+/// Arrays of a chunk whose elements are to lie side by side.
+struct TakenApart<'v> {
+    encoder: elements::Encoder<'v>,
+    shared: Vec<u8>,
+    /// About what they take: as much for each page as for the first.
+    bytes: usize,
+}
+
+/// About what whole arrays take, each different one once.
+fn whole_bytes(entries: &[&[u8]], codes: &[i64]) -> usize {
+    // Half of an entry, as a rule, is what its symbols take.
+    let of_entries: usize = entries.iter().map(|entry| entry.len() / 2 + 1).sum();
+    let mut page = Vec::new();
+    ints::encode(&codes[..codes.len().min(PAGE_ROWS as usize)], &mut page);
+    of_entries + page.len() * codes.len().div_ceil(PAGE_ROWS as usize)
 }
 
 /// Bounds of values of one fixed-width form.
@@ -413,6 +441,7 @@ pub(super) fn string_dictionary<'a>(values: &[&'a [u8]], repeated_min: usize) ->
     let mut table = HashTable::<u32>::new();
     let mut distinct: Vec<&[u8]> = Vec::new();
     let mut distinct_bytes = 0;
+    let trial = DICTIONARY_TRIAL.max(values.len() / DICTIONARY_TRIALS);
     let mut codes: Vec<i64> = Vec::with_capacity(values.len());
     for (i, value) in values.iter().enumerate() {
         if i > 0 && values[i - 1] == *value {
@@ -436,7 +465,7 @@ pub(super) fn string_dictionary<'a>(values: &[&'a [u8]], repeated_min: usize) ->
         };
         codes.push(i64::from(code));
         // Repeated too seldom so far: the strings themselves are smaller.
-        if i >= DICTIONARY_TRIAL && distinct.len() * repeated_min > i
+        if i >= trial && distinct.len() * repeated_min > i
             || distinct_bytes > DICTIONARY_BYTES_MAX
             || distinct.len() > dictionary::COUNT_MAX as usize
         {

@@ -346,7 +346,7 @@ impl StringData {
                 self.views.extend(rows.iter().map(|row| all[*row as usize]));
                 Ok(())
             }
-            PageValues::Elements(elements) if rows.len() * 8 >= page.rows => {
+            PageValues::Elements(elements) if elements.count_of(rows) * 4 >= elements.page.rows => {
                 self.seal();
                 let mut all = Vec::new();
                 let buffer = elements.decode(self.buffers.len() as u32, &mut all)?;
@@ -354,7 +354,14 @@ impl StringData {
                 self.views.extend(rows.iter().map(|row| all[*row as usize]));
                 Ok(())
             }
-            PageValues::Elements(elements) => rows.iter().try_for_each(|row| self.push(&elements.get(*row as usize)?)),
+            PageValues::Elements(elements) => {
+                let mut array = Vec::new();
+                rows.iter().try_for_each(|row| {
+                    array.clear();
+                    elements.put(*row as usize, &mut array)?;
+                    self.push(&array)
+                })
+            }
             PageValues::Strings(strings) => {
                 debug_assert!(rows.is_sorted(), "rows ascend");
                 strings.visit(rows, |string| self.push(string))

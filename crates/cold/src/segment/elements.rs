@@ -5,7 +5,7 @@
 //! one of them in a chunk, and all rest as strings.
 
 use super::chunk::{ALL_NULL, HAS_NULLS, Texts, int_dictionary, put_fixed16, put_wide, string_dictionary};
-use super::page::Page;
+use super::page::{Page, PageValues};
 use super::values::{Values, fill_nulls, float_bits};
 use super::vectors;
 use crate::encoding::dictionary::{self, SharedKind};
@@ -14,12 +14,14 @@ use crate::encoding::{Damage, Decoded, bytes, floats, ints, take_varint};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
-use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, ScalarBuffer};
 use basalt_types::array::Resting;
 use basalt_types::row::{self, Field};
 use basalt_types::vector::Vector;
 use basalt_types::{Datum, PhysType, text, varint};
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Elements of a chunk that are taken apart: each takes eight bytes meanwhile, or more.
 const ELEMENTS_MAX: usize = 1 << 23;
@@ -224,7 +226,9 @@ impl<'a> Elements<'a> {
         shared: Option<&'a dictionary::Shared>,
     ) -> Decoded<Elements<'a>> {
         let count = take_varint(input, "number of elements")?;
-        let count = u32::try_from(count).map_err(|_| Damage("more elements than a page may have"))?;
+        if count > ELEMENTS_MAX as u64 {
+            return Err(Damage("more elements than a chunk may have"));
+        }
         let spans = Spans::parse(input, rows)?;
         let page = Page::parse(std::mem::take(input), element, count as usize, shared)?;
         Ok(Elements { element, spans, page: Box::new(page) })
@@ -235,38 +239,99 @@ impl<'a> Elements<'a> {
         self.spans.all(self.page.rows)
     }
 
-    /// The array of one row, as it rests by itself.
-    pub fn get(&self, row: usize) -> Decoded<Vec<u8>> {
+    /// How many elements some rows have together.
+    pub fn count_of(&self, rows: &[u32]) -> usize {
+        rows.iter().map(|row| self.spans.lengths.get(*row as usize) as u64 as usize).fold(0, usize::saturating_add)
+    }
+
+    /// Appends the array of one row, as it rests by itself.
+    pub fn put(&self, row: usize, out: &mut Vec<u8>) -> Decoded<()> {
         let range = self.spans.range(row).filter(|range| range.end <= self.page.rows);
-        let elements = range.ok_or(Damage("elements beyond their page"))?;
-        let values = elements.map(|at| self.page.get(self.element, at)).collect::<Decoded<Vec<Datum>>>()?;
-        let mut out = Vec::new();
-        row::encode(&vec![self.element; values.len()], &values, &mut out);
-        Ok(out)
+        let places = range.ok_or(Damage("elements beyond their page"))?;
+        let from = places.start;
+        row::put_header(places.len(), |place| self.page.is_null(from + place), out);
+        let valued = places.clone().filter(|place| !self.page.is_null(*place));
+        let width = self.element.fixed_width().unwrap_or(0).min(size_of::<i64>());
+        let mut put_int = |value: i64| out.extend_from_slice(&value.to_le_bytes()[..width]);
+        match &self.page.values {
+            PageValues::None => {}
+            PageValues::Ints(ints) => {
+                let mut values = Vec::with_capacity(places.len());
+                ints.get_range(places, &mut values);
+                valued.for_each(|place| put_int(values[place - from]));
+            }
+            PageValues::IntCodes(codes, shared) => {
+                let (dictionary, mut values) = (shared.ints()?, Vec::with_capacity(places.len()));
+                codes.get_range(places, &mut values);
+                for place in valued {
+                    put_int(dictionary.get(shared.index(values[place - from])?));
+                }
+            }
+            PageValues::Floats(floats) if self.element == PhysType::F32 => {
+                valued.for_each(|place| put_int(floats.get::<i32>(place).into()));
+            }
+            PageValues::Floats(floats) => valued.for_each(|place| put_int(floats.get(place))),
+            PageValues::Strings(strings) => {
+                for place in valued {
+                    varint::put_slice(out, &strings.get(place)?);
+                }
+            }
+            PageValues::StringCodes(codes, shared) => {
+                let (dictionary, mut values) = (shared.strings()?, Vec::with_capacity(places.len()));
+                codes.get_range(places, &mut values);
+                for place in valued {
+                    varint::put_slice(out, &dictionary.get(shared.index(values[place - from])?)?);
+                }
+            }
+            PageValues::Narrow(..) | PageValues::Sixteen(_) | PageValues::SixteenConstant(_) => {
+                for place in valued {
+                    match self.page.get(self.element, place)? {
+                        Datum::I128(value) => out.extend_from_slice(&value.to_le_bytes()),
+                        Datum::Fixed16(value) => out.extend_from_slice(&value),
+                        _ => return Err(Damage("elements of another type")),
+                    }
+                }
+            }
+            PageValues::Elements(_) => return Err(Damage("arrays as elements of arrays")),
+        }
+        Ok(())
     }
 
     /// All arrays as they rest by themselves, in one buffer, and a view of each into it, as buffer number `buffer`.
     pub fn decode(&self, buffer: u32, views: &mut Vec<u128>) -> Decoded<Vec<u8>> {
         let counts = self.counts()?;
-        let values = vectors::flat(self.element, &self.page, None)?;
-        let source = Source::of(self.element, &values)?;
-        let mut out = Vec::with_capacity(counts.len() * 3 + source.bytes(self.page.rows));
+        let values = match &self.page.values {
+            PageValues::StringCodes(codes, shared) => {
+                let mut all = Vec::<u32>::with_capacity(self.page.rows);
+                codes.decode(&mut all)?;
+                let dictionary = shared.dictionary()?;
+                if all.iter().any(|code| *code as usize >= dictionary.len()) {
+                    return Err(Damage("a code beyond its dictionary"));
+                }
+                Bodies::Codes(all, dictionary)
+            }
+            _ => Bodies::Values(vectors::flat(self.element, &self.page, None)?),
+        };
+        let bodies = values.ready(self.element)?;
+        let nulls = vectors::nulls(&self.page).filter(|nulls| nulls.null_count() > 0);
+        let mut out = Vec::with_capacity(counts.len() * 3 + bodies.bytes(self.page.rows));
         views.reserve(counts.len());
         let mut at = 0;
         for count in counts {
             let (begin, elements) = (out.len(), at..at + count as usize);
-            match values.nulls() {
+            at = elements.end;
+            match &nulls {
                 None => {
                     row::put_header(elements.len(), |_| false, &mut out);
-                    source.put(elements.clone(), &mut out);
+                    bodies.put(elements, &mut out);
                 }
                 Some(nulls) => {
-                    row::put_header(elements.len(), |place| nulls.is_null(at + place), &mut out);
-                    let some = elements.clone().filter(|place| nulls.is_valid(*place));
-                    some.for_each(|place| source.put(place..place + 1, &mut out));
+                    let from = elements.start;
+                    row::put_header(elements.len(), |place| nulls.is_null(from + place), &mut out);
+                    let of_array = nulls.slice(from, elements.len());
+                    of_array.valid_slices().for_each(|(start, end)| bodies.put(from + start..from + end, &mut out));
                 }
             }
-            at = elements.end;
             let begin_at = u32::try_from(begin).map_err(|_| Damage("arrays beyond their page"))?;
             views.push(text::view(&out[begin..], buffer, begin_at));
         }
@@ -274,47 +339,70 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The values of elements as rows hold them.
-enum Source<'v> {
-    /// Side by side, of a width.
-    Fixed(std::borrow::Cow<'v, [u8]>, usize),
-    Texts(&'v BinaryViewArray),
+/// Elements of a page as they were decoded.
+enum Bodies {
+    Values(ArrayRef),
+    Codes(Vec<u32>, Arc<BinaryViewArray>),
 }
 
-impl<'v> Source<'v> {
-    fn of(element: PhysType, values: &'v ArrayRef) -> Decoded<Source<'v>> {
-        use std::borrow::Cow;
-        fn bytes<'v, const N: usize, T: Copy>(values: &[T], of: fn(T) -> [u8; N]) -> Cow<'v, [u8]> {
-            values.iter().map(|value| of(*value)).collect::<Vec<[u8; N]>>().into_flattened().into()
-        }
+/// The same as rows hold them.
+enum Ready<'v> {
+    /// Side by side, of a width.
+    Fixed(Cow<'v, [u8]>, usize),
+    Texts(&'v BinaryViewArray),
+    Codes(&'v [u32], &'v BinaryViewArray),
+}
+
+impl Bodies {
+    fn ready(&self, element: PhysType) -> Decoded<Ready<'_>> {
+        let values = match self {
+            Bodies::Codes(codes, dictionary) => return Ok(Ready::Codes(codes, dictionary)),
+            Bodies::Values(values) => values,
+        };
         let fixed = match element {
             PhysType::Bool => values.as_boolean().values().iter().map(u8::from).collect::<Vec<u8>>().into(),
-            PhysType::I16 => bytes(values.as_primitive::<Int16Type>().values(), i16::to_le_bytes),
-            PhysType::I32 => bytes(values.as_primitive::<Int32Type>().values(), i32::to_le_bytes),
-            PhysType::I64 => bytes(values.as_primitive::<Int64Type>().values(), i64::to_le_bytes),
-            PhysType::F32 => bytes(values.as_primitive::<Float32Type>().values(), f32::to_le_bytes),
-            PhysType::F64 => bytes(values.as_primitive::<Float64Type>().values(), f64::to_le_bytes),
-            PhysType::I128 => bytes(values.as_primitive::<Decimal128Type>().values(), i128::to_le_bytes),
+            PhysType::I16 => little(values.as_primitive::<Int16Type>().values(), i16::to_le_bytes),
+            PhysType::I32 => little(values.as_primitive::<Int32Type>().values(), i32::to_le_bytes),
+            PhysType::I64 => little(values.as_primitive::<Int64Type>().values(), i64::to_le_bytes),
+            PhysType::F32 => little(values.as_primitive::<Float32Type>().values(), f32::to_le_bytes),
+            PhysType::F64 => little(values.as_primitive::<Float64Type>().values(), f64::to_le_bytes),
+            PhysType::I128 => little(values.as_primitive::<Decimal128Type>().values(), i128::to_le_bytes),
             PhysType::Fixed16 => Cow::Borrowed(values.as_fixed_size_binary().value_data()),
-            PhysType::Bytes => return Ok(Source::Texts(values.as_binary_view())),
+            PhysType::Bytes => return Ok(Ready::Texts(values.as_binary_view())),
         };
         let width = element.fixed_width().ok_or(Damage("elements without a width"))?;
-        Ok(Source::Fixed(fixed, width))
+        Ok(Ready::Fixed(fixed, width))
     }
+}
 
+/// Where they lie, if this machine has them in that order.
+fn little<T: ArrowNativeType, const N: usize>(values: &ScalarBuffer<T>, bytes: fn(T) -> [u8; N]) -> Cow<'_, [u8]> {
+    match cfg!(target_endian = "little") {
+        true => Cow::Borrowed(values.inner().as_slice()),
+        false => values.iter().map(|value| bytes(*value)).collect::<Vec<[u8; N]>>().into_flattened().into(),
+    }
+}
+
+impl Ready<'_> {
     /// About what so many of them take.
     fn bytes(&self, count: usize) -> usize {
+        let of_views =
+            |texts: &BinaryViewArray| texts.views().iter().map(|view| *view as u32 as usize + 1).sum::<usize>();
         match self {
-            Source::Fixed(_, width) => count * width,
-            Source::Texts(texts) => texts.views().iter().map(|view| (*view as u32 as usize) + 1).sum(),
+            Ready::Fixed(_, width) => count * width,
+            Ready::Texts(texts) => of_views(texts),
+            Ready::Codes(codes, dictionary) => of_views(dictionary) / dictionary.len().max(1) * codes.len(),
         }
     }
 
     #[inline]
     fn put(&self, elements: Range<usize>, out: &mut Vec<u8>) {
         match self {
-            Source::Fixed(bytes, width) => out.extend_from_slice(&bytes[elements.start * width..elements.end * width]),
-            Source::Texts(texts) => elements.for_each(|at| varint::put_slice(out, texts.value(at))),
+            Ready::Fixed(bytes, width) => out.extend_from_slice(&bytes[elements.start * width..elements.end * width]),
+            Ready::Texts(texts) => elements.for_each(|at| varint::put_slice(out, texts.value(at))),
+            Ready::Codes(codes, dictionary) => {
+                codes[elements].iter().for_each(|code| varint::put_slice(out, dictionary.value(*code as usize)));
+            }
         }
     }
 }

@@ -98,7 +98,11 @@ impl<'a> Page<'a> {
                 let index = shared.index(codes.get(row))?;
                 Datum::Bytes(shared.strings()?.get(index)?.into_owned().into())
             }
-            PageValues::Elements(elements) => Datum::Bytes(elements.get(row)?.into()),
+            PageValues::Elements(elements) => {
+                let mut array = Vec::new();
+                elements.put(row, &mut array)?;
+                Datum::Bytes(array.into())
+            }
         })
     }
 }

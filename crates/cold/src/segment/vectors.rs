@@ -136,6 +136,14 @@ impl ChunkReader {
         let to_come = self.wanted[page..].iter().filter(|wanted| **wanted).count();
         let parsed = parsed(&self.at_hand, is_new, ty, count, self.shared.as_deref());
         let dictionary = &mut self.dictionary;
+        let elements = self.shared.as_ref().and_then(|shared| shared.elements()).and_then(|(_, shared)| shared);
+        if dictionary.is_none()
+            && let Some(shared) = elements.filter(|shared| shared.kind == SharedKind::Strings)
+            && rows.is_none_or(|rows| rows.len() * 4 * to_come >= shared.count)
+        {
+            // Whoever puts arrays together finds it as long as it is here.
+            *dictionary = Some(segment.sound(extent.offset, shared.dictionary())?);
+        }
         let vector = parsed.and_then(|page| values_of(ty, &page, rows, bounds(zone), (dictionary, to_come)));
         segment.sound(extent.offset, vector)
     }
@@ -538,7 +546,7 @@ pub(super) fn flat(ty: PhysType, page: &Page<'_>, rows: Option<&[u32]>) -> Decod
     decoder.finish()
 }
 
-fn nulls(page: &Page<'_>) -> Option<NullBuffer> {
+pub(super) fn nulls(page: &Page<'_>) -> Option<NullBuffer> {
     match page.validity {
         Validity::NoNulls => None,
         Validity::AllNull => Some(NullBuffer::new_null(page.rows)),

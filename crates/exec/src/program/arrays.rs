@@ -40,7 +40,9 @@ impl Program {
     /// What an expression asks of an array, and of which.
     fn array_part(&self, expr: &Expr) -> Option<(ArrayPart, Place)> {
         if let Some((test, of)) = ElementTest::of(expr) {
-            return matches!(self.defs[of], Def::Given(_)).then(|| (ArrayPart::Test(Arc::new(test)), of));
+            // What may fail is asked of no row that need not be asked.
+            let is_column = matches!(self.defs[of], Def::Given(_)) && test.is_total();
+            return is_column.then(|| (ArrayPart::Test(Arc::new(test)), of));
         }
         let Expr::Call { function, args, ty } = expr else { return None };
         let (Expr::Column { index: of, ty: arrays }, rest) = args.split_first()? else { return None };

@@ -8,6 +8,7 @@ use crate::context::EvalContext;
 use crate::error::{Error, Result};
 use crate::eval::vector::{Vector, from_arrow};
 use crate::eval::{self, bools, rows};
+use crate::order::is_comparison;
 use crate::tree::Expr;
 use arrow::compute::take;
 use arrow_array::cast::AsArray;
@@ -324,6 +325,14 @@ impl ElementTest {
                 Some((ElementTest { element, asked }, index))
             }
             _ => None,
+        }
+    }
+
+    /// Whether it fails for no value of an element.
+    pub fn is_total(&self) -> bool {
+        match &self.asked {
+            Asked::Wanted(_) => true,
+            Asked::Compared { function, .. } => is_comparison(function),
         }
     }
 

@@ -438,8 +438,11 @@ impl Binder<'_> {
             }
             TableFactor::Function { name, args, alias, with_ordinality, .. } => (name, args, alias, *with_ordinality),
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
+                let given = alias.as_ref().and_then(function_columns::given);
+                if given.is_some() && array_exprs.len() > 1 {
+                    return Err(SqlError::syntax(SEVERAL_WITH_COLUMNS));
+                }
                 let calls = self.in_clause(Clause::FromFunction, |binder| {
-                    let given = alias.as_ref().and_then(function_columns::given).filter(|_| array_exprs.len() == 1);
                     let call = |array| {
                         let call = binder.named_call("unnest", &[array])?;
                         Ok(("unnest".to_string(), binder.with_columns(call, given.as_deref())?))
@@ -474,8 +477,18 @@ impl Binder<'_> {
                     if columns_of_item(item).is_some() {
                         continue;
                     }
-                    let (name, call) = binder.row_source(item)?;
                     let given = items.get(at + 1).and_then(|next| columns_of_item(next));
+                    if let ast::Expr::Function(function) = item
+                        && let ast::FunctionArguments::List(list) = &function.args
+                        && is_unnest_of_several(&function.name, &list.args)
+                    {
+                        if given.is_some() {
+                            return Err(SqlError::syntax(SEVERAL_WITH_COLUMNS));
+                        }
+                        calls.extend(binder.unnested(&list.args)?);
+                        continue;
+                    }
+                    let (name, call) = binder.row_source(item)?;
                     let of_alias = || alias.and_then(function_columns::given).filter(|_| items.len() == 1);
                     let given = given.or_else(of_alias);
                     calls.push((name, binder.with_columns(call, given.as_deref())?));
@@ -490,12 +503,11 @@ impl Binder<'_> {
             return Ok(FunctionCalls { name, calls, alias, with_ordinality });
         }
         let shown = function_name(name)?;
-        if args.len() > 1 && shown == "unnest" {
-            // Behind LATERAL, too, several arrays are so many calls side by side.
-            let calls = self.in_clause(Clause::FromFunction, |binder| {
-                let call = |array| Ok((shown.clone(), binder.named_call("unnest", &[array])?));
-                plain_args(args)?.into_iter().map(call).collect::<Result<Vec<_>>>()
-            })?;
+        if is_unnest_of_several(name, args) {
+            if alias.and_then(function_columns::given).is_some() {
+                return Err(SqlError::syntax(SEVERAL_WITH_COLUMNS));
+            }
+            let calls = self.in_clause(Clause::FromFunction, |binder| binder.unnested(args))?;
             return Ok(FunctionCalls { name: shown, calls, alias, with_ordinality });
         }
         let list = ast::FunctionArgumentList { duplicate_treatment: None, args: args.to_vec(), clauses: Vec::new() };
@@ -522,6 +534,12 @@ impl Binder<'_> {
     }
 
     /// One item of ROWS FROM.
+    /// `unnest` of several arrays: so many calls side by side.
+    fn unnested(&mut self, args: &[FunctionArg]) -> Result<Vec<(String, Expr)>> {
+        let call = |array| Ok(("unnest".to_string(), self.named_call("unnest", &[array])?));
+        plain_args(args)?.into_iter().map(call).collect()
+    }
+
     fn row_source(&mut self, call: &ast::Expr) -> Result<(String, Expr)> {
         match call {
             ast::Expr::Function(function) => Ok((function_name(&function.name)?, self.function(function)?)),
@@ -872,6 +890,15 @@ fn function_name(name: &ast::ObjectName) -> Result<String> {
         [schema, name] if schema == "information_schema" && name.starts_with("_pg_") => Ok(name.clone()),
         parts => Err(SqlError::new("42883", format!("function {} does not exist", parts.join(".")))),
     }
+}
+
+const SEVERAL_WITH_COLUMNS: &str = "UNNEST() with multiple arguments cannot have a column definition list";
+
+/// Which only the name alone is, without a schema.
+fn is_unnest_of_several(name: &ast::ObjectName, args: &[FunctionArg]) -> bool {
+    let is_unnest =
+        matches!(name.0.as_slice(), [ast::ObjectNamePart::Identifier(name)] if names::fold(name) == "unnest");
+    is_unnest && args.len() > 1
 }
 
 fn plain_args(args: &[FunctionArg]) -> Result<Vec<&ast::Expr>> {

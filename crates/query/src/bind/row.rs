@@ -145,8 +145,19 @@ impl Binder<'_> {
         if matches!(chain.first(), Some(ast::AccessExpr::Subscript(_))) && !takes_subscripts(root) {
             return Err(SqlError::syntax("syntax error at or near \"[\""));
         }
-        let mut value = self.expr(root)?;
-        let mut rest = chain;
+        // Names before the first subscript are of a column: `t.a[1]` is no field `a` of a column `t`.
+        let name = |access: &ast::AccessExpr| match access {
+            ast::AccessExpr::Dot(ast::Expr::Identifier(ident)) if *ident != all_fields_mark() => Some(ident.clone()),
+            _ => None,
+        };
+        let names: Vec<ast::Ident> = match root {
+            ast::Expr::Identifier(root) => std::iter::once(root.clone()).chain(chain.iter().map_while(name)).collect(),
+            _ => Vec::new(),
+        };
+        let (mut value, mut rest) = match names.len() {
+            0 | 1 => (self.expr(root)?, chain),
+            count => (self.expr(&ast::Expr::CompoundIdentifier(names))?, &chain[count - 1..]),
+        };
         while let Some(access) = rest.first() {
             match access {
                 ast::AccessExpr::Dot(ast::Expr::Identifier(ident)) if *ident == all_fields_mark() => {
