@@ -28,7 +28,6 @@ use basalt_types::vector::Vector;
 use basalt_types::widest;
 use lookup::Lookup;
 use ordered::Ordered;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// More rows cannot be counted.
@@ -287,14 +286,6 @@ impl Table {
             }
         };
         unique.into_iter().chain(several.iter().copied())
-    }
-
-    /// Where the rows of a key are among all, by its number, in a table of which a key has several.
-    fn span_of(&self, number: u32) -> Range<usize> {
-        match &self.matches {
-            Matches::Several { starts, .. } => starts[number as usize] as usize..starts[number as usize + 1] as usize,
-            Matches::Unique(_) => number as usize - 1..number as usize,
-        }
     }
 
     /// How many keys there are.

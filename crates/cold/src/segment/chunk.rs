@@ -247,9 +247,12 @@ impl ChunkEncoder {
     /// Arrays as their elements; `None` if they have no such form.
     fn taken_apart<'v>(&mut self, arrays: &[&'v [u8]], pages: &Pages, element: PhysType) -> Option<TakenApart<'v>> {
         let (encoder, shared) = Apart::of(arrays, pages.nulls.as_ref(), element)?.encoder(&mut self.texts);
+        // Of the page with the most elements: others may have none.
+        let fullest = pages.ranges().max_by_key(|rows| encoder.count(rows))?;
+        let (count, all) = (encoder.count(&fullest).max(1), encoder.count(&(0..pages.rows)));
         let mut page = Vec::new();
-        encoder.encode(0..pages.rows.min(PAGE_ROWS as usize), &self.texts, &mut page);
-        let bytes = shared.len() + page.len() * pages.rows.div_ceil(PAGE_ROWS as usize);
+        encoder.encode(fullest, &self.texts, &mut page);
+        let bytes = shared.len() + (page.len() as u64 * all as u64 / count as u64) as usize;
         Some(TakenApart { encoder, shared, bytes })
     }
 
@@ -269,7 +272,7 @@ impl ChunkEncoder {
 struct TakenApart<'v> {
     encoder: elements::Encoder<'v>,
     shared: Vec<u8>,
-    /// About what they take: as much for each page as for the first.
+    /// About what they take: as much for each element as in one of the pages.
     bytes: usize,
 }
 

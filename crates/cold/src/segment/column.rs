@@ -346,7 +346,7 @@ impl StringData {
                 self.views.extend(rows.iter().map(|row| all[*row as usize]));
                 Ok(())
             }
-            PageValues::Elements(elements) if elements.count_of(rows) * 4 >= elements.page.rows => {
+            PageValues::Elements(elements) if elements.count_of(rows).saturating_mul(4) >= elements.page.rows => {
                 self.seal();
                 let mut all = Vec::new();
                 let buffer = elements.decode(self.buffers.len() as u32, &mut all)?;

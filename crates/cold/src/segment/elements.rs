@@ -184,6 +184,11 @@ enum Form<'a> {
 }
 
 impl Encoder<'_> {
+    /// How many elements some rows have.
+    pub fn count(&self, rows: &Range<usize>) -> usize {
+        self.starts[rows.end] - self.starts[rows.start]
+    }
+
     /// Appends the values of a page of these rows.
     pub fn encode(&self, rows: Range<usize>, texts: &Texts, out: &mut Vec<u8>) {
         let elements = self.starts[rows.start]..self.starts[rows.end];

@@ -1,55 +1,76 @@
 //! The rows of a key in the order of one of their columns, for joins that ask beside keys for values between bounds, as
 //! those of events with the intervals that they fall into do: a row's partners are found by binary search.
 
-use super::Table;
+use super::{Kind, Table};
 use crate::batch::{Batch, Work};
 use crate::error::{Error, Result};
 use crate::parted;
 use crate::program::{Condition, Def, Place, Program, mirrored};
-use crate::stop::{check, pieces};
+use crate::stop::{ROWS, check, pieces};
 use basalt_types::CompareOp;
 use basalt_types::vector::{Ints, Vector};
 
 /// Pairs of one batch that are held at once.
 const PAIRS_MAX: usize = super::probe::PAIRS_MAX;
 
-/// Rows of a table, those of a key behind those of the key before, as without an order.
+/// Rows of a table with their values, those of a key behind those of the key before. Null is between no bounds: rows without
+/// a value are left out.
 pub(super) struct Ordered {
     column: usize,
-    rows: Vec<u32>,
-    values: Vec<i64>,
+    sorted: Vec<(i64, u32)>,
+    /// Where those of each key begin, by its number.
+    starts: Vec<u32>,
 }
 
 impl Ordered {
-    pub const ROW_BYTES: usize = size_of::<u32>() + size_of::<i64>();
+    /// What a row takes, and its key.
+    pub const ROW_BYTES: usize = size_of::<(i64, u32)>() + size_of::<u32>();
 
-    /// `None` if values are null, or beyond 64 bits. `starts`: where the rows of each key begin.
+    /// `None` if values are beyond 64 bits. `starts`: where the rows of each key begin.
     pub fn of(column: usize, values: &Vector, starts: &[u32], rows: &[u32]) -> Result<Option<Ordered>> {
         let Vector::Ints(ints) = values else { return Ok(None) };
         let fits = |bound: i128| i64::try_from(bound).is_ok();
-        if values.nulls().is_some() || !fits(ints.min) || !fits(ints.max) {
+        if !fits(ints.min) || !fits(ints.max) {
             return Ok(None);
         }
-        let (mut ordered, mut values) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let mut of_key: Vec<(i64, u32)> = Vec::new();
-        for piece in pieces(starts.len().saturating_sub(1)) {
-            for key in piece? {
-                of_key.clear();
-                for row in &rows[starts[key] as usize..starts[key + 1] as usize] {
-                    of_key.push((ints.values.get(*row as usize) as i64, *row));
+        let nulls = values.nulls();
+        let (mut sorted, mut own) = (Vec::with_capacity(rows.len()), Vec::with_capacity(starts.len()));
+        let mut key = 0;
+        for piece in pieces(rows.len()) {
+            for at in piece? {
+                while key < starts.len() && starts[key] as usize <= at {
+                    own.push(sorted.len() as u32);
+                    key += 1;
                 }
-                if of_key.len() > 1 {
-                    parted::sort(&mut of_key, &|a, b| a.cmp(b))?;
+                let row = rows[at];
+                if nulls.is_none_or(|nulls| nulls.is_valid(row as usize)) {
+                    sorted.push((ints.values.get(row as usize) as i64, row));
                 }
-                values.extend(of_key.iter().map(|(value, _)| *value));
-                ordered.extend(of_key.iter().map(|(_, row)| *row));
             }
         }
-        Ok(Some(Ordered { column, rows: ordered, values }))
+        own.resize(starts.len(), sorted.len() as u32);
+        for piece in pieces(own.len().saturating_sub(1)) {
+            for key in piece? {
+                let of_key = &mut sorted[own[key] as usize..own[key + 1] as usize];
+                if of_key.len() > 1 {
+                    parted::sort(of_key, &|a, b| a.cmp(b))?;
+                }
+            }
+        }
+        Ok(Some(Ordered { column, sorted, starts: own }))
     }
 
     pub fn bytes(&self) -> usize {
-        self.rows.len() * Ordered::ROW_BYTES
+        size_of_val(self.sorted.as_slice()) + size_of_val(self.starts.as_slice())
+    }
+
+    /// Those of a key between two values.
+    fn between(&self, number: u32, low: i128, high: i128) -> &[(i64, u32)] {
+        let number = number as usize;
+        let of_key = &self.sorted[self.starts[number] as usize..self.starts[number + 1] as usize];
+        let from = of_key.partition_point(|(value, _)| i128::from(*value) < low);
+        let count = of_key[from..].partition_point(|(value, _)| i128::from(*value) <= high);
+        &of_key[from..from + count]
     }
 }
 
@@ -82,12 +103,13 @@ impl Between {
         Some(Between { column, bounds: of_column, rest })
     }
 
-    /// Rows that count and their partners between the bounds, in the order of rows; `None` if the table has no such order,
-    /// or bounds cannot be computed for all rows.
+    /// Rows that count and their partners between the bounds, so many of each row at most, in the order of rows; `None` if
+    /// the table has no such order, or bounds cannot be computed for all rows.
     pub(super) fn pairs(
         &self,
         table: &Table,
         numbers: &[u32],
+        most: usize,
         batch: &mut Batch<'_>,
         work: &mut Work,
     ) -> Result<Option<(Vec<u32>, Vec<u32>)>> {
@@ -96,31 +118,42 @@ impl Between {
         };
         let mut bounds: Vec<(CompareOp, Ints)> = Vec::with_capacity(self.bounds.len());
         for (op, place) in &self.bounds {
-            // What fails may do so for a row without any partner.
-            let Ok(Vector::Ints(ints)) = batch.vector(*place, work) else { return Ok(None) };
-            bounds.push((*op, ints));
+            match batch.vector(*place, work) {
+                Ok(Vector::Ints(ints)) => bounds.push((*op, ints)),
+                // What fails may do so for a row without any partner.
+                Ok(_) | Err(Error::Expr(_) | Error::Beyond(_)) => return Ok(None),
+                Err(other) => return Err(other),
+            }
         }
         let (mut rows, mut partners) = (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
+        let mut looked_at = 0;
         for (row, number) in numbers.iter().enumerate() {
-            if row % crate::stop::ROWS == 0 {
+            if row + partners.len() >= looked_at {
                 check()?;
+                looked_at = row + partners.len() + ROWS;
             }
             if *number == 0 || batch.mask().is_some_and(|mask| mask[row] == 0) {
                 continue;
             }
             let Some((low, high)) = span(&bounds, row) else { continue };
-            let of_key = table.span_of(*number);
-            let values = &ordered.values[of_key.clone()];
-            let from = values.partition_point(|value| i128::from(*value) < low);
-            let count = values[from..].partition_point(|value| i128::from(*value) <= high);
-            let from = of_key.start + from;
-            partners.extend_from_slice(&ordered.rows[from..from + count]);
-            rows.resize(partners.len(), row as u32);
-            if partners.len() > PAIRS_MAX {
+            let found = ordered.between(*number, low, high);
+            let found = &found[..found.len().min(most)];
+            if partners.len() + found.len() > PAIRS_MAX {
                 return Err(Error::Beyond("more pairs than a join can hold at once"));
             }
+            partners.extend(found.iter().map(|(_, partner)| *partner));
+            rows.resize(partners.len(), row as u32);
         }
         Ok(Some((rows, partners)))
+    }
+
+    /// How many partners of a row decide all that a join asks of them.
+    pub(super) fn most(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Semi | Kind::Anti | Kind::Mark { .. } if self.rest.is_empty() => 1,
+            Kind::Single if self.rest.is_empty() => 2,
+            _ => usize::MAX,
+        }
     }
 }
 

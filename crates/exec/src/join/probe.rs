@@ -176,7 +176,9 @@ impl Probe {
     /// Row by row with each partner.
     fn expand(&self, table: &Table, numbers: &[u32], batch: &mut Batch<'_>, work: &mut Work) -> Result<()> {
         let between = match &self.between {
-            Some(between) => between.pairs(table, numbers, batch, work)?.map(|pairs| (pairs, &between.rest)),
+            Some(between) => {
+                between.pairs(table, numbers, between.most(self.kind), batch, work)?.map(|pairs| (pairs, &between.rest))
+            }
             None => None,
         };
         let ((mut rows, mut partners), residual) = match between {

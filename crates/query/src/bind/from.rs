@@ -533,13 +533,13 @@ impl Binder<'_> {
         Ok(FunctionCalls { name: shown.clone(), calls: vec![(shown, call)], alias, with_ordinality })
     }
 
-    /// One item of ROWS FROM.
     /// `unnest` of several arrays: so many calls side by side.
     fn unnested(&mut self, args: &[FunctionArg]) -> Result<Vec<(String, Expr)>> {
         let call = |array| Ok(("unnest".to_string(), self.named_call("unnest", &[array])?));
         plain_args(args)?.into_iter().map(call).collect()
     }
 
+    /// One item of ROWS FROM.
     fn row_source(&mut self, call: &ast::Expr) -> Result<(String, Expr)> {
         match call {
             ast::Expr::Function(function) => Ok((function_name(&function.name)?, self.function(function)?)),

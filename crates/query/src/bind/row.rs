@@ -151,7 +151,10 @@ impl Binder<'_> {
             _ => None,
         };
         let names: Vec<ast::Ident> = match root {
-            ast::Expr::Identifier(root) => std::iter::once(root.clone()).chain(chain.iter().map_while(name)).collect(),
+            // A kept text names its table's row by a mark.
+            ast::Expr::Identifier(root) if !pinned::is_row(&root.value) => {
+                std::iter::once(root.clone()).chain(chain.iter().map_while(name)).collect()
+            }
             _ => Vec::new(),
         };
         let (mut value, mut rest) = match names.len() {
