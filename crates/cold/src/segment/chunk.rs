@@ -196,7 +196,9 @@ impl ChunkEncoder {
             _ => None,
         };
         let dictionary = match &apart {
-            Some(apart) => dictionary.filter(|(entries, codes)| whole_bytes(entries, codes) <= apart.bytes),
+            Some(apart) => {
+                dictionary.filter(|(entries, codes)| whole_bytes(entries, codes, &apart.fullest) <= apart.bytes)
+            }
             None => dictionary,
         };
         if let Some((dictionary, codes)) = dictionary {
@@ -251,9 +253,9 @@ impl ChunkEncoder {
         let fullest = pages.ranges().max_by_key(|rows| encoder.count(rows))?;
         let (count, all) = (encoder.count(&fullest).max(1), encoder.count(&(0..pages.rows)));
         let mut page = Vec::new();
-        encoder.encode(fullest, &self.texts, &mut page);
+        encoder.encode(fullest.clone(), &self.texts, &mut page);
         let bytes = shared.len() + (page.len() as u64 * all as u64 / count as u64) as usize;
-        Some(TakenApart { encoder, shared, bytes })
+        Some(TakenApart { encoder, shared, bytes, fullest })
     }
 
     fn write_shared(&mut self, kind: SharedKind, block: Vec<u8>, sink: &mut FileSink) -> Result<(SharedKind, Extent)> {
@@ -274,15 +276,17 @@ struct TakenApart<'v> {
     shared: Vec<u8>,
     /// About what they take: as much for each element as in one of the pages.
     bytes: usize,
+    /// Rows of that page, which has the most elements.
+    fullest: Range<usize>,
 }
 
-/// About what whole arrays take, each different one once.
-fn whole_bytes(entries: &[&[u8]], codes: &[i64]) -> usize {
+/// About what whole arrays take, each different one once, and codes as many for each page as for one of them.
+fn whole_bytes(entries: &[&[u8]], codes: &[i64], page: &Range<usize>) -> usize {
     // Half of an entry, as a rule, is what its symbols take.
     let of_entries: usize = entries.iter().map(|entry| entry.len() / 2 + 1).sum();
-    let mut page = Vec::new();
-    ints::encode(&codes[..codes.len().min(PAGE_ROWS as usize)], &mut page);
-    of_entries + page.len() * codes.len().div_ceil(PAGE_ROWS as usize)
+    let mut of_page = Vec::new();
+    ints::encode(&codes[page.clone()], &mut of_page);
+    of_entries + of_page.len() * codes.len().div_ceil(PAGE_ROWS as usize)
 }
 
 /// Bounds of values of one fixed-width form.
