@@ -24,6 +24,7 @@ use basalt_types::ColumnBuilder;
 use basalt_types::span::Span;
 use basalt_types::text::LengthUnit;
 use basalt_types::vector::{ArrayElements, Codes, IntValues, Ints, Vector};
+use std::borrow::Cow;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -421,29 +422,29 @@ impl<'b> Batch<'b> {
                 Vector::Ints(counts).with_nulls(&some)
             }),
             // What fails may do so for an element that need not be asked.
-            ArrayPart::Test(test) => {
-                let all: Vec<u32> = (0..self.rows as u32).collect();
-                match self.stored_elements(of, &all, &program)? {
-                    Some(elements) => test.of_rows(&elements, &work.ctx).ok().map(Vector::Flat),
-                    None => None,
-                }
-            }
+            ArrayPart::Test(test) => match self.stored_elements(of, None, &program)? {
+                Some(elements) => test.of_rows(&elements, &work.ctx).ok().map(Vector::Flat),
+                None => None,
+            },
         })
     }
 
-    /// All elements of a column's arrays, of some of the batch's rows, which ascend; if the block tells.
-    pub fn stored_elements(&mut self, of: Place, rows: &[u32], program: &Program) -> Result<Option<ArrayElements>> {
+    /// All elements of a column's arrays, of the batch's rows or of some, which ascend; if the block tells.
+    pub fn stored_elements(
+        &mut self,
+        of: Place,
+        rows: Option<&[u32]>,
+        program: &Program,
+    ) -> Result<Option<ArrayElements>> {
         let (Source::Block(block), Def::Given(column)) = (&mut self.source, &program.defs[of]) else { return Ok(None) };
-        if rows.len() == self.rows && self.at.is_none() {
-            return Ok(block.elements(*column, None)?);
-        }
-        let at: Vec<u32> = match &self.at {
-            Some(at) => rows.iter().map(|row| at[*row as usize]).collect(),
-            None => rows.to_vec(),
+        let some = rows.filter(|rows| rows.len() < self.rows);
+        let at: Option<Cow<'_, [u32]>> = match (some, &self.at) {
+            (Some(rows), Some(at)) => Some(rows.iter().map(|row| at[*row as usize]).collect()),
+            (some, at) => some.or(at.as_deref()).map(Cow::Borrowed),
         };
         // Behind a join a row may come several times.
-        match at.is_sorted_by(|a, b| a < b) {
-            true => Ok(block.elements(*column, Some(&at))?),
+        match at.as_deref().is_none_or(|at| at.is_sorted_by(|a, b| a < b)) {
+            true => Ok(block.elements(*column, at.as_deref())?),
             false => Ok(None),
         }
     }

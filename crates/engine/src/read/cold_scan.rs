@@ -301,10 +301,7 @@ impl ColdScan {
         unit: LengthUnit,
         at: Option<&[u32]>,
     ) -> Result<Option<Ints>> {
-        match self.chunk(column, rows)? {
-            (segment, Some(chunk)) => Ok(chunk.lengths(segment, (rows.start / PAGE_ROWS) as usize, unit, at)?),
-            (_, None) => Ok(None),
-        }
+        self.told(column, rows, |chunk, segment, page| chunk.lengths(segment, page, unit, at))
     }
 
     /// As [`ColdScan::vector`], the element at a place of a column's arrays; `None` if that is not known without them.
@@ -315,24 +312,28 @@ impl ColdScan {
         place: u32,
         at: Option<&[u32]>,
     ) -> Result<Option<Vector>> {
-        match self.chunk(column, rows)? {
-            (segment, Some(chunk)) => Ok(chunk.element(segment, (rows.start / PAGE_ROWS) as usize, place, at)?),
-            (_, None) => Ok(None),
-        }
+        self.told(column, rows, |chunk, segment, page| chunk.element(segment, page, place, at))
     }
 
     /// The same of how many elements there are.
     pub fn counts(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Option<Ints>> {
-        match self.chunk(column, rows)? {
-            (segment, Some(chunk)) => Ok(chunk.counts(segment, (rows.start / PAGE_ROWS) as usize, at)?),
-            (_, None) => Ok(None),
-        }
+        self.told(column, rows, |chunk, segment, page| chunk.counts(segment, page, at))
     }
 
     /// The same of all elements.
     pub fn elements(&mut self, column: usize, rows: &Range<u32>, at: Option<&[u32]>) -> Result<Option<ArrayElements>> {
+        self.told(column, rows, |chunk, segment, page| chunk.elements(segment, page, at))
+    }
+
+    /// What a column's reader tells of one page; `None` if it tells nothing, or the file lacks the column.
+    fn told<T>(
+        &mut self,
+        column: usize,
+        rows: &Range<u32>,
+        ask: impl FnOnce(&mut ChunkReader, &Segment, usize) -> basalt_cold::Result<Option<T>>,
+    ) -> Result<Option<T>> {
         match self.chunk(column, rows)? {
-            (segment, Some(chunk)) => Ok(chunk.elements(segment, (rows.start / PAGE_ROWS) as usize, at)?),
+            (segment, Some(chunk)) => Ok(ask(chunk, segment, (rows.start / PAGE_ROWS) as usize)?),
             (_, None) => Ok(None),
         }
     }

@@ -52,20 +52,19 @@ impl Pipeline {
         let Start::Table(spec) = &self.start else { return Vec::new() };
         let (mut found, mut is_behind) = (Vec::new(), false);
         for step in &self.steps {
-            match step {
-                Step::Filter(conditions) if conditions.iter().all(Condition::is_total) => {
-                    let of = |condition| prune::predicates(condition, &self.program, spec);
-                    found.extend(conditions.iter().filter(|_| is_behind).flat_map(of));
-                }
-                Step::Probe(probe)
-                    if probe.shows_one_row(&tables[probe.join]) && probe.residual.iter().all(Condition::is_total) =>
-                {
-                    let of = |condition| prune::predicates(condition, &self.program, spec);
-                    found.extend(probe.residual.iter().flat_map(of));
+            let conditions = match step {
+                Step::Filter(conditions) => conditions,
+                Step::Probe(probe) if probe.shows_one_row(&tables[probe.join]) => {
                     is_behind = true;
+                    &probe.residual
                 }
                 _ => break,
+            };
+            if !conditions.iter().all(Condition::is_total) {
+                break;
             }
+            let of = |condition| prune::predicates(condition, &self.program, spec);
+            found.extend(conditions.iter().filter(|_| is_behind).flat_map(of));
         }
         found
     }

@@ -88,7 +88,7 @@ impl Sets {
         for call in &self.calls {
             if call.call.is_unnest()
                 && let Some(ArrayElements { counts, values, .. }) =
-                    batch.stored_elements(call.args[0], &rows, &program)?
+                    batch.stored_elements(call.args[0], Some(&rows), &program)?
             {
                 sets.push((counts, values));
                 continue;

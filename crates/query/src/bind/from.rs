@@ -439,16 +439,8 @@ impl Binder<'_> {
             TableFactor::Function { name, args, alias, with_ordinality, .. } => (name, args, alias, *with_ordinality),
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 let given = alias.as_ref().and_then(function_columns::given);
-                if given.is_some() && array_exprs.len() > 1 {
-                    return Err(SqlError::syntax(SEVERAL_WITH_COLUMNS));
-                }
-                let calls = self.in_clause(Clause::FromFunction, |binder| {
-                    let call = |array| {
-                        let call = binder.named_call("unnest", &[array])?;
-                        Ok(("unnest".to_string(), binder.with_columns(call, given.as_deref())?))
-                    };
-                    array_exprs.iter().map(call).collect::<Result<Vec<_>>>()
-                })?;
+                let calls =
+                    self.in_clause(Clause::FromFunction, |binder| binder.unnested(array_exprs, given.as_deref()))?;
                 let (name, alias) = ("unnest".to_string(), alias.as_ref());
                 return Ok(FunctionCalls { name, calls, alias, with_ordinality: *with_ordinality });
             }
@@ -482,10 +474,7 @@ impl Binder<'_> {
                         && let ast::FunctionArguments::List(list) = &function.args
                         && is_unnest_of_several(&function.name, &list.args)
                     {
-                        if given.is_some() {
-                            return Err(SqlError::syntax(SEVERAL_WITH_COLUMNS));
-                        }
-                        calls.extend(binder.unnested(&list.args)?);
+                        calls.extend(binder.unnested(plain_args(&list.args)?, given.as_deref())?);
                         continue;
                     }
                     let (name, call) = binder.row_source(item)?;
@@ -504,10 +493,8 @@ impl Binder<'_> {
         }
         let shown = function_name(name)?;
         if is_unnest_of_several(name, args) {
-            if alias.and_then(function_columns::given).is_some() {
-                return Err(SqlError::syntax(SEVERAL_WITH_COLUMNS));
-            }
-            let calls = self.in_clause(Clause::FromFunction, |binder| binder.unnested(args))?;
+            let (arrays, given) = (plain_args(args)?, alias.and_then(function_columns::given));
+            let calls = self.in_clause(Clause::FromFunction, |binder| binder.unnested(arrays, given.as_deref()))?;
             return Ok(FunctionCalls { name: shown, calls, alias, with_ordinality });
         }
         let list = ast::FunctionArgumentList { duplicate_treatment: None, args: args.to_vec(), clauses: Vec::new() };
@@ -533,10 +520,22 @@ impl Binder<'_> {
         Ok(FunctionCalls { name: shown.clone(), calls: vec![(shown, call)], alias, with_ordinality })
     }
 
-    /// `unnest` of several arrays: so many calls side by side.
-    fn unnested(&mut self, args: &[FunctionArg]) -> Result<Vec<(String, Expr)>> {
-        let call = |array| Ok(("unnest".to_string(), self.named_call("unnest", &[array])?));
-        plain_args(args)?.into_iter().map(call).collect()
+    /// `unnest` of several arrays: so many calls side by side. 42601 if these have a column definition list.
+    fn unnested<'e>(
+        &mut self,
+        arrays: impl IntoIterator<Item = &'e ast::Expr, IntoIter: ExactSizeIterator>,
+        given: Option<&[(ast::Ident, ast::DataType)]>,
+    ) -> Result<Vec<(String, Expr)>> {
+        let arrays = arrays.into_iter();
+        if given.is_some() && arrays.len() > 1 {
+            let message = "UNNEST() with multiple arguments cannot have a column definition list";
+            return Err(SqlError::syntax(message));
+        }
+        let call = |array| {
+            let call = self.named_call("unnest", &[array])?;
+            Ok(("unnest".to_string(), self.with_columns(call, given)?))
+        };
+        arrays.map(call).collect()
     }
 
     /// One item of ROWS FROM.
@@ -891,8 +890,6 @@ fn function_name(name: &ast::ObjectName) -> Result<String> {
         parts => Err(SqlError::new("42883", format!("function {} does not exist", parts.join(".")))),
     }
 }
-
-const SEVERAL_WITH_COLUMNS: &str = "UNNEST() with multiple arguments cannot have a column definition list";
 
 /// Which only the name alone is, without a schema.
 fn is_unnest_of_several(name: &ast::ObjectName, args: &[FunctionArg]) -> bool {
